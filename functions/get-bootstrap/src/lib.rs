@@ -1,0 +1,66 @@
+//! `GET /cloud/bootstrap`: what clients need to use the cloud operations. It looks at no token.
+
+use shared::{
+    config::{Environment, InvalidConfig},
+    errors::Error,
+    http::{Operation, Request},
+    wire::{Access, BootstrapCaptcha, BootstrapResponse, Domains, LoginMethods, Origins, Turnstile},
+};
+
+/// Where the hub is, unless the deployment says otherwise.
+const HUB_ORIGIN_DEFAULT: &str = "http://localhost:3000";
+
+/// The operation: an answer that the deployment fixes.
+#[derive(Clone, Debug)]
+pub struct GetBootstrap {
+    answer: BootstrapResponse,
+}
+
+impl GetBootstrap {
+    /// The answer of this deployment.
+    ///
+    /// `MUSTER_ACCESS`: `private` (default) or `public`. `MUSTER_DOMAIN_MAIN`, `MUSTER_DOMAIN_CDN`,
+    /// `MUSTER_DOMAIN_JOB`: told only when all three are set. `MUSTER_ORIGIN_HUB`: where the hub is.
+    /// `MUSTER_TURNSTILE_SITE_KEY`: told when set.
+    ///
+    /// # Errors
+    /// [`InvalidConfig`] for another access.
+    pub fn from_environment(environment: Environment) -> Result<Self, InvalidConfig> {
+        let domain = |variable| environment.optional(variable);
+        let domains = || {
+            Some(Domains {
+                main: domain("MUSTER_DOMAIN_MAIN")?,
+                cdn: domain("MUSTER_DOMAIN_CDN")?,
+                job: domain("MUSTER_DOMAIN_JOB")?,
+            })
+        };
+        let turnstile = environment
+            .optional("MUSTER_TURNSTILE_SITE_KEY")
+            .map(|site_key| Turnstile { site_key });
+        let hub = environment
+            .optional("MUSTER_ORIGIN_HUB")
+            .unwrap_or_else(|| HUB_ORIGIN_DEFAULT.to_owned());
+        let answer = BootstrapResponse {
+            access: environment.parsed::<Access>("MUSTER_ACCESS")?.unwrap_or_default(),
+            captcha: BootstrapCaptcha { turnstile },
+            cluster: "oss",
+            domains: domains(),
+            login_methods: LoginMethods {
+                access_token: true,
+                email: false,
+            },
+            origins: Origins { hub },
+        };
+        Ok(Self { answer })
+    }
+}
+
+impl Operation for GetBootstrap {
+    type Output = BootstrapResponse;
+
+    const NAME: &'static str = "get-bootstrap";
+
+    async fn call(&self, _request: &Request) -> Result<BootstrapResponse, Error> {
+        Ok(self.answer.clone())
+    }
+}

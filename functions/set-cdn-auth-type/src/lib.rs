@@ -1,0 +1,38 @@
+//! `PUT /cloud/games/{game_id}/namespaces/{namespace_id}/cdn-auth`: how the namespace's CDN authenticates.
+
+use shared::{
+    auth::CloudAuth,
+    errors::Error,
+    http::{Empty, Operation, Request},
+    store::Store,
+    wire::SetCdnAuthTypeRequest,
+};
+
+/// The operation.
+#[derive(Debug)]
+pub struct SetCdnAuthType {
+    auth: CloudAuth,
+    store: Store,
+}
+
+impl SetCdnAuthType {
+    /// The operation on `store`, for whom `auth` lets in.
+    #[must_use]
+    pub const fn new(auth: CloudAuth, store: Store) -> Self {
+        Self { auth, store }
+    }
+}
+
+impl Operation for SetCdnAuthType {
+    type Output = Empty;
+
+    const NAME: &'static str = "set-cdn-auth-type";
+
+    async fn call(&self, request: &Request) -> Result<Empty, Error> {
+        let (game_id, namespace_id) = (request.path("game_id")?, request.path("namespace_id")?);
+        let right = self.auth.namespace(request, &game_id, &namespace_id).await?;
+        let body: SetCdnAuthTypeRequest = request.body()?;
+        self.store.set_cdn_auth_type(&right, body.auth_type).await?;
+        Ok(Empty {})
+    }
+}

@@ -1,0 +1,47 @@
+//! `PUT /cloud/games/{game_id}/namespaces/{namespace_id}/version`: the version that the namespace runs.
+
+use shared::{
+    ambient::Ambient,
+    auth::CloudAuth,
+    errors::Error,
+    http::{Empty, Operation, Request},
+    store::{Store, catalog::VersionOutcome},
+    wire::UpdateNamespaceVersionRequest,
+};
+
+/// The operation.
+#[derive(Debug)]
+pub struct UpdateNamespaceVersion {
+    auth: CloudAuth,
+    store: Store,
+    ambient: Ambient,
+}
+
+impl UpdateNamespaceVersion {
+    /// The operation on `store`, for whom `auth` lets in.
+    #[must_use]
+    pub const fn new(auth: CloudAuth, store: Store, ambient: Ambient) -> Self {
+        Self { auth, store, ambient }
+    }
+}
+
+impl Operation for UpdateNamespaceVersion {
+    type Output = Empty;
+
+    const NAME: &'static str = "update-namespace-version";
+
+    async fn call(&self, request: &Request) -> Result<Empty, Error> {
+        let (game_id, namespace_id) = (request.path("game_id")?, request.path("namespace_id")?);
+        let right = self.auth.namespace(request, &game_id, &namespace_id).await?;
+        let body: UpdateNamespaceVersionRequest = request.body()?;
+        let version_id = body.version_id.parse().map_err(|_| Error::VersionNotFound)?;
+        match self
+            .store
+            .set_version(&right, &version_id, self.ambient.uuid(), self.ambient.now())
+            .await?
+        {
+            VersionOutcome::Changed | VersionOutcome::Unchanged => Ok(Empty {}),
+            VersionOutcome::UnknownVersion => Err(Error::VersionNotFound),
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! `POST /cloud/games/{game_id}/namespaces/{namespace_id}/mm-config/validate`: what matchmaker settings would be refused.
+
+use shared::{
+    auth::CloudAuth,
+    errors::Error,
+    http::{Operation, Request},
+    rules::matchmaker_config::validate,
+    wire::{ValidateMatchmakerConfigRequest, ValidationResponse},
+};
+
+/// The operation.
+#[derive(Debug)]
+pub struct ValidateMatchmakerConfig {
+    auth: CloudAuth,
+}
+
+impl ValidateMatchmakerConfig {
+    /// The operation for whom `auth` lets in.
+    #[must_use]
+    pub const fn new(auth: CloudAuth) -> Self {
+        Self { auth }
+    }
+}
+
+impl Operation for ValidateMatchmakerConfig {
+    type Output = ValidationResponse;
+
+    const NAME: &'static str = "validate-matchmaker-config";
+
+    async fn call(&self, request: &Request) -> Result<ValidationResponse, Error> {
+        let (game_id, namespace_id) = (request.path("game_id")?, request.path("namespace_id")?);
+        let _right = self.auth.namespace(request, &game_id, &namespace_id).await?;
+        let body: ValidateMatchmakerConfigRequest = request.body()?;
+        Ok(ValidationResponse::new(validate(
+            body.lobby_count_max,
+            body.max_players,
+        )))
+    }
+}

@@ -1,0 +1,251 @@
+//! The demo game: something to find from the first second.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::json;
+use shared::{
+    ambient::{Ambient, Timestamp},
+    errors::Error,
+    ids::{GameId, GameMode, NamespaceId, RegionId, VersionId},
+    models::{PortNumbers, PortRange, Ports, Protocol, ServerKey, ServerPort},
+    provision::{NewGame, NewNamespace, ProvisionError, add_version, create_game, issue_cloud_token},
+    settings::{Game, Namespace, Region, VersionConfig},
+    store::{
+        Store,
+        servers::{PlacementPool, Server},
+    },
+    tokens::{CredentialKind, DevelopmentHost, TokenKeys},
+};
+
+/// The demo game's name.
+const NAME_ID: &str = "demo";
+/// Its namespaces' names, the one to play in first.
+const NAMESPACES: [(&str, &str); 2] = [("prod", "Production"), ("staging", "Staging")];
+/// Lobbies of each demo server; one server stands in each region of each namespace.
+const LOBBIES_PER_SERVER: u32 = 2_000;
+/// Lobbies of each namespace: what its servers hold.
+const LOBBY_COUNT_MAX: u32 = 4_000;
+/// Off: the demo's players all come from one address.
+const MAX_PLAYERS_PER_CLIENT: u32 = u32::MAX;
+
+/// What `GET /_local/demo` answers: everything that a first request needs.
+#[derive(Clone, Debug, Serialize)]
+pub struct Demo {
+    /// Where the gateway listens.
+    pub base_url: String,
+    /// The demo game.
+    pub game_id: GameId,
+    /// Its namespace to play in.
+    pub namespace_id: NamespaceId,
+    /// Its other namespace.
+    pub other_namespace_id: NamespaceId,
+    /// Its versions, the namespace's current one first.
+    pub version_ids: Vec<VersionId>,
+    /// The modes of both versions.
+    pub game_modes: Vec<GameMode>,
+    /// Its regions.
+    pub region_ids: Vec<RegionId>,
+    /// Tokens of this start.
+    pub tokens: DemoTokens,
+}
+
+/// The demo's tokens, fresh at each start.
+#[derive(Clone, Debug, Serialize)]
+pub struct DemoTokens {
+    /// For the cloud operations.
+    pub cloud: String,
+    /// For players of the namespace.
+    pub public: String,
+    /// For mock answers.
+    pub development: String,
+    /// For game servers of the namespace.
+    pub server: String,
+}
+
+/// Why there is no demo.
+#[derive(Debug, thiserror::Error)]
+pub enum DemoError {
+    /// The game cannot be made.
+    #[error("the demo game cannot be made: {0}")]
+    Provision(#[from] ProvisionError),
+    /// The store failed.
+    #[error("the demo game cannot be read: {}", .0.cause().unwrap_or("the store failed"))]
+    Store(#[from] Error),
+    /// A part of the demo as written here is not valid, or a kept one has been taken apart.
+    #[error("the demo game is incomplete: {0}")]
+    Incomplete(String),
+}
+
+fn incomplete(problem: impl ToString) -> DemoError {
+    DemoError::Incomplete(problem.to_string())
+}
+
+impl Demo {
+    /// Makes the demo game, or takes the one that the data folder kept, and issues its tokens.
+    ///
+    /// # Errors
+    /// [`DemoError`].
+    pub async fn prepare(
+        store: &Store,
+        keys: &TokenKeys,
+        ambient: &Ambient,
+        base_url: String,
+    ) -> Result<Self, DemoError> {
+        let game = match store.game_by_name(NAME_ID).await? {
+            Some(game) => game,
+            None => make(store, ambient).await?,
+        };
+        let namespaces = store.namespaces(&game.game_id).await?;
+        let named = |name_id: &str| {
+            let found = namespaces.iter().find(|namespace| namespace.name_id == name_id);
+            found.ok_or_else(|| incomplete(format!("it has no namespace `{name_id}`")))
+        };
+        let [(main_name, _), (other_name, _)] = NAMESPACES;
+        let (main, other) = (named(main_name)?, named(other_name)?);
+        for namespace in [main, other] {
+            add_servers(store, &game, namespace, ambient.now()).await?;
+        }
+        let mut versions = store.versions(&game.game_id).await?;
+        versions.sort_by_key(|version| (version.version_id != main.version_id, version.created_at));
+        let modes = versions
+            .first()
+            .map(|version| version.config.game_modes.keys().cloned().collect());
+
+        let cloud = issue_cloud_token(store, ambient, &game.game_id).await?;
+        let credential = |kind| keys.issue_credential(kind, &game.game_id, &main.namespace_id, ambient);
+        let development = DevelopmentHost {
+            hostname: "127.0.0.1".to_owned(),
+            ports: development_ports()?,
+        };
+        let tokens = DemoTokens {
+            cloud: cloud.reveal().to_owned(),
+            public: credential(CredentialKind::Public),
+            development: keys.issue_development(&game.game_id, &main.namespace_id, development, ambient),
+            server: credential(CredentialKind::Server),
+        };
+        Ok(Self {
+            base_url,
+            namespace_id: main.namespace_id.clone(),
+            other_namespace_id: other.namespace_id.clone(),
+            version_ids: versions.into_iter().map(|version| version.version_id).collect(),
+            game_modes: modes.ok_or_else(|| incomplete("it has no version"))?,
+            region_ids: game.regions.keys().cloned().collect(),
+            game_id: game.game_id,
+            tokens,
+        })
+    }
+}
+
+async fn make(store: &Store, ambient: &Ambient) -> Result<Game, DemoError> {
+    let region = |display_name: &str, latitude, longitude| Region {
+        display_name: display_name.to_owned(),
+        provider_display_name: "Demo".to_owned(),
+        latitude,
+        longitude,
+    };
+    let regions = BTreeMap::from([
+        (region_id("fra")?, region("Frankfurt", 50.11, 8.68)),
+        (region_id("nyc")?, region("New York", 40.71, -74.01)),
+    ]);
+    let created = create_game(
+        store,
+        ambient,
+        NewGame {
+            name_id: NAME_ID.to_owned(),
+            display_name: "Demo".to_owned(),
+            regions,
+            version_name: "1.0".to_owned(),
+            config: config()?,
+            namespaces: NAMESPACES
+                .into_iter()
+                .map(|(name_id, display_name)| NewNamespace {
+                    name_id: name_id.to_owned(),
+                    display_name: display_name.to_owned(),
+                    lobby_count_max: LOBBY_COUNT_MAX,
+                    max_players_per_client: MAX_PLAYERS_PER_CLIENT,
+                })
+                .collect(),
+        },
+    )
+    .await?;
+    add_version(store, ambient, &created.game.game_id, "1.1".to_owned(), config()?).await?;
+    Ok(created.game)
+}
+
+fn config() -> Result<VersionConfig, DemoError> {
+    let regions = json!(["fra", "nyc"]);
+    let config = json!({
+        "game_modes": {
+            "duel": { "regions": regions, "max_players": 2 },
+            "arena": { "regions": regions, "max_players": 10, "taggable": true, "allow_dynamic_max_players": true },
+            "solo": { "regions": regions, "max_players": 1 },
+        }
+    });
+    serde_json::from_value(config).map_err(incomplete)
+}
+
+/// Adds the fixed server of each region, unless it is there.
+async fn add_servers(
+    store: &Store,
+    game: &Game,
+    namespace: &Namespace,
+    now: Timestamp,
+) -> Result<(), DemoError> {
+    for region_id in game.regions.keys() {
+        let server_id = format!("demo-{region_id}").parse().map_err(incomplete)?;
+        let server = Server {
+            server: ServerKey {
+                namespace_id: namespace.namespace_id.clone(),
+                server_id,
+            },
+            placement_pool: PlacementPool {
+                namespace_id: namespace.namespace_id.clone(),
+                region_id: region_id.clone(),
+            },
+            free_from: now,
+            registered_at: now,
+            capacity: LOBBIES_PER_SERVER,
+            used: 0,
+            lease_until: Timestamp::NEVER,
+            game_modes: None,
+            ports: server_ports(region_id)?,
+        };
+        let _was_there = !store.add_server(&server).await?;
+    }
+    Ok(())
+}
+
+/// Frankfurt offers a single TLS port, every other region a range without.
+fn server_ports(region_id: &RegionId) -> Result<Ports, DemoError> {
+    let (numbers, protocol) = if region_id.as_str() == "fra" {
+        (PortNumbers::Port(443), Protocol::Https)
+    } else {
+        (
+            PortNumbers::PortRange(PortRange {
+                min: 26_000,
+                max: 27_999,
+            }),
+            Protocol::Udp,
+        )
+    };
+    let port = ServerPort {
+        hostname: format!("{region_id}.demo.example"),
+        numbers,
+        protocol,
+    };
+    Ports::try_from(BTreeMap::from([("default".to_owned(), port)])).map_err(incomplete)
+}
+
+fn development_ports() -> Result<Ports, DemoError> {
+    let port = ServerPort {
+        hostname: "127.0.0.1".to_owned(),
+        numbers: PortNumbers::Port(7_777),
+        protocol: Protocol::Http,
+    };
+    Ports::try_from(BTreeMap::from([("default".to_owned(), port)])).map_err(incomplete)
+}
+
+fn region_id(text: &str) -> Result<RegionId, DemoError> {
+    text.parse().map_err(incomplete)
+}

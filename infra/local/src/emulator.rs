@@ -1,0 +1,221 @@
+//! The DynamoDB of the local stack: an emulator in this process, on a loopback port of its own.
+//!
+//! It runs on a thread and a runtime of its own. Its requests are answered one at a time under a lock and
+//! never yield, so they would stall whatever else shared their runtime; and when the runtime is dropped, no
+//! connection holds the database any more, so a stopped emulator has closed its file for certain.
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use dynoxide::{Database, DynoxideError};
+use tokio::runtime::{self, Runtime};
+use tokio::sync::oneshot;
+
+use crate::template::Table;
+
+mod schema;
+#[cfg(test)]
+mod tests;
+
+/// Name of the database in a data folder.
+const DATABASE_FILE: &str = "muster.db";
+
+/// Name of the file whose lock says that a stack uses the folder; the file itself stays empty.
+const LOCK_FILE: &str = "muster.lock";
+
+/// How long requests under way may take to finish at shutdown; a client that sent half a request never will.
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
+
+/// Where the emulator keeps its items.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Storage {
+    /// In memory, gone with the emulator.
+    Memory,
+    /// In this folder, which is created when absent.
+    Folder(PathBuf),
+}
+
+/// A running DynamoDB emulator; dropping it stops it too, without waiting.
+#[derive(Debug)]
+pub struct Emulator {
+    /// URL for the `endpoint_url` of a DynamoDB client.
+    pub endpoint: String,
+    stop: oneshot::Sender<()>,
+    stopped: oneshot::Receiver<Result<(), String>>,
+}
+
+impl Emulator {
+    /// Starts an emulator that holds `tables`, each named by its logical id.
+    ///
+    /// Tables that the folder already holds are kept with their items. Blocks while the folder is opened.
+    ///
+    /// # Errors
+    ///
+    /// [`EmulatorError::NotAFolder`], [`EmulatorError::Folder`] and [`EmulatorError::FolderInUse`] for a
+    /// folder that cannot be used, [`EmulatorError::TableDiffers`] for one that was made from another
+    /// template, [`EmulatorError::Database`] and [`EmulatorError::Table`] when the emulator refuses, and
+    /// [`EmulatorError::Start`] when the process has no port or thread left.
+    pub fn start(storage: &Storage, tables: &[Table]) -> Result<Self, EmulatorError> {
+        let (database, lock) = match storage {
+            Storage::Memory => (Database::memory().map_err(EmulatorError::Database)?, None),
+            Storage::Folder(folder) => {
+                let lock = lock(folder)?;
+                (open(folder)?, Some(lock))
+            }
+        };
+        for table in tables {
+            schema::ensure(&database, table)?;
+        }
+
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(EmulatorError::Start)?;
+        listener.set_nonblocking(true).map_err(EmulatorError::Start)?;
+        let address = listener.local_addr().map_err(EmulatorError::Start)?;
+        let runtime = runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(EmulatorError::Start)?;
+        let (stop, stop_asked) = oneshot::channel();
+        let (report, stopped) = oneshot::channel();
+        thread::Builder::new()
+            .name("dynamodb".to_owned())
+            .spawn(move || {
+                let served = serve(runtime, listener, database, stop_asked);
+                drop(lock);
+                // Nobody listens when the emulator was dropped rather than shut down.
+                let _ = report.send(served);
+            })
+            .map_err(EmulatorError::Start)?;
+        Ok(Self {
+            endpoint: format!("http://{address}"),
+            stop,
+            stopped,
+        })
+    }
+
+    /// Stops the emulator; afterwards everything is on disk and the folder is free for another stack.
+    ///
+    /// # Errors
+    ///
+    /// [`EmulatorError::Stopped`] when the emulator had failed before.
+    pub async fn shutdown(self) -> Result<(), EmulatorError> {
+        drop(self.stop);
+        match self.stopped.await {
+            Ok(served) => served.map_err(EmulatorError::Stopped),
+            Err(_) => Err(EmulatorError::Stopped("its thread panicked".to_owned())),
+        }
+    }
+}
+
+/// Serves until `stop` resolves; on return the last handle to the database is gone.
+fn serve(
+    runtime: Runtime,
+    listener: TcpListener,
+    database: Database,
+    stop: oneshot::Receiver<()>,
+) -> Result<(), String> {
+    let (stopping, stopped) = oneshot::channel::<()>();
+    let served = runtime.block_on(async move {
+        let listener = tokio::net::TcpListener::from_std(listener).map_err(|error| error.to_string())?;
+        let shutdown = async move {
+            let _ = stop.await;
+            drop(stopping);
+        };
+        let grace = async move {
+            let _ = stopped.await;
+            tokio::time::sleep(SHUTDOWN_GRACE).await;
+        };
+        tokio::select! {
+            served = dynoxide::server::serve_with_shutdown(listener, database, shutdown) => served,
+            () = grace => Ok(()),
+        }
+    });
+    drop(runtime);
+    served
+}
+
+/// Takes the folder for this process, until the returned file is closed.
+fn lock(folder: &Path) -> Result<File, EmulatorError> {
+    let unusable = |source| EmulatorError::Folder {
+        folder: folder.to_owned(),
+        source,
+    };
+    if folder.exists() && !folder.is_dir() {
+        return Err(EmulatorError::NotAFolder(folder.to_owned()));
+    }
+    fs::create_dir_all(folder).map_err(unusable)?;
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(folder.join(LOCK_FILE))
+        .map_err(unusable)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(EmulatorError::FolderInUse(folder.to_owned())),
+        Err(TryLockError::Error(source)) => Err(unusable(source)),
+    }
+}
+
+fn open(folder: &Path) -> Result<Database, EmulatorError> {
+    // SQLite would take a relative path that begins with `file:` for a URI.
+    let path = std::path::absolute(folder.join(DATABASE_FILE)).and_then(|path| {
+        path.into_os_string()
+            .into_string()
+            .map_err(|_| io::Error::other("its name is not UTF-8"))
+    });
+    let path = path.map_err(|source| EmulatorError::Folder {
+        folder: folder.to_owned(),
+        source,
+    })?;
+    Database::new(&path).map_err(EmulatorError::Database)
+}
+
+/// Why the emulator does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum EmulatorError {
+    /// The data folder is a file.
+    #[error("data folder {0} is not a folder")]
+    NotAFolder(PathBuf),
+    /// The data folder cannot be created, written or locked.
+    #[error("data folder {folder} cannot be used: {source}")]
+    Folder {
+        /// The folder.
+        folder: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// Another running stack holds the data folder.
+    #[error("data folder {0} is in use by another running stack; stop it or choose another folder")]
+    FolderInUse(PathBuf),
+    /// The database cannot be opened.
+    #[error("the database cannot be opened: {0}")]
+    Database(#[source] DynoxideError),
+    /// The data folder holds a table of another shape.
+    #[error(
+        "table {table} in the data folder differs from the template in its {part}; choose another folder"
+    )]
+    TableDiffers {
+        /// Name of the table.
+        table: String,
+        /// What differs first.
+        part: &'static str,
+    },
+    /// The emulator refuses a table of the template.
+    #[error("table {table} cannot be created: {source}")]
+    Table {
+        /// Name of the table.
+        table: String,
+        /// What the emulator says.
+        source: DynoxideError,
+    },
+    /// The system grants no port, runtime or thread.
+    #[error("the database cannot be started: {0}")]
+    Start(#[source] io::Error),
+    /// The emulator ended before it was stopped.
+    #[error("the database stopped: {0}")]
+    Stopped(String),
+}

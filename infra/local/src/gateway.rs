@@ -1,0 +1,334 @@
+//! The HTTP server of the local stack, which stands in for API Gateway.
+//!
+//! It matches a request to a route, makes the event API Gateway would make of it, and has the function's
+//! own runtime read that event, so that an operation sees exactly what it sees when deployed. What API
+//! Gateway answers by itself (no route, too large, preflight, a failed function) is answered here likewise.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, TRANSFER_ENCODING};
+use http::{Method, Request, Response, StatusCode, request};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Body;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use percent_encoding::percent_decode_str;
+use serde_json::json;
+use time::OffsetDateTime;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use uuid::Uuid;
+
+use crate::cors::Cors;
+use crate::event::{Arrival, EventError};
+use crate::local::{self, LocalHandler};
+use crate::route::Route;
+
+#[cfg(test)]
+mod tests;
+
+/// Largest body API Gateway takes.
+const BODY_LIMIT_BYTES: usize = 10 * 1024 * 1024;
+
+/// How much of a larger body is received before the connection is cut.
+const DISCARD_LIMIT_BYTES: usize = 4 * BODY_LIMIT_BYTES;
+
+/// Largest request line and headers together that API Gateway takes.
+const HEADER_LIMIT_BYTES: usize = 10_240;
+
+/// How long a client may take to send a body.
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long a client may take to send headers, which bounds the idle time between two requests too.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How long API Gateway waits for a function.
+const FUNCTION_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long requests under way may take to finish at shutdown.
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
+
+/// Pause after a failed `accept`: most often the process has no file descriptor left until a client leaves.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Answers a request as the function of a route would.
+pub type Handler = Arc<
+    dyn Fn(lambda_http::Request) -> Pin<Box<dyn Future<Output = Response<lambda_http::Body>> + Send>>
+        + Send
+        + Sync,
+>;
+
+type Answer = Response<Full<Bytes>>;
+
+/// Binds the address the gateway shall serve; port 0 takes a free one.
+///
+/// # Errors
+///
+/// [`GatewayError::PortTaken`] when another program listens there, else [`GatewayError::Bind`].
+pub async fn bind(address: SocketAddr) -> Result<TcpListener, GatewayError> {
+    TcpListener::bind(address)
+        .await
+        .map_err(|source| match source.kind() {
+            io::ErrorKind::AddrInUse => GatewayError::PortTaken(address),
+            _ => GatewayError::Bind { address, source },
+        })
+}
+
+/// Why the gateway does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum GatewayError {
+    /// Another program listens at the address.
+    #[error("{0} is in use by another program; stop it or choose another port")]
+    PortTaken(SocketAddr),
+    /// The system refuses the address.
+    #[error("cannot listen at {address}: {source}")]
+    Bind {
+        /// The address.
+        address: SocketAddr,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+/// The routes of the local stack and the rules of its HTTP API.
+pub struct Gateway {
+    /// The more specific of two that match comes first.
+    routes: Vec<(String, Route, Handler)>,
+    local: Vec<(Method, String, LocalHandler)>,
+    cors: Cors,
+}
+
+impl Gateway {
+    /// Makes a gateway of the template's routes and of `local` routes, whose paths begin with `/_local/`.
+    pub fn new(
+        routes: Vec<(Route, Handler)>,
+        local: Vec<(Method, String, LocalHandler)>,
+        cors: Cors,
+    ) -> Self {
+        let keyed = |(route, handler): (Route, Handler)| (route.key(), route, handler);
+        let mut routes: Vec<_> = routes.into_iter().map(keyed).collect();
+        routes.sort_by_key(|(_, route, _)| route.path.specificity());
+        Self { routes, local, cors }
+    }
+
+    /// Serves HTTP/1.1 on `listener` until `shutdown` resolves, then lets requests under way finish, for at
+    /// most five seconds.
+    pub async fn serve(self, listener: TcpListener, shutdown: impl Future<Output = ()>) {
+        let gateway = Arc::new(self);
+        let mut http = http1::Builder::new();
+        http.timer(TokioTimer::new())
+            .header_read_timeout(HEADER_TIMEOUT)
+            .max_header_size(HEADER_LIMIT_BYTES);
+        let graceful = GracefulShutdown::new();
+        let mut connections = JoinSet::new();
+        let mut shutdown = pin!(shutdown);
+        loop {
+            tokio::select! {
+                () = &mut shutdown => break,
+                Some(_) = connections.join_next() => {}
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, peer)) => {
+                        // An answer is one write; waiting for more to send would only delay it.
+                        let _ = stream.set_nodelay(true);
+                        let gateway = Arc::clone(&gateway);
+                        let service = service_fn(move |request| {
+                            let gateway = Arc::clone(&gateway);
+                            async move { Ok::<_, Infallible>(gateway.answer(request, peer).await) }
+                        });
+                        let connection = http.serve_connection(TokioIo::new(stream), service);
+                        connections.spawn(graceful.watch(connection));
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, "a connection could not be accepted");
+                        sleep(ACCEPT_PAUSE).await;
+                    }
+                },
+            }
+        }
+        drop(listener);
+        if timeout(SHUTDOWN_GRACE, graceful.shutdown()).await.is_err() {
+            tracing::warn!(
+                connections = connections.len(),
+                "connections were cut at shutdown"
+            );
+        }
+    }
+
+    async fn answer(&self, request: Request<impl Body<Data = Bytes>>, peer: SocketAddr) -> Answer {
+        let (request, body) = request.into_parts();
+        let Ok(path) = percent_decode_str(request.uri.path()).decode_utf8() else {
+            return refusal(StatusCode::BAD_REQUEST);
+        };
+        if local::is_local(&path) {
+            return self
+                .answer_locally(request, body, peer)
+                .await
+                .unwrap_or_else(refusal);
+        }
+
+        let request_id = Uuid::new_v4().to_string();
+        let mut answer = if self.cors.is_preflight(&request) {
+            let mut answer = Response::new(Full::default());
+            *answer.status_mut() = StatusCode::NO_CONTENT;
+            *answer.headers_mut() = self.cors.preflight(&request.headers);
+            answer
+        } else {
+            let answer = self.invoke(&request, body, &path, peer, &request_id).await;
+            let mut answer = answer.unwrap_or_else(refusal);
+            self.cors.apply(&request.headers, answer.headers_mut());
+            answer
+        };
+        if let Ok(request_id) = HeaderValue::try_from(request_id) {
+            answer.headers_mut().insert("apigw-requestid", request_id);
+        }
+        answer
+    }
+
+    async fn invoke(
+        &self,
+        request: &request::Parts,
+        body: impl Body<Data = Bytes>,
+        path: &str,
+        peer: SocketAddr,
+        request_id: &str,
+    ) -> Result<Answer, StatusCode> {
+        let (route_key, parameters, handler) = self
+            .routes
+            .iter()
+            .filter(|(_, route, _)| route.method == request.method)
+            .find_map(|(key, route, handler)| Some((key, route.path.parameters_of(path)?, handler)))
+            .ok_or(StatusCode::NOT_FOUND)?;
+        let time = OffsetDateTime::now_utc();
+        let body = read(body).await?;
+        let arrival = Arrival {
+            request,
+            body: &body,
+            path,
+            route_key,
+            parameters: &parameters,
+            peer,
+            request_id,
+            time,
+        };
+        let event = arrival.to_event().map_err(|error| match error {
+            EventError::Host => StatusCode::BAD_REQUEST,
+            EventError::Json(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        })?;
+
+        // A task of its own: a panic stays in it, and as on Lambda it goes on when the client hangs up.
+        let handler = Arc::clone(handler);
+        let invocation = tokio::spawn(async move {
+            let request = lambda_http::request::from_str(&event)?;
+            Ok::<_, serde_json::Error>(handler(request).await)
+        });
+        match timeout(FUNCTION_TIMEOUT, invocation).await {
+            Ok(Ok(Ok(response))) => Ok(from_function(response)),
+            Ok(Ok(Err(error))) => {
+                tracing::error!(http.route = route_key, %error, "the runtime cannot read the event");
+                Err(StatusCode::INTERNAL_SERVER_ERROR)
+            }
+            Ok(Err(error)) => {
+                tracing::error!(http.route = route_key, %error, "the function panicked");
+                Err(StatusCode::INTERNAL_SERVER_ERROR)
+            }
+            Err(_) => {
+                tracing::error!(http.route = route_key, "the function did not answer in time");
+                Err(StatusCode::SERVICE_UNAVAILABLE)
+            }
+        }
+    }
+
+    async fn answer_locally(
+        &self,
+        request: request::Parts,
+        body: impl Body<Data = Bytes>,
+        peer: SocketAddr,
+    ) -> Result<Answer, StatusCode> {
+        if !local::may_use(&request, peer) {
+            return Err(StatusCode::FORBIDDEN);
+        }
+        let (_, _, handler) = self
+            .local
+            .iter()
+            .find(|(method, path, _)| *method == request.method && path == request.uri.path())
+            .ok_or(StatusCode::NOT_FOUND)?;
+        let request = Request::from_parts(request, read(body).await?);
+        match tokio::spawn(handler(request)).await {
+            Ok((status, value)) => Ok(json_answer(status, value.to_string())),
+            Err(error) => {
+                tracing::error!(%error, "a local route panicked");
+                Err(StatusCode::INTERNAL_SERVER_ERROR)
+            }
+        }
+    }
+}
+
+/// Reads a whole body. One that is too large is received all the same, within bounds, because a client
+/// that is still sending reads no answer.
+async fn read(body: impl Body<Data = Bytes>) -> Result<Bytes, StatusCode> {
+    let reading = async {
+        let mut body = pin!(body);
+        let (mut bytes, mut size) = (BytesMut::new(), 0);
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|_| StatusCode::BAD_REQUEST)?;
+            let data = frame.into_data().unwrap_or_default();
+            size += data.len();
+            if size <= BODY_LIMIT_BYTES {
+                bytes.extend_from_slice(&data);
+            } else if size > DISCARD_LIMIT_BYTES {
+                break;
+            }
+        }
+        if size > BODY_LIMIT_BYTES {
+            return Err(StatusCode::PAYLOAD_TOO_LARGE);
+        }
+        Ok(bytes.freeze())
+    };
+    timeout(BODY_TIMEOUT, reading)
+        .await
+        .unwrap_or(Err(StatusCode::REQUEST_TIMEOUT))
+}
+
+/// Turns a function's response into what API Gateway sends of it.
+fn from_function(response: Response<lambda_http::Body>) -> Answer {
+    let (mut parts, body) = response.into_parts();
+    for of_connection in [CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING] {
+        parts.headers.remove(of_connection);
+    }
+    let body = match body {
+        lambda_http::Body::Text(text) => Bytes::from(text),
+        lambda_http::Body::Binary(bytes) => Bytes::from(bytes),
+        _ => Bytes::new(),
+    };
+    if !body.is_empty() {
+        let text = HeaderValue::from_static("text/plain;charset=UTF-8");
+        parts.headers.entry(CONTENT_TYPE).or_insert(text);
+    }
+    Response::from_parts(parts, Full::new(body))
+}
+
+/// Returns the answer that API Gateway makes itself for `status`.
+fn refusal(status: StatusCode) -> Answer {
+    let message = match status {
+        StatusCode::PAYLOAD_TOO_LARGE => "Request Entity Too Large",
+        status => status.canonical_reason().unwrap_or_default(),
+    };
+    json_answer(status, json!({ "message": message }).to_string())
+}
+
+fn json_answer(status: StatusCode, json: String) -> Answer {
+    let mut answer = Response::new(Full::new(Bytes::from(json)));
+    *answer.status_mut() = status;
+    let content_type = HeaderValue::from_static("application/json");
+    answer.headers_mut().insert(CONTENT_TYPE, content_type);
+    answer
+}

@@ -1,0 +1,372 @@
+use std::net::{IpAddr, Ipv4Addr};
+
+use http::HeaderMap;
+use http::header::{
+    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, HOST, ORIGIN,
+};
+use lambda_http::RequestExt as _;
+use serde_json::Value;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::sync::{Notify, oneshot};
+use tokio::task::JoinHandle;
+
+use super::*;
+
+const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
+fn handler<F>(answer: impl Fn(lambda_http::Request) -> F + Send + Sync + 'static) -> Handler
+where
+    F: Future<Output = Response<lambda_http::Body>> + Send + 'static,
+{
+    Arc::new(move |request| Box::pin(answer(request)))
+}
+
+/// Answers with the name of its route and what it was asked.
+fn echo(name: &'static str) -> Handler {
+    handler(move |request| async move {
+        let parameters: Vec<String> = request
+            .path_parameters()
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        let body = String::from_utf8_lossy(request.body()).into_owned();
+        let answer = json!({ "route": name, "parameters": parameters, "body": body });
+        Response::new(answer.to_string().into())
+    })
+}
+
+fn route(method: Method, path: &str, handler: Handler) -> (Route, Handler) {
+    let route = Route {
+        function: "Function".to_owned(),
+        code_uri: "functions/function".to_owned(),
+        method,
+        path: path.parse().unwrap(),
+    };
+    (route, handler)
+}
+
+fn local(path: &str) -> (Method, String, LocalHandler) {
+    let handler: LocalHandler = Arc::new(|request: Request<Bytes>| {
+        Box::pin(async move {
+            let body = String::from_utf8_lossy(request.body()).into_owned();
+            (StatusCode::OK, json!({ "local": body }))
+        })
+    });
+    (Method::POST, path.to_owned(), handler)
+}
+
+fn cors() -> Cors {
+    Cors {
+        allow_origins: vec!["*".to_owned()],
+        allow_methods: vec!["POST".to_owned()],
+        expose_headers: vec!["x-request-id".to_owned()],
+        ..Cors::default()
+    }
+}
+
+fn gateway(routes: Vec<(Route, Handler)>) -> Gateway {
+    Gateway::new(routes, vec![local("/_local/tokens")], cors())
+}
+
+fn request(method: &str, uri: &str) -> request::Builder {
+    Request::builder()
+        .method(method)
+        .uri(uri)
+        .header(HOST, "localhost:3000")
+}
+
+async fn ask(gateway: &Gateway, request: request::Builder, body: &[u8]) -> (StatusCode, HeaderMap, Value) {
+    let body = Full::new(Bytes::copy_from_slice(body));
+    let answer = gateway.answer(request.body(body).unwrap(), LOOPBACK).await;
+    let (parts, body) = answer.into_parts();
+    let body = body.collect().await.unwrap().to_bytes();
+    let body = if body.is_empty() {
+        Value::Null
+    } else {
+        serde_json::from_slice(&body).unwrap()
+    };
+    (parts.status, parts.headers, body)
+}
+
+fn message(text: &str) -> Value {
+    json!({ "message": text })
+}
+
+#[tokio::test]
+async fn the_most_specific_route_answers() {
+    let gateway = gateway(vec![
+        route(Method::POST, "/lobbies/{lobby_id}", echo("by id")),
+        route(Method::POST, "/lobbies/find", echo("find")),
+        route(Method::GET, "/lobbies/find", echo("get")),
+    ]);
+    for (method, uri, name, parameters) in [
+        ("POST", "/lobbies/find", "find", json!([])),
+        ("GET", "/lobbies/find", "get", json!([])),
+        ("POST", "/lobbies/a%20b?x=1", "by id", json!(["lobby_id=a b"])),
+    ] {
+        let (status, headers, body) = ask(&gateway, request(method, uri), b"{}").await;
+        assert_eq!(status, StatusCode::OK);
+        assert_eq!(
+            body,
+            json!({ "route": name, "parameters": parameters, "body": "{}" })
+        );
+        assert!(headers.contains_key("apigw-requestid"));
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_route_or_method_is_not_found() {
+    let gateway = gateway(vec![route(Method::POST, "/lobbies/find", echo("find"))]);
+    for (method, uri) in [
+        ("GET", "/lobbies/find"),
+        ("OPTIONS", "/lobbies/find"),
+        ("POST", "/lobbies/find/"),
+        ("POST", "/lobbies%2Ffind/x"),
+        ("POST", "/"),
+        ("OPTIONS", "*"),
+    ] {
+        let (status, headers, body) = ask(&gateway, request(method, uri), b"").await;
+        assert_eq!(
+            (status, body),
+            (StatusCode::NOT_FOUND, message("Not Found")),
+            "{method} {uri}"
+        );
+        assert_eq!(headers[CONTENT_TYPE], "application/json");
+    }
+}
+
+#[tokio::test]
+async fn a_body_over_the_limit_is_refused() {
+    let gateway = gateway(vec![route(
+        Method::POST,
+        "/",
+        handler(|_| async { Response::new("1".into()) }),
+    )]);
+    let (status, ..) = ask(&gateway, request("POST", "/"), &vec![b' '; BODY_LIMIT_BYTES]).await;
+    assert_eq!(status, StatusCode::OK);
+    let (status, _, body) = ask(&gateway, request("POST", "/"), &vec![b' '; BODY_LIMIT_BYTES + 1]).await;
+    assert_eq!(
+        (status, body),
+        (StatusCode::PAYLOAD_TOO_LARGE, message("Request Entity Too Large"))
+    );
+}
+
+#[tokio::test]
+async fn a_target_or_host_that_makes_no_event_is_a_bad_request() {
+    let gateway = gateway(vec![
+        route(Method::GET, "/", echo("root")),
+        route(Method::GET, "/{x}", echo("x")),
+    ]);
+    let not_text = request("GET", "/%FF");
+    let no_host = Request::get("/").header(HOST, "localhost:99999");
+    for request in [not_text, no_host] {
+        let (status, _, body) = ask(&gateway, request, b"").await;
+        assert_eq!((status, body), (StatusCode::BAD_REQUEST, message("Bad Request")));
+    }
+}
+
+#[tokio::test]
+async fn a_preflight_is_answered_for_any_path() {
+    let gateway = gateway(vec![]);
+    let request = request("OPTIONS", "/anything")
+        .header(ORIGIN, "https://play.example")
+        .header(ACCESS_CONTROL_REQUEST_METHOD, "POST");
+    let (status, headers, body) = ask(&gateway, request, b"").await;
+    assert_eq!((status, body), (StatusCode::NO_CONTENT, Value::Null));
+    assert_eq!(headers[ACCESS_CONTROL_ALLOW_ORIGIN], "*");
+}
+
+#[tokio::test]
+async fn an_answer_to_a_page_carries_cors_headers() {
+    let gateway = gateway(vec![route(Method::POST, "/", echo("root"))]);
+    for uri in ["/", "/unknown"] {
+        let request = request("POST", uri).header(ORIGIN, "https://play.example");
+        let (_, headers, _) = ask(&gateway, request, b"").await;
+        assert_eq!(headers[ACCESS_CONTROL_ALLOW_ORIGIN], "*");
+        assert_eq!(headers[ACCESS_CONTROL_EXPOSE_HEADERS], "x-request-id");
+    }
+    let (_, headers, _) = ask(&gateway, request("POST", "/"), b"").await;
+    assert!(!headers.contains_key(ACCESS_CONTROL_ALLOW_ORIGIN));
+}
+
+#[tokio::test]
+async fn a_local_route_answers_a_loopback_host_without_cors() {
+    let gateway = gateway(vec![]);
+    let page = request("POST", "/_local/tokens").header(ORIGIN, "http://localhost:8080");
+    let (status, headers, body) = ask(&gateway, page, b"x").await;
+    assert_eq!((status, body), (StatusCode::OK, json!({ "local": "x" })));
+    assert!(!headers.contains_key(ACCESS_CONTROL_ALLOW_ORIGIN));
+}
+
+#[tokio::test]
+async fn a_local_route_is_closed_to_others_and_to_preflights() {
+    let gateway = gateway(vec![route(Method::POST, "/{a}/{b}", echo("any"))]);
+    let evil_host = |uri: &str| Request::post(uri).header(HOST, "evil.example");
+    let preflight = request("OPTIONS", "/_local/tokens")
+        .header(ORIGIN, "http://localhost:8080")
+        .header(ACCESS_CONTROL_REQUEST_METHOD, "POST");
+    for (request, expected) in [
+        (evil_host("/_local/tokens"), StatusCode::FORBIDDEN),
+        (evil_host("/%5Flocal/tokens"), StatusCode::FORBIDDEN),
+        (
+            request("POST", "/_local/tokens").header(ORIGIN, "https://evil.example"),
+            StatusCode::FORBIDDEN,
+        ),
+        (request("POST", "/_local/unknown"), StatusCode::NOT_FOUND),
+        (request("GET", "/_local/tokens"), StatusCode::NOT_FOUND),
+        (preflight, StatusCode::NOT_FOUND),
+    ] {
+        let (status, headers, _) = ask(&gateway, request, b"").await;
+        assert_eq!(status, expected);
+        assert!(!headers.contains_key(ACCESS_CONTROL_ALLOW_ORIGIN));
+    }
+}
+
+#[tokio::test]
+async fn a_panic_of_a_function_is_an_internal_error() {
+    let gateway = gateway(vec![
+        route(
+            Method::GET,
+            "/panic",
+            handler(|_| async { panic!("expected by this test") }),
+        ),
+        route(Method::GET, "/", echo("root")),
+    ]);
+    let (status, _, body) = ask(&gateway, request("GET", "/panic"), b"").await;
+    assert_eq!(
+        (status, body),
+        (
+            StatusCode::INTERNAL_SERVER_ERROR,
+            message("Internal Server Error")
+        )
+    );
+    assert_eq!(ask(&gateway, request("GET", "/"), b"").await.0, StatusCode::OK);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_function_that_never_answers_is_given_up() {
+    let gateway = gateway(vec![route(Method::GET, "/", handler(|_| std::future::pending()))]);
+    let (status, _, body) = ask(&gateway, request("GET", "/"), b"").await;
+    assert_eq!(
+        (status, body),
+        (StatusCode::SERVICE_UNAVAILABLE, message("Service Unavailable"))
+    );
+}
+
+#[tokio::test]
+async fn a_response_keeps_its_status_headers_and_bytes() {
+    let response = |_| async {
+        Response::builder()
+            .status(StatusCode::CONFLICT)
+            .header("retry-after", "3")
+            .header("connection", "close")
+            .header("content-length", "999")
+            .body(lambda_http::Body::Binary(vec![0xff, 0]))
+            .unwrap()
+    };
+    let gateway = gateway(vec![route(Method::GET, "/", handler(response))]);
+    let answer = gateway
+        .answer(
+            request("GET", "/").body(Full::<Bytes>::default()).unwrap(),
+            LOOPBACK,
+        )
+        .await;
+    assert_eq!(answer.status(), StatusCode::CONFLICT);
+    assert_eq!(answer.headers()["retry-after"], "3");
+    assert_eq!(answer.headers()[CONTENT_TYPE], "text/plain;charset=UTF-8");
+    for of_connection in [CONNECTION, CONTENT_LENGTH] {
+        assert!(!answer.headers().contains_key(of_connection));
+    }
+    assert_eq!(
+        answer.into_body().collect().await.unwrap().to_bytes(),
+        &[0xff, 0][..]
+    );
+}
+
+async fn run(routes: Vec<(Route, Handler)>) -> (SocketAddr, oneshot::Sender<()>, JoinHandle<()>) {
+    let listener = bind(LOOPBACK).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let serving = tokio::spawn(gateway(routes).serve(listener, async {
+        let _ = stopped.await;
+    }));
+    (address, stop, serving)
+}
+
+const LAST_REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+
+async fn rest_of(mut stream: TcpStream) -> String {
+    let mut text = String::new();
+    stream.read_to_string(&mut text).await.unwrap();
+    text
+}
+
+#[tokio::test]
+async fn one_connection_carries_several_requests() {
+    let (address, _stop, _serving) = run(vec![route(Method::GET, "/", echo("root"))]).await;
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream
+        .write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        .await
+        .unwrap();
+    stream.write_all(LAST_REQUEST).await.unwrap();
+    assert_eq!(rest_of(stream).await.matches("HTTP/1.1 200 OK").count(), 2);
+}
+
+#[tokio::test]
+async fn a_silent_client_holds_up_nobody() {
+    let (address, _stop, _serving) = run(vec![route(Method::GET, "/", echo("root"))]).await;
+    let mut half = TcpStream::connect(address).await.unwrap();
+    half.write_all(b"GET / HTTP/1.1\r\nho").await.unwrap();
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(LAST_REQUEST).await.unwrap();
+    assert!(rest_of(stream).await.starts_with("HTTP/1.1 200 OK"));
+}
+
+#[tokio::test]
+async fn headers_over_the_limit_are_refused() {
+    let (address, _stop, _serving) = run(vec![route(Method::GET, "/", echo("root"))]).await;
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let padding = "x".repeat(HEADER_LIMIT_BYTES);
+    let request = format!("GET / HTTP/1.1\r\nhost: localhost\r\nx-padding: {padding}\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    assert!(rest_of(stream).await.starts_with("HTTP/1.1 431 "));
+}
+
+#[tokio::test]
+async fn requests_under_way_finish_at_shutdown() {
+    let (entered, leave) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let slow = handler({
+        let (entered, leave) = (Arc::clone(&entered), Arc::clone(&leave));
+        move |_| {
+            let (entered, leave) = (Arc::clone(&entered), Arc::clone(&leave));
+            async move {
+                entered.notify_one();
+                leave.notified().await;
+                Response::new("done".into())
+            }
+        }
+    });
+    let (address, stop, serving) = run(vec![route(Method::GET, "/", slow)]).await;
+    let idle = TcpStream::connect(address).await.unwrap();
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream
+        .write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        .await
+        .unwrap();
+    entered.notified().await;
+    stop.send(()).unwrap();
+    assert_eq!(rest_of(idle).await, "");
+    leave.notify_one();
+    assert!(rest_of(stream).await.ends_with("done"));
+    serving.await.unwrap();
+    assert!(TcpStream::connect(address).await.is_err());
+}
+
+#[tokio::test]
+async fn a_taken_port_is_named() {
+    let taken = bind(LOOPBACK).await.unwrap();
+    let address = taken.local_addr().unwrap();
+    assert!(matches!(bind(address).await, Err(GatewayError::PortTaken(at)) if at == address));
+}

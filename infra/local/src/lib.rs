@@ -1,0 +1,18 @@
+//! The local stack: the whole of Muster in one process, without Docker or an AWS account.
+//!
+//! `template.yaml` says what runs: [`template`] reads its routes, tables and cross-origin rules, [`emulator`] holds the
+//! tables, [`gateway`] turns each HTTP request into the event that API Gateway would send, [`functions`] holds the
+//! operations, [`demo`] makes something to find.
+
+pub mod cors;
+pub mod demo;
+pub mod emulator;
+pub mod event;
+pub mod functions;
+pub mod gateway;
+pub mod local;
+pub mod route;
+pub mod signing_key;
+pub mod stack;
+pub mod template;
+pub mod welcome;

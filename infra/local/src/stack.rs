@@ -1,0 +1,230 @@
+//! The whole service in one process: emulator, operations, gateway.
+
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
+};
+
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+use shared::{
+    ambient::Ambient,
+    config::InvalidConfig,
+    store::{Store, TableNames, emulator_client},
+    tokens::{SigningKeyTooShort, TokenKeys},
+};
+use tokio::{sync::oneshot, task::JoinHandle};
+
+use crate::{
+    demo::{Demo, DemoError},
+    emulator::{Emulator, EmulatorError, Storage},
+    functions::Functions,
+    gateway::{self, Gateway, GatewayError},
+    local::LocalHandler,
+    signing_key,
+    template::{Template, TemplateError},
+};
+
+/// The template that users deploy: routes and tables are read from it here, too.
+pub const TEMPLATE: &str = include_str!("../../../template.yaml");
+
+/// What a stack is started with.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The gateway's port on 127.0.0.1; 0 takes a free one.
+    pub port: u16,
+    /// Where data is kept.
+    pub storage: Storage,
+    /// The clock and randomness.
+    pub ambient: Ambient,
+}
+
+/// A running stack.
+#[derive(Debug)]
+pub struct Stack {
+    /// What its demo offers.
+    pub demo: Demo,
+    store: Store,
+    keys: Arc<TokenKeys>,
+    functions: Arc<Functions>,
+    emulator: Emulator,
+    stop: oneshot::Sender<()>,
+    gateway: JoinHandle<()>,
+}
+
+/// Why a stack does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum StackError {
+    /// The template cannot be run.
+    #[error("template.yaml: {0}")]
+    Template(#[from] TemplateError),
+    /// The template names code that this stack lacks.
+    #[error("template.yaml: the function {0} is not part of the local stack")]
+    UnknownFunction(String),
+    /// The gateway cannot listen.
+    #[error("{0}")]
+    Gateway(#[from] GatewayError),
+    /// The database does not run.
+    #[error("{0}")]
+    Emulator(#[from] EmulatorError),
+    /// The signing key cannot be kept.
+    #[error("the signing key in the data folder cannot be used: {0}")]
+    SigningKey(String),
+    /// The environment holds something unusable.
+    #[error("{0}")]
+    Config(#[from] InvalidConfig),
+    /// The demo cannot be prepared.
+    #[error("{0}")]
+    Demo(#[from] DemoError),
+}
+
+impl From<SigningKeyTooShort> for StackError {
+    fn from(error: SigningKeyTooShort) -> Self {
+        Self::SigningKey(error.to_string())
+    }
+}
+
+/// The tables' names: here, their logical identifiers in the template.
+#[must_use]
+pub fn table_names() -> TableNames {
+    TableNames {
+        catalog: "CatalogTable".to_owned(),
+        tokens: "TokensTable".to_owned(),
+        lobbies: "LobbiesTable".to_owned(),
+        servers: "ServersTable".to_owned(),
+        ledger: "LedgerTable".to_owned(),
+    }
+}
+
+impl Stack {
+    /// Starts a stack; once it is returned, requests are answered.
+    ///
+    /// # Errors
+    /// [`StackError`]; nothing is left running.
+    pub async fn start(options: Options) -> Result<Self, StackError> {
+        let Options {
+            port,
+            storage,
+            ambient,
+        } = options;
+        let template = Template::parse(TEMPLATE)?;
+        // The port first: a second stack must not touch anything before it learns that it is the second.
+        let listener = gateway::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await?;
+        let address = listener.local_addr().map_err(|source| GatewayError::Bind {
+            address: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
+            source,
+        })?;
+        let base_url = format!("http://{address}");
+
+        let emulator = Emulator::start(&storage, &template.tables)?;
+        let key = match &storage {
+            Storage::Memory => signing_key::fresh(&ambient),
+            Storage::Folder(folder) => signing_key::kept(folder, &ambient)
+                .map_err(|error| StackError::SigningKey(error.to_string()))?,
+        };
+        let keys = Arc::new(TokenKeys::new(&key, None)?);
+        let store = Store::new(emulator_client(&emulator.endpoint), table_names());
+        let demo = Demo::prepare(&store, &keys, &ambient, base_url).await?;
+        let functions = Arc::new(Functions::new(store.clone(), Arc::clone(&keys), ambient)?);
+
+        let mut routes = Vec::new();
+        for route in template.routes {
+            let handler = functions.handler(&route.code_uri);
+            let handler = handler.ok_or_else(|| StackError::UnknownFunction(route.function.clone()))?;
+            routes.push((route, handler));
+        }
+        let gateway = Gateway::new(routes, local_routes(&demo, &emulator, &functions), template.cors);
+        let (stop, stopped) = oneshot::channel();
+        let gateway = tokio::spawn(gateway.serve(listener, async move {
+            let _told_or_dropped = stopped.await;
+        }));
+        Ok(Self {
+            demo,
+            store,
+            keys,
+            functions,
+            emulator,
+            stop,
+            gateway,
+        })
+    }
+
+    /// The stack's store.
+    #[must_use]
+    pub const fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Where the stack's database listens.
+    #[must_use]
+    pub fn store_endpoint(&self) -> &str {
+        &self.emulator.endpoint
+    }
+
+    /// The keys that the stack signs tokens with.
+    #[must_use]
+    pub fn keys(&self) -> &TokenKeys {
+        &self.keys
+    }
+
+    /// The operations.
+    #[must_use]
+    pub fn functions(&self) -> &Functions {
+        &self.functions
+    }
+
+    /// Stops the stack: requests under way are answered, data is on disk.
+    ///
+    /// # Errors
+    /// [`StackError::Emulator`] when the database had stopped before.
+    pub async fn stop(self) -> Result<(), StackError> {
+        let _gateway_gone = self.stop.send(());
+        let _gateway_panicked = self.gateway.await;
+        Ok(self.emulator.shutdown().await?)
+    }
+}
+
+/// What only the local stack answers: the demo, where its store listens for the operator's command, what it counted.
+fn local_routes(
+    demo: &Demo,
+    emulator: &Emulator,
+    functions: &Arc<Functions>,
+) -> Vec<(Method, String, LocalHandler)> {
+    let tables = table_names();
+    let demo = json!(demo);
+    let store = json!({
+        "endpoint": emulator.endpoint,
+        "tables": {
+            "catalog": tables.catalog,
+            "tokens": tables.tokens,
+            "lobbies": tables.lobbies,
+            "servers": tables.servers,
+            "ledger": tables.ledger,
+        },
+    });
+    let functions = Arc::clone(functions);
+    vec![
+        (
+            Method::GET,
+            "/_local/demo".to_owned(),
+            answering(move || demo.clone()),
+        ),
+        (
+            Method::GET,
+            "/_local/store".to_owned(),
+            answering(move || store.clone()),
+        ),
+        (
+            Method::GET,
+            "/_local/counts".to_owned(),
+            answering(move || json!({ "race_creates": functions.race_creates() })),
+        ),
+    ]
+}
+
+fn answering(value: impl Fn() -> Value + Send + Sync + 'static) -> LocalHandler {
+    Arc::new(move |_request| {
+        let value = value();
+        Box::pin(async move { (StatusCode::OK, value) })
+    })
+}

@@ -1,0 +1,382 @@
+//! What the local stack needs of the SAM template: routes, tables and cross-origin rules.
+//!
+//! Everything else in the template is ignored. What is read must be written out: a value made by a
+//! CloudFormation function (`!Ref`, `!Sub`, `!If`) is known only to CloudFormation.
+
+use http::{HeaderName, HeaderValue, Method};
+use saphyr::{LoadableYamlNode, ScanError, Yaml};
+
+use crate::cors::Cors;
+use crate::route::{Route, RoutePath, RoutePathError};
+
+mod node;
+mod table;
+
+use node::Node;
+pub use table::{AttributeType, Index, Key, Projection, Table};
+
+/// The part of the SAM template that the local stack runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Template {
+    /// Routes of every function, in the order of the template.
+    pub routes: Vec<Route>,
+    /// DynamoDB tables, in the order of the template.
+    pub tables: Vec<Table>,
+    /// Cross-origin rules of the HTTP API.
+    pub cors: Cors,
+}
+
+/// Why the template cannot be run locally.
+#[derive(Debug, thiserror::Error)]
+pub enum TemplateError {
+    /// The text is not YAML.
+    #[error("the template is not YAML: {0}")]
+    Syntax(#[from] ScanError),
+    /// There is no mapping called `Resources`.
+    #[error("the template has no `Resources`")]
+    NoResources,
+    /// A property that the local stack reads is not as it needs it.
+    #[error("resource {resource}: {property} {problem}")]
+    Property {
+        /// Logical id of the resource.
+        resource: String,
+        /// Path of the property inside the resource, with dots.
+        property: String,
+        /// What is wrong with it.
+        problem: Problem,
+    },
+}
+
+/// What is wrong with a property of the template.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    /// The property is absent.
+    #[error("is missing")]
+    Missing,
+    /// The property is of another kind, or made by a CloudFormation function.
+    #[error("is not {0} that is written out")]
+    Not(&'static str),
+    /// The value is not among those that the local stack knows.
+    #[error("is `{0}`, which the local stack does not support")]
+    Unsupported(String),
+    /// The path cannot be a route.
+    #[error("{0}")]
+    Path(#[from] RoutePathError),
+    /// Another route matches the same requests.
+    #[error("is taken by {0} already")]
+    Taken(String),
+}
+
+impl Template {
+    /// Parses the text of a SAM template.
+    ///
+    /// # Errors
+    ///
+    /// [`TemplateError::Syntax`] and [`TemplateError::NoResources`] for a text that is no template, and
+    /// [`TemplateError::Property`] for the first property that the local stack needs and cannot use.
+    pub fn parse(text: &str) -> Result<Self, TemplateError> {
+        let documents = Yaml::load_from_str(text)?;
+        let resources = documents
+            .first()
+            .and_then(|document| document.as_mapping_get("Resources"))
+            .and_then(Yaml::as_mapping)
+            .ok_or(TemplateError::NoResources)?;
+
+        let mut template = Self {
+            routes: Vec::new(),
+            tables: Vec::new(),
+            cors: Cors::default(),
+        };
+        let mut http_api: Option<&str> = None;
+        for (id, resource) in resources {
+            let (Some(id), Some(kind)) = (id.as_str(), resource.as_mapping_get("Type")) else {
+                continue;
+            };
+            let root = Node {
+                resource: id,
+                property: String::new(),
+                yaml: resource,
+            };
+            match kind.as_str() {
+                Some("AWS::Serverless::Function") => template.add_routes(&root)?,
+                Some("AWS::DynamoDB::Table") => template.tables.push(Table::read(&root)?),
+                Some("AWS::Serverless::HttpApi") => {
+                    if http_api.replace(id).is_some() {
+                        return Err(root.property("Type").unsupported("a second HTTP API"));
+                    }
+                    template.cors = cors(&root)?;
+                }
+                _ => {}
+            }
+        }
+        Ok(template)
+    }
+
+    fn add_routes(&mut self, function: &Node<'_>) -> Result<(), TemplateError> {
+        let properties = function.get("Properties")?;
+        let Some(events) = properties.find("Events")? else {
+            return Ok(());
+        };
+        for event in events.entries()? {
+            if event.get("Type")?.text()? != "HttpApi" {
+                continue;
+            }
+            let event = event.get("Properties")?;
+            let method = event.get("Method")?;
+            let path = event.get("Path")?;
+            let route = Route {
+                function: function.resource.to_owned(),
+                code_uri: properties.get("CodeUri")?.text()?.to_owned(),
+                method: match method.text()?.to_ascii_uppercase().as_str() {
+                    any @ ("ANY" | "*" | "X-AMAZON-APIGATEWAY-ANY-METHOD") => {
+                        return Err(method.unsupported(any));
+                    }
+                    name => Method::try_from(name).map_err(|_| method.unsupported(name))?,
+                },
+                path: path
+                    .text()?
+                    .parse::<RoutePath>()
+                    .map_err(|error| path.error(error.into()))?,
+            };
+            let is_same = |other: &&Route| other.method == route.method && other.path.overlaps(&route.path);
+            if let Some(other) = self.routes.iter().find(is_same) {
+                return Err(path.error(Problem::Taken(format!("{} of {}", other.key(), other.function))));
+            }
+            self.routes.push(route);
+        }
+        Ok(())
+    }
+}
+
+fn cors(http_api: &Node<'_>) -> Result<Cors, TemplateError> {
+    let Some(configuration) = http_api.get("Properties")?.find("CorsConfiguration")? else {
+        return Ok(Cors::default());
+    };
+    if let Some(credentials) = configuration.find("AllowCredentials")?
+        && credentials.flag()?
+    {
+        return Err(credentials.unsupported("true"));
+    }
+    let list = |name: &str, is_valid: fn(&str) -> bool| match configuration.find(name)? {
+        None => Ok(Vec::new()),
+        Some(list) => match list.texts()? {
+            values if values.iter().all(|value| value == "*" || is_valid(value)) => Ok(values),
+            values => Err(list.unsupported(&values.join(","))),
+        },
+    };
+    let is_header = |value: &str| HeaderName::try_from(value).is_ok();
+    Ok(Cors {
+        allow_origins: list("AllowOrigins", |value| HeaderValue::try_from(value).is_ok())?,
+        allow_headers: list("AllowHeaders", is_header)?,
+        allow_methods: list("AllowMethods", |value| Method::try_from(value).is_ok())?,
+        expose_headers: list("ExposeHeaders", is_header)?,
+        max_age_seconds: match configuration.find("MaxAge")? {
+            None => None,
+            Some(age) => {
+                let seconds = age
+                    .yaml
+                    .as_integer()
+                    .and_then(|seconds| u32::try_from(seconds).ok());
+                Some(seconds.ok_or_else(|| age.error(Problem::Not("a number of seconds")))?)
+            }
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEMPLATE: &str = r#"
+AWSTemplateFormatVersion: "2010-09-09"
+Transform: AWS::Serverless-2016-10-31
+Parameters:
+  Stage: { Type: String, Default: prod }
+Conditions:
+  IsProd: !Equals [!Ref Stage, prod]
+Resources:
+  Api:
+    Type: AWS::Serverless::HttpApi
+    Properties:
+      CorsConfiguration:
+        AllowOrigins: ["*"]
+        AllowHeaders: [authorization, "*"]
+        AllowMethods: [GET, POST]
+        ExposeHeaders: [x-request-id]
+        MaxAge: 600
+  FindLobby:
+    Type: AWS::Serverless::Function
+    Metadata: { BuildMethod: rust-cargolambda }
+    Properties:
+      CodeUri: functions/find-lobby
+      Role: !If [IsProd, !GetAtt Role.Arn, !Ref AWS::NoValue]
+      Environment:
+        Variables: { TABLE: !Ref LobbiesTable, NAME: !Sub "${Stage}-x" }
+      Events:
+        Find:
+          Type: HttpApi
+          Properties: { ApiId: !Ref Api, Method: post, Path: /matchmaker/lobbies/find }
+        Sweep:
+          Type: Schedule
+          Properties: { Schedule: rate(1 minute) }
+  Sweeper:
+    Type: AWS::Serverless::Function
+    Properties: { CodeUri: !Sub "functions/${Stage}" }
+  SetVersion:
+    Type: AWS::Serverless::Function
+    Properties:
+      CodeUri: functions/update-namespace-version
+      Events:
+        Put:
+          Type: HttpApi
+          Properties: { Method: PUT, Path: "/games/{game_id}/version" }
+  LobbiesTable:
+    Type: AWS::DynamoDB::Table
+    DeletionPolicy: Retain
+    Properties:
+      TableName: !Sub "${Stage}-lobbies"
+      BillingMode: PAY_PER_REQUEST
+      AttributeDefinitions:
+        - { AttributeName: pk, AttributeType: S }
+        - { AttributeName: sk, AttributeType: S }
+        - { AttributeName: free, AttributeType: N }
+      KeySchema:
+        - { AttributeName: pk, KeyType: HASH }
+        - { AttributeName: sk, KeyType: RANGE }
+      GlobalSecondaryIndexes:
+        - IndexName: by-free
+          KeySchema:
+            - { AttributeName: pk, KeyType: HASH }
+            - { AttributeName: free, KeyType: RANGE }
+          Projection: { ProjectionType: INCLUDE, NonKeyAttributes: [region] }
+      TimeToLiveSpecification: { AttributeName: expires_at, Enabled: true }
+Outputs:
+  Url: { Value: !Sub "https://${Api}.execute-api.${AWS::Region}.amazonaws.com" }
+"#;
+
+    fn names(values: &[&str]) -> Vec<String> {
+        values.iter().map(|value| (*value).to_owned()).collect()
+    }
+
+    #[test]
+    fn routes_are_read_from_the_functions() {
+        let routes = Template::parse(TEMPLATE).unwrap().routes;
+        let read: Vec<_> = routes
+            .iter()
+            .map(|route| (route.function.as_str(), route.code_uri.as_str(), route.key()))
+            .collect();
+        assert_eq!(
+            read,
+            [
+                (
+                    "FindLobby",
+                    "functions/find-lobby",
+                    "POST /matchmaker/lobbies/find".to_owned()
+                ),
+                (
+                    "SetVersion",
+                    "functions/update-namespace-version",
+                    "PUT /games/{game_id}/version".to_owned()
+                ),
+            ]
+        );
+    }
+
+    #[test]
+    fn tables_are_read_with_indexes_and_expiry() {
+        assert_eq!(
+            Template::parse(TEMPLATE).unwrap().tables,
+            [Table {
+                logical_id: "LobbiesTable".into(),
+                attributes: vec![
+                    ("pk".into(), AttributeType::Text),
+                    ("sk".into(), AttributeType::Text),
+                    ("free".into(), AttributeType::Number),
+                ],
+                key: Key {
+                    partition: "pk".into(),
+                    sort: Some("sk".into())
+                },
+                indexes: vec![Index {
+                    name: "by-free".into(),
+                    key: Key {
+                        partition: "pk".into(),
+                        sort: Some("free".into())
+                    },
+                    projection: Projection::Include(names(&["region"])),
+                }],
+                ttl_attribute: Some("expires_at".into()),
+            }]
+        );
+    }
+
+    #[test]
+    fn cross_origin_rules_are_read_from_the_api() {
+        assert_eq!(
+            Template::parse(TEMPLATE).unwrap().cors,
+            Cors {
+                allow_origins: names(&["*"]),
+                allow_headers: names(&["authorization", "*"]),
+                allow_methods: names(&["GET", "POST"]),
+                expose_headers: names(&["x-request-id"]),
+                max_age_seconds: Some(600),
+            }
+        );
+    }
+
+    #[test]
+    fn an_error_names_the_resource_and_the_property() {
+        for (from, to, message) in [
+            (
+                "Path: /matchmaker/lobbies/find",
+                "Path: !Sub \"/${Stage}\"",
+                "resource FindLobby: Properties.Events.Find.Properties.Path is not a text that is written out",
+            ),
+            (
+                "Method: post, ",
+                "",
+                "resource FindLobby: Properties.Events.Find.Properties.Method is missing",
+            ),
+            (
+                "Method: PUT",
+                "Method: ANY",
+                "resource SetVersion: Properties.Events.Put.Properties.Method is `ANY`, which the local stack does not support",
+            ),
+            (
+                "Method: PUT, Path: \"/games/{game_id}/version\"",
+                "Method: POST, Path: /matchmaker/lobbies/find",
+                "resource SetVersion: Properties.Events.Put.Properties.Path is taken by POST /matchmaker/lobbies/find of FindLobby already",
+            ),
+            (
+                "AttributeType: N",
+                "AttributeType: M",
+                "resource LobbiesTable: Properties.AttributeDefinitions.2.AttributeType is `M`, which the local stack does not support",
+            ),
+            (
+                "sk, KeyType: RANGE",
+                "sk, KeyType: !Ref Kind",
+                "resource LobbiesTable: Properties.KeySchema.1.KeyType is not a text that is written out",
+            ),
+            (
+                "MaxAge: 600",
+                "AllowCredentials: true",
+                "resource Api: Properties.CorsConfiguration.AllowCredentials is `true`, which the local stack does not support",
+            ),
+        ] {
+            assert!(TEMPLATE.contains(from), "{from}");
+            let error = Template::parse(&TEMPLATE.replacen(from, to, 1)).unwrap_err();
+            assert_eq!(error.to_string(), message);
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_no_template_is_refused() {
+        assert!(matches!(Template::parse("a: [1"), Err(TemplateError::Syntax(_))));
+        for text in ["", "[]", "Resources: 1"] {
+            assert!(
+                matches!(Template::parse(text), Err(TemplateError::NoResources)),
+                "{text}"
+            );
+        }
+    }
+}

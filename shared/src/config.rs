@@ -1,0 +1,111 @@
+//! What a function is told by its environment, parsed once before the first request.
+//!
+//! Every variable is set by `template.yaml`; each is documented where it is declared here.
+
+use std::{env, str::FromStr, sync::Arc};
+
+use aws_sdk_dynamodb::config::Credentials;
+
+use crate::{
+    store::{Store, TableNames, aws_client, emulator_client},
+    tokens::TokenKeys,
+};
+
+/// A variable that is missing or unusable; its value is never shown, since it may be a secret.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the environment variable {variable} {problem}")]
+pub struct InvalidConfig {
+    variable: &'static str,
+    problem: String,
+}
+
+/// The environment of a function.
+#[derive(Clone, Copy, Debug)]
+pub struct Environment {
+    read: fn(&str) -> Option<String>,
+}
+
+impl Environment {
+    /// The process's own.
+    #[must_use]
+    pub fn of_process() -> Self {
+        Self {
+            read: |name| env::var(name).ok(),
+        }
+    }
+
+    /// A store over the tables that this function is given; tables that it is not given have empty names.
+    ///
+    /// `MUSTER_CATALOG_TABLE`, `MUSTER_TOKENS_TABLE`, `MUSTER_LOBBIES_TABLE`, `MUSTER_SERVERS_TABLE`,
+    /// `MUSTER_LEDGER_TABLE`: the tables' names. `AWS_ENDPOINT_URL_DYNAMODB`: an emulator, as `http://host:port`;
+    /// AWS when absent. `AWS_REGION`, `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`: set by Lambda.
+    ///
+    /// # Errors
+    /// [`InvalidConfig`] when region or credentials are missing.
+    pub fn store(self) -> Result<Store, InvalidConfig> {
+        let table = |variable| self.optional(variable).unwrap_or_default();
+        let tables = TableNames {
+            catalog: table("MUSTER_CATALOG_TABLE"),
+            tokens: table("MUSTER_TOKENS_TABLE"),
+            lobbies: table("MUSTER_LOBBIES_TABLE"),
+            servers: table("MUSTER_SERVERS_TABLE"),
+            ledger: table("MUSTER_LEDGER_TABLE"),
+        };
+        let client = match self.optional("AWS_ENDPOINT_URL_DYNAMODB") {
+            Some(endpoint) if endpoint.starts_with("http://") => emulator_client(&endpoint),
+            Some(_) => return Err(invalid("AWS_ENDPOINT_URL_DYNAMODB", "must begin with http://")),
+            // Lambda renews credentials by starting a new process, so the environment's hold for this one.
+            None => aws_client(
+                self.required("AWS_REGION")?,
+                Credentials::new(
+                    self.required("AWS_ACCESS_KEY_ID")?,
+                    self.required("AWS_SECRET_ACCESS_KEY")?,
+                    self.optional("AWS_SESSION_TOKEN"),
+                    None,
+                    "environment",
+                ),
+            ),
+        };
+        Ok(Store::new(client, tables))
+    }
+
+    /// `MUSTER_SIGNING_KEY`: the secret that tokens are signed with. `MUSTER_SIGNING_KEY_PREVIOUS`: one that is still
+    /// accepted while rotating.
+    ///
+    /// # Errors
+    /// [`InvalidConfig`] when the current one is missing or either is too short.
+    pub fn token_keys(self) -> Result<Arc<TokenKeys>, InvalidConfig> {
+        let current = self.required("MUSTER_SIGNING_KEY")?;
+        let previous = self.optional("MUSTER_SIGNING_KEY_PREVIOUS");
+        TokenKeys::new(current.as_bytes(), previous.as_ref().map(String::as_bytes))
+            .map(Arc::new)
+            .map_err(|error| invalid("MUSTER_SIGNING_KEY", &error.to_string()))
+    }
+
+    /// A variable's text; nothing when it is absent or empty.
+    #[must_use]
+    pub fn optional(self, variable: &str) -> Option<String> {
+        (self.read)(variable).filter(|text| !text.is_empty())
+    }
+
+    /// A variable's value; nothing when it is absent or empty.
+    ///
+    /// # Errors
+    /// [`InvalidConfig`] when it does not parse.
+    pub fn parsed<T: FromStr>(self, variable: &'static str) -> Result<Option<T>, InvalidConfig> {
+        let parse = |text: String| text.parse().map_err(|_| invalid(variable, "does not parse"));
+        self.optional(variable).map(parse).transpose()
+    }
+
+    fn required(self, variable: &'static str) -> Result<String, InvalidConfig> {
+        self.optional(variable)
+            .ok_or_else(|| invalid(variable, "is missing"))
+    }
+}
+
+fn invalid(variable: &'static str, problem: &str) -> InvalidConfig {
+    InvalidConfig {
+        variable,
+        problem: problem.to_owned(),
+    }
+}

@@ -1,0 +1,199 @@
+//! Every refusal, in words of the domain, and the one place that gives each its status and code.
+
+use lambda_http::http::StatusCode;
+use serde_json::{Value, json};
+
+use crate::ids::GameMode;
+
+/// Why an operation did not do what it was asked.
+///
+/// The display text is the public `message`. [`Error::Unavailable`] and [`Error::Bug`] carry a cause that is logged
+/// once and never sent.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// 404: a path identifier that cannot name anything.
+    #[error("there is nothing here")]
+    NotFound,
+    /// 413: a body above [`crate::http::BODY_BYTES_MAX`].
+    #[error("the body is larger than 64 KiB")]
+    BodyTooLarge,
+    /// 400: broken JSON, a wrong type, a missing field or a number out of its range.
+    #[error("the body does not fit at `{path}`: {problem}")]
+    BadBody {
+        /// Where in the body, `.` for the whole.
+        path: String,
+        /// What is wrong there.
+        problem: String,
+    },
+
+    /// 401: no token, or not as `Authorization: Bearer`.
+    #[error("a token is needed, as `Authorization: Bearer <token>`")]
+    Unauthorized,
+    /// 401: a token that is malformed, unknown or badly signed.
+    #[error("the token is not valid")]
+    TokenInvalid,
+    /// 401: a token past its life.
+    #[error("the token has expired")]
+    TokenExpired,
+    /// 401: a token that was revoked.
+    #[error("the token was revoked")]
+    TokenRevoked,
+    /// 403: a token of a kind that does not allow this operation.
+    #[error("a token of this kind does not allow this operation")]
+    WrongTokenKind,
+    /// 403: a token of another game or namespace.
+    #[error("the token does not belong to this game or namespace")]
+    Forbidden,
+
+    /// 404: the game has no such namespace.
+    #[error("the game has no such namespace")]
+    NamespaceNotFound,
+    /// 404: the game has no such version.
+    #[error("the game has no such version")]
+    VersionNotFound,
+
+    /// 400: a password that is not a bcrypt hash in canonical modular crypt form.
+    #[error("the password must be a bcrypt hash ($2a$, $2b$ or $2y$, 60 characters), not plain text")]
+    InvalidAuthUserPassword,
+    /// 400: a user name that cannot be an HTTP Basic user.
+    #[error("the user must be 1 to 128 characters without `:` and control characters")]
+    InvalidAuthUser,
+    /// 400: the namespace already has its 32 users.
+    #[error("the namespace already has 32 users; replace or remove one")]
+    TooManyAuthUsers,
+
+    /// 400: a find without a game mode.
+    #[error("name at least one game mode")]
+    NoGameModeProvided,
+    /// 400: a mode that the namespace's current version lacks.
+    #[error("the namespace's current version has no game mode `{0}`")]
+    GameModeNotFound(String),
+    /// 400: more than 8 tags.
+    #[error("at most 8 tags can be given")]
+    TooManyTags,
+    /// 400: a tag name above 128 bytes.
+    #[error("a tag name is at most 128 bytes long")]
+    TagNameTooLong,
+    /// 400: a tag value above 512 bytes.
+    #[error("a tag is at most 512 bytes long")]
+    TagTooLong,
+    /// 400: tags for a mode that is not taggable.
+    #[error("the game mode `{0}` does not take tags")]
+    TagsDisabled(GameMode),
+    /// 400: `max_players` for a mode that does not allow it.
+    #[error("the game mode `{0}` does not let requests choose max_players")]
+    DynamicMaxPlayersDisabled(GameMode),
+    /// 400: `max_players` of 0 or above the mode's own.
+    #[error("max_players must lie between 1 and the game mode's own maximum")]
+    DynamicMaxPlayersInvalid {
+        /// The mode's own maximum, when that is what was exceeded.
+        max: Option<u32>,
+    },
+    /// 400: a region that the game lacks.
+    #[error("the game has no region `{0}`")]
+    RegionNotFound(String),
+    /// 400: no requested mode runs in a requested region.
+    #[error("no requested game mode runs in a requested region")]
+    RegionNotEnabledForGameMode,
+    /// 400: a requested mode forbids find.
+    #[error("the game mode `{0}` cannot be found, only joined or created")]
+    FindDisabled(GameMode),
+    /// 400: nothing joinable, and creation was prevented.
+    #[error("no lobby fits, and creating one was prevented")]
+    NoAvailableLobbies,
+    /// 400: the namespace holds its `lobby_count_max` lobbies, all without a fitting seat.
+    #[error("the namespace holds as many lobbies as it may")]
+    TooManyLobbies,
+    /// 503: no game server has a place in the region.
+    #[error("no game server has a free place in this region; try again shortly")]
+    NoServerAvailable,
+    /// 503: every attempt lost its race.
+    #[error("too many players want the same seats; try again shortly")]
+    Contention,
+
+    /// 503: DynamoDB throttled, timed out or could not be reached.
+    #[error("the service is briefly unavailable; try again shortly")]
+    Unavailable(String),
+    /// 500: a defect of Muster.
+    #[error("something went wrong on our side")]
+    Bug(String),
+}
+
+/// Seconds after which a 503 invites another try.
+const RETRY_AFTER_SECS: u64 = 1;
+/// As above, for places on game servers, which come back when a lobby ends.
+const NO_SERVER_RETRY_AFTER_SECS: u64 = 5;
+
+impl Error {
+    /// The HTTP status and the stable code that clients key on.
+    #[must_use]
+    pub const fn status_and_code(&self) -> (StatusCode, &'static str) {
+        const BAD_REQUEST: StatusCode = StatusCode::BAD_REQUEST;
+        match self {
+            Self::NotFound => (StatusCode::NOT_FOUND, "API_NOT_FOUND"),
+            Self::BodyTooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "API_BODY_TOO_LARGE"),
+            Self::BadBody { .. } => (BAD_REQUEST, "API_BAD_BODY"),
+            Self::Unauthorized => (StatusCode::UNAUTHORIZED, "API_UNAUTHORIZED"),
+            Self::TokenInvalid => (StatusCode::UNAUTHORIZED, "TOKEN_INVALID"),
+            Self::TokenExpired => (StatusCode::UNAUTHORIZED, "CLAIMS_ENTITLEMENT_EXPIRED"),
+            Self::TokenRevoked => (StatusCode::UNAUTHORIZED, "TOKEN_REVOKED"),
+            Self::WrongTokenKind => (StatusCode::FORBIDDEN, "CLAIMS_MISSING_ENTITLEMENT"),
+            Self::Forbidden => (StatusCode::FORBIDDEN, "API_FORBIDDEN"),
+            Self::NamespaceNotFound => (StatusCode::NOT_FOUND, "CLOUD_NAMESPACE_NOT_FOUND"),
+            Self::VersionNotFound => (StatusCode::NOT_FOUND, "CLOUD_VERSION_NOT_FOUND"),
+            Self::InvalidAuthUserPassword => (BAD_REQUEST, "CDN_INVALID_AUTH_USER_PASSWORD"),
+            Self::InvalidAuthUser => (BAD_REQUEST, "CDN_INVALID_AUTH_USER"),
+            Self::TooManyAuthUsers => (BAD_REQUEST, "CDN_TOO_MANY_AUTH_USERS"),
+            Self::NoGameModeProvided => (BAD_REQUEST, "MATCHMAKER_NO_GAME_MODE_PROVIDED"),
+            Self::GameModeNotFound(_) => (BAD_REQUEST, "MATCHMAKER_GAME_MODE_NOT_FOUND"),
+            Self::TooManyTags => (BAD_REQUEST, "MATCHMAKER_TOO_MANY_TAGS"),
+            Self::TagNameTooLong => (BAD_REQUEST, "MATCHMAKER_TAG_NAME_TOO_LONG"),
+            Self::TagTooLong => (BAD_REQUEST, "MATCHMAKER_TAG_TOO_LONG"),
+            Self::TagsDisabled(_) => (BAD_REQUEST, "MATCHMAKER_TAGS_DISABLED"),
+            Self::DynamicMaxPlayersDisabled(_) => (BAD_REQUEST, "MATCHMAKER_DYNAMIC_MAX_PLAYERS_DISABLED"),
+            Self::DynamicMaxPlayersInvalid { .. } => (BAD_REQUEST, "MATCHMAKER_DYNAMIC_MAX_PLAYERS_INVALID"),
+            Self::RegionNotFound(_) => (BAD_REQUEST, "MATCHMAKER_REGION_NOT_FOUND"),
+            Self::RegionNotEnabledForGameMode => (BAD_REQUEST, "MATCHMAKER_REGION_NOT_ENABLED_FOR_GAME_MODE"),
+            Self::FindDisabled(_) => (BAD_REQUEST, "MATCHMAKER_FIND_DISABLED"),
+            Self::NoAvailableLobbies => (BAD_REQUEST, "MATCHMAKER_NO_AVAILABLE_LOBBIES"),
+            Self::TooManyLobbies => (BAD_REQUEST, "MATCHMAKER_TOO_MANY_LOBBIES"),
+            Self::NoServerAvailable => (StatusCode::SERVICE_UNAVAILABLE, "MATCHMAKER_NO_SERVER_AVAILABLE"),
+            Self::Contention => (StatusCode::SERVICE_UNAVAILABLE, "MATCHMAKER_CONTENTION"),
+            Self::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, "API_UNAVAILABLE"),
+            Self::Bug(_) => (StatusCode::INTERNAL_SERVER_ERROR, "ERROR"),
+        }
+    }
+
+    /// Machine-readable details of the refusal, where the code promises them.
+    #[must_use]
+    pub fn metadata(&self) -> Option<Value> {
+        match self {
+            Self::TagsDisabled(mode) | Self::DynamicMaxPlayersDisabled(mode) | Self::FindDisabled(mode) => {
+                Some(json!({ "game_mode": mode }))
+            }
+            Self::GameModeNotFound(mode) => Some(json!({ "game_mode": mode })),
+            Self::RegionNotFound(region) => Some(json!({ "region": region })),
+            Self::DynamicMaxPlayersInvalid { max: Some(max) } => Some(json!({ "max": max })),
+            _ => None,
+        }
+    }
+
+    /// The `retry-after` header's seconds, on every 503.
+    #[must_use]
+    pub const fn retry_after_secs(&self) -> Option<u64> {
+        match self {
+            Self::NoServerAvailable => Some(NO_SERVER_RETRY_AFTER_SECS),
+            Self::Contention | Self::Unavailable(_) => Some(RETRY_AFTER_SECS),
+            _ => None,
+        }
+    }
+
+    /// The internal cause, for the log alone.
+    #[must_use]
+    pub fn cause(&self) -> Option<&str> {
+        match self {
+            Self::Unavailable(cause) | Self::Bug(cause) => Some(cause),
+            _ => None,
+        }
+    }
+}

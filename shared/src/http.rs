@@ -1,0 +1,266 @@
+//! The HTTP edge: gateway event in, operation, response out.
+//!
+//! This is the one place that turns an [`Error`] into a response and the one place that runs the Lambda loop. An
+//! operation never fails its invocation: whatever it returns becomes an HTTP answer.
+
+use std::{borrow::Cow, convert::Infallible, future::Future, net::IpAddr, str::FromStr, sync::Arc};
+
+use lambda_http::{
+    Body, RequestExt as _, Response,
+    aws_lambda_events::apigw::ApiGatewayV2httpRequestContext,
+    http::{HeaderValue, StatusCode, header},
+    request::RequestContext,
+    service_fn,
+};
+use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
+use serde_json::{Map, Value, json};
+use tracing::Instrument as _;
+
+use crate::{errors::Error, rules::origin::OriginHost};
+
+/// The largest body that an operation reads, in bytes (decisions on HTTP conventions).
+pub const BODY_BYTES_MAX: usize = 64 * 1024;
+
+/// The header that the edge proves itself with.
+const EDGE_SECRET_HEADER: &str = "x-muster-edge-secret";
+
+/// One operation of the interface.
+pub trait Operation: Send + Sync + 'static {
+    /// The body of a success.
+    type Output: Serialize + Send;
+
+    /// What the operation is called in logs and metrics, verb-noun.
+    const NAME: &'static str;
+
+    /// Answers one request.
+    ///
+    /// # Errors
+    /// Every refusal of the operation, by its code.
+    fn call(&self, request: &Request) -> impl Future<Output = Result<Self::Output, Error>> + Send;
+}
+
+/// The body `{}` of an operation whose response is empty.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Empty {}
+
+/// One request, as the gateway handed it over.
+#[derive(Debug)]
+pub struct Request(lambda_http::Request);
+
+impl Request {
+    /// The path parameter `name`.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when it does not have the form of an identifier.
+    pub fn path<T: FromStr>(&self, name: &str) -> Result<T, Error> {
+        self.0
+            .path_parameters_ref()
+            .and_then(|parameters| parameters.first(name))
+            .and_then(|text| text.parse().ok())
+            .ok_or(Error::NotFound)
+    }
+
+    /// The token of `Authorization: Bearer`, if the header has that form.
+    #[must_use]
+    pub fn bearer(&self) -> Option<&str> {
+        let (scheme, token) = self.header(header::AUTHORIZATION.as_str())?.split_once(' ')?;
+        let token = token.trim();
+        (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+    }
+
+    /// A header's text; nothing when it is absent or not visible ASCII.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.0.headers().get(name)?.to_str().ok()
+    }
+
+    /// The host of the page that asks: of the header `Origin`, else of the query parameter `origin`.
+    #[must_use]
+    pub fn origin(&self) -> Option<OriginHost> {
+        let query = || Some(self.0.query_string_parameters_ref()?.first("origin")?.to_owned());
+        let text = self
+            .header(header::ORIGIN.as_str())
+            .map(ToOwned::to_owned)
+            .or_else(query)?;
+        OriginHost::parse(&text)
+    }
+
+    /// Whether the request carries the secret that only the deployment's edge knows.
+    #[must_use]
+    pub fn came_through_edge(&self, secret: &str) -> bool {
+        let shown = self.header(EDGE_SECRET_HEADER).unwrap_or_default();
+        // Digests first: comparing them in variable time tells nothing of the secret.
+        let digest = |text: &str| ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
+        digest(shown).as_ref() == digest(secret).as_ref()
+    }
+
+    /// The address that the request came from, by the gateway's own word.
+    #[must_use]
+    pub fn source_ip(&self) -> Option<IpAddr> {
+        self.gateway_context()?.http.source_ip.as_deref()?.parse().ok()
+    }
+
+    /// The body as a JSON object; an empty body is the empty object.
+    ///
+    /// # Errors
+    /// [`Error::BodyTooLarge`]; [`Error::BadBody`] for anything that is no JSON object.
+    pub fn object(&self) -> Result<JsonObject, Error> {
+        let bytes = self.0.body().as_ref();
+        if bytes.len() > BODY_BYTES_MAX {
+            return Err(Error::BodyTooLarge);
+        }
+        if bytes.iter().all(u8::is_ascii_whitespace) {
+            return Ok(JsonObject(Map::new()));
+        }
+        match serde_json::from_slice(bytes) {
+            Ok(Value::Object(object)) => Ok(JsonObject(object)),
+            Ok(_) => Err(bad_body(".", "a JSON object is needed")),
+            Err(error) => Err(bad_body(".", &error.to_string())),
+        }
+    }
+
+    /// The body as `T`.
+    ///
+    /// # Errors
+    /// As [`Request::object`] and [`JsonObject::parse`].
+    pub fn body<T: DeserializeOwned>(&self) -> Result<T, Error> {
+        self.object()?.parse()
+    }
+
+    /// The gateway's identifier of this request, which answers and logs carry.
+    #[must_use]
+    pub fn id(&self) -> Cow<'_, str> {
+        let gateway = self
+            .gateway_context()
+            .and_then(|context| context.request_id.as_deref());
+        let lambda = || {
+            self.0
+                .lambda_context_ref()
+                .map(|context| context.request_id.as_str())
+        };
+        match gateway.or_else(lambda) {
+            Some(id) if !id.is_empty() => Cow::Borrowed(id),
+            _ => Cow::Owned(uuid::Uuid::new_v4().to_string()),
+        }
+    }
+
+    fn gateway_context(&self) -> Option<&ApiGatewayV2httpRequestContext> {
+        match self.0.request_context_ref()? {
+            RequestContext::ApiGatewayV2(context) => Some(context),
+            _ => None,
+        }
+    }
+}
+
+impl From<lambda_http::Request> for Request {
+    fn from(event: lambda_http::Request) -> Self {
+        Self(event)
+    }
+}
+
+/// A body whose text is known to be a JSON object, not yet what is in it.
+#[derive(Clone, Debug)]
+pub struct JsonObject(Map<String, Value>);
+
+impl JsonObject {
+    /// The object as `T`; unknown fields are ignored, `null` equals absent for optional fields.
+    ///
+    /// # Errors
+    /// [`Error::BadBody`], whose message names the path.
+    pub fn parse<T: DeserializeOwned>(self) -> Result<T, Error> {
+        serde_path_to_error::deserialize(Value::Object(self.0))
+            .map_err(|error| bad_body(&error.path().to_string(), &error.inner().to_string()))
+    }
+}
+
+/// Longest problem text repeated to a client: serde quotes the offending value, which may be the whole body.
+const PROBLEM_CHARS_MAX: usize = 200;
+
+fn bad_body(path: &str, problem: &str) -> Error {
+    let shorten = |text: &str| text.chars().take(PROBLEM_CHARS_MAX).collect();
+    Error::BadBody {
+        path: shorten(path),
+        problem: shorten(problem),
+    }
+}
+
+/// Deserializes an optional JSON object as `T`; a derived struct alone would accept an array of its fields too.
+///
+/// # Errors
+/// Any other JSON value than an object that fits `T`, or `null`.
+pub fn optional_object<'de, D: Deserializer<'de>, T: DeserializeOwned>(
+    from: D,
+) -> Result<Option<T>, D::Error> {
+    Option::<Map<String, Value>>::deserialize(from)?
+        .map(|object| T::deserialize(Value::Object(object)).map_err(serde::de::Error::custom))
+        .transpose()
+}
+
+/// Answers one gateway event with `operation`; the log gets one line, the client one response.
+pub async fn answer<O: Operation>(operation: &O, event: lambda_http::Request) -> Response<Body> {
+    let request = Request(event);
+    let id = request.id().into_owned();
+    let span = tracing::info_span!("request", operation = O::NAME, request.id = %id);
+    async {
+        match operation.call(&request).await {
+            Ok(output) => match serde_json::to_vec(&output) {
+                Ok(body) => {
+                    tracing::info!(status = 200, "the operation succeeded");
+                    respond(StatusCode::OK, &id, body, None)
+                }
+                Err(error) => refuse(&Error::Bug(format!("an answer did not serialize: {error}")), &id),
+            },
+            Err(error) => refuse(&error, &id),
+        }
+    }
+    .instrument(span)
+    .await
+}
+
+/// Runs the Lambda loop with `operation` until the runtime ends the process.
+///
+/// # Errors
+/// Whatever ends the loop; the runtime then starts a new process.
+pub async fn serve<O: Operation>(operation: O) -> Result<(), lambda_http::Error> {
+    let operation = Arc::new(operation);
+    lambda_http::run(service_fn(move |event| {
+        let operation = Arc::clone(&operation);
+        async move { Ok::<_, Infallible>(answer(&*operation, event).await) }
+    }))
+    .await
+}
+
+fn refuse(error: &Error, id: &str) -> Response<Body> {
+    let (status, code) = error.status_and_code();
+    match error.cause() {
+        Some(cause) => tracing::error!(status = status.as_u16(), code, cause, "the operation failed"),
+        None => tracing::info!(status = status.as_u16(), code, "the operation was refused"),
+    }
+    let mut body = json!({ "code": code, "message": error.to_string(), "ray_id": id });
+    if let (Some(metadata), Some(fields)) = (error.metadata(), body.as_object_mut()) {
+        fields.insert("metadata".to_owned(), metadata);
+    }
+    respond(
+        status,
+        id,
+        body.to_string().into_bytes(),
+        error.retry_after_secs(),
+    )
+}
+
+fn respond(status: StatusCode, id: &str, body: Vec<u8>, retry_after_secs: Option<u64>) -> Response<Body> {
+    // Text, not binary: the gateway then needs no base64.
+    let body = String::from_utf8(body).map_or_else(|error| Body::Binary(error.into_bytes()), Body::Text);
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if let Ok(id) = HeaderValue::from_str(id) {
+        headers.insert("x-request-id", id.clone());
+        headers.insert("rvt-ray-id", id);
+    }
+    if let Some(secs) = retry_after_secs {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(secs));
+    }
+    response
+}

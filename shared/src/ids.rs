@@ -1,0 +1,180 @@
+//! Identifiers, each a type of its own.
+//!
+//! An identifier is 1 to 64 characters of `A-Z a-z 0-9 _ -` (decisions on identifiers); those that Muster makes are
+//! UUIDs. The form excludes every separator that table keys are composed with.
+
+use std::{borrow::Borrow, fmt, str::FromStr};
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use ring::digest::{Context, SHA256};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::ambient::Ambient;
+
+/// The longest identifier, in characters.
+pub const IDENTIFIER_CHARS_MAX: usize = 64;
+
+/// Text that is not an identifier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("must be 1 to 64 characters of A-Z, a-z, 0-9, _ and -")]
+pub struct InvalidIdentifier;
+
+fn is_identifier(text: &str) -> bool {
+    (1..=IDENTIFIER_CHARS_MAX).contains(&text.len())
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
+}
+
+macro_rules! identifier {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $name(String);
+
+        impl $name {
+            /// The identifier as text.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = InvalidIdentifier;
+
+            fn from_str(text: &str) -> Result<Self, InvalidIdentifier> {
+                if is_identifier(text) { Ok(Self(text.to_owned())) } else { Err(InvalidIdentifier) }
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = InvalidIdentifier;
+
+            fn try_from(text: String) -> Result<Self, InvalidIdentifier> {
+                if is_identifier(&text) { Ok(Self(text)) } else { Err(InvalidIdentifier) }
+            }
+        }
+
+        impl From<Uuid> for $name {
+            fn from(uuid: Uuid) -> Self {
+                Self(uuid.to_string())
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(id: $name) -> Self {
+                id.0
+            }
+        }
+
+        impl Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+identifier!(
+    /// A game of the deployment.
+    GameId
+);
+identifier!(
+    /// A namespace of a game: one running environment of it, such as `prod`.
+    NamespaceId
+);
+identifier!(
+    /// A version of a game: an immutable matchmaking configuration.
+    VersionId
+);
+identifier!(
+    /// The name of a game mode within a version.
+    GameMode
+);
+identifier!(
+    /// A region of a game: a short human-readable name, not a UUID.
+    RegionId
+);
+identifier!(
+    /// A game server, unique within its namespace.
+    ServerId
+);
+identifier!(
+    /// A lobby, unique over the deployment.
+    LobbyId
+);
+identifier!(
+    /// A seat within its lobby: 64 random bits.
+    SeatId
+);
+identifier!(
+    /// An issued token, for revocation; not the token itself.
+    TokenId
+);
+
+impl LobbyId {
+    /// The lobby that answers of development tokens name.
+    #[must_use]
+    pub fn nil() -> Self {
+        Uuid::nil().into()
+    }
+
+    /// The `index`-th lobby of the burst that this lobby began: the same for everybody who computes it.
+    ///
+    /// Unguessable to whoever does not know this lobby's own random identifier.
+    #[must_use]
+    pub fn sibling(&self, index: u32) -> Self {
+        if index == 0 {
+            return self.clone();
+        }
+        let mut context = Context::new(&SHA256);
+        context.update(self.as_str().as_bytes());
+        context.update(&index.to_be_bytes());
+        let mut bytes = [0; 16];
+        for (to, from) in bytes.iter_mut().zip(context.finish().as_ref()) {
+            *to = *from;
+        }
+        uuid::Builder::from_custom_bytes(bytes).into_uuid().into()
+    }
+}
+
+impl SeatId {
+    /// A fresh seat.
+    #[must_use]
+    pub fn random(ambient: &Ambient) -> Self {
+        Self(URL_SAFE_NO_PAD.encode(ambient.bytes::<8>()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_identifier_has_1_to_64_plain_characters() {
+        for text in ["a", "A-b_9", &"x".repeat(64)] {
+            assert_eq!(text.parse::<GameId>().map(String::from).as_deref(), Ok(text));
+        }
+        for text in ["", "a b", "ä", "a/b", "a.b", "%61", &"x".repeat(65)] {
+            assert_eq!(text.parse::<GameId>(), Err(InvalidIdentifier), "{text}");
+        }
+    }
+
+    #[test]
+    fn siblings_are_distinct_and_the_same_for_everybody() {
+        let first = LobbyId::from(Ambient::system().uuid());
+        assert_eq!(first.sibling(0), first);
+        assert_eq!(first.sibling(7), first.sibling(7));
+        assert_ne!(first.sibling(1), first.sibling(2));
+        assert_ne!(first.sibling(1), LobbyId::nil().sibling(1));
+    }
+}

@@ -1,0 +1,24 @@
+//! Muster's common crate: what every operation knows about the domain, the wire and the tables.
+//!
+//! The layers, outermost first: [`http`] turns gateway events into [`http::Request`] and answers into responses,
+//! [`auth`] turns tokens into rights, [`rules`] decides over plain values, [`matchmaking`] chooses and creates
+//! lobbies, [`store`] holds every DynamoDB condition. Nothing below `http` knows a gateway; nothing above `store`
+//! knows an attribute name; rules know neither clock nor randomness.
+
+pub mod ambient;
+pub mod auth;
+pub mod config;
+pub mod errors;
+pub mod http;
+pub mod ids;
+pub mod lobby;
+pub mod matchmaking;
+pub mod models;
+pub mod provision;
+pub mod rules;
+pub mod settings;
+pub mod settings_cache;
+pub mod store;
+pub mod telemetry;
+pub mod tokens;
+pub mod wire;

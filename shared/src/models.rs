@@ -1,0 +1,178 @@
+//! The values that the matchmaker works with: ports, pools, seats' places.
+
+use std::{collections::BTreeMap, fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{GameMode, InvalidIdentifier, NamespaceId, RegionId, ServerId, VersionId};
+
+/// What a game server speaks on a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Protocol {
+    /// Plain HTTP or WebSocket.
+    Http,
+    /// HTTP or WebSocket over TLS.
+    Https,
+    /// Plain TCP.
+    Tcp,
+    /// TCP over TLS.
+    TcpTls,
+    /// UDP.
+    Udp,
+}
+
+impl Protocol {
+    /// Whether clients must connect with TLS.
+    #[must_use]
+    pub const fn is_tls(self) -> bool {
+        matches!(self, Self::Https | Self::TcpTls)
+    }
+}
+
+/// An inclusive range of ports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PortRange {
+    /// The lowest port.
+    pub min: u16,
+    /// The highest port.
+    pub max: u16,
+}
+
+/// Where a labelled port leads: to one port or to any of a range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PortNumbers {
+    /// One port.
+    Port(u16),
+    /// Any port of an inclusive range.
+    PortRange(PortRange),
+}
+
+/// One port of a game server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerPort {
+    /// The host that players connect to.
+    pub hostname: String,
+    /// One port or a range.
+    #[serde(flatten)]
+    pub numbers: PortNumbers,
+    /// What is spoken there.
+    pub protocol: Protocol,
+}
+
+/// The ports of one game server by label, checked by [`crate::rules::ports`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(
+    try_from = "BTreeMap<String, ServerPort>",
+    into = "BTreeMap<String, ServerPort>"
+)]
+pub struct Ports(pub(crate) BTreeMap<String, ServerPort>);
+
+impl Ports {
+    /// Each label with its port, in order of the labels.
+    pub fn iter(&self) -> impl Iterator<Item = (&String, &ServerPort)> {
+        self.0.iter()
+    }
+}
+
+impl From<Ports> for BTreeMap<String, ServerPort> {
+    fn from(ports: Ports) -> Self {
+        ports.0
+    }
+}
+
+/// What decides which lobbies a find can ever enter: namespace, version, game mode and region.
+///
+/// All lobbies of a pool are interchangeable but for their tags. As text: the four identifiers joined by `/`, which no
+/// identifier contains.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Pool {
+    /// The namespace.
+    pub namespace_id: NamespaceId,
+    /// The version.
+    pub version_id: VersionId,
+    /// The game mode of that version.
+    pub game_mode: GameMode,
+    /// The region.
+    pub region_id: RegionId,
+}
+
+impl fmt::Display for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            namespace_id,
+            version_id,
+            game_mode,
+            region_id,
+        } = self;
+        write!(f, "{namespace_id}/{version_id}/{game_mode}/{region_id}")
+    }
+}
+
+impl FromStr for Pool {
+    type Err = InvalidIdentifier;
+
+    fn from_str(text: &str) -> Result<Self, InvalidIdentifier> {
+        let mut parts = text.split('/');
+        let mut next = || parts.next().ok_or(InvalidIdentifier);
+        Ok(Self {
+            namespace_id: next()?.parse()?,
+            version_id: next()?.parse()?,
+            game_mode: next()?.parse()?,
+            region_id: next()?.parse()?,
+        })
+    }
+}
+
+impl TryFrom<String> for Pool {
+    type Error = InvalidIdentifier;
+
+    fn try_from(text: String) -> Result<Self, InvalidIdentifier> {
+        text.parse()
+    }
+}
+
+impl From<Pool> for String {
+    fn from(pool: Pool) -> Self {
+        pool.to_string()
+    }
+}
+
+/// A game server over the whole deployment: its namespace and its identifier there, joined by `/`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ServerKey {
+    /// The namespace.
+    pub namespace_id: NamespaceId,
+    /// The server in it.
+    pub server_id: ServerId,
+}
+
+impl fmt::Display for ServerKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace_id, self.server_id)
+    }
+}
+
+impl TryFrom<String> for ServerKey {
+    type Error = InvalidIdentifier;
+
+    fn try_from(text: String) -> Result<Self, InvalidIdentifier> {
+        let (namespace, server) = text.split_once('/').ok_or(InvalidIdentifier)?;
+        Ok(Self {
+            namespace_id: namespace.parse()?,
+            server_id: server.parse()?,
+        })
+    }
+}
+
+impl From<ServerKey> for String {
+    fn from(key: ServerKey) -> Self {
+        key.to_string()
+    }
+}
+
+/// The tags of a lobby or a query.
+pub type Tags = BTreeMap<String, String>;

@@ -1,0 +1,220 @@
+//! Making a game: the operator's part, which no HTTP operation has.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    ambient::{Ambient, Timestamp},
+    errors::Error,
+    ids::{GameId, NamespaceId, RegionId, VersionId},
+    rules::version_config::validate,
+    settings::{CdnAuthType, Game, Namespace, Region, Revocations, Version, VersionConfig},
+    store::{Store, catalog::NameOutcome, tokens::CloudTokenRecord},
+    tokens::CloudToken,
+};
+
+/// A game to be made.
+#[derive(Clone, Debug)]
+pub struct NewGame {
+    /// Its name in addresses: 1 to 64 characters of a-z, 0-9 and inner hyphens.
+    pub name_id: String,
+    /// The name that people read.
+    pub display_name: String,
+    /// Its regions, at least one.
+    pub regions: BTreeMap<RegionId, Region>,
+    /// What its first version is called.
+    pub version_name: String,
+    /// What its first version configures.
+    pub config: VersionConfig,
+    /// Its namespaces.
+    pub namespaces: Vec<NewNamespace>,
+}
+
+/// A namespace to be made with its game.
+#[derive(Clone, Debug)]
+pub struct NewNamespace {
+    /// Its name in addresses, unique in the game.
+    pub name_id: String,
+    /// The name that people read.
+    pub display_name: String,
+    /// Lobbies that it may hold.
+    pub lobby_count_max: u32,
+    /// Seats that one client address may hold.
+    pub max_players_per_client: u32,
+}
+
+/// A game that was made.
+#[derive(Clone, Debug)]
+pub struct CreatedGame {
+    /// The game.
+    pub game: Game,
+    /// Its first version.
+    pub version: Version,
+    /// Its namespaces, in the order asked for.
+    pub namespaces: Vec<Namespace>,
+    /// Its cloud token, never to be seen again.
+    pub cloud_token: CloudToken,
+}
+
+/// Why a game was not made.
+#[derive(Debug, thiserror::Error)]
+pub enum ProvisionError {
+    /// Another game has the name.
+    #[error("there is already a game named `{0}`")]
+    NameTaken(String),
+    /// A name that cannot stand in an address, or stands twice.
+    #[error("the name `{0}` must be given once, as 1 to 64 characters of a-z, 0-9 and inner hyphens")]
+    InvalidName(String),
+    /// A region outside the globe, or no region.
+    #[error("a game needs regions with latitudes from -90 to 90 and longitudes from -180 to 180")]
+    InvalidRegions,
+    /// A version configuration with violations, as paths.
+    #[error("the version configuration is not valid at {}", .0.join(", "))]
+    InvalidConfig(Vec<String>),
+    /// The store failed.
+    #[error("{}", .0.cause().unwrap_or("the store failed"))]
+    Store(#[from] Error),
+}
+
+/// Makes a game with its regions, a first version, namespaces that run it and a cloud token.
+///
+/// The name is taken first. A crash afterwards leaves a game without some of the rest, under that name.
+///
+/// # Errors
+/// [`ProvisionError`]; nothing is made unless everything is valid and the name is free.
+pub async fn create_game(
+    store: &Store,
+    ambient: &Ambient,
+    new: NewGame,
+) -> Result<CreatedGame, ProvisionError> {
+    check_names(&new)?;
+    let on_globe = |region: &Region| {
+        (-90.0..=90.0).contains(&region.latitude) && (-180.0..=180.0).contains(&region.longitude)
+    };
+    if new.regions.is_empty() || !new.regions.values().all(on_globe) {
+        return Err(ProvisionError::InvalidRegions);
+    }
+    let violations = validate(&new.config, &new.regions);
+    if !violations.is_empty() {
+        return Err(ProvisionError::InvalidConfig(
+            violations.iter().map(|path| path.join("/")).collect(),
+        ));
+    }
+
+    let now = ambient.now();
+    let game = Game {
+        game_id: ambient.uuid().into(),
+        name_id: new.name_id,
+        display_name: new.display_name,
+        created_at: now,
+        regions: new.regions,
+    };
+    if store.add_game(&game).await? == NameOutcome::Taken {
+        return Err(ProvisionError::NameTaken(game.name_id));
+    }
+    let version = add_version(store, ambient, &game.game_id, new.version_name, new.config).await?;
+    let mut namespaces = Vec::new();
+    for namespace in new.namespaces {
+        let namespace =
+            namespace.into_namespace(&game.game_id, &version.version_id, ambient.uuid().into(), now);
+        store.add_namespace(&namespace).await?;
+        namespaces.push(namespace);
+    }
+    let cloud_token = issue_cloud_token(store, ambient, &game.game_id).await?;
+    Ok(CreatedGame {
+        game,
+        version,
+        namespaces,
+        cloud_token,
+    })
+}
+
+/// Adds a version that was checked.
+///
+/// # Errors
+/// [`Error::Unavailable`], [`Error::Bug`].
+pub async fn add_version(
+    store: &Store,
+    ambient: &Ambient,
+    game_id: &GameId,
+    display_name: String,
+    config: VersionConfig,
+) -> Result<Version, Error> {
+    let version_id = VersionId::from(ambient.uuid());
+    let version = Version {
+        game_id: game_id.clone(),
+        version_id,
+        display_name,
+        created_at: ambient.now(),
+        config,
+    };
+    store.add_version(&version).await?;
+    Ok(version)
+}
+
+/// Issues a cloud token of a game.
+///
+/// # Errors
+/// [`Error::Unavailable`], [`Error::Bug`].
+pub async fn issue_cloud_token(
+    store: &Store,
+    ambient: &Ambient,
+    game_id: &GameId,
+) -> Result<CloudToken, Error> {
+    let token = CloudToken::random(ambient);
+    let record = CloudTokenRecord {
+        game_id: game_id.clone(),
+        token_id: ambient.uuid().into(),
+        created_at: ambient.now(),
+        revoked_at: None,
+    };
+    store.add_cloud_token(&token, &record).await?;
+    Ok(token)
+}
+
+impl NewNamespace {
+    fn into_namespace(
+        self,
+        game_id: &GameId,
+        version_id: &VersionId,
+        id: NamespaceId,
+        now: Timestamp,
+    ) -> Namespace {
+        Namespace {
+            game_id: game_id.clone(),
+            namespace_id: id,
+            name_id: self.name_id,
+            display_name: self.display_name,
+            created_at: now,
+            version_id: version_id.clone(),
+            lobby_count_max: self.lobby_count_max,
+            max_players_per_client: self.max_players_per_client,
+            enable_domain_public_auth: true,
+            cdn_auth_type: CdnAuthType::None,
+            revocations: Revocations::default(),
+        }
+    }
+}
+
+fn check_names(new: &NewGame) -> Result<(), ProvisionError> {
+    let invalid = |name: &String| Err(ProvisionError::InvalidName(name.clone()));
+    if !is_name_id(&new.name_id) {
+        return invalid(&new.name_id);
+    }
+    let mut seen = Vec::new();
+    for NewNamespace { name_id, .. } in &new.namespaces {
+        if !is_name_id(name_id) || seen.contains(&name_id) {
+            return invalid(name_id);
+        }
+        seen.push(name_id);
+    }
+    Ok(())
+}
+
+fn is_name_id(text: &str) -> bool {
+    (1..=64).contains(&text.len())
+        && !text.starts_with('-')
+        && !text.ends_with('-')
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+}

@@ -1,0 +1,10 @@
+//! The rules: plain functions over values, without AWS, clock or randomness.
+
+pub mod bcrypt_hash;
+pub mod cdn_user;
+pub mod criteria;
+pub mod geography;
+pub mod matchmaker_config;
+pub mod origin;
+pub mod ports;
+pub mod version_config;

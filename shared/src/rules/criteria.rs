@@ -1,0 +1,384 @@
+//! What a find asks for, checked against the namespace's version: steps 4 to 8 of the decisions on lobbies.find.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use super::geography::{Coordinates, nearest};
+use crate::{
+    errors::Error,
+    ids::{GameMode, NamespaceId, RegionId},
+    models::{Pool, Tags},
+    settings::{Game, GameModeConfig, Version},
+    wire::FindLobbyRequest,
+};
+
+/// The most tags of a request.
+const TAGS_MAX: usize = 8;
+/// Longest tag name, in bytes.
+const TAG_NAME_BYTES_MAX: usize = 128;
+/// Longest tag, in bytes.
+const TAG_BYTES_MAX: usize = 512;
+
+/// A find that every rule allows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Criteria {
+    /// Where to look: each requested mode in each requested region that it runs in.
+    pub pools: Vec<SearchedPool>,
+    /// Tags that a lobby must have; a created lobby gets them.
+    pub tags: Tags,
+    /// What to create when nothing fits.
+    pub new_lobby: NewLobby,
+}
+
+/// A pool to look in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SearchedPool {
+    /// The pool.
+    pub pool: Pool,
+    /// How long a seat in one of its lobbies waits for its player.
+    pub reservation: Duration,
+}
+
+/// A lobby to be created.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewLobby {
+    /// Its mode and region.
+    pub pool: Pool,
+    /// How long its first seat waits for its player.
+    pub reservation: Duration,
+    /// Seats that finds fill it up to.
+    pub max_players: u32,
+    /// Seats that joins fill it up to.
+    pub max_players_direct: u32,
+}
+
+impl Criteria {
+    /// The criteria of `request` in a namespace that runs `version` of `game`, asked from `viewer` where known.
+    ///
+    /// # Errors
+    /// The first violated rule's code, in the order of the decisions.
+    pub fn resolve(
+        request: &FindLobbyRequest,
+        namespace_id: &NamespaceId,
+        game: &Game,
+        version: &Version,
+        viewer: Option<Coordinates>,
+    ) -> Result<Self, Error> {
+        let modes = modes(&request.game_modes, version)?;
+        check_tags(&request.tags, &modes)?;
+        check_max_players(request.max_players, &modes)?;
+        let regions = regions(&request.regions, game, &modes, viewer)?;
+        let pool = |mode: &Mode<'_>, region_id: &RegionId| Pool {
+            namespace_id: namespace_id.clone(),
+            version_id: version.version_id.clone(),
+            game_mode: mode.name.clone(),
+            region_id: region_id.clone(),
+        };
+        let searched = |mode: &Mode<'_>| -> Vec<SearchedPool> {
+            let reservation = mode.config.reservation();
+            let here = regions.iter().filter(|region| mode.runs_in(region));
+            here.map(|region| SearchedPool {
+                pool: pool(mode, region),
+                reservation,
+            })
+            .collect()
+        };
+        // The first usable region, and in it the first mode that runs there; no fallback to others.
+        let first = regions
+            .iter()
+            .find_map(|region| Some((region, modes.iter().find(|mode| mode.runs_in(region))?)));
+        let (region, mode) = first.ok_or(Error::RegionNotEnabledForGameMode)?;
+        check_find_enabled(&modes)?;
+        let max_players = request.max_players.unwrap_or(mode.config.max_players);
+        let direct = mode.config.max_players_direct.unwrap_or(mode.config.max_players);
+        Ok(Self {
+            new_lobby: NewLobby {
+                pool: pool(mode, region),
+                reservation: mode.config.reservation(),
+                max_players,
+                max_players_direct: request.max_players.unwrap_or(direct),
+            },
+            pools: modes.iter().flat_map(searched).collect(),
+            tags: request.tags.clone(),
+        })
+    }
+}
+
+struct Mode<'a> {
+    name: &'a GameMode,
+    config: &'a GameModeConfig,
+}
+
+impl Mode<'_> {
+    fn runs_in(&self, region: &RegionId) -> bool {
+        self.config.regions.contains(region)
+    }
+}
+
+fn modes<'a>(requested: &[String], version: &'a Version) -> Result<Vec<Mode<'a>>, Error> {
+    let mut seen = BTreeSet::new();
+    let mut modes = Vec::new();
+    for name in requested {
+        let (name, config) = version
+            .config
+            .game_modes
+            .get_key_value(name.as_str())
+            .ok_or_else(|| Error::GameModeNotFound(name.chars().take(64).collect()))?;
+        if seen.insert(name) {
+            modes.push(Mode { name, config });
+        }
+    }
+    if modes.is_empty() {
+        Err(Error::NoGameModeProvided)
+    } else {
+        Ok(modes)
+    }
+}
+
+fn check_tags(tags: &Tags, modes: &[Mode<'_>]) -> Result<(), Error> {
+    if tags.is_empty() {
+        return Ok(());
+    }
+    if tags.len() > TAGS_MAX {
+        return Err(Error::TooManyTags);
+    }
+    if tags.keys().any(|name| name.len() > TAG_NAME_BYTES_MAX) {
+        return Err(Error::TagNameTooLong);
+    }
+    if tags.values().any(|tag| tag.len() > TAG_BYTES_MAX) {
+        return Err(Error::TagTooLong);
+    }
+    match modes.iter().find(|mode| !mode.config.taggable) {
+        Some(mode) => Err(Error::TagsDisabled(mode.name.clone())),
+        None => Ok(()),
+    }
+}
+
+fn check_max_players(max_players: Option<u32>, modes: &[Mode<'_>]) -> Result<(), Error> {
+    let Some(max_players) = max_players else {
+        return Ok(());
+    };
+    if max_players == 0 {
+        return Err(Error::DynamicMaxPlayersInvalid { max: None });
+    }
+    if let Some(mode) = modes.iter().find(|mode| !mode.config.allow_dynamic_max_players) {
+        return Err(Error::DynamicMaxPlayersDisabled(mode.name.clone()));
+    }
+    let max = modes.iter().map(|mode| mode.config.max_players).min();
+    match max {
+        Some(max) if max_players > max => Err(Error::DynamicMaxPlayersInvalid { max: Some(max) }),
+        _ => Ok(()),
+    }
+}
+
+fn regions(
+    requested: &[String],
+    game: &Game,
+    modes: &[Mode<'_>],
+    viewer: Option<Coordinates>,
+) -> Result<Vec<RegionId>, Error> {
+    if requested.is_empty() {
+        return recommended_region(game, modes, viewer).map(|region| vec![region]);
+    }
+    let mut regions = Vec::new();
+    for id in requested {
+        let (id, _) = game
+            .regions
+            .get_key_value(id.as_str())
+            .ok_or_else(|| Error::RegionNotFound(id.chars().take(64).collect()))?;
+        if !regions.contains(id) {
+            regions.push(id.clone());
+        }
+    }
+    Ok(regions)
+}
+
+/// The region nearest to the viewer in which a requested mode runs; without coordinates the first mode's first.
+fn recommended_region(
+    game: &Game,
+    modes: &[Mode<'_>],
+    viewer: Option<Coordinates>,
+) -> Result<RegionId, Error> {
+    let runs = |id: &RegionId| modes.iter().any(|mode| mode.runs_in(id));
+    let usable = || game.regions.iter().filter(|(id, _)| runs(id));
+    let first = || modes.first()?.config.regions.first();
+    let region = viewer.and_then(|viewer| nearest(viewer, usable())).or_else(first);
+    region.cloned().ok_or(Error::RegionNotEnabledForGameMode)
+}
+
+fn check_find_enabled(modes: &[Mode<'_>]) -> Result<(), Error> {
+    match modes.iter().find(|mode| !mode.config.actions.find.enabled) {
+        Some(mode) => Err(Error::FindDisabled(mode.name.clone())),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn game() -> Game {
+        serde_json::from_value(json!({
+            "game_id": "g", "name_id": "g", "display_name": "G", "created_at": 0,
+            "regions": {
+                "eu": {"display_name": "E", "provider_display_name": "P", "latitude": 50.0, "longitude": 8.0},
+                "us": {"display_name": "U", "provider_display_name": "P", "latitude": 39.0, "longitude": -77.0},
+                "ap": {"display_name": "A", "provider_display_name": "P", "latitude": 35.0, "longitude": 139.0}
+            }
+        }))
+        .unwrap()
+    }
+
+    fn version() -> Version {
+        serde_json::from_value(json!({
+            "game_id": "g", "version_id": "v", "display_name": "1", "created_at": 0,
+            "config": {"game_modes": {
+                "duel": {"regions": ["eu", "us"], "max_players": 2},
+                "arena": {"regions": ["us"], "max_players": 10, "max_players_direct": 12, "taggable": true,
+                          "allow_dynamic_max_players": true},
+                "raid": {"regions": ["us"], "max_players": 6, "taggable": true, "allow_dynamic_max_players": true},
+                "shut": {"regions": ["eu"], "actions": {"find": {"enabled": false}}}
+            }}
+        }))
+        .unwrap()
+    }
+
+    fn resolve(request: serde_json::Value) -> Result<Criteria, (&'static str, Option<serde_json::Value>)> {
+        resolve_from(request, None)
+    }
+
+    fn resolve_from(
+        request: serde_json::Value,
+        viewer: Option<Coordinates>,
+    ) -> Result<Criteria, (&'static str, Option<serde_json::Value>)> {
+        let request = serde_json::from_value(request).unwrap();
+        Criteria::resolve(&request, &"n".parse().unwrap(), &game(), &version(), viewer)
+            .map_err(|error| (error.status_and_code().1, error.metadata()))
+    }
+
+    fn places(criteria: &Criteria) -> Vec<String> {
+        criteria
+            .pools
+            .iter()
+            .map(|searched| searched.pool.to_string())
+            .collect()
+    }
+
+    #[test]
+    fn without_regions_the_first_mode_decides() {
+        let criteria = resolve(json!({"game_modes": ["duel", "arena", "duel"]})).unwrap();
+        assert_eq!(places(&criteria), ["n/v/duel/eu"]);
+        assert_eq!(criteria.new_lobby.max_players, 2);
+    }
+
+    #[test]
+    fn coordinates_choose_the_nearest_region_that_a_mode_runs_in() {
+        let tokyo = Coordinates::new(35.7, 139.7);
+        let criteria = resolve_from(json!({"game_modes": ["duel"], "regions": []}), tokyo).unwrap();
+        assert_eq!(places(&criteria), ["n/v/duel/eu"]);
+        let new_york = Coordinates::new(40.7, -74.0);
+        let criteria = resolve_from(json!({"game_modes": ["duel"]}), new_york).unwrap();
+        assert_eq!(places(&criteria), ["n/v/duel/us"]);
+    }
+
+    #[test]
+    fn regions_filter_and_the_first_usable_one_gets_the_new_lobby() {
+        let criteria =
+            resolve(json!({"game_modes": ["arena", "duel"], "regions": ["ap", "eu", "us", "eu"]})).unwrap();
+        assert_eq!(places(&criteria), ["n/v/arena/us", "n/v/duel/eu", "n/v/duel/us"]);
+        assert_eq!(criteria.new_lobby.pool.to_string(), "n/v/duel/eu");
+    }
+
+    #[test]
+    fn max_players_sizes_the_new_lobby_in_both_counts() {
+        let sized = resolve(json!({"game_modes": ["arena"], "max_players": 4}))
+            .unwrap()
+            .new_lobby;
+        assert_eq!((sized.max_players, sized.max_players_direct), (4, 4));
+        let plain = resolve(json!({"game_modes": ["arena"]})).unwrap().new_lobby;
+        assert_eq!((plain.max_players, plain.max_players_direct), (10, 12));
+    }
+
+    #[test]
+    fn each_violated_rule_has_its_code() {
+        let many: serde_json::Map<_, _> = (0..9).map(|n| (n.to_string(), json!("x"))).collect();
+        let cases = [
+            (
+                json!({"game_modes": []}),
+                "MATCHMAKER_NO_GAME_MODE_PROVIDED",
+                None,
+            ),
+            (
+                json!({"game_modes": ["x"]}),
+                "MATCHMAKER_GAME_MODE_NOT_FOUND",
+                Some(json!({"game_mode": "x"})),
+            ),
+            (
+                json!({"game_modes": ["arena"], "tags": many}),
+                "MATCHMAKER_TOO_MANY_TAGS",
+                None,
+            ),
+            (
+                json!({"game_modes": ["arena"], "tags": {"k".repeat(129): ""}}),
+                "MATCHMAKER_TAG_NAME_TOO_LONG",
+                None,
+            ),
+            (
+                json!({"game_modes": ["arena"], "tags": {"k": "v".repeat(513)}}),
+                "MATCHMAKER_TAG_TOO_LONG",
+                None,
+            ),
+            (
+                json!({"game_modes": ["arena", "duel"], "tags": {"k": "v"}}),
+                "MATCHMAKER_TAGS_DISABLED",
+                Some(json!({"game_mode": "duel"})),
+            ),
+            (
+                json!({"game_modes": ["arena"], "max_players": 0}),
+                "MATCHMAKER_DYNAMIC_MAX_PLAYERS_INVALID",
+                None,
+            ),
+            (
+                json!({"game_modes": ["duel"], "max_players": 1}),
+                "MATCHMAKER_DYNAMIC_MAX_PLAYERS_DISABLED",
+                Some(json!({"game_mode": "duel"})),
+            ),
+            (
+                json!({"game_modes": ["arena", "raid"], "max_players": 7}),
+                "MATCHMAKER_DYNAMIC_MAX_PLAYERS_INVALID",
+                Some(json!({"max": 6})),
+            ),
+            (
+                json!({"game_modes": ["duel"], "regions": ["mars"]}),
+                "MATCHMAKER_REGION_NOT_FOUND",
+                Some(json!({"region": "mars"})),
+            ),
+            (
+                json!({"game_modes": ["arena"], "regions": ["eu"]}),
+                "MATCHMAKER_REGION_NOT_ENABLED_FOR_GAME_MODE",
+                None,
+            ),
+            (
+                json!({"game_modes": ["shut"]}),
+                "MATCHMAKER_FIND_DISABLED",
+                Some(json!({"game_mode": "shut"})),
+            ),
+        ];
+        for (request, code, metadata) in cases {
+            assert_eq!(resolve(request.clone()), Err((code, metadata)), "{request}");
+        }
+    }
+
+    #[test]
+    fn the_first_violation_answers() {
+        let every =
+            json!({"game_modes": ["shut"], "tags": {"k": "v"}, "max_players": 0, "regions": ["mars"]});
+        assert_eq!(resolve(every).unwrap_err().0, "MATCHMAKER_TAGS_DISABLED");
+        let later = json!({"game_modes": ["shut"], "regions": ["us"]});
+        assert_eq!(
+            resolve(later).unwrap_err().0,
+            "MATCHMAKER_REGION_NOT_ENABLED_FOR_GAME_MODE"
+        );
+    }
+}

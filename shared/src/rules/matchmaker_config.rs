@@ -1,0 +1,67 @@
+//! Which matchmaker settings a namespace may have.
+
+/// The most lobbies that a namespace may be allowed to hold.
+pub const LOBBY_COUNT_MAX_LIMIT: u32 = 32_767;
+
+/// The sources of players that each have a cap of their own in the original's configuration.
+const PLAYER_SOURCES: [&str; 5] = ["client", "vpn", "proxy", "tor", "hosting"];
+
+/// Where the values would be refused, as paths; empty when they are valid.
+#[must_use]
+pub fn validate(lobby_count_max: u32, max_players: u32) -> Vec<Vec<String>> {
+    let path = |parts: &[&str]| parts.iter().map(|part| (*part).to_owned()).collect();
+    let mut errors = Vec::new();
+    if lobby_count_max == 0 {
+        errors.push(path(&["lobby-count", "too-low"]));
+    }
+    if lobby_count_max > LOBBY_COUNT_MAX_LIMIT {
+        errors.push(path(&["lobby-count", "too-high"]));
+    }
+    if max_players == 0 {
+        errors.push(path(&["max-players", "too-low"]));
+        errors.extend(
+            PLAYER_SOURCES
+                .iter()
+                .map(|source| path(&["max-players", source, "too-low"])),
+        );
+    }
+    errors
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn joined(lobby_count_max: u32, max_players: u32) -> Vec<String> {
+        validate(lobby_count_max, max_players)
+            .iter()
+            .map(|path| path.join("/"))
+            .collect()
+    }
+
+    #[test]
+    fn values_within_the_bounds_are_valid() {
+        for (lobbies, players) in [(1, 1), (32_767, u32::MAX)] {
+            assert!(validate(lobbies, players).is_empty(), "{lobbies}, {players}");
+        }
+    }
+
+    #[test]
+    fn each_violation_has_its_path() {
+        assert_eq!(joined(0, 1), ["lobby-count/too-low"]);
+        assert_eq!(joined(32_768, 1), ["lobby-count/too-high"]);
+        assert_eq!(joined(u32::MAX, 1), ["lobby-count/too-high"]);
+        assert_eq!(
+            joined(1, 0),
+            [
+                "max-players/too-low",
+                "max-players/client/too-low",
+                "max-players/vpn/too-low",
+                "max-players/proxy/too-low",
+                "max-players/tor/too-low",
+                "max-players/hosting/too-low",
+            ]
+        );
+        assert_eq!(joined(0, 0).len(), 7);
+    }
+}

@@ -1,0 +1,230 @@
+//! What a studio configures: games with regions, versions with game modes, namespaces.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    ambient::Timestamp,
+    ids::{GameId, GameMode, NamespaceId, RegionId, TokenId, VersionId},
+    tokens::{Credential, TokenKind},
+};
+
+/// Lobbies that a new namespace may hold.
+pub const LOBBY_COUNT_MAX_DEFAULT: u32 = 128;
+/// Seats that one client address may hold in a new namespace.
+pub const MAX_PLAYERS_PER_CLIENT_DEFAULT: u32 = 8;
+
+/// A region of a game.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Region {
+    /// The name that players read.
+    pub display_name: String,
+    /// The name of whoever runs the machines there.
+    pub provider_display_name: String,
+    /// Degrees north, -90 to 90.
+    pub latitude: f64,
+    /// Degrees east, -180 to 180.
+    pub longitude: f64,
+}
+
+/// A game.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Game {
+    /// Its identifier.
+    pub game_id: GameId,
+    /// Its name in addresses, unique over the deployment.
+    pub name_id: String,
+    /// The name that people read.
+    pub display_name: String,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// Its regions.
+    pub regions: BTreeMap<RegionId, Region>,
+}
+
+/// How the CDN authenticates visitors of a namespace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", try_from = "String")]
+pub enum CdnAuthType {
+    /// Everybody may read.
+    #[default]
+    None,
+    /// HTTP Basic, with the namespace's users.
+    Basic,
+}
+
+impl TryFrom<String> for CdnAuthType {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, &'static str> {
+        match text.as_str() {
+            "none" => Ok(Self::None),
+            "basic" => Ok(Self::Basic),
+            _ => Err("must be `none` or `basic`"),
+        }
+    }
+}
+
+/// The signed tokens of a namespace that no longer count.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Revocations {
+    /// Tokens of a kind issued before this time are revoked.
+    #[serde(default)]
+    pub not_before: BTreeMap<TokenKind, Timestamp>,
+    /// Single revoked tokens, at most 100.
+    #[serde(default)]
+    pub token_ids: BTreeSet<TokenId>,
+}
+
+impl Revocations {
+    /// Whether `credential` of `kind` was revoked.
+    #[must_use]
+    pub fn revokes(&self, kind: TokenKind, credential: &Credential) -> bool {
+        self.token_ids.contains(&credential.token_id)
+            || self
+                .not_before
+                .get(&kind)
+                .is_some_and(|limit| credential.issued_at < *limit)
+    }
+}
+
+/// A namespace of a game.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Namespace {
+    /// Its game.
+    pub game_id: GameId,
+    /// Its identifier.
+    pub namespace_id: NamespaceId,
+    /// Its name in addresses, unique in the game.
+    pub name_id: String,
+    /// The name that people read.
+    pub display_name: String,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// The version that finds match in.
+    pub version_id: VersionId,
+    /// Lobbies that it may hold.
+    pub lobby_count_max: u32,
+    /// Seats that one client address may hold; above 1,000 means any number.
+    pub max_players_per_client: u32,
+    /// Whether pages of its domains need no token.
+    pub enable_domain_public_auth: bool,
+    /// How its CDN authenticates.
+    #[serde(default)]
+    pub cdn_auth_type: CdnAuthType,
+    /// Its revoked tokens.
+    #[serde(default)]
+    pub revocations: Revocations,
+}
+
+/// Whether a way into lobbies is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Action {
+    /// Whether requests may use it.
+    pub enabled: bool,
+}
+
+/// The ways into the lobbies of a mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Actions {
+    /// Being matched.
+    pub find: Action,
+    /// Entering a lobby by its identifier.
+    pub join: Action,
+    /// Making a lobby of one's own.
+    pub create: Action,
+}
+
+impl Default for Actions {
+    fn default() -> Self {
+        Self {
+            find: Action { enabled: true },
+            join: Action { enabled: true },
+            create: Action { enabled: false },
+        }
+    }
+}
+
+/// A game mode of a version.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GameModeConfig {
+    /// Where it runs; the first is the default.
+    pub regions: Vec<RegionId>,
+    /// Players that find fills a lobby up to.
+    #[serde(default = "GameModeConfig::default_max_players")]
+    pub max_players: u32,
+    /// Players that may be in a lobby by joining it directly; `max_players` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_players_direct: Option<u32>,
+    /// Players of a lobby's parties; `max_players` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_players_party: Option<u32>,
+    /// Whether lists show its lobbies.
+    #[serde(default = "yes")]
+    pub listable: bool,
+    /// Whether requests may carry tags.
+    #[serde(default)]
+    pub taggable: bool,
+    /// Whether requests may choose a lobby's size.
+    #[serde(default)]
+    pub allow_dynamic_max_players: bool,
+    /// How long a seat waits for its player, in seconds.
+    #[serde(default = "GameModeConfig::default_reservation_seconds")]
+    pub reservation_seconds: u32,
+    /// How long an empty lobby stays, in seconds.
+    #[serde(default)]
+    pub idle_seconds: u32,
+    /// The ways in.
+    #[serde(default)]
+    pub actions: Actions,
+}
+
+impl GameModeConfig {
+    const fn default_max_players() -> u32 {
+        32
+    }
+
+    const fn default_reservation_seconds() -> u32 {
+        120
+    }
+
+    /// How long a seat waits for its player.
+    #[must_use]
+    pub const fn reservation(&self) -> Duration {
+        Duration::from_secs(self.reservation_seconds as u64)
+    }
+}
+
+const fn yes() -> bool {
+    true
+}
+
+/// The matchmaking configuration that a version holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VersionConfig {
+    /// The modes by name.
+    pub game_modes: BTreeMap<GameMode, GameModeConfig>,
+}
+
+/// A version of a game; immutable.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Version {
+    /// Its game.
+    pub game_id: GameId,
+    /// Its identifier.
+    pub version_id: VersionId,
+    /// The name that people read.
+    pub display_name: String,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// What it configures.
+    pub config: VersionConfig,
+}

@@ -1,0 +1,234 @@
+//! Everything that Muster keeps in DynamoDB: one function per intention, its condition beside the item's shape.
+//!
+//! The tables and why they are shaped so: ARCHITECTURE.md, "Access paths". Functions that can lose a race return the
+//! loss as a value; only a fault of the database is an error, [`Error::Unavailable`], or a defect, [`Error::Bug`].
+
+use std::{collections::HashMap, fmt, time::Duration};
+
+use aws_sdk_dynamodb::{
+    Client,
+    config::{BehaviorVersion, Credentials, Region, retry::RetryConfig, timeout::TimeoutConfig},
+    error::{ProvideErrorMetadata, SdkError},
+    types::AttributeValue,
+};
+use aws_smithy_http_client::{Builder, tls};
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::errors::Error;
+
+pub mod catalog;
+pub mod creation;
+pub mod ending;
+mod expressions;
+pub mod lobbies;
+pub mod meter;
+pub mod servers;
+pub mod tokens;
+
+use meter::Meter;
+
+/// A DynamoDB item.
+pub(crate) type Item = HashMap<String, AttributeValue>;
+
+/// What the tables are called in this deployment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TableNames {
+    /// Games, namespaces, versions, domains.
+    pub catalog: String,
+    /// Cloud tokens, by digest.
+    pub tokens: String,
+    /// Lobbies with their seats.
+    pub lobbies: String,
+    /// Game servers.
+    pub servers: String,
+    /// What is counted or elected: live lobbies of a namespace, heads of bursts.
+    pub ledger: String,
+}
+
+/// The DynamoDB store.
+#[derive(Clone)]
+pub struct Store {
+    client: Client,
+    tables: TableNames,
+    meter: Meter,
+}
+
+impl Store {
+    /// A store over `client`.
+    #[must_use]
+    pub fn new(client: Client, tables: TableNames) -> Self {
+        Self {
+            client,
+            tables,
+            meter: Meter::off(),
+        }
+    }
+
+    /// This store, counting its calls and units in `meter`.
+    #[must_use]
+    pub fn metered(&self, meter: Meter) -> Self {
+        Self {
+            meter,
+            ..self.clone()
+        }
+    }
+
+    /// The client itself, for benchmarks that compare with a raw call.
+    #[must_use]
+    pub const fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// The tables' names.
+    #[must_use]
+    pub const fn tables(&self) -> &TableNames {
+        &self.tables
+    }
+
+    /// Opens the connection that the first request will use, by a read of nothing.
+    ///
+    /// Opening it with TLS takes most of a second at 128 MB: init has that time, a player has not. Failures are left
+    /// for the request to meet.
+    pub async fn warm_up(&self) {
+        let key = AttributeValue::S("warm-up".to_owned());
+        let request = if self.tables.ledger.is_empty() {
+            self.client
+                .get_item()
+                .table_name(&self.tables.tokens)
+                .key("digest", key)
+        } else {
+            self.client
+                .get_item()
+                .table_name(&self.tables.ledger)
+                .key("pk", key)
+        };
+        if let Err(error) = request.send().await {
+            tracing::warn!(cause = %describe(&error), "the connection to DynamoDB could not be opened during init");
+        }
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store")
+            .field("tables", &self.tables)
+            .finish_non_exhaustive()
+    }
+}
+
+/// One attempt at a call: DynamoDB answers in milliseconds, so a silent second is a lost packet.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(1);
+const CONNECT_TIMEOUT: Duration = Duration::from_millis(900);
+const ATTEMPTS: u32 = 3;
+const RETRY_BACKOFF: Duration = Duration::from_millis(25);
+
+/// The settings that every client shares: bounded attempts, so that an operation ends within its deadline.
+fn client_settings(region: String) -> aws_sdk_dynamodb::config::Builder {
+    aws_sdk_dynamodb::Config::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .region(Region::new(region))
+        .retry_config(
+            RetryConfig::standard()
+                .with_max_attempts(ATTEMPTS)
+                .with_initial_backoff(RETRY_BACKOFF),
+        )
+        .timeout_config(
+            TimeoutConfig::builder()
+                .connect_timeout(CONNECT_TIMEOUT)
+                .operation_attempt_timeout(ATTEMPT_TIMEOUT)
+                .build(),
+        )
+}
+
+/// A client of AWS in `region`.
+#[must_use]
+pub fn aws_client(region: String, credentials: Credentials) -> Client {
+    let http = Builder::new()
+        .tls_provider(tls::Provider::Rustls(tls::rustls_provider::CryptoMode::Ring))
+        .build_https();
+    Client::from_conf(
+        client_settings(region)
+            .credentials_provider(credentials)
+            .http_client(http)
+            .build(),
+    )
+}
+
+/// A client of an emulator at `endpoint`, over plain HTTP: no trust store is loaded.
+#[must_use]
+pub fn emulator_client(endpoint: &str) -> Client {
+    let credentials = Credentials::new("local", "local", None, None, "emulator");
+    let settings = client_settings("us-east-1".to_owned())
+        .endpoint_url(endpoint)
+        .credentials_provider(credentials)
+        .http_client(Builder::new().build_http());
+    Client::from_conf(settings.build())
+}
+
+fn to_item(value: &impl Serialize) -> Result<Item, Error> {
+    serde_dynamo::to_item(value).map_err(|error| Error::Bug(format!("an item did not serialize: {error}")))
+}
+
+fn from_item<T: DeserializeOwned>(item: Item) -> Result<T, Error> {
+    serde_dynamo::from_item(item).map_err(|error| Error::Bug(format!("an item did not parse: {error}")))
+}
+
+fn text(text: impl Into<String>) -> AttributeValue {
+    AttributeValue::S(text.into())
+}
+
+fn number(number: impl ToString) -> AttributeValue {
+    AttributeValue::N(number.to_string())
+}
+
+/// Codes of DynamoDB that pass by themselves.
+const PASSING_CODES: [&str; 8] = [
+    "InternalServerError",
+    "LimitExceededException",
+    "ProvisionedThroughputExceededException",
+    "RequestLimitExceeded",
+    "ServiceUnavailable",
+    "ThrottlingException",
+    "TransactionConflictException",
+    "TransactionInProgressException",
+];
+
+fn failure<E: ProvideErrorMetadata + std::error::Error + 'static>(error: &SdkError<E>) -> Error {
+    let cause = describe(error);
+    match error {
+        SdkError::ServiceError(service) => {
+            let passing = service
+                .err()
+                .code()
+                .is_some_and(|code| PASSING_CODES.contains(&code));
+            if passing || service.raw().status().is_server_error() {
+                Error::Unavailable(cause)
+            } else {
+                Error::Bug(cause)
+            }
+        }
+        SdkError::ConstructionFailure(_) => Error::Bug(cause),
+        _ => Error::Unavailable(cause),
+    }
+}
+
+fn describe<E: ProvideErrorMetadata + std::error::Error + 'static>(error: &SdkError<E>) -> String {
+    match error {
+        SdkError::ServiceError(service) => {
+            let code = service.err().code().unwrap_or("no code");
+            format!(
+                "DynamoDB: {code}: {}",
+                service.err().message().unwrap_or("no message")
+            )
+        }
+        other => {
+            let mut text = format!("DynamoDB: {other}");
+            let mut source = std::error::Error::source(other);
+            while let Some(inner) = source {
+                text = format!("{text}: {inner}");
+                source = inner.source();
+            }
+            text
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Counts what DynamoDB is asked and what it charges, for benchmarks and cost reports.
+
+use std::{
+    ops::Sub,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use aws_sdk_dynamodb::types::{ConsumedCapacity, ReturnConsumedCapacity};
+
+/// What was asked and charged so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Usage {
+    /// Calls of the store; a transaction or a batch is one.
+    pub calls: u64,
+    /// Read units.
+    pub read_units: f64,
+    /// Write units, those of indexes and of refused writes included.
+    pub write_units: f64,
+}
+
+impl Sub for Usage {
+    type Output = Self;
+
+    fn sub(self, earlier: Self) -> Self {
+        Self {
+            calls: self.calls - earlier.calls,
+            read_units: self.read_units - earlier.read_units,
+            write_units: self.write_units - earlier.write_units,
+        }
+    }
+}
+
+/// Counts usage; shared by its clones. Turned off, it costs nothing and DynamoDB is not asked for its figures.
+#[derive(Clone, Debug, Default)]
+pub struct Meter(Option<Arc<Mutex<Usage>>>);
+
+impl Meter {
+    /// A meter that counts nothing.
+    #[must_use]
+    pub const fn off() -> Self {
+        Self(None)
+    }
+
+    /// A meter at zero.
+    #[must_use]
+    pub fn on() -> Self {
+        Self(Some(Arc::default()))
+    }
+
+    /// What was counted so far.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        self.0.as_ref().map_or_else(Usage::default, |usage| {
+            *usage.lock().unwrap_or_else(PoisonError::into_inner)
+        })
+    }
+
+    pub(super) fn mode(&self) -> ReturnConsumedCapacity {
+        if self.0.is_some() {
+            ReturnConsumedCapacity::Total
+        } else {
+            ReturnConsumedCapacity::None
+        }
+    }
+
+    /// Counts a read call by DynamoDB's own figures.
+    pub(super) fn read<'a>(&self, consumed: impl IntoIterator<Item = &'a ConsumedCapacity>) {
+        self.count(sum(consumed), 0.0);
+    }
+
+    /// Counts a write call by DynamoDB's own figures.
+    pub(super) fn wrote<'a>(&self, consumed: impl IntoIterator<Item = &'a ConsumedCapacity>) {
+        self.count(0.0, sum(consumed));
+    }
+
+    /// Counts a write call that was refused. DynamoDB charges it by the item's size but does not tell: `units` is one
+    /// for a write and two for each item of a transaction, exact for items up to 1 KB.
+    pub(super) fn refused(&self, units: f64) {
+        self.count(0.0, units);
+    }
+
+    fn count(&self, read_units: f64, write_units: f64) {
+        if let Some(usage) = &self.0 {
+            let mut usage = usage.lock().unwrap_or_else(PoisonError::into_inner);
+            usage.calls += 1;
+            usage.read_units += read_units;
+            usage.write_units += write_units;
+        }
+    }
+}
+
+fn sum<'a>(consumed: impl IntoIterator<Item = &'a ConsumedCapacity>) -> f64 {
+    consumed
+        .into_iter()
+        .filter_map(ConsumedCapacity::capacity_units)
+        .sum()
+}

@@ -1,0 +1,548 @@
+//! Tokens: what each kind says, how it is signed, and how a shown token is verified.
+//!
+//! Tokens of the player path are JWTs (HS256) behind a prefix that names their kind, so that verifying one reads no
+//! table. Cloud tokens are random and stored by digest only (see [`crate::store::tokens`]). Clients treat both as opaque.
+
+use std::{fmt, time::Duration};
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use jsonwebtoken::{
+    Algorithm, DecodingKey, EncodingKey, Header, Validation,
+    crypto::{CryptoProvider, JwtSigner, JwtVerifier, KeyUtils},
+    errors::{ErrorKind, Result as JwtResult},
+};
+use ring::{digest, hmac};
+use serde::{Deserialize, Serialize};
+use signature::{Error as SignatureError, Signer, Verifier};
+
+use crate::{
+    ambient::{Ambient, Timestamp},
+    ids::{GameId, LobbyId, NamespaceId, SeatId, TokenId},
+    models::Ports,
+};
+
+/// How long public, development and server tokens live.
+pub const CREDENTIAL_LIFE: Duration = Duration::from_secs(365 * 24 * 3_600);
+/// How long a player token can at most be shown; whether its seat still stands is judged by the lobby alone.
+pub const PLAYER_TOKEN_LIFE: Duration = Duration::from_secs(9 * 3_600);
+/// Shortest signing key accepted, in bytes: HS256 with less is weaker than its hash.
+pub const SIGNING_KEY_BYTES_MIN: usize = 32;
+
+/// The kinds of token, each with a prefix of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TokenKind {
+    /// Every cloud operation of one game.
+    Cloud,
+    /// The matchmaker operations of one namespace, for players.
+    Public,
+    /// Mock answers of the matchmaker operations, for developers.
+    Development,
+    /// Registration of game servers in one namespace.
+    Server,
+    /// One seat in one lobby.
+    Player,
+    /// The mock of a player token; real lobbies refuse it.
+    DevelopmentPlayer,
+}
+
+impl TokenKind {
+    const ALL: [Self; 6] = [
+        Self::Cloud,
+        Self::Public,
+        Self::DevelopmentPlayer,
+        Self::Development,
+        Self::Server,
+        Self::Player,
+    ];
+
+    const fn prefix(self) -> &'static str {
+        match self {
+            Self::Cloud => "cloud_",
+            Self::Public => "pub_",
+            Self::Development => "dev_",
+            Self::Server => "server_",
+            Self::Player => "player_",
+            Self::DevelopmentPlayer => "dev_player_",
+        }
+    }
+
+    /// The kind and the rest of a token's text. The longer of two prefixes stands first in `ALL`.
+    fn split(token: &str) -> Option<(Self, &str)> {
+        Self::ALL
+            .into_iter()
+            .find_map(|kind| Some((kind, token.strip_prefix(kind.prefix())?)))
+    }
+}
+
+/// Whom a credential of a namespace speaks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Credential {
+    /// The game of the namespace.
+    pub game_id: GameId,
+    /// The namespace that the token belongs to.
+    pub namespace_id: NamespaceId,
+    /// The token's own identifier, by which it can be revoked.
+    pub token_id: TokenId,
+    /// When it was issued, in whole seconds.
+    pub issued_at: Timestamp,
+}
+
+/// What a development token carries for its mock answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DevelopmentHost {
+    /// The developer's machine.
+    pub hostname: String,
+    /// Its ports; their hostname is overridden by `hostname`.
+    pub ports: Ports,
+}
+
+/// The seat that a player token stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlayerSeat {
+    /// The namespace of the lobby.
+    pub namespace_id: NamespaceId,
+    /// The lobby.
+    pub lobby_id: LobbyId,
+    /// The seat in it.
+    pub seat_id: SeatId,
+}
+
+/// What a verified token says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Claims {
+    /// A public token.
+    Public(Credential),
+    /// A development token.
+    Development(Credential, DevelopmentHost),
+    /// A server token.
+    Server(Credential),
+    /// A player token.
+    Player(PlayerSeat),
+    /// A player token of a mock answer.
+    DevelopmentPlayer,
+}
+
+/// Why a shown token counts for nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidToken {
+    /// Malformed, unknown or badly signed.
+    #[error("the token does not verify")]
+    Broken,
+    /// Past its life.
+    #[error("the token has expired")]
+    Expired,
+}
+
+/// The claims as signed. Names are short because players send them with each request.
+#[derive(Serialize, Deserialize)]
+struct SignedClaims {
+    kind: TokenKind,
+    iat: u64,
+    exp: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    jti: Option<TokenId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    game: Option<GameId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ns: Option<NamespaceId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lobby: Option<LobbyId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seat: Option<SeatId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    host: Option<DevelopmentHost>,
+}
+
+impl SignedClaims {
+    const fn new(kind: TokenKind, now: Timestamp, life: Duration) -> Self {
+        Self {
+            kind,
+            iat: now.secs(),
+            exp: now.secs() + life.as_secs(),
+            jti: None,
+            game: None,
+            ns: None,
+            lobby: None,
+            seat: None,
+            host: None,
+        }
+    }
+
+    fn credential(&self) -> Option<Credential> {
+        Some(Credential {
+            game_id: self.game.clone()?,
+            namespace_id: self.ns.clone()?,
+            token_id: self.jti.clone()?,
+            issued_at: Timestamp(self.iat.checked_mul(1_000)?),
+        })
+    }
+
+    fn into_claims(self) -> Option<Claims> {
+        Some(match self.kind {
+            TokenKind::Cloud => return None,
+            TokenKind::Public => Claims::Public(self.credential()?),
+            TokenKind::Server => Claims::Server(self.credential()?),
+            TokenKind::Development => Claims::Development(self.credential()?, self.host?),
+            TokenKind::Player => Claims::Player(PlayerSeat {
+                namespace_id: self.ns?,
+                lobby_id: self.lobby?,
+                seat_id: self.seat?,
+            }),
+            TokenKind::DevelopmentPlayer => Claims::DevelopmentPlayer,
+        })
+    }
+}
+
+/// A signing key that cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a signing key must have at least {SIGNING_KEY_BYTES_MIN} bytes")]
+pub struct SigningKeyTooShort;
+
+struct SigningKey {
+    id: String,
+    encoding: EncodingKey,
+    decoding: DecodingKey,
+}
+
+impl SigningKey {
+    fn new(secret: &[u8]) -> Result<Self, SigningKeyTooShort> {
+        if secret.len() < SIGNING_KEY_BYTES_MIN {
+            return Err(SigningKeyTooShort);
+        }
+        // A keyed digest names the key without telling anything of it.
+        let key = hmac::Key::new(hmac::HMAC_SHA256, secret);
+        let name = hmac::sign(&key, b"muster signing key id");
+        let id = URL_SAFE_NO_PAD.encode(name.as_ref().iter().take(6).copied().collect::<Vec<_>>());
+        Ok(Self {
+            id,
+            encoding: EncodingKey::from_secret(secret),
+            decoding: DecodingKey::from_secret(secret),
+        })
+    }
+}
+
+/// Signs and verifies tokens with the deployment's key; a previous key is still accepted while rotating.
+pub struct TokenKeys {
+    current: SigningKey,
+    previous: Option<SigningKey>,
+}
+
+impl TokenKeys {
+    /// Keys from their secrets.
+    ///
+    /// # Errors
+    /// [`SigningKeyTooShort`] for either.
+    pub fn new(current: &[u8], previous: Option<&[u8]>) -> Result<Self, SigningKeyTooShort> {
+        // The first key of the process installs the provider; later ones find it in place.
+        let _already_installed = RING_PROVIDER.install_default();
+        Ok(Self {
+            current: SigningKey::new(current)?,
+            previous: previous.map(SigningKey::new).transpose()?,
+        })
+    }
+
+    /// Issues a public or server token of a namespace.
+    #[must_use]
+    pub fn issue_credential(
+        &self,
+        kind: CredentialKind,
+        game_id: &GameId,
+        namespace_id: &NamespaceId,
+        ambient: &Ambient,
+    ) -> String {
+        let kind = match kind {
+            CredentialKind::Public => TokenKind::Public,
+            CredentialKind::Server => TokenKind::Server,
+        };
+        self.sign(&SignedClaims {
+            jti: Some(ambient.uuid().into()),
+            game: Some(game_id.clone()),
+            ns: Some(namespace_id.clone()),
+            ..SignedClaims::new(kind, ambient.now(), CREDENTIAL_LIFE)
+        })
+    }
+
+    /// Issues a development token of a namespace.
+    #[must_use]
+    pub fn issue_development(
+        &self,
+        game_id: &GameId,
+        namespace_id: &NamespaceId,
+        host: DevelopmentHost,
+        ambient: &Ambient,
+    ) -> String {
+        self.sign(&SignedClaims {
+            jti: Some(ambient.uuid().into()),
+            game: Some(game_id.clone()),
+            ns: Some(namespace_id.clone()),
+            host: Some(host),
+            ..SignedClaims::new(TokenKind::Development, ambient.now(), CREDENTIAL_LIFE)
+        })
+    }
+
+    /// Issues the player token of a seat; the same seat at the same second gives the same token, byte for byte.
+    #[must_use]
+    pub fn issue_player(&self, seat: &PlayerSeat, now: Timestamp) -> String {
+        self.sign(&SignedClaims {
+            ns: Some(seat.namespace_id.clone()),
+            lobby: Some(seat.lobby_id.clone()),
+            seat: Some(seat.seat_id.clone()),
+            ..SignedClaims::new(TokenKind::Player, now, PLAYER_TOKEN_LIFE)
+        })
+    }
+
+    /// Issues a fresh mock player token.
+    #[must_use]
+    pub fn issue_development_player(&self, ambient: &Ambient) -> String {
+        self.sign(&SignedClaims {
+            jti: Some(ambient.uuid().into()),
+            ..SignedClaims::new(TokenKind::DevelopmentPlayer, ambient.now(), PLAYER_TOKEN_LIFE)
+        })
+    }
+
+    /// What a signed token says at `now`.
+    ///
+    /// # Errors
+    /// [`InvalidToken`]; also for cloud tokens, which no key signs.
+    pub fn verify(&self, token: &str, now: Timestamp) -> Result<Claims, InvalidToken> {
+        let (kind, jwt) = TokenKind::split(token).ok_or(InvalidToken::Broken)?;
+        let header = jsonwebtoken::decode_header(jwt).map_err(|_| InvalidToken::Broken)?;
+        let key = [Some(&self.current), self.previous.as_ref()]
+            .into_iter()
+            .flatten()
+            .find(|key| header.kid.as_deref() == Some(key.id.as_str()))
+            .ok_or(InvalidToken::Broken)?;
+        // Time is passed in, so expiry is judged below.
+        let mut validation = Validation::new(Algorithm::HS256);
+        validation.validate_exp = false;
+        let claims = jsonwebtoken::decode::<SignedClaims>(jwt, &key.decoding, &validation)
+            .map_err(|_| InvalidToken::Broken)?
+            .claims;
+        if claims.kind != kind {
+            return Err(InvalidToken::Broken);
+        }
+        if claims.exp <= now.secs() {
+            return Err(InvalidToken::Expired);
+        }
+        claims.into_claims().ok_or(InvalidToken::Broken)
+    }
+
+    fn sign(&self, claims: &SignedClaims) -> String {
+        let header = Header {
+            kid: Some(self.current.id.clone()),
+            ..Header::new(Algorithm::HS256)
+        };
+        let jwt = jsonwebtoken::encode(&header, claims, &self.current.encoding);
+        // The claims are plain strings and numbers and the algorithm is the provider's own.
+        #[expect(clippy::expect_used, reason = "signing plain claims with HS256 cannot fail")]
+        let jwt = jwt.expect("claims serialize");
+        format!("{}{jwt}", claims.kind.prefix())
+    }
+}
+
+impl fmt::Debug for TokenKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TokenKeys").finish_non_exhaustive()
+    }
+}
+
+/// The credentials of a namespace that carry nothing but whom they speak for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CredentialKind {
+    /// For players.
+    Public,
+    /// For game servers.
+    Server,
+}
+
+/// A cloud token's text: 32 random bytes behind its prefix.
+#[derive(Clone, PartialEq, Eq)]
+pub struct CloudToken(String);
+
+impl CloudToken {
+    const SECRET_BYTES: usize = 32;
+
+    /// A fresh token.
+    #[must_use]
+    pub fn random(ambient: &Ambient) -> Self {
+        let secret = URL_SAFE_NO_PAD.encode(ambient.bytes::<{ Self::SECRET_BYTES }>());
+        Self(format!("{}{secret}", TokenKind::Cloud.prefix()))
+    }
+
+    /// A shown token; nothing when it does not have the form of a cloud token.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let secret = text.strip_prefix(TokenKind::Cloud.prefix())?;
+        let bytes = URL_SAFE_NO_PAD.decode(secret).ok()?;
+        (bytes.len() == Self::SECRET_BYTES).then(|| Self(text.to_owned()))
+    }
+
+    /// The text to hand to its owner, once.
+    #[must_use]
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    /// The SHA-256 of the text in hexadecimal: all that is stored.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        let digest = digest::digest(&digest::SHA256, self.0.as_bytes());
+        digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+impl fmt::Debug for CloudToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CloudToken(..)")
+    }
+}
+
+// jsonwebtoken leaves the cryptography to a provider. Its own ones bring a second TLS stack's worth of code (aws-lc) or
+// RSA; ring is linked for TLS anyway and verifies in constant time.
+static RING_PROVIDER: CryptoProvider = CryptoProvider {
+    signer_factory: |algorithm, key| Ok(Box::new(RingHs256::new(*algorithm, key.as_bytes())?)),
+    verifier_factory: |algorithm, key| Ok(Box::new(RingHs256::new(*algorithm, key.try_get_as_bytes()?)?)),
+    key_utils: KeyUtils::new_unimplemented(),
+};
+
+struct RingHs256(hmac::Key);
+
+impl RingHs256 {
+    fn new(algorithm: Algorithm, secret: &[u8]) -> JwtResult<Self> {
+        match algorithm {
+            Algorithm::HS256 => Ok(Self(hmac::Key::new(hmac::HMAC_SHA256, secret))),
+            _ => Err(ErrorKind::InvalidAlgorithm.into()),
+        }
+    }
+}
+
+impl Signer<Vec<u8>> for RingHs256 {
+    fn try_sign(&self, message: &[u8]) -> Result<Vec<u8>, SignatureError> {
+        Ok(hmac::sign(&self.0, message).as_ref().to_vec())
+    }
+}
+
+impl Verifier<Vec<u8>> for RingHs256 {
+    fn verify(&self, message: &[u8], signature: &Vec<u8>) -> Result<(), SignatureError> {
+        hmac::verify(&self.0, message, signature).map_err(|_| SignatureError::new())
+    }
+}
+
+impl JwtSigner for RingHs256 {
+    fn algorithm(&self) -> Algorithm {
+        Algorithm::HS256
+    }
+}
+
+impl JwtVerifier for RingHs256 {
+    fn algorithm(&self) -> Algorithm {
+        Algorithm::HS256
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys(secret: u8) -> TokenKeys {
+        TokenKeys::new(&[secret; 32], None).unwrap()
+    }
+
+    fn seat() -> PlayerSeat {
+        PlayerSeat {
+            namespace_id: "ns".parse().unwrap(),
+            lobby_id: LobbyId::nil(),
+            seat_id: SeatId::random(&Ambient::system()),
+        }
+    }
+
+    #[test]
+    fn a_player_token_verifies_until_its_expiry() {
+        let (keys, seat) = (keys(1), seat());
+        let issued_at = Timestamp(1_000_000_000_000);
+        let token = keys.issue_player(&seat, issued_at);
+        assert!(token.starts_with("player_"));
+        let expiry = issued_at + PLAYER_TOKEN_LIFE;
+        let just_before = expiry.before(Duration::from_millis(1));
+        assert_eq!(keys.verify(&token, just_before), Ok(Claims::Player(seat)));
+        assert_eq!(keys.verify(&token, expiry), Err(InvalidToken::Expired));
+    }
+
+    #[test]
+    fn the_same_seat_at_the_same_second_has_the_same_token() {
+        let (keys, seat) = (keys(1), seat());
+        assert_eq!(
+            keys.issue_player(&seat, Timestamp(5_000)),
+            keys.issue_player(&seat, Timestamp(5_999))
+        );
+    }
+
+    #[test]
+    fn a_token_of_another_key_or_under_another_prefix_is_broken() {
+        let token = keys(1).issue_player(&seat(), Timestamp(0));
+        let broken = Err(InvalidToken::Broken);
+        assert_eq!(keys(2).verify(&token, Timestamp(0)), broken);
+        assert_eq!(
+            keys(1).verify(&token.replacen("player_", "pub_", 1), Timestamp(0)),
+            broken
+        );
+        assert_eq!(
+            keys(1).verify(&token.replacen("player_", "dev_player_", 1), Timestamp(0)),
+            broken
+        );
+        assert_eq!(
+            keys(1).verify(&token.replacen("player_", "", 1), Timestamp(0)),
+            broken
+        );
+        assert_eq!(keys(1).verify(&token[..token.len() - 1], Timestamp(0)), broken);
+    }
+
+    #[test]
+    fn an_unsigned_token_is_broken() {
+        let token = keys(1).issue_player(&seat(), Timestamp(0));
+        let (_, payload) = token.split_once('.').unwrap();
+        let kid = &keys(1).current.id;
+        for algorithm in ["none", "HS384", "RS256"] {
+            let header = URL_SAFE_NO_PAD.encode(format!(r#"{{"alg":"{algorithm}","kid":"{kid}"}}"#));
+            let forged = format!("player_{header}.{payload}");
+            assert_eq!(
+                keys(1).verify(&forged, Timestamp(0)),
+                Err(InvalidToken::Broken),
+                "{algorithm}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_previous_key_is_accepted_while_rotating() {
+        let token = keys(1).issue_player(&seat(), Timestamp(0));
+        let rotated = TokenKeys::new(&[2; 32], Some(&[1; 32])).unwrap();
+        assert!(matches!(
+            rotated.verify(&token, Timestamp(0)),
+            Ok(Claims::Player(_))
+        ));
+        assert!(rotated.issue_player(&seat(), Timestamp(0)) != token);
+    }
+
+    #[test]
+    fn a_short_signing_key_is_refused() {
+        assert_eq!(TokenKeys::new(&[1; 31], None).err(), Some(SigningKeyTooShort));
+    }
+
+    #[test]
+    fn a_cloud_token_shows_its_text_only_when_revealed() {
+        let token = CloudToken::random(&Ambient::system());
+        assert_eq!(CloudToken::parse(token.reveal()), Some(token.clone()));
+        assert_eq!(format!("{token:?}"), "CloudToken(..)");
+        assert_eq!(token.digest().len(), 64);
+        for text in [
+            "",
+            "cloud_",
+            "cloud_AAAA",
+            &token.reveal()[..token.reveal().len() - 1],
+        ] {
+            assert_eq!(CloudToken::parse(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,393 @@
+//! Matching one request after the other: which lobby, and when a new one.
+
+use std::time::Duration;
+
+use muster_tests::{Answer, TestStack};
+use serde_json::{Value, json};
+use shared::ambient::Timestamp;
+
+fn duel() -> Value {
+    json!({ "duel": { "regions": ["fra"], "max_players": 2 } })
+}
+
+async fn lobby(stack: &TestStack, body: Value) -> String {
+    stack.find(body).await.expect_ok().lobby_id()
+}
+
+#[tokio::test]
+async fn the_same_criteria_lead_to_the_same_lobby_until_it_is_full() {
+    let stack = TestStack::start().await;
+    let mut lobbies = Vec::new();
+    for _ in 0..25 {
+        lobbies.push(lobby(&stack, json!({ "game_modes": ["arena"] })).await);
+    }
+    let first: Vec<_> = lobbies.chunks(10).map(|ten| ten[0].clone()).collect();
+    for (ten, first) in lobbies.chunks(10).zip(&first) {
+        assert!(ten.iter().all(|lobby| lobby == first));
+    }
+    assert_eq!(first.iter().collect::<std::collections::BTreeSet<_>>().len(), 3);
+}
+
+#[tokio::test]
+async fn a_seat_not_connected_is_free_at_its_expiry_and_not_before() {
+    let stack = TestStack::start().await;
+    let game = stack.make_game("expiry", duel(), 9, 9).await;
+    let find = || game.find(&stack, json!({ "game_modes": ["duel"] }));
+    let first = find().await.expect_ok().lobby_id();
+    stack.clock.advance(Duration::from_secs(60));
+    assert_eq!(find().await.expect_ok().lobby_id(), first);
+
+    stack.clock.advance(Duration::from_millis(59_999));
+    let second = find().await.expect_ok().lobby_id();
+    assert_ne!(
+        second, first,
+        "one millisecond before the expiry the seat is held"
+    );
+
+    stack.clock.advance(Duration::from_millis(1));
+    let seat = stack.seat(&find().await.expect_ok());
+    // Both lobbies hold one seat and have one free; the older of equals wins.
+    assert_eq!(seat.lobby_id.as_str(), first);
+    let lobby = stack.store().lobby(&seat.lobby_id).await.unwrap().unwrap();
+    assert_eq!((lobby.taken, lobby.reserved.len()), (2, 2));
+    assert!(lobby.reserved.contains_key(&seat.seat_id));
+}
+
+#[tokio::test]
+async fn a_full_lobby_whose_reservations_all_lapsed_is_found_again() {
+    let stack = TestStack::start().await;
+    let game = stack.make_game("lapsed", duel(), 9, 9).await;
+    let find = || {
+        game.find(
+            &stack,
+            json!({ "game_modes": ["duel"], "prevent_auto_create_lobby": false }),
+        )
+    };
+    let first = find().await.expect_ok().lobby_id();
+    assert_eq!(find().await.expect_ok().lobby_id(), first);
+    stack.clock.advance(Duration::from_secs(3_600));
+    for _ in 0..2 {
+        assert_eq!(find().await.expect_ok().lobby_id(), first);
+    }
+    assert_ne!(find().await.expect_ok().lobby_id(), first);
+}
+
+#[tokio::test]
+async fn the_fullest_lobby_of_all_modes_and_regions_comes_first() {
+    let stack = TestStack::start().await;
+    let modes = json!({
+        "five": { "regions": ["fra", "nyc"], "max_players": 5 },
+        "nine": { "regions": ["fra"], "max_players": 9 },
+    });
+    let game = stack.make_game("fullest", modes, 99, 99).await;
+    let find = |body: Value| game.find(&stack, body);
+    let fill = |mode: &'static str, region: &'static str, seats: usize| {
+        let find = &find;
+        async move {
+            let mut last: Option<Answer> = None;
+            for _ in 0..seats {
+                last = Some(
+                    find(json!({ "game_modes": [mode], "regions": [region] }))
+                        .await
+                        .expect_ok(),
+                );
+            }
+            last.unwrap().lobby_id()
+        }
+    };
+    let fra = fill("five", "fra", 2).await;
+    stack.clock.advance(Duration::from_millis(1));
+    let (nyc, nine) = (fill("five", "nyc", 3).await, fill("nine", "fra", 6).await);
+    let anywhere = json!({ "game_modes": ["nine", "five"], "regions": ["nyc", "fra"] });
+    // Two free seats against three and three.
+    assert_eq!(find(anywhere.clone()).await.expect_ok().lobby_id(), nyc);
+    assert_eq!(find(anywhere.clone()).await.expect_ok().lobby_id(), nyc);
+    // That one is full now. Three and three are free: the older of equals.
+    assert_eq!(find(anywhere.clone()).await.expect_ok().lobby_id(), fra);
+    let only_nine = json!({ "game_modes": ["nine"], "regions": ["nyc", "fra"] });
+    assert_eq!(find(only_nine).await.expect_ok().lobby_id(), nine);
+}
+
+#[tokio::test]
+async fn regions_are_a_filter() {
+    let stack = TestStack::start().await;
+    let fra = lobby(&stack, json!({ "game_modes": ["duel"], "regions": ["fra"] })).await;
+    let nyc = lobby(&stack, json!({ "game_modes": ["duel"], "regions": ["nyc"] })).await;
+    assert_ne!(fra, nyc);
+    let answer = stack
+        .find(json!({ "game_modes": ["duel"], "regions": ["nyc", "nyc"] }))
+        .await
+        .expect_ok();
+    assert_eq!(answer.lobby_id(), nyc);
+    assert_eq!(
+        answer.body["lobby"]["region"],
+        json!({ "region_id": "nyc", "display_name": "New York" })
+    );
+}
+
+#[tokio::test]
+async fn a_lobby_must_have_every_queried_tag() {
+    let stack = TestStack::start().await;
+    let find = |tags: Value, create: bool| {
+        stack.find(json!({ "game_modes": ["arena"], "tags": tags, "prevent_auto_create_lobby": !create }))
+    };
+    let tagged = find(json!({ "map": "dust", "rank": "gold" }), true)
+        .await
+        .expect_ok()
+        .lobby_id();
+    for (tags, fits) in [
+        (json!({ "map": "dust", "rank": "gold" }), true),
+        (json!({ "map": "dust" }), true),
+        (json!({}), true),
+        (json!(null), true),
+        (json!({ "map": "dust", "rank": "gold", "more": "x" }), false),
+        (json!({ "map": "Dust" }), false),
+        (json!({ "mop": "dust" }), false),
+    ] {
+        let answer = find(tags.clone(), false).await;
+        if fits {
+            assert_eq!(answer.expect_ok().lobby_id(), tagged, "{tags}");
+        } else {
+            assert_eq!(
+                answer.refusal(),
+                (400, "MATCHMAKER_NO_AVAILABLE_LOBBIES"),
+                "{tags}"
+            );
+        }
+    }
+    let other = find(json!({ "map": "mill" }), true).await.expect_ok().lobby_id();
+    assert_ne!(other, tagged);
+    assert_eq!(
+        find(json!({ "map": "mill" }), true).await.expect_ok().lobby_id(),
+        other
+    );
+}
+
+#[tokio::test]
+async fn max_players_sizes_the_new_lobby_and_filters_nothing() {
+    let stack = TestStack::start().await;
+    let small = json!({ "game_modes": ["arena"], "max_players": 3 });
+    let first = lobby(&stack, small.clone()).await;
+    assert_eq!(
+        lobby(&stack, json!({ "game_modes": ["arena"], "max_players": 9 })).await,
+        first
+    );
+    assert_eq!(lobby(&stack, json!({ "game_modes": ["arena"] })).await, first);
+    let second = lobby(&stack, small).await;
+    assert_ne!(second, first, "it holds three");
+}
+
+#[tokio::test]
+async fn prevented_creation_creates_nothing() {
+    let stack = TestStack::start().await;
+    let refused = stack
+        .find(json!({ "game_modes": ["duel"], "prevent_auto_create_lobby": true }))
+        .await;
+    assert_eq!(refused.refusal(), (400, "MATCHMAKER_NO_AVAILABLE_LOBBIES"));
+    assert!(
+        stack.all_lobbies(&stack.demo().namespace_id).await.is_empty(),
+        "I8"
+    );
+}
+
+#[tokio::test]
+async fn exactly_lobby_count_max_lobbies_can_exist() {
+    let stack = TestStack::start().await;
+    let modes = json!({ "solo": { "regions": ["fra"], "max_players": 1 } });
+    for cap in [1, 2, 128] {
+        let game = stack
+            .make_game(&format!("cap-{cap}"), modes.clone(), cap, 1_000)
+            .await;
+        for _ in 0..cap {
+            let _found = game
+                .find(&stack, json!({ "game_modes": ["solo"] }))
+                .await
+                .expect_ok();
+        }
+        let refused = game.find(&stack, json!({ "game_modes": ["solo"] })).await;
+        assert_eq!(
+            refused.refusal(),
+            (400, "MATCHMAKER_TOO_MANY_LOBBIES"),
+            "I2 at {cap}"
+        );
+        assert_eq!(stack.all_lobbies(game.namespace_id()).await.len(), cap as usize);
+        assert_eq!(
+            stack.store().live_lobby_count(game.namespace_id()).await.unwrap(),
+            cap
+        );
+    }
+}
+
+#[tokio::test]
+async fn at_the_cap_a_lobby_that_nobody_needs_makes_room() {
+    let stack = TestStack::start().await;
+    let modes = json!({
+        "solo": { "regions": ["fra"], "max_players": 1 },
+        "other": { "regions": ["nyc"], "max_players": 1, "idle_seconds": 600 },
+    });
+    let game = stack.make_game("room", modes, 1, 9).await;
+    let find = |mode: &'static str| game.find(&stack, json!({ "game_modes": [mode] }));
+    let solo = find("solo").await.expect_ok().lobby_id();
+    assert_eq!(
+        find("other").await.refusal(),
+        (400, "MATCHMAKER_TOO_MANY_LOBBIES")
+    );
+
+    stack.clock.advance(Duration::from_secs(120));
+    let other = find("other").await.expect_ok().lobby_id();
+    assert_ne!(other, solo);
+    assert_eq!(
+        stack.store().live_lobby_count(game.namespace_id()).await.unwrap(),
+        1
+    );
+
+    stack.clock.advance(Duration::from_secs(120 + 599));
+    assert_eq!(
+        find("solo").await.refusal(),
+        (400, "MATCHMAKER_TOO_MANY_LOBBIES"),
+        "idle, not long enough"
+    );
+    stack.clock.advance(Duration::from_secs(1));
+    let _room = find("solo").await.expect_ok();
+}
+
+#[tokio::test]
+async fn a_place_on_a_server_is_taken_with_the_lobby() {
+    let stack = TestStack::start().await;
+    let modes = json!({ "solo": { "regions": ["fra"], "max_players": 1 } });
+    let game = stack.make_game("places", modes, 99, 2).await;
+    let find = || game.find(&stack, json!({ "game_modes": ["solo"] }));
+    let _two = (find().await.expect_ok(), find().await.expect_ok());
+    let refused = find().await;
+    assert_eq!(refused.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"));
+    assert!(refused.headers.contains_key("retry-after"));
+
+    game.add_server(
+        &stack,
+        "second",
+        "fra",
+        1,
+        stack.clock.now() + Duration::from_secs(60),
+    )
+    .await;
+    let on_second = find().await.expect_ok();
+    assert_eq!(on_second.body["ports"]["default"]["hostname"], "second.example");
+    assert_eq!(find().await.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"));
+}
+
+#[tokio::test]
+async fn lobbies_go_to_the_fullest_server() {
+    let stack = TestStack::start().await;
+    let modes = json!({ "solo": { "regions": ["fra"], "max_players": 1 } });
+    let game = stack.make_game("packing", modes, 99, 4).await;
+    let host = || async {
+        let answer = game
+            .find(&stack, json!({ "game_modes": ["solo"] }))
+            .await
+            .expect_ok();
+        answer.body["ports"]["default"]["hostname"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    assert_eq!(host().await, "fra.example");
+    game.add_server(&stack, "roomy", "fra", 4, Timestamp::NEVER).await;
+    stack.clock.advance(Duration::from_secs(1));
+    let hosts = [host().await, host().await, host().await, host().await];
+    assert_eq!(
+        hosts,
+        ["fra.example", "fra.example", "fra.example", "roomy.example"]
+    );
+}
+
+#[tokio::test]
+async fn lobbies_of_a_server_without_lease_are_not_found() {
+    let stack = TestStack::start().await;
+    let game = stack.make_game("lease", duel(), 9, 1).await;
+    let lapse = stack.clock.now() + Duration::from_secs(30);
+    let find = || game.find(&stack, json!({ "game_modes": ["duel"] }));
+    // The fixed server's only place.
+    let fixed = find().await.expect_ok().lobby_id();
+    assert_eq!(find().await.expect_ok().lobby_id(), fixed);
+    game.add_server(&stack, "leased", "fra", 1, lapse).await;
+    let leased = find().await.expect_ok().lobby_id();
+    assert_ne!(leased, fixed);
+    stack.clock.advance(Duration::from_millis(29_999));
+    assert_eq!(find().await.expect_ok().lobby_id(), leased);
+
+    let again = stack.make_game("lease-2", duel(), 9, 1).await;
+    again
+        .add_server(
+            &stack,
+            "leased",
+            "fra",
+            9,
+            stack.clock.now() + Duration::from_secs(30),
+        )
+        .await;
+    let find = || again.find(&stack, json!({ "game_modes": ["duel"], "regions": ["fra"] }));
+    let (_one, _two) = (find().await.expect_ok(), find().await.expect_ok());
+    let on_leased = find().await.expect_ok().lobby_id();
+    stack.clock.advance(Duration::from_secs(30));
+    let refused = find().await;
+    assert_eq!(
+        refused.refusal(),
+        (503, "MATCHMAKER_NO_SERVER_AVAILABLE"),
+        "I6: {on_leased} is dead"
+    );
+}
+
+#[tokio::test]
+async fn a_switch_of_version_hides_older_lobbies_at_once() {
+    let stack = TestStack::start().await;
+    let body = json!({ "game_modes": ["arena"] });
+    let older = lobby(&stack, body.clone()).await;
+    let switch = async |version: &str| {
+        let body = json!({ "version_id": version }).to_string();
+        let path = stack.namespace_path("version");
+        stack
+            .call(http::Method::PUT, &path, Some(&stack.demo().tokens.cloud), body)
+            .await
+            .expect_ok()
+            .body
+    };
+    let versions = &stack.demo().version_ids;
+    assert_eq!(switch(versions[1].as_str()).await, json!({}));
+    let newer = lobby(&stack, body.clone()).await;
+    assert_ne!(newer, older);
+    let _again = switch(versions[1].as_str()).await;
+    let _back = switch(versions[0].as_str()).await;
+    assert_eq!(lobby(&stack, body).await, older);
+    let history = stack
+        .store()
+        .version_history(&stack.demo().namespace_id)
+        .await
+        .unwrap();
+    assert_eq!(
+        history.len(),
+        3,
+        "the first version and two changes; setting the same again writes none"
+    );
+}
+
+#[tokio::test]
+async fn namespaces_never_see_each_others_lobbies() {
+    let stack = TestStack::start().await;
+    let demo = stack.demo();
+    let keys = stack.stack.keys();
+    let kind = shared::tokens::CredentialKind::Public;
+    let other = keys.issue_credential(kind, &demo.game_id, &demo.other_namespace_id, &stack.ambient());
+    let here = lobby(&stack, json!({ "game_modes": ["arena"] })).await;
+    let prevented = json!({ "game_modes": ["arena"], "prevent_auto_create_lobby": true });
+    assert_eq!(
+        stack.find_with(&other, prevented).await.refusal(),
+        (400, "MATCHMAKER_NO_AVAILABLE_LOBBIES"),
+        "I11"
+    );
+    let there = stack
+        .find_with(&other, json!({ "game_modes": ["arena"] }))
+        .await
+        .expect_ok()
+        .lobby_id();
+    assert_ne!(here, there);
+}

@@ -1,0 +1,383 @@
+//! What every test of the whole starts with: a stack of its own, a clock to turn, a client that is a player.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use http::{HeaderMap, Method, Request, StatusCode};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Bytes;
+use hyper_util::{
+    client::legacy::{Client, connect::HttpConnector},
+    rt::TokioExecutor,
+};
+use muster_local::{
+    demo::Demo,
+    emulator::Storage,
+    stack::{Options, Stack},
+};
+use serde_json::{Value, json};
+use shared::{
+    ambient::{Ambient, Timestamp},
+    ids::{GameId, GameMode, NamespaceId, RegionId},
+    lobby::Lobby,
+    models::Pool,
+    provision::{CreatedGame, NewGame, NewNamespace, create_game},
+    settings::Region,
+    store::Store,
+    telemetry,
+    tokens::{Claims, CredentialKind, PlayerSeat},
+};
+
+/// A clock that only tests turn.
+#[derive(Clone, Debug)]
+pub struct TestClock(Arc<AtomicU64>);
+
+impl TestClock {
+    fn starting_now() -> Self {
+        let elapsed = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .expect("it is after 1970");
+        Self(Arc::new(AtomicU64::new((Timestamp::default() + elapsed).0)))
+    }
+
+    /// The time that the stack sees.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        Timestamp(self.0.load(Ordering::SeqCst))
+    }
+
+    /// Lets `span` pass.
+    pub fn advance(&self, span: Duration) {
+        self.0.fetch_add(
+            u64::try_from(span.as_millis()).expect("a short span"),
+            Ordering::SeqCst,
+        );
+    }
+
+    fn ambient(&self) -> Ambient {
+        let clock = self.clone();
+        Ambient::system().with_clock(move || clock.now())
+    }
+}
+
+/// An answer over HTTP.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// Its status.
+    pub status: StatusCode,
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// Its body, `null` when it is no JSON.
+    pub body: Value,
+}
+
+impl Answer {
+    /// Status and `code` of an error; the code is empty where there is none.
+    #[must_use]
+    pub fn refusal(&self) -> (u16, &str) {
+        (
+            self.status.as_u16(),
+            self.body["code"].as_str().unwrap_or_default(),
+        )
+    }
+
+    /// The answer itself, which must be a success.
+    #[must_use]
+    pub fn expect_ok(self) -> Self {
+        assert_eq!(self.status, StatusCode::OK, "{}", self.body);
+        self
+    }
+
+    /// The lobby that a find answered.
+    #[must_use]
+    pub fn lobby_id(&self) -> String {
+        self.body["lobby"]["lobby_id"]
+            .as_str()
+            .unwrap_or_else(|| panic!("no lobby: {}", self.body))
+            .to_owned()
+    }
+}
+
+/// A whole stack on ports of its own, with a clock that stands still.
+pub struct TestStack {
+    /// The stack.
+    pub stack: Stack,
+    /// Its clock.
+    pub clock: TestClock,
+    client: Client<HttpConnector, Full<Bytes>>,
+}
+
+impl TestStack {
+    /// Starts a stack in memory.
+    pub async fn start() -> Self {
+        Self::start_with(Storage::Memory).await
+    }
+
+    /// Starts a stack.
+    pub async fn start_with(storage: Storage) -> Self {
+        // Silent, unless MUSTER_LOG asks for more.
+        telemetry::log_text("off");
+        let clock = TestClock::starting_now();
+        let options = Options {
+            port: 0,
+            storage,
+            ambient: clock.ambient(),
+        };
+        let stack = Stack::start(options).await.expect("the stack starts");
+        Self {
+            stack,
+            clock,
+            client: Client::builder(TokioExecutor::new()).build_http(),
+        }
+    }
+
+    /// The demo game.
+    #[must_use]
+    pub fn demo(&self) -> &Demo {
+        &self.stack.demo
+    }
+
+    /// The stack's store.
+    #[must_use]
+    pub fn store(&self) -> &Store {
+        self.stack.store()
+    }
+
+    /// The stack's randomness under its clock.
+    #[must_use]
+    pub fn ambient(&self) -> Ambient {
+        self.clock.ambient()
+    }
+
+    /// Sends any request.
+    pub async fn send(&self, request: Request<Full<Bytes>>) -> Answer {
+        let response = self.client.request(request).await.expect("the gateway answers");
+        let (parts, body) = response.into_parts();
+        let body = body.collect().await.expect("a whole body").to_bytes();
+        let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
+        Answer {
+            status: parts.status,
+            headers: parts.headers,
+            body,
+        }
+    }
+
+    /// Sends a request with a token, if any, and a body as it is.
+    pub async fn call(
+        &self,
+        method: Method,
+        path: &str,
+        token: Option<&str>,
+        body: impl Into<Bytes>,
+    ) -> Answer {
+        let mut request = Request::builder()
+            .method(method)
+            .uri(format!("{}{path}", self.demo().base_url));
+        if let Some(token) = token {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        let request = request.header("content-type", "application/json");
+        self.send(request.body(Full::new(body.into())).expect("a request"))
+            .await
+    }
+
+    /// A find with the demo's public token.
+    pub async fn find(&self, body: Value) -> Answer {
+        self.find_with(&self.demo().tokens.public, body).await
+    }
+
+    /// A find with a token.
+    pub async fn find_with(&self, token: &str, body: Value) -> Answer {
+        self.call(
+            Method::POST,
+            "/matchmaker/lobbies/find",
+            Some(token),
+            body.to_string(),
+        )
+        .await
+    }
+
+    /// The path of a cloud operation on the demo's namespace.
+    #[must_use]
+    pub fn namespace_path(&self, operation: &str) -> String {
+        let Demo {
+            game_id,
+            namespace_id,
+            ..
+        } = self.demo();
+        format!("/cloud/games/{game_id}/namespaces/{namespace_id}/{operation}")
+    }
+
+    /// The seat that an answer's player token stands for.
+    #[must_use]
+    pub fn seat(&self, answer: &Answer) -> PlayerSeat {
+        let token = answer.body["player"]["token"]
+            .as_str()
+            .unwrap_or_else(|| panic!("no token: {}", answer.body));
+        match self.stack.keys().verify(token, self.clock.now()) {
+            Ok(Claims::Player(seat)) => seat,
+            other => panic!("no player token: {other:?}"),
+        }
+    }
+
+    /// Every lobby of the namespace, by a full read of the table.
+    pub async fn all_lobbies(&self, namespace_id: &NamespaceId) -> Vec<Lobby> {
+        let scan = self
+            .store()
+            .client()
+            .scan()
+            .table_name(&self.store().tables().lobbies);
+        let items: Vec<_> = scan
+            .into_paginator()
+            .items()
+            .send()
+            .collect::<Result<_, _>>()
+            .await
+            .expect("a scan");
+        let mut lobbies = Vec::new();
+        for item in items {
+            let id = item["lobby_id"]
+                .as_s()
+                .expect("an identifier")
+                .parse()
+                .expect("an identifier");
+            lobbies.push(self.store().lobby(&id).await.expect("a read"));
+        }
+        lobbies
+            .into_iter()
+            .flatten()
+            .filter(|lobby| lobby.pool.namespace_id == *namespace_id)
+            .collect()
+    }
+
+    /// Makes a game of its own with one namespace: regions `fra` and `nyc`, a server for `places` lobbies in each.
+    pub async fn make_game(&self, name: &str, modes: Value, lobby_count_max: u32, places: u32) -> TestGame {
+        let ambient = self.ambient();
+        let region = |display_name: &str, latitude, longitude| Region {
+            display_name: display_name.to_owned(),
+            provider_display_name: "Test".to_owned(),
+            latitude,
+            longitude,
+        };
+        let regions = [
+            ("fra", region("Frankfurt", 50.0, 8.0)),
+            ("nyc", region("New York", 40.0, -74.0)),
+        ];
+        let new = NewGame {
+            name_id: name.to_owned(),
+            display_name: name.to_owned(),
+            regions: regions
+                .into_iter()
+                .map(|(id, region)| (id.parse().expect("an id"), region))
+                .collect(),
+            version_name: "1".to_owned(),
+            config: serde_json::from_value(json!({ "game_modes": modes })).expect("a configuration"),
+            namespaces: vec![NewNamespace {
+                name_id: "prod".to_owned(),
+                display_name: "Production".to_owned(),
+                lobby_count_max,
+                max_players_per_client: u32::MAX,
+            }],
+        };
+        let created = create_game(self.store(), &ambient, new).await.expect("a game");
+        let game = TestGame::new(self, created);
+        for region_id in ["fra", "nyc"] {
+            game.add_server(self, region_id, region_id, places, Timestamp::NEVER)
+                .await;
+        }
+        game
+    }
+}
+
+/// A game that a test made.
+pub struct TestGame {
+    /// What was made.
+    pub created: CreatedGame,
+    /// A public token of its namespace.
+    pub public: String,
+}
+
+impl TestGame {
+    fn new(stack: &TestStack, created: CreatedGame) -> Self {
+        let (game_id, namespace_id) = (&created.game.game_id, &created.namespaces[0].namespace_id);
+        let keys = stack.stack.keys();
+        let public = keys.issue_credential(CredentialKind::Public, game_id, namespace_id, &stack.ambient());
+        Self { created, public }
+    }
+
+    /// The game.
+    #[must_use]
+    pub fn game_id(&self) -> &GameId {
+        &self.created.game.game_id
+    }
+
+    /// Its namespace.
+    #[must_use]
+    pub fn namespace_id(&self) -> &NamespaceId {
+        &self.created.namespaces[0].namespace_id
+    }
+
+    /// The pool of its first version.
+    #[must_use]
+    pub fn pool(&self, mode: &str, region: &str) -> Pool {
+        Pool {
+            namespace_id: self.namespace_id().clone(),
+            version_id: self.created.version.version_id.clone(),
+            game_mode: mode.parse::<GameMode>().expect("a mode"),
+            region_id: region.parse::<RegionId>().expect("a region"),
+        }
+    }
+
+    /// Adds a game server.
+    pub async fn add_server(
+        &self,
+        stack: &TestStack,
+        id: &str,
+        region: &str,
+        places: u32,
+        lease_until: Timestamp,
+    ) {
+        use shared::{
+            models::{PortNumbers, Protocol, ServerKey, ServerPort},
+            store::servers::{PlacementPool, Server},
+        };
+        let port = ServerPort {
+            hostname: format!("{id}.example"),
+            numbers: PortNumbers::Port(7_777),
+            protocol: Protocol::Udp,
+        };
+        let ports = std::collections::BTreeMap::from([("default".to_owned(), port)]);
+        let now = stack.clock.now();
+        let server = Server {
+            server: ServerKey {
+                namespace_id: self.namespace_id().clone(),
+                server_id: id.parse().expect("an id"),
+            },
+            placement_pool: PlacementPool {
+                namespace_id: self.namespace_id().clone(),
+                region_id: region.parse().expect("a region"),
+            },
+            free_from: now,
+            registered_at: now,
+            capacity: places,
+            used: 0,
+            lease_until,
+            game_modes: None,
+            ports: ports.try_into().expect("ports"),
+        };
+        assert!(
+            stack.store().add_server(&server).await.expect("a server"),
+            "{id} is new"
+        );
+    }
+
+    /// A find in its namespace.
+    pub async fn find(&self, stack: &TestStack, body: Value) -> Answer {
+        stack.find_with(&self.public, body).await
+    }
+}
