@@ -37,10 +37,7 @@ impl Timestamp {
     /// The instant `span` before this one, not before the epoch.
     #[must_use]
     pub fn before(self, span: Duration) -> Self {
-        Self(
-            self.0
-                .saturating_sub(u64::try_from(span.as_millis()).unwrap_or(u64::MAX)),
-        )
+        Self(self.0.saturating_sub(u64::try_from(span.as_millis()).unwrap_or(u64::MAX)))
     }
 }
 
@@ -48,10 +45,7 @@ impl Add<Duration> for Timestamp {
     type Output = Self;
 
     fn add(self, span: Duration) -> Self {
-        Self(
-            self.0
-                .saturating_add(u64::try_from(span.as_millis()).unwrap_or(u64::MAX)),
-        )
+        Self(self.0.saturating_add(u64::try_from(span.as_millis()).unwrap_or(u64::MAX)))
     }
 }
 
@@ -84,9 +78,7 @@ impl Ambient {
             move |bytes| {
                 // Guessable tokens and seats would be worse than a dead process, and no caller could go on.
                 #[expect(clippy::expect_used, reason = "without randomness nothing may be issued")]
-                random
-                    .fill(bytes)
-                    .expect("the operating system provides randomness");
+                random.fill(bytes).expect("the operating system provides randomness");
             },
         )
     }
@@ -96,19 +88,13 @@ impl Ambient {
         clock: impl Fn() -> Timestamp + Send + Sync + 'static,
         entropy: impl Fn(&mut [u8]) + Send + Sync + 'static,
     ) -> Self {
-        Self {
-            clock: Arc::new(clock),
-            entropy: Arc::new(entropy),
-        }
+        Self { clock: Arc::new(clock), entropy: Arc::new(entropy) }
     }
 
     /// This randomness under another clock.
     #[must_use]
     pub fn with_clock(&self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
-        Self {
-            clock: Arc::new(clock),
-            entropy: Arc::clone(&self.entropy),
-        }
+        Self { clock: Arc::new(clock), entropy: Arc::clone(&self.entropy) }
     }
 
     /// The current time.

@@ -45,10 +45,7 @@ impl GameRight {
     /// # Errors
     /// [`Error::NamespaceNotFound`]; [`Error::Unavailable`], [`Error::Bug`].
     pub async fn on_namespace(self, id: &NamespaceId, store: &Store) -> Result<NamespaceRight, Error> {
-        let namespace = store
-            .namespace(&self.game_id, id)
-            .await?
-            .ok_or(Error::NamespaceNotFound)?;
+        let namespace = store.namespace(&self.game_id, id).await?.ok_or(Error::NamespaceNotFound)?;
         Ok(NamespaceRight { namespace })
     }
 }
@@ -106,9 +103,7 @@ impl CloudAuth {
         if record.game_id != *game_id {
             return Err(Error::Forbidden);
         }
-        Ok(GameRight {
-            game_id: record.game_id,
-        })
+        Ok(GameRight { game_id: record.game_id })
     }
 
     /// The right on an existing namespace of `game_id`. Two consistent reads.
@@ -121,10 +116,7 @@ impl CloudAuth {
         game_id: &GameId,
         namespace_id: &NamespaceId,
     ) -> Result<NamespaceRight, Error> {
-        self.game(request, game_id)
-            .await?
-            .on_namespace(namespace_id, &self.store)
-            .await
+        self.game(request, game_id).await?.on_namespace(namespace_id, &self.store).await
     }
 }
 
@@ -174,9 +166,7 @@ impl PlayerRight {
         if namespace.revocations.revokes(TokenKind::Public, credential) {
             return Err(Error::TokenRevoked);
         }
-        Ok(Self {
-            namespace_id: namespace.namespace_id.clone(),
-        })
+        Ok(Self { namespace_id: namespace.namespace_id.clone() })
     }
 
     /// The right of a page whose domain is registered for `namespace`, where that is enabled.
@@ -187,9 +177,7 @@ impl PlayerRight {
         if !namespace.enable_domain_public_auth {
             return Err(Error::Unauthorized);
         }
-        Ok(Self {
-            namespace_id: namespace.namespace_id.clone(),
-        })
+        Ok(Self { namespace_id: namespace.namespace_id.clone() })
     }
 
     /// The namespace.

@@ -8,7 +8,7 @@ use aws_sdk_dynamodb::config::Credentials;
 
 use crate::{
     store::{Store, TableNames, aws_client, emulator_client},
-    tokens::TokenKeys,
+    tokens::{SigningKeyTooShort, TokenKeys},
 };
 
 /// A variable that is missing or unusable; its value is never shown, since it may be a secret.
@@ -29,9 +29,7 @@ impl Environment {
     /// The process's own.
     #[must_use]
     pub fn of_process() -> Self {
-        Self {
-            read: |name| env::var(name).ok(),
-        }
+        Self { read: |name| env::var(name).ok() }
     }
 
     /// A store over the tables that this function is given; tables that it is not given have empty names.
@@ -77,9 +75,14 @@ impl Environment {
     pub fn token_keys(self) -> Result<Arc<TokenKeys>, InvalidConfig> {
         let current = self.required("MUSTER_SIGNING_KEY")?;
         let previous = self.optional("MUSTER_SIGNING_KEY_PREVIOUS");
-        TokenKeys::new(current.as_bytes(), previous.as_ref().map(String::as_bytes))
-            .map(Arc::new)
-            .map_err(|error| invalid("MUSTER_SIGNING_KEY", &error.to_string()))
+        let unusable = |variable| move |error: SigningKeyTooShort| invalid(variable, &error.to_string());
+        let keys = TokenKeys::new(current.as_bytes(), None).map_err(unusable("MUSTER_SIGNING_KEY"))?;
+        match previous {
+            Some(previous) => TokenKeys::new(current.as_bytes(), Some(previous.as_bytes()))
+                .map_err(unusable("MUSTER_SIGNING_KEY_PREVIOUS")),
+            None => Ok(keys),
+        }
+        .map(Arc::new)
     }
 
     /// A variable's text; nothing when it is absent or empty.
@@ -98,14 +101,10 @@ impl Environment {
     }
 
     fn required(self, variable: &'static str) -> Result<String, InvalidConfig> {
-        self.optional(variable)
-            .ok_or_else(|| invalid(variable, "is missing"))
+        self.optional(variable).ok_or_else(|| invalid(variable, "is missing"))
     }
 }
 
 fn invalid(variable: &'static str, problem: &str) -> InvalidConfig {
-    InvalidConfig {
-        variable,
-        problem: problem.to_owned(),
-    }
+    InvalidConfig { variable, problem: problem.to_owned() }
 }

@@ -3,7 +3,10 @@
 //! This is the one place that turns an [`Error`] into a response and the one place that runs the Lambda loop. An
 //! operation never fails its invocation: whatever it returns becomes an HTTP answer.
 
-use std::{borrow::Cow, convert::Infallible, future::Future, net::IpAddr, str::FromStr, sync::Arc};
+use std::{
+    borrow::Cow, convert::Infallible, fmt, future::Future, marker::PhantomData, net::IpAddr, str::FromStr,
+    sync::Arc,
+};
 
 use lambda_http::{
     Body, RequestExt as _, Response,
@@ -12,7 +15,10 @@ use lambda_http::{
     request::RequestContext,
     service_fn,
 };
-use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{DeserializeOwned, MapAccess, Visitor, value::MapAccessDeserializer},
+};
 use serde_json::{Map, Value, json};
 use tracing::Instrument as _;
 
@@ -63,7 +69,9 @@ impl Request {
     /// The token of `Authorization: Bearer`, if the header has that form.
     #[must_use]
     pub fn bearer(&self) -> Option<&str> {
-        let (scheme, token) = self.header(header::AUTHORIZATION.as_str())?.split_once(' ')?;
+        // Not `header`: a token beyond ASCII is a broken one, not none.
+        let text = str::from_utf8(self.0.headers().get(header::AUTHORIZATION)?.as_bytes()).ok()?;
+        let (scheme, token) = text.split_once(' ')?;
         let token = token.trim();
         (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
     }
@@ -78,10 +86,7 @@ impl Request {
     #[must_use]
     pub fn origin(&self) -> Option<OriginHost> {
         let query = || Some(self.0.query_string_parameters_ref()?.first("origin")?.to_owned());
-        let text = self
-            .header(header::ORIGIN.as_str())
-            .map(ToOwned::to_owned)
-            .or_else(query)?;
+        let text = self.header(header::ORIGIN.as_str()).map(ToOwned::to_owned).or_else(query)?;
         OriginHost::parse(&text)
     }
 
@@ -130,14 +135,8 @@ impl Request {
     /// The gateway's identifier of this request, which answers and logs carry.
     #[must_use]
     pub fn id(&self) -> Cow<'_, str> {
-        let gateway = self
-            .gateway_context()
-            .and_then(|context| context.request_id.as_deref());
-        let lambda = || {
-            self.0
-                .lambda_context_ref()
-                .map(|context| context.request_id.as_str())
-        };
+        let gateway = self.gateway_context().and_then(|context| context.request_id.as_deref());
+        let lambda = || self.0.lambda_context_ref().map(|context| context.request_id.as_str());
         match gateway.or_else(lambda) {
             Some(id) if !id.is_empty() => Cow::Borrowed(id),
             _ => Cow::Owned(uuid::Uuid::new_v4().to_string()),
@@ -178,22 +177,40 @@ const PROBLEM_CHARS_MAX: usize = 200;
 
 fn bad_body(path: &str, problem: &str) -> Error {
     let shorten = |text: &str| text.chars().take(PROBLEM_CHARS_MAX).collect();
-    Error::BadBody {
-        path: shorten(path),
-        problem: shorten(problem),
-    }
+    Error::BadBody { path: shorten(path), problem: shorten(problem) }
 }
 
 /// Deserializes an optional JSON object as `T`; a derived struct alone would accept an array of its fields too.
 ///
 /// # Errors
 /// Any other JSON value than an object that fits `T`, or `null`.
-pub fn optional_object<'de, D: Deserializer<'de>, T: DeserializeOwned>(
+pub fn optional_object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     from: D,
 ) -> Result<Option<T>, D::Error> {
-    Option::<Map<String, Value>>::deserialize(from)?
-        .map(|object| T::deserialize(Value::Object(object)).map_err(serde::de::Error::custom))
-        .transpose()
+    Ok(Option::<Object<T>>::deserialize(from)?.map(|object| object.0))
+}
+
+/// A value that was an object on the wire. The map is handed on as it is read, so that errors keep their path.
+struct Object<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Fields<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Fields<T> {
+            type Value = T;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map))
+            }
+        }
+
+        from.deserialize_map(Fields(PhantomData)).map(Self)
+    }
 }
 
 /// Answers one gateway event with `operation`; the log gets one line, the client one response.
@@ -240,12 +257,7 @@ fn refuse(error: &Error, id: &str) -> Response<Body> {
     if let (Some(metadata), Some(fields)) = (error.metadata(), body.as_object_mut()) {
         fields.insert("metadata".to_owned(), metadata);
     }
-    respond(
-        status,
-        id,
-        body.to_string().into_bytes(),
-        error.retry_after_secs(),
-    )
+    respond(status, id, body.to_string().into_bytes(), error.retry_after_secs())
 }
 
 fn respond(status: StatusCode, id: &str, body: Vec<u8>, retry_after_secs: Option<u64>) -> Response<Body> {

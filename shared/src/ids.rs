@@ -22,9 +22,7 @@ pub struct InvalidIdentifier;
 
 fn is_identifier(text: &str) -> bool {
     (1..=IDENTIFIER_CHARS_MAX).contains(&text.len())
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
 }
 
 macro_rules! identifier {

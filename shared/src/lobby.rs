@@ -116,14 +116,8 @@ impl Lobby {
         let mut lapsed: Vec<SeatId> = self.lapsed_seats(now).cloned().collect();
         lapsed.truncate(TAKE_OVER_MAX);
         // Direct joins may have filled it beyond what finds may: then one lapsed seat is not yet a free one.
-        let held = self
-            .taken
-            .saturating_sub(u32::try_from(lapsed.len()).unwrap_or(u32::MAX));
-        if held < self.max_players {
-            Entry::TakeOver(lapsed)
-        } else {
-            Entry::Refused(Refusal::Full)
-        }
+        let held = self.taken.saturating_sub(u32::try_from(lapsed.len()).unwrap_or(u32::MAX));
+        if held < self.max_players { Entry::TakeOver(lapsed) } else { Entry::Refused(Refusal::Full) }
     }
 
     /// Whether its tags contain each of `tags` with the same value.
@@ -135,10 +129,7 @@ impl Lobby {
     /// When the first of its seats lapses; [`Timestamp::NEVER`] without seats.
     #[must_use]
     pub fn first_lapse(&self) -> Timestamp {
-        self.seats()
-            .map(|(_, until)| until)
-            .min()
-            .unwrap_or(Timestamp::NEVER)
+        self.seats().map(|(_, until)| until).min().unwrap_or(Timestamp::NEVER)
     }
 
     /// Seats held at `now`: reserved or connected, and not lapsed.
@@ -150,32 +141,22 @@ impl Lobby {
     /// Seats that find may still give out at `now`.
     #[must_use]
     pub fn free_seats(&self, now: Timestamp) -> u32 {
-        self.max_players
-            .saturating_sub(u32::try_from(self.held_seats(now)).unwrap_or(u32::MAX))
+        self.max_players.saturating_sub(u32::try_from(self.held_seats(now)).unwrap_or(u32::MAX))
     }
 
     /// Whether it may be ended at `now` to make room: its server's lease lapsed, or nobody held a seat for `idle`.
     #[must_use]
     pub fn may_end(&self, idle: Duration, now: Timestamp) -> bool {
-        let last_held = self
-            .seats()
-            .map(|(_, until)| until)
-            .max()
-            .unwrap_or(self.created_at);
+        let last_held = self.seats().map(|(_, until)| until).max().unwrap_or(self.created_at);
         self.stage != Stage::Ended && (self.lease_until <= now || last_held + idle <= now)
     }
 
     fn seats(&self) -> impl Iterator<Item = (&SeatId, Timestamp)> {
-        self.reserved
-            .iter()
-            .chain(&self.connected)
-            .map(|(seat_id, until)| (seat_id, *until))
+        self.reserved.iter().chain(&self.connected).map(|(seat_id, until)| (seat_id, *until))
     }
 
     fn lapsed_seats(&self, now: Timestamp) -> impl Iterator<Item = &SeatId> {
-        self.seats()
-            .filter(move |(_, until)| *until <= now)
-            .map(|(seat_id, _)| seat_id)
+        self.seats().filter(move |(_, until)| *until <= now).map(|(seat_id, _)| seat_id)
     }
 }
 
@@ -188,12 +169,7 @@ pub fn contains_tags(tags: &Tags, queried: &Tags) -> bool {
 /// Puts the fullest lobby first, the oldest of equals before the others (decisions on matching).
 pub fn sort_fullest_first(lobbies: &mut [Lobby], now: Timestamp) {
     lobbies.sort_by_cached_key(|lobby| {
-        (
-            lobby.free_seats(now),
-            lobby.created_at,
-            Reverse(lobby.taken),
-            lobby.lobby_id.clone(),
-        )
+        (lobby.free_seats(now), lobby.created_at, Reverse(lobby.taken), lobby.lobby_id.clone())
     });
 }
 
@@ -216,9 +192,7 @@ mod tests {
                 protocol: Protocol::Udp,
             },
         )]);
-        let seats = lapses
-            .iter()
-            .map(|until| (SeatId::random(&Ambient::system()), Timestamp(*until)));
+        let seats = lapses.iter().map(|until| (SeatId::random(&Ambient::system()), Timestamp(*until)));
         Lobby {
             lobby_id: Ambient::system().uuid().into(),
             pool: "ns/v/arena/eu".parse().unwrap(),
@@ -252,10 +226,7 @@ mod tests {
     #[test]
     fn a_lobby_filled_directly_beyond_its_size_needs_enough_lapsed_seats() {
         let held = NOW.0 + 1;
-        assert_eq!(
-            entry(&lobby(2, &[held, held, NOW.0])),
-            Entry::Refused(Refusal::Full)
-        );
+        assert_eq!(entry(&lobby(2, &[held, held, NOW.0])), Entry::Refused(Refusal::Full));
         assert!(
             matches!(entry(&lobby(2, &[held, NOW.0, NOW.0])), Entry::TakeOver(seats) if seats.len() == 2)
         );
@@ -265,34 +236,10 @@ mod tests {
     fn hidden_ended_dead_and_foreign_lobbies_are_refused() {
         let open = lobby(2, &[]);
         let cases = [
-            (
-                Lobby {
-                    stage: Stage::Ended,
-                    ..open.clone()
-                },
-                Refusal::Ended,
-            ),
-            (
-                Lobby {
-                    closed: true,
-                    ..open.clone()
-                },
-                Refusal::Hidden,
-            ),
-            (
-                Lobby {
-                    joinable_from: None,
-                    ..open.clone()
-                },
-                Refusal::Hidden,
-            ),
-            (
-                Lobby {
-                    lease_until: NOW,
-                    ..open.clone()
-                },
-                Refusal::LeaseLapsed,
-            ),
+            (Lobby { stage: Stage::Ended, ..open.clone() }, Refusal::Ended),
+            (Lobby { closed: true, ..open.clone() }, Refusal::Hidden),
+            (Lobby { joinable_from: None, ..open.clone() }, Refusal::Hidden),
+            (Lobby { lease_until: NOW, ..open.clone() }, Refusal::LeaseLapsed),
         ];
         for (lobby, refusal) in cases {
             assert_eq!(entry(&lobby), Entry::Refused(refusal));
@@ -303,10 +250,7 @@ mod tests {
 
     #[test]
     fn the_fullest_comes_first_and_the_older_of_equals() {
-        let older = Lobby {
-            created_at: Timestamp(1),
-            ..lobby(4, &[NOW.0 + 1])
-        };
+        let older = Lobby { created_at: Timestamp(1), ..lobby(4, &[NOW.0 + 1]) };
         let mut lobbies = vec![
             lobby(4, &[]),
             lobby(4, &[NOW.0 + 1]),
@@ -315,10 +259,7 @@ mod tests {
             lobby(2, &[NOW.0 + 1]),
         ];
         sort_fullest_first(&mut lobbies, NOW);
-        let free: Vec<_> = lobbies
-            .iter()
-            .map(|lobby| (lobby.free_seats(NOW), lobby.created_at.0))
-            .collect();
+        let free: Vec<_> = lobbies.iter().map(|lobby| (lobby.free_seats(NOW), lobby.created_at.0)).collect();
         assert_eq!(free, [(1, 5), (3, 1), (3, 5), (3, 5), (4, 5)]);
     }
 
@@ -329,17 +270,8 @@ mod tests {
         assert!(lobby(2, &[NOW.0, 3]).may_end(Duration::ZERO, NOW));
         assert!(!lobby(2, &[NOW.0 - 9]).may_end(idle, NOW));
         assert!(lobby(2, &[NOW.0 - 10]).may_end(idle, NOW));
-        let dead = Lobby {
-            lease_until: NOW,
-            ..lobby(2, &[NOW.0 + 1])
-        };
+        let dead = Lobby { lease_until: NOW, ..lobby(2, &[NOW.0 + 1]) };
         assert!(dead.may_end(idle, NOW));
-        assert!(
-            !Lobby {
-                stage: Stage::Ended,
-                ..dead
-            }
-            .may_end(idle, NOW)
-        );
+        assert!(!Lobby { stage: Stage::Ended, ..dead }.may_end(idle, NOW));
     }
 }

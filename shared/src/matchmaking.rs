@@ -1,10 +1,11 @@
 //! Matching: find a seat in a lobby that exists, else create one, else say why not.
 //!
 //! A quiet find is one query of the index (a hint) and one conditional write on the lobby (the truth). What an instance
-//! learnt is kept in [`recall`] and used under load only. Creation is elected, see [`crate::store::creation`]. Every loop
+//! learnt is kept in `recall` and used under load only. Creation is elected, see [`crate::store::creation`]. Every loop
 //! is bounded: a find that loses every race ends in [`Error::Contention`] (I3).
 
 use std::{
+    ops::Range,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -25,7 +26,7 @@ use crate::{
     store::{
         Store,
         creation::{Burst, HeadKey},
-        lobbies::{Candidate, SeatClaim, SeatOutcome},
+        lobbies::{Candidate, Hiding, SeatClaim, SeatOutcome},
     },
 };
 
@@ -36,6 +37,8 @@ mod room;
 use create::Step;
 use recall::Recall;
 
+/// Lobbies that a find under load tries unlooked before it looks.
+const TIPS_MAX: usize = 3;
 /// How long a find may try; far below the function's time-out.
 const FIND_DEADLINE: Duration = Duration::from_secs(5);
 /// Rounds of looking and creating before a find gives up.
@@ -44,10 +47,10 @@ const ROUNDS_MAX: u32 = 12;
 const ROUND_PAUSE: Duration = Duration::from_millis(5);
 /// Candidates whose fullness is compared exactly in each pool (decisions on matching).
 const COMPARED_MAX: usize = 16;
-/// Candidates read in one pool: first as many as are compared and one more; then on, while none can be entered.
-const READ_LIMITS: [usize; 3] = [COMPARED_MAX + 1, 100, CANDIDATES_MAX];
-/// Candidates looked at with tags, at most.
+/// Candidates looked at in each pool, at most.
 const CANDIDATES_MAX: usize = 1_000;
+/// Waves of comparison that those make.
+const WAVES_MAX: usize = CANDIDATES_MAX.div_ceil(COMPARED_MAX);
 /// Pools queried at the same time.
 const QUERIES_AT_ONCE: usize = 16;
 /// A full lobby still in sight after this long was left there by a find that crashed; who sees it puts it right.
@@ -103,13 +106,7 @@ impl Matchmaker {
     /// A matchmaker that remembers nothing yet; knowledge of servers may be as old as settings may.
     #[must_use]
     pub fn new(store: Store, settings: Arc<SettingsCache>, ambient: Ambient) -> Self {
-        Self {
-            store,
-            settings,
-            ambient,
-            recall: Recall::default(),
-            race_creates: AtomicU64::new(0),
-        }
+        Self { store, settings, ambient, recall: Recall::default(), race_creates: AtomicU64::new(0) }
     }
 
     /// Lobbies created so far although another was joinable (I9).
@@ -124,25 +121,40 @@ impl Matchmaker {
     /// [`Error::NoAvailableLobbies`], [`Error::TooManyLobbies`], [`Error::NoServerAvailable`], [`Error::Contention`];
     /// [`Error::Unavailable`], [`Error::Bug`]. A seat may then be reserved all the same; it lapses by itself.
     pub async fn find(&self, search: &Search) -> Result<Found, Error> {
-        let deadline = self.ambient.now() + FIND_DEADLINE;
         let seat_id = SeatId::random(&self.ambient);
-        if let Some(found) = self.take_remembered(search, &seat_id).await? {
-            return Ok(found);
+        let [searched] = search.criteria.pools.as_slice() else {
+            return self.find_by_looking(search, &seat_id).await;
+        };
+        // Whatever it is, what was learnt without tags says nothing of lobbies with them.
+        if !search.criteria.tags.is_empty() {
+            return self.find_by_looking(search, &seat_id).await;
         }
+        let is_under_load = self.recall.begin_find(&searched.pool, self.ambient.now());
+        let _under_way = UnderWay { recall: &self.recall, pool: &searched.pool };
+        if is_under_load {
+            self.find_under_load(search, searched, &seat_id).await
+        } else {
+            self.find_by_looking(search, &seat_id).await
+        }
+    }
+
+    /// Looks for a seat, creates a lobby where there is none, and again while others are quicker.
+    async fn find_by_looking(&self, search: &Search, seat_id: &SeatId) -> Result<Found, Error> {
+        let deadline = self.ambient.now() + FIND_DEADLINE;
         for round in 0..ROUNDS_MAX {
-            if let Some(found) = self.take_existing(search, &seat_id).await? {
+            if let Some(found) = self.take_existing(search, seat_id).await? {
                 return Ok(found);
             }
             if !search.may_create {
                 return Err(Error::NoAvailableLobbies);
             }
-            match self.create(search, &seat_id, round > 0).await? {
+            match self.create(search, seat_id, round > 0).await? {
                 Step::Found(found) => return Ok(*found),
                 Step::LookAgain => {}
                 Step::NoRoom(refusal) => {
                     // Room may have come back, or seats into sight, since the look above.
                     if !self.make_room(search).await? {
-                        let found = self.take_existing(search, &seat_id).await?;
+                        let found = self.take_existing(search, seat_id).await?;
                         return found.ok_or_else(|| refusal.into());
                     }
                 }
@@ -155,119 +167,126 @@ impl Matchmaker {
         Err(Error::Contention)
     }
 
-    /// Under load takes a seat in the lobby last used, unlooked.
-    async fn take_remembered(&self, search: &Search, seat_id: &SeatId) -> Result<Option<Found>, Error> {
-        let [searched] = search.criteria.pools.as_slice() else {
-            return Ok(None);
-        };
-        if !search.criteria.tags.is_empty() {
-            return Ok(None);
+    /// Takes a seat where the last find took one; finds without such a lobby wait for one of them to bring it.
+    ///
+    /// An instance that lost seats to others fills lobbies of its own, its lane: then no two instances write to the same
+    /// item, and a find is one write.
+    async fn find_under_load(
+        &self,
+        search: &Search,
+        searched: &SearchedPool,
+        seat_id: &SeatId,
+    ) -> Result<Found, Error> {
+        let pool = &searched.pool;
+        for _ in 0..TIPS_MAX {
+            if let Some(found) = self.take_tip(searched, seat_id).await? {
+                return Ok(found);
+            }
+            if !search.may_create || self.recall.was_refused(pool, self.ambient.now()) {
+                break;
+            }
+            let gate = self.recall.gate(pool);
+            let turn = gate.lock().await;
+            let now = self.ambient.now();
+            if self.recall.has_tip(pool, now) || self.recall.was_refused(pool, now) {
+                drop(turn);
+                continue;
+            }
+            let brought = self.bring_lobby(search, pool, seat_id).await;
+            if brought.is_err() {
+                self.recall.note_refusal(pool, self.ambient.now());
+            }
+            return brought;
         }
-        match self.recall.lobby_under_load(&searched.pool, self.ambient.now()) {
-            Some(lobby_id) => Ok(self.take(searched, lobby_id, seat_id).await?.ok()),
-            None => Ok(None),
+        self.find_by_looking(search, seat_id).await
+    }
+
+    /// Finds or creates a lobby on behalf of all finds of this instance that wait for one.
+    async fn bring_lobby(&self, search: &Search, pool: &Pool, seat_id: &SeatId) -> Result<Found, Error> {
+        if self.recall.is_laned(pool)
+            && let Some(found) = self.create_in_lane(search, seat_id).await?
+        {
+            return Ok(found);
         }
+        self.find_by_looking(search, seat_id).await
+    }
+
+    async fn take_tip(&self, searched: &SearchedPool, seat_id: &SeatId) -> Result<Option<Found>, Error> {
+        let Some(tip) = self.recall.tip(&searched.pool, self.ambient.now()) else { return Ok(None) };
+        let taken = self.take(searched, tip.lobby_id.clone(), tip.hiding, seat_id).await;
+        let is_refused = matches!(taken, Ok(Err(_)));
+        self.recall.return_tip(&searched.pool, &tip, is_refused, self.ambient.now());
+        Ok(taken?.ok())
     }
 
     /// Takes a seat in the fullest lobby that has one; nothing when none has, so far as the index knows.
     async fn take_existing(&self, search: &Search, seat_id: &SeatId) -> Result<Option<Found>, Error> {
         let Criteria { pools, tags, .. } = &search.criteria;
-        for (page, limit) in READ_LIMITS.into_iter().enumerate() {
-            let limit = if tags.is_empty() { limit } else { CANDIDATES_MAX };
-            let (candidates, has_more) = self.look(pools, tags, limit).await?;
-            if let [only] = candidates.as_slice() {
-                let found = self.take_candidate(pools, only, seat_id).await?;
-                if found.is_some() {
-                    return Ok(found);
-                }
-            } else if !candidates.is_empty() {
-                let skipped = if page == 0 { 0 } else { COMPARED_MAX };
-                let found = self.take_fullest(pools, &candidates, skipped, seat_id).await?;
-                if found.is_some() {
-                    return Ok(found);
-                }
-            }
-            if !has_more || limit == CANDIDATES_MAX {
-                break;
-            }
+        // Which candidates have the tags is known only after reading them.
+        let first_limit = if tags.is_empty() { COMPARED_MAX + 1 } else { CANDIDATES_MAX };
+        let candidates = self.look(pools, tags, first_limit).await?;
+        if let [only] = candidates.fitting.as_slice()
+            && let Some(searched) = searched(pools, &only.pool)
+        {
+            let lobby_id = only.lobby_id.clone();
+            return Ok(self.take(searched, lobby_id, Hiding::No, seat_id).await?.ok());
         }
-        Ok(None)
+        let waves = if tags.is_empty() { 0..1 } else { 0..WAVES_MAX };
+        if let Some(found) = self.take_fullest(pools, &candidates.fitting, waves, seat_id).await? {
+            return Ok(Some(found));
+        }
+        if !candidates.has_more || !tags.is_empty() {
+            return Ok(None);
+        }
+        // The oldest could not be entered, lobbies of a dead server for one: on to the younger.
+        let candidates = self.look(pools, tags, CANDIDATES_MAX).await?;
+        self.take_fullest(pools, &candidates.fitting, 1..WAVES_MAX, seat_id).await
     }
 
-    /// Candidates of all pools with the queried tags, and whether a pool has more than were read.
-    async fn look(
-        &self,
-        pools: &[SearchedPool],
-        tags: &Tags,
-        limit: usize,
-    ) -> Result<(Vec<Candidate>, bool), Error> {
+    /// Up to `limit` candidates of each pool, those with the queried tags.
+    async fn look(&self, pools: &[SearchedPool], tags: &Tags, limit: usize) -> Result<Candidates, Error> {
         let now = self.ambient.now();
-        let (mut candidates, mut has_more) = (Vec::new(), false);
+        let mut candidates = Candidates { fitting: Vec::new(), has_more: false };
         for pools in pools.chunks(QUERIES_AT_ONCE) {
-            let queries = pools
-                .iter()
-                .map(|searched| self.store.candidates(&searched.pool, now, limit));
+            let queries = pools.iter().map(|searched| self.store.candidates(&searched.pool, now, limit));
             for found in try_join_all(queries).await? {
-                has_more |= found.len() >= limit;
-                candidates.extend(
-                    found
-                        .into_iter()
-                        .filter(|candidate| contains_tags(&candidate.tags, tags)),
-                );
+                candidates.has_more |= found.len() >= limit;
+                let fitting = found.into_iter().filter(|candidate| contains_tags(&candidate.tags, tags));
+                candidates.fitting.extend(fitting);
             }
         }
-        Ok((candidates, has_more))
+        Ok(candidates)
     }
 
-    async fn take_candidate(
-        &self,
-        pools: &[SearchedPool],
-        candidate: &Candidate,
-        seat_id: &SeatId,
-    ) -> Result<Option<Found>, Error> {
-        match searched(pools, &candidate.pool) {
-            Some(searched) => Ok(self
-                .take(searched, candidate.lobby_id.clone(), seat_id)
-                .await?
-                .ok()),
-            None => Ok(None),
-        }
-    }
-
-    /// Compares candidates of each pool by their seats and tries them in order, fullest first.
+    /// Compares candidates by their seats and tries them, fullest first: in waves of [`COMPARED_MAX`] of each pool, the
+    /// oldest in the first.
     async fn take_fullest(
         &self,
         pools: &[SearchedPool],
         candidates: &[Candidate],
-        skipped: usize,
+        waves: Range<usize>,
         seat_id: &SeatId,
     ) -> Result<Option<Found>, Error> {
-        let now = self.ambient.now();
-        let compared: Vec<LobbyId> = pools
-            .iter()
-            .flat_map(|searched| {
-                let in_pool = candidates
-                    .iter()
-                    .filter(|candidate| candidate.pool == searched.pool);
-                in_pool.skip(skipped).map(|candidate| candidate.lobby_id.clone())
-            })
-            .collect();
-        // One batch reads up to 100; each pool's oldest come first, so what is left out are the youngest.
-        for ids in compared.chunks(
-            if skipped == 0 {
-                COMPARED_MAX * pools.len().max(1)
-            } else {
-                100
+        for wave in waves {
+            let compared: Vec<LobbyId> = pools
+                .iter()
+                .flat_map(|searched| {
+                    let in_pool = candidates.iter().filter(|candidate| candidate.pool == searched.pool);
+                    in_pool.skip(wave * COMPARED_MAX).take(COMPARED_MAX)
+                })
+                .map(|candidate| candidate.lobby_id.clone())
+                .collect();
+            if compared.is_empty() {
+                break;
             }
-            .min(100),
-        ) {
-            let mut lobbies = self.store.lobbies(ids).await?;
+            let now = self.ambient.now();
+            let mut lobbies = self.store.lobbies(&compared).await?;
             self.correct_stale_hint(&lobbies, pools, now).await?;
             lobbies.retain(|lobby| !matches!(lobby.entry(&lobby.pool, now), Entry::Refused(_)));
             sort_fullest_first(&mut lobbies, now);
             for lobby in lobbies {
                 if let Some(searched) = searched(pools, &lobby.pool)
-                    && let Ok(found) = self.take(searched, lobby.lobby_id, seat_id).await?
+                    && let Ok(found) = self.take(searched, lobby.lobby_id, Hiding::No, seat_id).await?
                 {
                     return Ok(Some(found));
                 }
@@ -281,6 +300,7 @@ impl Matchmaker {
         &self,
         searched: &SearchedPool,
         lobby_id: LobbyId,
+        hiding: Hiding,
         seat_id: &SeatId,
     ) -> Result<Result<Found, Refusal>, Error> {
         let now = self.ambient.now();
@@ -289,23 +309,18 @@ impl Matchmaker {
             pool: searched.pool.clone(),
             seat_id: seat_id.clone(),
             until: now + searched.reservation,
+            hiding,
         };
         match self.store.take_seat(&claim, now).await? {
             SeatOutcome::Taken(lobby) => {
                 self.learn(&lobby, now).await?;
-                Ok(Ok(Found {
-                    lobby: *lobby,
-                    seat_id: claim.seat_id,
-                    taken_at: now,
-                    way: Way::Joined,
-                }))
+                Ok(Ok(Found { lobby: *lobby, seat_id: claim.seat_id, taken_at: now, way: Way::Joined }))
             }
             SeatOutcome::Refused(refusal, seen) => {
                 self.recall.forget_lobby(&claim.pool, &claim.lobby_id);
                 if let Some(lobby) = seen {
                     self.recall.saw_full(&lobby);
-                    self.correct_stale_hint(&[*lobby], std::slice::from_ref(searched), now)
-                        .await?;
+                    self.correct_stale_hint(&[*lobby], std::slice::from_ref(searched), now).await?;
                 }
                 Ok(Err(refusal))
             }
@@ -315,12 +330,15 @@ impl Matchmaker {
     /// Keeps what a seat just taken tells: a lobby to go on filling, or one to put out of sight.
     async fn learn(&self, lobby: &Lobby, now: Timestamp) -> Result<(), Error> {
         if lobby.taken < lobby.max_players {
-            self.recall.remember_lobby(&lobby.pool, &lobby.lobby_id, now);
+            self.recall.remember_lobby(lobby, now);
             return Ok(());
         }
         self.recall.forget_lobby(&lobby.pool, &lobby.lobby_id);
         self.recall.saw_full(lobby);
-        self.hide(lobby).await
+        match lobby.joinable_from {
+            Some(from) if from <= now => self.hide(lobby).await,
+            _ => Ok(()),
+        }
     }
 
     /// The seat is taken already: a hint that cannot be written must not fail the find that holds it.
@@ -346,11 +364,7 @@ impl Matchmaker {
                 return false;
             };
             let in_sight = lobby.joinable_from.is_some_and(|from| from <= now);
-            let last_taken = lobby
-                .reserved
-                .values()
-                .max()
-                .map(|until| until.before(searched.reservation));
+            let last_taken = lobby.reserved.values().max().map(|until| until.before(searched.reservation));
             let filled_long_ago = last_taken.is_none_or(|taken_at| now.since(taken_at) >= STALE_HINT_AGE);
             in_sight && filled_long_ago && lobby.entry(&lobby.pool, now) == Entry::Refused(Refusal::Full)
         };
@@ -361,16 +375,31 @@ impl Matchmaker {
     }
 
     fn burst_key(criteria: &Criteria) -> HeadKey {
-        HeadKey::new(
-            &criteria.new_lobby.pool,
-            &criteria.tags,
-            criteria.new_lobby.max_players,
-        )
+        HeadKey::new(&criteria.new_lobby.pool, &criteria.tags, criteria.new_lobby.max_players)
     }
 
     /// The lobby of `burst` that its `position`-th find belongs to, counted from 0, of `capacity` seats.
     fn lobby_of_burst(burst: &Burst, position: u32, capacity: u32) -> LobbyId {
         burst.first.sibling(position.checked_div(capacity).unwrap_or(0))
+    }
+}
+
+/// What the index knows.
+struct Candidates {
+    fitting: Vec<Candidate>,
+    /// Whether a pool has more than were read.
+    has_more: bool,
+}
+
+/// Ends the note of a find under way, also when its request is dropped.
+struct UnderWay<'a> {
+    recall: &'a Recall,
+    pool: &'a Pool,
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.recall.end_find(self.pool);
     }
 }
 

@@ -63,10 +63,7 @@ pub struct ServerPort {
 
 /// The ports of one game server by label, checked by [`crate::rules::ports`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(
-    try_from = "BTreeMap<String, ServerPort>",
-    into = "BTreeMap<String, ServerPort>"
-)]
+#[serde(try_from = "BTreeMap<String, ServerPort>", into = "BTreeMap<String, ServerPort>")]
 pub struct Ports(pub(crate) BTreeMap<String, ServerPort>);
 
 impl Ports {
@@ -101,12 +98,7 @@ pub struct Pool {
 
 impl fmt::Display for Pool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            namespace_id,
-            version_id,
-            game_mode,
-            region_id,
-        } = self;
+        let Self { namespace_id, version_id, game_mode, region_id } = self;
         write!(f, "{namespace_id}/{version_id}/{game_mode}/{region_id}")
     }
 }
@@ -161,10 +153,7 @@ impl TryFrom<String> for ServerKey {
 
     fn try_from(text: String) -> Result<Self, InvalidIdentifier> {
         let (namespace, server) = text.split_once('/').ok_or(InvalidIdentifier)?;
-        Ok(Self {
-            namespace_id: namespace.parse()?,
-            server_id: server.parse()?,
-        })
+        Ok(Self { namespace_id: namespace.parse()?, server_id: server.parse()? })
     }
 }
 

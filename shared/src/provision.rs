@@ -95,9 +95,7 @@ pub async fn create_game(
     }
     let violations = validate(&new.config, &new.regions);
     if !violations.is_empty() {
-        return Err(ProvisionError::InvalidConfig(
-            violations.iter().map(|path| path.join("/")).collect(),
-        ));
+        return Err(ProvisionError::InvalidConfig(violations.iter().map(|path| path.join("/")).collect()));
     }
 
     let now = ambient.now();
@@ -120,12 +118,7 @@ pub async fn create_game(
         namespaces.push(namespace);
     }
     let cloud_token = issue_cloud_token(store, ambient, &game.game_id).await?;
-    Ok(CreatedGame {
-        game,
-        version,
-        namespaces,
-        cloud_token,
-    })
+    Ok(CreatedGame { game, version, namespaces, cloud_token })
 }
 
 /// Adds a version that was checked.
@@ -140,13 +133,8 @@ pub async fn add_version(
     config: VersionConfig,
 ) -> Result<Version, Error> {
     let version_id = VersionId::from(ambient.uuid());
-    let version = Version {
-        game_id: game_id.clone(),
-        version_id,
-        display_name,
-        created_at: ambient.now(),
-        config,
-    };
+    let version =
+        Version { game_id: game_id.clone(), version_id, display_name, created_at: ambient.now(), config };
     store.add_version(&version).await?;
     Ok(version)
 }
@@ -186,6 +174,7 @@ impl NewNamespace {
             display_name: self.display_name,
             created_at: now,
             version_id: version_id.clone(),
+            deployed_at: now,
             lobby_count_max: self.lobby_count_max,
             max_players_per_client: self.max_players_per_client,
             enable_domain_public_auth: true,
@@ -214,7 +203,5 @@ fn is_name_id(text: &str) -> bool {
     (1..=64).contains(&text.len())
         && !text.starts_with('-')
         && !text.ends_with('-')
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+        && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }

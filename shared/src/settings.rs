@@ -85,10 +85,7 @@ impl Revocations {
     #[must_use]
     pub fn revokes(&self, kind: TokenKind, credential: &Credential) -> bool {
         self.token_ids.contains(&credential.token_id)
-            || self
-                .not_before
-                .get(&kind)
-                .is_some_and(|limit| credential.issued_at < *limit)
+            || self.not_before.get(&kind).is_some_and(|limit| credential.issued_at < *limit)
     }
 }
 
@@ -107,6 +104,8 @@ pub struct Namespace {
     pub created_at: Timestamp,
     /// The version that finds match in.
     pub version_id: VersionId,
+    /// Since when it does.
+    pub deployed_at: Timestamp,
     /// Lobbies that it may hold.
     pub lobby_count_max: u32,
     /// Seats that one client address may hold; above 1,000 means any number.

@@ -49,14 +49,7 @@ impl SettingsCache {
     /// A cache that answers with settings up to `age_max` old.
     #[must_use]
     pub fn new(store: Store, ambient: Ambient, age_max: Duration) -> Self {
-        Self {
-            store,
-            ambient,
-            age_max,
-            settings: Aged::new(),
-            versions: Aged::new(),
-            domains: Aged::new(),
-        }
+        Self { store, ambient, age_max, settings: Aged::new(), versions: Aged::new(), domains: Aged::new() }
     }
 
     /// How old answers may be.
@@ -81,11 +74,7 @@ impl SettingsCache {
         };
         let version = self.version(game_id, &namespace.version_id).await?;
         let version = version.ok_or_else(|| Error::Bug("a namespace runs a missing version".to_owned()))?;
-        let settings = Arc::new(Settings {
-            game,
-            namespace,
-            version,
-        });
+        let settings = Arc::new(Settings { game, namespace, version });
         self.settings.put(id.clone(), Arc::clone(&settings), now);
         Ok(Some(settings))
     }

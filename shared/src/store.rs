@@ -57,20 +57,13 @@ impl Store {
     /// A store over `client`.
     #[must_use]
     pub fn new(client: Client, tables: TableNames) -> Self {
-        Self {
-            client,
-            tables,
-            meter: Meter::off(),
-        }
+        Self { client, tables, meter: Meter::off() }
     }
 
     /// This store, counting its calls and units in `meter`.
     #[must_use]
     pub fn metered(&self, meter: Meter) -> Self {
-        Self {
-            meter,
-            ..self.clone()
-        }
+        Self { meter, ..self.clone() }
     }
 
     /// The client itself, for benchmarks that compare with a raw call.
@@ -92,15 +85,9 @@ impl Store {
     pub async fn warm_up(&self) {
         let key = AttributeValue::S("warm-up".to_owned());
         let request = if self.tables.ledger.is_empty() {
-            self.client
-                .get_item()
-                .table_name(&self.tables.tokens)
-                .key("digest", key)
+            self.client.get_item().table_name(&self.tables.tokens).key("digest", key)
         } else {
-            self.client
-                .get_item()
-                .table_name(&self.tables.ledger)
-                .key("pk", key)
+            self.client.get_item().table_name(&self.tables.ledger).key("pk", key)
         };
         if let Err(error) = request.send().await {
             tracing::warn!(cause = %describe(&error), "the connection to DynamoDB could not be opened during init");
@@ -110,9 +97,7 @@ impl Store {
 
 impl fmt::Debug for Store {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Store")
-            .field("tables", &self.tables)
-            .finish_non_exhaustive()
+        f.debug_struct("Store").field("tables", &self.tables).finish_non_exhaustive()
     }
 }
 
@@ -127,11 +112,7 @@ fn client_settings(region: String) -> aws_sdk_dynamodb::config::Builder {
     aws_sdk_dynamodb::Config::builder()
         .behavior_version(BehaviorVersion::latest())
         .region(Region::new(region))
-        .retry_config(
-            RetryConfig::standard()
-                .with_max_attempts(ATTEMPTS)
-                .with_initial_backoff(RETRY_BACKOFF),
-        )
+        .retry_config(RetryConfig::standard().with_max_attempts(ATTEMPTS).with_initial_backoff(RETRY_BACKOFF))
         .timeout_config(
             TimeoutConfig::builder()
                 .connect_timeout(CONNECT_TIMEOUT)
@@ -146,12 +127,7 @@ pub fn aws_client(region: String, credentials: Credentials) -> Client {
     let http = Builder::new()
         .tls_provider(tls::Provider::Rustls(tls::rustls_provider::CryptoMode::Ring))
         .build_https();
-    Client::from_conf(
-        client_settings(region)
-            .credentials_provider(credentials)
-            .http_client(http)
-            .build(),
-    )
+    Client::from_conf(client_settings(region).credentials_provider(credentials).http_client(http).build())
 }
 
 /// A client of an emulator at `endpoint`, over plain HTTP: no trust store is loaded.
@@ -197,10 +173,7 @@ fn failure<E: ProvideErrorMetadata + std::error::Error + 'static>(error: &SdkErr
     let cause = describe(error);
     match error {
         SdkError::ServiceError(service) => {
-            let passing = service
-                .err()
-                .code()
-                .is_some_and(|code| PASSING_CODES.contains(&code));
+            let passing = service.err().code().is_some_and(|code| PASSING_CODES.contains(&code));
             if passing || service.raw().status().is_server_error() {
                 Error::Unavailable(cause)
             } else {
@@ -216,10 +189,7 @@ fn describe<E: ProvideErrorMetadata + std::error::Error + 'static>(error: &SdkEr
     match error {
         SdkError::ServiceError(service) => {
             let code = service.err().code().unwrap_or("no code");
-            format!(
-                "DynamoDB: {code}: {}",
-                service.err().message().unwrap_or("no message")
-            )
+            format!("DynamoDB: {code}: {}", service.err().message().unwrap_or("no message"))
         }
         other => {
             let mut text = format!("DynamoDB: {other}");

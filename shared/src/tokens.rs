@@ -47,14 +47,8 @@ pub enum TokenKind {
 }
 
 impl TokenKind {
-    const ALL: [Self; 6] = [
-        Self::Cloud,
-        Self::Public,
-        Self::DevelopmentPlayer,
-        Self::Development,
-        Self::Server,
-        Self::Player,
-    ];
+    const ALL: [Self; 6] =
+        [Self::Cloud, Self::Public, Self::DevelopmentPlayer, Self::Development, Self::Server, Self::Player];
 
     const fn prefix(self) -> &'static str {
         match self {
@@ -69,9 +63,7 @@ impl TokenKind {
 
     /// The kind and the rest of a token's text. The longer of two prefixes stands first in `ALL`.
     fn split(token: &str) -> Option<(Self, &str)> {
-        Self::ALL
-            .into_iter()
-            .find_map(|kind| Some((kind, token.strip_prefix(kind.prefix())?)))
+        Self::ALL.into_iter().find_map(|kind| Some((kind, token.strip_prefix(kind.prefix())?)))
     }
 }
 
@@ -236,10 +228,7 @@ impl TokenKeys {
     pub fn new(current: &[u8], previous: Option<&[u8]>) -> Result<Self, SigningKeyTooShort> {
         // The first key of the process installs the provider; later ones find it in place.
         let _already_installed = RING_PROVIDER.install_default();
-        Ok(Self {
-            current: SigningKey::new(current)?,
-            previous: previous.map(SigningKey::new).transpose()?,
-        })
+        Ok(Self { current: SigningKey::new(current)?, previous: previous.map(SigningKey::new).transpose()? })
     }
 
     /// Issues a public or server token of a namespace.
@@ -329,10 +318,7 @@ impl TokenKeys {
     }
 
     fn sign(&self, claims: &SignedClaims) -> String {
-        let header = Header {
-            kid: Some(self.current.id.clone()),
-            ..Header::new(Algorithm::HS256)
-        };
+        let header = Header { kid: Some(self.current.id.clone()), ..Header::new(Algorithm::HS256) };
         let jwt = jsonwebtoken::encode(&header, claims, &self.current.encoding);
         // The claims are plain strings and numbers and the algorithm is the provider's own.
         #[expect(clippy::expect_used, reason = "signing plain claims with HS256 cannot fail")]
@@ -472,10 +458,7 @@ mod tests {
     #[test]
     fn the_same_seat_at_the_same_second_has_the_same_token() {
         let (keys, seat) = (keys(1), seat());
-        assert_eq!(
-            keys.issue_player(&seat, Timestamp(5_000)),
-            keys.issue_player(&seat, Timestamp(5_999))
-        );
+        assert_eq!(keys.issue_player(&seat, Timestamp(5_000)), keys.issue_player(&seat, Timestamp(5_999)));
     }
 
     #[test]
@@ -483,18 +466,9 @@ mod tests {
         let token = keys(1).issue_player(&seat(), Timestamp(0));
         let broken = Err(InvalidToken::Broken);
         assert_eq!(keys(2).verify(&token, Timestamp(0)), broken);
-        assert_eq!(
-            keys(1).verify(&token.replacen("player_", "pub_", 1), Timestamp(0)),
-            broken
-        );
-        assert_eq!(
-            keys(1).verify(&token.replacen("player_", "dev_player_", 1), Timestamp(0)),
-            broken
-        );
-        assert_eq!(
-            keys(1).verify(&token.replacen("player_", "", 1), Timestamp(0)),
-            broken
-        );
+        assert_eq!(keys(1).verify(&token.replacen("player_", "pub_", 1), Timestamp(0)), broken);
+        assert_eq!(keys(1).verify(&token.replacen("player_", "dev_player_", 1), Timestamp(0)), broken);
+        assert_eq!(keys(1).verify(&token.replacen("player_", "", 1), Timestamp(0)), broken);
         assert_eq!(keys(1).verify(&token[..token.len() - 1], Timestamp(0)), broken);
     }
 
@@ -506,11 +480,7 @@ mod tests {
         for algorithm in ["none", "HS384", "RS256"] {
             let header = URL_SAFE_NO_PAD.encode(format!(r#"{{"alg":"{algorithm}","kid":"{kid}"}}"#));
             let forged = format!("player_{header}.{payload}");
-            assert_eq!(
-                keys(1).verify(&forged, Timestamp(0)),
-                Err(InvalidToken::Broken),
-                "{algorithm}"
-            );
+            assert_eq!(keys(1).verify(&forged, Timestamp(0)), Err(InvalidToken::Broken), "{algorithm}");
         }
     }
 
@@ -518,10 +488,7 @@ mod tests {
     fn the_previous_key_is_accepted_while_rotating() {
         let token = keys(1).issue_player(&seat(), Timestamp(0));
         let rotated = TokenKeys::new(&[2; 32], Some(&[1; 32])).unwrap();
-        assert!(matches!(
-            rotated.verify(&token, Timestamp(0)),
-            Ok(Claims::Player(_))
-        ));
+        assert!(matches!(rotated.verify(&token, Timestamp(0)), Ok(Claims::Player(_))));
         assert!(rotated.issue_player(&seat(), Timestamp(0)) != token);
     }
 
@@ -536,12 +503,7 @@ mod tests {
         assert_eq!(CloudToken::parse(token.reveal()), Some(token.clone()));
         assert_eq!(format!("{token:?}"), "CloudToken(..)");
         assert_eq!(token.digest().len(), 64);
-        for text in [
-            "",
-            "cloud_",
-            "cloud_AAAA",
-            &token.reveal()[..token.reveal().len() - 1],
-        ] {
+        for text in ["", "cloud_", "cloud_AAAA", &token.reveal()[..token.reveal().len() - 1]] {
             assert_eq!(CloudToken::parse(text), None, "{text}");
         }
     }

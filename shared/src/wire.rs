@@ -70,12 +70,7 @@ impl FindLobbyResponse {
     #[must_use]
     pub fn new(lobby_id: LobbyId, region: Region, ports: BTreeMap<String, Port>, token: String) -> Self {
         let player = Player { token };
-        let lobby = JoinLobby {
-            lobby_id,
-            region,
-            ports: ports.clone(),
-            player: player.clone(),
-        };
+        let lobby = JoinLobby { lobby_id, region, ports: ports.clone(), player: player.clone() };
         Self { lobby, ports, player }
     }
 }
@@ -143,19 +138,13 @@ impl Port {
 /// The ports of a game server as clients read them.
 #[must_use]
 pub fn ports(ports: &Ports) -> BTreeMap<String, Port> {
-    ports
-        .iter()
-        .map(|(label, port)| (label.clone(), Port::at(&port.hostname, port)))
-        .collect()
+    ports.iter().map(|(label, port)| (label.clone(), Port::at(&port.hostname, port))).collect()
 }
 
 /// The same ports, all on `hostname`: a developer's machine.
 #[must_use]
 pub fn ports_on(hostname: &str, ports: &Ports) -> BTreeMap<String, Port> {
-    ports
-        .iter()
-        .map(|(label, port)| (label.clone(), Port::at(hostname, port)))
-        .collect()
+    ports.iter().map(|(label, port)| (label.clone(), Port::at(hostname, port))).collect()
 }
 
 /// Response of bootstrap (interface 2.7).
@@ -261,9 +250,7 @@ impl ValidationResponse {
     /// The response for the refused `paths`.
     #[must_use]
     pub fn new(paths: Vec<Vec<String>>) -> Self {
-        Self {
-            errors: paths.into_iter().map(|path| ValidationError { path }).collect(),
-        }
+        Self { errors: paths.into_iter().map(|path| ValidationError { path }).collect() }
     }
 }
 

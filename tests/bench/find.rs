@@ -1,2 +1,398 @@
-//! Placeholder.
-fn main() {}
+//! `cargo bench -p muster-tests`: what a find asks of DynamoDB, what it costs, and how long it takes against one raw
+//! conditional write through the same client.
+//!
+//! Calls, units, lobbies and cost are measured over isolated function instances, one request at a time each, with nothing
+//! shared but the tables, as Lambda runs them. Times are ratios within one run: machines differ.
+
+#![expect(
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "a benchmark panics on failure and prints its figures"
+)]
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue, ReturnValuesOnConditionCheckFailure};
+use find_lobby::FindLobby;
+use futures_util::future::join_all;
+use muster_local::stack::table_names;
+use muster_tests::{TestGame, TestStack};
+use serde_json::json;
+use shared::{
+    ambient::{Ambient, Timestamp},
+    http::{Operation as _, Request},
+    matchmaking::Matchmaker,
+    settings_cache::{SETTINGS_AGE_MAX, SettingsCache},
+    store::{
+        Store, emulator_client,
+        meter::{Meter, Usage},
+    },
+    tokens::TokenKeys,
+};
+
+/// Prices of us-east-1 in dollars per million (DynamoDB on demand, Lambda arm64, HTTP API), as of the design.
+const WRITE_UNITS_PRICE: f64 = 0.625;
+const READ_UNITS_PRICE: f64 = 0.125;
+const LAMBDA_REQUESTS_PRICE: f64 = 0.20;
+const LAMBDA_GB_SECOND_PRICE: f64 = 13.333_4;
+const HTTP_API_PRICE: f64 = 1.00;
+/// Billed time of a find at 128 MB, in seconds: two DynamoDB calls of about 5 ms and some work.
+const BILLED_SECS: f64 = 0.012;
+const MEMORY_GB: f64 = 0.125;
+
+/// One function instance: its own client, memory and meter.
+struct Instance {
+    find_lobby: FindLobby,
+    store: Store,
+    meter: Meter,
+}
+
+impl Instance {
+    fn new(endpoint: &str, keys: &Arc<TokenKeys>, ambient: &Ambient) -> Self {
+        let meter = Meter::on();
+        let store = Store::new(emulator_client(endpoint), table_names()).metered(meter.clone());
+        let settings = Arc::new(SettingsCache::new(store.clone(), ambient.clone(), SETTINGS_AGE_MAX));
+        let matchmaker = Matchmaker::new(store.clone(), Arc::clone(&settings), ambient.clone());
+        let find_lobby = FindLobby::new(settings, matchmaker, Arc::clone(keys), ambient.clone(), None);
+        Self { find_lobby, store, meter }
+    }
+
+    /// One find; its time, and the lobby that it led to.
+    async fn find(&self, token: &str) -> Result<(Duration, String), String> {
+        let request = request(token);
+        let began = Instant::now();
+        let answer = self.find_lobby.call(&request).await.map_err(|error| format!("{error:?}"))?;
+        Ok((began.elapsed(), answer.lobby.lobby_id.to_string()))
+    }
+}
+
+fn request(token: &str) -> Request {
+    let event = json!({
+        "version": "2.0",
+        "routeKey": "POST /matchmaker/lobbies/find",
+        "rawPath": "/matchmaker/lobbies/find",
+        "rawQueryString": "",
+        "headers": { "authorization": format!("Bearer {token}"), "content-type": "application/json" },
+        "requestContext": {
+            "accountId": "0", "apiId": "bench", "domainName": "localhost", "domainPrefix": "localhost",
+            "http": { "method": "POST", "path": "/matchmaker/lobbies/find", "protocol": "HTTP/1.1",
+                      "sourceIp": "127.0.0.1", "userAgent": "bench" },
+            "requestId": "bench", "routeKey": "POST /matchmaker/lobbies/find", "stage": "$default",
+            "time": "01/Jan/2026:00:00:00 +0000", "timeEpoch": 1_767_225_600_000_u64
+        },
+        "body": "{\"game_modes\":[\"arena\"]}",
+        "isBase64Encoded": false
+    });
+    lambda_http::request::from_str(&event.to_string()).expect("a gateway event").into()
+}
+
+/// A clock that steps on request, for finds that come seconds apart.
+#[derive(Clone)]
+struct SteppedClock(Arc<AtomicU64>);
+
+impl SteppedClock {
+    fn ambient(&self) -> Ambient {
+        let clock = self.clone();
+        Ambient::system().with_clock(move || Timestamp(clock.0.load(Ordering::Relaxed)))
+    }
+}
+
+struct Bench {
+    stack: TestStack,
+    keys: Arc<TokenKeys>,
+    games: u32,
+}
+
+impl Bench {
+    async fn start() -> Self {
+        let stack = TestStack::start_live().await;
+        Self { stack, keys: Arc::new(TokenKeys::new(&[7; 32], None).expect("a key")), games: 0 }
+    }
+
+    async fn game(&mut self) -> (TestGame, String) {
+        self.games += 1;
+        let modes = json!({ "arena": { "regions": ["fra"], "max_players": 10, "reservation_seconds": 600 } });
+        let game = self.stack.make_game(&format!("bench-{}", self.games), modes, 32_767, 100_000).await;
+        let kind = shared::tokens::CredentialKind::Public;
+        let token = self.keys.issue_credential(kind, game.game_id(), game.namespace_id(), &Ambient::system());
+        (game, token)
+    }
+
+    /// A lobby with ten seats taken that nothing else uses.
+    async fn raw_lobby(&mut self) -> String {
+        let (_game, token) = self.game().await;
+        let instance = self.instance(&Ambient::system());
+        warm(&instance, &token).await
+    }
+
+    fn instance(&self, ambient: &Ambient) -> Instance {
+        Instance::new(self.stack.stack.store_endpoint(), &self.keys, ambient)
+    }
+}
+
+/// Reads settings and servers once, so that what follows is warm: one find, in a lobby that is then filled and forgotten.
+async fn warm(instance: &Instance, token: &str) -> String {
+    let mut lobby = String::new();
+    for _ in 0..10 {
+        lobby = instance.find(token).await.expect("a find").1;
+    }
+    lobby
+}
+
+/// A conditional write on a lobby of the same table and size, and nothing else.
+async fn raw_update(store: &Store, lobby_id: &str) -> Duration {
+    let began = Instant::now();
+    let _written = store
+        .client()
+        .update_item()
+        .table_name(&store.tables().lobbies)
+        .key("lobby_id", AttributeValue::S(lobby_id.to_owned()))
+        .update_expression("SET taken = taken + :one")
+        .condition_expression("taken < :max AND closed = :open AND lease_until > :now")
+        .expression_attribute_values(":one", AttributeValue::N("1".to_owned()))
+        .expression_attribute_values(":max", AttributeValue::N("1000000".to_owned()))
+        .expression_attribute_values(":now", AttributeValue::N("1".to_owned()))
+        .expression_attribute_values(":open", AttributeValue::Bool(false))
+        .return_values(ReturnValue::AllNew)
+        .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+        .send()
+        .await
+        .expect("a write");
+    began.elapsed()
+}
+
+fn percentile(times: &mut [Duration], percent: usize) -> Duration {
+    times.sort_unstable();
+    times.get((times.len() * percent / 100).min(times.len().saturating_sub(1))).copied().unwrap_or_default()
+}
+
+fn line(what: &str, measured: String, bar: &str) {
+    println!("| {what} | {measured} | {bar} |");
+}
+
+fn per_find(usage: Usage, finds: usize) -> (f64, f64, f64) {
+    let finds = finds as f64;
+    (usage.calls as f64 / finds, usage.read_units / finds, usage.write_units / finds)
+}
+
+/// Finds a tenth of a second apart: calls, units, cost; and times against the raw write, alternating.
+async fn quiet(bench: &mut Bench) {
+    // Within one reservation's life: in a real game players connect, here nobody does.
+    const FINDS: usize = 500;
+    let (_game, token) = bench.game().await;
+    let clock = SteppedClock(Arc::new(AtomicU64::new(Ambient::system().now().0)));
+    let instance = bench.instance(&clock.ambient());
+    let _warm = warm(&instance, &token).await;
+    let raw_lobby = bench.raw_lobby().await;
+    let (mut finds, mut raws) = (Vec::new(), Vec::new());
+    let before = instance.meter.usage();
+    for _ in 0..FINDS {
+        clock.0.fetch_add(100, Ordering::Relaxed);
+        finds.push(instance.find(&token).await.expect("a find").0);
+        raws.push(raw_update(&instance.store, &raw_lobby).await);
+    }
+    let (calls, reads, writes) = per_find(instance.meter.usage() - before, FINDS);
+    let dynamodb = reads * READ_UNITS_PRICE + writes * WRITE_UNITS_PRICE;
+    let lambda = LAMBDA_REQUESTS_PRICE + BILLED_SECS * MEMORY_GB * LAMBDA_GB_SECOND_PRICE;
+    line("calls per find, quiet (ten a second, one at a time)", format!("{calls:.2}"), "<= 2.1");
+    line("read units, write units per find, quiet", format!("{reads:.2}, {writes:.2}"), "-");
+    line(
+        "dollars per million finds, quiet",
+        format!(
+            "{:.2} (DynamoDB {dynamodb:.2}, Lambda {lambda:.2}, HTTP API 1.00)",
+            dynamodb + lambda + HTTP_API_PRICE
+        ),
+        "<= 2.60",
+    );
+    let ratio = percentile(&mut finds, 50).as_secs_f64() / percentile(&mut raws, 50).as_secs_f64();
+    line(
+        "p50 of a find over p50 of a raw conditional write, quiet",
+        format!(
+            "{ratio:.2} ({:?} / {:?}; p99 {:?} / {:?})",
+            percentile(&mut finds, 50),
+            percentile(&mut raws, 50),
+            percentile(&mut finds, 99),
+            percentile(&mut raws, 99)
+        ),
+        "<= 2.2",
+    );
+}
+
+/// Isolated instances at full speed.
+async fn under_load(bench: &mut Bench, instances: usize) {
+    const FINDS_EACH: usize = 1_000;
+    let (game, token) = bench.game().await;
+    let ambient = Ambient::system();
+    let instances: Vec<_> = (0..instances).map(|_| bench.instance(&ambient)).collect();
+    for instance in &instances {
+        let _warm = warm(instance, &token).await;
+    }
+    let raw_lobby = bench.raw_lobby().await;
+    let lobbies_before = bench.stack.all_lobbies(game.namespace_id()).await.len();
+    let before: Vec<_> = instances.iter().map(|instance| instance.meter.usage()).collect();
+    let began = Instant::now();
+    let runs = instances.iter().map(|instance| async {
+        let mut times = Vec::new();
+        for _ in 0..FINDS_EACH {
+            times.push(instance.find(&token).await.expect("a find").0);
+        }
+        times
+    });
+    let mut finds: Vec<_> = join_all(runs).await.into_iter().flatten().collect();
+    let elapsed = began.elapsed();
+    let runs = instances.iter().map(|instance| async {
+        let mut times = Vec::new();
+        for _ in 0..FINDS_EACH {
+            times.push(raw_update(&instance.store, &raw_lobby).await);
+        }
+        times
+    });
+    let mut raws: Vec<_> = join_all(runs).await.into_iter().flatten().collect();
+    let total = finds.len();
+    let mut usage = Usage::default();
+    for (instance, before) in instances.iter().zip(before) {
+        let used = instance.meter.usage() - before;
+        usage.calls += used.calls;
+        usage.read_units += used.read_units;
+        usage.write_units += used.write_units;
+    }
+    let (calls, reads, writes) = per_find(usage, total);
+    let lobbies = bench.stack.all_lobbies(game.namespace_id()).await.len() - lobbies_before;
+    let optimum = total.div_ceil(10);
+    let count = instances.len();
+    line(&format!("calls per find, {count} instances at full speed"), format!("{calls:.2}"), "<= 1.2");
+    line(&format!("read, write units per find, {count} instances"), format!("{reads:.2}, {writes:.2}"), "-");
+    line(
+        &format!("lobbies made over the optimum, {count} instances"),
+        format!("{:.3} ({lobbies} for {total} finds)", lobbies as f64 / optimum as f64),
+        "<= 1.05",
+    );
+    let ratio = percentile(&mut finds, 50).as_secs_f64() / percentile(&mut raws, 50).as_secs_f64();
+    line(
+        &format!("p50 of a find over p50 of a raw conditional write, {count} instances"),
+        format!("{ratio:.2} ({:?} / {:?})", percentile(&mut finds, 50), percentile(&mut raws, 50)),
+        "<= 1.5",
+    );
+    line(
+        &format!("finds/s in process, {count} instances"),
+        format!("{:.0}", total as f64 / elapsed.as_secs_f64()),
+        "-",
+    );
+}
+
+/// A hundred isolated warm instances, one find each, at one instant, into an empty namespace.
+async fn burst(bench: &mut Bench) {
+    const FINDS: usize = 100;
+    let (game, token) = bench.game().await;
+    let ambient = Ambient::system();
+    let instances: Vec<_> = (0..FINDS).map(|_| bench.instance(&ambient)).collect();
+    // Settings and servers known, connections open, no lobby: a prevented find, refused, then the first server list.
+    for instance in &instances {
+        instance.find_lobby.matchmaker().know_servers(&game.pool("arena", "fra")).await.expect("servers");
+        let prevented = prevented(&token);
+        let refused = instance.find_lobby.call(&prevented).await;
+        assert!(refused.is_err(), "nothing is there yet");
+    }
+    let before: Vec<_> = instances.iter().map(|instance| instance.meter.usage().calls).collect();
+    let found = join_all(instances.iter().map(|instance| instance.find(&token))).await;
+    let calls: Vec<_> = instances
+        .iter()
+        .zip(before)
+        .map(|(instance, before)| instance.meter.usage().calls - before)
+        .collect();
+    let answered = found.iter().filter(|answer| answer.is_ok()).count();
+    let lobbies = bench.stack.all_lobbies(game.namespace_id()).await.len();
+    let mut histogram = BTreeMap::new();
+    for calls in &calls {
+        *histogram.entry(*calls).or_insert(0) += 1;
+    }
+    line(
+        "lobbies of 100 finds at one instant",
+        format!("{lobbies} ({answered} answered)"),
+        "10 or 11, every find answered",
+    );
+    line(
+        "calls of each of those finds",
+        format!("at most {} ({histogram:?} as calls: finds)", calls.iter().max().unwrap_or(&0)),
+        "at most 4",
+    );
+}
+
+fn prevented(token: &str) -> Request {
+    let event = json!({
+        "version": "2.0", "routeKey": "POST /matchmaker/lobbies/find", "rawPath": "/", "rawQueryString": "",
+        "headers": { "authorization": format!("Bearer {token}") },
+        "requestContext": {
+            "http": { "method": "POST", "path": "/", "protocol": "HTTP/1.1", "sourceIp": "127.0.0.1", "userAgent": "b" },
+            "requestId": "bench", "stage": "$default", "timeEpoch": 0
+        },
+        "body": "{\"game_modes\":[\"arena\"],\"prevent_auto_create_lobby\":true}",
+        "isBase64Encoded": false
+    });
+    lambda_http::request::from_str(&event.to_string()).expect("a gateway event").into()
+}
+
+/// The local stack over HTTP: finds per second from empty, and with ten thousand live lobbies.
+async fn over_http(bench: &mut Bench) {
+    let mut rates = Vec::new();
+    let raw_lobby = bench.raw_lobby().await;
+    let modes = json!({
+        "arena": { "regions": ["fra"], "max_players": 8, "reservation_seconds": 600 },
+        "solo": { "regions": ["fra"], "max_players": 1, "reservation_seconds": 600 },
+    });
+    let game = bench.stack.make_game("http", modes, 32_767, 100_000).await;
+    for live in [0_usize, 10_000] {
+        let have = bench.stack.store().live_lobby_count(game.namespace_id()).await.expect("a count") as usize;
+        let solos = live.saturating_sub(have);
+        run_http(bench, &game, "solo", solos).await;
+        let before = bench.stack.all_lobbies(game.namespace_id()).await.len();
+        let elapsed = run_http(bench, &game, "arena", 8_000).await;
+        let rate = 8_000.0 / elapsed.as_secs_f64();
+        rates.push(rate);
+        let mut raws = Vec::new();
+        for _ in 0..2_000 {
+            raws.push(raw_update(bench.stack.store(), &raw_lobby).await);
+        }
+        line(
+            &format!("p50 of a raw conditional write, {before} live lobbies"),
+            format!("{:?}", percentile(&mut raws, 50)),
+            "-",
+        );
+        line(&format!("finds/s over HTTP, 16 connections, {before} live lobbies"), format!("{rate:.0}"), "-");
+    }
+    if let [empty, full] = rates.as_slice() {
+        line("the latter over the former", format!("{:.2}", full / empty), ">= 0.9");
+    }
+}
+
+async fn run_http(bench: &Bench, game: &TestGame, mode: &str, finds: usize) -> Duration {
+    const CONNECTIONS: usize = 16;
+    let began = Instant::now();
+    let runs = (0..CONNECTIONS).map(|connection| async move {
+        for _ in (connection..finds).step_by(CONNECTIONS) {
+            let _found = game.find(&bench.stack, json!({ "game_modes": [mode] })).await.expect_ok();
+        }
+    });
+    let _done = join_all(runs).await;
+    began.elapsed()
+}
+
+#[tokio::main]
+async fn main() {
+    let mut bench = Bench::start().await;
+    println!("| measure | measured | bar |\n|---|---|---|");
+    // First, while the tables are empty: the emulator itself slows with what it holds.
+    over_http(&mut bench).await;
+    let mut bench = Bench::start().await;
+    quiet(&mut bench).await;
+    under_load(&mut bench, 1).await;
+    under_load(&mut bench, 8).await;
+    burst(&mut bench).await;
+}

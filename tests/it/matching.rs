@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use muster_tests::{Answer, TestStack};
+use muster_tests::{Answer, TestGame, TestStack};
 use serde_json::{Value, json};
 use shared::ambient::Timestamp;
 
@@ -39,10 +39,7 @@ async fn a_seat_not_connected_is_free_at_its_expiry_and_not_before() {
 
     stack.clock.advance(Duration::from_millis(59_999));
     let second = find().await.expect_ok().lobby_id();
-    assert_ne!(
-        second, first,
-        "one millisecond before the expiry the seat is held"
-    );
+    assert_ne!(second, first, "one millisecond before the expiry the seat is held");
 
     stack.clock.advance(Duration::from_millis(1));
     let seat = stack.seat(&find().await.expect_ok());
@@ -57,12 +54,7 @@ async fn a_seat_not_connected_is_free_at_its_expiry_and_not_before() {
 async fn a_full_lobby_whose_reservations_all_lapsed_is_found_again() {
     let stack = TestStack::start().await;
     let game = stack.make_game("lapsed", duel(), 9, 9).await;
-    let find = || {
-        game.find(
-            &stack,
-            json!({ "game_modes": ["duel"], "prevent_auto_create_lobby": false }),
-        )
-    };
+    let find = || game.find(&stack, json!({ "game_modes": ["duel"], "prevent_auto_create_lobby": false }));
     let first = find().await.expect_ok().lobby_id();
     assert_eq!(find().await.expect_ok().lobby_id(), first);
     stack.clock.advance(Duration::from_secs(3_600));
@@ -86,11 +78,7 @@ async fn the_fullest_lobby_of_all_modes_and_regions_comes_first() {
         async move {
             let mut last: Option<Answer> = None;
             for _ in 0..seats {
-                last = Some(
-                    find(json!({ "game_modes": [mode], "regions": [region] }))
-                        .await
-                        .expect_ok(),
-                );
+                last = Some(find(json!({ "game_modes": [mode], "regions": [region] })).await.expect_ok());
             }
             last.unwrap().lobby_id()
         }
@@ -114,15 +102,9 @@ async fn regions_are_a_filter() {
     let fra = lobby(&stack, json!({ "game_modes": ["duel"], "regions": ["fra"] })).await;
     let nyc = lobby(&stack, json!({ "game_modes": ["duel"], "regions": ["nyc"] })).await;
     assert_ne!(fra, nyc);
-    let answer = stack
-        .find(json!({ "game_modes": ["duel"], "regions": ["nyc", "nyc"] }))
-        .await
-        .expect_ok();
+    let answer = stack.find(json!({ "game_modes": ["duel"], "regions": ["nyc", "nyc"] })).await.expect_ok();
     assert_eq!(answer.lobby_id(), nyc);
-    assert_eq!(
-        answer.body["lobby"]["region"],
-        json!({ "region_id": "nyc", "display_name": "New York" })
-    );
+    assert_eq!(answer.body["lobby"]["region"], json!({ "region_id": "nyc", "display_name": "New York" }));
 }
 
 #[tokio::test]
@@ -131,10 +113,7 @@ async fn a_lobby_must_have_every_queried_tag() {
     let find = |tags: Value, create: bool| {
         stack.find(json!({ "game_modes": ["arena"], "tags": tags, "prevent_auto_create_lobby": !create }))
     };
-    let tagged = find(json!({ "map": "dust", "rank": "gold" }), true)
-        .await
-        .expect_ok()
-        .lobby_id();
+    let tagged = find(json!({ "map": "dust", "rank": "gold" }), true).await.expect_ok().lobby_id();
     for (tags, fits) in [
         (json!({ "map": "dust", "rank": "gold" }), true),
         (json!({ "map": "dust" }), true),
@@ -148,19 +127,12 @@ async fn a_lobby_must_have_every_queried_tag() {
         if fits {
             assert_eq!(answer.expect_ok().lobby_id(), tagged, "{tags}");
         } else {
-            assert_eq!(
-                answer.refusal(),
-                (400, "MATCHMAKER_NO_AVAILABLE_LOBBIES"),
-                "{tags}"
-            );
+            assert_eq!(answer.refusal(), (400, "MATCHMAKER_NO_AVAILABLE_LOBBIES"), "{tags}");
         }
     }
     let other = find(json!({ "map": "mill" }), true).await.expect_ok().lobby_id();
     assert_ne!(other, tagged);
-    assert_eq!(
-        find(json!({ "map": "mill" }), true).await.expect_ok().lobby_id(),
-        other
-    );
+    assert_eq!(find(json!({ "map": "mill" }), true).await.expect_ok().lobby_id(), other);
 }
 
 #[tokio::test]
@@ -168,10 +140,7 @@ async fn max_players_sizes_the_new_lobby_and_filters_nothing() {
     let stack = TestStack::start().await;
     let small = json!({ "game_modes": ["arena"], "max_players": 3 });
     let first = lobby(&stack, small.clone()).await;
-    assert_eq!(
-        lobby(&stack, json!({ "game_modes": ["arena"], "max_players": 9 })).await,
-        first
-    );
+    assert_eq!(lobby(&stack, json!({ "game_modes": ["arena"], "max_players": 9 })).await, first);
     assert_eq!(lobby(&stack, json!({ "game_modes": ["arena"] })).await, first);
     let second = lobby(&stack, small).await;
     assert_ne!(second, first, "it holds three");
@@ -180,14 +149,9 @@ async fn max_players_sizes_the_new_lobby_and_filters_nothing() {
 #[tokio::test]
 async fn prevented_creation_creates_nothing() {
     let stack = TestStack::start().await;
-    let refused = stack
-        .find(json!({ "game_modes": ["duel"], "prevent_auto_create_lobby": true }))
-        .await;
+    let refused = stack.find(json!({ "game_modes": ["duel"], "prevent_auto_create_lobby": true })).await;
     assert_eq!(refused.refusal(), (400, "MATCHMAKER_NO_AVAILABLE_LOBBIES"));
-    assert!(
-        stack.all_lobbies(&stack.demo().namespace_id).await.is_empty(),
-        "I8"
-    );
+    assert!(stack.all_lobbies(&stack.demo().namespace_id).await.is_empty(), "I8");
 }
 
 #[tokio::test]
@@ -195,26 +159,14 @@ async fn exactly_lobby_count_max_lobbies_can_exist() {
     let stack = TestStack::start().await;
     let modes = json!({ "solo": { "regions": ["fra"], "max_players": 1 } });
     for cap in [1, 2, 128] {
-        let game = stack
-            .make_game(&format!("cap-{cap}"), modes.clone(), cap, 1_000)
-            .await;
+        let game = stack.make_game(&format!("cap-{cap}"), modes.clone(), cap, 1_000).await;
         for _ in 0..cap {
-            let _found = game
-                .find(&stack, json!({ "game_modes": ["solo"] }))
-                .await
-                .expect_ok();
+            let _found = game.find(&stack, json!({ "game_modes": ["solo"] })).await.expect_ok();
         }
         let refused = game.find(&stack, json!({ "game_modes": ["solo"] })).await;
-        assert_eq!(
-            refused.refusal(),
-            (400, "MATCHMAKER_TOO_MANY_LOBBIES"),
-            "I2 at {cap}"
-        );
+        assert_eq!(refused.refusal(), (400, "MATCHMAKER_TOO_MANY_LOBBIES"), "I2 at {cap}");
         assert_eq!(stack.all_lobbies(game.namespace_id()).await.len(), cap as usize);
-        assert_eq!(
-            stack.store().live_lobby_count(game.namespace_id()).await.unwrap(),
-            cap
-        );
+        assert_eq!(stack.store().live_lobby_count(game.namespace_id()).await.unwrap(), cap);
     }
 }
 
@@ -228,25 +180,15 @@ async fn at_the_cap_a_lobby_that_nobody_needs_makes_room() {
     let game = stack.make_game("room", modes, 1, 9).await;
     let find = |mode: &'static str| game.find(&stack, json!({ "game_modes": [mode] }));
     let solo = find("solo").await.expect_ok().lobby_id();
-    assert_eq!(
-        find("other").await.refusal(),
-        (400, "MATCHMAKER_TOO_MANY_LOBBIES")
-    );
+    assert_eq!(find("other").await.refusal(), (400, "MATCHMAKER_TOO_MANY_LOBBIES"));
 
     stack.clock.advance(Duration::from_secs(120));
     let other = find("other").await.expect_ok().lobby_id();
     assert_ne!(other, solo);
-    assert_eq!(
-        stack.store().live_lobby_count(game.namespace_id()).await.unwrap(),
-        1
-    );
+    assert_eq!(stack.store().live_lobby_count(game.namespace_id()).await.unwrap(), 1);
 
     stack.clock.advance(Duration::from_secs(120 + 599));
-    assert_eq!(
-        find("solo").await.refusal(),
-        (400, "MATCHMAKER_TOO_MANY_LOBBIES"),
-        "idle, not long enough"
-    );
+    assert_eq!(find("solo").await.refusal(), (400, "MATCHMAKER_TOO_MANY_LOBBIES"), "idle, not long enough");
     stack.clock.advance(Duration::from_secs(1));
     let _room = find("solo").await.expect_ok();
 }
@@ -262,14 +204,7 @@ async fn a_place_on_a_server_is_taken_with_the_lobby() {
     assert_eq!(refused.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"));
     assert!(refused.headers.contains_key("retry-after"));
 
-    game.add_server(
-        &stack,
-        "second",
-        "fra",
-        1,
-        stack.clock.now() + Duration::from_secs(60),
-    )
-    .await;
+    game.add_server(&stack, "second", "fra", 1, stack.clock.now() + Duration::from_secs(60)).await;
     let on_second = find().await.expect_ok();
     assert_eq!(on_second.body["ports"]["default"]["hostname"], "second.example");
     assert_eq!(find().await.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"));
@@ -281,23 +216,14 @@ async fn lobbies_go_to_the_fullest_server() {
     let modes = json!({ "solo": { "regions": ["fra"], "max_players": 1 } });
     let game = stack.make_game("packing", modes, 99, 4).await;
     let host = || async {
-        let answer = game
-            .find(&stack, json!({ "game_modes": ["solo"] }))
-            .await
-            .expect_ok();
-        answer.body["ports"]["default"]["hostname"]
-            .as_str()
-            .unwrap()
-            .to_owned()
+        let answer = game.find(&stack, json!({ "game_modes": ["solo"] })).await.expect_ok();
+        answer.body["ports"]["default"]["hostname"].as_str().unwrap().to_owned()
     };
     assert_eq!(host().await, "fra.example");
     game.add_server(&stack, "roomy", "fra", 4, Timestamp::NEVER).await;
     stack.clock.advance(Duration::from_secs(1));
     let hosts = [host().await, host().await, host().await, host().await];
-    assert_eq!(
-        hosts,
-        ["fra.example", "fra.example", "fra.example", "roomy.example"]
-    );
+    assert_eq!(hosts, ["fra.example", "fra.example", "fra.example", "roomy.example"]);
 }
 
 #[tokio::test]
@@ -316,25 +242,13 @@ async fn lobbies_of_a_server_without_lease_are_not_found() {
     assert_eq!(find().await.expect_ok().lobby_id(), leased);
 
     let again = stack.make_game("lease-2", duel(), 9, 1).await;
-    again
-        .add_server(
-            &stack,
-            "leased",
-            "fra",
-            9,
-            stack.clock.now() + Duration::from_secs(30),
-        )
-        .await;
+    again.add_server(&stack, "leased", "fra", 9, stack.clock.now() + Duration::from_secs(30)).await;
     let find = || again.find(&stack, json!({ "game_modes": ["duel"], "regions": ["fra"] }));
     let (_one, _two) = (find().await.expect_ok(), find().await.expect_ok());
     let on_leased = find().await.expect_ok().lobby_id();
     stack.clock.advance(Duration::from_secs(30));
     let refused = find().await;
-    assert_eq!(
-        refused.refusal(),
-        (503, "MATCHMAKER_NO_SERVER_AVAILABLE"),
-        "I6: {on_leased} is dead"
-    );
+    assert_eq!(refused.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"), "I6: {on_leased} is dead");
 }
 
 #[tokio::test]
@@ -345,11 +259,7 @@ async fn a_switch_of_version_hides_older_lobbies_at_once() {
     let switch = async |version: &str| {
         let body = json!({ "version_id": version }).to_string();
         let path = stack.namespace_path("version");
-        stack
-            .call(http::Method::PUT, &path, Some(&stack.demo().tokens.cloud), body)
-            .await
-            .expect_ok()
-            .body
+        stack.call(http::Method::PUT, &path, Some(&stack.demo().tokens.cloud), body).await.expect_ok().body
     };
     let versions = &stack.demo().version_ids;
     assert_eq!(switch(versions[1].as_str()).await, json!({}));
@@ -358,16 +268,8 @@ async fn a_switch_of_version_hides_older_lobbies_at_once() {
     let _again = switch(versions[1].as_str()).await;
     let _back = switch(versions[0].as_str()).await;
     assert_eq!(lobby(&stack, body).await, older);
-    let history = stack
-        .store()
-        .version_history(&stack.demo().namespace_id)
-        .await
-        .unwrap();
-    assert_eq!(
-        history.len(),
-        3,
-        "the first version and two changes; setting the same again writes none"
-    );
+    let history = stack.store().version_history(&stack.demo().namespace_id).await.unwrap();
+    assert_eq!(history.len(), 3, "the first version and two changes; setting the same again writes none");
 }
 
 #[tokio::test]
@@ -384,10 +286,52 @@ async fn namespaces_never_see_each_others_lobbies() {
         (400, "MATCHMAKER_NO_AVAILABLE_LOBBIES"),
         "I11"
     );
-    let there = stack
-        .find_with(&other, json!({ "game_modes": ["arena"] }))
-        .await
-        .expect_ok()
-        .lobby_id();
+    let there = stack.find_with(&other, json!({ "game_modes": ["arena"] })).await.expect_ok().lobby_id();
     assert_ne!(here, there);
+}
+
+/// As many open lobbies with one seat taken each, the oldest first: each has a tag of its own.
+async fn open_lobbies(stack: &TestStack, game: &TestGame, count: usize) -> Vec<String> {
+    let mut lobbies = Vec::new();
+    for n in 0..count {
+        let tagged = json!({ "game_modes": ["arena"], "tags": { "n": n.to_string() } });
+        lobbies.push(game.find(stack, tagged).await.expect_ok().lobby_id());
+        stack.clock.advance(Duration::from_millis(100));
+    }
+    lobbies
+}
+
+fn tagged_arena() -> Value {
+    json!({ "arena": { "regions": ["fra"], "max_players": 10, "taggable": true } })
+}
+
+#[tokio::test]
+async fn among_sixteen_candidates_the_fullest_is_exact() {
+    let stack = TestStack::start().await;
+    let game = stack.make_game("sixteen", tagged_arena(), 99, 99).await;
+    let lobbies = open_lobbies(&stack, &game, 16).await;
+    let _second_seat =
+        game.find(&stack, json!({ "game_modes": ["arena"], "tags": { "n": "11" } })).await.expect_ok();
+    for _ in 0..8 {
+        assert_eq!(
+            game.find(&stack, json!({ "game_modes": ["arena"] })).await.expect_ok().lobby_id(),
+            lobbies[11]
+        );
+    }
+    let next = game.find(&stack, json!({ "game_modes": ["arena"] })).await.expect_ok().lobby_id();
+    assert_eq!(next, lobbies[0], "the oldest of equals");
+}
+
+#[tokio::test]
+async fn dead_lobbies_in_front_do_not_hide_a_living_one() {
+    let stack = TestStack::start().await;
+    let game = stack.make_game("behind", tagged_arena(), 99, 1).await;
+    let lease = Duration::from_secs(60);
+    game.add_server(&stack, "leased", "fra", 40, stack.clock.now() + lease).await;
+    let lobbies = open_lobbies(&stack, &game, 41).await;
+    stack.clock.advance(lease);
+    // One of them stands on the fixed server, which has a single place: it is the only one that can be entered.
+    let found = game.find(&stack, json!({ "game_modes": ["arena"] })).await.expect_ok();
+    assert_eq!(found.body["ports"]["default"]["hostname"], "fra.example", "I6");
+    assert!(lobbies.contains(&found.lobby_id()), "I9: it was there already");
 }

@@ -1,5 +1,12 @@
 //! What every test of the whole starts with: a stack of its own, a clock to turn, a client that is a player.
 
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "this is test code: what cannot go on panics"
+)]
+
 use std::{
     sync::{
         Arc,
@@ -39,9 +46,7 @@ pub struct TestClock(Arc<AtomicU64>);
 
 impl TestClock {
     fn starting_now() -> Self {
-        let elapsed = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .expect("it is after 1970");
+        let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970");
         Self(Arc::new(AtomicU64::new((Timestamp::default() + elapsed).0)))
     }
 
@@ -53,10 +58,7 @@ impl TestClock {
 
     /// Lets `span` pass.
     pub fn advance(&self, span: Duration) {
-        self.0.fetch_add(
-            u64::try_from(span.as_millis()).expect("a short span"),
-            Ordering::SeqCst,
-        );
+        self.0.fetch_add(u64::try_from(span.as_millis()).expect("a short span"), Ordering::SeqCst);
     }
 
     fn ambient(&self) -> Ambient {
@@ -80,10 +82,7 @@ impl Answer {
     /// Status and `code` of an error; the code is empty where there is none.
     #[must_use]
     pub fn refusal(&self) -> (u16, &str) {
-        (
-            self.status.as_u16(),
-            self.body["code"].as_str().unwrap_or_default(),
-        )
+        (self.status.as_u16(), self.body["code"].as_str().unwrap_or_default())
     }
 
     /// The answer itself, which must be a success.
@@ -118,22 +117,24 @@ impl TestStack {
         Self::start_with(Storage::Memory).await
     }
 
+    /// Starts a stack in memory whose clock is the machine's, for benchmarks.
+    pub async fn start_live() -> Self {
+        Self::start_on(Storage::Memory, Ambient::system()).await
+    }
+
     /// Starts a stack.
     pub async fn start_with(storage: Storage) -> Self {
-        // Silent, unless MUSTER_LOG asks for more.
-        telemetry::log_text("off");
         let clock = TestClock::starting_now();
-        let options = Options {
-            port: 0,
-            storage,
-            ambient: clock.ambient(),
-        };
+        Self { clock: clock.clone(), ..Self::start_on(storage, clock.ambient()).await }
+    }
+
+    async fn start_on(storage: Storage, ambient: Ambient) -> Self {
+        // Silent, unless MUSTER_LOG asks for more.
+        telemetry::log_text(telemetry::LevelFilter::OFF);
+        let options = Options { port: 0, storage, ambient };
         let stack = Stack::start(options).await.expect("the stack starts");
-        Self {
-            stack,
-            clock,
-            client: Client::builder(TokioExecutor::new()).build_http(),
-        }
+        let client = Client::builder(TokioExecutor::new()).build_http();
+        Self { stack, clock: TestClock::starting_now(), client }
     }
 
     /// The demo game.
@@ -160,11 +161,7 @@ impl TestStack {
         let (parts, body) = response.into_parts();
         let body = body.collect().await.expect("a whole body").to_bytes();
         let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
-        Answer {
-            status: parts.status,
-            headers: parts.headers,
-            body,
-        }
+        Answer { status: parts.status, headers: parts.headers, body }
     }
 
     /// Sends a request with a token, if any, and a body as it is.
@@ -175,15 +172,12 @@ impl TestStack {
         token: Option<&str>,
         body: impl Into<Bytes>,
     ) -> Answer {
-        let mut request = Request::builder()
-            .method(method)
-            .uri(format!("{}{path}", self.demo().base_url));
+        let mut request = Request::builder().method(method).uri(format!("{}{path}", self.demo().base_url));
         if let Some(token) = token {
             request = request.header("authorization", format!("Bearer {token}"));
         }
         let request = request.header("content-type", "application/json");
-        self.send(request.body(Full::new(body.into())).expect("a request"))
-            .await
+        self.send(request.body(Full::new(body.into())).expect("a request")).await
     }
 
     /// A find with the demo's public token.
@@ -193,32 +187,21 @@ impl TestStack {
 
     /// A find with a token.
     pub async fn find_with(&self, token: &str, body: Value) -> Answer {
-        self.call(
-            Method::POST,
-            "/matchmaker/lobbies/find",
-            Some(token),
-            body.to_string(),
-        )
-        .await
+        self.call(Method::POST, "/matchmaker/lobbies/find", Some(token), body.to_string()).await
     }
 
     /// The path of a cloud operation on the demo's namespace.
     #[must_use]
     pub fn namespace_path(&self, operation: &str) -> String {
-        let Demo {
-            game_id,
-            namespace_id,
-            ..
-        } = self.demo();
+        let Demo { game_id, namespace_id, .. } = self.demo();
         format!("/cloud/games/{game_id}/namespaces/{namespace_id}/{operation}")
     }
 
     /// The seat that an answer's player token stands for.
     #[must_use]
     pub fn seat(&self, answer: &Answer) -> PlayerSeat {
-        let token = answer.body["player"]["token"]
-            .as_str()
-            .unwrap_or_else(|| panic!("no token: {}", answer.body));
+        let token =
+            answer.body["player"]["token"].as_str().unwrap_or_else(|| panic!("no token: {}", answer.body));
         match self.stack.keys().verify(token, self.clock.now()) {
             Ok(Claims::Player(seat)) => seat,
             other => panic!("no player token: {other:?}"),
@@ -227,32 +210,15 @@ impl TestStack {
 
     /// Every lobby of the namespace, by a full read of the table.
     pub async fn all_lobbies(&self, namespace_id: &NamespaceId) -> Vec<Lobby> {
-        let scan = self
-            .store()
-            .client()
-            .scan()
-            .table_name(&self.store().tables().lobbies);
-        let items: Vec<_> = scan
-            .into_paginator()
-            .items()
-            .send()
-            .collect::<Result<_, _>>()
-            .await
-            .expect("a scan");
+        let scan = self.store().client().scan().table_name(&self.store().tables().lobbies);
+        let items: Vec<_> =
+            scan.into_paginator().items().send().collect::<Result<_, _>>().await.expect("a scan");
         let mut lobbies = Vec::new();
         for item in items {
-            let id = item["lobby_id"]
-                .as_s()
-                .expect("an identifier")
-                .parse()
-                .expect("an identifier");
+            let id = item["lobby_id"].as_s().expect("an identifier").parse().expect("an identifier");
             lobbies.push(self.store().lobby(&id).await.expect("a read"));
         }
-        lobbies
-            .into_iter()
-            .flatten()
-            .filter(|lobby| lobby.pool.namespace_id == *namespace_id)
-            .collect()
+        lobbies.into_iter().flatten().filter(|lobby| lobby.pool.namespace_id == *namespace_id).collect()
     }
 
     /// Makes a game of its own with one namespace: regions `fra` and `nyc`, a server for `places` lobbies in each.
@@ -264,17 +230,11 @@ impl TestStack {
             latitude,
             longitude,
         };
-        let regions = [
-            ("fra", region("Frankfurt", 50.0, 8.0)),
-            ("nyc", region("New York", 40.0, -74.0)),
-        ];
+        let regions = [("fra", region("Frankfurt", 50.0, 8.0)), ("nyc", region("New York", 40.0, -74.0))];
         let new = NewGame {
             name_id: name.to_owned(),
             display_name: name.to_owned(),
-            regions: regions
-                .into_iter()
-                .map(|(id, region)| (id.parse().expect("an id"), region))
-                .collect(),
+            regions: regions.into_iter().map(|(id, region)| (id.parse().expect("an id"), region)).collect(),
             version_name: "1".to_owned(),
             config: serde_json::from_value(json!({ "game_modes": modes })).expect("a configuration"),
             namespaces: vec![NewNamespace {
@@ -287,8 +247,7 @@ impl TestStack {
         let created = create_game(self.store(), &ambient, new).await.expect("a game");
         let game = TestGame::new(self, created);
         for region_id in ["fra", "nyc"] {
-            game.add_server(self, region_id, region_id, places, Timestamp::NEVER)
-                .await;
+            game.add_server(self, region_id, region_id, places, Timestamp::NEVER).await;
         }
         game
     }
@@ -370,10 +329,7 @@ impl TestGame {
             game_modes: None,
             ports: ports.try_into().expect("ports"),
         };
-        assert!(
-            stack.store().add_server(&server).await.expect("a server"),
-            "{id} is new"
-        );
+        assert!(stack.store().add_server(&server).await.expect("a server"), "{id} is new");
     }
 
     /// A find in its namespace.

@@ -35,13 +35,7 @@ impl FindLobby {
         ambient: Ambient,
         edge_secret: Option<String>,
     ) -> Self {
-        Self {
-            settings,
-            matchmaker,
-            keys,
-            ambient,
-            edge_secret,
-        }
+        Self { settings, matchmaker, keys, ambient, edge_secret }
     }
 
     /// The matchmaker, for what it counts.
@@ -58,27 +52,14 @@ impl FindLobby {
     ) -> Result<(PlayerRight, Arc<Settings>), Error> {
         match caller {
             Caller::Player(credential) => {
-                let settings = self
-                    .settings
-                    .settings(&credential.game_id, &credential.namespace_id)
-                    .await?;
+                let settings = self.settings.settings(&credential.game_id, &credential.namespace_id).await?;
                 let settings = settings.ok_or(Error::TokenInvalid)?;
-                Ok((
-                    PlayerRight::of_credential(&credential, &settings.namespace)?,
-                    settings,
-                ))
+                Ok((PlayerRight::of_credential(&credential, &settings.namespace)?, settings))
             }
             Caller::Anonymous => {
                 let host = request.origin().ok_or(Error::Unauthorized)?;
-                let owner = self
-                    .settings
-                    .domain_owner(&host)
-                    .await?
-                    .ok_or(Error::Unauthorized)?;
-                let settings = self
-                    .settings
-                    .settings(&owner.game_id, &owner.namespace_id)
-                    .await?;
+                let owner = self.settings.domain_owner(&host).await?.ok_or(Error::Unauthorized)?;
+                let settings = self.settings.settings(&owner.game_id, &owner.namespace_id).await?;
                 let settings = settings.ok_or(Error::Unauthorized)?;
                 Ok((PlayerRight::of_domain(&settings.namespace)?, settings))
             }
@@ -87,42 +68,27 @@ impl FindLobby {
     }
 
     fn reply(&self, found: Found, settings: &Settings) -> Result<FindLobbyResponse, Error> {
-        let Found {
-            lobby,
-            seat_id,
-            taken_at,
-            ..
-        } = found;
+        let Found { lobby, seat_id, taken_at, .. } = found;
         let region_id = lobby.pool.region_id.clone();
         let region = settings.game.regions.get(&region_id);
         let region =
             region.ok_or_else(|| Error::Bug("a lobby runs in a region that its game lacks".to_owned()))?;
-        let seat = PlayerSeat {
-            namespace_id: lobby.pool.namespace_id,
-            lobby_id: lobby.lobby_id.clone(),
-            seat_id,
-        };
+        let seat =
+            PlayerSeat { namespace_id: lobby.pool.namespace_id, lobby_id: lobby.lobby_id.clone(), seat_id };
         Ok(FindLobbyResponse::new(
             lobby.lobby_id,
-            wire::Region {
-                region_id,
-                display_name: region.display_name.clone(),
-            },
+            wire::Region { region_id, display_name: region.display_name.clone() },
             wire::ports(&lobby.ports),
             self.keys.issue_player(&seat, taken_at),
         ))
     }
 
     fn mock(&self, host: &DevelopmentHost) -> Result<FindLobbyResponse, Error> {
-        let region_id: RegionId = "dev-lcl"
-            .parse()
-            .map_err(|error| Error::Bug(format!("the mock region: {error}")))?;
+        let region_id: RegionId =
+            "dev-lcl".parse().map_err(|error| Error::Bug(format!("the mock region: {error}")))?;
         Ok(FindLobbyResponse::new(
             LobbyId::nil(),
-            wire::Region {
-                region_id,
-                display_name: "Local".to_owned(),
-            },
+            wire::Region { region_id, display_name: "Local".to_owned() },
             wire::ports_on(&host.hostname, &host.ports),
             self.keys.issue_development_player(&self.ambient),
         ))
@@ -139,10 +105,7 @@ impl Operation for FindLobby {
         let body = request.object()?;
         let caller = Caller::of(request, &self.keys, &self.ambient);
         if let Ok(Caller::Developer(credential, host)) = &caller {
-            let settings = self
-                .settings
-                .settings(&credential.game_id, &credential.namespace_id)
-                .await?;
+            let settings = self.settings.settings(&credential.game_id, &credential.namespace_id).await?;
             let namespace = &settings.as_ref().ok_or(Error::TokenInvalid)?.namespace;
             if namespace.revocations.revokes(TokenKind::Development, credential) {
                 return Err(Error::TokenRevoked);
@@ -159,21 +122,12 @@ impl Operation for FindLobby {
 
         // Rules.
         let viewer = viewer(request, self.edge_secret.as_deref());
-        let criteria = Criteria::resolve(
-            &body,
-            right.namespace_id(),
-            &settings.game,
-            &settings.version,
-            viewer,
-        )?;
+        let criteria =
+            Criteria::resolve(&body, right.namespace_id(), &settings.game, &settings.version, viewer)?;
 
         // Store.
         let may_create = !body.prevent_auto_create_lobby;
-        let search = Search {
-            criteria,
-            settings: Arc::clone(&settings),
-            may_create,
-        };
+        let search = Search { criteria, settings: Arc::clone(&settings), may_create };
         let found = self.matchmaker.find(&search).await?;
         log(&found);
 
@@ -189,10 +143,7 @@ fn viewer(request: &Request, edge_secret: Option<&str>) -> Option<Coordinates> {
         return None;
     }
     let degrees = |name| request.header(name)?.parse().ok();
-    Coordinates::new(
-        degrees("cloudfront-viewer-latitude")?,
-        degrees("cloudfront-viewer-longitude")?,
-    )
+    Coordinates::new(degrees("cloudfront-viewer-latitude")?, degrees("cloudfront-viewer-longitude")?)
 }
 
 fn log(found: &Found) {

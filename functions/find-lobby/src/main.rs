@@ -19,11 +19,7 @@ async fn main() -> Result<(), lambda_http::Error> {
     let (store, keys) = (environment.store()?, environment.token_keys()?);
     let edge_secret = environment.optional("MUSTER_EDGE_SECRET");
     store.warm_up().await;
-    let settings = Arc::new(SettingsCache::new(
-        store.clone(),
-        ambient.clone(),
-        SETTINGS_AGE_MAX,
-    ));
+    let settings = Arc::new(SettingsCache::new(store.clone(), ambient.clone(), SETTINGS_AGE_MAX));
     let matchmaker = Matchmaker::new(store, Arc::clone(&settings), ambient.clone());
     http::serve(FindLobby::new(settings, matchmaker, keys, ambient, edge_secret)).await
 }

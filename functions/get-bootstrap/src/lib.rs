@@ -34,21 +34,15 @@ impl GetBootstrap {
                 job: domain("MUSTER_DOMAIN_JOB")?,
             })
         };
-        let turnstile = environment
-            .optional("MUSTER_TURNSTILE_SITE_KEY")
-            .map(|site_key| Turnstile { site_key });
-        let hub = environment
-            .optional("MUSTER_ORIGIN_HUB")
-            .unwrap_or_else(|| HUB_ORIGIN_DEFAULT.to_owned());
+        let turnstile =
+            environment.optional("MUSTER_TURNSTILE_SITE_KEY").map(|site_key| Turnstile { site_key });
+        let hub = environment.optional("MUSTER_ORIGIN_HUB").unwrap_or_else(|| HUB_ORIGIN_DEFAULT.to_owned());
         let answer = BootstrapResponse {
             access: environment.parsed::<Access>("MUSTER_ACCESS")?.unwrap_or_default(),
             captcha: BootstrapCaptcha { turnstile },
             cluster: "oss",
             domains: domains(),
-            login_methods: LoginMethods {
-                access_token: true,
-                email: false,
-            },
+            login_methods: LoginMethods { access_token: true, email: false },
             origins: Origins { hub },
         };
         Ok(Self { answer })

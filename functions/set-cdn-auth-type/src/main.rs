@@ -9,9 +9,5 @@ async fn main() -> Result<(), lambda_http::Error> {
     let (environment, ambient) = (Environment::of_process(), Ambient::system());
     let (store, keys) = (environment.store()?, environment.token_keys()?);
     store.warm_up().await;
-    http::serve(SetCdnAuthType::new(
-        CloudAuth::new(store.clone(), keys, ambient),
-        store,
-    ))
-    .await
+    http::serve(SetCdnAuthType::new(CloudAuth::new(store.clone(), keys, ambient), store)).await
 }

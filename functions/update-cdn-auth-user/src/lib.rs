@@ -21,11 +21,7 @@ impl UpdateCdnAuthUser {
     /// The operation on `store`, for whom `auth` lets in; hashes above `bcrypt_cost_max` are refused.
     #[must_use]
     pub const fn new(auth: CloudAuth, store: Store, bcrypt_cost_max: u32) -> Self {
-        Self {
-            auth,
-            store,
-            bcrypt_cost_max,
-        }
+        Self { auth, store, bcrypt_cost_max }
     }
 }
 

@@ -13,10 +13,5 @@ async fn main() -> Result<(), lambda_http::Error> {
     // MUSTER_BCRYPT_MAX_COST: the highest bcrypt cost accepted; bcrypt's own limit when absent.
     let cost_max = environment.parsed("MUSTER_BCRYPT_MAX_COST")?.unwrap_or(COST_MAX);
     store.warm_up().await;
-    http::serve(UpdateCdnAuthUser::new(
-        CloudAuth::new(store.clone(), keys, ambient),
-        store,
-        cost_max,
-    ))
-    .await
+    http::serve(UpdateCdnAuthUser::new(CloudAuth::new(store.clone(), keys, ambient), store, cost_max)).await
 }

@@ -35,11 +35,7 @@ impl Operation for UpdateNamespaceVersion {
         let right = self.auth.namespace(request, &game_id, &namespace_id).await?;
         let body: UpdateNamespaceVersionRequest = request.body()?;
         let version_id = body.version_id.parse().map_err(|_| Error::VersionNotFound)?;
-        match self
-            .store
-            .set_version(&right, &version_id, self.ambient.uuid(), self.ambient.now())
-            .await?
-        {
+        match self.store.set_version(&right, &version_id, self.ambient.now()).await? {
             VersionOutcome::Changed | VersionOutcome::Unchanged => Ok(Empty {}),
             VersionOutcome::UnknownVersion => Err(Error::VersionNotFound),
         }

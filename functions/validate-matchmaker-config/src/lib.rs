@@ -31,9 +31,6 @@ impl Operation for ValidateMatchmakerConfig {
         let (game_id, namespace_id) = (request.path("game_id")?, request.path("namespace_id")?);
         let _right = self.auth.namespace(request, &game_id, &namespace_id).await?;
         let body: ValidateMatchmakerConfigRequest = request.body()?;
-        Ok(ValidationResponse::new(validate(
-            body.lobby_count_max,
-            body.max_players,
-        )))
+        Ok(ValidationResponse::new(validate(body.lobby_count_max, body.max_players)))
     }
 }

@@ -9,8 +9,5 @@ async fn main() -> Result<(), lambda_http::Error> {
     let (environment, ambient) = (Environment::of_process(), Ambient::system());
     let (store, keys) = (environment.store()?, environment.token_keys()?);
     store.warm_up().await;
-    http::serve(ValidateMatchmakerConfig::new(CloudAuth::new(
-        store, keys, ambient,
-    )))
-    .await
+    http::serve(ValidateMatchmakerConfig::new(CloudAuth::new(store, keys, ambient))).await
 }

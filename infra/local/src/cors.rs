@@ -51,11 +51,8 @@ impl Cors {
         if !self.is_configured() {
             return;
         }
-        let set_by_function: Vec<HeaderName> = response
-            .keys()
-            .filter(|name| name.as_str().starts_with("access-control-"))
-            .cloned()
-            .collect();
+        let set_by_function: Vec<HeaderName> =
+            response.keys().filter(|name| name.as_str().starts_with("access-control-")).cloned().collect();
         for name in set_by_function {
             response.remove(name);
         }
@@ -78,12 +75,10 @@ impl Cors {
             return true;
         }
         let is_allowed = origin.to_str().is_ok_and(|origin| {
-            self.allow_origins
-                .iter()
-                .any(|allowed| match allowed.strip_suffix('*') {
-                    Some(scheme) => origin.starts_with(scheme),
-                    None => origin == allowed,
-                })
+            self.allow_origins.iter().any(|allowed| match allowed.strip_suffix('*') {
+                Some(scheme) => origin.starts_with(scheme),
+                None => origin == allowed,
+            })
         });
         if is_allowed {
             response.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
@@ -121,10 +116,8 @@ mod tests {
     }
 
     fn pairs(headers: &HeaderMap) -> Vec<(&str, &str)> {
-        let mut pairs: Vec<_> = headers
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.to_str().unwrap()))
-            .collect();
+        let mut pairs: Vec<_> =
+            headers.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
         pairs.sort_unstable();
         pairs
     }
@@ -162,10 +155,7 @@ mod tests {
     #[test]
     fn an_ordinary_answer_exposes_headers_and_loses_those_of_the_function() {
         let mut response = HeaderMap::new();
-        response.insert(
-            "access-control-allow-credentials",
-            HeaderValue::from_static("true"),
-        );
+        response.insert("access-control-allow-credentials", HeaderValue::from_static("true"));
         response.insert("x-request-id", HeaderValue::from_static("1"));
         cors(&["*"]).apply(&from("https://play.example"), &mut response);
         assert_eq!(
@@ -196,9 +186,7 @@ mod tests {
         ] {
             let headers = cors(&[allowed]).preflight(&from(origin));
             let expected = is_allowed.then_some(origin);
-            let actual = headers
-                .get(ACCESS_CONTROL_ALLOW_ORIGIN)
-                .map(|value| value.to_str().unwrap());
+            let actual = headers.get(ACCESS_CONTROL_ALLOW_ORIGIN).map(|value| value.to_str().unwrap());
             assert_eq!(actual, expected, "{allowed} {origin}");
             assert_eq!(headers.contains_key(VARY), is_allowed);
             assert_eq!(headers.contains_key(ACCESS_CONTROL_ALLOW_METHODS), is_allowed);

@@ -108,16 +108,11 @@ impl Demo {
         }
         let mut versions = store.versions(&game.game_id).await?;
         versions.sort_by_key(|version| (version.version_id != main.version_id, version.created_at));
-        let modes = versions
-            .first()
-            .map(|version| version.config.game_modes.keys().cloned().collect());
+        let modes = versions.first().map(|version| version.config.game_modes.keys().cloned().collect());
 
         let cloud = issue_cloud_token(store, ambient, &game.game_id).await?;
         let credential = |kind| keys.issue_credential(kind, &game.game_id, &main.namespace_id, ambient);
-        let development = DevelopmentHost {
-            hostname: "127.0.0.1".to_owned(),
-            ports: development_ports()?,
-        };
+        let development = DevelopmentHost { hostname: "127.0.0.1".to_owned(), ports: development_ports()? };
         let tokens = DemoTokens {
             cloud: cloud.reveal().to_owned(),
             public: credential(CredentialKind::Public),
@@ -195,10 +190,7 @@ async fn add_servers(
     for region_id in game.regions.keys() {
         let server_id = format!("demo-{region_id}").parse().map_err(incomplete)?;
         let server = Server {
-            server: ServerKey {
-                namespace_id: namespace.namespace_id.clone(),
-                server_id,
-            },
+            server: ServerKey { namespace_id: namespace.namespace_id.clone(), server_id },
             placement_pool: PlacementPool {
                 namespace_id: namespace.namespace_id.clone(),
                 region_id: region_id.clone(),
@@ -221,19 +213,9 @@ fn server_ports(region_id: &RegionId) -> Result<Ports, DemoError> {
     let (numbers, protocol) = if region_id.as_str() == "fra" {
         (PortNumbers::Port(443), Protocol::Https)
     } else {
-        (
-            PortNumbers::PortRange(PortRange {
-                min: 26_000,
-                max: 27_999,
-            }),
-            Protocol::Udp,
-        )
+        (PortNumbers::PortRange(PortRange { min: 26_000, max: 27_999 }), Protocol::Udp)
     };
-    let port = ServerPort {
-        hostname: format!("{region_id}.demo.example"),
-        numbers,
-        protocol,
-    };
+    let port = ServerPort { hostname: format!("{region_id}.demo.example"), numbers, protocol };
     Ports::try_from(BTreeMap::from([("default".to_owned(), port)])).map_err(incomplete)
 }
 

@@ -74,10 +74,8 @@ impl Emulator {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(EmulatorError::Start)?;
         listener.set_nonblocking(true).map_err(EmulatorError::Start)?;
         let address = listener.local_addr().map_err(EmulatorError::Start)?;
-        let runtime = runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(EmulatorError::Start)?;
+        let runtime =
+            runtime::Builder::new_current_thread().enable_all().build().map_err(EmulatorError::Start)?;
         let (stop, stop_asked) = oneshot::channel();
         let (report, stopped) = oneshot::channel();
         thread::Builder::new()
@@ -89,11 +87,7 @@ impl Emulator {
                 let _ = report.send(served);
             })
             .map_err(EmulatorError::Start)?;
-        Ok(Self {
-            endpoint: format!("http://{address}"),
-            stop,
-            stopped,
-        })
+        Ok(Self { endpoint: format!("http://{address}"), stop, stopped })
     }
 
     /// Stops the emulator; afterwards everything is on disk and the folder is free for another stack.
@@ -139,10 +133,7 @@ fn serve(
 
 /// Takes the folder for this process, until the returned file is closed.
 fn lock(folder: &Path) -> Result<File, EmulatorError> {
-    let unusable = |source| EmulatorError::Folder {
-        folder: folder.to_owned(),
-        source,
-    };
+    let unusable = |source| EmulatorError::Folder { folder: folder.to_owned(), source };
     if folder.exists() && !folder.is_dir() {
         return Err(EmulatorError::NotAFolder(folder.to_owned()));
     }
@@ -163,14 +154,9 @@ fn lock(folder: &Path) -> Result<File, EmulatorError> {
 fn open(folder: &Path) -> Result<Database, EmulatorError> {
     // SQLite would take a relative path that begins with `file:` for a URI.
     let path = std::path::absolute(folder.join(DATABASE_FILE)).and_then(|path| {
-        path.into_os_string()
-            .into_string()
-            .map_err(|_| io::Error::other("its name is not UTF-8"))
+        path.into_os_string().into_string().map_err(|_| io::Error::other("its name is not UTF-8"))
     });
-    let path = path.map_err(|source| EmulatorError::Folder {
-        folder: folder.to_owned(),
-        source,
-    })?;
+    let path = path.map_err(|source| EmulatorError::Folder { folder: folder.to_owned(), source })?;
     Database::new(&path).map_err(EmulatorError::Database)
 }
 

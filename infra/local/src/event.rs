@@ -132,18 +132,8 @@ impl Arrival<'_> {
 }
 
 fn cookies(headers: &HeaderMap) -> Vec<String> {
-    let pairs = |value| {
-        text_of(value)
-            .split(';')
-            .map(|pair| pair.trim().to_owned())
-            .collect::<Vec<_>>()
-    };
-    headers
-        .get_all(COOKIE)
-        .iter()
-        .flat_map(pairs)
-        .filter(|pair| !pair.is_empty())
-        .collect()
+    let pairs = |value| text_of(value).split(';').map(|pair| pair.trim().to_owned()).collect::<Vec<_>>();
+    headers.get_all(COOKIE).iter().flat_map(pairs).filter(|pair| !pair.is_empty()).collect()
 }
 
 fn joined_headers<'a>(headers: &'a HeaderMap, source_ip: &str) -> BTreeMap<&'a str, String> {
@@ -178,10 +168,7 @@ fn is_text(headers: &HeaderMap) -> bool {
     let content_type = text_of(content_type).to_ascii_lowercase();
     let content_type = content_type.split(';').next().unwrap_or_default().trim();
     content_type.starts_with("text/")
-        || matches!(
-            content_type,
-            "application/json" | "application/javascript" | "application/xml"
-        )
+        || matches!(content_type, "application/json" | "application/javascript" | "application/xml")
         || content_type.ends_with("+json")
         || content_type.ends_with("+xml")
 }
@@ -321,13 +308,7 @@ mod tests {
 
     #[test]
     fn the_lambda_runtime_reads_the_event() {
-        let event = event_of(
-            request()
-                .header("cookie", "a=1")
-                .body(b"\xff\x00".to_vec())
-                .unwrap(),
-        )
-        .unwrap();
+        let event = event_of(request().header("cookie", "a=1").body(b"\xff\x00".to_vec()).unwrap()).unwrap();
         let read = lambda_http::request::from_str(&event).unwrap();
         assert_eq!(read.method(), "PUT");
         assert_eq!(read.raw_http_path(), "/games/a b/version");
@@ -361,31 +342,16 @@ mod tests {
             (event["body"].clone(), event["isBase64Encoded"].clone())
         };
         assert_eq!(body_of(None, b"{}"), (json!("{}"), json!(false)));
-        assert_eq!(
-            body_of(Some("Application/JSON; charset=utf-8"), b"{}"),
-            (json!("{}"), json!(false))
-        );
-        assert_eq!(
-            body_of(Some("application/problem+json"), b"{}"),
-            (json!("{}"), json!(false))
-        );
-        assert_eq!(
-            body_of(Some("application/json"), b"\xff"),
-            (json!("/w=="), json!(true))
-        );
-        assert_eq!(
-            body_of(Some("application/x-www-form-urlencoded"), b"{}"),
-            (json!("e30="), json!(true))
-        );
+        assert_eq!(body_of(Some("Application/JSON; charset=utf-8"), b"{}"), (json!("{}"), json!(false)));
+        assert_eq!(body_of(Some("application/problem+json"), b"{}"), (json!("{}"), json!(false)));
+        assert_eq!(body_of(Some("application/json"), b"\xff"), (json!("/w=="), json!(true)));
+        assert_eq!(body_of(Some("application/x-www-form-urlencoded"), b"{}"), (json!("e30="), json!(true)));
     }
 
     #[test]
     fn a_host_that_no_url_can_hold_is_refused() {
         for host in ["a b", "127.0.0.1:99999", "[::1", ""] {
-            let request = http::Request::get("/")
-                .header(HOST, host)
-                .body(Vec::new())
-                .unwrap();
+            let request = http::Request::get("/").header(HOST, host).body(Vec::new()).unwrap();
             assert!(matches!(event_of(request), Err(EventError::Host)), "{host}");
         }
         let twice = request().header(HOST, "localhost").body(Vec::new()).unwrap();

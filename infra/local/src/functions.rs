@@ -43,28 +43,12 @@ impl Functions {
     /// # Errors
     /// [`InvalidConfig`] when the process's environment holds an unusable `MUSTER_ACCESS`.
     pub fn new(store: Store, keys: Arc<TokenKeys>, ambient: Ambient) -> Result<Self, InvalidConfig> {
-        let settings = Arc::new(SettingsCache::new(
-            store.clone(),
-            ambient.clone(),
-            SETTINGS_AGE_MAX,
-        ));
+        let settings = Arc::new(SettingsCache::new(store.clone(), ambient.clone(), SETTINGS_AGE_MAX));
         let matchmaker = Matchmaker::new(store.clone(), Arc::clone(&settings), ambient.clone());
-        let find_lobby = FindLobby::new(
-            Arc::clone(&settings),
-            matchmaker,
-            Arc::clone(&keys),
-            ambient.clone(),
-            None,
-        );
+        let find_lobby =
+            FindLobby::new(Arc::clone(&settings), matchmaker, Arc::clone(&keys), ambient.clone(), None);
         let bootstrap = GetBootstrap::from_environment(Environment::of_process())?;
-        Ok(Self {
-            store,
-            keys,
-            ambient,
-            settings,
-            bootstrap,
-            find_lobby: Arc::new(find_lobby),
-        })
+        Ok(Self { store, keys, ambient, settings, bootstrap, find_lobby: Arc::new(find_lobby) })
     }
 
     /// Lobbies created so far although another was joinable.

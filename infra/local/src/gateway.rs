@@ -75,12 +75,10 @@ type Answer = Response<Full<Bytes>>;
 ///
 /// [`GatewayError::PortTaken`] when another program listens there, else [`GatewayError::Bind`].
 pub async fn bind(address: SocketAddr) -> Result<TcpListener, GatewayError> {
-    TcpListener::bind(address)
-        .await
-        .map_err(|source| match source.kind() {
-            io::ErrorKind::AddrInUse => GatewayError::PortTaken(address),
-            _ => GatewayError::Bind { address, source },
-        })
+    TcpListener::bind(address).await.map_err(|source| match source.kind() {
+        io::ErrorKind::AddrInUse => GatewayError::PortTaken(address),
+        _ => GatewayError::Bind { address, source },
+    })
 }
 
 /// Why the gateway does not run.
@@ -125,9 +123,7 @@ impl Gateway {
     pub async fn serve(self, listener: TcpListener, shutdown: impl Future<Output = ()>) {
         let gateway = Arc::new(self);
         let mut http = http1::Builder::new();
-        http.timer(TokioTimer::new())
-            .header_read_timeout(HEADER_TIMEOUT)
-            .max_header_size(HEADER_LIMIT_BYTES);
+        http.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT).max_header_size(HEADER_LIMIT_BYTES);
         let graceful = GracefulShutdown::new();
         let mut connections = JoinSet::new();
         let mut shutdown = pin!(shutdown);
@@ -156,10 +152,7 @@ impl Gateway {
         }
         drop(listener);
         if timeout(SHUTDOWN_GRACE, graceful.shutdown()).await.is_err() {
-            tracing::warn!(
-                connections = connections.len(),
-                "connections were cut at shutdown"
-            );
+            tracing::warn!(connections = connections.len(), "connections were cut at shutdown");
         }
     }
 
@@ -169,10 +162,7 @@ impl Gateway {
             return refusal(StatusCode::BAD_REQUEST);
         };
         if local::is_local(&path) {
-            return self
-                .answer_locally(request, body, peer)
-                .await
-                .unwrap_or_else(refusal);
+            return self.answer_locally(request, body, peer).await.unwrap_or_else(refusal);
         }
 
         let request_id = Uuid::new_v4().to_string();
@@ -293,9 +283,7 @@ async fn read(body: impl Body<Data = Bytes>) -> Result<Bytes, StatusCode> {
         }
         Ok(bytes.freeze())
     };
-    timeout(BODY_TIMEOUT, reading)
-        .await
-        .unwrap_or(Err(StatusCode::REQUEST_TIMEOUT))
+    timeout(BODY_TIMEOUT, reading).await.unwrap_or(Err(StatusCode::REQUEST_TIMEOUT))
 }
 
 /// Turns a function's response into what API Gateway sends of it.

@@ -16,8 +16,7 @@ pub type LocalHandler =
 
 /// Tells whether a path is local-only: never routed to a function and never given CORS headers.
 pub fn is_local(path: &str) -> bool {
-    path.strip_prefix("/_local")
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    path.strip_prefix("/_local").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// Tells whether a request comes from this machine and was meant for it.
@@ -31,10 +30,7 @@ pub fn may_use(request: &request::Parts, peer: SocketAddr) -> bool {
     };
     peer.ip().to_canonical().is_loopback()
         && host.to_str().is_ok_and(is_loopback)
-        && request
-            .uri
-            .authority()
-            .is_none_or(|authority| is_loopback(authority.as_str()))
+        && request.uri.authority().is_none_or(|authority| is_loopback(authority.as_str()))
         && request.headers.get_all(ORIGIN).iter().all(is_loopback_origin)
 }
 
@@ -51,13 +47,8 @@ fn is_loopback(authority: &str) -> bool {
     let ipv6 = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
     !authority.as_str().contains('@')
         && (host.eq_ignore_ascii_case("localhost")
-            || host
-                .parse::<Ipv4Addr>()
-                .is_ok_and(|address| address.is_loopback())
-            || ipv6.is_some_and(|host| {
-                host.parse::<Ipv6Addr>()
-                    .is_ok_and(|address| address.is_loopback())
-            }))
+            || host.parse::<Ipv4Addr>().is_ok_and(|address| address.is_loopback())
+            || ipv6.is_some_and(|host| host.parse::<Ipv6Addr>().is_ok_and(|address| address.is_loopback())))
 }
 
 #[cfg(test)]
@@ -74,14 +65,7 @@ mod tests {
 
     #[test]
     fn a_loopback_host_is_let_in_on_any_port() {
-        for host in [
-            "localhost",
-            "LocalHost:3000",
-            "127.0.0.1:3000",
-            "127.8.9.1",
-            "[::1]",
-            "[::1]:80",
-        ] {
+        for host in ["localhost", "LocalHost:3000", "127.0.0.1:3000", "127.8.9.1", "[::1]", "[::1]:80"] {
             assert!(may("127.0.0.1:9", "/_local/x", &[("host", host)]), "{host}");
         }
     }
@@ -104,16 +88,8 @@ mod tests {
             assert!(!may("127.0.0.1:9", "/_local/x", &[("host", host)]), "{host}");
         }
         assert!(!may("127.0.0.1:9", "/_local/x", &[]));
-        assert!(!may(
-            "127.0.0.1:9",
-            "/_local/x",
-            &[("host", "localhost"), ("host", "evil.example")]
-        ));
-        assert!(!may(
-            "127.0.0.1:9",
-            "http://evil.example/_local/x",
-            &[("host", "localhost")]
-        ));
+        assert!(!may("127.0.0.1:9", "/_local/x", &[("host", "localhost"), ("host", "evil.example")]));
+        assert!(!may("127.0.0.1:9", "http://evil.example/_local/x", &[("host", "localhost")]));
     }
 
     #[test]
@@ -121,16 +97,9 @@ mod tests {
         let host = ("host", "localhost:3000");
         assert!(!may("192.0.2.7:9", "/_local/x", &[host]));
         assert!(may("[::ffff:127.0.0.1]:9", "/_local/x", &[host]));
-        assert!(may(
-            "127.0.0.1:9",
-            "/_local/x",
-            &[host, ("origin", "http://localhost:8080")]
-        ));
+        assert!(may("127.0.0.1:9", "/_local/x", &[host, ("origin", "http://localhost:8080")]));
         for origin in ["https://evil.example", "null", "http://localhost.evil.example"] {
-            assert!(
-                !may("127.0.0.1:9", "/_local/x", &[host, ("origin", origin)]),
-                "{origin}"
-            );
+            assert!(!may("127.0.0.1:9", "/_local/x", &[host, ("origin", origin)]), "{origin}");
         }
     }
 

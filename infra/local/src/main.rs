@@ -8,7 +8,10 @@ use muster_local::{
     stack::{Options, Stack},
     welcome,
 };
-use shared::{ambient::Ambient, telemetry};
+use shared::{
+    ambient::Ambient,
+    telemetry::{self, LevelFilter},
+};
 
 /// Runs Muster on this machine: gateway, operations and an embedded DynamoDB with a demo game.
 #[derive(Debug, Parser)]
@@ -28,13 +31,15 @@ struct Arguments {
 #[tokio::main]
 async fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    telemetry::log_text(if arguments.quiet { "error" } else { "info" });
+    telemetry::log_text(if arguments.quiet { LevelFilter::ERROR } else { LevelFilter::INFO });
     let options = Options {
         port: arguments.port,
         storage: arguments.data.map_or(Storage::Memory, Storage::Folder),
         ambient: Ambient::system(),
     };
     let result = async {
+        // Listened for before anybody is told that the stack runs.
+        let end = EndRequest::listen();
         let stack = Stack::start(options).await?;
         if !arguments.quiet {
             #[expect(clippy::print_stdout, reason = "what the user came for")]
@@ -42,7 +47,7 @@ async fn main() -> ExitCode {
                 println!("{}", welcome::text(&stack.demo));
             }
         }
-        wait_for_end().await;
+        end.received().await;
         stack.stop().await
     };
     match result.await {
@@ -57,18 +62,39 @@ async fn main() -> ExitCode {
     }
 }
 
-/// Waits for Ctrl-C, or for a supervisor's request to end.
-async fn wait_for_end() {
-    #[cfg(unix)]
-    {
+/// Ctrl-C, or a supervisor's request to end.
+#[cfg(unix)]
+struct EndRequest(Option<[tokio::signal::unix::Signal; 2]>);
+
+#[cfg(unix)]
+impl EndRequest {
+    fn listen() -> Self {
         use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
-            tokio::select! {
-                _ = tokio::signal::ctrl_c() => {}
-                _ = terminate.recv() => {}
-            }
-            return;
+        let both = signal(SignalKind::interrupt())
+            .and_then(|interrupt| Ok([interrupt, signal(SignalKind::terminate())?]));
+        Self(both.ok())
+    }
+
+    async fn received(self) {
+        let Some([mut interrupt, mut terminate]) = self.0 else { return std::future::pending().await };
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
         }
     }
-    let _cannot_listen = tokio::signal::ctrl_c().await;
+}
+
+/// Ctrl-C.
+#[cfg(not(unix))]
+struct EndRequest;
+
+#[cfg(not(unix))]
+impl EndRequest {
+    fn listen() -> Self {
+        Self
+    }
+
+    async fn received(self) {
+        let _cannot_listen = tokio::signal::ctrl_c().await;
+    }
 }

@@ -112,10 +112,7 @@ impl FromStr for RoutePath {
             }
             segments.push(segment);
         }
-        Ok(Self {
-            text: text.to_owned(),
-            segments,
-        })
+        Ok(Self { text: text.to_owned(), segments })
     }
 }
 
@@ -159,13 +156,8 @@ mod tests {
     fn a_literal_path_matches_itself_alone() {
         let route = path("/matchmaker/lobbies/find");
         assert_eq!(route.parameters_of("/matchmaker/lobbies/find"), Some(vec![]));
-        for other in [
-            "/matchmaker/lobbies/find/",
-            "/matchmaker/lobbies",
-            "/matchmaker/lobbies/Find",
-            "/",
-            "",
-        ] {
+        for other in ["/matchmaker/lobbies/find/", "/matchmaker/lobbies", "/matchmaker/lobbies/Find", "/", ""]
+        {
             assert_eq!(route.parameters_of(other), None, "{other}");
         }
         assert_eq!(path("/").parameters_of("/"), Some(vec![]));
@@ -186,10 +178,7 @@ mod tests {
     fn a_literal_is_more_specific_than_a_parameter() {
         let mut paths = [path("/{a}/find"), path("/lobbies/{b}"), path("/lobbies/find")];
         paths.sort_by_key(RoutePath::specificity);
-        assert_eq!(
-            paths.map(|path| path.to_string()),
-            ["/lobbies/find", "/lobbies/{b}", "/{a}/find"]
-        );
+        assert_eq!(paths.map(|path| path.to_string()), ["/lobbies/find", "/lobbies/{b}", "/{a}/find"]);
     }
 
     #[test]

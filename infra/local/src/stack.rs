@@ -102,11 +102,7 @@ impl Stack {
     /// # Errors
     /// [`StackError`]; nothing is left running.
     pub async fn start(options: Options) -> Result<Self, StackError> {
-        let Options {
-            port,
-            storage,
-            ambient,
-        } = options;
+        let Options { port, storage, ambient } = options;
         let template = Template::parse(TEMPLATE)?;
         // The port first: a second stack must not touch anything before it learns that it is the second.
         let listener = gateway::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await?;
@@ -138,15 +134,7 @@ impl Stack {
         let gateway = tokio::spawn(gateway.serve(listener, async move {
             let _told_or_dropped = stopped.await;
         }));
-        Ok(Self {
-            demo,
-            store,
-            keys,
-            functions,
-            emulator,
-            stop,
-            gateway,
-        })
+        Ok(Self { demo, store, keys, functions, emulator, stop, gateway })
     }
 
     /// The stack's store.
@@ -204,16 +192,8 @@ fn local_routes(
     });
     let functions = Arc::clone(functions);
     vec![
-        (
-            Method::GET,
-            "/_local/demo".to_owned(),
-            answering(move || demo.clone()),
-        ),
-        (
-            Method::GET,
-            "/_local/store".to_owned(),
-            answering(move || store.clone()),
-        ),
+        (Method::GET, "/_local/demo".to_owned(), answering(move || demo.clone())),
+        (Method::GET, "/_local/store".to_owned(), answering(move || store.clone())),
         (
             Method::GET,
             "/_local/counts".to_owned(),

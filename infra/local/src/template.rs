@@ -82,21 +82,13 @@ impl Template {
             .and_then(Yaml::as_mapping)
             .ok_or(TemplateError::NoResources)?;
 
-        let mut template = Self {
-            routes: Vec::new(),
-            tables: Vec::new(),
-            cors: Cors::default(),
-        };
+        let mut template = Self { routes: Vec::new(), tables: Vec::new(), cors: Cors::default() };
         let mut http_api: Option<&str> = None;
         for (id, resource) in resources {
             let (Some(id), Some(kind)) = (id.as_str(), resource.as_mapping_get("Type")) else {
                 continue;
             };
-            let root = Node {
-                resource: id,
-                property: String::new(),
-                yaml: resource,
-            };
+            let root = Node { resource: id, property: String::new(), yaml: resource };
             match kind.as_str() {
                 Some("AWS::Serverless::Function") => template.add_routes(&root)?,
                 Some("AWS::DynamoDB::Table") => template.tables.push(Table::read(&root)?),
@@ -133,10 +125,7 @@ impl Template {
                     }
                     name => Method::try_from(name).map_err(|_| method.unsupported(name))?,
                 },
-                path: path
-                    .text()?
-                    .parse::<RoutePath>()
-                    .map_err(|error| path.error(error.into()))?,
+                path: path.text()?.parse::<RoutePath>().map_err(|error| path.error(error.into()))?,
             };
             let is_same = |other: &&Route| other.method == route.method && other.path.overlaps(&route.path);
             if let Some(other) = self.routes.iter().find(is_same) {
@@ -173,10 +162,7 @@ fn cors(http_api: &Node<'_>) -> Result<Cors, TemplateError> {
         max_age_seconds: match configuration.find("MaxAge")? {
             None => None,
             Some(age) => {
-                let seconds = age
-                    .yaml
-                    .as_integer()
-                    .and_then(|seconds| u32::try_from(seconds).ok());
+                let seconds = age.yaml.as_integer().and_then(|seconds| u32::try_from(seconds).ok());
                 Some(seconds.ok_or_else(|| age.error(Problem::Not("a number of seconds")))?)
             }
         },
@@ -268,11 +254,7 @@ Outputs:
         assert_eq!(
             read,
             [
-                (
-                    "FindLobby",
-                    "functions/find-lobby",
-                    "POST /matchmaker/lobbies/find".to_owned()
-                ),
+                ("FindLobby", "functions/find-lobby", "POST /matchmaker/lobbies/find".to_owned()),
                 (
                     "SetVersion",
                     "functions/update-namespace-version",
@@ -293,16 +275,10 @@ Outputs:
                     ("sk".into(), AttributeType::Text),
                     ("free".into(), AttributeType::Number),
                 ],
-                key: Key {
-                    partition: "pk".into(),
-                    sort: Some("sk".into())
-                },
+                key: Key { partition: "pk".into(), sort: Some("sk".into()) },
                 indexes: vec![Index {
                     name: "by-free".into(),
-                    key: Key {
-                        partition: "pk".into(),
-                        sort: Some("free".into())
-                    },
+                    key: Key { partition: "pk".into(), sort: Some("free".into()) },
                     projection: Projection::Include(names(&["region"])),
                 }],
                 ttl_attribute: Some("expires_at".into()),
@@ -332,11 +308,7 @@ Outputs:
                 "Path: !Sub \"/${Stage}\"",
                 "resource FindLobby: Properties.Events.Find.Properties.Path is not a text that is written out",
             ),
-            (
-                "Method: post, ",
-                "",
-                "resource FindLobby: Properties.Events.Find.Properties.Method is missing",
-            ),
+            ("Method: post, ", "", "resource FindLobby: Properties.Events.Find.Properties.Method is missing"),
             (
                 "Method: PUT",
                 "Method: ANY",
@@ -373,10 +345,7 @@ Outputs:
     fn a_text_that_is_no_template_is_refused() {
         assert!(matches!(Template::parse("a: [1"), Err(TemplateError::Syntax(_))));
         for text in ["", "[]", "Resources: 1"] {
-            assert!(
-                matches!(Template::parse(text), Err(TemplateError::NoResources)),
-                "{text}"
-            );
+            assert!(matches!(Template::parse(text), Err(TemplateError::NoResources)), "{text}");
         }
     }
 }

@@ -5,18 +5,9 @@ use crate::demo::Demo;
 /// The address, and commands to paste.
 #[must_use]
 pub fn text(demo: &Demo) -> String {
-    let Demo {
-        base_url,
-        game_id,
-        namespace_id,
-        tokens,
-        ..
-    } = demo;
-    let mode = demo
-        .game_modes
-        .iter()
-        .find(|mode| mode.as_str() == "duel")
-        .or_else(|| demo.game_modes.first());
+    let Demo { base_url, game_id, namespace_id, tokens, .. } = demo;
+    let mode =
+        demo.game_modes.iter().find(|mode| mode.as_str() == "duel").or_else(|| demo.game_modes.first());
     let mode = mode.map_or("duel", |mode| mode.as_str());
     format!(
         r#"

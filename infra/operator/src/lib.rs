@@ -130,17 +130,11 @@ pub enum CommandError {
 /// # Errors
 /// [`CommandError`].
 pub async fn run(command: Command) -> Result<String, CommandError> {
-    let Topic::Game {
-        action: GameAction::Create(create),
-    } = command.topic;
+    let Topic::Game { action: GameAction::Create(create) } = command.topic;
     let new = create.into_new_game()?;
     let store = command.target.store().await?;
     let created = create_game(&store, &Ambient::system(), new).await?;
-    Ok(if command.json {
-        show_json(&created)
-    } else {
-        show_text(&created)
-    })
+    Ok(if command.json { show_json(&created) } else { show_text(&created) })
 }
 
 impl CreateGame {
@@ -176,25 +170,19 @@ impl CreateGame {
 }
 
 fn read_config(path: &PathBuf) -> Result<VersionConfig, CommandError> {
-    let text = fs::read_to_string(path).map_err(|error| CommandError::UnreadableFile {
-        path: path.clone(),
-        error,
-    })?;
-    serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_str(&text)).map_err(|error| {
-        CommandError::InvalidFile {
-            path: path.clone(),
-            at: error.path().to_string(),
-            problem: error.inner().to_string(),
-        }
-    })
+    let text = fs::read_to_string(path)
+        .map_err(|error| CommandError::UnreadableFile { path: path.clone(), error })?;
+    let invalid = |at: String, problem: String| CommandError::InvalidFile { path: path.clone(), at, problem };
+    let mut json = serde_json::Deserializer::from_str(&text);
+    let config = serde_path_to_error::deserialize(&mut json)
+        .map_err(|error| invalid(error.path().to_string(), error.inner().to_string()))?;
+    json.end().map_err(|error| invalid(".".to_owned(), error.to_string()))?;
+    Ok(config)
 }
 
 fn show_json(created: &CreatedGame) -> String {
-    let namespaces: BTreeMap<_, _> = created
-        .namespaces
-        .iter()
-        .map(|namespace| (&namespace.name_id, &namespace.namespace_id))
-        .collect();
+    let namespaces: BTreeMap<_, _> =
+        created.namespaces.iter().map(|namespace| (&namespace.name_id, &namespace.namespace_id)).collect();
     json!({
         "game_id": created.game.game_id,
         "version_id": created.version.version_id,
@@ -207,10 +195,7 @@ fn show_json(created: &CreatedGame) -> String {
 fn show_text(created: &CreatedGame) -> String {
     let mut lines = vec![
         format!("game       {}  {}", created.game.game_id, created.game.name_id),
-        format!(
-            "version    {}  {}",
-            created.version.version_id, created.version.display_name
-        ),
+        format!("version    {}  {}", created.version.version_id, created.version.display_name),
     ];
     let namespace = |namespace: &shared::settings::Namespace| {
         format!("namespace  {}  {}", namespace.namespace_id, namespace.name_id)
@@ -235,19 +220,9 @@ mod tests {
     #[test]
     fn a_region_is_read_from_its_short_form() {
         let region: NamedRegion = "fra=Frankfurt @ Main@50.11,-8.68".parse().unwrap();
-        assert_eq!(
-            (region.region_id.as_str(), region.display_name.as_str()),
-            ("fra", "Frankfurt @ Main")
-        );
+        assert_eq!((region.region_id.as_str(), region.display_name.as_str()), ("fra", "Frankfurt @ Main"));
         assert_eq!((region.latitude, region.longitude), (50.11, -8.68));
-        for text in [
-            "fra",
-            "fra=Frankfurt",
-            "=F@1,2",
-            "fra=F@1",
-            "fra=F@x,y",
-            "f a=F@1,2",
-        ] {
+        for text in ["fra", "fra=Frankfurt", "=F@1,2", "fra=F@1", "fra=F@x,y", "f a=F@1,2"] {
             assert!(text.parse::<NamedRegion>().is_err(), "{text}");
         }
     }

@@ -80,28 +80,11 @@ impl Target {
     /// [`TargetError`].
     pub async fn store(&self) -> Result<Store, TargetError> {
         if let Some(url) = &self.local {
-            let no_stack = |problem: String| TargetError::NoLocalStack {
-                url: url.clone(),
-                problem,
-            };
+            let no_stack = |problem: String| TargetError::NoLocalStack { url: url.clone(), problem };
             let asked = tokio::time::timeout(LOCAL_TIMEOUT, ask_local_stack(url)).await;
-            let local = asked
-                .map_err(|_| no_stack("no answer in time".to_owned()))?
-                .map_err(no_stack)?;
-            let LocalTables {
-                catalog,
-                tokens,
-                lobbies,
-                servers,
-                ledger,
-            } = local.tables;
-            let tables = TableNames {
-                catalog,
-                tokens,
-                lobbies,
-                servers,
-                ledger,
-            };
+            let local = asked.map_err(|_| no_stack("no answer in time".to_owned()))?.map_err(no_stack)?;
+            let LocalTables { catalog, tokens, lobbies, servers, ledger } = local.tables;
+            let tables = TableNames { catalog, tokens, lobbies, servers, ledger };
             return Ok(Store::new(emulator_client(&local.endpoint), tables));
         }
         let (Some(catalog), Some(tokens)) = (&self.catalog_table, &self.tokens_table) else {
@@ -110,19 +93,13 @@ impl Target {
         let tls = aws_smithy_http_client::tls::Provider::Rustls(
             aws_smithy_http_client::tls::rustls_provider::CryptoMode::Ring,
         );
-        let http = aws_smithy_http_client::Builder::new()
-            .tls_provider(tls)
-            .build_https();
+        let http = aws_smithy_http_client::Builder::new().tls_provider(tls).build_https();
         let mut chain = aws_config::defaults(BehaviorVersion::latest()).http_client(http);
         if let Some(region) = &self.aws_region {
             chain = chain.region(Region::new(region.clone()));
         }
         let client = aws_sdk_dynamodb::Client::new(&chain.load().await);
-        let tables = TableNames {
-            catalog: catalog.clone(),
-            tokens: tokens.clone(),
-            ..TableNames::default()
-        };
+        let tables = TableNames { catalog: catalog.clone(), tokens: tokens.clone(), ..TableNames::default() };
         Ok(Store::new(client, tables))
     }
 }
@@ -130,17 +107,13 @@ impl Target {
 async fn ask_local_stack(url: &str) -> Result<LocalStore, String> {
     let text = |error: &dyn std::error::Error| error.to_string();
     let uri = format!("{}/_local/store", url.trim_end_matches('/'));
-    let uri = uri
-        .parse()
-        .map_err(|error: hyper::http::uri::InvalidUri| text(&error))?;
+    let uri = uri.parse().map_err(|error: hyper::http::uri::InvalidUri| text(&error))?;
     let client: Client<_, Empty<Bytes>> = Client::builder(TokioExecutor::new()).build_http();
     let answer = client.get(uri).await.map_err(|error| text(&error))?;
     if !answer.status().is_success() {
         return Err(format!("it answered {}", answer.status()));
     }
-    let body = Limited::new(answer.into_body(), LOCAL_ANSWER_BYTES_MAX)
-        .collect()
-        .await;
+    let body = Limited::new(answer.into_body(), LOCAL_ANSWER_BYTES_MAX).collect().await;
     let body = body.map_err(|error| error.to_string())?.to_bytes();
     serde_json::from_slice(&body).map_err(|error| text(&error))
 }

@@ -8,9 +8,11 @@ use crate::{
     errors::Error,
     ids::{LobbyId, SeatId},
     lobby::{Entry, Lobby, Refusal, Stage},
+    models::Pool,
     rules::criteria::{NewLobby, SearchedPool},
     store::{
         creation::{Burst, Creation, CreationOutcome, Election, HeadKey},
+        lobbies::Hiding,
         servers::{PlacementPool, Server},
     },
 };
@@ -85,11 +87,7 @@ impl Matchmaker {
             };
             let burst = match self.attempt(search, &lobby_id, seat_id, election).await? {
                 Attempt::Created(found) => {
-                    let begun = Burst {
-                        first: lobby_id.clone(),
-                        opened_at: found.taken_at,
-                        positions: 1,
-                    };
+                    let begun = Burst { first: lobby_id.clone(), opened_at: found.taken_at, positions: 1 };
                     self.recall.remember_burst(&key, begun, lobby_id);
                     if found.lobby.taken >= found.lobby.max_players {
                         self.recall.saw_full(&found.lobby);
@@ -117,19 +115,15 @@ impl Matchmaker {
         burst: Burst,
         seat_id: &SeatId,
     ) -> Result<Joined, Error> {
-        let capacity = search.criteria.new_lobby.max_players;
+        let new = &search.criteria.new_lobby;
+        let capacity = new.max_players;
         if self.ambient.now().since(burst.opened_at) >= YOUNG_BURST_AGE {
             let last = Self::lobby_of_burst(&burst, burst.positions.saturating_sub(1), capacity);
             self.recall.remember_burst(key, burst.clone(), last.clone());
-            return Ok(
-                match self
-                    .take(&searched(&search.criteria.new_lobby), last, seat_id)
-                    .await?
-                {
-                    Ok(found) => Joined::Step(Step::Found(Box::new(found))),
-                    Err(_) => Joined::Exhausted(burst),
-                },
-            );
+            return Ok(match self.take(&searched(new), last, Hiding::No, seat_id).await? {
+                Ok(found) => Joined::Step(Step::Found(Box::new(found))),
+                Err(_) => Joined::Exhausted(burst),
+            });
         }
         let burst = match self.store.draw_position(key, &burst).await? {
             Ok(drawn) => drawn,
@@ -139,6 +133,12 @@ impl Matchmaker {
         let lobby_id = Self::lobby_of_burst(&burst, position, capacity);
         self.recall.remember_burst(key, burst.clone(), lobby_id.clone());
         let creates = position.checked_rem(capacity) == Some(0);
+        // Once the last position of a lobby is drawn, all its seats are promised: nobody else need see it.
+        let hiding = if (position + 1).checked_rem(capacity) == Some(0) {
+            Hiding::Promised(burst.opened_at + new.reservation)
+        } else {
+            Hiding::No
+        };
         for wait in 0..=CREATOR_WAITS {
             if creates || wait == CREATOR_WAITS {
                 match self.attempt(search, &lobby_id, seat_id, Election::Drawn).await? {
@@ -151,16 +151,26 @@ impl Matchmaker {
                 // The first lobby came with the head; a later one is on its way.
                 tokio::time::sleep(self.ambient.jittered(CREATOR_PAUSE * 2_u32.pow(wait))).await;
             }
-            match self
-                .take(&searched(&search.criteria.new_lobby), lobby_id.clone(), seat_id)
-                .await?
-            {
+            match self.take(&searched(new), lobby_id.clone(), hiding, seat_id).await? {
                 Ok(found) => return Ok(Joined::Step(Step::Found(Box::new(found)))),
                 Err(Refusal::Missing) => {}
                 Err(_) => return Ok(Joined::Exhausted(burst)),
             }
         }
         Ok(Joined::Step(Step::LookAgain))
+    }
+
+    /// Creates a lobby for this instance alone, unelected; nothing when something stands against it.
+    pub(super) async fn create_in_lane(
+        &self,
+        search: &Search,
+        seat_id: &SeatId,
+    ) -> Result<Option<Found>, Error> {
+        let lobby_id = LobbyId::from(self.ambient.uuid());
+        match self.attempt(search, &lobby_id, seat_id, Election::Drawn).await? {
+            Attempt::Created(found) => Ok(Some(*found)),
+            _ => Ok(None),
+        }
     }
 
     /// Tries to create the lobby `lobby_id`, on one server after the other while they have no place.
@@ -177,11 +187,7 @@ impl Matchmaker {
             let Some(server) = self.choose_server(new, now).await? else {
                 let live = self.store.live_lobby_count(&new.pool.namespace_id).await?;
                 let at_cap = live >= search.settings.namespace.lobby_count_max;
-                return Ok(Attempt::NoRoom(if at_cap {
-                    NoRoom::AtCap
-                } else {
-                    NoRoom::NoServer
-                }));
+                return Ok(Attempt::NoRoom(if at_cap { NoRoom::AtCap } else { NoRoom::NoServer }));
             };
             let creation = Creation {
                 lobby: new_lobby(search, lobby_id, seat_id, &server, now),
@@ -193,17 +199,9 @@ impl Matchmaker {
                 CreationOutcome::Created => {
                     let Creation { lobby, server, .. } = creation;
                     let used = server.used + 1;
-                    self.recall
-                        .correct_server(&server.clone(), Some(Server { used, ..server }));
-                    let way = Way::Created {
-                        is_race_create: false,
-                    };
-                    let found = Found {
-                        seat_id: seat_id.clone(),
-                        taken_at: now,
-                        way,
-                        lobby,
-                    };
+                    self.recall.correct_server(&server.clone(), Some(Server { used, ..server }));
+                    let way = Way::Created { is_race_create: false };
+                    let found = Found { seat_id: seat_id.clone(), taken_at: now, way, lobby };
                     self.learn(&found.lobby, now).await?;
                     return Ok(Attempt::Created(Box::new(found)));
                 }
@@ -211,8 +209,7 @@ impl Matchmaker {
                 CreationOutcome::Outrun(burst) => return Ok(Attempt::Outrun(burst)),
                 CreationOutcome::AtCap => return Ok(Attempt::NoRoom(NoRoom::AtCap)),
                 CreationOutcome::NoPlace(seen) => {
-                    self.recall
-                        .correct_server(&creation.server, seen.map(|seen| *seen));
+                    self.recall.correct_server(&creation.server, seen.map(|seen| *seen));
                 }
                 CreationOutcome::Conflict => {
                     tokio::time::sleep(self.ambient.jittered(CONFLICT_PAUSE * 2_u32.pow(tries.min(4)))).await;
@@ -220,6 +217,19 @@ impl Matchmaker {
             }
         }
         Ok(Attempt::Lost)
+    }
+
+    /// Reads the servers that lobbies of `pool` can be placed on, as a function's first creation does.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn know_servers(&self, pool: &Pool) -> Result<(), Error> {
+        let placement =
+            PlacementPool { namespace_id: pool.namespace_id.clone(), region_id: pool.region_id.clone() };
+        let now = self.ambient.now();
+        let servers = self.store.servers_with_places(&placement, now).await?;
+        self.recall.remember_servers(&placement, servers, now);
+        Ok(())
     }
 
     /// The fullest server with a place, from memory while it has one that fits, else from the index.
@@ -233,8 +243,7 @@ impl Matchmaker {
         if let Some(server) = self.recall.fullest_server(&pool, mode, age_max, now) {
             return Ok(Some(server));
         }
-        let servers = self.store.servers_with_places(&pool, now).await?;
-        self.recall.remember_servers(&pool, servers, now);
+        self.know_servers(&new.pool).await?;
         Ok(self.recall.fullest_server(&pool, mode, Duration::MAX, now))
     }
 
@@ -243,22 +252,13 @@ impl Matchmaker {
         if contended {
             let now = self.ambient.now();
             let criteria = &search.criteria;
-            let (mut others, _) = self
-                .look(&criteria.pools, &criteria.tags, super::COMPARED_MAX)
-                .await?;
+            let mut others = self.look(&criteria.pools, &criteria.tags, super::COMPARED_MAX).await?.fitting;
             others.retain(|other| other.lobby_id != found.lobby.lobby_id);
             let ids: Vec<LobbyId> = others.into_iter().map(|other| other.lobby_id).take(100).collect();
-            let lobbies = if ids.is_empty() {
-                Vec::new()
-            } else {
-                self.store.lobbies(&ids).await?
-            };
-            let is_race_create = lobbies
-                .iter()
-                .any(|lobby| lobby.entry(&lobby.pool, now) == Entry::Free);
+            let lobbies = if ids.is_empty() { Vec::new() } else { self.store.lobbies(&ids).await? };
+            let is_race_create = lobbies.iter().any(|lobby| lobby.entry(&lobby.pool, now) == Entry::Free);
             if is_race_create {
-                self.race_creates
-                    .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                self.race_creates.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             }
             found.way = Way::Created { is_race_create };
         }
@@ -273,10 +273,7 @@ enum Joined {
 }
 
 fn searched(new: &NewLobby) -> SearchedPool {
-    SearchedPool {
-        pool: new.pool.clone(),
-        reservation: new.reservation,
-    }
+    SearchedPool { pool: new.pool.clone(), reservation: new.reservation }
 }
 
 fn new_lobby(
@@ -287,10 +284,11 @@ fn new_lobby(
     now: Timestamp,
 ) -> Lobby {
     let new = &search.criteria.new_lobby;
+    let until = now + new.reservation;
     Lobby {
         lobby_id: lobby_id.clone(),
         pool: new.pool.clone(),
-        joinable_from: Some(now),
+        joinable_from: Some(if new.max_players > 1 { now } else { until }),
         created_at: now,
         stage: Stage::Ready,
         closed: false,
@@ -301,7 +299,7 @@ fn new_lobby(
         max_players: new.max_players,
         max_players_direct: new.max_players_direct,
         taken: 1,
-        reserved: BTreeMap::from([(seat_id.clone(), now + new.reservation)]),
+        reserved: BTreeMap::from([(seat_id.clone(), until)]),
         connected: BTreeMap::new(),
     }
 }

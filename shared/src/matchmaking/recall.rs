@@ -2,7 +2,7 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -13,6 +13,7 @@ use crate::{
     models::Pool,
     store::{
         creation::{Burst, HeadKey},
+        lobbies::Hiding,
         servers::{PlacementPool, Server},
     },
 };
@@ -21,6 +22,8 @@ use crate::{
 const LEARNT_AGE_MAX: Duration = Duration::from_secs(1);
 /// Finds in one pool within [`LEARNT_AGE_MAX`] from which an instance is under load.
 const LOAD_FINDS: usize = 32;
+/// Seats lost to other instances within [`LEARNT_AGE_MAX`] from which an instance under load keeps to lobbies of its own.
+const LANE_CONFLICTS: usize = 3;
 /// Entries of each kind kept.
 const ENTRIES_MAX: usize = 1_024;
 /// How long a fruitless search for lobbies that may end is not repeated: it reads much.
@@ -41,7 +44,44 @@ struct Memory {
 #[derive(Debug, Default)]
 struct PoolMemory {
     finds: VecDeque<Timestamp>,
-    lobby: Option<(LobbyId, Timestamp)>,
+    /// Finds of this instance under way; a deployed function has one at a time.
+    under_way: usize,
+    lobby: Option<RememberedLobby>,
+    /// Seats lost to other instances.
+    conflicts: VecDeque<Timestamp>,
+    is_laned: bool,
+    gate: Arc<tokio::sync::Mutex<()>>,
+    /// When a find that was to bring a lobby for all brought none.
+    refused_at: Option<Timestamp>,
+}
+
+#[derive(Debug)]
+struct RememberedLobby {
+    lobby_id: LobbyId,
+    /// Free seats, less those that finds under way were sent to.
+    free: u32,
+    /// Finds under way that were sent here.
+    sent: u32,
+    max_players: u32,
+    first_lapse: Timestamp,
+    learnt_at: Timestamp,
+}
+
+impl PoolMemory {
+    fn is_under_load(&self) -> bool {
+        self.finds.len() >= LOAD_FINDS
+    }
+
+    fn remembered(&mut self, id: &LobbyId) -> Option<&mut RememberedLobby> {
+        self.lobby.as_mut().filter(|lobby| lobby.lobby_id == *id)
+    }
+}
+
+/// A lobby to try unlooked, because it should have a seat for this find.
+#[derive(Debug)]
+pub(super) struct Tip {
+    pub(super) lobby_id: LobbyId,
+    pub(super) hiding: Hiding,
 }
 
 #[derive(Debug)]
@@ -53,36 +93,122 @@ struct BurstMemory {
 }
 
 impl Recall {
-    /// Notes a find in `pool`; under load the lobby to try first, if one was used within the last second.
-    pub(super) fn lobby_under_load(&self, pool: &Pool, now: Timestamp) -> Option<LobbyId> {
+    /// Notes a find in `pool` that begins; whether the instance is under load there.
+    pub(super) fn begin_find(&self, pool: &Pool, now: Timestamp) -> bool {
         let mut memory = self.memory();
         make_space(&mut memory.pools);
         let memory = memory.pools.entry(pool.clone()).or_default();
-        let recent = |at: &Timestamp| now.since(*at) < LEARNT_AGE_MAX;
-        while memory.finds.front().is_some_and(|at| !recent(at)) || memory.finds.len() >= LOAD_FINDS {
+        drop_old(&mut memory.finds, now);
+        if memory.finds.len() >= LOAD_FINDS {
             memory.finds.pop_front();
         }
         memory.finds.push_back(now);
-        let is_under_load = memory.finds.len() >= LOAD_FINDS;
-        memory
-            .lobby
-            .as_ref()
-            .filter(|(_, learnt_at)| is_under_load && recent(learnt_at))
-            .map(|(id, _)| id.clone())
+        memory.under_way += 1;
+        if !memory.is_under_load() {
+            memory.is_laned = false;
+        }
+        memory.is_under_load()
     }
 
-    pub(super) fn remember_lobby(&self, pool: &Pool, id: &LobbyId, now: Timestamp) {
+    /// Notes that a find in `pool` ended.
+    pub(super) fn end_find(&self, pool: &Pool) {
+        if let Some(memory) = self.memory().pools.get_mut(pool) {
+            memory.under_way = memory.under_way.saturating_sub(1);
+        }
+    }
+
+    /// The lobby used last, if it was within the last second and should have a seat that no other find was sent to.
+    pub(super) fn tip(&self, pool: &Pool, now: Timestamp) -> Option<Tip> {
+        let mut memory = self.memory();
+        let lobby = memory.pools.get_mut(pool)?.lobby.as_mut()?;
+        if lobby.free == 0 || now.since(lobby.learnt_at) >= LEARNT_AGE_MAX {
+            return None;
+        }
+        lobby.free -= 1;
+        lobby.sent += 1;
+        // With others on their way there, this one may not come last.
+        let is_last = lobby.free == 0 && lobby.sent == 1;
+        let hiding = if is_last {
+            Hiding::IfLast { taken: lobby.max_players.saturating_sub(1), lapse: lobby.first_lapse }
+        } else {
+            Hiding::No
+        };
+        Some(Tip { lobby_id: lobby.lobby_id.clone(), hiding })
+    }
+
+    /// Whether a tip can be had.
+    pub(super) fn has_tip(&self, pool: &Pool, now: Timestamp) -> bool {
+        let memory = self.memory();
+        let lobby = memory.pools.get(pool).and_then(|memory| memory.lobby.as_ref());
+        lobby.is_some_and(|lobby| lobby.free > 0 && now.since(lobby.learnt_at) < LEARNT_AGE_MAX)
+    }
+
+    /// Notes that a find came back from where a tip had sent it; `refused` when others had been quicker.
+    pub(super) fn return_tip(&self, pool: &Pool, tip: &Tip, refused: bool, now: Timestamp) {
+        let mut memory = self.memory();
+        let Some(memory) = memory.pools.get_mut(pool) else { return };
+        if let Some(lobby) = memory.remembered(&tip.lobby_id) {
+            lobby.sent = lobby.sent.saturating_sub(1);
+        }
+        // Alone in its instance, the find lost to another instance.
+        if refused && memory.under_way <= 1 {
+            drop_old(&mut memory.conflicts, now);
+            memory.conflicts.push_back(now);
+            if memory.conflicts.len() >= LANE_CONFLICTS && memory.is_under_load() {
+                memory.is_laned = true;
+            }
+        }
+    }
+
+    /// Whether this instance fills lobbies of its own in `pool`: under load, after losing seats to other instances.
+    pub(super) fn is_laned(&self, pool: &Pool) -> bool {
+        self.memory().pools.get(pool).is_some_and(|memory| memory.is_laned)
+    }
+
+    /// What finds of this instance that all need a new lobby of `pool` wait at, so that one brings it for all.
+    pub(super) fn gate(&self, pool: &Pool) -> Arc<tokio::sync::Mutex<()>> {
         let mut memory = self.memory();
         make_space(&mut memory.pools);
-        memory.pools.entry(pool.clone()).or_default().lobby = Some((id.clone(), now));
+        Arc::clone(&memory.pools.entry(pool.clone()).or_default().gate)
+    }
+
+    /// Whether bringing a lobby failed within the last second: then each find must see for itself, and at once.
+    pub(super) fn was_refused(&self, pool: &Pool, now: Timestamp) -> bool {
+        let memory = self.memory();
+        let refused_at = memory.pools.get(pool).and_then(|memory| memory.refused_at);
+        refused_at.is_some_and(|at| now.since(at) < LEARNT_AGE_MAX)
+    }
+
+    pub(super) fn note_refusal(&self, pool: &Pool, now: Timestamp) {
+        if let Some(memory) = self.memory().pools.get_mut(pool) {
+            memory.refused_at = Some(now);
+        }
+    }
+
+    /// Keeps a lobby as a seat just taken showed it.
+    pub(super) fn remember_lobby(&self, lobby: &Lobby, now: Timestamp) {
+        let mut memory = self.memory();
+        make_space(&mut memory.pools);
+        let memory = memory.pools.entry(lobby.pool.clone()).or_default();
+        let free = lobby.max_players.saturating_sub(lobby.taken);
+        if let Some(remembered) = memory.remembered(&lobby.lobby_id) {
+            remembered.free = remembered.free.min(free);
+            remembered.learnt_at = now;
+        } else if free > 0 {
+            memory.lobby = Some(RememberedLobby {
+                lobby_id: lobby.lobby_id.clone(),
+                free,
+                sent: 0,
+                max_players: lobby.max_players,
+                first_lapse: lobby.first_lapse(),
+                learnt_at: now,
+            });
+        }
     }
 
     pub(super) fn forget_lobby(&self, pool: &Pool, id: &LobbyId) {
         if let Some(memory) = self.memory().pools.get_mut(pool)
-            && memory
-                .lobby
-                .as_ref()
-                .is_some_and(|(remembered, _)| remembered == id)
+            && memory.remembered(id).is_some()
         {
             memory.lobby = None;
         }
@@ -92,14 +218,7 @@ impl Recall {
     pub(super) fn remember_burst(&self, key: &HeadKey, burst: Burst, last_lobby: LobbyId) {
         let mut memory = self.memory();
         make_space(&mut memory.bursts);
-        memory.bursts.insert(
-            key.clone(),
-            BurstMemory {
-                burst,
-                last_lobby,
-                is_exhausted: false,
-            },
-        );
+        memory.bursts.insert(key.clone(), BurstMemory { burst, last_lobby, is_exhausted: false });
     }
 
     /// Notes that `lobby` was seen full: a burst that ends with it is exhausted.
@@ -118,11 +237,7 @@ impl Recall {
     /// The burst of `key`, when all its lobbies that this instance knows of are full.
     pub(super) fn exhausted_burst(&self, key: &HeadKey) -> Option<Burst> {
         let memory = self.memory();
-        memory
-            .bursts
-            .get(key)
-            .filter(|memory| memory.is_exhausted)
-            .map(|memory| memory.burst.clone())
+        memory.bursts.get(key).filter(|memory| memory.is_exhausted).map(|memory| memory.burst.clone())
     }
 
     /// The fullest server known to fit `mode`, when the knowledge is younger than `age_max`.
@@ -139,11 +254,7 @@ impl Recall {
             return None;
         }
         let free_places = |server: &&Server| (server.capacity - server.used, server.registered_at);
-        servers
-            .iter()
-            .filter(|server| server.fits(mode, now))
-            .min_by_key(free_places)
-            .cloned()
+        servers.iter().filter(|server| server.fits(mode, now)).min_by_key(free_places).cloned()
     }
 
     pub(super) fn remember_servers(&self, pool: &PlacementPool, servers: Vec<Server>, now: Timestamp) {
@@ -175,6 +286,12 @@ impl Recall {
 
     fn memory(&self) -> MutexGuard<'_, Memory> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn drop_old(times: &mut VecDeque<Timestamp>, now: Timestamp) {
+    while times.front().is_some_and(|at| now.since(*at) >= LEARNT_AGE_MAX) {
+        times.pop_front();
     }
 }
 

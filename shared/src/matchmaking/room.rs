@@ -18,10 +18,7 @@ impl Matchmaker {
         }
         let mut searched = 0;
         for region_id in search.settings.game.regions.keys() {
-            let pool = PlacementPool {
-                namespace_id: namespace_id.clone(),
-                region_id: region_id.clone(),
-            };
+            let pool = PlacementPool { namespace_id: namespace_id.clone(), region_id: region_id.clone() };
             let mut servers = self.store.servers(&pool).await?;
             servers.retain(|server| server.used > 0);
             // Dead servers first: their lobbies may end whoever is in them.
@@ -52,9 +49,7 @@ impl Matchmaker {
     async fn may_end(&self, search: &Search, lobby: &Lobby) -> Result<bool, Error> {
         let game_id = &search.settings.game.game_id;
         let version = self.settings.version(game_id, &lobby.pool.version_id).await?;
-        let mode = version
-            .as_ref()
-            .and_then(|version| version.config.game_modes.get(&lobby.pool.game_mode));
+        let mode = version.as_ref().and_then(|version| version.config.game_modes.get(&lobby.pool.game_mode));
         let idle = std::time::Duration::from_secs(mode.map_or(0, |mode| u64::from(mode.idle_seconds)));
         Ok(lobby.may_end(idle, self.ambient.now()))
     }

@@ -37,19 +37,14 @@ impl BcryptHash {
         let parts = bcrypt::HashParts::from_str(text).map_err(|_| NotBcrypt)?;
         let bytes = text.as_bytes();
         let has_form = bytes.len() == HASH_CHARS
-            && ["$2a$", "$2b$", "$2y$"]
-                .iter()
-                .any(|prefix| text.starts_with(prefix))
-            && bytes
-                .get(4..6)
-                .is_some_and(|cost| cost.iter().all(u8::is_ascii_digit))
+            && ["$2a$", "$2b$", "$2y$"].iter().any(|prefix| text.starts_with(prefix))
+            && bytes.get(4..6).is_some_and(|cost| cost.iter().all(u8::is_ascii_digit))
             && bytes.get(6) == Some(&b'$');
         let is_canonical = bytes.get(28).is_some_and(|last| LAST_SALT_CHARS.contains(last))
             && bytes.get(59).is_some_and(|last| LAST_HASH_CHARS.contains(last));
-        let has_alphabet = bytes.get(7..).is_some_and(|rest| {
-            rest.iter()
-                .all(|c| c.is_ascii_alphanumeric() || matches!(c, b'.' | b'/'))
-        });
+        let has_alphabet = bytes
+            .get(7..)
+            .is_some_and(|rest| rest.iter().all(|c| c.is_ascii_alphanumeric() || matches!(c, b'.' | b'/')));
         let cost_allowed = (COST_MIN..=cost_max.min(COST_MAX)).contains(&parts.get_cost());
         if has_form && is_canonical && has_alphabet && cost_allowed {
             Ok(Self(text.to_owned()))

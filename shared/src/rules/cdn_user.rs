@@ -14,11 +14,7 @@ pub struct InvalidName;
 /// [`InvalidName`].
 pub fn check_name(name: &str) -> Result<(), InvalidName> {
     let has_length = (1..=NAME_CHARS_MAX).contains(&name.chars().count());
-    if has_length && !name.chars().any(|c| c == ':' || c.is_control()) {
-        Ok(())
-    } else {
-        Err(InvalidName)
-    }
+    if has_length && !name.chars().any(|c| c == ':' || c.is_control()) { Ok(()) } else { Err(InvalidName) }
 }
 
 #[cfg(test)]

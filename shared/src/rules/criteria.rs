@@ -76,16 +76,11 @@ impl Criteria {
         let searched = |mode: &Mode<'_>| -> Vec<SearchedPool> {
             let reservation = mode.config.reservation();
             let here = regions.iter().filter(|region| mode.runs_in(region));
-            here.map(|region| SearchedPool {
-                pool: pool(mode, region),
-                reservation,
-            })
-            .collect()
+            here.map(|region| SearchedPool { pool: pool(mode, region), reservation }).collect()
         };
         // The first usable region, and in it the first mode that runs there; no fallback to others.
-        let first = regions
-            .iter()
-            .find_map(|region| Some((region, modes.iter().find(|mode| mode.runs_in(region))?)));
+        let first =
+            regions.iter().find_map(|region| Some((region, modes.iter().find(|mode| mode.runs_in(region))?)));
         let (region, mode) = first.ok_or(Error::RegionNotEnabledForGameMode)?;
         check_find_enabled(&modes)?;
         let max_players = request.max_players.unwrap_or(mode.config.max_players);
@@ -127,11 +122,7 @@ fn modes<'a>(requested: &[String], version: &'a Version) -> Result<Vec<Mode<'a>>
             modes.push(Mode { name, config });
         }
     }
-    if modes.is_empty() {
-        Err(Error::NoGameModeProvided)
-    } else {
-        Ok(modes)
-    }
+    if modes.is_empty() { Err(Error::NoGameModeProvided) } else { Ok(modes) }
 }
 
 fn check_tags(tags: &Tags, modes: &[Mode<'_>]) -> Result<(), Error> {
@@ -258,11 +249,7 @@ mod tests {
     }
 
     fn places(criteria: &Criteria) -> Vec<String> {
-        criteria
-            .pools
-            .iter()
-            .map(|searched| searched.pool.to_string())
-            .collect()
+        criteria.pools.iter().map(|searched| searched.pool.to_string()).collect()
     }
 
     #[test]
@@ -292,9 +279,7 @@ mod tests {
 
     #[test]
     fn max_players_sizes_the_new_lobby_in_both_counts() {
-        let sized = resolve(json!({"game_modes": ["arena"], "max_players": 4}))
-            .unwrap()
-            .new_lobby;
+        let sized = resolve(json!({"game_modes": ["arena"], "max_players": 4})).unwrap().new_lobby;
         assert_eq!((sized.max_players, sized.max_players_direct), (4, 4));
         let plain = resolve(json!({"game_modes": ["arena"]})).unwrap().new_lobby;
         assert_eq!((plain.max_players, plain.max_players_direct), (10, 12));
@@ -304,21 +289,9 @@ mod tests {
     fn each_violated_rule_has_its_code() {
         let many: serde_json::Map<_, _> = (0..9).map(|n| (n.to_string(), json!("x"))).collect();
         let cases = [
-            (
-                json!({"game_modes": []}),
-                "MATCHMAKER_NO_GAME_MODE_PROVIDED",
-                None,
-            ),
-            (
-                json!({"game_modes": ["x"]}),
-                "MATCHMAKER_GAME_MODE_NOT_FOUND",
-                Some(json!({"game_mode": "x"})),
-            ),
-            (
-                json!({"game_modes": ["arena"], "tags": many}),
-                "MATCHMAKER_TOO_MANY_TAGS",
-                None,
-            ),
+            (json!({"game_modes": []}), "MATCHMAKER_NO_GAME_MODE_PROVIDED", None),
+            (json!({"game_modes": ["x"]}), "MATCHMAKER_GAME_MODE_NOT_FOUND", Some(json!({"game_mode": "x"}))),
+            (json!({"game_modes": ["arena"], "tags": many}), "MATCHMAKER_TOO_MANY_TAGS", None),
             (
                 json!({"game_modes": ["arena"], "tags": {"k".repeat(129): ""}}),
                 "MATCHMAKER_TAG_NAME_TOO_LONG",
@@ -359,11 +332,7 @@ mod tests {
                 "MATCHMAKER_REGION_NOT_ENABLED_FOR_GAME_MODE",
                 None,
             ),
-            (
-                json!({"game_modes": ["shut"]}),
-                "MATCHMAKER_FIND_DISABLED",
-                Some(json!({"game_mode": "shut"})),
-            ),
+            (json!({"game_modes": ["shut"]}), "MATCHMAKER_FIND_DISABLED", Some(json!({"game_mode": "shut"}))),
         ];
         for (request, code, metadata) in cases {
             assert_eq!(resolve(request.clone()), Err((code, metadata)), "{request}");
@@ -376,9 +345,6 @@ mod tests {
             json!({"game_modes": ["shut"], "tags": {"k": "v"}, "max_players": 0, "regions": ["mars"]});
         assert_eq!(resolve(every).unwrap_err().0, "MATCHMAKER_TAGS_DISABLED");
         let later = json!({"game_modes": ["shut"], "regions": ["us"]});
-        assert_eq!(
-            resolve(later).unwrap_err().0,
-            "MATCHMAKER_REGION_NOT_ENABLED_FOR_GAME_MODE"
-        );
+        assert_eq!(resolve(later).unwrap_err().0, "MATCHMAKER_REGION_NOT_ENABLED_FOR_GAME_MODE");
     }
 }

@@ -37,10 +37,7 @@ pub fn nearest<'a>(
     regions: impl IntoIterator<Item = (&'a RegionId, &'a Region)>,
 ) -> Option<&'a RegionId> {
     let distance = |region: &Region| {
-        viewer.distance_km(Coordinates {
-            latitude: region.latitude,
-            longitude: region.longitude,
-        })
+        viewer.distance_km(Coordinates { latitude: region.latitude, longitude: region.longitude })
     };
     regions
         .into_iter()

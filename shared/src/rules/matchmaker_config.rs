@@ -19,11 +19,7 @@ pub fn validate(lobby_count_max: u32, max_players: u32) -> Vec<Vec<String>> {
     }
     if max_players == 0 {
         errors.push(path(&["max-players", "too-low"]));
-        errors.extend(
-            PLAYER_SOURCES
-                .iter()
-                .map(|source| path(&["max-players", source, "too-low"])),
-        );
+        errors.extend(PLAYER_SOURCES.iter().map(|source| path(&["max-players", source, "too-low"])));
     }
     errors
 }
@@ -33,10 +29,7 @@ mod tests {
     use super::*;
 
     fn joined(lobby_count_max: u32, max_players: u32) -> Vec<String> {
-        validate(lobby_count_max, max_players)
-            .iter()
-            .map(|path| path.join("/"))
-            .collect()
+        validate(lobby_count_max, max_players).iter().map(|path| path.join("/")).collect()
     }
 
     #[test]

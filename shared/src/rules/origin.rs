@@ -56,16 +56,9 @@ mod tests {
             "https://play.example.com./a?b#c",
             " https://play.example.com/ ",
         ] {
-            assert_eq!(
-                OriginHost::parse(origin).unwrap().as_str(),
-                "play.example.com",
-                "{origin}"
-            );
+            assert_eq!(OriginHost::parse(origin).unwrap().as_str(), "play.example.com", "{origin}");
         }
-        assert_eq!(
-            OriginHost::parse("https://Bücher.example").unwrap().as_str(),
-            "xn--bcher-kva.example"
-        );
+        assert_eq!(OriginHost::parse("https://Bücher.example").unwrap().as_str(), "xn--bcher-kva.example");
     }
 
     #[test]

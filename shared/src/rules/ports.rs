@@ -60,10 +60,7 @@ impl TryFrom<BTreeMap<String, ServerPort>> for Ports {
         }
         let first = |is_tls| ports.iter().find(|(_, port)| port.protocol.is_tls() == is_tls);
         if let (Some((tls, _)), Some((plain, _))) = (first(true), first(false)) {
-            return Err(InvalidPorts::MixedTls {
-                tls: tls.clone(),
-                plain: plain.clone(),
-            });
+            return Err(InvalidPorts::MixedTls { tls: tls.clone(), plain: plain.clone() });
         }
         Ok(Self(ports))
     }
@@ -74,9 +71,7 @@ fn is_label(text: &str) -> bool {
         && !text.is_empty()
         && !text.starts_with('-')
         && !text.ends_with('-')
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+        && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }
 
 fn is_hostname(text: &str) -> bool {
@@ -92,17 +87,12 @@ mod tests {
     use crate::models::{PortRange, Protocol};
 
     fn port(protocol: Protocol, numbers: PortNumbers) -> ServerPort {
-        ServerPort {
-            hostname: "eu-1.example.com".to_owned(),
-            numbers,
-            protocol,
-        }
+        ServerPort { hostname: "eu-1.example.com".to_owned(), numbers, protocol }
     }
 
     fn ports(entries: &[(&str, Protocol, PortNumbers)]) -> Result<Ports, InvalidPorts> {
-        let entries = entries
-            .iter()
-            .map(|(label, protocol, numbers)| ((*label).to_owned(), port(*protocol, *numbers)));
+        let entries =
+            entries.iter().map(|(label, protocol, numbers)| ((*label).to_owned(), port(*protocol, *numbers)));
         entries.collect::<BTreeMap<_, _>>().try_into()
     }
 
@@ -119,13 +109,7 @@ mod tests {
     #[test]
     fn tls_and_plain_ports_are_never_mixed() {
         let mixed = ports(&[("game", Protocol::Udp, ONE), ("web", Protocol::Https, ONE)]);
-        assert_eq!(
-            mixed,
-            Err(InvalidPorts::MixedTls {
-                tls: "web".to_owned(),
-                plain: "game".to_owned()
-            })
-        );
+        assert_eq!(mixed, Err(InvalidPorts::MixedTls { tls: "web".to_owned(), plain: "game".to_owned() }));
     }
 
     #[test]
@@ -141,10 +125,7 @@ mod tests {
             assert_eq!(ports(&[("g", Protocol::Udp, numbers)]), refused);
         }
         assert_eq!(ports(&[]), Err(InvalidPorts::Count));
-        let no_host = ServerPort {
-            hostname: String::new(),
-            ..port(Protocol::Udp, ONE)
-        };
+        let no_host = ServerPort { hostname: String::new(), ..port(Protocol::Udp, ONE) };
         let refused = Ports::try_from(BTreeMap::from([("g".to_owned(), no_host)]));
         assert_eq!(refused, Err(InvalidPorts::Hostname("g".to_owned())));
     }

@@ -25,18 +25,9 @@ pub fn validate(config: &VersionConfig, regions: &BTreeMap<RegionId, Region>) ->
         errors.push(vec!["game_modes".to_owned(), "too-many".to_owned()]);
     }
     for (name, mode) in &config.game_modes {
-        errors.extend(
-            mode_violations(mode, regions)
-                .into_iter()
-                .map(|(field, violation)| {
-                    vec![
-                        "game_modes".to_owned(),
-                        name.to_string(),
-                        field.to_owned(),
-                        violation.to_owned(),
-                    ]
-                }),
-        );
+        errors.extend(mode_violations(mode, regions).into_iter().map(|(field, violation)| {
+            vec!["game_modes".to_owned(), name.to_string(), field.to_owned(), violation.to_owned()]
+        }));
     }
     errors
 }
@@ -84,10 +75,7 @@ mod tests {
         };
         let regions = BTreeMap::from([("eu".parse().unwrap(), region)]);
         let config = serde_json::from_str(config).unwrap();
-        validate(&config, &regions)
-            .iter()
-            .map(|path| path.join("/"))
-            .collect()
+        validate(&config, &regions).iter().map(|path| path.join("/")).collect()
     }
 
     #[test]

@@ -4,16 +4,19 @@
 //! `VERSION#<id>`; partition `HISTORY#<namespace>` one entry for each change of version, by time; partition
 //! `DOMAIN#<host>` the namespace of a domain; partition `GAMENAME#<name_id>` the game of a name.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, HashMap},
+    time::Duration,
+};
 
 use aws_sdk_dynamodb::{
     operation::{transact_write_items::TransactWriteItemsError, update_item::UpdateItemError},
     types::{
-        AttributeValue, ConditionCheck, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
+        AttributeValue, CancellationReason, ConditionCheck, Put, ReturnValuesOnConditionCheckFailure,
+        TransactWriteItem, Update,
     },
 };
 use serde::{Deserialize, Serialize};
-use uuid::Uuid;
 
 use super::{Item, Store, expressions::names, failure, from_item, number, text, to_item};
 use crate::{
@@ -58,10 +61,8 @@ pub struct Deployment {
     pub namespace_id: NamespaceId,
     /// What it was changed to.
     pub version_id: VersionId,
-    /// When.
+    /// When; each change of a namespace is later than the one before it.
     pub deployed_at: Timestamp,
-    /// Tells changes of the same millisecond apart.
-    pub deployment_id: Uuid,
 }
 
 /// What became of adding a CDN user.
@@ -82,6 +83,33 @@ pub enum VersionOutcome {
     Unchanged,
     /// The game has no such version.
     UnknownVersion,
+}
+
+/// Tries of one change of version while others change it, too.
+const VERSION_CHANGE_ATTEMPTS: usize = 16;
+
+enum VersionAttempt {
+    Done(VersionOutcome),
+    /// The namespace changed at this time, which is not before the one tried.
+    Behind(Timestamp),
+    /// Another transaction was under way.
+    Conflict,
+}
+
+fn read_version_refusal(reasons: &[CancellationReason], wanted: &VersionId) -> Result<VersionAttempt, Error> {
+    let refused =
+        |part: usize| reasons.get(part).filter(|reason| reason.code() == Some("ConditionalCheckFailed"));
+    if refused(1).is_some() {
+        return Ok(VersionAttempt::Done(VersionOutcome::UnknownVersion));
+    }
+    let Some(reason) = refused(0) else { return Ok(VersionAttempt::Conflict) };
+    let item = reason.item().filter(|item| !item.is_empty()).ok_or(Error::NamespaceNotFound)?;
+    let namespace: Namespace = from_item(item.clone())?;
+    Ok(if namespace.version_id == *wanted {
+        VersionAttempt::Done(VersionOutcome::Unchanged)
+    } else {
+        VersionAttempt::Behind(namespace.deployed_at)
+    })
 }
 
 /// Whether a new name was free.
@@ -163,9 +191,8 @@ impl Store {
         struct Owner {
             game_id: GameId,
         }
-        let owner: Option<Owner> = self
-            .catalog_item(format!("GAMENAME#{name_id}"), "GAMENAME".to_owned())
-            .await?;
+        let owner: Option<Owner> =
+            self.catalog_item(format!("GAMENAME#{name_id}"), "GAMENAME".to_owned()).await?;
         match owner {
             Some(owner) => self.game(&owner.game_id).await,
             None => Ok(None),
@@ -185,8 +212,7 @@ impl Store {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn domain_owner(&self, host: &OriginHost) -> Result<Option<DomainOwner>, Error> {
-        self.catalog_item(format!("DOMAIN#{host}"), "DOMAIN".to_owned())
-            .await
+        self.catalog_item(format!("DOMAIN#{host}"), "DOMAIN".to_owned()).await
     }
 
     /// The namespaces of a game. One query; all of the game's namespaces are read.
@@ -222,12 +248,7 @@ impl Store {
             .await
             .map_err(|error| failure(&error))?;
         self.meter.read(answer.consumed_capacity());
-        answer
-            .items
-            .unwrap_or_default()
-            .into_iter()
-            .map(from_item)
-            .collect()
+        answer.items.unwrap_or_default().into_iter().map(from_item).collect()
     }
 
     /// Sets how the CDN of a namespace authenticates. One write unit.
@@ -247,10 +268,7 @@ impl Store {
             .client
             .update_item()
             .table_name(&self.tables.catalog)
-            .set_key(Some(key(
-                game_key(right.game_id()),
-                namespace_key(right.namespace_id()),
-            )))
+            .set_key(Some(key(game_key(right.game_id()), namespace_key(right.namespace_id()))))
             .update_expression(change)
             .condition_expression(condition)
             .set_expression_attribute_names(Some(names(&[change, condition])))
@@ -287,10 +305,7 @@ impl Store {
             .client
             .update_item()
             .table_name(&self.tables.catalog)
-            .set_key(Some(key(
-                game_key(right.game_id()),
-                cdn_key(right.namespace_id()),
-            )))
+            .set_key(Some(key(game_key(right.game_id()), cdn_key(right.namespace_id()))))
             .update_expression(change)
             .condition_expression(condition)
             .set_expression_attribute_names(Some(names(&[change, condition])))
@@ -316,15 +331,14 @@ impl Store {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn cdn_users(&self, right: &NamespaceRight) -> Result<Vec<String>, Error> {
-        let users: Option<CdnUsers> = self
-            .catalog_item(game_key(right.game_id()), cdn_key(right.namespace_id()))
-            .await?;
-        Ok(users
-            .map(|users| users.users.into_keys().collect())
-            .unwrap_or_default())
+        let users: Option<CdnUsers> =
+            self.catalog_item(game_key(right.game_id()), cdn_key(right.namespace_id())).await?;
+        Ok(users.map(|users| users.users.into_keys().collect()).unwrap_or_default())
     }
 
     /// Changes the version of a namespace and writes its history, in one transaction.
+    ///
+    /// Changes that race are put in an order: the history's newest entry always is the namespace's version.
     ///
     /// # Errors
     /// [`Error::NamespaceNotFound`] when the namespace has gone meanwhile; [`Error::Unavailable`], [`Error::Bug`].
@@ -332,22 +346,36 @@ impl Store {
         &self,
         right: &NamespaceRight,
         version_id: &VersionId,
-        deployment_id: Uuid,
         now: Timestamp,
     ) -> Result<VersionOutcome, Error> {
+        let mut at = now;
+        for _ in 0..VERSION_CHANGE_ATTEMPTS {
+            match self.try_set_version(right, version_id, at).await? {
+                VersionAttempt::Done(outcome) => return Ok(outcome),
+                VersionAttempt::Behind(last) => at = last + Duration::from_millis(1),
+                VersionAttempt::Conflict => {}
+            }
+        }
+        Err(Error::Unavailable("DynamoDB: too many changes of version at once".to_owned()))
+    }
+
+    async fn try_set_version(
+        &self,
+        right: &NamespaceRight,
+        version_id: &VersionId,
+        deployed_at: Timestamp,
+    ) -> Result<VersionAttempt, Error> {
         let bug = |error: aws_sdk_dynamodb::error::BuildError| Error::Bug(error.to_string());
-        let change = "SET #version_id = :version";
-        let condition = "attribute_exists(#sk) AND #version_id <> :version";
+        let change = "SET #version_id = :version, #deployed_at = :at";
+        let condition = "attribute_exists(#sk) AND #version_id <> :version AND #deployed_at < :at";
         let switch = Update::builder()
             .table_name(&self.tables.catalog)
-            .set_key(Some(key(
-                game_key(right.game_id()),
-                namespace_key(right.namespace_id()),
-            )))
+            .set_key(Some(key(game_key(right.game_id()), namespace_key(right.namespace_id()))))
             .update_expression(change)
             .condition_expression(condition)
             .set_expression_attribute_names(Some(names(&[change, condition])))
             .expression_attribute_values(":version", text(version_id.as_str()))
+            .expression_attribute_values(":at", number(deployed_at))
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
             .build()
             .map_err(bug)?;
@@ -361,45 +389,24 @@ impl Store {
         let deployment = Deployment {
             namespace_id: right.namespace_id().clone(),
             version_id: version_id.clone(),
-            deployed_at: now,
-            deployment_id,
+            deployed_at,
         };
         let call = self
             .client
             .transact_write_items()
             .transact_items(TransactWriteItem::builder().update(switch).build())
-            .transact_items(
-                TransactWriteItem::builder()
-                    .condition_check(version_exists)
-                    .build(),
-            )
+            .transact_items(TransactWriteItem::builder().condition_check(version_exists).build())
             .transact_items(self.put_new(deployment_key(&deployment), &deployment)?)
             .return_consumed_capacity(self.meter.mode());
         match call.send().await {
             Ok(answer) => {
                 self.meter.wrote(answer.consumed_capacity());
-                Ok(VersionOutcome::Changed)
+                Ok(VersionAttempt::Done(VersionOutcome::Changed))
             }
             Err(error) => match error.as_service_error() {
                 Some(TransactWriteItemsError::TransactionCanceledException(canceled)) => {
                     self.meter.refused(6.0);
-                    let refused = |part: usize| {
-                        let reason = canceled.cancellation_reasons().get(part);
-                        reason.filter(|reason| reason.code() == Some("ConditionalCheckFailed"))
-                    };
-                    if refused(1).is_some() {
-                        return Ok(VersionOutcome::UnknownVersion);
-                    }
-                    match refused(0) {
-                        Some(reason) if reason.item().is_some_and(|item| !item.is_empty()) => {
-                            Ok(VersionOutcome::Unchanged)
-                        }
-                        Some(_) => Err(Error::NamespaceNotFound),
-                        // Another transaction was under way, which passes.
-                        None => Err(Error::Unavailable(
-                            "DynamoDB: a change of version conflicted".to_owned(),
-                        )),
-                    }
+                    read_version_refusal(canceled.cancellation_reasons(), version_id)
                 }
                 _ => Err(failure(&error)),
             },
@@ -441,21 +448,14 @@ impl Store {
             namespace_id: namespace.namespace_id.clone(),
             version_id: namespace.version_id.clone(),
             deployed_at: namespace.created_at,
-            // The first one: nothing can be at the same time.
-            deployment_id: Uuid::nil(),
         };
         let name = (partition.clone(), format!("NAME#{}", namespace.name_id));
         let items = vec![
             self.put_new(name, &HashMap::from([("namespace_id", &namespace.namespace_id)]))?,
-            self.put_new(
-                (partition.clone(), namespace_key(&namespace.namespace_id)),
-                namespace,
-            )?,
+            self.put_new((partition.clone(), namespace_key(&namespace.namespace_id)), namespace)?,
             self.put_new(
                 (partition, cdn_key(&namespace.namespace_id)),
-                &CdnUsers {
-                    users: BTreeMap::new(),
-                },
+                &CdnUsers { users: BTreeMap::new() },
             )?,
             self.put_new(deployment_key(&deployment), &deployment)?,
         ];
@@ -502,10 +502,7 @@ impl Store {
                 Some(TransactWriteItemsError::TransactionCanceledException(canceled)) => {
                     self.meter.refused(2.0 * count as f64);
                     let refused = |code| {
-                        canceled
-                            .cancellation_reasons()
-                            .iter()
-                            .any(|reason| reason.code() == Some(code))
+                        canceled.cancellation_reasons().iter().any(|reason| reason.code() == Some(code))
                     };
                     if refused("ConditionalCheckFailed") {
                         Ok(NameOutcome::Taken)
@@ -571,10 +568,7 @@ impl Store {
 
 /// History entries sort by time; fourteen digits hold every time up to [`Timestamp::NEVER`].
 fn deployment_key(deployment: &Deployment) -> (String, String) {
-    (
-        format!("HISTORY#{}", deployment.namespace_id),
-        format!("{:014}#{}", deployment.deployed_at.0, deployment.deployment_id),
-    )
+    (format!("HISTORY#{}", deployment.namespace_id), format!("{:014}", deployment.deployed_at.0))
 }
 
 fn is_conditional(error: Option<&UpdateItemError>) -> bool {

@@ -43,12 +43,7 @@ impl HeadKey {
     pub fn new(pool: &Pool, tags: &Tags, max_players: u32) -> Self {
         let criteria = serde_json::json!([pool, tags, max_players]).to_string();
         let digest = digest(&SHA256, criteria.as_bytes());
-        let hex: String = digest
-            .as_ref()
-            .iter()
-            .take(16)
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let hex: String = digest.as_ref().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
         Self(format!("head/{hex}"))
     }
 }
@@ -129,12 +124,7 @@ impl Store {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`]; the lobby may exist all the same, its reservation then lapses.
     pub async fn create_lobby(&self, creation: &Creation, now: Timestamp) -> Result<CreationOutcome, Error> {
-        let Creation {
-            lobby,
-            server,
-            lobby_count_max,
-            election,
-        } = creation;
+        let Creation { lobby, server, lobby_count_max, election } = creation;
         let mut parts = vec![
             TransactWriteItem::builder().put(self.put_lobby(lobby)?).build(),
             update(self.count_lobby(&lobby.pool.namespace_id, *lobby_count_max))?,
@@ -197,9 +187,8 @@ impl Store {
         match call.send().await {
             Ok(answer) => {
                 self.meter.wrote(answer.consumed_capacity());
-                let item = answer
-                    .attributes
-                    .ok_or_else(|| Error::Bug("an update returned no item".to_owned()))?;
+                let item =
+                    answer.attributes.ok_or_else(|| Error::Bug("an update returned no item".to_owned()))?;
                 from_item(item).map(Ok)
             }
             Err(error) => match error.as_service_error() {
@@ -232,9 +221,7 @@ impl Store {
             .await
             .map_err(|error| failure(&error))?;
         self.meter.read(answer.consumed_capacity());
-        answer
-            .item
-            .map_or(Ok(0), |item| from_item::<Count>(item).map(|count| count.live))
+        answer.item.map_or(Ok(0), |item| from_item::<Count>(item).map(|count| count.live))
     }
 
     /// The change that gives a namespace's count of live lobbies one back.
@@ -309,11 +296,7 @@ impl Store {
             .expression_attribute_values(":capacity", number(server.capacity))
             .expression_attribute_values(":now", number(now))
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
-        if is_last {
-            update.expression_attribute_values(":never", number(Timestamp::NEVER))
-        } else {
-            update
-        }
+        if is_last { update.expression_attribute_values(":never", number(Timestamp::NEVER)) } else { update }
     }
 
     fn begin_burst(
@@ -377,11 +360,7 @@ fn read_refusal(
         let lobby: Lobby = from_item(item)?;
         // An earlier attempt of the same transaction succeeded unheard.
         let is_own = own_seats.iter().any(|seat| lobby.reserved.contains_key(seat));
-        return Ok(if is_own {
-            CreationOutcome::Created
-        } else {
-            CreationOutcome::Exists(Box::new(lobby))
-        });
+        return Ok(if is_own { CreationOutcome::Created } else { CreationOutcome::Exists(Box::new(lobby)) });
     }
     if let Some((_, reason)) = refused(Part::Head)
         && let Some(item) = item(reason)
@@ -392,9 +371,7 @@ fn read_refusal(
         return Ok(CreationOutcome::AtCap);
     }
     if let Some((_, reason)) = refused(Part::Server) {
-        return Ok(CreationOutcome::NoPlace(
-            item(reason).map(from_item).transpose()?.map(Box::new),
-        ));
+        return Ok(CreationOutcome::NoPlace(item(reason).map(from_item).transpose()?.map(Box::new)));
     }
     // What is left passes by itself: TransactionConflict, ThrottlingError, ProvisionedThroughputExceeded.
     Ok(CreationOutcome::Conflict)

@@ -69,8 +69,7 @@ impl Store {
         let condition = "#stage <> :ended AND (#lease_until <= :now OR (#reserved = :reserved AND #connected = :connected))";
         let mut seen = to_item(lobby)?;
         let mut seats = |name: &str| {
-            seen.remove(name)
-                .ok_or_else(|| Error::Bug(format!("a lobby serialized without `{name}`")))
+            seen.remove(name).ok_or_else(|| Error::Bug(format!("a lobby serialized without `{name}`")))
         };
         Ok(Update::builder()
             .table_name(&self.tables.lobbies)

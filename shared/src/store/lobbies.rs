@@ -2,8 +2,9 @@
 
 use aws_sdk_dynamodb::{
     operation::update_item::{UpdateItemError, builders::UpdateItemFluentBuilder},
-    types::{AttributeValue, KeysAndAttributes, ReturnValue, ReturnValuesOnConditionCheckFailure},
+    types::{KeysAndAttributes, ReturnValue, ReturnValuesOnConditionCheckFailure},
 };
+use futures_util::future::try_join_all;
 use serde::Deserialize;
 
 use super::{Item, Store, expressions::names, failure, from_item, number, text};
@@ -45,6 +46,24 @@ pub struct SeatClaim {
     pub seat_id: SeatId,
     /// Until when it waits for its player.
     pub until: Timestamp,
+    /// Whether the lobby goes out of sight with it.
+    pub hiding: Hiding,
+}
+
+/// Whether taking a seat also moves the lobby out of sight of the index, until the time given: when its first seat lapses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hiding {
+    /// It does not.
+    No,
+    /// It does if this is the last seat; when it is not, a second write takes the seat and hides nothing.
+    IfLast {
+        /// Seats taken when only one is left.
+        taken: u32,
+        /// When the first seat lapses.
+        lapse: Timestamp,
+    },
+    /// It does: the seats still free are promised to other finds of the burst.
+    Promised(Timestamp),
 }
 
 /// What became of a claim.
@@ -56,12 +75,15 @@ pub enum SeatOutcome {
     Refused(Refusal, Option<Box<Lobby>>),
 }
 
+/// Items that DynamoDB reads in one batch.
+const BATCH_MAX: usize = 100;
 /// Attempts at one lobby: a plain write, a take-over of seats seen lapsed, and once more when that race was lost.
 const ATTEMPTS: usize = 4;
 
-/// What every seat taken by a find is conditioned on, but for the capacity. Invariant I6.
-const FINDABLE: &str = "#pool = :pool AND #stage <> :ended AND #closed = :false AND attribute_exists(#joinable_from) \
-                        AND #lease_until > :now AND attribute_not_exists(#reserved.#seat)";
+/// What every seat taken by a find is conditioned on, but for the capacity (I6). That a lobby is neither closed, private nor
+/// ended is one condition: whatever makes it so removes `joinable_from`, and nothing but reopening sets it again.
+const FINDABLE: &str = "#pool = :pool AND attribute_exists(#joinable_from) AND #lease_until > :now \
+                        AND attribute_not_exists(#reserved.#seat)";
 
 impl Store {
     /// Up to `limit` lobbies of `pool` that may have a free seat at `now`, oldest first.
@@ -106,20 +128,16 @@ impl Store {
         }
     }
 
-    /// The lobbies of `ids` that exist, in no order; at most 100, eventually consistent. One call, 0.5 read units each.
+    /// The lobbies of `ids` that exist, in no order, eventually consistent. One call for each 100, 0.5 read units each.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn lobbies(&self, ids: &[LobbyId]) -> Result<Vec<Lobby>, Error> {
-        let keys = ids
-            .iter()
-            .map(|id| Item::from([("lobby_id".to_owned(), text(id.as_str()))]))
-            .collect();
-        self.batch_get(&self.tables.lobbies, keys)
-            .await?
-            .into_iter()
-            .map(from_item)
-            .collect()
+        let batches = ids.chunks(BATCH_MAX).map(|ids| {
+            let key = |id: &LobbyId| Item::from([("lobby_id".to_owned(), text(id.as_str()))]);
+            self.batch_get(&self.tables.lobbies, ids.iter().map(key).collect())
+        });
+        try_join_all(batches).await?.into_iter().flatten().map(from_item).collect()
     }
 
     /// The lobby `id` as it now is; consistent, one read unit.
@@ -177,7 +195,7 @@ impl Store {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`]; the seat may then be taken all the same and lapses by itself (I4).
     pub async fn take_seat(&self, claim: &SeatClaim, now: Timestamp) -> Result<SeatOutcome, Error> {
-        let mut write = self.take_free_seat(claim, now);
+        let mut write = self.take_free_seat(claim, claim.hiding, now);
         let mut refusal = SeatOutcome::Refused(Refusal::Full, None);
         for _ in 0..ATTEMPTS {
             let lobby = match self.update_lobby(write).await? {
@@ -189,7 +207,7 @@ impl Store {
                 return Ok(SeatOutcome::Taken(Box::new(lobby)));
             }
             write = match lobby.entry(&claim.pool, now) {
-                Entry::Free => self.take_free_seat(claim, now),
+                Entry::Free => self.take_free_seat(claim, Hiding::No, now),
                 Entry::TakeOver(lapsed) => self.take_over_seat(claim, &lobby, &lapsed, now),
                 Entry::Refused(refusal) => return Ok(SeatOutcome::Refused(refusal, Some(Box::new(lobby)))),
             };
@@ -207,30 +225,35 @@ impl Store {
     pub async fn hide_full_lobby(&self, lobby: &Lobby) -> Result<(), Error> {
         let update = "SET #joinable_from = :lapse";
         // Later seats lapse later, so a concurrent hint is at least as late as this one.
-        let condition = "#taken >= #max_players AND #joinable_from < :lapse AND #stage <> :ended";
+        let condition = "#taken >= #max_players AND #joinable_from < :lapse";
         let write = self
             .client
             .update_item()
             .update_expression(update)
             .condition_expression(condition)
             .set_expression_attribute_names(Some(names(&[update, condition])))
-            .expression_attribute_values(":lapse", number(lobby.first_lapse()))
-            .expression_attribute_values(":ended", text("ended"));
-        self.update_lobby(self.on_lobby(write, &lobby.lobby_id))
-            .await
-            .map(|_| ())
+            .expression_attribute_values(":lapse", number(lobby.first_lapse()));
+        self.update_lobby(self.on_lobby(write, &lobby.lobby_id)).await.map(|_| ())
     }
 
-    fn take_free_seat(&self, claim: &SeatClaim, now: Timestamp) -> UpdateItemFluentBuilder {
-        let update = "SET #taken = #taken + :one, #reserved.#seat = :until";
-        let condition = format!("{FINDABLE} AND #taken < #max_players");
-        let write = self
+    fn take_free_seat(&self, claim: &SeatClaim, hiding: Hiding, now: Timestamp) -> UpdateItemFluentBuilder {
+        let hide = if hiding == Hiding::No { "" } else { ", #joinable_from = :lapse" };
+        let is_last = if matches!(hiding, Hiding::IfLast { .. }) { " AND #taken = :last" } else { "" };
+        let update = format!("SET #taken = #taken + :one, #reserved.#seat = :until{hide}");
+        let condition = format!("{FINDABLE} AND #taken < #max_players{is_last}");
+        let mut write = self
             .client
             .update_item()
-            .update_expression(update)
-            .set_expression_attribute_names(Some(names(&[update, &condition])))
+            .set_expression_attribute_names(Some(names(&[&update, &condition])))
             .expression_attribute_values(":one", number(1))
+            .update_expression(update)
             .condition_expression(condition);
+        if let Hiding::IfLast { lapse, .. } | Hiding::Promised(lapse) = hiding {
+            write = write.expression_attribute_values(":lapse", number(lapse));
+        }
+        if let Hiding::IfLast { taken, .. } = hiding {
+            write = write.expression_attribute_values(":last", number(taken));
+        }
         self.claiming(write, claim, now)
     }
 
@@ -245,26 +268,14 @@ impl Store {
     ) -> UpdateItemFluentBuilder {
         let count = u32::try_from(lapsed.len()).unwrap_or(u32::MAX);
         let attribute = |seat: &SeatId| {
-            if lobby.reserved.contains_key(seat) {
-                "#reserved"
-            } else {
-                "#connected"
-            }
+            if lobby.reserved.contains_key(seat) { "#reserved" } else { "#connected" }
         };
-        let paths: Vec<String> = lapsed
-            .iter()
-            .enumerate()
-            .map(|(n, seat)| format!("{}.#lapsed{n}", attribute(seat)))
-            .collect();
-        let update = format!(
-            "SET #taken = #taken - :freed, #reserved.#seat = :until REMOVE {}",
-            paths.join(", ")
-        );
+        let paths: Vec<String> =
+            lapsed.iter().enumerate().map(|(n, seat)| format!("{}.#lapsed{n}", attribute(seat))).collect();
+        let update =
+            format!("SET #taken = #taken - :freed, #reserved.#seat = :until REMOVE {}", paths.join(", "));
         let still_lapsed: Vec<String> = paths.iter().map(|path| format!("{path} <= :now")).collect();
-        let condition = format!(
-            "{FINDABLE} AND #taken < :limit AND {}",
-            still_lapsed.join(" AND ")
-        );
+        let condition = format!("{FINDABLE} AND #taken < :limit AND {}", still_lapsed.join(" AND "));
         let mut write = self
             .client
             .update_item()
@@ -289,8 +300,6 @@ impl Store {
             .expression_attribute_names("#seat", claim.seat_id.as_str())
             .expression_attribute_values(":until", number(claim.until))
             .expression_attribute_values(":pool", text(claim.pool.to_string()))
-            .expression_attribute_values(":ended", text("ended"))
-            .expression_attribute_values(":false", AttributeValue::Bool(false))
             .expression_attribute_values(":now", number(now));
         self.on_lobby(write, &claim.lobby_id)
     }
@@ -311,9 +320,8 @@ impl Store {
         match write.return_consumed_capacity(self.meter.mode()).send().await {
             Ok(answer) => {
                 self.meter.wrote(answer.consumed_capacity());
-                let item = answer
-                    .attributes
-                    .ok_or_else(|| Error::Bug("an update returned no item".to_owned()))?;
+                let item =
+                    answer.attributes.ok_or_else(|| Error::Bug("an update returned no item".to_owned()))?;
                 from_item(item).map(Ok)
             }
             Err(error) => match error.as_service_error() {
@@ -347,9 +355,7 @@ impl Store {
             items.extend(answer.responses.unwrap_or_default().into_values().flatten());
             if let Some(rest) = answer.unprocessed_keys.and_then(|mut rest| rest.remove(table)) {
                 if items.len() == found {
-                    return Err(Error::Unavailable(
-                        "DynamoDB: a batch made no progress".to_owned(),
-                    ));
+                    return Err(Error::Unavailable("DynamoDB: a batch made no progress".to_owned()));
                 }
                 keys = rest.keys;
             }

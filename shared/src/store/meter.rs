@@ -50,17 +50,13 @@ impl Meter {
     /// What was counted so far.
     #[must_use]
     pub fn usage(&self) -> Usage {
-        self.0.as_ref().map_or_else(Usage::default, |usage| {
-            *usage.lock().unwrap_or_else(PoisonError::into_inner)
-        })
+        self.0
+            .as_ref()
+            .map_or_else(Usage::default, |usage| *usage.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub(super) fn mode(&self) -> ReturnConsumedCapacity {
-        if self.0.is_some() {
-            ReturnConsumedCapacity::Total
-        } else {
-            ReturnConsumedCapacity::None
-        }
+        if self.0.is_some() { ReturnConsumedCapacity::Total } else { ReturnConsumedCapacity::None }
     }
 
     /// Counts a read call by DynamoDB's own figures.
@@ -90,8 +86,5 @@ impl Meter {
 }
 
 fn sum<'a>(consumed: impl IntoIterator<Item = &'a ConsumedCapacity>) -> f64 {
-    consumed
-        .into_iter()
-        .filter_map(ConsumedCapacity::capacity_units)
-        .sum()
+    consumed.into_iter().filter_map(ConsumedCapacity::capacity_units).sum()
 }

@@ -40,10 +40,7 @@ impl TryFrom<String> for PlacementPool {
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
         let (namespace, region) = text.split_once('/').ok_or(crate::ids::InvalidIdentifier)?;
-        Ok(Self {
-            namespace_id: namespace.parse()?,
-            region_id: region.parse()?,
-        })
+        Ok(Self { namespace_id: namespace.parse()?, region_id: region.parse()? })
     }
 }
 
@@ -161,10 +158,6 @@ impl Store {
             .filter_map(key)
             .map(|server| Item::from([("server".to_owned(), server)]))
             .collect();
-        self.batch_get(&self.tables.servers, keys)
-            .await?
-            .into_iter()
-            .map(from_item)
-            .collect()
+        self.batch_get(&self.tables.servers, keys).await?.into_iter().map(from_item).collect()
     }
 }

@@ -60,10 +60,7 @@ impl Store {
             .client
             .put_item()
             .table_name(&self.tables.tokens)
-            .set_item(Some(to_item(&StoredToken {
-                digest: token.digest(),
-                record,
-            })?))
+            .set_item(Some(to_item(&StoredToken { digest: token.digest(), record })?))
             .return_consumed_capacity(self.meter.mode())
             .send()
             .await

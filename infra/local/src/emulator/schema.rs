@@ -14,20 +14,12 @@ use crate::template::{AttributeType, Index, Key, Projection, Table};
 
 /// Creates `table`, or makes sure that the one of its name has the same shape.
 pub(super) fn ensure(database: &Database, table: &Table) -> Result<(), EmulatorError> {
-    let refused = |source| EmulatorError::Table {
-        table: table.logical_id.clone(),
-        source,
-    };
-    let differs = |part| EmulatorError::TableDiffers {
-        table: table.logical_id.clone(),
-        part,
-    };
+    let refused = |source| EmulatorError::Table { table: table.logical_id.clone(), source };
+    let differs = |part| EmulatorError::TableDiffers { table: table.logical_id.clone(), part };
     let table_name = || table.logical_id.clone();
 
     let wanted = creation(table);
-    match database.describe_table(DescribeTableRequest {
-        table_name: table_name(),
-    }) {
+    match database.describe_table(DescribeTableRequest { table_name: table_name() }) {
         Err(DynoxideError::ResourceNotFoundException(_)) => {
             database.create_table(wanted).map_err(refused)?;
         }
@@ -57,9 +49,7 @@ pub(super) fn ensure(database: &Database, table: &Table) -> Result<(), EmulatorE
     }
 
     let found = database
-        .describe_time_to_live(DescribeTimeToLiveRequest {
-            table_name: table_name(),
-        })
+        .describe_time_to_live(DescribeTimeToLiveRequest { table_name: table_name() })
         .map_err(refused)?
         .time_to_live_description
         .attribute_name;
@@ -117,10 +107,7 @@ fn index_creation(index: &Index) -> GlobalSecondaryIndex {
 }
 
 fn key_schema(key: &Key) -> Vec<KeySchemaElement> {
-    let element = |name: &String, key_type| KeySchemaElement {
-        attribute_name: name.clone(),
-        key_type,
-    };
+    let element = |name: &String, key_type| KeySchemaElement { attribute_name: name.clone(), key_type };
     let partition = element(&key.partition, KeyType::HASH);
     let sort = key.sort.as_ref().map(|name| element(name, KeyType::RANGE));
     std::iter::once(partition).chain(sort).collect()

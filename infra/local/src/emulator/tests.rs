@@ -35,16 +35,10 @@ fn lobbies() -> Table {
             ("pk".to_owned(), AttributeType::Text),
             ("free".to_owned(), AttributeType::Number),
         ],
-        key: Key {
-            partition: "pk".to_owned(),
-            sort: Some("sk".to_owned()),
-        },
+        key: Key { partition: "pk".to_owned(), sort: Some("sk".to_owned()) },
         indexes: vec![Index {
             name: "by-free".to_owned(),
-            key: Key {
-                partition: "pk".to_owned(),
-                sort: Some("free".to_owned()),
-            },
+            key: Key { partition: "pk".to_owned(), sort: Some("free".to_owned()) },
             projection: Projection::Include(vec!["region".to_owned(), "mode".to_owned()]),
         }],
         ttl_attribute: Some("expires_at".to_owned()),
@@ -76,10 +70,7 @@ async fn the_tables_of_the_template_exist() {
     let name = json!({ "TableName": "LobbiesTable" });
     let table = call(&emulator, "DescribeTable", name.clone()).await;
     assert_eq!(table["Table"]["TableStatus"], "ACTIVE");
-    assert_eq!(
-        table["Table"]["BillingModeSummary"]["BillingMode"],
-        "PAY_PER_REQUEST"
-    );
+    assert_eq!(table["Table"]["BillingModeSummary"]["BillingMode"], "PAY_PER_REQUEST");
     assert_eq!(
         table["Table"]["KeySchema"],
         json!([{ "AttributeName": "pk", "KeyType": "HASH" }, { "AttributeName": "sk", "KeyType": "RANGE" }])
@@ -100,23 +91,13 @@ async fn a_folder_keeps_its_items_and_is_free_after_shutdown() {
     let folder = TestFolder::new();
     let item = json!({ "pk": { "S": "a" }, "sk": { "S": "b" } });
     let emulator = Emulator::start(&folder.storage(), &[lobbies()]).unwrap();
-    call(
-        &emulator,
-        "PutItem",
-        json!({ "TableName": "LobbiesTable", "Item": item }),
-    )
-    .await;
+    call(&emulator, "PutItem", json!({ "TableName": "LobbiesTable", "Item": item })).await;
     emulator.shutdown().await.unwrap();
     // SQLite removes its log when the last connection has written everything to the database and closed.
     assert!(!folder.0.join("muster.db-wal").exists());
 
     let emulator = Emulator::start(&folder.storage(), &[lobbies()]).unwrap();
-    let found = call(
-        &emulator,
-        "GetItem",
-        json!({ "TableName": "LobbiesTable", "Key": item }),
-    )
-    .await;
+    let found = call(&emulator, "GetItem", json!({ "TableName": "LobbiesTable", "Key": item })).await;
     assert_eq!(found["Item"], item);
     emulator.shutdown().await.unwrap();
 }
@@ -127,10 +108,7 @@ async fn an_open_connection_does_not_hold_up_shutdown() {
     let emulator = Emulator::start(&folder.storage(), &[lobbies()]).unwrap();
     let address = emulator.endpoint.strip_prefix("http://").unwrap();
     let mut kept_alive = TcpStream::connect(address).await.unwrap();
-    kept_alive
-        .write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")
-        .await
-        .unwrap();
+    kept_alive.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
     kept_alive.read_u8().await.unwrap();
     emulator.shutdown().await.unwrap();
     assert!(!folder.0.join("muster.db-wal").exists());
@@ -141,47 +119,29 @@ async fn a_folder_serves_one_stack_at_a_time() {
     let folder = TestFolder::new();
     let first = Emulator::start(&folder.storage(), &[]).unwrap();
     let second = Emulator::start(&folder.storage(), &[]).unwrap_err();
-    assert!(
-        matches!(&second, EmulatorError::FolderInUse(at) if *at == folder.0),
-        "{second}"
-    );
+    assert!(matches!(&second, EmulatorError::FolderInUse(at) if *at == folder.0), "{second}");
     first.shutdown().await.unwrap();
-    Emulator::start(&folder.storage(), &[])
-        .unwrap()
-        .shutdown()
-        .await
-        .unwrap();
+    Emulator::start(&folder.storage(), &[]).unwrap().shutdown().await.unwrap();
 }
 
 #[tokio::test]
 async fn a_table_of_another_shape_is_named() {
     let folder = TestFolder::new();
-    Emulator::start(&folder.storage(), &[lobbies()])
-        .unwrap()
-        .shutdown()
-        .await
-        .unwrap();
+    Emulator::start(&folder.storage(), &[lobbies()]).unwrap().shutdown().await.unwrap();
 
     let mut same = lobbies();
     same.attributes.reverse();
     same.indexes[0].projection = Projection::Include(vec!["mode".to_owned(), "region".to_owned()]);
-    Emulator::start(&folder.storage(), &[same])
-        .unwrap()
-        .shutdown()
-        .await
-        .unwrap();
+    Emulator::start(&folder.storage(), &[same]).unwrap().shutdown().await.unwrap();
 
     let (mut key, mut attributes, mut indexes, mut ttl) = (lobbies(), lobbies(), lobbies(), lobbies());
     key.key.sort = None;
     attributes.attributes[0].1 = AttributeType::Binary;
     indexes.indexes[0].projection = Projection::All;
     ttl.ttl_attribute = Some("gone_at".to_owned());
-    for (table, part) in [
-        (key, "key"),
-        (attributes, "attribute types"),
-        (indexes, "indexes"),
-        (ttl, "time to live"),
-    ] {
+    for (table, part) in
+        [(key, "key"), (attributes, "attribute types"), (indexes, "indexes"), (ttl, "time to live")]
+    {
         let error = Emulator::start(&folder.storage(), &[table]).unwrap_err();
         assert_eq!(
             error.to_string(),
@@ -202,11 +162,8 @@ fn a_folder_that_cannot_be_used_is_refused() {
     assert!(matches!(start(file.clone()), EmulatorError::NotAFolder(at) if at == file));
     assert!(matches!(start(file.join("below")), EmulatorError::Folder { .. }));
 
-    fs::write(
-        folder.0.join(DATABASE_FILE),
-        "no database, but long enough to be read as one".repeat(100),
-    )
-    .unwrap();
+    fs::write(folder.0.join(DATABASE_FILE), "no database, but long enough to be read as one".repeat(100))
+        .unwrap();
     assert!(matches!(start(folder.0.clone()), EmulatorError::Database(_)));
 }
 
@@ -215,8 +172,5 @@ fn a_table_that_dynamodb_refuses_is_named() {
     let mut table = lobbies();
     table.attributes.pop();
     let error = Emulator::start(&Storage::Memory, &[table]).unwrap_err();
-    assert!(
-        matches!(&error, EmulatorError::Table { table, .. } if table == "LobbiesTable"),
-        "{error}"
-    );
+    assert!(matches!(&error, EmulatorError::Table { table, .. } if table == "LobbiesTable"), "{error}");
 }

@@ -25,11 +25,8 @@ where
 /// Answers with the name of its route and what it was asked.
 fn echo(name: &'static str) -> Handler {
     handler(move |request| async move {
-        let parameters: Vec<String> = request
-            .path_parameters()
-            .iter()
-            .map(|(name, value)| format!("{name}={value}"))
-            .collect();
+        let parameters: Vec<String> =
+            request.path_parameters().iter().map(|(name, value)| format!("{name}={value}")).collect();
         let body = String::from_utf8_lossy(request.body()).into_owned();
         let answer = json!({ "route": name, "parameters": parameters, "body": body });
         Response::new(answer.to_string().into())
@@ -70,10 +67,7 @@ fn gateway(routes: Vec<(Route, Handler)>) -> Gateway {
 }
 
 fn request(method: &str, uri: &str) -> request::Builder {
-    Request::builder()
-        .method(method)
-        .uri(uri)
-        .header(HOST, "localhost:3000")
+    Request::builder().method(method).uri(uri).header(HOST, "localhost:3000")
 }
 
 async fn ask(gateway: &Gateway, request: request::Builder, body: &[u8]) -> (StatusCode, HeaderMap, Value) {
@@ -81,11 +75,7 @@ async fn ask(gateway: &Gateway, request: request::Builder, body: &[u8]) -> (Stat
     let answer = gateway.answer(request.body(body).unwrap(), LOOPBACK).await;
     let (parts, body) = answer.into_parts();
     let body = body.collect().await.unwrap().to_bytes();
-    let body = if body.is_empty() {
-        Value::Null
-    } else {
-        serde_json::from_slice(&body).unwrap()
-    };
+    let body = if body.is_empty() { Value::Null } else { serde_json::from_slice(&body).unwrap() };
     (parts.status, parts.headers, body)
 }
 
@@ -107,10 +97,7 @@ async fn the_most_specific_route_answers() {
     ] {
         let (status, headers, body) = ask(&gateway, request(method, uri), b"{}").await;
         assert_eq!(status, StatusCode::OK);
-        assert_eq!(
-            body,
-            json!({ "route": name, "parameters": parameters, "body": "{}" })
-        );
+        assert_eq!(body, json!({ "route": name, "parameters": parameters, "body": "{}" }));
         assert!(headers.contains_key("apigw-requestid"));
     }
 }
@@ -127,37 +114,23 @@ async fn an_unknown_route_or_method_is_not_found() {
         ("OPTIONS", "*"),
     ] {
         let (status, headers, body) = ask(&gateway, request(method, uri), b"").await;
-        assert_eq!(
-            (status, body),
-            (StatusCode::NOT_FOUND, message("Not Found")),
-            "{method} {uri}"
-        );
+        assert_eq!((status, body), (StatusCode::NOT_FOUND, message("Not Found")), "{method} {uri}");
         assert_eq!(headers[CONTENT_TYPE], "application/json");
     }
 }
 
 #[tokio::test]
 async fn a_body_over_the_limit_is_refused() {
-    let gateway = gateway(vec![route(
-        Method::POST,
-        "/",
-        handler(|_| async { Response::new("1".into()) }),
-    )]);
+    let gateway = gateway(vec![route(Method::POST, "/", handler(|_| async { Response::new("1".into()) }))]);
     let (status, ..) = ask(&gateway, request("POST", "/"), &vec![b' '; BODY_LIMIT_BYTES]).await;
     assert_eq!(status, StatusCode::OK);
     let (status, _, body) = ask(&gateway, request("POST", "/"), &vec![b' '; BODY_LIMIT_BYTES + 1]).await;
-    assert_eq!(
-        (status, body),
-        (StatusCode::PAYLOAD_TOO_LARGE, message("Request Entity Too Large"))
-    );
+    assert_eq!((status, body), (StatusCode::PAYLOAD_TOO_LARGE, message("Request Entity Too Large")));
 }
 
 #[tokio::test]
 async fn a_target_or_host_that_makes_no_event_is_a_bad_request() {
-    let gateway = gateway(vec![
-        route(Method::GET, "/", echo("root")),
-        route(Method::GET, "/{x}", echo("x")),
-    ]);
+    let gateway = gateway(vec![route(Method::GET, "/", echo("root")), route(Method::GET, "/{x}", echo("x"))]);
     let not_text = request("GET", "/%FF");
     let no_host = Request::get("/").header(HOST, "localhost:99999");
     for request in [not_text, no_host] {
@@ -209,10 +182,7 @@ async fn a_local_route_is_closed_to_others_and_to_preflights() {
     for (request, expected) in [
         (evil_host("/_local/tokens"), StatusCode::FORBIDDEN),
         (evil_host("/%5Flocal/tokens"), StatusCode::FORBIDDEN),
-        (
-            request("POST", "/_local/tokens").header(ORIGIN, "https://evil.example"),
-            StatusCode::FORBIDDEN,
-        ),
+        (request("POST", "/_local/tokens").header(ORIGIN, "https://evil.example"), StatusCode::FORBIDDEN),
         (request("POST", "/_local/unknown"), StatusCode::NOT_FOUND),
         (request("GET", "/_local/tokens"), StatusCode::NOT_FOUND),
         (preflight, StatusCode::NOT_FOUND),
@@ -226,21 +196,11 @@ async fn a_local_route_is_closed_to_others_and_to_preflights() {
 #[tokio::test]
 async fn a_panic_of_a_function_is_an_internal_error() {
     let gateway = gateway(vec![
-        route(
-            Method::GET,
-            "/panic",
-            handler(|_| async { panic!("expected by this test") }),
-        ),
+        route(Method::GET, "/panic", handler(|_| async { panic!("expected by this test") })),
         route(Method::GET, "/", echo("root")),
     ]);
     let (status, _, body) = ask(&gateway, request("GET", "/panic"), b"").await;
-    assert_eq!(
-        (status, body),
-        (
-            StatusCode::INTERNAL_SERVER_ERROR,
-            message("Internal Server Error")
-        )
-    );
+    assert_eq!((status, body), (StatusCode::INTERNAL_SERVER_ERROR, message("Internal Server Error")));
     assert_eq!(ask(&gateway, request("GET", "/"), b"").await.0, StatusCode::OK);
 }
 
@@ -248,10 +208,7 @@ async fn a_panic_of_a_function_is_an_internal_error() {
 async fn a_function_that_never_answers_is_given_up() {
     let gateway = gateway(vec![route(Method::GET, "/", handler(|_| std::future::pending()))]);
     let (status, _, body) = ask(&gateway, request("GET", "/"), b"").await;
-    assert_eq!(
-        (status, body),
-        (StatusCode::SERVICE_UNAVAILABLE, message("Service Unavailable"))
-    );
+    assert_eq!((status, body), (StatusCode::SERVICE_UNAVAILABLE, message("Service Unavailable")));
 }
 
 #[tokio::test]
@@ -266,22 +223,14 @@ async fn a_response_keeps_its_status_headers_and_bytes() {
             .unwrap()
     };
     let gateway = gateway(vec![route(Method::GET, "/", handler(response))]);
-    let answer = gateway
-        .answer(
-            request("GET", "/").body(Full::<Bytes>::default()).unwrap(),
-            LOOPBACK,
-        )
-        .await;
+    let answer = gateway.answer(request("GET", "/").body(Full::<Bytes>::default()).unwrap(), LOOPBACK).await;
     assert_eq!(answer.status(), StatusCode::CONFLICT);
     assert_eq!(answer.headers()["retry-after"], "3");
     assert_eq!(answer.headers()[CONTENT_TYPE], "text/plain;charset=UTF-8");
     for of_connection in [CONNECTION, CONTENT_LENGTH] {
         assert!(!answer.headers().contains_key(of_connection));
     }
-    assert_eq!(
-        answer.into_body().collect().await.unwrap().to_bytes(),
-        &[0xff, 0][..]
-    );
+    assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), &[0xff, 0][..]);
 }
 
 async fn run(routes: Vec<(Route, Handler)>) -> (SocketAddr, oneshot::Sender<()>, JoinHandle<()>) {
@@ -306,10 +255,7 @@ async fn rest_of(mut stream: TcpStream) -> String {
 async fn one_connection_carries_several_requests() {
     let (address, _stop, _serving) = run(vec![route(Method::GET, "/", echo("root"))]).await;
     let mut stream = TcpStream::connect(address).await.unwrap();
-    stream
-        .write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")
-        .await
-        .unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
     stream.write_all(LAST_REQUEST).await.unwrap();
     assert_eq!(rest_of(stream).await.matches("HTTP/1.1 200 OK").count(), 2);
 }
@@ -351,10 +297,7 @@ async fn requests_under_way_finish_at_shutdown() {
     let (address, stop, serving) = run(vec![route(Method::GET, "/", slow)]).await;
     let idle = TcpStream::connect(address).await.unwrap();
     let mut stream = TcpStream::connect(address).await.unwrap();
-    stream
-        .write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")
-        .await
-        .unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
     entered.notified().await;
     stop.send(()).unwrap();
     assert_eq!(rest_of(idle).await, "");

@@ -13,8 +13,7 @@ pub(super) struct Node<'a> {
 
 impl<'a> Node<'a> {
     pub(super) fn get(&self, name: &str) -> Result<Node<'a>, TemplateError> {
-        self.find(name)?
-            .ok_or_else(|| self.property(name).error(Problem::Missing))
+        self.find(name)?.ok_or_else(|| self.property(name).error(Problem::Missing))
     }
 
     pub(super) fn find(&self, name: &str) -> Result<Option<Node<'a>>, TemplateError> {
@@ -22,17 +21,11 @@ impl<'a> Node<'a> {
             return Err(self.error(Problem::Not("a mapping")));
         }
         let value = self.yaml.as_mapping_get(name).filter(|value| !value.is_null());
-        Ok(value.map(|yaml| Node {
-            yaml,
-            ..self.property(name)
-        }))
+        Ok(value.map(|yaml| Node { yaml, ..self.property(name) }))
     }
 
     pub(super) fn entries(&self) -> Result<Vec<Node<'a>>, TemplateError> {
-        let mapping = self
-            .yaml
-            .as_mapping()
-            .ok_or_else(|| self.error(Problem::Not("a mapping")))?;
+        let mapping = self.yaml.as_mapping().ok_or_else(|| self.error(Problem::Not("a mapping")))?;
         let node = |(name, yaml): (&Yaml<'_>, &'a Yaml<'a>)| Node {
             yaml,
             ..self.property(name.as_str().unwrap_or_default())
@@ -41,43 +34,28 @@ impl<'a> Node<'a> {
     }
 
     pub(super) fn items(&self) -> Result<Vec<Node<'a>>, TemplateError> {
-        let sequence = self
-            .yaml
-            .as_sequence()
-            .ok_or_else(|| self.error(Problem::Not("a list")))?;
-        let node = |(position, yaml): (usize, &'a Yaml<'a>)| Node {
-            yaml,
-            ..self.property(&position.to_string())
-        };
+        let sequence = self.yaml.as_sequence().ok_or_else(|| self.error(Problem::Not("a list")))?;
+        let node =
+            |(position, yaml): (usize, &'a Yaml<'a>)| Node { yaml, ..self.property(&position.to_string()) };
         Ok(sequence.iter().enumerate().map(node).collect())
     }
 
     pub(super) fn text(&self) -> Result<&'a str, TemplateError> {
-        self.yaml
-            .as_str()
-            .ok_or_else(|| self.error(Problem::Not("a text")))
+        self.yaml.as_str().ok_or_else(|| self.error(Problem::Not("a text")))
     }
 
     pub(super) fn texts(&self) -> Result<Vec<String>, TemplateError> {
-        self.items()?
-            .iter()
-            .map(|item| item.text().map(str::to_owned))
-            .collect()
+        self.items()?.iter().map(|item| item.text().map(str::to_owned)).collect()
     }
 
     pub(super) fn flag(&self) -> Result<bool, TemplateError> {
-        self.yaml
-            .as_bool()
-            .ok_or_else(|| self.error(Problem::Not("true or false")))
+        self.yaml.as_bool().ok_or_else(|| self.error(Problem::Not("true or false")))
     }
 
     /// Names a property below this one; the value stays this one's.
     pub(super) fn property(&self, name: &str) -> Node<'a> {
         let separator = if self.property.is_empty() { "" } else { "." };
-        Node {
-            property: format!("{}{separator}{name}", self.property),
-            ..*self
-        }
+        Node { property: format!("{}{separator}{name}", self.property), ..*self }
     }
 
     pub(super) fn error(&self, problem: Problem) -> TemplateError {

@@ -64,9 +64,7 @@ impl Table {
     pub(super) fn read(resource: &Node<'_>) -> Result<Self, TemplateError> {
         let properties = resource.get("Properties")?;
         if properties.find("LocalSecondaryIndexes")?.is_some() {
-            return Err(properties
-                .property("LocalSecondaryIndexes")
-                .unsupported("a local index"));
+            return Err(properties.property("LocalSecondaryIndexes").unsupported("a local index"));
         }
         let mut attributes = Vec::new();
         for attribute in properties.get("AttributeDefinitions")?.items()? {
