@@ -18,6 +18,7 @@ use crate::errors::Error;
 
 pub mod catalog;
 pub mod creation;
+pub mod deployments;
 pub mod ending;
 mod expressions;
 pub mod lobbies;

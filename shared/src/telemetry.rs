@@ -1,7 +1,14 @@
 //! Logging, set up once for each process.
 
+use std::io::IsTerminal as _;
+
 pub use tracing_subscriber::filter::LevelFilter;
-use tracing_subscriber::{filter::Targets, fmt, layer::SubscriberExt as _, util::SubscriberInitExt as _};
+use tracing_subscriber::{
+    filter::{FilterFn, Targets, filter_fn},
+    fmt,
+    layer::SubscriberExt as _,
+    util::SubscriberInitExt as _,
+};
 
 /// The environment variable that chooses what is logged: a level, and levels by module, as in `info,shared=debug`.
 pub const LOG_FILTER_VARIABLE: &str = "MUSTER_LOG";
@@ -10,14 +17,33 @@ pub const LOG_FILTER_VARIABLE: &str = "MUSTER_LOG";
 pub fn log_json() {
     let lines = fmt::layer().json().flatten_event(true).with_current_span(true).with_span_list(false);
     // A second call in one process keeps the first subscriber.
-    let _already_set = tracing_subscriber::registry().with(filter(LevelFilter::INFO)).with(lines).try_init();
+    let _already_set = tracing_subscriber::registry()
+        .with(filter(LevelFilter::INFO))
+        .with(discretion())
+        .with(lines)
+        .try_init();
 }
 
 /// Logs as text lines to standard error, for people at a terminal.
 pub fn log_text(default: LevelFilter) {
-    let lines = fmt::layer().with_target(false).with_writer(std::io::stderr);
-    let _already_set = tracing_subscriber::registry().with(filter(default)).with(lines).try_init();
+    let lines = fmt::layer()
+        .with_target(false)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(std::io::stderr);
+    let _already_set =
+        tracing_subscriber::registry().with(filter(default)).with(discretion()).with(lines).try_init();
 }
+
+/// Libraries never log more than this: below it they print whole events and requests, tokens and digests among them.
+fn discretion() -> FilterFn {
+    filter_fn(|metadata| {
+        *metadata.level() <= LevelFilter::INFO
+            || OWN_TARGETS.iter().any(|own| metadata.target().starts_with(own))
+    })
+}
+
+/// Where Muster's own log lines come from.
+const OWN_TARGETS: [&str; 4] = ["shared", "find_lobby", "muster", "muster_local"];
 
 // Not the filter by spans and fields: its regular expressions alone would make up a fifth of a function's size.
 fn filter(default: LevelFilter) -> Targets {

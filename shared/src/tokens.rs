@@ -6,20 +6,19 @@
 use std::{fmt, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use jsonwebtoken::{
-    Algorithm, DecodingKey, EncodingKey, Header, Validation,
-    crypto::{CryptoProvider, JwtSigner, JwtVerifier, KeyUtils},
-    errors::{ErrorKind, Result as JwtResult},
-};
+use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
 use ring::{digest, hmac};
 use serde::{Deserialize, Serialize};
-use signature::{Error as SignatureError, Signer, Verifier};
 
 use crate::{
     ambient::{Ambient, Timestamp},
     ids::{GameId, LobbyId, NamespaceId, SeatId, TokenId},
     models::Ports,
 };
+
+mod ring_provider;
+
+use ring_provider::RING_PROVIDER;
 
 /// How long public, development and server tokens live.
 pub const CREDENTIAL_LIFE: Duration = Duration::from_secs(365 * 24 * 3_600);
@@ -381,49 +380,6 @@ impl CloudToken {
 impl fmt::Debug for CloudToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("CloudToken(..)")
-    }
-}
-
-// jsonwebtoken leaves the cryptography to a provider. Its own ones bring a second TLS stack's worth of code (aws-lc) or
-// RSA; ring is linked for TLS anyway and verifies in constant time.
-static RING_PROVIDER: CryptoProvider = CryptoProvider {
-    signer_factory: |algorithm, key| Ok(Box::new(RingHs256::new(*algorithm, key.as_bytes())?)),
-    verifier_factory: |algorithm, key| Ok(Box::new(RingHs256::new(*algorithm, key.try_get_as_bytes()?)?)),
-    key_utils: KeyUtils::new_unimplemented(),
-};
-
-struct RingHs256(hmac::Key);
-
-impl RingHs256 {
-    fn new(algorithm: Algorithm, secret: &[u8]) -> JwtResult<Self> {
-        match algorithm {
-            Algorithm::HS256 => Ok(Self(hmac::Key::new(hmac::HMAC_SHA256, secret))),
-            _ => Err(ErrorKind::InvalidAlgorithm.into()),
-        }
-    }
-}
-
-impl Signer<Vec<u8>> for RingHs256 {
-    fn try_sign(&self, message: &[u8]) -> Result<Vec<u8>, SignatureError> {
-        Ok(hmac::sign(&self.0, message).as_ref().to_vec())
-    }
-}
-
-impl Verifier<Vec<u8>> for RingHs256 {
-    fn verify(&self, message: &[u8], signature: &Vec<u8>) -> Result<(), SignatureError> {
-        hmac::verify(&self.0, message, signature).map_err(|_| SignatureError::new())
-    }
-}
-
-impl JwtSigner for RingHs256 {
-    fn algorithm(&self) -> Algorithm {
-        Algorithm::HS256
-    }
-}
-
-impl JwtVerifier for RingHs256 {
-    fn algorithm(&self) -> Algorithm {
-        Algorithm::HS256
     }
 }
 

@@ -1,6 +1,11 @@
 //! Tests of the whole, in one binary: each has a stack of its own on ports of its own, and turns its own clock.
 
+mod agreement;
+mod artefacts;
 mod cloud;
 mod concurrency;
+mod contract;
 mod matching;
+mod process;
 mod refusals;
+mod runtime;

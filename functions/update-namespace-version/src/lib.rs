@@ -5,7 +5,7 @@ use shared::{
     auth::CloudAuth,
     errors::Error,
     http::{Empty, Operation, Request},
-    store::{Store, catalog::VersionOutcome},
+    store::{Store, deployments::VersionOutcome},
     wire::UpdateNamespaceVersionRequest,
 };
 

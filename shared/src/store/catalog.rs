@@ -4,23 +4,18 @@
 //! `VERSION#<id>`; partition `HISTORY#<namespace>` one entry for each change of version, by time; partition
 //! `DOMAIN#<host>` the namespace of a domain; partition `GAMENAME#<name_id>` the game of a name.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    time::Duration,
-};
+use std::collections::{BTreeMap, HashMap};
 
 use aws_sdk_dynamodb::{
     operation::{transact_write_items::TransactWriteItemsError, update_item::UpdateItemError},
-    types::{
-        AttributeValue, CancellationReason, ConditionCheck, Put, ReturnValuesOnConditionCheckFailure,
-        TransactWriteItem, Update,
-    },
+    types::{AttributeValue, Put, TransactWriteItem},
 };
 use serde::{Deserialize, Serialize};
 
-use super::{Item, Store, expressions::names, failure, from_item, number, text, to_item};
+use super::{
+    Item, Store, deployments::Deployment, expressions::names, failure, from_item, number, text, to_item,
+};
 use crate::{
-    ambient::Timestamp,
     auth::NamespaceRight,
     errors::Error,
     ids::{GameId, NamespaceId, VersionId},
@@ -54,17 +49,6 @@ pub struct DomainOwner {
     pub namespace_id: NamespaceId,
 }
 
-/// One change of a namespace's version.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Deployment {
-    /// The namespace.
-    pub namespace_id: NamespaceId,
-    /// What it was changed to.
-    pub version_id: VersionId,
-    /// When; each change of a namespace is later than the one before it.
-    pub deployed_at: Timestamp,
-}
-
 /// What became of adding a CDN user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CdnUserOutcome {
@@ -72,44 +56,6 @@ pub enum CdnUserOutcome {
     Set,
     /// The namespace has its [`CDN_USERS_MAX`] users, and this is none of them.
     TooMany,
-}
-
-/// What became of a change of version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum VersionOutcome {
-    /// The namespace runs the version, and its history says so.
-    Changed,
-    /// It ran it already.
-    Unchanged,
-    /// The game has no such version.
-    UnknownVersion,
-}
-
-/// Tries of one change of version while others change it, too.
-const VERSION_CHANGE_ATTEMPTS: usize = 16;
-
-enum VersionAttempt {
-    Done(VersionOutcome),
-    /// The namespace changed at this time, which is not before the one tried.
-    Behind(Timestamp),
-    /// Another transaction was under way.
-    Conflict,
-}
-
-fn read_version_refusal(reasons: &[CancellationReason], wanted: &VersionId) -> Result<VersionAttempt, Error> {
-    let refused =
-        |part: usize| reasons.get(part).filter(|reason| reason.code() == Some("ConditionalCheckFailed"));
-    if refused(1).is_some() {
-        return Ok(VersionAttempt::Done(VersionOutcome::UnknownVersion));
-    }
-    let Some(reason) = refused(0) else { return Ok(VersionAttempt::Conflict) };
-    let item = reason.item().filter(|item| !item.is_empty()).ok_or(Error::NamespaceNotFound)?;
-    let namespace: Namespace = from_item(item.clone())?;
-    Ok(if namespace.version_id == *wanted {
-        VersionAttempt::Done(VersionOutcome::Unchanged)
-    } else {
-        VersionAttempt::Behind(namespace.deployed_at)
-    })
 }
 
 /// Whether a new name was free.
@@ -121,15 +67,15 @@ pub enum NameOutcome {
     Taken,
 }
 
-fn game_key(game_id: &GameId) -> String {
+pub(super) fn game_key(game_id: &GameId) -> String {
     format!("GAME#{game_id}")
 }
 
-fn namespace_key(namespace_id: &NamespaceId) -> String {
+pub(super) fn namespace_key(namespace_id: &NamespaceId) -> String {
     format!("NAMESPACE#{namespace_id}")
 }
 
-fn version_key(version_id: &VersionId) -> String {
+pub(super) fn version_key(version_id: &VersionId) -> String {
     format!("VERSION#{version_id}")
 }
 
@@ -137,7 +83,7 @@ fn cdn_key(namespace_id: &NamespaceId) -> String {
     format!("CDN#{namespace_id}")
 }
 
-fn key(pk: String, sk: String) -> Item {
+pub(super) fn key(pk: String, sk: String) -> Item {
     HashMap::from([("pk".to_owned(), text(pk)), ("sk".to_owned(), text(sk))])
 }
 
@@ -231,26 +177,6 @@ impl Store {
         self.of_game(game_id, "VERSION#").await
     }
 
-    /// The last changes of a namespace's version, newest first, at most 32. One query.
-    ///
-    /// # Errors
-    /// [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn version_history(&self, namespace_id: &NamespaceId) -> Result<Vec<Deployment>, Error> {
-        let query = self.client.query().scan_index_forward(false).limit(32);
-        let query = query
-            .table_name(&self.tables.catalog)
-            .key_condition_expression("#pk = :pk")
-            .expression_attribute_names("#pk", "pk")
-            .expression_attribute_values(":pk", text(format!("HISTORY#{namespace_id}")));
-        let answer = query
-            .return_consumed_capacity(self.meter.mode())
-            .send()
-            .await
-            .map_err(|error| failure(&error))?;
-        self.meter.read(answer.consumed_capacity());
-        answer.items.unwrap_or_default().into_iter().map(from_item).collect()
-    }
-
     /// Sets how the CDN of a namespace authenticates. One write unit.
     ///
     /// # Errors
@@ -336,83 +262,6 @@ impl Store {
         Ok(users.map(|users| users.users.into_keys().collect()).unwrap_or_default())
     }
 
-    /// Changes the version of a namespace and writes its history, in one transaction.
-    ///
-    /// Changes that race are put in an order: the history's newest entry always is the namespace's version.
-    ///
-    /// # Errors
-    /// [`Error::NamespaceNotFound`] when the namespace has gone meanwhile; [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn set_version(
-        &self,
-        right: &NamespaceRight,
-        version_id: &VersionId,
-        now: Timestamp,
-    ) -> Result<VersionOutcome, Error> {
-        let mut at = now;
-        for _ in 0..VERSION_CHANGE_ATTEMPTS {
-            match self.try_set_version(right, version_id, at).await? {
-                VersionAttempt::Done(outcome) => return Ok(outcome),
-                VersionAttempt::Behind(last) => at = last + Duration::from_millis(1),
-                VersionAttempt::Conflict => {}
-            }
-        }
-        Err(Error::Unavailable("DynamoDB: too many changes of version at once".to_owned()))
-    }
-
-    async fn try_set_version(
-        &self,
-        right: &NamespaceRight,
-        version_id: &VersionId,
-        deployed_at: Timestamp,
-    ) -> Result<VersionAttempt, Error> {
-        let bug = |error: aws_sdk_dynamodb::error::BuildError| Error::Bug(error.to_string());
-        let change = "SET #version_id = :version, #deployed_at = :at";
-        let condition = "attribute_exists(#sk) AND #version_id <> :version AND #deployed_at < :at";
-        let switch = Update::builder()
-            .table_name(&self.tables.catalog)
-            .set_key(Some(key(game_key(right.game_id()), namespace_key(right.namespace_id()))))
-            .update_expression(change)
-            .condition_expression(condition)
-            .set_expression_attribute_names(Some(names(&[change, condition])))
-            .expression_attribute_values(":version", text(version_id.as_str()))
-            .expression_attribute_values(":at", number(deployed_at))
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
-            .build()
-            .map_err(bug)?;
-        let version_exists = ConditionCheck::builder()
-            .table_name(&self.tables.catalog)
-            .set_key(Some(key(game_key(right.game_id()), version_key(version_id))))
-            .condition_expression("attribute_exists(#sk)")
-            .expression_attribute_names("#sk", "sk")
-            .build()
-            .map_err(bug)?;
-        let deployment = Deployment {
-            namespace_id: right.namespace_id().clone(),
-            version_id: version_id.clone(),
-            deployed_at,
-        };
-        let call = self
-            .client
-            .transact_write_items()
-            .transact_items(TransactWriteItem::builder().update(switch).build())
-            .transact_items(TransactWriteItem::builder().condition_check(version_exists).build())
-            .transact_items(self.put_new(deployment_key(&deployment), &deployment)?)
-            .return_consumed_capacity(self.meter.mode());
-        match call.send().await {
-            Ok(answer) => {
-                self.meter.wrote(answer.consumed_capacity());
-                Ok(VersionAttempt::Done(VersionOutcome::Changed))
-            }
-            Err(error) => match error.as_service_error() {
-                Some(TransactWriteItemsError::TransactionCanceledException(canceled)) => {
-                    self.meter.refused(6.0);
-                    read_version_refusal(canceled.cancellation_reasons(), version_id)
-                }
-                _ => Err(failure(&error)),
-            },
-        }
-    }
-
     /// Adds a game under a name that no other game has.
     ///
     /// # Errors
@@ -457,7 +306,7 @@ impl Store {
                 (partition, cdn_key(&namespace.namespace_id)),
                 &CdnUsers { users: BTreeMap::new() },
             )?,
-            self.put_new(deployment_key(&deployment), &deployment)?,
+            self.put_new(deployment.key(), &deployment)?,
         ];
         self.add(items).await
     }
@@ -471,7 +320,7 @@ impl Store {
         self.add(vec![self.put_new(key, owner)?]).await
     }
 
-    fn put_new(
+    pub(super) fn put_new(
         &self,
         (pk, sk): (String, String),
         value: &impl Serialize,
@@ -564,11 +413,6 @@ impl Store {
             }
         }
     }
-}
-
-/// History entries sort by time; fourteen digits hold every time up to [`Timestamp::NEVER`].
-fn deployment_key(deployment: &Deployment) -> (String, String) {
-    (format!("HISTORY#{}", deployment.namespace_id), format!("{:014}", deployment.deployed_at.0))
 }
 
 fn is_conditional(error: Option<&UpdateItemError>) -> bool {

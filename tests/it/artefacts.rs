@@ -1,0 +1,235 @@
+//! What is built and deployed: the workspace's binaries as processes, and the functions as the template declares them.
+
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "this is test code: what cannot go on panics"
+)]
+
+use std::{
+    collections::BTreeMap,
+    env, fs,
+    path::{Path, PathBuf},
+    process::{ExitStatus, Stdio},
+    sync::{Arc, Mutex, OnceLock},
+    time::Duration,
+};
+
+use serde_json::Value;
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncRead, BufReader},
+    process::{Child, Command},
+    sync::watch,
+    task::JoinHandle,
+    time::timeout,
+};
+
+mod declared;
+
+pub use declared::functions;
+
+/// Far above what any process here needs for anything, so that only a process that hangs meets it.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The workspace's folder.
+pub fn workspace() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+}
+
+/// The workspace's binary `name`, built by now.
+///
+/// `cargo test` builds no binaries of other packages, so the first call has cargo build all of them, into the folder and
+/// with the profile of this very test.
+pub fn binary(name: &str) -> &'static Path {
+    static BINARIES: OnceLock<BTreeMap<String, PathBuf>> = OnceLock::new();
+    let binaries = BINARIES.get_or_init(build);
+    binaries
+        .get(name)
+        .unwrap_or_else(|| panic!("the workspace has no binary `{name}`: {:?}", binaries.keys()))
+}
+
+fn build() -> BTreeMap<String, PathBuf> {
+    let this_test = env::current_exe().expect("a test is a file");
+    // <target>/<profile>/deps/<test>
+    let profile_folder = this_test.ancestors().nth(2).expect("a profile's folder");
+    let target = profile_folder.parent().expect("a target folder");
+    let profile = match profile_folder.file_name().and_then(|name| name.to_str()) {
+        Some("debug") | None => "dev",
+        Some(profile) => profile,
+    };
+    let mut cargo = std::process::Command::new(env!("CARGO"));
+    // What cargo told this test of its package would make build scripts that look at it run again, here and next time.
+    let of_package = |name: &&String| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+    for name in env::vars().map(|(name, _)| name).collect::<Vec<_>>().iter().filter(of_package) {
+        cargo.env_remove(name);
+    }
+    let built = cargo
+        .args(["build", "--workspace", "--bins", "--locked"])
+        .args(["--profile", profile])
+        .arg("--message-format=json-render-diagnostics")
+        .arg("--target-dir")
+        .arg(target)
+        .current_dir(workspace())
+        .stdin(Stdio::null())
+        .output()
+        .expect("cargo runs");
+    let problems = String::from_utf8_lossy(&built.stderr);
+    assert!(built.status.success(), "the binaries do not build:\n{problems}");
+    let messages = String::from_utf8(built.stdout).expect("cargo writes UTF-8");
+    messages
+        .lines()
+        .filter_map(|line| {
+            let message: Value = serde_json::from_str(line).ok()?;
+            let executable = message["executable"].as_str()?;
+            Some((message["target"]["name"].as_str()?.to_owned(), executable.into()))
+        })
+        .collect()
+}
+
+/// A process of one test, killed with it.
+pub struct Program {
+    child: Child,
+    stdout: Lines,
+    stderr: Lines,
+}
+
+/// How a process ended, and all that it printed.
+#[derive(Debug)]
+pub struct Ended {
+    pub status: ExitStatus,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Program {
+    /// Starts a binary of the workspace with `environment` and nothing of this process's own.
+    pub fn start(name: &str, arguments: &[&str], environment: &BTreeMap<String, String>) -> Self {
+        let mut child = Command::new(binary(name))
+            .args(arguments)
+            .env_clear()
+            .envs(environment)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap_or_else(|error| panic!("{name} does not start: {error}"));
+        let stdout = Lines::of(child.stdout.take().expect("a pipe"));
+        let stderr = Lines::of(child.stderr.take().expect("a pipe"));
+        Self { child, stdout, stderr }
+    }
+
+    /// Runs a binary of the workspace until it ends.
+    pub async fn run(name: &str, arguments: &[&str], environment: &BTreeMap<String, String>) -> Ended {
+        Self::start(name, arguments, environment).end().await
+    }
+
+    /// The first line on standard output that contains `part`, once it is there; nothing when the process ends without.
+    pub async fn line_with(&mut self, part: &str) -> Option<String> {
+        let Lines { text, grown, .. } = &mut self.stdout;
+        let wait = async {
+            loop {
+                let found = {
+                    let text = text.lock().expect("no reader panics");
+                    text.lines().find(|line| line.contains(part)).map(str::to_owned)
+                };
+                if found.is_some() || grown.changed().await.is_err() {
+                    return found;
+                }
+            }
+        };
+        timeout(PATIENCE, wait).await.unwrap_or_else(|_| panic!("no line with `{part}` came"))
+    }
+
+    /// Everything on standard output so far.
+    pub fn printed(&self) -> String {
+        self.stdout.text.lock().expect("no reader panics").clone()
+    }
+
+    /// Sends a signal, by its name without `SIG`.
+    #[cfg(unix)]
+    pub fn signal(&self, name: &str) {
+        let id = self.child.id().expect("it still runs").to_string();
+        let told = std::process::Command::new("kill").args(["-s", name, &id]).status();
+        assert!(told.expect("kill runs").success());
+    }
+
+    /// Waits for the process to end by itself, as long as it takes.
+    pub async fn wait(&mut self) -> ExitStatus {
+        self.child.wait().await.expect("it can be waited for")
+    }
+
+    /// Waits for the process to end by itself, soon.
+    pub async fn end(&mut self) -> Ended {
+        if timeout(PATIENCE, self.wait()).await.is_err() {
+            panic!("it goes on: {:?}", self.kill().await);
+        }
+        self.all().await
+    }
+
+    /// Ends the process, unless it has ended.
+    pub async fn kill(&mut self) -> Ended {
+        self.child.kill().await.expect("it can be killed");
+        self.all().await
+    }
+
+    async fn all(&mut self) -> Ended {
+        Ended { status: self.wait().await, stdout: self.stdout.all().await, stderr: self.stderr.all().await }
+    }
+}
+
+/// What a process prints, read as it comes so that no pipe ever fills.
+struct Lines {
+    text: Arc<Mutex<String>>,
+    grown: watch::Receiver<()>,
+    reader: JoinHandle<()>,
+}
+
+impl Lines {
+    fn of(pipe: impl AsyncRead + Unpin + Send + 'static) -> Self {
+        let text = Arc::new(Mutex::new(String::new()));
+        let (grows, grown) = watch::channel(());
+        let kept = Arc::clone(&text);
+        let reader = tokio::spawn(async move {
+            let mut lines = BufReader::new(pipe).lines();
+            while let Some(line) = lines.next_line().await.expect("a process prints UTF-8") {
+                let mut text = kept.lock().expect("no reader panics");
+                text.push_str(&line);
+                text.push('\n');
+                grows.send_replace(());
+            }
+        });
+        Self { text, grown, reader }
+    }
+
+    /// Everything, once the process has ended.
+    async fn all(&mut self) -> String {
+        let reader = &mut self.reader;
+        reader.await.expect("the reader ends with the process");
+        self.text.lock().expect("no reader panics").clone()
+    }
+}
+
+/// A folder of one test, removed with its contents at the end.
+pub struct TestFolder(PathBuf);
+
+impl TestFolder {
+    pub fn new() -> Self {
+        let path = env::temp_dir().join(format!("muster-{}", shared::ambient::Ambient::system().uuid()));
+        fs::create_dir(&path).expect("a folder");
+        Self(path)
+    }
+
+    /// The path of `name` in the folder.
+    pub fn path(&self, name: &str) -> String {
+        let path = self.0.join(name);
+        path.to_str().expect("a UTF-8 path").to_owned()
+    }
+}
+
+impl Drop for TestFolder {
+    fn drop(&mut self) {
+        let _still_used = fs::remove_dir_all(&self.0);
+    }
+}

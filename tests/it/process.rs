@@ -1,0 +1,336 @@
+//! `cargo run` as its users meet it: the local stack as a process, its text, its folder, its end.
+
+#![cfg(unix)]
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "this is test code: what cannot go on panics"
+)]
+
+use std::{collections::BTreeMap, fs, net::TcpListener, os::unix::fs::PermissionsExt as _, time::Duration};
+
+use http::{Method, Request, request};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Bytes;
+use hyper_util::{client::legacy::Client, rt::TokioExecutor};
+use muster_tests::Answer;
+use regex_lite::Regex;
+use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
+
+use crate::artefacts::{Ended, PATIENCE, Program, TestFolder};
+
+mod operator;
+
+const BINARY: &str = "muster-local";
+
+/// A running stack.
+struct Local {
+    program: Program,
+    base_url: String,
+}
+
+impl Local {
+    /// Starts a stack on a free port, once it says that it listens.
+    async fn start(arguments: &[&str]) -> Self {
+        let arguments = [&["--port", "0"], arguments].concat();
+        let mut program = Program::start(BINARY, &arguments, &BTreeMap::new());
+        let Some(line) = program.line_with("Muster listens on ").await else {
+            panic!("{:?}", program.end().await);
+        };
+        let base_url = line.strip_prefix("Muster listens on ").expect("nothing before it").to_owned();
+        assert!(base_url.starts_with("http://127.0.0.1:"), "{base_url}");
+        Self { program, base_url }
+    }
+
+    async fn start_in(folder: &str) -> Self {
+        Self::start(&["--data", folder]).await
+    }
+
+    fn port(&self) -> &str {
+        self.base_url.rsplit(':').next().expect("a port")
+    }
+
+    /// What `/_local/demo` tells.
+    async fn demo(&self) -> Value {
+        get(&format!("{}/_local/demo", self.base_url)).await.expect_ok().body
+    }
+
+    async fn find(&self, token: &str, body: Value) -> Answer {
+        let url = format!("{}/matchmaker/lobbies/find", self.base_url);
+        post(&url, token, &body.to_string()).await
+    }
+
+    /// Ends the stack as Ctrl-C does, which must succeed.
+    async fn interrupt(mut self) -> Ended {
+        self.program.signal("INT");
+        let ended = self.program.end().await;
+        assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+        ended
+    }
+}
+
+async fn send(request: request::Builder, body: &str) -> Answer {
+    let client: Client<_, Full<Bytes>> = Client::builder(TokioExecutor::new()).build_http();
+    let request = request.body(Full::new(Bytes::copy_from_slice(body.as_bytes()))).unwrap();
+    let response = timeout(PATIENCE, client.request(request)).await.expect("an answer in time").unwrap();
+    let (parts, body) = response.into_parts();
+    let body = body.collect().await.unwrap().to_bytes();
+    let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
+    Answer { status: parts.status, headers: parts.headers, body }
+}
+
+async fn get(url: &str) -> Answer {
+    send(Request::get(url), "").await
+}
+
+/// Posts as `curl -d` does, which calls every body a form.
+async fn post(url: &str, token: &str, body: &str) -> Answer {
+    let request = Request::post(url)
+        .header("authorization", format!("Bearer {token}"))
+        .header("content-type", "application/x-www-form-urlencoded");
+    send(request, body).await
+}
+
+/// A port that nothing listens on.
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// Runs the stack to where it refuses to start, and returns its one line about that.
+async fn refusal(arguments: &[&str]) -> String {
+    let Ended { status, stdout, stderr } = Program::run(BINARY, arguments, &BTreeMap::new()).await;
+    assert!(!status.success(), "{arguments:?}");
+    assert_eq!(stdout, "", "{arguments:?}");
+    let message = stderr.strip_prefix("muster-local: ").unwrap_or_else(|| panic!("{stderr}"));
+    assert_eq!(message.lines().count(), 1, "{stderr}");
+    message.trim_end().to_owned()
+}
+
+#[tokio::test]
+async fn the_printed_commands_work_as_printed() {
+    let mut local = Local::start(&[]).await;
+    let _last = local.program.line_with("Ctrl-C stops it").await.unwrap();
+    let command =
+        Regex::new(r"(?m)^curl -s (\S+) \\\n +-H 'Authorization: Bearer (\S+)' \\\n +-d '(.+)'$").unwrap();
+    let text = local.program.printed();
+    let mut answers = Vec::new();
+    for found in command.captures_iter(&text) {
+        let [url, token, body] = [1, 2, 3].map(|group| found.get(group).unwrap().as_str());
+        answers.push((url, post(url, token, body).await.expect_ok().body));
+    }
+    let [(find, found), (validate, errors)] = answers.as_slice() else {
+        panic!("two commands with a body: {text}");
+    };
+    assert!(find.ends_with("/matchmaker/lobbies/find") && found["player"]["token"].is_string(), "{found}");
+    assert!(validate.ends_with("/mm-config/validate"), "{validate}");
+    assert_eq!(*errors, json!({ "errors": [{ "path": ["lobby-count", "too-low"] }] }));
+
+    let plain = Regex::new(r"curl -s (\S+/_local/demo)\b").unwrap();
+    let demo = get(plain.captures(&text).unwrap().get(1).unwrap().as_str()).await.expect_ok().body;
+    assert_eq!(demo["base_url"], local.base_url.as_str());
+}
+
+#[tokio::test]
+async fn the_local_routes_tell_the_demo_and_the_store() {
+    let local = Local::start(&[]).await;
+    let demo = local.demo().await;
+    for kind in ["cloud", "public", "development", "server"] {
+        assert!(demo["tokens"][kind].as_str().is_some_and(|token| !token.is_empty()), "{kind}");
+    }
+    let found =
+        local.find(demo["tokens"]["public"].as_str().unwrap(), json!({ "game_modes": ["solo"] })).await;
+    let _lobby = found.expect_ok().lobby_id();
+
+    let store = get(&format!("{}/_local/store", local.base_url)).await.expect_ok().body;
+    assert!(store["endpoint"].as_str().unwrap().starts_with("http://127.0.0.1:"), "{store}");
+    assert_eq!(store["tables"].as_object().unwrap().len(), 5, "{store}");
+}
+
+#[tokio::test]
+async fn the_local_routes_are_for_this_machine_only_and_never_for_foreign_pages() {
+    let local = Local::start(&[]).await;
+    for route in ["/_local/demo", "/_local/store", "/_local/counts"] {
+        let url = format!("{}{route}", local.base_url);
+        let own_page =
+            send(Request::get(&url).header("origin", "http://localhost:8080"), "").await.expect_ok();
+        let foreign_host = send(Request::get(&url).header("host", "muster.example"), "").await;
+        let foreign_page = send(Request::get(&url).header("origin", "https://evil.example"), "").await;
+        let preflight = Request::builder()
+            .method(Method::OPTIONS)
+            .uri(&url)
+            .header("origin", "https://evil.example")
+            .header("access-control-request-method", "GET");
+        let preflight = send(preflight, "").await;
+        for refused in [&foreign_host, &foreign_page, &preflight] {
+            assert_eq!(refused.status, 403, "{route}");
+            assert_eq!(refused.body, json!({ "message": "Forbidden" }), "{route}");
+        }
+        for answer in [own_page, foreign_host, foreign_page, preflight] {
+            let mut names = answer.headers.keys().map(|name| name.as_str());
+            assert!(!names.any(|name| name.starts_with("access-control-")), "{route}: {answer:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_route_is_answered_as_by_the_gateway() {
+    let local = Local::start(&[]).await;
+    for path in ["/", "/matchmaker/lobbies", "/cloud/bootstrap/more", "/_local", "/_local/nothing"] {
+        let answer = get(&format!("{}{path}", local.base_url)).await;
+        assert_eq!((answer.status.as_u16(), answer.body), (404, json!({ "message": "Not Found" })), "{path}");
+    }
+    let wrong_method = post(&format!("{}/cloud/bootstrap", local.base_url), "any", "{}").await;
+    assert_eq!(wrong_method.status, 404);
+}
+
+#[tokio::test]
+async fn a_port_in_use_is_refused_and_its_owner_goes_on() {
+    let local = Local::start(&[]).await;
+    let message = refusal(&["--port", local.port()]).await;
+    let wanted =
+        format!("127.0.0.1:{} is in use by another program; stop it or choose another port", local.port());
+    assert_eq!(message, wanted);
+    let _still_there = local.demo().await;
+}
+
+#[tokio::test]
+async fn a_data_folder_that_is_a_file_is_refused() {
+    let folder = TestFolder::new();
+    let file = folder.path("file");
+    fs::write(&file, "mine").unwrap();
+    let message = refusal(&["--port", "0", "--data", &file]).await;
+    assert_eq!(message, format!("data folder {file} is not a folder"));
+    assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
+}
+
+#[tokio::test]
+async fn a_data_folder_in_use_is_refused_and_its_owner_goes_on() {
+    let folder = TestFolder::new();
+    let data = folder.path("data");
+    let local = Local::start_in(&data).await;
+    let message = refusal(&["--port", "0", "--data", &data]).await;
+    assert_eq!(
+        message,
+        format!("data folder {data} is in use by another running stack; stop it or choose another folder")
+    );
+    let token = local.demo().await["tokens"]["public"].as_str().unwrap().to_owned();
+    let _found = local.find(&token, json!({ "game_modes": ["duel"] })).await.expect_ok();
+}
+
+/// Finds a duel, ends the stack by `end`, starts it again in the same folder, and expects the duel's second seat by the
+/// first stack's token.
+async fn expect_kept(end: impl AsyncFnOnce(Local)) {
+    let folder = TestFolder::new();
+    let data = folder.path("data");
+    let duel = json!({ "game_modes": ["duel"] });
+    let local = Local::start_in(&data).await;
+    let before = local.demo().await;
+    let token = before["tokens"]["public"].as_str().unwrap();
+    let first = local.find(token, duel.clone()).await.expect_ok();
+    let key = fs::read(folder.path("data/signing-key")).unwrap();
+    end(local).await;
+
+    let local = Local::start_in(&data).await;
+    let after = local.demo().await;
+    for kept in ["game_id", "namespace_id", "other_namespace_id", "version_ids"] {
+        assert_eq!(after[kept], before[kept], "{kept}");
+    }
+    let second = local.find(token, duel.clone()).await.expect_ok();
+    assert_eq!(second.lobby_id(), first.lobby_id());
+    let third = local.find(token, duel).await.expect_ok();
+    assert_ne!(third.lobby_id(), first.lobby_id(), "the first seat was kept, too");
+    let url = format!(
+        "{}/cloud/games/{}/namespaces/{}/mm-config/validate",
+        local.base_url,
+        before["game_id"].as_str().unwrap(),
+        before["namespace_id"].as_str().unwrap()
+    );
+    let cloud = before["tokens"]["cloud"].as_str().unwrap();
+    let _valid = post(&url, cloud, r#"{"lobby_count_max":1,"max_players":1}"#).await.expect_ok();
+
+    assert_eq!(fs::read(folder.path("data/signing-key")).unwrap(), key);
+    let mode = fs::metadata(folder.path("data/signing-key")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600, "{mode:o}");
+}
+
+#[tokio::test]
+async fn lobbies_and_tokens_outlive_an_interrupt() {
+    expect_kept(async |local| {
+        let _graceful = local.interrupt().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn lobbies_and_tokens_outlive_a_kill() {
+    expect_kept(async |mut local| {
+        let _killed = local.program.kill().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn without_a_data_folder_nothing_is_kept() {
+    let local = Local::start(&[]).await;
+    let demo = local.demo().await;
+    let token = demo["tokens"]["public"].as_str().unwrap();
+    let _graceful = local.interrupt().await;
+    let local = Local::start(&[]).await;
+    assert_ne!(local.demo().await["game_id"], demo["game_id"]);
+    let refused = local.find(token, json!({ "game_modes": ["duel"] })).await;
+    assert_eq!(refused.refusal(), (401, "TOKEN_INVALID"));
+}
+
+#[tokio::test]
+async fn a_stack_that_says_it_listens_ends_gracefully_when_asked() {
+    // More than once, because a signal must not meet a stack that does not yet wait for it.
+    for signal in ["INT", "TERM"].into_iter().cycle().take(10) {
+        let mut local = Local::start(&[]).await;
+        local.program.signal(signal);
+        let ended = local.program.end().await;
+        assert_eq!(ended.status.code(), Some(0), "{signal}: {:?}", ended.status);
+    }
+}
+
+#[tokio::test]
+async fn quiet_prints_nothing() {
+    let port = free_port();
+    let mut program = Program::start(BINARY, &["--quiet", "--port", &port.to_string()], &BTreeMap::new());
+    let url = format!("http://127.0.0.1:{port}/_local/demo");
+    let answers = async {
+        // It says nothing, so only trying tells when it listens.
+        while tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_err() {
+            sleep(Duration::from_millis(10)).await;
+        }
+        get(&url).await
+    };
+    let answer = tokio::select! {
+        answer = timeout(PATIENCE, answers) => answer.expect("it listens in time"),
+        status = program.wait() => panic!("it ended: {status}"),
+    };
+    let demo = answer.expect_ok().body;
+    let local = Local { program, base_url: format!("http://127.0.0.1:{port}") };
+    let token = demo["tokens"]["public"].as_str().unwrap();
+    let _lobby = local.find(token, json!({ "game_modes": ["duel"] })).await.expect_ok().lobby_id();
+    let Ended { stdout, stderr, .. } = local.interrupt().await;
+    assert_eq!((stdout.as_str(), stderr.as_str()), ("", ""));
+}
+
+#[tokio::test]
+async fn an_interrupted_stack_logs_no_token() {
+    let local = Local::start(&[]).await;
+    let tokens = local.demo().await["tokens"].clone();
+    let public = tokens["public"].as_str().unwrap();
+    let found = local.find(public, json!({ "game_modes": ["duel"] })).await.expect_ok();
+    let _refused = local.find("pub_forged", json!({ "game_modes": ["duel"] })).await;
+    let Ended { stderr, .. } = local.interrupt().await;
+    assert!(stderr.contains("a seat was reserved"), "it logs what happens: {stderr}");
+    let player = found.body["player"]["token"].as_str().unwrap();
+    let tokens = tokens.as_object().unwrap().values().map(|token| token.as_str().unwrap());
+    for token in tokens.chain([player, "pub_forged"]) {
+        assert!(!stderr.contains(token), "a token is logged");
+    }
+}
