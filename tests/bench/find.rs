@@ -20,20 +20,15 @@ use std::{
 };
 
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue, ReturnValuesOnConditionCheckFailure};
-use find_lobby::FindLobby;
 use futures_util::future::join_all;
-use muster_local::stack::table_names;
-use muster_tests::{TestGame, TestStack};
+use muster_tests::{
+    TestGame, TestStack,
+    instance::{Instance, request},
+};
 use serde_json::json;
 use shared::{
     ambient::{Ambient, Timestamp},
-    http::{Operation as _, Request},
-    matchmaking::Matchmaker,
-    settings_cache::{SETTINGS_AGE_MAX, SettingsCache},
-    store::{
-        Store, emulator_client,
-        meter::{Meter, Usage},
-    },
+    store::{Store, meter::Usage},
     tokens::TokenKeys,
 };
 
@@ -46,52 +41,6 @@ const HTTP_API_PRICE: f64 = 1.00;
 /// Billed time of a find at 128 MB, in seconds: two DynamoDB calls of about 5 ms and some work.
 const BILLED_SECS: f64 = 0.012;
 const MEMORY_GB: f64 = 0.125;
-
-/// One function instance: its own client, memory and meter.
-struct Instance {
-    find_lobby: FindLobby,
-    store: Store,
-    meter: Meter,
-}
-
-impl Instance {
-    fn new(endpoint: &str, keys: &Arc<TokenKeys>, ambient: &Ambient) -> Self {
-        let meter = Meter::on();
-        let store = Store::new(emulator_client(endpoint), table_names()).metered(meter.clone());
-        let settings = Arc::new(SettingsCache::new(store.clone(), ambient.clone(), SETTINGS_AGE_MAX));
-        let matchmaker = Matchmaker::new(store.clone(), Arc::clone(&settings), ambient.clone());
-        let find_lobby = FindLobby::new(settings, matchmaker, Arc::clone(keys), ambient.clone(), None);
-        Self { find_lobby, store, meter }
-    }
-
-    /// One find; its time, and the lobby that it led to.
-    async fn find(&self, token: &str) -> Result<(Duration, String), String> {
-        let request = request(token);
-        let began = Instant::now();
-        let answer = self.find_lobby.call(&request).await.map_err(|error| format!("{error:?}"))?;
-        Ok((began.elapsed(), answer.lobby.lobby_id.to_string()))
-    }
-}
-
-fn request(token: &str) -> Request {
-    let event = json!({
-        "version": "2.0",
-        "routeKey": "POST /matchmaker/lobbies/find",
-        "rawPath": "/matchmaker/lobbies/find",
-        "rawQueryString": "",
-        "headers": { "authorization": format!("Bearer {token}"), "content-type": "application/json" },
-        "requestContext": {
-            "accountId": "0", "apiId": "bench", "domainName": "localhost", "domainPrefix": "localhost",
-            "http": { "method": "POST", "path": "/matchmaker/lobbies/find", "protocol": "HTTP/1.1",
-                      "sourceIp": "127.0.0.1", "userAgent": "bench" },
-            "requestId": "bench", "routeKey": "POST /matchmaker/lobbies/find", "stage": "$default",
-            "time": "01/Jan/2026:00:00:00 +0000", "timeEpoch": 1_767_225_600_000_u64
-        },
-        "body": "{\"game_modes\":[\"arena\"]}",
-        "isBase64Encoded": false
-    });
-    lambda_http::request::from_str(&event.to_string()).expect("a gateway event").into()
-}
 
 /// A clock that steps on request, for finds that come seconds apart.
 #[derive(Clone)]
@@ -141,9 +90,18 @@ impl Bench {
 async fn warm(instance: &Instance, token: &str) -> String {
     let mut lobby = String::new();
     for _ in 0..10 {
-        lobby = instance.find(token).await.expect("a find").1;
+        lobby = find(instance, token).await.1;
     }
     lobby
+}
+
+/// One find; the time from the parsed event to the answer, and the lobby.
+async fn find(instance: &Instance, token: &str) -> (Duration, String) {
+    let request =
+        request(&[("authorization", &format!("Bearer {token}"))], &json!({ "game_modes": ["arena"] }));
+    let began = Instant::now();
+    let answer = instance.call(&request).await.expect("a find");
+    (began.elapsed(), answer.lobby.lobby_id.to_string())
 }
 
 /// A conditional write on a lobby of the same table and size, and nothing else.
@@ -192,13 +150,13 @@ async fn quiet(bench: &mut Bench) {
     let _warm = warm(&instance, &token).await;
     let raw_lobby = bench.raw_lobby().await;
     let (mut finds, mut raws) = (Vec::new(), Vec::new());
-    let before = instance.meter.usage();
+    let before = instance.usage();
     for _ in 0..FINDS {
         clock.0.fetch_add(100, Ordering::Relaxed);
-        finds.push(instance.find(&token).await.expect("a find").0);
-        raws.push(raw_update(&instance.store, &raw_lobby).await);
+        finds.push(find(&instance, &token).await.0);
+        raws.push(raw_update(instance.store(), &raw_lobby).await);
     }
-    let (calls, reads, writes) = per_find(instance.meter.usage() - before, FINDS);
+    let (calls, reads, writes) = per_find(instance.usage() - before, FINDS);
     let dynamodb = reads * READ_UNITS_PRICE + writes * WRITE_UNITS_PRICE;
     let lambda = LAMBDA_REQUESTS_PRICE + BILLED_SECS * MEMORY_GB * LAMBDA_GB_SECOND_PRICE;
     line("calls per find, quiet (ten a second, one at a time)", format!("{calls:.2}"), "<= 2.1");
@@ -236,12 +194,12 @@ async fn under_load(bench: &mut Bench, instances: usize) {
     }
     let raw_lobby = bench.raw_lobby().await;
     let lobbies_before = bench.stack.all_lobbies(game.namespace_id()).await.len();
-    let before: Vec<_> = instances.iter().map(|instance| instance.meter.usage()).collect();
+    let before: Vec<_> = instances.iter().map(|instance| instance.usage()).collect();
     let began = Instant::now();
     let runs = instances.iter().map(|instance| async {
         let mut times = Vec::new();
         for _ in 0..FINDS_EACH {
-            times.push(instance.find(&token).await.expect("a find").0);
+            times.push(find(instance, &token).await.0);
         }
         times
     });
@@ -250,7 +208,7 @@ async fn under_load(bench: &mut Bench, instances: usize) {
     let runs = instances.iter().map(|instance| async {
         let mut times = Vec::new();
         for _ in 0..FINDS_EACH {
-            times.push(raw_update(&instance.store, &raw_lobby).await);
+            times.push(raw_update(instance.store(), &raw_lobby).await);
         }
         times
     });
@@ -258,7 +216,7 @@ async fn under_load(bench: &mut Bench, instances: usize) {
     let total = finds.len();
     let mut usage = Usage::default();
     for (instance, before) in instances.iter().zip(before) {
-        let used = instance.meter.usage() - before;
+        let used = instance.usage() - before;
         usage.calls += used.calls;
         usage.read_units += used.read_units;
         usage.write_units += used.write_units;
@@ -293,20 +251,14 @@ async fn burst(bench: &mut Bench) {
     let (game, token) = bench.game().await;
     let ambient = Ambient::system();
     let instances: Vec<_> = (0..FINDS).map(|_| bench.instance(&ambient)).collect();
-    // Settings and servers known, connections open, no lobby: a prevented find, refused, then the first server list.
     for instance in &instances {
-        instance.find_lobby.matchmaker().know_servers(&game.pool("arena", "fra")).await.expect("servers");
-        let prevented = prevented(&token);
-        let refused = instance.find_lobby.call(&prevented).await;
-        assert!(refused.is_err(), "nothing is there yet");
+        instance.warm_up(&token, &game.pool("arena", "fra")).await;
     }
-    let before: Vec<_> = instances.iter().map(|instance| instance.meter.usage().calls).collect();
-    let found = join_all(instances.iter().map(|instance| instance.find(&token))).await;
-    let calls: Vec<_> = instances
-        .iter()
-        .zip(before)
-        .map(|(instance, before)| instance.meter.usage().calls - before)
-        .collect();
+    let before: Vec<_> = instances.iter().map(|instance| instance.usage().calls).collect();
+    let body = json!({ "game_modes": ["arena"] });
+    let found = join_all(instances.iter().map(|instance| instance.find(&token, &body))).await;
+    let calls: Vec<_> =
+        instances.iter().zip(before).map(|(instance, before)| instance.usage().calls - before).collect();
     let answered = found.iter().filter(|answer| answer.is_ok()).count();
     let lobbies = bench.stack.all_lobbies(game.namespace_id()).await.len();
     let mut histogram = BTreeMap::new();
@@ -323,20 +275,6 @@ async fn burst(bench: &mut Bench) {
         format!("at most {} ({histogram:?} as calls: finds)", calls.iter().max().unwrap_or(&0)),
         "at most 4",
     );
-}
-
-fn prevented(token: &str) -> Request {
-    let event = json!({
-        "version": "2.0", "routeKey": "POST /matchmaker/lobbies/find", "rawPath": "/", "rawQueryString": "",
-        "headers": { "authorization": format!("Bearer {token}") },
-        "requestContext": {
-            "http": { "method": "POST", "path": "/", "protocol": "HTTP/1.1", "sourceIp": "127.0.0.1", "userAgent": "b" },
-            "requestId": "bench", "stage": "$default", "timeEpoch": 0
-        },
-        "body": "{\"game_modes\":[\"arena\"],\"prevent_auto_create_lobby\":true}",
-        "isBase64Encoded": false
-    });
-    lambda_http::request::from_str(&event.to_string()).expect("a gateway event").into()
 }
 
 /// The local stack over HTTP: finds per second from empty, and with ten thousand live lobbies.

@@ -5,6 +5,8 @@ mod artefacts;
 mod cloud;
 mod concurrency;
 mod contract;
+mod cost;
+mod faults;
 mod matching;
 mod process;
 mod refusals;

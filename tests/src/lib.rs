@@ -22,6 +22,7 @@ use hyper_util::{
     client::legacy::{Client, connect::HttpConnector},
     rt::TokioExecutor,
 };
+use instance::Instance;
 use muster_local::{
     demo::Demo,
     emulator::Storage,
@@ -39,6 +40,8 @@ use shared::{
     telemetry,
     tokens::{Claims, CredentialKind, PlayerSeat},
 };
+
+pub mod instance;
 
 /// A clock that only tests turn.
 #[derive(Clone, Debug)]
@@ -153,6 +156,12 @@ impl TestStack {
     #[must_use]
     pub fn ambient(&self) -> Ambient {
         self.clock.ambient()
+    }
+
+    /// An isolated function instance on the stack's database, under the stack's clock.
+    #[must_use]
+    pub fn instance(&self) -> Instance {
+        Instance::new(self.stack.store_endpoint(), self.stack.keys(), &self.ambient())
     }
 
     /// Sends any request.

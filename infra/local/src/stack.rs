@@ -151,7 +151,7 @@ impl Stack {
 
     /// The keys that the stack signs tokens with.
     #[must_use]
-    pub fn keys(&self) -> &TokenKeys {
+    pub const fn keys(&self) -> &Arc<TokenKeys> {
         &self.keys
     }
 

@@ -1,0 +1,103 @@
+//! What a find asks of DynamoDB, counted over isolated function instances.
+
+use std::time::Duration;
+
+use muster_tests::{
+    TestStack,
+    instance::{Instance, request},
+};
+use serde_json::json;
+use shared::{errors::Error, http::Request, store::meter::Usage};
+
+/// What one request costs.
+async fn cost_of(instance: &Instance, request: &Request) -> (Usage, Result<String, Error>) {
+    let before = instance.usage();
+    let answer = instance.call(request).await.map(|answer| answer.lobby.lobby_id.to_string());
+    (instance.usage() - before, answer)
+}
+
+fn usage(calls: u64, read_units: f64, write_units: f64) -> Usage {
+    Usage { calls, read_units, write_units }
+}
+
+#[tokio::test]
+async fn a_warm_quiet_find_is_one_look_and_one_write() {
+    let stack = TestStack::start().await;
+    let modes = json!({ "arena": { "regions": ["fra"], "max_players": 4 } });
+    let game = stack.make_game("quiet", modes, 99, 99).await;
+    let instance = stack.instance();
+    instance.warm_up(&game.public, &game.pool("arena", "fra")).await;
+    let authorization = format!("Bearer {}", game.public);
+    let find = request(&[("authorization", &authorization)], &json!({ "game_modes": ["arena"] }));
+    let mut costs = Vec::new();
+    for _ in 0..4 {
+        stack.clock.advance(Duration::from_secs(3));
+        let (cost, answer) = cost_of(&instance, &find).await;
+        let _lobby = answer.unwrap();
+        costs.push(cost);
+    }
+    let create = usage(2, 0.5, 10.0);
+    let join = usage(2, 0.5, 1.0);
+    // The last seat also moves the lobby out of sight: one write of the lobby, two of the index.
+    let fill = usage(3, 0.5, 4.0);
+    assert_eq!(costs, [create, join, join, fill]);
+}
+
+#[tokio::test]
+async fn a_find_under_load_is_one_write() {
+    let stack = TestStack::start().await;
+    let modes = json!({ "arena": { "regions": ["fra"], "max_players": 100 } });
+    let game = stack.make_game("load", modes, 99, 99).await;
+    let instance = stack.instance();
+    let authorization = format!("Bearer {}", game.public);
+    let find = request(&[("authorization", &authorization)], &json!({ "game_modes": ["arena"] }));
+    for _ in 0..40 {
+        let _warm = instance.call(&find).await.unwrap();
+    }
+    let (cost, answer) = cost_of(&instance, &find).await;
+    let lobby = answer.unwrap();
+    assert_eq!(cost.calls, 1);
+    // A second later nothing that was learnt counts any more.
+    stack.clock.advance(Duration::from_secs(1));
+    let (cost, answer) = cost_of(&instance, &find).await;
+    assert_eq!((cost.calls, answer.unwrap()), (2, lobby));
+}
+
+#[tokio::test]
+async fn a_find_without_token_and_origin_asks_nothing() {
+    let stack = TestStack::start().await;
+    let instance = stack.instance();
+    let (cost, answer) = cost_of(&instance, &request(&[], &json!({ "game_modes": ["duel"] }))).await;
+    assert!(matches!(answer, Err(Error::Unauthorized)), "{answer:?}");
+    assert_eq!(cost, Usage::default());
+}
+
+#[tokio::test]
+async fn an_unknown_host_is_asked_for_once_in_thirty_seconds() {
+    let stack = TestStack::start().await;
+    let instance = stack.instance();
+    let find = request(&[("origin", "https://unknown.example")], &json!({ "game_modes": ["duel"] }));
+    for (passed, reads) in [(0, 1), (0, 0), (29, 0), (1, 1)] {
+        stack.clock.advance(Duration::from_secs(passed));
+        let (cost, answer) = cost_of(&instance, &find).await;
+        assert!(matches!(answer, Err(Error::Unauthorized)), "{answer:?}");
+        assert_eq!(cost.calls, reads, "after {passed} s more");
+    }
+}
+
+#[tokio::test]
+async fn settings_are_at_most_thirty_seconds_old() {
+    let stack = TestStack::start().await;
+    let demo = stack.demo();
+    let instance = stack.instance();
+    let authorization = format!("Bearer {}", demo.tokens.public);
+    let find = request(&[("authorization", &authorization)], &json!({ "game_modes": ["arena"] }));
+    let older = instance.call(&find).await.unwrap().lobby.lobby_id;
+    let body = json!({ "version_id": demo.version_ids[1] }).to_string();
+    let path = stack.namespace_path("version");
+    let _switched = stack.call(http::Method::PUT, &path, Some(&demo.tokens.cloud), body).await.expect_ok();
+    stack.clock.advance(Duration::from_millis(29_999));
+    assert_eq!(instance.call(&find).await.unwrap().lobby.lobby_id, older);
+    stack.clock.advance(Duration::from_millis(1));
+    assert_ne!(instance.call(&find).await.unwrap().lobby.lobby_id, older);
+}

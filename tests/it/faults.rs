@@ -1,0 +1,187 @@
+//! What crashes and repeated writes leave behind, and many isolated instances at once.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use futures_util::future::join_all;
+use muster_tests::{TestGame, TestStack};
+use serde_json::{Value, json};
+use shared::{
+    ids::SeatId,
+    lobby::Refusal,
+    models::Tags,
+    store::{
+        creation::{Burst, HeadKey},
+        lobbies::{Hiding, SeatClaim, SeatOutcome},
+    },
+    tokens::Claims,
+};
+
+fn find() -> Value {
+    json!({ "game_modes": ["arena"] })
+}
+
+async fn arena(stack: &TestStack, name: &str, max_players: u32) -> TestGame {
+    let modes = json!({ "arena": { "regions": ["fra"], "max_players": max_players } });
+    stack.make_game(name, modes, 1_000, 1_000).await
+}
+
+/// The seat of an answer, by its token.
+fn seat(stack: &TestStack, token: &str) -> (String, String) {
+    match stack.stack.keys().verify(token, stack.clock.now()) {
+        Ok(Claims::Player(seat)) => (seat.lobby_id.to_string(), seat.seat_id.to_string()),
+        other => unreachable!("no player token: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_write_that_is_repeated_takes_one_seat() {
+    let stack = TestStack::start().await;
+    let game = arena(&stack, "repeat", 4).await;
+    let found = game.find(&stack, find()).await.expect_ok();
+    let now = stack.clock.now();
+    let claim = SeatClaim {
+        lobby_id: found.lobby_id().parse().unwrap(),
+        pool: game.pool("arena", "fra"),
+        seat_id: SeatId::random(&stack.ambient()),
+        until: now + Duration::from_secs(120),
+        hiding: Hiding::No,
+    };
+    for _ in 0..2 {
+        let outcome = stack.store().take_seat(&claim, now).await.unwrap();
+        assert!(matches!(outcome, SeatOutcome::Taken(lobby) if lobby.taken == 2));
+    }
+    let lobby = stack.store().lobby(&claim.lobby_id).await.unwrap().unwrap();
+    assert_eq!((lobby.taken, lobby.reserved.len()), (2, 2), "I4");
+}
+
+#[tokio::test]
+async fn a_claim_is_refused_by_what_the_lobby_is_not_by_what_the_claimant_knew() {
+    let stack = TestStack::start().await;
+    let game = arena(&stack, "claims", 1).await;
+    let found = game.find(&stack, find()).await.expect_ok();
+    let claim = SeatClaim {
+        lobby_id: found.lobby_id().parse().unwrap(),
+        pool: game.pool("arena", "fra"),
+        seat_id: SeatId::random(&stack.ambient()),
+        until: stack.clock.now() + Duration::from_secs(120),
+        hiding: Hiding::No,
+    };
+    let missing = "00000000-0000-0000-0000-000000000001".parse().unwrap();
+    let cases = [
+        (claim.clone(), Refusal::Full),
+        (SeatClaim { pool: game.pool("arena", "nyc"), ..claim.clone() }, Refusal::OtherPool),
+        (SeatClaim { lobby_id: missing, ..claim }, Refusal::Missing),
+    ];
+    for (claim, expected) in cases {
+        let outcome = stack.store().take_seat(&claim, stack.clock.now()).await.unwrap();
+        assert!(matches!(&outcome, SeatOutcome::Refused(refusal, _) if *refusal == expected), "{outcome:?}");
+    }
+}
+
+#[tokio::test]
+async fn hiding_a_lobby_that_is_not_full_does_nothing() {
+    let stack = TestStack::start().await;
+    let game = arena(&stack, "hide", 2).await;
+    let found = game.find(&stack, find()).await.expect_ok();
+    let id = found.lobby_id().parse().unwrap();
+    let lobby = stack.store().lobby(&id).await.unwrap().unwrap();
+    stack.store().hide_full_lobby(&lobby).await.unwrap();
+    assert_eq!(stack.store().lobby(&id).await.unwrap(), Some(lobby));
+}
+
+#[tokio::test]
+async fn finds_of_a_burst_go_on_when_a_creator_crashed() {
+    let stack = TestStack::start().await;
+    let game = arena(&stack, "crash", 2).await;
+    let first = game.find(&stack, find()).await.expect_ok().lobby_id();
+    assert_eq!(game.find(&stack, find()).await.expect_ok().lobby_id(), first);
+    // Two finds draw positions and crash: the second one was to create the burst's second lobby.
+    let key = HeadKey::new(&game.pool("arena", "fra"), &Tags::new(), 2);
+    let burst = Burst { first: first.parse().unwrap(), opened_at: stack.clock.now(), positions: 1 };
+    for positions in [2, 3] {
+        let drawn = stack.store().draw_position(&key, &burst).await.unwrap().unwrap();
+        assert_eq!(drawn.positions, positions);
+    }
+    // Another instance knows nothing of all that, and belongs to the lobby that nobody creates.
+    let found = stack.instance().find(&game.public, &find()).await.unwrap();
+    assert_eq!(found.lobby.lobby_id, burst.first.sibling(1), "I4");
+    assert_eq!(stack.all_lobbies(game.namespace_id()).await.len(), 2);
+}
+
+#[tokio::test]
+async fn a_full_lobby_that_a_crashed_find_left_in_sight_is_put_right() {
+    let stack = TestStack::start().await;
+    let game = arena(&stack, "stale", 1).await;
+    let found = game.find(&stack, find()).await.expect_ok();
+    // As a find that crashed between taking the last seat and hiding the lobby leaves it.
+    let pool = game.pool("arena", "fra");
+    let in_sight = stack.clock.now().to_string();
+    let _written = stack
+        .store()
+        .client()
+        .update_item()
+        .table_name(&stack.store().tables().lobbies)
+        .key("lobby_id", aws_sdk_dynamodb::types::AttributeValue::S(found.lobby_id()))
+        .update_expression("SET joinable_from = :now")
+        .expression_attribute_values(":now", aws_sdk_dynamodb::types::AttributeValue::N(in_sight))
+        .send()
+        .await
+        .unwrap();
+    stack.clock.advance(Duration::from_secs(2));
+    let now = stack.clock.now();
+    assert_eq!(stack.store().candidates(&pool, now, 9).await.unwrap().len(), 1);
+    let second = game.find(&stack, find()).await.expect_ok().lobby_id();
+    assert_ne!(second, found.lobby_id());
+    assert!(
+        stack.store().candidates(&pool, now, 9).await.unwrap().is_empty(),
+        "both are full and out of sight"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hundred_instances_at_one_instant_make_ten_or_eleven_lobbies() {
+    let stack = TestStack::start().await;
+    let game = arena(&stack, "instant", 10).await;
+    let instances: Vec<_> = (0..100).map(|_| stack.instance()).collect();
+    let pool = game.pool("arena", "fra");
+    for instance in &instances {
+        instance.warm_up(&game.public, &pool).await;
+    }
+    let body = find();
+    let found = join_all(instances.iter().map(|instance| instance.find(&game.public, &body))).await;
+    let seats: BTreeSet<_> =
+        found.into_iter().map(|found| seat(&stack, &found.unwrap().player.token)).collect();
+    assert_eq!(seats.len(), 100);
+    let lobbies: BTreeSet<_> = seats.iter().map(|(lobby, _)| lobby).collect();
+    assert!((10..=11).contains(&lobbies.len()), "I9: {} lobbies", lobbies.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn instances_under_load_overbook_nothing_and_leave_few_lobbies_open() {
+    const INSTANCES: usize = 6;
+    const FINDS_EACH: usize = 200;
+    let stack = TestStack::start().await;
+    let game = arena(&stack, "lanes", 10).await;
+    let instances: Vec<_> = (0..INSTANCES).map(|_| stack.instance()).collect();
+    let body = find();
+    let runs = instances.iter().map(|instance| async {
+        let mut seats = Vec::new();
+        for _ in 0..FINDS_EACH {
+            let found = instance.find(&game.public, &body).await.unwrap();
+            seats.push(seat(&stack, &found.player.token));
+        }
+        seats
+    });
+    let seats: BTreeSet<_> = join_all(runs).await.into_iter().flatten().collect();
+    assert_eq!(seats.len(), INSTANCES * FINDS_EACH);
+    let lobbies = stack.all_lobbies(game.namespace_id()).await;
+    let held: BTreeMap<_, _> =
+        lobbies.iter().map(|lobby| (lobby.lobby_id.to_string(), lobby.reserved.len())).collect();
+    assert!(held.values().all(|seats| *seats <= 10), "I1");
+    assert_eq!(held.values().sum::<usize>(), INSTANCES * FINDS_EACH, "I4");
+    let optimum = INSTANCES * FINDS_EACH / 10;
+    assert!(lobbies.len() <= optimum + 2 * INSTANCES, "{} lobbies, {optimum} would do", lobbies.len());
+}

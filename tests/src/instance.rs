@@ -1,0 +1,116 @@
+//! One function instance of find, as Lambda runs many: its own client, memory and meter, nothing shared but the tables.
+
+use std::sync::Arc;
+
+use find_lobby::FindLobby;
+use muster_local::stack::table_names;
+use serde_json::{Value, json};
+use shared::{
+    ambient::Ambient,
+    errors::Error,
+    http::{Operation as _, Request},
+    matchmaking::Matchmaker,
+    models::Pool,
+    settings_cache::{SETTINGS_AGE_MAX, SettingsCache},
+    store::{
+        Store, emulator_client,
+        meter::{Meter, Usage},
+    },
+    tokens::TokenKeys,
+    wire::FindLobbyResponse,
+};
+
+/// An isolated instance.
+#[derive(Debug)]
+pub struct Instance {
+    find_lobby: FindLobby,
+    store: Store,
+    meter: Meter,
+}
+
+impl Instance {
+    /// An instance that remembers nothing yet, on the database at `endpoint`.
+    #[must_use]
+    pub fn new(endpoint: &str, keys: &Arc<TokenKeys>, ambient: &Ambient) -> Self {
+        let meter = Meter::on();
+        let store = Store::new(emulator_client(endpoint), table_names()).metered(meter.clone());
+        let settings = Arc::new(SettingsCache::new(store.clone(), ambient.clone(), SETTINGS_AGE_MAX));
+        let matchmaker = Matchmaker::new(store.clone(), Arc::clone(&settings), ambient.clone());
+        let find_lobby = FindLobby::new(settings, matchmaker, Arc::clone(keys), ambient.clone(), None);
+        Self { find_lobby, store, meter }
+    }
+
+    /// The instance's store.
+    #[must_use]
+    pub const fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// What the instance asked of the database so far.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        self.meter.usage()
+    }
+
+    /// Runs one request, made by [`request`].
+    ///
+    /// # Errors
+    /// As the operation.
+    pub async fn call(&self, request: &Request) -> Result<FindLobbyResponse, Error> {
+        self.find_lobby.call(request).await
+    }
+
+    /// Finds a lobby.
+    ///
+    /// # Errors
+    /// As the operation.
+    pub async fn find(&self, token: &str, body: &Value) -> Result<FindLobbyResponse, Error> {
+        self.call(&request(&[("authorization", &format!("Bearer {token}"))], body)).await
+    }
+
+    /// Makes the instance warm without a lobby: settings read, servers known, connection open.
+    ///
+    /// # Panics
+    /// When the database fails.
+    pub async fn warm_up(&self, token: &str, pool: &Pool) {
+        self.find_lobby.matchmaker().know_servers(pool).await.expect("servers");
+        let prevented = json!({ "game_modes": [pool.game_mode], "prevent_auto_create_lobby": true });
+        let refused = self.find(token, &prevented).await;
+        assert!(refused.is_err(), "nothing is there yet");
+    }
+}
+
+/// A find as API Gateway would hand it to the function.
+///
+/// # Panics
+/// When the headers are none.
+#[must_use]
+pub fn request(headers: &[(&str, &str)], body: &Value) -> Request {
+    let headers: serde_json::Map<_, _> =
+        headers.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
+    let path = "/matchmaker/lobbies/find";
+    let event = json!({
+        "version": "2.0",
+        "routeKey": format!("POST {path}"),
+        "rawPath": path,
+        "rawQueryString": "",
+        "headers": headers,
+        "requestContext": {
+            "accountId": "000000000000",
+            "apiId": "test",
+            "domainName": "localhost",
+            "domainPrefix": "localhost",
+            "http": {
+                "method": "POST", "path": path, "protocol": "HTTP/1.1", "sourceIp": "127.0.0.1", "userAgent": "test",
+            },
+            "requestId": "test",
+            "routeKey": format!("POST {path}"),
+            "stage": "$default",
+            "time": "01/Jan/2026:00:00:00 +0000",
+            "timeEpoch": 1_767_225_600_000_u64,
+        },
+        "body": body.to_string(),
+        "isBase64Encoded": false,
+    });
+    lambda_http::request::from_str(&event.to_string()).expect("a gateway event").into()
+}
