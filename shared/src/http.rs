@@ -105,31 +105,27 @@ impl Request {
         self.gateway_context()?.http.source_ip.as_deref()?.parse().ok()
     }
 
-    /// The body as a JSON object; an empty body is the empty object.
+    /// The body as JSON; an empty body is the empty object.
     ///
     /// # Errors
-    /// [`Error::BodyTooLarge`]; [`Error::BadBody`] for anything that is no JSON object.
-    pub fn object(&self) -> Result<JsonObject, Error> {
+    /// [`Error::BodyTooLarge`]; [`Error::BadBody`] for anything that is no JSON.
+    pub fn json(&self) -> Result<JsonBody, Error> {
         let bytes = self.0.body().as_ref();
         if bytes.len() > BODY_BYTES_MAX {
             return Err(Error::BodyTooLarge);
         }
         if bytes.iter().all(u8::is_ascii_whitespace) {
-            return Ok(JsonObject(Map::new()));
+            return Ok(JsonBody(Value::Object(Map::new())));
         }
-        match serde_json::from_slice(bytes) {
-            Ok(Value::Object(object)) => Ok(JsonObject(object)),
-            Ok(_) => Err(bad_body(".", "a JSON object is needed")),
-            Err(error) => Err(bad_body(".", &error.to_string())),
-        }
+        serde_json::from_slice(bytes).map(JsonBody).map_err(|error| bad_body(".", &error.to_string()))
     }
 
     /// The body as `T`.
     ///
     /// # Errors
-    /// As [`Request::object`] and [`JsonObject::parse`].
+    /// As [`Request::json`] and [`JsonBody::parse`].
     pub fn body<T: DeserializeOwned>(&self) -> Result<T, Error> {
-        self.object()?.parse()
+        self.json()?.parse()
     }
 
     /// The gateway's identifier of this request, which answers and logs carry.
@@ -157,17 +153,21 @@ impl From<lambda_http::Request> for Request {
     }
 }
 
-/// A body whose text is known to be a JSON object, not yet what is in it.
+/// A body whose text is known to be JSON, not yet what is in it.
 #[derive(Clone, Debug)]
-pub struct JsonObject(Map<String, Value>);
+pub struct JsonBody(Value);
 
-impl JsonObject {
-    /// The object as `T`; unknown fields are ignored, `null` equals absent for optional fields.
+impl JsonBody {
+    /// The body as `T`, from an object; unknown fields are ignored, `null` equals absent for optional fields.
     ///
     /// # Errors
     /// [`Error::BadBody`], whose message names the path.
     pub fn parse<T: DeserializeOwned>(self) -> Result<T, Error> {
-        serde_path_to_error::deserialize(Value::Object(self.0))
+        // A derived struct would accept an array of its fields, too.
+        if !self.0.is_object() {
+            return Err(bad_body(".", "an object is needed"));
+        }
+        serde_path_to_error::deserialize(self.0)
             .map_err(|error| bad_body(&error.path().to_string(), &error.inner().to_string()))
     }
 }

@@ -229,7 +229,8 @@ impl Matchmaker {
             && let Some(searched) = searched(pools, &only.pool)
         {
             let lobby_id = only.lobby_id.clone();
-            return Ok(self.take(searched, lobby_id, Hiding::No, seat_id).await?.ok());
+            let hiding = self.recall.hiding(&only.pool, &lobby_id, self.ambient.now());
+            return Ok(self.take(searched, lobby_id, hiding, seat_id).await?.ok());
         }
         let waves = if tags.is_empty() { 0..1 } else { 0..WAVES_MAX };
         if let Some(found) = self.take_fullest(pools, &candidates.fitting, waves, seat_id).await? {

@@ -38,9 +38,28 @@ async fn a_warm_quiet_find_is_one_look_and_one_write() {
     }
     let create = usage(2, 0.5, 10.0);
     let join = usage(2, 0.5, 1.0);
-    // The last seat also moves the lobby out of sight: one write of the lobby, two of the index.
-    let fill = usage(3, 0.5, 4.0);
+    // The last seat also moves the lobby out of sight: two write units of the index.
+    let fill = usage(2, 0.5, 3.0);
     assert_eq!(costs, [create, join, join, fill]);
+}
+
+#[tokio::test]
+async fn an_instance_that_does_not_know_the_lobby_hides_it_by_a_second_write() {
+    let stack = TestStack::start().await;
+    let modes = json!({ "arena": { "regions": ["fra"], "max_players": 2 } });
+    let game = stack.make_game("strangers", modes, 99, 99).await;
+    let find = request(
+        &[("authorization", &format!("Bearer {}", game.public))],
+        &json!({ "game_modes": ["arena"] }),
+    );
+    let (first, second) = (stack.instance(), stack.instance());
+    second.warm_up(&game.public, &game.pool("arena", "fra")).await;
+    let lobby = first.call(&find).await.unwrap().lobby.lobby_id;
+    let (cost, answer) = cost_of(&second, &find).await;
+    assert_eq!((cost, answer.unwrap()), (usage(3, 0.5, 4.0), lobby.to_string()));
+    let candidates =
+        stack.store().candidates(&game.pool("arena", "fra"), stack.clock.now(), 9).await.unwrap();
+    assert!(candidates.is_empty());
 }
 
 #[tokio::test]

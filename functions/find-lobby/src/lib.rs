@@ -101,8 +101,8 @@ impl Operation for FindLobby {
     const NAME: &'static str = "find-lobby";
 
     async fn call(&self, request: &Request) -> Result<FindLobbyResponse, Error> {
-        // What: any JSON object will do for a developer; its types count for everybody else.
-        let body = request.object()?;
+        // What: any JSON will do for a developer; its types count for everybody else.
+        let body = request.json()?;
         let caller = Caller::of(request, &self.keys, &self.ambient);
         if let Ok(Caller::Developer(credential, host)) = &caller {
             let settings = self.settings.settings(&credential.game_id, &credential.namespace_id).await?;

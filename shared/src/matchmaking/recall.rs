@@ -67,6 +67,17 @@ struct RememberedLobby {
     learnt_at: Timestamp,
 }
 
+impl RememberedLobby {
+    /// With others on their way there, a find may not come last.
+    fn hiding(&self, now: Timestamp) -> Hiding {
+        if self.free == 1 && self.sent == 0 && self.first_lapse > now {
+            Hiding::IfLast { taken: self.max_players.saturating_sub(1), lapse: self.first_lapse }
+        } else {
+            Hiding::No
+        }
+    }
+}
+
 impl PoolMemory {
     fn is_under_load(&self) -> bool {
         self.finds.len() >= LOAD_FINDS
@@ -124,16 +135,18 @@ impl Recall {
         if lobby.free == 0 || now.since(lobby.learnt_at) >= LEARNT_AGE_MAX {
             return None;
         }
+        let hiding = lobby.hiding(now);
         lobby.free -= 1;
         lobby.sent += 1;
-        // With others on their way there, this one may not come last.
-        let is_last = lobby.free == 0 && lobby.sent == 1;
-        let hiding = if is_last {
-            Hiding::IfLast { taken: lobby.max_players.saturating_sub(1), lapse: lobby.first_lapse }
-        } else {
-            Hiding::No
-        };
         Some(Tip { lobby_id: lobby.lobby_id.clone(), hiding })
+    }
+
+    /// How to take a seat in a lobby that was looked up: when this instance knows it and saw one seat left, however long
+    /// ago, that seat is likely to be the last. Guessed wrong it costs a write, guessed right it saves one.
+    pub(super) fn hiding(&self, pool: &Pool, id: &LobbyId, now: Timestamp) -> Hiding {
+        let mut memory = self.memory();
+        let lobby = memory.pools.get_mut(pool).and_then(|memory| memory.remembered(id));
+        lobby.map_or(Hiding::No, |lobby| lobby.hiding(now))
     }
 
     /// Whether a tip can be had.

@@ -106,9 +106,12 @@ async fn a_developers_body_need_only_be_json() {
     let find = async |body: String| {
         stack.call(http::Method::POST, "/matchmaker/lobbies/find", development, body).await
     };
-    let any: [Value; 7] = [
+    let any: [Value; 10] = [
         json!({}),
         json!({ "game_modes": [] }),
+        json!([]),
+        json!("text"),
+        json!(null),
         json!({ "game_modes": "arena" }),
         json!({ "game_modes": ["chess"], "regions": ["mars"], "max_players": 0 }),
         json!({ "game_modes": null, "captcha": [], "verification_data": 1 }),
