@@ -17,6 +17,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use crate::errors::Error;
 
 pub mod catalog;
+mod conflicts;
 pub mod creation;
 pub mod deployments;
 pub mod ending;
@@ -26,6 +27,7 @@ pub mod meter;
 pub mod servers;
 pub mod tokens;
 
+use conflicts::RetryConflicts;
 use meter::Meter;
 
 /// A DynamoDB item.
@@ -105,7 +107,7 @@ impl fmt::Debug for Store {
 /// One attempt at a call: DynamoDB answers in milliseconds, so a silent second is a lost packet.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(1);
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(900);
-const ATTEMPTS: u32 = 3;
+const ATTEMPTS: u32 = 4;
 const RETRY_BACKOFF: Duration = Duration::from_millis(25);
 
 /// The settings that every client shares: bounded attempts, so that an operation ends within its deadline.
@@ -114,6 +116,7 @@ fn client_settings(region: String) -> aws_sdk_dynamodb::config::Builder {
         .behavior_version(BehaviorVersion::latest())
         .region(Region::new(region))
         .retry_config(RetryConfig::standard().with_max_attempts(ATTEMPTS).with_initial_backoff(RETRY_BACKOFF))
+        .retry_classifier(RetryConflicts)
         .timeout_config(
             TimeoutConfig::builder()
                 .connect_timeout(CONNECT_TIMEOUT)
@@ -159,13 +162,14 @@ fn number(number: impl ToString) -> AttributeValue {
 }
 
 /// Codes of DynamoDB that pass by themselves.
-const PASSING_CODES: [&str; 8] = [
+const PASSING_CODES: [&str; 9] = [
     "InternalServerError",
     "LimitExceededException",
     "ProvisionedThroughputExceededException",
     "RequestLimitExceeded",
     "ServiceUnavailable",
     "ThrottlingException",
+    "TransactionCanceledException",
     "TransactionConflictException",
     "TransactionInProgressException",
 ];
