@@ -18,7 +18,7 @@ use shared::{
     auth::{GameRight, NamespaceRight},
     provision::issue_cloud_token,
     settings::{CdnAuthType, Namespace},
-    tokens::{Claims, CredentialKind, TokenKeys},
+    tokens::{Claims, CloudToken, CredentialKind, TokenKeys},
 };
 
 use crate::artefacts::{Ended, Program, functions, workspace};
@@ -310,6 +310,28 @@ async fn functions_log_each_request_as_json_and_never_a_secret() {
             lines.iter().filter(of_request).filter_map(|line| line["status"].as_u64()).collect();
         assert_eq!(statuses.len(), 4, "{binary}: one line for each request: {stdout}");
         assert_eq!(statuses[0], 200, "{binary}");
+    }
+}
+
+#[tokio::test]
+async fn the_most_talkative_log_holds_no_secret_either() {
+    let deployment = Deployment::start().await;
+    for function in functions(SIGNING_KEY) {
+        let binary = &function.binary;
+        let mut environment = deployment.environment(binary);
+        environment.insert("MUSTER_LOG".to_owned(), "trace".to_owned());
+        let mut instance = Instance::start(binary, &environment).await;
+        let event = deployment.event(binary);
+        let answered = instance.invoke(&event.to_string()).await.answer();
+        let (status, body) = status_and_body(&event, &answered);
+        assert_eq!(status, 200, "{binary}");
+        let token = body["player"]["token"].as_str().map(str::to_owned);
+        let digest = CloudToken::parse(&deployment.cloud).unwrap().digest();
+        let known = [deployment.public.clone(), deployment.cloud.clone(), digest, SIGNING_KEY.to_owned()];
+        let Ended { stdout, stderr, .. } = instance.kill().await;
+        for secret in known.into_iter().chain(["$2b$".to_owned()]).chain(token) {
+            assert!(!stdout.contains(&secret) && !stderr.contains(&secret), "{binary} logs a secret");
+        }
     }
 }
 
