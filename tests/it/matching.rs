@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use muster_tests::{Answer, TestGame, TestStack};
 use serde_json::{Value, json};
-use shared::ambient::Timestamp;
+use shared::{ambient::Timestamp, auth::GameRight, lobby::Stage, provision};
 
 fn duel() -> Value {
     json!({ "duel": { "regions": ["fra"], "max_players": 2 } })
@@ -334,4 +334,40 @@ async fn dead_lobbies_in_front_do_not_hide_a_living_one() {
     let found = game.find(&stack, json!({ "game_modes": ["arena"] })).await.expect_ok();
     assert_eq!(found.body["ports"]["default"]["hostname"], "fra.example", "I6");
     assert!(lobbies.contains(&found.lobby_id()), "I9: it was there already");
+}
+
+#[tokio::test]
+async fn room_comes_from_lobbies_of_dead_servers_and_of_older_versions() {
+    let stack = TestStack::start().await;
+    let modes = json!({
+        "solo": { "regions": ["fra"], "max_players": 1, "reservation_seconds": 600 },
+        "other": { "regions": ["nyc"], "max_players": 1 },
+    });
+    let game = stack.make_game("dead-room", modes.clone(), 2, 1).await;
+    let find = |mode: &'static str| game.find(&stack, json!({ "game_modes": [mode] }));
+    game.add_server(&stack, "leased", "fra", 1, stack.clock.now() + Duration::from_secs(60)).await;
+    let (_fixed, _leased) = (find("solo").await.expect_ok(), find("solo").await.expect_ok());
+    assert_eq!(find("other").await.refusal(), (400, "MATCHMAKER_TOO_MANY_LOBBIES"));
+    stack.clock.advance(Duration::from_secs(60));
+    // A reservation holds a seat there still, but its server is gone.
+    let _room = find("other").await.expect_ok();
+    stack.clock.advance(Duration::from_secs(2));
+    assert_eq!(find("solo").await.refusal(), (400, "MATCHMAKER_TOO_MANY_LOBBIES"));
+
+    // Lobbies of a version that no longer runs make room when they are empty.
+    let config = serde_json::from_value(json!({ "game_modes": modes })).unwrap();
+    let version =
+        provision::add_version(stack.store(), &stack.ambient(), game.game_id(), "2".to_owned(), config)
+            .await
+            .unwrap();
+    let right = GameRight::of_operator(game.game_id().clone());
+    let right = right.on_namespace(game.namespace_id(), stack.store()).await.unwrap();
+    stack.store().set_version(&right, &version.version_id, stack.clock.now()).await.unwrap();
+    stack.clock.advance(Duration::from_secs(600));
+    let new = find("other").await.expect_ok().lobby_id();
+    let lobbies = stack.all_lobbies(game.namespace_id()).await;
+    let live: Vec<_> = lobbies.iter().filter(|lobby| lobby.stage != Stage::Ended).collect();
+    // One made room at the cap, the other for the only place in New York.
+    assert_eq!(live.iter().map(|lobby| lobby.lobby_id.as_str()).collect::<Vec<_>>(), [new]);
+    assert_eq!(stack.store().live_lobby_count(game.namespace_id()).await.unwrap(), 1);
 }

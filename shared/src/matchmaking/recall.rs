@@ -276,6 +276,10 @@ impl Recall {
         memory.servers.insert(pool.clone(), (now, servers));
     }
 
+    pub(super) fn forget_servers(&self, pool: &PlacementPool) {
+        self.memory().servers.remove(pool);
+    }
+
     /// Corrects what is known of one server: as `server`, or gone.
     pub(super) fn correct_server(&self, known: &Server, corrected: Option<Server>) {
         if let Some((_, servers)) = self.memory().servers.get_mut(&known.placement_pool) {

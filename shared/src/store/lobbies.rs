@@ -159,11 +159,11 @@ impl Store {
         answer.item.map(from_item).transpose()
     }
 
-    /// Up to 100 live lobbies of `server`, oldest first: their ids. One query of the index.
+    /// Up to `limit` live lobbies of `server`, oldest first: their ids. One query of the index.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn lobbies_of_server(&self, server: &ServerKey) -> Result<Vec<LobbyId>, Error> {
+    pub async fn lobbies_of_server(&self, server: &ServerKey, limit: usize) -> Result<Vec<LobbyId>, Error> {
         #[derive(Deserialize)]
         struct Key {
             lobby_id: LobbyId,
@@ -176,7 +176,7 @@ impl Store {
             .key_condition_expression("#server = :server")
             .expression_attribute_names("#server", "server")
             .expression_attribute_values(":server", text(server.to_string()))
-            .limit(100)
+            .limit(i32::try_from(limit).unwrap_or(i32::MAX))
             .return_consumed_capacity(self.meter.mode())
             .send()
             .await
