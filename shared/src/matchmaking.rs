@@ -122,25 +122,30 @@ impl Matchmaker {
     /// [`Error::Unavailable`], [`Error::Bug`]. A seat may then be reserved all the same; it lapses by itself.
     pub async fn find(&self, search: &Search) -> Result<Found, Error> {
         let seat_id = SeatId::random(&self.ambient);
+        let deadline = self.ambient.now() + FIND_DEADLINE;
         let [searched] = search.criteria.pools.as_slice() else {
-            return self.find_by_looking(search, &seat_id).await;
+            return self.find_by_looking(search, &seat_id, deadline).await;
         };
         // Whatever it is, what was learnt without tags says nothing of lobbies with them.
         if !search.criteria.tags.is_empty() {
-            return self.find_by_looking(search, &seat_id).await;
+            return self.find_by_looking(search, &seat_id, deadline).await;
         }
         let is_under_load = self.recall.begin_find(&searched.pool, self.ambient.now());
         let _under_way = UnderWay { recall: &self.recall, pool: &searched.pool };
         if is_under_load {
-            self.find_under_load(search, searched, &seat_id).await
+            self.find_under_load(search, searched, &seat_id, deadline).await
         } else {
-            self.find_by_looking(search, &seat_id).await
+            self.find_by_looking(search, &seat_id, deadline).await
         }
     }
 
     /// Looks for a seat, creates a lobby where there is none, and again while others are quicker.
-    async fn find_by_looking(&self, search: &Search, seat_id: &SeatId) -> Result<Found, Error> {
-        let deadline = self.ambient.now() + FIND_DEADLINE;
+    async fn find_by_looking(
+        &self,
+        search: &Search,
+        seat_id: &SeatId,
+        deadline: Timestamp,
+    ) -> Result<Found, Error> {
         for round in 0..ROUNDS_MAX {
             if let Some(found) = self.take_existing(search, seat_id).await? {
                 return Ok(found);
@@ -176,6 +181,7 @@ impl Matchmaker {
         search: &Search,
         searched: &SearchedPool,
         seat_id: &SeatId,
+        deadline: Timestamp,
     ) -> Result<Found, Error> {
         let pool = &searched.pool;
         for _ in 0..TIPS_MAX {
@@ -188,27 +194,36 @@ impl Matchmaker {
             let gate = self.recall.gate(pool);
             let turn = gate.lock().await;
             let now = self.ambient.now();
+            if now >= deadline {
+                return Err(Error::Contention);
+            }
             if self.recall.has_tip(pool, now) || self.recall.was_refused(pool, now) {
                 drop(turn);
                 continue;
             }
-            let brought = self.bring_lobby(search, pool, seat_id).await;
+            let brought = self.bring_lobby(search, pool, seat_id, deadline).await;
             if brought.is_err() {
                 self.recall.note_refusal(pool, self.ambient.now());
             }
             return brought;
         }
-        self.find_by_looking(search, seat_id).await
+        self.find_by_looking(search, seat_id, deadline).await
     }
 
     /// Finds or creates a lobby on behalf of all finds of this instance that wait for one.
-    async fn bring_lobby(&self, search: &Search, pool: &Pool, seat_id: &SeatId) -> Result<Found, Error> {
+    async fn bring_lobby(
+        &self,
+        search: &Search,
+        pool: &Pool,
+        seat_id: &SeatId,
+        deadline: Timestamp,
+    ) -> Result<Found, Error> {
         if self.recall.is_laned(pool)
             && let Some(found) = self.create_in_lane(search, seat_id).await?
         {
             return Ok(found);
         }
-        self.find_by_looking(search, seat_id).await
+        self.find_by_looking(search, seat_id, deadline).await
     }
 
     async fn take_tip(&self, searched: &SearchedPool, seat_id: &SeatId) -> Result<Option<Found>, Error> {
