@@ -1,11 +1,5 @@
 //! What crashes and repeated writes leave behind, and many isolated instances at once.
 
-#![expect(
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    reason = "this is test code: what cannot go on panics"
-)]
-
 use std::{
     collections::{BTreeMap, BTreeSet},
     time::Duration,
@@ -15,14 +9,11 @@ use futures_util::future::join_all;
 use muster_tests::{TestGame, TestStack};
 use serde_json::{Value, json};
 use shared::{
-    ambient::Timestamp,
-    ids::{LobbyId, SeatId},
+    ids::SeatId,
     lobby::Refusal,
     models::Tags,
     store::{
-        Store, TableNames,
         creation::{Burst, HeadKey},
-        emulator_client,
         lobbies::{Hiding, SeatClaim, SeatOutcome},
     },
     tokens::Claims,
@@ -118,74 +109,6 @@ async fn finds_of_a_burst_go_on_when_a_creator_crashed() {
     let found = stack.instance().find(&game.public, &find()).await.unwrap();
     assert_eq!(found.lobby.lobby_id, burst.first.sibling(1), "I4");
     assert_eq!(stack.all_lobbies(game.namespace_id()).await.len(), 2);
-}
-
-/// A DynamoDB that gives `answers` one after the other, the last one for ever; its address.
-async fn scripted_database(answers: Vec<(u16, Value)>) -> String {
-    use hyper::{Response, body::Bytes, server::conn::http1, service::service_fn};
-    use hyper_util::rt::TokioIo;
-
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let answers = std::sync::Arc::new(std::sync::Mutex::new(answers));
-    tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            let answers = std::sync::Arc::clone(&answers);
-            let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
-                let answers = std::sync::Arc::clone(&answers);
-                async move {
-                    let _body = http_body_util::BodyExt::collect(request.into_body()).await;
-                    let mut answers = answers.lock().unwrap();
-                    let (status, body) =
-                        if answers.len() > 1 { answers.remove(0) } else { answers[0].clone() };
-                    let response = Response::builder()
-                        .status(status)
-                        .header("content-type", "application/x-amz-json-1.0");
-                    response.body(http_body_util::Full::new(Bytes::from(body.to_string())))
-                }
-            });
-            tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
-        }
-    });
-    format!("http://{address}")
-}
-
-#[tokio::test]
-async fn a_write_that_meets_a_transaction_is_repeated() {
-    let conflict = json!({
-        "__type": "com.amazonaws.dynamodb.v20120810#TransactionConflictException",
-        "message": "Transaction is ongoing for the item",
-    });
-    let first = "00000000-0000-0000-0000-000000000001";
-    let drawn = json!({ "Attributes": {
-        "pk": { "S": "head/0" }, "first": { "S": first }, "opened_at": { "N": "1" }, "positions": { "N": "2" },
-    }});
-    let endpoint = scripted_database(vec![(400, conflict.clone()), (400, conflict), (200, drawn)]).await;
-    let store = Store::new(
-        emulator_client(&endpoint),
-        TableNames { ledger: "t".to_owned(), ..TableNames::default() },
-    );
-    let key = HeadKey::new(&"n/v/m/r".parse().unwrap(), &Tags::new(), 2);
-    let burst = Burst { first: first.parse().unwrap(), opened_at: Timestamp(1), positions: 1 };
-    let outcome = store.draw_position(&key, &burst).await.unwrap();
-    assert_eq!(outcome, Ok(Burst { positions: 2, ..burst }));
-}
-
-#[tokio::test]
-async fn a_database_that_only_conflicts_is_unavailable_not_broken() {
-    let conflict = json!({
-        "__type": "com.amazonaws.dynamodb.v20120810#TransactionConflictException",
-        "message": "Transaction is ongoing for the item",
-    });
-    let endpoint = scripted_database(vec![(400, conflict)]).await;
-    let store = Store::new(
-        emulator_client(&endpoint),
-        TableNames { ledger: "t".to_owned(), ..TableNames::default() },
-    );
-    let key = HeadKey::new(&"n/v/m/r".parse().unwrap(), &Tags::new(), 2);
-    let burst = Burst { first: LobbyId::nil(), opened_at: Timestamp(1), positions: 1 };
-    let error = store.draw_position(&key, &burst).await.unwrap_err();
-    assert_eq!(error.status_and_code().1, "API_UNAVAILABLE");
 }
 
 #[tokio::test]

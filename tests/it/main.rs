@@ -4,6 +4,7 @@ mod agreement;
 mod artefacts;
 mod cloud;
 mod concurrency;
+mod conflicts;
 mod contract;
 mod cost;
 mod faults;

@@ -42,6 +42,7 @@ use shared::{
 };
 
 pub mod instance;
+pub mod scripted;
 
 /// A clock that only tests turn.
 #[derive(Clone, Debug)]
