@@ -12,7 +12,8 @@ use hyper::{
 };
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
-/// A DynamoDB that gives `answers` one after the other, the last one for ever; its address.
+
+/// Runs a DynamoDB that gives `answers` one after the other, the last one for ever; its address.
 ///
 /// # Panics
 /// Without a free port.
