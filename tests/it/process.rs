@@ -30,6 +30,8 @@ const BINARY: &str = "muster-local";
 struct Local {
     program: Program,
     base_url: String,
+    /// What the operator's command is told of it.
+    option: String,
 }
 
 impl Local {
@@ -42,7 +44,12 @@ impl Local {
         };
         let base_url = line.strip_prefix("Muster listens on ").expect("nothing before it").to_owned();
         assert!(base_url.starts_with("http://127.0.0.1:"), "{base_url}");
-        Self { program, base_url }
+        Self::new(program, base_url)
+    }
+
+    fn new(program: Program, base_url: String) -> Self {
+        let option = format!("--local={base_url}");
+        Self { program, base_url, option }
     }
 
     async fn start_in(folder: &str) -> Self {
@@ -312,7 +319,7 @@ async fn quiet_prints_nothing() {
         status = program.wait() => panic!("it ended: {status}"),
     };
     let demo = answer.expect_ok().body;
-    let local = Local { program, base_url: format!("http://127.0.0.1:{port}") };
+    let local = Local::new(program, format!("http://127.0.0.1:{port}"));
     let token = demo["tokens"]["public"].as_str().unwrap();
     let _lobby = local.find(token, json!({ "game_modes": ["duel"] })).await.expect_ok().lobby_id();
     let Ended { stdout, stderr, .. } = local.interrupt().await;

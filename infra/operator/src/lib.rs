@@ -218,6 +218,16 @@ mod tests {
     }
 
     #[test]
+    fn the_local_stack_is_meant_with_and_without_an_address() {
+        for option in ["--local", "--local=http://127.0.0.1:3001"] {
+            let create = ["game", "create", "x", "--region", "fra=F@1,2", "--config", "x.json"];
+            let before = [&["muster", option], &create[..]].concat();
+            let after = [&["muster"], &create[..], &[option]].concat();
+            assert!(Command::try_parse_from(before).is_ok() && Command::try_parse_from(after).is_ok());
+        }
+    }
+
+    #[test]
     fn a_region_is_read_from_its_short_form() {
         let region: NamedRegion = "fra=Frankfurt @ Main@50.11,-8.68".parse().unwrap();
         assert_eq!((region.region_id.as_str(), region.display_name.as_str()), ("fra", "Frankfurt @ Main"));

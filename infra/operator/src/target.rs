@@ -19,6 +19,7 @@ pub struct Target {
         global = true,
         value_name = "URL",
         num_args = 0..=1,
+        require_equals = true,
         default_missing_value = "http://127.0.0.1:3000"
     )]
     local: Option<String>,

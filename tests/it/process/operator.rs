@@ -40,7 +40,7 @@ async fn expect_right(local: &Local, token: &str, game_id: &str, namespace_id: &
 async fn a_created_game_is_managed_with_the_token_that_the_text_shows() {
     let (local, folder) = (Local::start(&[]).await, TestFolder::new());
     let config = config(&folder, MODES);
-    let arguments = [&["my-game", "--config", &config, "--local", &local.base_url], &REGIONS[..]].concat();
+    let arguments = [&["my-game", "--config", &config, &local.option], &REGIONS[..]].concat();
     let Ended { status, stdout, stderr } = create(&arguments).await;
     assert!(status.success(), "{stderr}");
     let form = Regex::new(
@@ -71,8 +71,7 @@ async fn a_created_game_is_managed_with_the_token_that_the_text_shows() {
 async fn a_created_game_is_managed_with_the_token_that_the_json_shows() {
     let (local, folder) = (Local::start(&[]).await, TestFolder::new());
     let config = config(&folder, MODES);
-    let arguments =
-        [&["my-game", "--json", "--config", &config, "--local", &local.base_url], &REGIONS[..]].concat();
+    let arguments = [&["my-game", "--json", "--config", &config, &local.option], &REGIONS[..]].concat();
     let Ended { status, stdout, stderr } = create(&arguments).await;
     assert!(status.success(), "{stderr}");
     let created: Value = serde_json::from_str(&stdout).unwrap();
@@ -90,10 +89,10 @@ async fn a_created_game_is_managed_with_the_token_that_the_json_shows() {
 async fn a_name_is_taken_once() {
     let (local, folder) = (Local::start(&[]).await, TestFolder::new());
     let config = config(&folder, MODES);
-    let arguments = [&["my-game", "--config", &config, "--local", &local.base_url], &REGIONS[..]].concat();
+    let arguments = [&["my-game", "--config", &config, &local.option], &REGIONS[..]].concat();
     assert!(create(&arguments).await.status.success());
     assert_eq!(refusal(&arguments).await, "there is already a game named `my-game`");
-    let demo = [&["demo", "--config", &config, "--local", &local.base_url], &REGIONS[..]].concat();
+    let demo = [&["demo", "--config", &config, &local.option], &REGIONS[..]].concat();
     assert_eq!(refusal(&demo).await, "there is already a game named `demo`");
 }
 
@@ -102,7 +101,7 @@ async fn a_file_that_cannot_be_read_or_used_is_named_with_the_place_in_it() {
     let (local, folder) = (Local::start(&[]).await, TestFolder::new());
     let missing = folder.path("missing.json");
     let arguments = |config: &str| -> Vec<String> {
-        let own = ["my-game", "--config", config, "--local", &local.base_url];
+        let own = ["my-game", "--config", config, &local.option];
         own.into_iter().chain(REGIONS).map(str::to_owned).collect()
     };
     let refusal_of = async |config: &str| {
@@ -150,8 +149,7 @@ async fn a_file_that_cannot_be_read_or_used_is_named_with_the_place_in_it() {
 async fn text_after_the_configuration_is_refused() {
     let (local, folder) = (Local::start(&[]).await, TestFolder::new());
     let path = config(&folder, &format!("{MODES} {{"));
-    let message =
-        refusal(&[&["my-game", "--config", &path, "--local", &local.base_url], &REGIONS[..]].concat()).await;
+    let message = refusal(&[&["my-game", "--config", &path, &local.option], &REGIONS[..]].concat()).await;
     assert!(message.starts_with(&format!("{path} is no version configuration: ")), "{message}");
 }
 
@@ -161,7 +159,8 @@ async fn without_a_stack_to_work_on_it_says_so() {
     let config = config(&folder, MODES);
     let nobody = format!("http://127.0.0.1:{}", free_port());
     let arguments = [&["my-game", "--config", &config], &REGIONS[..]].concat();
-    let message = refusal(&[&arguments[..], &["--local", &nobody]].concat()).await;
+    let option = format!("--local={nobody}");
+    let message = refusal(&[&arguments[..], &[&option]].concat()).await;
     assert!(message.starts_with(&format!("no local stack answers at {nobody} (")), "{message}");
     assert!(message.ends_with("; start it with `cargo run`"), "{message}");
 
