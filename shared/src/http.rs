@@ -9,7 +9,7 @@ use std::{
 };
 
 use lambda_http::{
-    Body, RequestExt as _, Response,
+    Adapter, Body, RequestExt as _, Response,
     aws_lambda_events::apigw::ApiGatewayV2httpRequestContext,
     http::{HeaderValue, StatusCode, header},
     request::RequestContext,
@@ -240,10 +240,10 @@ pub async fn answer<O: Operation>(operation: &O, event: lambda_http::Request) ->
 /// Whatever ends the loop; the runtime then starts a new process.
 pub async fn serve<O: Operation>(operation: O) -> Result<(), lambda_http::Error> {
     let operation = Arc::new(operation);
-    lambda_http::run(service_fn(move |event| {
+    lambda_runtime::run(Adapter::from(service_fn(move |event| {
         let operation = Arc::clone(&operation);
         async move { Ok::<_, Infallible>(answer(&*operation, event).await) }
-    }))
+    })))
     .await
 }
 

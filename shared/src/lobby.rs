@@ -1,6 +1,6 @@
 //! A lobby as stored, and what can be read off it: free seats, lapsed seats, whether it may end.
 
-use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
@@ -168,9 +168,7 @@ pub fn contains_tags(tags: &Tags, queried: &Tags) -> bool {
 
 /// Puts the fullest lobby first, the oldest of equals before the others (decisions on matching).
 pub fn sort_fullest_first(lobbies: &mut [Lobby], now: Timestamp) {
-    lobbies.sort_by_cached_key(|lobby| {
-        (lobby.free_seats(now), lobby.created_at, Reverse(lobby.taken), lobby.lobby_id.clone())
-    });
+    lobbies.sort_by_cached_key(|lobby| (lobby.free_seats(now), lobby.created_at, lobby.lobby_id.clone()));
 }
 
 #[cfg(test)]

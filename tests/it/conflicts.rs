@@ -32,7 +32,7 @@ async fn a_write_that_meets_a_transaction_is_repeated() {
     let key = HeadKey::new(&"n/v/m/r".parse().unwrap(), &Tags::new(), 2);
     let burst = Burst { first: first.parse().unwrap(), opened_at: Timestamp(1), positions: 1 };
     let outcome = store.draw_position(&key, &burst).await.unwrap();
-    assert_eq!(outcome, Ok(Burst { positions: 2, ..burst }));
+    assert_eq!(outcome, Some(Burst { positions: 2, ..burst }));
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Creating a lobby when nothing is joinable, together with everybody who wants the same at the same time.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::atomic::Ordering, time::Duration};
 
 use super::{Found, Matchmaker, Search, Way};
 use crate::{
@@ -89,9 +89,7 @@ impl Matchmaker {
                 Attempt::Created(found) => {
                     let begun = Burst { first: lobby_id.clone(), opened_at: found.taken_at, positions: 1 };
                     self.recall.remember_burst(&key, begun, lobby_id);
-                    if found.lobby.taken >= found.lobby.max_players {
-                        self.recall.saw_full(&found.lobby);
-                    }
+                    self.recall.saw_full(&found.lobby);
                     return self.created(search, found, contended).await;
                 }
                 Attempt::NoRoom(reason) => return Ok(Step::NoRoom(reason)),
@@ -125,9 +123,8 @@ impl Matchmaker {
                 Err(_) => Joined::Exhausted(burst),
             });
         }
-        let burst = match self.store.draw_position(key, &burst).await? {
-            Ok(drawn) => drawn,
-            Err(_replaced) => return Ok(Joined::Step(Step::LookAgain)),
+        let Some(burst) = self.store.draw_position(key, &burst).await? else {
+            return Ok(Joined::Step(Step::LookAgain));
         };
         let position = burst.positions.saturating_sub(1);
         let lobby_id = Self::lobby_of_burst(&burst, position, capacity);
@@ -258,7 +255,7 @@ impl Matchmaker {
             let lobbies = if ids.is_empty() { Vec::new() } else { self.store.lobbies(&ids).await? };
             let is_race_create = lobbies.iter().any(|lobby| lobby.entry(&lobby.pool, now) == Entry::Free);
             if is_race_create {
-                self.race_creates.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                self.race_creates.fetch_add(1, Ordering::Relaxed);
             }
             found.way = Way::Created { is_race_create };
         }

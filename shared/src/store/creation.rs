@@ -100,7 +100,7 @@ pub enum CreationOutcome {
     Conflict,
 }
 
-/// The order of the transaction's parts, in which its refusals are read.
+/// The transaction's parts, in its order.
 #[derive(Clone, Copy)]
 enum Part {
     Lobby,
@@ -108,8 +108,6 @@ enum Part {
     Server,
     Head,
 }
-
-const PARTS: [Part; 4] = [Part::Lobby, Part::Count, Part::Server, Part::Head];
 
 fn count_key(namespace_id: &NamespaceId) -> String {
     format!("live/{namespace_id}")
@@ -151,24 +149,20 @@ impl Store {
             Err(error) => match error.as_service_error() {
                 Some(TransactWriteItemsError::TransactionCanceledException(canceled)) => {
                     self.meter.refused(2.0 * part_count as f64);
-                    read_refusal(canceled.cancellation_reasons(), &lobby_first_seat(lobby))
+                    read_refusal(canceled.cancellation_reasons(), lobby)
                 }
                 _ => Err(failure(&error)),
             },
         }
     }
 
-    /// Draws a position in `burst`: 1 for its second find, and so on. `None` when the burst was replaced.
+    /// Draws a position in `burst`: the burst whose `positions` count this one last. `None` when another replaced it.
     ///
     /// One write unit.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn draw_position(
-        &self,
-        key: &HeadKey,
-        burst: &Burst,
-    ) -> Result<Result<Burst, Option<Burst>>, Error> {
+    pub async fn draw_position(&self, key: &HeadKey, burst: &Burst) -> Result<Option<Burst>, Error> {
         let change = "SET #positions = #positions + :one";
         let condition = "#first = :first";
         let call = self
@@ -182,19 +176,18 @@ impl Store {
             .expression_attribute_values(":one", number(1))
             .expression_attribute_values(":first", text(burst.first.as_str()))
             .return_values(ReturnValue::AllNew)
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
             .return_consumed_capacity(self.meter.mode());
         match call.send().await {
             Ok(answer) => {
                 self.meter.wrote(answer.consumed_capacity());
                 let item =
                     answer.attributes.ok_or_else(|| Error::Bug("an update returned no item".to_owned()))?;
-                from_item(item).map(Ok)
+                from_item(item).map(Some)
             }
             Err(error) => match error.as_service_error() {
-                Some(UpdateItemError::ConditionalCheckFailedException(refused)) => {
+                Some(UpdateItemError::ConditionalCheckFailedException(_)) => {
                     self.meter.refused(1.0);
-                    refused.item.clone().map(from_item).transpose().map(Err)
+                    Ok(None)
                 }
                 _ => Err(failure(&error)),
             },
@@ -338,31 +331,22 @@ fn update(builder: aws_sdk_dynamodb::types::builders::UpdateBuilder) -> Result<T
     Ok(TransactWriteItem::builder().update(update).build())
 }
 
-fn lobby_first_seat(lobby: &Lobby) -> Vec<crate::ids::SeatId> {
-    lobby.reserved.keys().cloned().collect()
-}
-
 /// The refusal that counts most: an existing lobby has a seat to offer, an outrun election leads to one, and the cap
 /// counts before servers (decisions on creation).
-fn read_refusal(
-    reasons: &[CancellationReason],
-    own_seats: &[crate::ids::SeatId],
-) -> Result<CreationOutcome, Error> {
-    let refused = |wanted: Part| {
-        PARTS.iter().zip(reasons).find(|(part, reason)| {
-            **part as u8 == wanted as u8 && reason.code() == Some("ConditionalCheckFailed")
-        })
+fn read_refusal(reasons: &[CancellationReason], wanted: &Lobby) -> Result<CreationOutcome, Error> {
+    let refused = |part: Part| {
+        reasons.get(part as usize).filter(|reason| reason.code() == Some("ConditionalCheckFailed"))
     };
     let item =
         |reason: &CancellationReason| -> Option<Item> { reason.item.clone().filter(|item| !item.is_empty()) };
-    if let Some((_, reason)) = refused(Part::Lobby) {
+    if let Some(reason) = refused(Part::Lobby) {
         let item = item(reason).ok_or_else(|| Error::Bug("a refused put returned no item".to_owned()))?;
         let lobby: Lobby = from_item(item)?;
         // An earlier attempt of the same transaction succeeded unheard.
-        let is_own = own_seats.iter().any(|seat| lobby.reserved.contains_key(seat));
+        let is_own = wanted.reserved.keys().any(|seat| lobby.reserved.contains_key(seat));
         return Ok(if is_own { CreationOutcome::Created } else { CreationOutcome::Exists(Box::new(lobby)) });
     }
-    if let Some((_, reason)) = refused(Part::Head)
+    if let Some(reason) = refused(Part::Head)
         && let Some(item) = item(reason)
     {
         return Ok(CreationOutcome::Outrun(from_item(item)?));
@@ -370,7 +354,7 @@ fn read_refusal(
     if refused(Part::Count).is_some() {
         return Ok(CreationOutcome::AtCap);
     }
-    if let Some((_, reason)) = refused(Part::Server) {
+    if let Some(reason) = refused(Part::Server) {
         return Ok(CreationOutcome::NoPlace(item(reason).map(from_item).transpose()?.map(Box::new)));
     }
     // What is left passes by itself: TransactionConflict, ThrottlingError, ProvisionedThroughputExceeded.
