@@ -1,10 +1,12 @@
-//! The two inputs that no request carries: the time and randomness.
+//! The two inputs that no request carries: the time, whose passing includes pauses, and randomness.
 //!
 //! Everything that needs either takes an [`Ambient`], so tests pass time in and a simulation can seed both.
 
 use std::{
     fmt,
+    future::Future,
     ops::Add,
+    pin::Pin,
     sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
@@ -57,12 +59,14 @@ impl fmt::Display for Timestamp {
 
 type Clock = dyn Fn() -> Timestamp + Send + Sync;
 type Entropy = dyn Fn(&mut [u8]) + Send + Sync;
+type Sleeper = dyn Fn(Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync;
 
 /// The clock and the source of randomness that an operation works with.
 #[derive(Clone)]
 pub struct Ambient {
     clock: Arc<Clock>,
     entropy: Arc<Entropy>,
+    sleeper: Arc<Sleeper>,
 }
 
 impl Ambient {
@@ -88,19 +92,37 @@ impl Ambient {
         clock: impl Fn() -> Timestamp + Send + Sync + 'static,
         entropy: impl Fn(&mut [u8]) + Send + Sync + 'static,
     ) -> Self {
-        Self { clock: Arc::new(clock), entropy: Arc::new(entropy) }
+        Self {
+            clock: Arc::new(clock),
+            entropy: Arc::new(entropy),
+            sleeper: Arc::new(|span| Box::pin(tokio::time::sleep(span))),
+        }
     }
 
     /// This randomness under another clock.
     #[must_use]
     pub fn with_clock(&self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
-        Self { clock: Arc::new(clock), entropy: Arc::clone(&self.entropy) }
+        Self { clock: Arc::new(clock), ..self.clone() }
+    }
+
+    /// This clock and randomness, with pauses of the caller's choice.
+    #[must_use]
+    pub fn with_sleeper<F: Future<Output = ()> + Send + 'static>(
+        &self,
+        sleeper: impl Fn(Duration) -> F + Send + Sync + 'static,
+    ) -> Self {
+        Self { sleeper: Arc::new(move |span| Box::pin(sleeper(span))), ..self.clone() }
     }
 
     /// The current time.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         (self.clock)()
+    }
+
+    /// Lets `span` pass.
+    pub async fn sleep(&self, span: Duration) {
+        (self.sleeper)(span).await;
     }
 
     /// `N` random bytes.

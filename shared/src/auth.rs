@@ -2,14 +2,19 @@
 //!
 //! A right is a value that only this module makes, so a function that takes one cannot be called without it.
 
+use std::sync::Arc;
+
 use crate::{
     ambient::Ambient,
     errors::Error,
     http::Request,
-    ids::{GameId, NamespaceId},
+    ids::{GameId, LobbyId, NamespaceId},
     settings::Namespace,
+    settings_cache::{Settings, SettingsCache},
     store::Store,
-    tokens::{Claims, CloudToken, Credential, DevelopmentHost, InvalidToken, TokenKeys, TokenKind},
+    tokens::{
+        Claims, CloudToken, Credential, DevelopmentHost, InvalidToken, LobbyClaims, TokenKeys, TokenKind,
+    },
 };
 
 impl From<InvalidToken> for Error {
@@ -74,14 +79,14 @@ impl NamespaceRight {
 #[derive(Clone, Debug)]
 pub struct CloudAuth {
     store: Store,
-    keys: std::sync::Arc<TokenKeys>,
+    keys: Arc<TokenKeys>,
     ambient: Ambient,
 }
 
 impl CloudAuth {
     /// Rights as the tables and `keys` know them; the keys tell a token of the wrong kind from a broken one.
     #[must_use]
-    pub const fn new(store: Store, keys: std::sync::Arc<TokenKeys>, ambient: Ambient) -> Self {
+    pub const fn new(store: Store, keys: Arc<TokenKeys>, ambient: Ambient) -> Self {
         Self { store, keys, ambient }
     }
 
@@ -120,34 +125,144 @@ impl CloudAuth {
     }
 }
 
-/// Who asks a matchmaker operation for players.
+/// Who asks a matchmaker operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Caller {
     /// A developer, who gets mock answers.
     Developer(Credential, DevelopmentHost),
     /// A player with the namespace's public token.
     Player(Credential),
+    /// A game server with the namespace's server token.
+    GameServer(Credential),
+    /// A lobby server with the token of its lobby.
+    Lobby(LobbyClaims),
     /// Nobody in particular: a web page may still speak for its namespace by its origin.
     Anonymous,
 }
 
-impl Caller {
+/// Turns the tokens of matchmaker operations, and the origins of web pages, into rights.
+#[derive(Clone, Debug)]
+pub struct MatchmakerAuth {
+    settings: Arc<SettingsCache>,
+    keys: Arc<TokenKeys>,
+    ambient: Ambient,
+}
+
+impl MatchmakerAuth {
+    /// Rights as `settings` and `keys` know them.
+    #[must_use]
+    pub const fn new(settings: Arc<SettingsCache>, keys: Arc<TokenKeys>, ambient: Ambient) -> Self {
+        Self { settings, keys, ambient }
+    }
+
+    /// The keys that tokens are signed with.
+    #[must_use]
+    pub fn keys(&self) -> &TokenKeys {
+        &self.keys
+    }
+
+    /// The settings that rights are judged by.
+    #[must_use]
+    pub fn settings(&self) -> &SettingsCache {
+        &self.settings
+    }
+
     /// Who the request's token speaks for; reads no table. A cloud token is of the wrong kind whether it exists or not.
     ///
     /// # Errors
     /// [`Error::TokenInvalid`], [`Error::TokenExpired`], [`Error::WrongTokenKind`].
-    pub fn of(request: &Request, keys: &TokenKeys, ambient: &Ambient) -> Result<Self, Error> {
+    pub fn caller(&self, request: &Request) -> Result<Caller, Error> {
         let Some(text) = request.bearer() else {
-            return Ok(Self::Anonymous);
+            return Ok(Caller::Anonymous);
         };
         if CloudToken::parse(text).is_some() {
             return Err(Error::WrongTokenKind);
         }
-        match keys.verify(text, ambient.now())? {
-            Claims::Development(credential, host) => Ok(Self::Developer(credential, host)),
-            Claims::Public(credential) => Ok(Self::Player(credential)),
-            Claims::Server(_) | Claims::Player(_) | Claims::DevelopmentPlayer => Err(Error::WrongTokenKind),
+        match self.keys.verify(text, self.ambient.now())? {
+            Claims::Development(credential, host) => Ok(Caller::Developer(credential, host)),
+            Claims::Public(credential) => Ok(Caller::Player(credential)),
+            Claims::Server(credential) => Ok(Caller::GameServer(credential)),
+            Claims::Lobby(claims) => Ok(Caller::Lobby(claims)),
+            Claims::Player(_) | Claims::DevelopmentPlayer => Err(Error::WrongTokenKind),
         }
+    }
+
+    /// Where the answers of a developer's own machine lead, when `caller` is one; nothing for everybody else.
+    ///
+    /// # Errors
+    /// [`Error::TokenInvalid`] when the token's namespace is gone, [`Error::TokenRevoked`]; [`Error::Unavailable`],
+    /// [`Error::Bug`].
+    pub async fn developer<'a>(&self, caller: &'a Caller) -> Result<Option<&'a DevelopmentHost>, Error> {
+        match caller {
+            Caller::Developer(credential, host) => {
+                self.settings_of(credential, TokenKind::Development).await?;
+                Ok(Some(host))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Checks a player token that a developer's own lobby server shows.
+    ///
+    /// # Errors
+    /// [`Error::BodyTokenInvalid`] for anything but the player token of a mock answer.
+    pub fn check_mock_player(&self, token: &str) -> Result<(), Error> {
+        match self.keys.verify(token, self.ambient.now()) {
+            Ok(Claims::DevelopmentPlayer) => Ok(()),
+            _ => Err(Error::BodyTokenInvalid),
+        }
+    }
+
+    /// The right of a player, or of a page of a registered domain, with the settings of its namespace.
+    ///
+    /// # Errors
+    /// [`Error::Unauthorized`], [`Error::TokenInvalid`], [`Error::TokenRevoked`], [`Error::WrongTokenKind`];
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn player(
+        &self,
+        caller: Caller,
+        request: &Request,
+    ) -> Result<(PlayerRight, Arc<Settings>), Error> {
+        let settings = match caller {
+            Caller::Player(credential) => self.settings_of(&credential, TokenKind::Public).await?,
+            Caller::Anonymous => {
+                let host = request.origin().ok_or(Error::Unauthorized)?;
+                let owner = self.settings.domain_owner(&host).await?.ok_or(Error::Unauthorized)?;
+                let settings = self.settings.settings(&owner.game_id, &owner.namespace_id).await?;
+                let enabled = settings.filter(|settings| settings.namespace.enable_domain_public_auth);
+                enabled.ok_or(Error::Unauthorized)?
+            }
+            Caller::Developer(..) | Caller::GameServer(_) | Caller::Lobby(_) => {
+                return Err(Error::WrongTokenKind);
+            }
+        };
+        Ok((PlayerRight { namespace_id: settings.namespace.namespace_id.clone() }, settings))
+    }
+
+    /// The right of a game server, with the settings of its namespace.
+    ///
+    /// # Errors
+    /// As [`MatchmakerAuth::player`].
+    pub async fn game_server(&self, caller: Caller) -> Result<(GameServerRight, Arc<Settings>), Error> {
+        match caller {
+            Caller::GameServer(credential) => {
+                let settings = self.settings_of(&credential, TokenKind::Server).await?;
+                let Credential { game_id, namespace_id, .. } = credential;
+                Ok((GameServerRight { game_id, namespace_id }, settings))
+            }
+            Caller::Anonymous => Err(Error::Unauthorized),
+            Caller::Developer(..) | Caller::Player(_) | Caller::Lobby(_) => Err(Error::WrongTokenKind),
+        }
+    }
+
+    /// The settings of a credential's namespace, which must not have revoked it.
+    async fn settings_of(&self, credential: &Credential, kind: TokenKind) -> Result<Arc<Settings>, Error> {
+        let settings = self.settings.settings(&credential.game_id, &credential.namespace_id).await?;
+        let settings = settings.ok_or(Error::TokenInvalid)?;
+        if settings.namespace.revocations.revokes(kind, credential) {
+            return Err(Error::TokenRevoked);
+        }
+        Ok(settings)
     }
 }
 
@@ -158,31 +273,62 @@ pub struct PlayerRight {
 }
 
 impl PlayerRight {
-    /// The right that a public token gives, unless `namespace` revoked it.
-    ///
-    /// # Errors
-    /// [`Error::TokenRevoked`].
-    pub fn of_credential(credential: &Credential, namespace: &Namespace) -> Result<Self, Error> {
-        if namespace.revocations.revokes(TokenKind::Public, credential) {
-            return Err(Error::TokenRevoked);
-        }
-        Ok(Self { namespace_id: namespace.namespace_id.clone() })
+    /// The namespace.
+    #[must_use]
+    pub const fn namespace_id(&self) -> &NamespaceId {
+        &self.namespace_id
     }
+}
 
-    /// The right of a page whose domain is registered for `namespace`, where that is enabled.
-    ///
-    /// # Errors
-    /// [`Error::Unauthorized`] where it is not.
-    pub fn of_domain(namespace: &Namespace) -> Result<Self, Error> {
-        if !namespace.enable_domain_public_auth {
-            return Err(Error::Unauthorized);
-        }
-        Ok(Self { namespace_id: namespace.namespace_id.clone() })
+/// The right to the game servers of one namespace, and to end its lobbies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GameServerRight {
+    game_id: GameId,
+    namespace_id: NamespaceId,
+}
+
+impl GameServerRight {
+    /// The game.
+    #[must_use]
+    pub const fn game_id(&self) -> &GameId {
+        &self.game_id
     }
 
     /// The namespace.
     #[must_use]
     pub const fn namespace_id(&self) -> &NamespaceId {
         &self.namespace_id
+    }
+}
+
+/// The right to speak for one lobby.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LobbyRight {
+    claims: LobbyClaims,
+}
+
+impl LobbyRight {
+    /// The right that a lobby token gives. Whether the lobby still lives, the lobby itself tells.
+    ///
+    /// # Errors
+    /// [`Error::Unauthorized`], [`Error::WrongTokenKind`].
+    pub fn of(caller: Caller) -> Result<Self, Error> {
+        match caller {
+            Caller::Lobby(claims) => Ok(Self { claims }),
+            Caller::Anonymous => Err(Error::Unauthorized),
+            Caller::Developer(..) | Caller::Player(_) | Caller::GameServer(_) => Err(Error::WrongTokenKind),
+        }
+    }
+
+    /// The namespace.
+    #[must_use]
+    pub const fn namespace_id(&self) -> &NamespaceId {
+        &self.claims.namespace_id
+    }
+
+    /// The lobby.
+    #[must_use]
+    pub const fn lobby_id(&self) -> &LobbyId {
+        &self.claims.lobby_id
     }
 }

@@ -34,8 +34,8 @@ impl Environment {
 
     /// A store over the tables that this function is given; tables that it is not given have empty names.
     ///
-    /// `MUSTER_CATALOG_TABLE`, `MUSTER_TOKENS_TABLE`, `MUSTER_LOBBIES_TABLE`, `MUSTER_SERVERS_TABLE`,
-    /// `MUSTER_LEDGER_TABLE`: the tables' names. `AWS_ENDPOINT_URL_DYNAMODB`: an emulator, as `http://host:port`;
+    /// `MUSTER_CATALOG_TABLE`, `MUSTER_TOKENS_TABLE`, `MUSTER_LOBBIES_TABLE`,
+    /// `MUSTER_LOBBY_DATA_TABLE`, `MUSTER_SERVERS_TABLE`, `MUSTER_LEDGER_TABLE`: the tables' names. `AWS_ENDPOINT_URL_DYNAMODB`: an emulator, as `http://host:port`;
     /// AWS when absent. `AWS_REGION`, `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`: set by Lambda.
     ///
     /// # Errors
@@ -46,6 +46,7 @@ impl Environment {
             catalog: table("MUSTER_CATALOG_TABLE"),
             tokens: table("MUSTER_TOKENS_TABLE"),
             lobbies: table("MUSTER_LOBBIES_TABLE"),
+            lobby_data: table("MUSTER_LOBBY_DATA_TABLE"),
             servers: table("MUSTER_SERVERS_TABLE"),
             ledger: table("MUSTER_LEDGER_TABLE"),
         };

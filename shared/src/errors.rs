@@ -45,6 +45,16 @@ pub enum Error {
     #[error("the token does not belong to this game or namespace")]
     Forbidden,
 
+    /// 400: a token in a body that does not verify, or is of another kind.
+    #[error("the token in the body is not valid")]
+    BodyTokenInvalid,
+    /// 400: a write that its validation refuses.
+    #[error("the values are not valid at {}", joined(.0))]
+    Validation(Vec<Vec<String>>),
+    /// 409: the name is another's.
+    #[error("the name is taken")]
+    NameTaken,
+
     /// 404: the game has no such namespace.
     #[error("the game has no such namespace")]
     NamespaceNotFound,
@@ -104,6 +114,45 @@ pub enum Error {
     /// 400: the namespace holds its `lobby_count_max` lobbies, all without a fitting seat.
     #[error("the namespace holds as many lobbies as it may")]
     TooManyLobbies,
+    /// 400: a lobby that does not exist, is another namespace's, or whose game server is not alive.
+    #[error("there is no such lobby")]
+    LobbyNotFound,
+    /// 400: the lobby has ended.
+    #[error("the lobby has ended")]
+    LobbyStopped,
+    /// 400: every seat of the lobby is held.
+    #[error("the lobby is full")]
+    LobbyFull,
+    /// 400: the lobby's mode forbids joining.
+    #[error("lobbies of the game mode `{0}` cannot be joined by their identifier")]
+    JoinDisabled(GameMode),
+    /// 400: the mode forbids lobbies of players' own.
+    #[error("the game mode `{0}` does not let players create lobbies")]
+    CustomLobbiesDisabled(GameMode),
+    /// 400: a transition that the lobby's state does not allow.
+    #[error("the lobby's state does not allow this: {0}")]
+    LobbyStateConflict(&'static str),
+    /// 400: connected with a token whose player is in the lobby already.
+    #[error("the player has connected already")]
+    PlayerAlreadyConnected,
+    /// 400: connected after the reservation lapsed.
+    #[error("the player's reservation has lapsed")]
+    PlayerRegistrationExpired,
+    /// 400: connected after the player left.
+    #[error("the player has left the lobby")]
+    PlayerRemoved,
+    /// 400: a player token for another lobby of the namespace.
+    #[error("the player's seat is in another lobby")]
+    PlayerInDifferentLobby,
+    /// 400: a game server that would not work as described.
+    #[error("the game server is not valid at {}", joined(.0))]
+    InvalidServer(Vec<Vec<String>>),
+    /// 400: a game server that never registered, or deregistered.
+    #[error("there is no such game server")]
+    ServerNotFound,
+    /// 503: the lobby's game server did not say ready in time; the seat was given back.
+    #[error("the lobby did not become ready in time; try again shortly")]
+    LobbyStartTimeout,
     /// 503: no game server has a place in the region.
     #[error("no game server has a free place in this region; try again shortly")]
     NoServerAvailable,
@@ -139,6 +188,9 @@ impl Error {
             Self::TokenRevoked => (StatusCode::UNAUTHORIZED, "TOKEN_REVOKED"),
             Self::WrongTokenKind => (StatusCode::FORBIDDEN, "CLAIMS_MISSING_ENTITLEMENT"),
             Self::Forbidden => (StatusCode::FORBIDDEN, "API_FORBIDDEN"),
+            Self::BodyTokenInvalid => (BAD_REQUEST, "TOKEN_INVALID"),
+            Self::Validation(_) => (BAD_REQUEST, "VALIDATION_ERROR"),
+            Self::NameTaken => (StatusCode::CONFLICT, "CLOUD_NAME_TAKEN"),
             Self::NamespaceNotFound => (StatusCode::NOT_FOUND, "CLOUD_NAMESPACE_NOT_FOUND"),
             Self::VersionNotFound => (StatusCode::NOT_FOUND, "CLOUD_VERSION_NOT_FOUND"),
             Self::InvalidAuthUserPassword => (BAD_REQUEST, "CDN_INVALID_AUTH_USER_PASSWORD"),
@@ -157,6 +209,19 @@ impl Error {
             Self::FindDisabled(_) => (BAD_REQUEST, "MATCHMAKER_FIND_DISABLED"),
             Self::NoAvailableLobbies => (BAD_REQUEST, "MATCHMAKER_NO_AVAILABLE_LOBBIES"),
             Self::TooManyLobbies => (BAD_REQUEST, "MATCHMAKER_TOO_MANY_LOBBIES"),
+            Self::LobbyNotFound => (BAD_REQUEST, "MATCHMAKER_LOBBY_NOT_FOUND"),
+            Self::LobbyStopped => (BAD_REQUEST, "MATCHMAKER_LOBBY_STOPPED"),
+            Self::LobbyFull => (BAD_REQUEST, "MATCHMAKER_LOBBY_FULL"),
+            Self::JoinDisabled(_) => (BAD_REQUEST, "MATCHMAKER_JOIN_DISABLED"),
+            Self::CustomLobbiesDisabled(_) => (BAD_REQUEST, "MATCHMAKER_CUSTOM_LOBBIES_DISABLED"),
+            Self::LobbyStateConflict(_) => (BAD_REQUEST, "MATCHMAKER_LOBBY_STATE_CONFLICT"),
+            Self::PlayerAlreadyConnected => (BAD_REQUEST, "MATCHMAKER_PLAYER_ALREADY_CONNECTED"),
+            Self::PlayerRegistrationExpired => (BAD_REQUEST, "MATCHMAKER_PLAYER_REGISTRATION_EXPIRED"),
+            Self::PlayerRemoved => (BAD_REQUEST, "MATCHMAKER_PLAYER_REMOVED"),
+            Self::PlayerInDifferentLobby => (BAD_REQUEST, "MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY"),
+            Self::InvalidServer(_) => (BAD_REQUEST, "MATCHMAKER_INVALID_SERVER"),
+            Self::ServerNotFound => (BAD_REQUEST, "MATCHMAKER_SERVER_NOT_FOUND"),
+            Self::LobbyStartTimeout => (StatusCode::SERVICE_UNAVAILABLE, "MATCHMAKER_LOBBY_START_TIMEOUT"),
             Self::NoServerAvailable => (StatusCode::SERVICE_UNAVAILABLE, "MATCHMAKER_NO_SERVER_AVAILABLE"),
             Self::Contention => (StatusCode::SERVICE_UNAVAILABLE, "MATCHMAKER_CONTENTION"),
             Self::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, "API_UNAVAILABLE"),
@@ -168,8 +233,14 @@ impl Error {
     #[must_use]
     pub fn metadata(&self) -> Option<Value> {
         match self {
-            Self::TagsDisabled(mode) | Self::DynamicMaxPlayersDisabled(mode) | Self::FindDisabled(mode) => {
-                Some(json!({ "game_mode": mode }))
+            Self::TagsDisabled(mode)
+            | Self::DynamicMaxPlayersDisabled(mode)
+            | Self::FindDisabled(mode)
+            | Self::JoinDisabled(mode)
+            | Self::CustomLobbiesDisabled(mode) => Some(json!({ "game_mode": mode })),
+            Self::Validation(paths) | Self::InvalidServer(paths) => {
+                let errors: Vec<_> = paths.iter().map(|path| json!({ "path": path })).collect();
+                Some(json!({ "errors": errors }))
             }
             Self::GameModeNotFound(mode) => Some(json!({ "game_mode": mode })),
             Self::RegionNotFound(region) => Some(json!({ "region": region })),
@@ -183,7 +254,7 @@ impl Error {
     pub const fn retry_after_secs(&self) -> Option<u64> {
         match self {
             Self::NoServerAvailable => Some(NO_SERVER_RETRY_AFTER_SECS),
-            Self::Contention | Self::Unavailable(_) => Some(RETRY_AFTER_SECS),
+            Self::Contention | Self::LobbyStartTimeout | Self::Unavailable(_) => Some(RETRY_AFTER_SECS),
             _ => None,
         }
     }
@@ -196,4 +267,17 @@ impl Error {
             _ => None,
         }
     }
+}
+
+/// Paths that a message shows; the metadata has all of them.
+const PATHS_SHOWN: usize = 5;
+
+/// Paths as people read them.
+fn joined(paths: &[Vec<String>]) -> String {
+    let mut shown: Vec<_> = paths.iter().take(PATHS_SHOWN).map(|path| path.join("/")).collect();
+    let more = paths.len().saturating_sub(PATHS_SHOWN);
+    if more > 0 {
+        shown.push(format!("and {more} more"));
+    }
+    shown.join(", ")
 }

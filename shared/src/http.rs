@@ -4,8 +4,8 @@
 //! operation never fails its invocation: whatever it returns becomes an HTTP answer.
 
 use std::{
-    borrow::Cow, convert::Infallible, fmt, future::Future, marker::PhantomData, net::IpAddr, str::FromStr,
-    sync::Arc,
+    borrow::Cow, collections::BTreeMap, convert::Infallible, fmt, future::Future, marker::PhantomData,
+    net::IpAddr, str::FromStr, sync::Arc,
 };
 
 use lambda_http::{
@@ -19,10 +19,13 @@ use serde::{
     Deserialize, Deserializer, Serialize,
     de::{DeserializeOwned, MapAccess, Visitor, value::MapAccessDeserializer},
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json, value::RawValue};
 use tracing::Instrument as _;
 
-use crate::{errors::Error, rules::origin::OriginHost};
+use crate::{
+    errors::Error,
+    rules::{geography::Coordinates, origin::OriginHost},
+};
 
 /// The largest body that an operation reads, in bytes (decisions on HTTP conventions).
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
@@ -85,18 +88,28 @@ impl Request {
     /// The host of the page that asks: of the header `Origin`, else of the query parameter `origin`.
     #[must_use]
     pub fn origin(&self) -> Option<OriginHost> {
-        let query = || Some(self.0.query_string_parameters_ref()?.first("origin")?.to_owned());
+        let query = || self.query("origin").map(ToOwned::to_owned);
         let text = self.header(header::ORIGIN.as_str()).map(ToOwned::to_owned).or_else(query)?;
         OriginHost::parse(&text)
     }
 
     /// Whether the request carries the secret that only the deployment's edge knows.
-    #[must_use]
-    pub fn came_through_edge(&self, secret: &str) -> bool {
+    fn came_through_edge(&self, secret: &str) -> bool {
         let shown = self.header(EDGE_SECRET_HEADER).unwrap_or_default();
         // Digests first: comparing them in variable time tells nothing of the secret.
         let digest = |text: &str| ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
         digest(shown).as_ref() == digest(secret).as_ref()
+    }
+
+    /// Where the client is, by the word of the edge: headers count only with `edge_secret`, which the edge adds, since anybody
+    /// can send the others to the API's own address.
+    #[must_use]
+    pub fn viewer(&self, edge_secret: Option<&str>) -> Option<Coordinates> {
+        if !self.came_through_edge(edge_secret?) {
+            return None;
+        }
+        let degrees = |name| self.header(name)?.parse().ok();
+        Coordinates::new(degrees("cloudfront-viewer-latitude")?, degrees("cloudfront-viewer-longitude")?)
     }
 
     /// The address that the request came from, by the gateway's own word.
@@ -110,14 +123,31 @@ impl Request {
     /// # Errors
     /// [`Error::BodyTooLarge`]; [`Error::BadBody`] for anything that is no JSON.
     pub fn json(&self) -> Result<JsonBody, Error> {
+        let bytes = self.body_bytes()?;
+        serde_json::from_slice(bytes).map(JsonBody).map_err(|error| bad_body(".", &error.to_string()))
+    }
+
+    /// The body as the JSON text that it is, of any kind; an empty body is the empty object.
+    ///
+    /// # Errors
+    /// As [`Request::json`].
+    pub fn raw_json(&self) -> Result<Box<RawValue>, Error> {
+        let bytes = self.body_bytes()?;
+        serde_json::from_slice(bytes).map_err(|error| bad_body(".", &error.to_string()))
+    }
+
+    fn body_bytes(&self) -> Result<&[u8], Error> {
         let bytes = self.0.body().as_ref();
         if bytes.len() > BODY_BYTES_MAX {
             return Err(Error::BodyTooLarge);
         }
-        if bytes.iter().all(u8::is_ascii_whitespace) {
-            return Ok(JsonBody(Value::Object(Map::new())));
-        }
-        serde_json::from_slice(bytes).map(JsonBody).map_err(|error| bad_body(".", &error.to_string()))
+        Ok(if bytes.iter().all(u8::is_ascii_whitespace) { b"{}" } else { bytes })
+    }
+
+    /// The query parameter `name`.
+    #[must_use]
+    pub fn query(&self, name: &str) -> Option<&str> {
+        self.0.query_string_parameters_ref()?.first(name)
     }
 
     /// The body as `T`.
@@ -158,6 +188,16 @@ impl From<lambda_http::Request> for Request {
 pub struct JsonBody(Value);
 
 impl JsonBody {
+    /// The body without fields that are `null` in the objects that the object at `pointer` holds, however deep: for types
+    /// that do not take `null` as absent.
+    #[must_use]
+    pub fn without_nulls_in_each(mut self, pointer: &str) -> Self {
+        if let Some(Value::Object(fields)) = self.0.pointer_mut(pointer) {
+            fields.values_mut().for_each(strip_nulls);
+        }
+        self
+    }
+
     /// The body as `T`, from an object; unknown fields are ignored, `null` equals absent for optional fields.
     ///
     /// # Errors
@@ -172,10 +212,23 @@ impl JsonBody {
     }
 }
 
+fn strip_nulls(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|_, field| !field.is_null());
+            fields.values_mut().for_each(strip_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(strip_nulls),
+        _ => {}
+    }
+}
+
 /// Longest problem text repeated to a client: serde quotes the offending value, which may be the whole body.
 const PROBLEM_CHARS_MAX: usize = 200;
 
-fn bad_body(path: &str, problem: &str) -> Error {
+/// The refusal of a body for what stands at `path`.
+#[must_use]
+pub fn bad_body(path: &str, problem: &str) -> Error {
     let shorten = |text: &str| text.chars().take(PROBLEM_CHARS_MAX).collect();
     Error::BadBody { path: shorten(path), problem: shorten(problem) }
 }
@@ -188,6 +241,25 @@ pub fn optional_object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     from: D,
 ) -> Result<Option<T>, D::Error> {
     Ok(Option::<Object<T>>::deserialize(from)?.map(|object| object.0))
+}
+
+/// Deserializes a JSON object as `T`.
+///
+/// # Errors
+/// Any other JSON value than an object that fits `T`.
+pub fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<T, D::Error> {
+    Object::deserialize(from).map(|object| object.0)
+}
+
+/// Deserializes a JSON object of objects, each as `T`.
+///
+/// # Errors
+/// Any other JSON value, or an object whose values are other than objects that fit `T`.
+pub fn objects_by_name<'de, D: Deserializer<'de>, K: Deserialize<'de> + Ord, T: Deserialize<'de>>(
+    from: D,
+) -> Result<BTreeMap<K, T>, D::Error> {
+    let objects = BTreeMap::<K, Object<T>>::deserialize(from)?;
+    Ok(objects.into_iter().map(|(name, object)| (name, object.0)).collect())
 }
 
 /// A value that was an object on the wire. The map is handed on as it is read, so that errors keep their path.

@@ -115,6 +115,10 @@ identifier!(
     SeatId
 );
 identifier!(
+    /// One write, so that its own repetition is recognised: 64 random bits.
+    WriteId
+);
+identifier!(
     /// An issued token, for revocation; not the token itself.
     TokenId
 );
@@ -145,8 +149,24 @@ impl LobbyId {
     }
 }
 
+impl ServerId {
+    /// The game server that answers of development tokens name.
+    #[must_use]
+    pub fn nil() -> Self {
+        Uuid::nil().into()
+    }
+}
+
 impl SeatId {
     /// A fresh seat.
+    #[must_use]
+    pub fn random(ambient: &Ambient) -> Self {
+        Self(URL_SAFE_NO_PAD.encode(ambient.bytes::<8>()))
+    }
+}
+
+impl WriteId {
+    /// A fresh write.
     #[must_use]
     pub fn random(ambient: &Ambient) -> Self {
         Self(URL_SAFE_NO_PAD.encode(ambient.bytes::<8>()))

@@ -5,15 +5,19 @@
 //! lobbies, [`store`] holds every DynamoDB condition. Nothing below `http` knows a gateway; nothing above `store`
 //! knows an attribute name; rules know neither clock nor randomness.
 
+mod aged;
 pub mod ambient;
 pub mod auth;
 pub mod config;
 pub mod errors;
+pub mod function;
+pub mod hosting;
 pub mod http;
 pub mod ids;
 pub mod lobby;
 pub mod matchmaking;
 pub mod models;
+pub mod overview;
 pub mod provision;
 pub mod rules;
 pub mod settings;

@@ -6,25 +6,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     ambient::Timestamp,
-    ids::{LobbyId, SeatId},
+    ids::{LobbyId, SeatId, WriteId},
     models::{Pool, Ports, ServerKey, Tags},
 };
 
-/// Where a lobby is in its life; it never goes back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Stage {
-    /// Its game server has not said ready yet.
-    Starting,
-    /// Players may connect.
-    Ready,
-    /// Over; it stays readable for a day so that late calls get a true answer.
-    Ended,
-}
+pub mod lifecycle;
+
+use lifecycle::STARTING_MAX;
+pub use lifecycle::Stage;
 
 /// One lobby: the only truth about its seats.
 ///
-/// Attribute names are those of the fields. A lobby of capacity 10 stays below 1 KB, the size of one write unit.
+/// Attribute names are those of the fields. A lobby of capacity 10 stays below 1 KB, the size of one write unit; its state
+/// and its configuration are items of their own, see [`crate::store::lobby_data`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lobby {
     /// Its identifier.
@@ -41,6 +35,12 @@ pub struct Lobby {
     pub stage: Stage,
     /// Whether its lobby server closed it to finds.
     pub closed: bool,
+    /// Whether only those who know its identifier may enter.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub is_private: bool,
+    /// Whether its game server deregistered: it stays closed and ends when it is empty.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub is_draining: bool,
     /// The game server that runs it; absent once ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<ServerKey>,
@@ -55,20 +55,59 @@ pub struct Lobby {
     pub max_players: u32,
     /// Seats that joins fill it up to, at least `max_players`.
     pub max_players_direct: u32,
+    /// How long a seat waits for its player, in seconds.
+    pub reservation_secs: u32,
+    /// How long it stays without a held seat, in seconds.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub idle_secs: u32,
     /// Seats taken: the entries of `reserved` and `connected` together, lapsed or not.
     pub taken: u32,
-    /// Seats that wait for their player, each with the time at which it lapses.
+    /// Seats that wait for their player, each with the time at which it lapses; while starting, none does.
     pub reserved: BTreeMap<SeatId, Timestamp>,
     /// Seats whose player connected, each with the time at which it lapses at the latest.
     pub connected: BTreeMap<SeatId, Timestamp>,
+    /// When the last seat was given up, or the lobby became ready.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vacated_at: Option<Timestamp>,
+    /// The reservations that lapsed and were taken over last, so that their players learn why they come too late.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lapsed: Vec<SeatId>,
+    /// The write that connected a player last, by which its repetition is recognised.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connected_by: Option<WriteId>,
+    /// Whether it has a state.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub has_state: bool,
+    /// Whether it was created with a configuration.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub has_config: bool,
 }
 
-/// Why a find cannot take a seat in a lobby.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_false(flag: &bool) -> bool {
+    !*flag
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+/// How somebody comes to a lobby.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Door {
+    /// By matching, in this pool: up to the normal capacity, when the lobby may be found.
+    Find(Pool),
+    /// By its identifier: up to the direct capacity, closed and private or not.
+    Direct,
+}
+
+/// Why nobody can take a seat in a lobby.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// No such lobby.
     Missing,
-    /// It has ended.
+    /// It has ended, or never became ready.
     Ended,
     /// It is closed, or private.
     Hidden,
@@ -80,7 +119,7 @@ pub enum Refusal {
     Full,
 }
 
-/// What a find can do with a lobby.
+/// What can be done with a lobby at a door.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
     /// A seat is free.
@@ -91,33 +130,66 @@ pub enum Entry {
     Refused(Refusal),
 }
 
+/// Why a lobby ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndCause {
+    /// Its game server, or itself, asked for it.
+    Asked,
+    /// Its game server's lease lapsed, and somebody needs its room.
+    ServerDead,
+    /// It did not become ready within [`STARTING_MAX`].
+    NeverReady,
+    /// Nobody held a seat for its idle time.
+    Idle,
+}
+
 /// Lapsed seats that one write takes over at most, which keeps its expression far below DynamoDB's 4 KB.
 const TAKE_OVER_MAX: usize = 25;
+/// Reservations taken over that a lobby remembers.
+const LAPSED_MAX: usize = 8;
 
 impl Lobby {
-    /// What a find in `pool` can do here at `now`.
+    /// What somebody at `door` can do here at `now`.
     #[must_use]
-    pub fn entry(&self, pool: &Pool, now: Timestamp) -> Entry {
-        if self.stage == Stage::Ended {
+    pub fn entry(&self, door: &Door, now: Timestamp) -> Entry {
+        if self.stage == Stage::Ended || self.is_overdue(now) {
             return Entry::Refused(Refusal::Ended);
         }
-        if self.pool != *pool {
-            return Entry::Refused(Refusal::OtherPool);
-        }
-        if self.joinable_from.is_none() || self.closed {
-            return Entry::Refused(Refusal::Hidden);
+        if let Door::Find(pool) = door {
+            if self.pool != *pool {
+                return Entry::Refused(Refusal::OtherPool);
+            }
+            if self.joinable_from.is_none() || self.closed {
+                return Entry::Refused(Refusal::Hidden);
+            }
         }
         if self.lease_until <= now {
             return Entry::Refused(Refusal::LeaseLapsed);
         }
-        if self.taken < self.max_players {
+        let capacity = self.capacity(door);
+        if self.taken < capacity {
             return Entry::Free;
         }
         let mut lapsed: Vec<SeatId> = self.lapsed_seats(now).cloned().collect();
         lapsed.truncate(TAKE_OVER_MAX);
         // Direct joins may have filled it beyond what finds may: then one lapsed seat is not yet a free one.
         let held = self.taken.saturating_sub(u32::try_from(lapsed.len()).unwrap_or(u32::MAX));
-        if held < self.max_players { Entry::TakeOver(lapsed) } else { Entry::Refused(Refusal::Full) }
+        if held < capacity { Entry::TakeOver(lapsed) } else { Entry::Refused(Refusal::Full) }
+    }
+
+    /// What a find can do here at `now`.
+    #[must_use]
+    pub fn entry_for_find(&self, now: Timestamp) -> Entry {
+        self.entry(&Door::Find(self.pool.clone()), now)
+    }
+
+    /// Seats that `door` fills the lobby up to.
+    #[must_use]
+    pub const fn capacity(&self, door: &Door) -> u32 {
+        match door {
+            Door::Find(_) => self.max_players,
+            Door::Direct => self.max_players_direct,
+        }
     }
 
     /// Whether its tags contain each of `tags` with the same value.
@@ -126,16 +198,27 @@ impl Lobby {
         contains_tags(&self.tags, tags)
     }
 
+    /// How long a seat waits for its player.
+    #[must_use]
+    pub const fn reservation(&self) -> Duration {
+        Duration::from_secs(self.reservation_secs as u64)
+    }
+
     /// When the first of its seats lapses; [`Timestamp::NEVER`] without seats.
     #[must_use]
     pub fn first_lapse(&self) -> Timestamp {
-        self.seats().map(|(_, until)| until).min().unwrap_or(Timestamp::NEVER)
+        let first = self.seats().map(|(_, until)| until).min();
+        match (first, self.stage) {
+            (None, _) => Timestamp::NEVER,
+            (Some(_), Stage::Starting) => self.created_at + STARTING_MAX,
+            (Some(until), _) => until,
+        }
     }
 
     /// Seats held at `now`: reserved or connected, and not lapsed.
     #[must_use]
     pub fn held_seats(&self, now: Timestamp) -> usize {
-        self.seats().filter(|(_, until)| *until > now).count()
+        self.seats().filter(|(_, until)| !self.has_lapsed(*until, now)).count()
     }
 
     /// Seats that find may still give out at `now`.
@@ -144,11 +227,40 @@ impl Lobby {
         self.max_players.saturating_sub(u32::try_from(self.held_seats(now)).unwrap_or(u32::MAX))
     }
 
-    /// Whether it may be ended at `now` to make room: its server's lease lapsed, or nobody held a seat for `idle`.
+    /// Why it may be ended at `now`, unasked, to make room; nothing when it may not.
     #[must_use]
-    pub fn may_end(&self, idle: Duration, now: Timestamp) -> bool {
-        let last_held = self.seats().map(|(_, until)| until).max().unwrap_or(self.created_at);
-        self.stage != Stage::Ended && (self.lease_until <= now || last_held + idle <= now)
+    pub fn end_cause(&self, now: Timestamp) -> Option<EndCause> {
+        if self.stage == Stage::Ended {
+            return None;
+        }
+        if self.lease_until <= now {
+            return Some(EndCause::ServerDead);
+        }
+        if self.stage == Stage::Starting {
+            return self.is_overdue(now).then_some(EndCause::NeverReady);
+        }
+        (self.last_held() + Duration::from_secs(self.idle_secs.into()) <= now).then_some(EndCause::Idle)
+    }
+
+    /// The reservations to remember as lapsed once `taken_over` are: the latest few.
+    #[must_use]
+    pub fn lapsed_with(&self, taken_over: &[SeatId]) -> Vec<SeatId> {
+        let reserved = taken_over.iter().filter(|seat| self.reserved.contains_key(*seat));
+        let mut lapsed: Vec<_> = self.lapsed.iter().chain(reserved).cloned().collect();
+        lapsed.drain(..lapsed.len().saturating_sub(LAPSED_MAX));
+        lapsed
+    }
+
+    /// Whether it should have become ready by `now`, and has not.
+    #[must_use]
+    pub fn is_overdue(&self, now: Timestamp) -> bool {
+        self.stage == Stage::Starting && self.created_at + STARTING_MAX <= now
+    }
+
+    /// The last time at which a seat was held, as far as is known; in the future while one is.
+    fn last_held(&self) -> Timestamp {
+        let lapses = self.seats().map(|(_, until)| until);
+        lapses.chain(self.vacated_at).fold(self.created_at, Timestamp::max)
     }
 
     fn seats(&self) -> impl Iterator<Item = (&SeatId, Timestamp)> {
@@ -156,7 +268,12 @@ impl Lobby {
     }
 
     fn lapsed_seats(&self, now: Timestamp) -> impl Iterator<Item = &SeatId> {
-        self.seats().filter(move |(_, until)| *until <= now).map(|(seat_id, _)| seat_id)
+        self.seats().filter(move |(_, until)| self.has_lapsed(*until, now)).map(|(seat_id, _)| seat_id)
+    }
+
+    /// Reservations begin anew when the lobby becomes ready, so until then none lapses.
+    fn has_lapsed(&self, until: Timestamp, now: Timestamp) -> bool {
+        self.stage != Stage::Starting && until <= now
     }
 }
 
@@ -198,20 +315,29 @@ mod tests {
             created_at: Timestamp(5),
             stage: Stage::Ready,
             closed: false,
+            is_private: false,
+            is_draining: false,
             server: ServerKey::try_from("ns/s".to_owned()).ok(),
             lease_until: Timestamp::NEVER,
             ports: ports.try_into().unwrap(),
             tags: Tags::new(),
             max_players,
             max_players_direct: max_players,
+            reservation_secs: 120,
+            idle_secs: 0,
             taken: u32::try_from(lapses.len()).unwrap(),
             reserved: seats.collect(),
             connected: BTreeMap::new(),
+            vacated_at: None,
+            lapsed: Vec::new(),
+            connected_by: None,
+            has_state: false,
+            has_config: false,
         }
     }
 
     fn entry(lobby: &Lobby) -> Entry {
-        lobby.entry(&lobby.pool, NOW)
+        lobby.entry_for_find(NOW)
     }
 
     #[test]
@@ -243,7 +369,7 @@ mod tests {
             assert_eq!(entry(&lobby), Entry::Refused(refusal));
         }
         let other = "ns/v2/arena/eu".parse().unwrap();
-        assert_eq!(open.entry(&other, NOW), Entry::Refused(Refusal::OtherPool));
+        assert_eq!(open.entry(&Door::Find(other), NOW), Entry::Refused(Refusal::OtherPool));
     }
 
     #[test]
@@ -262,14 +388,51 @@ mod tests {
     }
 
     #[test]
+    fn a_direct_join_fills_beyond_what_finds_may_and_enters_hidden_lobbies() {
+        let held = NOW.0 + 1;
+        let filled = Lobby { max_players_direct: 3, ..lobby(2, &[held, held]) };
+        assert_eq!(entry(&filled), Entry::Refused(Refusal::Full));
+        assert_eq!(filled.entry(&Door::Direct, NOW), Entry::Free);
+        let closed = Lobby { closed: true, joinable_from: None, ..filled.clone() };
+        assert_eq!(closed.entry(&Door::Direct, NOW), Entry::Free);
+        let dead = Lobby { lease_until: NOW, ..filled };
+        assert_eq!(dead.entry(&Door::Direct, NOW), Entry::Refused(Refusal::LeaseLapsed));
+    }
+
+    #[test]
+    fn nothing_lapses_while_a_lobby_starts_and_all_is_over_when_it_never_does() {
+        let starting =
+            Lobby { stage: Stage::Starting, created_at: Timestamp(NOW.0 - 1), ..lobby(1, &[NOW.0]) };
+        assert_eq!(entry(&starting), Entry::Refused(Refusal::Full));
+        assert_eq!((starting.held_seats(NOW), starting.end_cause(NOW)), (1, None));
+        let deadline = starting.created_at + STARTING_MAX;
+        assert_eq!(starting.first_lapse(), deadline);
+        assert_eq!(starting.entry_for_find(deadline), Entry::Refused(Refusal::Ended));
+        assert_eq!(starting.end_cause(deadline), Some(EndCause::NeverReady));
+    }
+
+    #[test]
     fn a_lobby_may_end_when_its_last_seat_lapsed_and_its_idle_time_passed() {
-        let idle = Duration::from_millis(10);
-        assert!(!lobby(2, &[NOW.0 + 1]).may_end(Duration::ZERO, NOW));
-        assert!(lobby(2, &[NOW.0, 3]).may_end(Duration::ZERO, NOW));
-        assert!(!lobby(2, &[NOW.0 - 9]).may_end(idle, NOW));
-        assert!(lobby(2, &[NOW.0 - 10]).may_end(idle, NOW));
+        let idling = |lapses: &[u64]| Lobby { idle_secs: 10, ..lobby(2, lapses) };
+        assert_eq!(lobby(2, &[NOW.0 + 1]).end_cause(NOW), None);
+        assert_eq!(lobby(2, &[NOW.0, 3]).end_cause(NOW), Some(EndCause::Idle));
+        assert_eq!(idling(&[NOW.0 - 9_999]).end_cause(NOW), None);
+        assert_eq!(idling(&[NOW.0 - 10_000]).end_cause(NOW), Some(EndCause::Idle));
+        let left = Lobby { vacated_at: Some(Timestamp(NOW.0 - 9_999)), ..idling(&[]) };
+        assert_eq!(left.end_cause(NOW), None, "the idle time begins when the last player leaves");
         let dead = Lobby { lease_until: NOW, ..lobby(2, &[NOW.0 + 1]) };
-        assert!(dead.may_end(idle, NOW));
-        assert!(!Lobby { stage: Stage::Ended, ..dead }.may_end(idle, NOW));
+        assert_eq!(dead.end_cause(NOW), Some(EndCause::ServerDead));
+        assert_eq!(Lobby { stage: Stage::Ended, ..dead }.end_cause(NOW), None);
+    }
+
+    #[test]
+    fn the_last_few_lapsed_reservations_are_remembered() {
+        let mut lobby = lobby(12, &[NOW.0; 12]);
+        let seats: Vec<_> = lobby.reserved.keys().cloned().collect();
+        lobby.lapsed = lobby.lapsed_with(&seats[..6]);
+        assert_eq!(lobby.lapsed, seats[..6]);
+        assert_eq!(lobby.lapsed_with(&seats[6..]), seats[4..]);
+        let stranger = SeatId::random(&Ambient::system());
+        assert_eq!(lobby.lapsed_with(&[stranger]), seats[..6], "only reservations count");
     }
 }

@@ -18,10 +18,14 @@ use futures_util::future::try_join_all;
 use crate::{
     ambient::{Ambient, Timestamp},
     errors::Error,
+    hosting::end_in_passing,
     ids::{LobbyId, SeatId},
-    lobby::{Entry, Lobby, Refusal, contains_tags, sort_fullest_first},
+    lobby::{Door, EndCause, Entry, Lobby, Refusal, contains_tags, sort_fullest_first},
     models::{Pool, Tags},
-    rules::criteria::{Criteria, SearchedPool},
+    rules::{
+        criteria::{Criteria, SearchedPool},
+        lobby_config::LobbyConfig,
+    },
     settings_cache::{Settings, SettingsCache},
     store::{
         Store,
@@ -31,8 +35,11 @@ use crate::{
 };
 
 mod create;
+mod join;
 mod recall;
+pub mod reply;
 mod room;
+mod starting;
 
 use create::Step;
 use recall::Recall;
@@ -65,6 +72,8 @@ pub struct Search {
     pub settings: Arc<Settings>,
     /// Whether a lobby may be created (I8).
     pub may_create: bool,
+    /// What the creator of a lobby of its own configured.
+    pub config: Option<LobbyConfig>,
 }
 
 /// How a find came to its seat.
@@ -118,11 +127,17 @@ impl Matchmaker {
     /// Finds a seat: in the fullest fitting lobby, else in a new one.
     ///
     /// # Errors
-    /// [`Error::NoAvailableLobbies`], [`Error::TooManyLobbies`], [`Error::NoServerAvailable`], [`Error::Contention`];
-    /// [`Error::Unavailable`], [`Error::Bug`]. A seat may then be reserved all the same; it lapses by itself.
+    /// [`Error::NoAvailableLobbies`], [`Error::TooManyLobbies`], [`Error::NoServerAvailable`], [`Error::Contention`],
+    /// [`Error::LobbyStartTimeout`]; [`Error::Unavailable`], [`Error::Bug`]. A seat may then be reserved all the same; it
+    /// lapses by itself.
     pub async fn find(&self, search: &Search) -> Result<Found, Error> {
+        let began_at = self.ambient.now();
+        let found = self.find_seat(search, began_at + FIND_DEADLINE).await?;
+        self.until_ready(found, began_at).await
+    }
+
+    async fn find_seat(&self, search: &Search, deadline: Timestamp) -> Result<Found, Error> {
         let seat_id = SeatId::random(&self.ambient);
-        let deadline = self.ambient.now() + FIND_DEADLINE;
         let [searched] = search.criteria.pools.as_slice() else {
             return self.find_by_looking(search, &seat_id, deadline).await;
         };
@@ -158,7 +173,7 @@ impl Matchmaker {
                 Step::LookAgain => {}
                 Step::NoRoom(refusal) => {
                     // Room may have come back, or seats into sight, since the look above.
-                    if !self.make_room(search).await? {
+                    if !self.make_room(search, refusal).await? {
                         let found = self.take_existing(search, seat_id).await?;
                         return found.ok_or_else(|| refusal.into());
                     }
@@ -167,7 +182,7 @@ impl Matchmaker {
             if self.ambient.now() >= deadline {
                 break;
             }
-            tokio::time::sleep(self.ambient.jittered(ROUND_PAUSE * 2_u32.pow(round.min(4)))).await;
+            self.ambient.sleep(self.ambient.jittered(ROUND_PAUSE * 2_u32.pow(round.min(4)))).await;
         }
         Err(Error::Contention)
     }
@@ -297,8 +312,8 @@ impl Matchmaker {
             }
             let now = self.ambient.now();
             let mut lobbies = self.store.lobbies(&compared).await?;
-            self.correct_stale_hint(&lobbies, pools, now).await?;
-            lobbies.retain(|lobby| !matches!(lobby.entry(&lobby.pool, now), Entry::Refused(_)));
+            self.correct_hints(&lobbies, pools, now).await?;
+            lobbies.retain(|lobby| !matches!(lobby.entry_for_find(now), Entry::Refused(_)));
             sort_fullest_first(&mut lobbies, now);
             for lobby in lobbies {
                 if let Some(searched) = searched(pools, &lobby.pool)
@@ -322,7 +337,7 @@ impl Matchmaker {
         let now = self.ambient.now();
         let claim = SeatClaim {
             lobby_id,
-            pool: searched.pool.clone(),
+            door: Door::Find(searched.pool.clone()),
             seat_id: seat_id.clone(),
             until: now + searched.reservation,
             hiding,
@@ -333,10 +348,10 @@ impl Matchmaker {
                 Ok(Ok(Found { lobby: *lobby, seat_id: claim.seat_id, taken_at: now, way: Way::Joined }))
             }
             SeatOutcome::Refused(refusal, seen) => {
-                self.recall.forget_lobby(&claim.pool, &claim.lobby_id);
+                self.recall.forget_lobby(&searched.pool, &claim.lobby_id);
                 if let Some(lobby) = seen {
                     self.recall.saw_full(&lobby);
-                    self.correct_stale_hint(&[*lobby], std::slice::from_ref(searched), now).await?;
+                    self.correct_hints(&[*lobby], std::slice::from_ref(searched), now).await?;
                 }
                 Ok(Err(refusal))
             }
@@ -345,6 +360,9 @@ impl Matchmaker {
 
     /// Keeps what a seat just taken tells: a lobby to go on filling, or one to put out of sight.
     async fn learn(&self, lobby: &Lobby, now: Timestamp) -> Result<(), Error> {
+        if lobby.joinable_from.is_none() {
+            return Ok(());
+        }
         if lobby.taken < lobby.max_players {
             self.recall.remember_lobby(lobby, now);
             return Ok(());
@@ -368,8 +386,10 @@ impl Matchmaker {
         }
     }
 
-    /// Puts one full lobby out of sight that nobody hid for so long that its filler must have crashed.
-    async fn correct_stale_hint(
+    /// Puts out of sight what was met there in vain, so that no later find meets it: lobbies of silent servers, until they
+    /// are heard again; one full lobby that nobody hid for so long that its filler must have crashed; one lobby that never
+    /// became ready, which ends.
+    async fn correct_hints(
         &self,
         lobbies: &[Lobby],
         pools: &[SearchedPool],
@@ -382,12 +402,20 @@ impl Matchmaker {
             let in_sight = lobby.joinable_from.is_some_and(|from| from <= now);
             let last_taken = lobby.reserved.values().max().map(|until| until.before(searched.reservation));
             let filled_long_ago = last_taken.is_none_or(|taken_at| now.since(taken_at) >= STALE_HINT_AGE);
-            in_sight && filled_long_ago && lobby.entry(&lobby.pool, now) == Entry::Refused(Refusal::Full)
+            in_sight && filled_long_ago && lobby.entry_for_find(now) == Entry::Refused(Refusal::Full)
         };
-        match lobbies.iter().find(is_stale) {
-            Some(lobby) => self.hide(lobby).await,
-            None => Ok(()),
+        if let Some(lobby) = lobbies.iter().find(is_stale) {
+            self.hide(lobby).await?;
         }
+        if let Some(lobby) = lobbies.iter().find(|lobby| lobby.is_overdue(now)) {
+            end_in_passing(&self.store, lobby, EndCause::NeverReady, &self.ambient).await;
+        }
+        let silent = lobbies.iter().filter(|lobby| {
+            let in_sight = lobby.joinable_from.is_some_and(|from| from <= now);
+            in_sight && lobby.entry_for_find(now) == Entry::Refused(Refusal::LeaseLapsed)
+        });
+        try_join_all(silent.map(|lobby| self.store.hide_dead_lobby(lobby, now))).await?;
+        Ok(())
     }
 
     fn burst_key(criteria: &Criteria) -> HeadKey {

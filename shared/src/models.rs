@@ -8,7 +8,7 @@ use crate::ids::{GameMode, InvalidIdentifier, NamespaceId, RegionId, ServerId, V
 
 /// What a game server speaks on a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", try_from = "String")]
 pub enum Protocol {
     /// Plain HTTP or WebSocket.
     Http,
@@ -20,6 +20,21 @@ pub enum Protocol {
     TcpTls,
     /// UDP.
     Udp,
+}
+
+impl TryFrom<String> for Protocol {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, &'static str> {
+        match text.as_str() {
+            "http" => Ok(Self::Http),
+            "https" => Ok(Self::Https),
+            "tcp" => Ok(Self::Tcp),
+            "tcp_tls" => Ok(Self::TcpTls),
+            "udp" => Ok(Self::Udp),
+            _ => Err("must be `http`, `https`, `tcp`, `tcp_tls` or `udp`"),
+        }
+    }
 }
 
 impl Protocol {

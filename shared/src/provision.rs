@@ -6,7 +6,7 @@ use crate::{
     ambient::{Ambient, Timestamp},
     errors::Error,
     ids::{GameId, NamespaceId, RegionId, VersionId},
-    rules::version_config::validate,
+    rules::{names::is_name_id, version_config::validate},
     settings::{CdnAuthType, Game, Namespace, Region, Revocations, Version, VersionConfig},
     store::{Store, catalog::NameOutcome, tokens::CloudTokenRecord},
     tokens::CloudToken,
@@ -29,7 +29,7 @@ pub struct NewGame {
     pub namespaces: Vec<NewNamespace>,
 }
 
-/// A namespace to be made with its game.
+/// A namespace to be made.
 #[derive(Clone, Debug)]
 pub struct NewNamespace {
     /// Its name in addresses, unique in the game.
@@ -112,13 +112,27 @@ pub async fn create_game(
     let version = add_version(store, ambient, &game.game_id, new.version_name, new.config).await?;
     let mut namespaces = Vec::new();
     for namespace in new.namespaces {
-        let namespace =
-            namespace.into_namespace(&game.game_id, &version.version_id, ambient.uuid().into(), now);
-        store.add_namespace(&namespace).await?;
-        namespaces.push(namespace);
+        // The game is new, and its namespaces' names differ.
+        namespaces.extend(add_namespace(store, ambient, namespace, &version).await?);
     }
     let cloud_token = issue_cloud_token(store, ambient, &game.game_id).await?;
     Ok(CreatedGame { game, version, namespaces, cloud_token })
+}
+
+/// Adds a namespace that runs `version`, under a name that was checked; nothing when another namespace of the game has it.
+///
+/// # Errors
+/// [`Error::Unavailable`], [`Error::Bug`].
+pub async fn add_namespace(
+    store: &Store,
+    ambient: &Ambient,
+    new: NewNamespace,
+    version: &Version,
+) -> Result<Option<Namespace>, Error> {
+    let namespace =
+        new.into_namespace(&version.game_id, &version.version_id, ambient.uuid().into(), ambient.now());
+    let outcome = store.add_namespace(&namespace).await?;
+    Ok((outcome == NameOutcome::Created).then_some(namespace))
 }
 
 /// Adds a version that was checked.
@@ -197,11 +211,4 @@ fn check_names(new: &NewGame) -> Result<(), ProvisionError> {
         seen.push(name_id);
     }
     Ok(())
-}
-
-fn is_name_id(text: &str) -> bool {
-    (1..=64).contains(&text.len())
-        && !text.starts_with('-')
-        && !text.ends_with('-')
-        && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }

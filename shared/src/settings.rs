@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     ambient::Timestamp,
+    http::{object, objects_by_name},
     ids::{GameId, GameMode, NamespaceId, RegionId, TokenId, VersionId},
     tokens::{Credential, TokenKind},
 };
@@ -133,10 +134,13 @@ pub struct Action {
 #[serde(default, deny_unknown_fields)]
 pub struct Actions {
     /// Being matched.
+    #[serde(deserialize_with = "object")]
     pub find: Action,
     /// Entering a lobby by its identifier.
+    #[serde(deserialize_with = "object")]
     pub join: Action,
     /// Making a lobby of one's own.
+    #[serde(deserialize_with = "object")]
     pub create: Action,
 }
 
@@ -181,7 +185,7 @@ pub struct GameModeConfig {
     #[serde(default)]
     pub idle_seconds: u32,
     /// The ways in.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "object")]
     pub actions: Actions,
 }
 
@@ -192,6 +196,12 @@ impl GameModeConfig {
 
     const fn default_reservation_seconds() -> u32 {
         120
+    }
+
+    /// Players that may be in a lobby by joining it directly.
+    #[must_use]
+    pub fn direct(&self) -> u32 {
+        self.max_players_direct.unwrap_or(self.max_players)
     }
 
     /// How long a seat waits for its player.
@@ -210,6 +220,7 @@ const fn yes() -> bool {
 #[serde(deny_unknown_fields)]
 pub struct VersionConfig {
     /// The modes by name.
+    #[serde(deserialize_with = "objects_by_name")]
     pub game_modes: BTreeMap<GameMode, GameModeConfig>,
 }
 

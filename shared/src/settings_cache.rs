@@ -1,14 +1,10 @@
 //! Settings kept in the function, so that a warm find reads none of them.
 
-use std::{
-    collections::HashMap,
-    hash::Hash,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use crate::{
-    ambient::{Ambient, Timestamp},
+    aged::Aged,
+    ambient::Ambient,
     errors::Error,
     ids::{GameId, NamespaceId, VersionId},
     rules::origin::OriginHost,
@@ -20,6 +16,7 @@ use crate::{
 pub const SETTINGS_AGE_MAX: Duration = Duration::from_secs(30);
 /// How long a host without namespace is remembered as such.
 const UNKNOWN_HOST_AGE_MAX: Duration = Duration::from_secs(30);
+
 /// Entries of each kind kept: far above what one function serves, far below what memory holds.
 const ENTRIES_MAX: usize = 1_024;
 
@@ -49,7 +46,14 @@ impl SettingsCache {
     /// A cache that answers with settings up to `age_max` old.
     #[must_use]
     pub fn new(store: Store, ambient: Ambient, age_max: Duration) -> Self {
-        Self { store, ambient, age_max, settings: Aged::new(), versions: Aged::new(), domains: Aged::new() }
+        Self {
+            store,
+            ambient,
+            age_max,
+            settings: Aged::new(ENTRIES_MAX),
+            versions: Aged::new(ENTRIES_MAX),
+            domains: Aged::new(ENTRIES_MAX),
+        }
     }
 
     /// How old answers may be.
@@ -116,34 +120,5 @@ impl SettingsCache {
         };
         self.versions.put(id.clone(), Arc::clone(&version), now);
         Ok(Some(version))
-    }
-}
-
-/// A bounded map whose entries carry their age.
-#[derive(Debug)]
-struct Aged<K, V>(Mutex<HashMap<K, (Timestamp, V)>>);
-
-impl<K: Eq + Hash, V: Clone> Aged<K, V> {
-    fn new() -> Self {
-        Self(Mutex::default())
-    }
-
-    fn get(&self, key: &K, age_max: Duration, now: Timestamp) -> Option<V> {
-        let entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (read_at, value) = entries.get(key)?;
-        (now.since(*read_at) < age_max).then(|| value.clone())
-    }
-
-    fn put(&self, key: K, value: V, now: Timestamp) {
-        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if entries.len() >= ENTRIES_MAX && !entries.contains_key(&key) {
-            // Random hosts must not push a real one out for long: everything is read again at most once.
-            entries.clear();
-        }
-        entries.insert(key, (now, value));
-    }
-
-    fn clear(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }

@@ -9,7 +9,8 @@ use aws_sdk_dynamodb::{
     Client,
     config::{BehaviorVersion, Credentials, Region, retry::RetryConfig, timeout::TimeoutConfig},
     error::{ProvideErrorMetadata, SdkError},
-    types::AttributeValue,
+    operation::update_item::{UpdateItemError, builders::UpdateItemFluentBuilder},
+    types::{AttributeValue, ReturnValue, ReturnValuesOnConditionCheckFailure},
 };
 use aws_smithy_http_client::{Builder, tls};
 use serde::{Serialize, de::DeserializeOwned};
@@ -23,9 +24,12 @@ pub mod deployments;
 pub mod ending;
 mod expressions;
 pub mod lobbies;
+pub mod lobby_data;
 pub mod meter;
 pub mod servers;
+pub mod statistics;
 pub mod tokens;
+pub mod transitions;
 
 use conflicts::RetryConflicts;
 use meter::Meter;
@@ -42,6 +46,8 @@ pub struct TableNames {
     pub tokens: String,
     /// Lobbies with their seats.
     pub lobbies: String,
+    /// Lobbies' states and configurations.
+    pub lobby_data: String,
     /// Game servers.
     pub servers: String,
     /// What is counted or elected: live lobbies of a namespace, heads of bursts.
@@ -81,17 +87,58 @@ impl Store {
         &self.tables
     }
 
+    /// Reads the item of `key` as it now is. One consistent read unit for each started 4 KB.
+    async fn read<T: DeserializeOwned>(&self, table: &str, key: Item) -> Result<Option<T>, Error> {
+        let answer = self
+            .client
+            .get_item()
+            .table_name(table)
+            .set_key(Some(key))
+            .consistent_read(true)
+            .return_consumed_capacity(self.meter.mode())
+            .send()
+            .await
+            .map_err(|error| failure(&error))?;
+        self.meter.read(answer.consumed_capacity());
+        answer.item.map(from_item).transpose()
+    }
+
+    /// Sends a conditional update that returns what it met: `Ok` with the item after it, `Err` with the item that refused
+    /// it, if there is one.
+    async fn update<T: DeserializeOwned>(
+        &self,
+        write: UpdateItemFluentBuilder,
+    ) -> Result<Result<T, Option<T>>, Error> {
+        let write = write
+            .return_values(ReturnValue::AllNew)
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+            .return_consumed_capacity(self.meter.mode());
+        match write.send().await {
+            Ok(answer) => {
+                self.meter.wrote(answer.consumed_capacity());
+                let item =
+                    answer.attributes.ok_or_else(|| Error::Bug("an update returned no item".to_owned()))?;
+                from_item(item).map(Ok)
+            }
+            Err(error) => match error.as_service_error() {
+                Some(UpdateItemError::ConditionalCheckFailedException(refused)) => {
+                    self.meter.refused(1.0);
+                    refused.item.clone().map(from_item).transpose().map(Err)
+                }
+                _ => Err(failure(&error)),
+            },
+        }
+    }
+
     /// Opens the connection that the first request will use, by a read of nothing.
     ///
     /// Opening it with TLS takes most of a second at 128 MB: init has that time, a player has not. Failures are left
     /// for the request to meet.
     pub async fn warm_up(&self) {
-        let key = AttributeValue::S("warm-up".to_owned());
-        let request = if self.tables.ledger.is_empty() {
-            self.client.get_item().table_name(&self.tables.tokens).key("digest", key)
-        } else {
-            self.client.get_item().table_name(&self.tables.ledger).key("pk", key)
-        };
+        let key = || AttributeValue::S("warm-up".to_owned());
+        // Every function that has a store may read the catalogue.
+        let request =
+            self.client.get_item().table_name(&self.tables.catalog).key("pk", key()).key("sk", key());
         if let Err(error) = request.send().await {
             tracing::warn!(cause = %describe(&error), "the connection to DynamoDB could not be opened during init");
         }

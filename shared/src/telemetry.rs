@@ -43,7 +43,7 @@ fn discretion() -> FilterFn {
 }
 
 /// Where Muster's own log lines come from.
-const OWN_TARGETS: [&str; 4] = ["shared", "find_lobby", "muster", "muster_local"];
+const OWN_TARGETS: [&str; 3] = ["shared", "muster", "muster_local"];
 
 // Not the filter by spans and fields: its regular expressions alone would make up a fifth of a function's size.
 fn filter(default: LevelFilter) -> Targets {

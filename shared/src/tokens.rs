@@ -39,6 +39,8 @@ pub enum TokenKind {
     Development,
     /// Registration of game servers in one namespace.
     Server,
+    /// One lobby, for its lobby server.
+    Lobby,
     /// One seat in one lobby.
     Player,
     /// The mock of a player token; real lobbies refuse it.
@@ -46,8 +48,15 @@ pub enum TokenKind {
 }
 
 impl TokenKind {
-    const ALL: [Self; 6] =
-        [Self::Cloud, Self::Public, Self::DevelopmentPlayer, Self::Development, Self::Server, Self::Player];
+    const ALL: [Self; 7] = [
+        Self::Cloud,
+        Self::Public,
+        Self::DevelopmentPlayer,
+        Self::Development,
+        Self::Server,
+        Self::Lobby,
+        Self::Player,
+    ];
 
     const fn prefix(self) -> &'static str {
         match self {
@@ -55,6 +64,7 @@ impl TokenKind {
             Self::Public => "pub_",
             Self::Development => "dev_",
             Self::Server => "server_",
+            Self::Lobby => "lobby_",
             Self::Player => "player_",
             Self::DevelopmentPlayer => "dev_player_",
         }
@@ -88,6 +98,17 @@ pub struct DevelopmentHost {
     pub ports: Ports,
 }
 
+/// The lobby that a lobby token stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LobbyClaims {
+    /// The game of its namespace.
+    pub game_id: GameId,
+    /// Its namespace.
+    pub namespace_id: NamespaceId,
+    /// The lobby.
+    pub lobby_id: LobbyId,
+}
+
 /// The seat that a player token stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlayerSeat {
@@ -108,6 +129,8 @@ pub enum Claims {
     Development(Credential, DevelopmentHost),
     /// A server token.
     Server(Credential),
+    /// A lobby token.
+    Lobby(LobbyClaims),
     /// A player token.
     Player(PlayerSeat),
     /// A player token of a mock answer.
@@ -175,6 +198,11 @@ impl SignedClaims {
             TokenKind::Public => Claims::Public(self.credential()?),
             TokenKind::Server => Claims::Server(self.credential()?),
             TokenKind::Development => Claims::Development(self.credential()?, self.host?),
+            TokenKind::Lobby => Claims::Lobby(LobbyClaims {
+                game_id: self.game?,
+                namespace_id: self.ns?,
+                lobby_id: self.lobby?,
+            }),
             TokenKind::Player => Claims::Player(PlayerSeat {
                 namespace_id: self.ns?,
                 lobby_id: self.lobby?,
@@ -269,6 +297,17 @@ impl TokenKeys {
         })
     }
 
+    /// Issues the lobby token of a lobby; the lobby alone judges until when it counts.
+    #[must_use]
+    pub fn issue_lobby(&self, lobby: &LobbyClaims, now: Timestamp) -> String {
+        self.sign(&SignedClaims {
+            game: Some(lobby.game_id.clone()),
+            ns: Some(lobby.namespace_id.clone()),
+            lobby: Some(lobby.lobby_id.clone()),
+            ..SignedClaims::new(TokenKind::Lobby, now, CREDENTIAL_LIFE)
+        })
+    }
+
     /// Issues the player token of a seat; the same seat at the same second gives the same token, byte for byte.
     #[must_use]
     pub fn issue_player(&self, seat: &PlayerSeat, now: Timestamp) -> String {
@@ -294,6 +333,19 @@ impl TokenKeys {
     /// # Errors
     /// [`InvalidToken`]; also for cloud tokens, which no key signs.
     pub fn verify(&self, token: &str, now: Timestamp) -> Result<Claims, InvalidToken> {
+        let (claims, expires_at_secs) = self.read(token)?;
+        if expires_at_secs <= now.secs() { Err(InvalidToken::Expired) } else { Ok(claims) }
+    }
+
+    /// What a signed token says, however old it is: for what must still be undone after its life.
+    ///
+    /// # Errors
+    /// [`InvalidToken::Broken`].
+    pub fn verify_at_any_age(&self, token: &str) -> Result<Claims, InvalidToken> {
+        self.read(token).map(|(claims, _)| claims)
+    }
+
+    fn read(&self, token: &str) -> Result<(Claims, u64), InvalidToken> {
         let (kind, jwt) = TokenKind::split(token).ok_or(InvalidToken::Broken)?;
         let header = jsonwebtoken::decode_header(jwt).map_err(|_| InvalidToken::Broken)?;
         let key = [Some(&self.current), self.previous.as_ref()]
@@ -301,7 +353,7 @@ impl TokenKeys {
             .flatten()
             .find(|key| header.kid.as_deref() == Some(key.id.as_str()))
             .ok_or(InvalidToken::Broken)?;
-        // Time is passed in, so expiry is judged below.
+        // Time is passed in, so expiry is judged by the caller.
         let mut validation = Validation::new(Algorithm::HS256);
         validation.validate_exp = false;
         let claims = jsonwebtoken::decode::<SignedClaims>(jwt, &key.decoding, &validation)
@@ -310,10 +362,8 @@ impl TokenKeys {
         if claims.kind != kind {
             return Err(InvalidToken::Broken);
         }
-        if claims.exp <= now.secs() {
-            return Err(InvalidToken::Expired);
-        }
-        claims.into_claims().ok_or(InvalidToken::Broken)
+        let expires_at_secs = claims.exp;
+        claims.into_claims().map(|claims| (claims, expires_at_secs)).ok_or(InvalidToken::Broken)
     }
 
     fn sign(&self, claims: &SignedClaims) -> String {

@@ -30,7 +30,8 @@ async fn a_write_that_meets_a_transaction_is_repeated() {
         TableNames { ledger: "t".to_owned(), ..TableNames::default() },
     );
     let key = HeadKey::new(&"n/v/m/r".parse().unwrap(), &Tags::new(), 2);
-    let burst = Burst { first: first.parse().unwrap(), opened_at: Timestamp(1), positions: 1 };
+    let burst =
+        Burst { first: first.parse().unwrap(), opened_at: Timestamp(1), positions: 1, is_announced: false };
     let outcome = store.draw_position(&key, &burst).await.unwrap();
     assert_eq!(outcome, Some(Burst { positions: 2, ..burst }));
 }
@@ -47,7 +48,7 @@ async fn a_database_that_only_conflicts_is_unavailable_not_broken() {
         TableNames { ledger: "t".to_owned(), ..TableNames::default() },
     );
     let key = HeadKey::new(&"n/v/m/r".parse().unwrap(), &Tags::new(), 2);
-    let burst = Burst { first: LobbyId::nil(), opened_at: Timestamp(1), positions: 1 };
+    let burst = Burst { first: LobbyId::nil(), opened_at: Timestamp(1), positions: 1, is_announced: false };
     let error = store.draw_position(&key, &burst).await.unwrap_err();
     assert_eq!(error.status_and_code().1, "API_UNAVAILABLE");
 }
@@ -72,9 +73,9 @@ async fn a_refused_creation_is_read_in_the_order_of_the_rules() {
     let lobby = stack.store().lobby(&found.lobby_id().parse().unwrap()).await.unwrap().unwrap();
     let pool =
         PlacementPool { namespace_id: game.namespace_id().clone(), region_id: lobby.pool.region_id.clone() };
-    let server = stack.store().servers(&pool).await.unwrap().remove(0);
+    let server = stack.store().servers(&pool, None).await.unwrap().0.remove(0);
     let election = Election::Begin(HeadKey::new(&lobby.pool, &Tags::new(), 2));
-    let creation = Creation { lobby, server, lobby_count_max: 9, election };
+    let creation = Creation { lobby, server, lobby_count_max: 9, election, config: None };
     let (none, failed, met) = ("None", "ConditionalCheckFailed", "TransactionConflict");
     // The parts are lobby, count, server and head.
     let cases = [

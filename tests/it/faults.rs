@@ -10,7 +10,7 @@ use muster_tests::{TestGame, TestStack};
 use serde_json::{Value, json};
 use shared::{
     ids::SeatId,
-    lobby::Refusal,
+    lobby::{Door, Refusal},
     models::Tags,
     store::{
         creation::{Burst, HeadKey},
@@ -44,7 +44,7 @@ async fn a_write_that_is_repeated_takes_one_seat() {
     let now = stack.clock.now();
     let claim = SeatClaim {
         lobby_id: found.lobby_id().parse().unwrap(),
-        pool: game.pool("arena", "fra"),
+        door: Door::Find(game.pool("arena", "fra")),
         seat_id: SeatId::random(&stack.ambient()),
         until: now + Duration::from_secs(120),
         hiding: Hiding::No,
@@ -64,7 +64,7 @@ async fn a_claim_is_refused_by_what_the_lobby_is_not_by_what_the_claimant_knew()
     let found = game.find(&stack, find()).await.expect_ok();
     let claim = SeatClaim {
         lobby_id: found.lobby_id().parse().unwrap(),
-        pool: game.pool("arena", "fra"),
+        door: Door::Find(game.pool("arena", "fra")),
         seat_id: SeatId::random(&stack.ambient()),
         until: stack.clock.now() + Duration::from_secs(120),
         hiding: Hiding::No,
@@ -72,7 +72,7 @@ async fn a_claim_is_refused_by_what_the_lobby_is_not_by_what_the_claimant_knew()
     let missing = "00000000-0000-0000-0000-000000000001".parse().unwrap();
     let cases = [
         (claim.clone(), Refusal::Full),
-        (SeatClaim { pool: game.pool("arena", "nyc"), ..claim.clone() }, Refusal::OtherPool),
+        (SeatClaim { door: Door::Find(game.pool("arena", "nyc")), ..claim.clone() }, Refusal::OtherPool),
         (SeatClaim { lobby_id: missing, ..claim }, Refusal::Missing),
     ];
     for (claim, expected) in cases {
@@ -100,7 +100,12 @@ async fn finds_of_a_burst_go_on_when_a_creator_crashed() {
     assert_eq!(game.find(&stack, find()).await.expect_ok().lobby_id(), first);
     // Two finds draw positions and crash: the second one was to create the burst's second lobby.
     let key = HeadKey::new(&game.pool("arena", "fra"), &Tags::new(), 2);
-    let burst = Burst { first: first.parse().unwrap(), opened_at: stack.clock.now(), positions: 1 };
+    let burst = Burst {
+        first: first.parse().unwrap(),
+        opened_at: stack.clock.now(),
+        positions: 1,
+        is_announced: false,
+    };
     for positions in [2, 3] {
         let drawn = stack.store().draw_position(&key, &burst).await.unwrap().unwrap();
         assert_eq!(drawn.positions, positions);

@@ -8,6 +8,7 @@ mod conflicts;
 mod contract;
 mod cost;
 mod faults;
+mod lifecycle;
 mod matching;
 mod process;
 mod refusals;

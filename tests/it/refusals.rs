@@ -7,13 +7,13 @@
     reason = "this is test code: what cannot go on panics"
 )]
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fmt};
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use http::{Method, Request};
 use http_body_util::Full;
 use hyper::body::Bytes;
-use muster_local::{demo::Demo, stack::TEMPLATE, template::Template};
+use muster_local::{stack::TEMPLATE, template::Template};
 use muster_tests::{Answer, TestStack};
 use serde_json::{Value, json};
 use shared::ids::{GameId, NamespaceId};
@@ -26,59 +26,230 @@ mod origins;
 mod paths;
 mod precedence;
 mod revocations;
+mod scene;
 mod tokens;
+
+pub use scene::{Scene, player_token};
 
 /// Who may use an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Right {
     /// Everybody; no token is looked at.
     None,
-    /// Players of a namespace, and developers for mock answers.
+    /// Players of a namespace.
     Player,
+    /// The lobby server of a lobby.
+    Lobby,
+    /// Either of them.
+    LobbyOrPlayer,
+    /// The game servers of a namespace.
+    GameServer,
+    /// They, or the lobby server of the lobby in question.
+    GameServerOrLobby,
     /// Who holds the game's cloud token.
     Cloud,
 }
 
+impl Right {
+    /// The kinds of tokens that give it, the usual one first; developers get mock answers.
+    const fn kinds(self) -> &'static [&'static str] {
+        match self {
+            Self::None => &[],
+            Self::Player => &["public", "development"],
+            Self::Lobby => &["lobby", "development"],
+            Self::LobbyOrPlayer => &["public", "lobby", "development"],
+            Self::GameServer => &["server", "development"],
+            Self::GameServerOrLobby => &["server", "lobby", "development"],
+            Self::Cloud => &["cloud"],
+        }
+    }
+}
+
+/// What an operation reads of a body.
+enum Reads {
+    /// Nothing; no body is looked at.
+    Nothing,
+    /// An object; here, one that it accepts.
+    Object(fn(&Scene<'_>) -> Value),
+    /// Any JSON.
+    AnyJson,
+}
+
 /// One operation, as these tests try it.
-#[derive(Debug)]
 struct Operation {
     method: Method,
     /// Its path, as in the template.
     path: &'static str,
     right: Right,
-    /// A body that it accepts; nothing where it reads none.
-    body: Option<fn(&Demo) -> Value>,
+    reads: Reads,
     /// Whether its response is empty.
     answers_nothing: bool,
 }
 
-const OPERATIONS: [Operation; 6] = [
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.method, self.path)
+    }
+}
+
+const OPERATIONS: [Operation; 27] = [
     Operation {
         method: Method::POST,
         path: "/matchmaker/lobbies/find",
         right: Right::Player,
-        body: Some(|_| json!({ "game_modes": ["arena"] })),
+        reads: Reads::Object(|_| json!({ "game_modes": ["arena"] })),
         answers_nothing: false,
+    },
+    Operation {
+        method: Method::POST,
+        path: "/matchmaker/lobbies/join",
+        right: Right::Player,
+        reads: Reads::Object(|scene| json!({ "lobby_id": scene.lobby_id })),
+        answers_nothing: false,
+    },
+    Operation {
+        method: Method::POST,
+        path: "/matchmaker/lobbies/create",
+        right: Right::Player,
+        reads: Reads::Object(|_| json!({ "game_mode": "arena" })),
+        answers_nothing: false,
+    },
+    Operation {
+        method: Method::GET,
+        path: "/matchmaker/lobbies/list",
+        right: Right::Player,
+        reads: Reads::Nothing,
+        answers_nothing: false,
+    },
+    Operation {
+        method: Method::GET,
+        path: "/matchmaker/lobbies/{lobby_id}/state",
+        right: Right::LobbyOrPlayer,
+        reads: Reads::Nothing,
+        answers_nothing: false,
+    },
+    Operation {
+        method: Method::PUT,
+        path: "/matchmaker/lobbies/state",
+        right: Right::Lobby,
+        reads: Reads::AnyJson,
+        answers_nothing: true,
+    },
+    Operation {
+        method: Method::POST,
+        path: "/matchmaker/lobbies/ready",
+        right: Right::Lobby,
+        reads: Reads::Nothing,
+        answers_nothing: true,
+    },
+    Operation {
+        method: Method::PUT,
+        path: "/matchmaker/lobbies/closed",
+        right: Right::Lobby,
+        reads: Reads::Object(|_| json!({ "is_closed": true })),
+        answers_nothing: true,
+    },
+    Operation {
+        method: Method::POST,
+        path: "/matchmaker/players/connected",
+        right: Right::Lobby,
+        reads: Reads::Object(|scene| json!({ "player_token": scene.player })),
+        answers_nothing: true,
+    },
+    Operation {
+        method: Method::POST,
+        path: "/matchmaker/players/disconnected",
+        right: Right::Lobby,
+        reads: Reads::Object(|scene| json!({ "player_token": scene.player })),
+        answers_nothing: true,
+    },
+    Operation {
+        method: Method::GET,
+        path: "/matchmaker/players/statistics",
+        right: Right::Player,
+        reads: Reads::Nothing,
+        answers_nothing: false,
+    },
+    Operation {
+        method: Method::GET,
+        path: "/matchmaker/regions",
+        right: Right::Player,
+        reads: Reads::Nothing,
+        answers_nothing: false,
+    },
+    Operation {
+        method: Method::POST,
+        path: "/matchmaker/servers/register",
+        right: Right::GameServer,
+        reads: Reads::Object(|scene| scene::registration(&scene.server_id)),
+        answers_nothing: false,
+    },
+    Operation {
+        method: Method::POST,
+        path: "/matchmaker/servers/heartbeat",
+        right: Right::GameServer,
+        reads: Reads::Object(|scene| json!({ "server_id": scene.server_id })),
+        answers_nothing: false,
+    },
+    Operation {
+        method: Method::POST,
+        path: "/matchmaker/servers/end-lobby",
+        right: Right::GameServerOrLobby,
+        reads: Reads::Object(|scene| json!({ "lobby_id": scene.lobby_id })),
+        answers_nothing: true,
+    },
+    Operation {
+        method: Method::POST,
+        path: "/matchmaker/servers/deregister",
+        right: Right::GameServer,
+        reads: Reads::Object(|scene| json!({ "server_id": scene.server_id })),
+        answers_nothing: true,
     },
     Operation {
         method: Method::GET,
         path: "/cloud/bootstrap",
         right: Right::None,
-        body: None,
+        reads: Reads::Nothing,
         answers_nothing: false,
+    },
+    Operation {
+        method: Method::POST,
+        path: "/cloud/games/{game_id}/versions",
+        right: Right::Cloud,
+        reads: Reads::Object(
+            |_| json!({ "display_name": "1.2", "config": { "game_modes": { "arena": { "regions": ["fra"] } } } }),
+        ),
+        answers_nothing: false,
+    },
+    Operation {
+        method: Method::POST,
+        path: "/cloud/games/{game_id}/namespaces",
+        right: Right::Cloud,
+        reads: Reads::Object(
+            |scene| json!({ "display_name": "New", "version_id": scene.version_id, "name_id": scene.fresh_name }),
+        ),
+        answers_nothing: false,
+    },
+    Operation {
+        method: Method::POST,
+        path: "/cloud/games/{game_id}/namespaces/{namespace_id}/mm-config",
+        right: Right::Cloud,
+        // As many lobbies as the demo may hold: scenes go on being made.
+        reads: Reads::Object(|_| json!({ "lobby_count_max": 4_000, "max_players": 1_001 })),
+        answers_nothing: true,
     },
     Operation {
         method: Method::POST,
         path: "/cloud/games/{game_id}/namespaces/{namespace_id}/mm-config/validate",
         right: Right::Cloud,
-        body: Some(|_| json!({ "lobby_count_max": 1, "max_players": 1 })),
+        reads: Reads::Object(|_| json!({ "lobby_count_max": 1, "max_players": 1 })),
         answers_nothing: false,
     },
     Operation {
         method: Method::PUT,
         path: "/cloud/games/{game_id}/namespaces/{namespace_id}/cdn-auth",
         right: Right::Cloud,
-        body: Some(|_| json!({ "auth_type": "basic" })),
+        reads: Reads::Object(|_| json!({ "auth_type": "basic" })),
         answers_nothing: true,
     },
     Operation {
@@ -86,19 +257,53 @@ const OPERATIONS: [Operation; 6] = [
         path: "/cloud/games/{game_id}/namespaces/{namespace_id}/auth-user",
         right: Right::Cloud,
         // The hash of no password, in the right form.
-        body: Some(|_| json!({ "user": "nightly", "password": format!("$2b$04${}", ".".repeat(53)) })),
+        reads: Reads::Object(
+            |_| json!({ "user": "nightly", "password": format!("$2b$04${}", ".".repeat(53)) }),
+        ),
         answers_nothing: true,
     },
     Operation {
         method: Method::PUT,
         path: "/cloud/games/{game_id}/namespaces/{namespace_id}/version",
         right: Right::Cloud,
-        body: Some(|demo| json!({ "version_id": demo.version_ids[1] })),
+        reads: Reads::Object(|scene| json!({ "version_id": scene.version_id })),
         answers_nothing: true,
+    },
+    Operation {
+        method: Method::POST,
+        path: "/cloud/games/{game_id}/namespaces/{namespace_id}/tokens/public",
+        right: Right::Cloud,
+        reads: Reads::Nothing,
+        answers_nothing: false,
+    },
+    Operation {
+        method: Method::POST,
+        path: "/cloud/games/{game_id}/namespaces/{namespace_id}/tokens/development",
+        right: Right::Cloud,
+        reads: Reads::Object(
+            |_| json!({ "hostname": "127.0.0.1", "ports": { "default": { "port": 7_777, "protocol": "http" } } }),
+        ),
+        answers_nothing: false,
+    },
+    Operation {
+        method: Method::POST,
+        path: "/cloud/games/{game_id}/namespaces/{namespace_id}/tokens/server",
+        right: Right::Cloud,
+        reads: Reads::Nothing,
+        answers_nothing: false,
     },
 ];
 
 impl Operation {
+    /// The operation at the only path of the table that ends so.
+    fn at(path: &str) -> &'static Self {
+        let mut found = OPERATIONS.iter().filter(|operation| operation.path.ends_with(path));
+        let (Some(operation), None) = (found.next(), found.next()) else {
+            panic!("{path} is no operation's end, or several operations'");
+        };
+        operation
+    }
+
     fn with(right: Right) -> impl Iterator<Item = &'static Self> {
         OPERATIONS.iter().filter(move |operation| operation.right == right)
     }
@@ -108,51 +313,86 @@ impl Operation {
         OPERATIONS.iter().filter(|operation| operation.right != Right::None)
     }
 
+    /// The operations that a token of this kind allows.
+    fn taking(kind: &str) -> impl Iterator<Item = &'static Self> {
+        OPERATIONS.iter().filter(move |operation| operation.takes(kind))
+    }
+
+    /// The operations that a page of a registered domain needs no token for.
+    fn for_pages() -> impl Iterator<Item = &'static Self> {
+        Self::taking("public")
+    }
+
     /// The operations that read a body.
     fn reading() -> impl Iterator<Item = &'static Self> {
-        OPERATIONS.iter().filter(|operation| operation.body.is_some())
+        OPERATIONS.iter().filter(|operation| !matches!(operation.reads, Reads::Nothing))
+    }
+
+    /// The operations that read an object.
+    fn reading_object() -> impl Iterator<Item = &'static Self> {
+        OPERATIONS.iter().filter(|operation| matches!(operation.reads, Reads::Object(_)))
+    }
+
+    fn takes(&self, kind: &str) -> bool {
+        self.right.kinds().contains(&kind)
+    }
+
+    /// Whether it is an operation on one namespace of a game.
+    fn is_on_namespace(&self) -> bool {
+        self.path.contains("{namespace_id}")
+    }
+
+    /// Whether it reads its body before it looks at a token, as find does.
+    fn reads_body_first(&self) -> bool {
+        self.right == Right::Player && !matches!(self.reads, Reads::Nothing)
     }
 
     fn path_in(&self, game_id: &str, namespace_id: &str) -> String {
         self.path.replace("{game_id}", game_id).replace("{namespace_id}", namespace_id)
     }
 
-    fn demo_path(&self, demo: &Demo) -> String {
-        self.path_in(demo.game_id.as_str(), demo.namespace_id.as_str())
-    }
-
-    fn valid_body(&self, demo: &Demo) -> String {
-        self.body.map(|body| body(demo).to_string()).unwrap_or_default()
-    }
-
-    /// A token of the demo that allows it.
-    fn token<'a>(&self, demo: &'a Demo) -> Option<&'a str> {
-        match self.right {
-            Right::None => None,
-            Right::Player => Some(&demo.tokens.public),
-            Right::Cloud => Some(&demo.tokens.cloud),
+    fn valid_body(&self, scene: &Scene<'_>) -> String {
+        match self.reads {
+            Reads::Nothing => String::new(),
+            Reads::Object(body) => body(scene).to_string(),
+            Reads::AnyJson => json!({ "round": 2 }).to_string(),
         }
     }
 
-    /// A valid request on the demo's namespace, but for the token.
-    async fn call(&self, stack: &TestStack, token: Option<&str>) -> Answer {
-        self.call_with_body(stack, token, self.valid_body(stack.demo())).await
+    /// A token of the scene that allows it.
+    fn token<'a>(&self, scene: &'a Scene<'_>) -> Option<&'a str> {
+        self.right.kinds().first().map(|kind| scene.token(kind))
+    }
+
+    /// A request that is answered with a success, once for each scene.
+    async fn succeed(&self, scene: &Scene<'_>) -> Answer {
+        let answer = self.call(scene, self.token(scene)).await;
+        assert_eq!(answer.status, 200, "{self}: {}", answer.body);
+        answer
+    }
+
+    /// A valid request, but for the token; a developer's players are those of mock answers.
+    async fn call(&self, scene: &Scene<'_>, token: Option<&str>) -> Answer {
+        let mut body = self.valid_body(scene);
+        if token.is_some_and(|token| token.starts_with("dev_")) {
+            body = body.replace(&scene.player, &scene.mock_player);
+        }
+        self.call_with_body(scene, token, body).await
     }
 
     /// A request that may be made, but for the body.
-    async fn call_with(&self, stack: &TestStack, body: impl Into<Bytes>) -> Answer {
-        self.call_with_body(stack, self.token(stack.demo()), body).await
+    async fn call_with(&self, scene: &Scene<'_>, body: impl Into<Bytes>) -> Answer {
+        self.call_with_body(scene, self.token(scene), body).await
     }
 
-    async fn call_with_body(&self, stack: &TestStack, token: Option<&str>, body: impl Into<Bytes>) -> Answer {
-        let path = self.demo_path(stack.demo());
-        stack.call(self.method.clone(), &path, token, body).await
+    async fn call_with_body(&self, scene: &Scene<'_>, token: Option<&str>, body: impl Into<Bytes>) -> Answer {
+        scene.stack.call(self.method.clone(), &scene.path(self.path), token, body).await
     }
 
-    /// A valid request on the demo's namespace, but for the headers.
-    async fn call_with_headers(&self, stack: &TestStack, headers: &[(&str, &[u8])]) -> Answer {
-        let (path, body) = (self.demo_path(stack.demo()), self.valid_body(stack.demo()));
-        send(stack, &self.method, &path, headers, body).await
+    /// A valid request, but for the headers.
+    async fn call_with_headers(&self, scene: &Scene<'_>, headers: &[(&str, &[u8])]) -> Answer {
+        let (path, body) = (scene.path(self.path), self.valid_body(scene));
+        send(scene.stack, &self.method, &path, headers, body).await
     }
 }
 
@@ -196,8 +436,7 @@ async fn write_to_namespace(
 fn every_operation_of_the_template_is_tried() {
     let template = Template::parse(TEMPLATE).unwrap();
     let deployed: BTreeSet<_> = template.routes.iter().map(|route| route.key()).collect();
-    let tried: BTreeSet<_> =
-        OPERATIONS.iter().map(|operation| format!("{} {}", operation.method, operation.path)).collect();
+    let tried: BTreeSet<_> = OPERATIONS.iter().map(Operation::to_string).collect();
     assert_eq!(deployed, tried);
 }
 
@@ -205,18 +444,19 @@ fn every_operation_of_the_template_is_tried() {
 async fn a_valid_request_is_answered_with_200_and_json() {
     let stack = TestStack::start().await;
     for operation in &OPERATIONS {
-        let answer = operation.call(&stack, operation.token(stack.demo())).await;
-        assert_eq!(answer.status, 200, "{operation:?}: {}", answer.body);
+        let answer = operation.succeed(&Scene::on(&stack).await).await;
         assert_eq!(answer.headers["content-type"], "application/json");
-        assert_eq!(answer.body == json!({}), operation.answers_nothing, "{operation:?}: {}", answer.body);
+        assert_eq!(answer.body == json!({}), operation.answers_nothing, "{operation}: {}", answer.body);
+        assert!(answer.body.is_object(), "{operation}: {}", answer.body);
     }
 }
 
 #[tokio::test]
 async fn other_paths_and_methods_are_answered_by_the_gateway_itself() {
     let stack = TestStack::start().await;
+    let scene = Scene::on(&stack).await;
     for operation in &OPERATIONS {
-        let path = operation.demo_path(stack.demo());
+        let path = scene.path(operation.path);
         for (method, path) in [
             (Method::DELETE, path.clone()),
             (operation.method.clone(), format!("{path}/")),

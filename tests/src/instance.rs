@@ -7,6 +7,7 @@ use muster_local::stack::table_names;
 use serde_json::{Value, json};
 use shared::{
     ambient::Ambient,
+    auth::MatchmakerAuth,
     errors::Error,
     http::{Operation as _, Request},
     matchmaking::Matchmaker,
@@ -24,6 +25,7 @@ use shared::{
 #[derive(Debug)]
 pub struct Instance {
     find_lobby: FindLobby,
+    matchmaker: Arc<Matchmaker>,
     store: Store,
     meter: Meter,
 }
@@ -35,9 +37,10 @@ impl Instance {
         let meter = Meter::on();
         let store = Store::new(emulator_client(endpoint), table_names()).metered(meter.clone());
         let settings = Arc::new(SettingsCache::new(store.clone(), ambient.clone(), SETTINGS_AGE_MAX));
-        let matchmaker = Matchmaker::new(store.clone(), Arc::clone(&settings), ambient.clone());
-        let find_lobby = FindLobby::new(settings, matchmaker, Arc::clone(keys), ambient.clone(), None);
-        Self { find_lobby, store, meter }
+        let matchmaker = Arc::new(Matchmaker::new(store.clone(), Arc::clone(&settings), ambient.clone()));
+        let auth = MatchmakerAuth::new(settings, Arc::clone(keys), ambient.clone());
+        let find_lobby = FindLobby::new(auth, Arc::clone(&matchmaker), ambient.clone(), None);
+        Self { find_lobby, matchmaker, store, meter }
     }
 
     /// The instance's store.
@@ -73,7 +76,7 @@ impl Instance {
     /// # Panics
     /// When the database fails.
     pub async fn warm_up(&self, token: &str, pool: &Pool) {
-        self.find_lobby.matchmaker().know_servers(pool).await.expect("servers");
+        self.matchmaker.know_servers(pool).await.expect("servers");
         let prevented = json!({ "game_modes": [pool.game_mode], "prevent_auto_create_lobby": true });
         let refused = self.find(token, &prevented).await;
         assert!(refused.is_err(), "nothing is there yet");
@@ -86,6 +89,15 @@ impl Instance {
 /// When the headers are none.
 #[must_use]
 pub fn request(headers: &[(&str, &str)], body: &Value) -> Request {
+    event(headers, body, &[]).into()
+}
+
+/// The event of a request with path parameters, if it has any; its path is that of find, at which no operation looks.
+///
+/// # Panics
+/// When the headers are none.
+#[must_use]
+pub fn event(headers: &[(&str, &str)], body: &Value, parameters: &[(&str, &str)]) -> lambda_http::Request {
     let headers: serde_json::Map<_, _> =
         headers.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
     let path = "/matchmaker/lobbies/find";
@@ -109,8 +121,9 @@ pub fn request(headers: &[(&str, &str)], body: &Value) -> Request {
             "time": "01/Jan/2026:00:00:00 +0000",
             "timeEpoch": 1_767_225_600_000_u64,
         },
+        "pathParameters": parameters.iter().copied().collect::<std::collections::BTreeMap<_, _>>(),
         "body": body.to_string(),
         "isBase64Encoded": false,
     });
-    lambda_http::request::from_str(&event.to_string()).expect("a gateway event").into()
+    lambda_http::request::from_str(&event.to_string()).expect("a gateway event")
 }

@@ -38,36 +38,61 @@ use shared::{
     settings::Region,
     store::Store,
     telemetry,
-    tokens::{Claims, CredentialKind, PlayerSeat},
+    tokens::{Claims, CredentialKind, LobbyClaims, PlayerSeat},
 };
+use tokio::sync::Notify;
 
 pub mod instance;
 pub mod scripted;
 
 /// A clock that only tests turn.
+///
+/// A pause under it ends when it was turned that far, or when so much time has really passed.
 #[derive(Clone, Debug)]
-pub struct TestClock(Arc<AtomicU64>);
+pub struct TestClock {
+    now: Arc<AtomicU64>,
+    turned: Arc<Notify>,
+}
 
 impl TestClock {
     fn starting_now() -> Self {
         let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970");
-        Self(Arc::new(AtomicU64::new((Timestamp::default() + elapsed).0)))
+        let now = Arc::new(AtomicU64::new((Timestamp::default() + elapsed).0));
+        Self { now, turned: Arc::default() }
     }
 
     /// The time that the stack sees.
     #[must_use]
     pub fn now(&self) -> Timestamp {
-        Timestamp(self.0.load(Ordering::SeqCst))
+        Timestamp(self.now.load(Ordering::SeqCst))
     }
 
     /// Lets `span` pass.
     pub fn advance(&self, span: Duration) {
-        self.0.fetch_add(u64::try_from(span.as_millis()).expect("a short span"), Ordering::SeqCst);
+        self.now.fetch_add(u64::try_from(span.as_millis()).expect("a short span"), Ordering::SeqCst);
+        self.turned.notify_waiters();
     }
 
     fn ambient(&self) -> Ambient {
-        let clock = self.clone();
-        Ambient::system().with_clock(move || clock.now())
+        let (clock, sleeping) = (self.clone(), self.clone());
+        Ambient::system().with_clock(move || clock.now()).with_sleeper(move |span| {
+            let clock = sleeping.clone();
+            let until = clock.now() + span;
+            async move {
+                let _passed_or_turned = tokio::time::timeout(span, clock.turned_to(until)).await;
+            }
+        })
+    }
+
+    /// Waits until it is `until`.
+    pub async fn turned_to(&self, until: Timestamp) {
+        loop {
+            let turned = self.turned.notified();
+            if self.now() >= until {
+                return;
+            }
+            turned.await;
+        }
     }
 }
 
@@ -90,7 +115,7 @@ impl Answer {
     }
 
     /// The answer itself, which must be a success.
-    #[must_use]
+    #[expect(clippy::must_use_candidate, reason = "the assertion alone is worth the call")]
     pub fn expect_ok(self) -> Self {
         assert_eq!(self.status, StatusCode::OK, "{}", self.body);
         self
@@ -207,6 +232,17 @@ impl TestStack {
         format!("/cloud/games/{game_id}/namespaces/{namespace_id}/{operation}")
     }
 
+    /// The token that a lobby server gets with its lobby.
+    #[must_use]
+    pub fn lobby_token(&self, game_id: &GameId, namespace_id: &NamespaceId, lobby_id: &str) -> String {
+        let claims = LobbyClaims {
+            game_id: game_id.clone(),
+            namespace_id: namespace_id.clone(),
+            lobby_id: lobby_id.parse().expect("an identifier"),
+        };
+        self.stack.keys().issue_lobby(&claims, self.clock.now())
+    }
+
     /// The seat that an answer's player token stands for.
     #[must_use]
     pub fn seat(&self, answer: &Answer) -> PlayerSeat {
@@ -218,20 +254,17 @@ impl TestStack {
         }
     }
 
-    /// Every lobby of the namespace, by a full read of the table.
+    /// Every lobby of the namespace, ended ones too, by a full read of the table.
     pub async fn all_lobbies(&self, namespace_id: &NamespaceId) -> Vec<Lobby> {
         let scan = self.store().client().scan().table_name(&self.store().tables().lobbies);
         let items: Vec<_> =
             scan.into_paginator().items().send().collect::<Result<_, _>>().await.expect("a scan");
-        let mut lobbies = Vec::new();
-        for item in items {
-            let id = item["lobby_id"].as_s().expect("an identifier").parse().expect("an identifier");
-            lobbies.push(self.store().lobby(&id).await.expect("a read"));
-        }
-        lobbies.into_iter().flatten().filter(|lobby| lobby.pool.namespace_id == *namespace_id).collect()
+        // A lobby's state and configuration are in a table of their own.
+        let lobbies: Vec<Lobby> = serde_dynamo::from_items(items).expect("lobbies");
+        lobbies.into_iter().filter(|lobby| lobby.pool.namespace_id == *namespace_id).collect()
     }
 
-    /// Makes a game of its own with one namespace: regions `fra` and `nyc`, a server for `places` lobbies in each.
+    /// Makes a game of its own with one namespace: regions `fra` and `nyc`, a server for `places` lobbies in each, if any.
     pub async fn make_game(&self, name: &str, modes: Value, lobby_count_max: u32, places: u32) -> TestGame {
         let ambient = self.ambient();
         let region = |display_name: &str, latitude, longitude| Region {
@@ -256,7 +289,7 @@ impl TestStack {
         };
         let created = create_game(self.store(), &ambient, new).await.expect("a game");
         let game = TestGame::new(self, created);
-        for region_id in ["fra", "nyc"] {
+        for region_id in ["fra", "nyc"].into_iter().filter(|_| places > 0) {
             game.add_server(self, region_id, region_id, places, Timestamp::NEVER).await;
         }
         game
@@ -269,6 +302,8 @@ pub struct TestGame {
     pub created: CreatedGame,
     /// A public token of its namespace.
     pub public: String,
+    /// A server token of its namespace.
+    pub server: String,
 }
 
 impl TestGame {
@@ -276,7 +311,8 @@ impl TestGame {
         let (game_id, namespace_id) = (&created.game.game_id, &created.namespaces[0].namespace_id);
         let keys = stack.stack.keys();
         let public = keys.issue_credential(CredentialKind::Public, game_id, namespace_id, &stack.ambient());
-        Self { created, public }
+        let server = keys.issue_credential(CredentialKind::Server, game_id, namespace_id, &stack.ambient());
+        Self { created, public, server }
     }
 
     /// The game.
@@ -332,14 +368,66 @@ impl TestGame {
                 region_id: region.parse().expect("a region"),
             },
             free_from: now,
-            registered_at: now,
+            ranked_at: now,
             capacity: places,
             used: 0,
             lease_until,
+            lease_ms: None,
             game_modes: None,
+            auto_ready: true,
             ports: ports.try_into().expect("ports"),
+            registration: shared::ids::WriteId::random(&stack.ambient()),
         };
         assert!(stack.store().add_server(&server).await.expect("a server"), "{id} is new");
+    }
+
+    /// The token that a lobby server of its namespace gets with its lobby.
+    #[must_use]
+    pub fn lobby_token(&self, stack: &TestStack, lobby_id: &str) -> String {
+        stack.lobby_token(self.game_id(), self.namespace_id(), lobby_id)
+    }
+
+    /// A request of a player of its namespace.
+    pub async fn play(&self, stack: &TestStack, operation: &str, body: Value) -> Answer {
+        stack
+            .call(Method::POST, &format!("/matchmaker/{operation}"), Some(&self.public), body.to_string())
+            .await
+    }
+
+    /// A request of a game server of its namespace.
+    pub async fn serve(&self, stack: &TestStack, operation: &str, body: Value) -> Answer {
+        let path = format!("/matchmaker/servers/{operation}");
+        stack.call(Method::POST, &path, Some(&self.server), body.to_string()).await
+    }
+
+    /// A request of the lobby server of one of its lobbies.
+    pub async fn host(
+        &self,
+        stack: &TestStack,
+        lobby_id: &str,
+        (method, operation): (Method, &str),
+        body: Value,
+    ) -> Answer {
+        let token = self.lobby_token(stack, lobby_id);
+        stack.call(method, &format!("/matchmaker/{operation}"), Some(&token), body.to_string()).await
+    }
+
+    /// The lobby server connects the player of an answer.
+    pub async fn connect(&self, stack: &TestStack, seat: &Answer) -> Answer {
+        let body = json!({ "player_token": seat.body["player"]["token"] });
+        self.host(stack, &seat.lobby_id(), (Method::POST, "players/connected"), body).await
+    }
+
+    /// The lobby server disconnects the player of an answer.
+    pub async fn disconnect(&self, stack: &TestStack, seat: &Answer) -> Answer {
+        let body = json!({ "player_token": seat.body["player"]["token"] });
+        self.host(stack, &seat.lobby_id(), (Method::POST, "players/disconnected"), body).await
+    }
+
+    /// A lobby as it is in the table.
+    pub async fn lobby(&self, stack: &TestStack, lobby_id: &str) -> Lobby {
+        let lobby_id = lobby_id.parse().expect("an identifier");
+        stack.store().lobby(&lobby_id).await.expect("a read").expect("a lobby")
     }
 
     /// A find in its namespace.

@@ -5,7 +5,7 @@ use shared::{
     errors::Error,
     http::{Operation, Request},
     rules::matchmaker_config::validate,
-    wire::{ValidateMatchmakerConfigRequest, ValidationResponse},
+    wire::{MatchmakerConfigRequest, ValidationResponse},
 };
 
 /// The operation.
@@ -30,7 +30,7 @@ impl Operation for ValidateMatchmakerConfig {
     async fn call(&self, request: &Request) -> Result<ValidationResponse, Error> {
         let (game_id, namespace_id) = (request.path("game_id")?, request.path("namespace_id")?);
         let _right = self.auth.namespace(request, &game_id, &namespace_id).await?;
-        let body: ValidateMatchmakerConfigRequest = request.body()?;
+        let body: MatchmakerConfigRequest = request.body()?;
         Ok(ValidationResponse::new(validate(body.lobby_count_max, body.max_players)))
     }
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 use shared::{
     ambient::{Ambient, Timestamp},
     errors::Error,
-    ids::{GameId, GameMode, NamespaceId, RegionId, VersionId},
+    ids::{GameId, GameMode, NamespaceId, RegionId, VersionId, WriteId},
     models::{PortNumbers, PortRange, Ports, Protocol, ServerKey, ServerPort},
     provision::{NewGame, NewNamespace, ProvisionError, add_version, create_game, issue_cloud_token},
     settings::{Game, Namespace, Region, VersionConfig},
@@ -104,7 +104,7 @@ impl Demo {
         let [(main_name, _), (other_name, _)] = NAMESPACES;
         let (main, other) = (named(main_name)?, named(other_name)?);
         for namespace in [main, other] {
-            add_servers(store, &game, namespace, ambient.now()).await?;
+            add_servers(store, ambient, &game, namespace).await?;
         }
         let mut versions = store.versions(&game.game_id).await?;
         versions.sort_by_key(|version| (version.version_id != main.version_id, version.created_at));
@@ -173,7 +173,10 @@ fn config() -> Result<VersionConfig, DemoError> {
     let config = json!({
         "game_modes": {
             "duel": { "regions": regions, "max_players": 2 },
-            "arena": { "regions": regions, "max_players": 10, "taggable": true, "allow_dynamic_max_players": true },
+            "arena": {
+                "regions": regions, "max_players": 10, "taggable": true, "allow_dynamic_max_players": true,
+                "actions": { "create": { "enabled": true } },
+            },
             "solo": { "regions": regions, "max_players": 1 },
         }
     });
@@ -183,10 +186,11 @@ fn config() -> Result<VersionConfig, DemoError> {
 /// Adds the fixed server of each region, unless it is there.
 async fn add_servers(
     store: &Store,
+    ambient: &Ambient,
     game: &Game,
     namespace: &Namespace,
-    now: Timestamp,
 ) -> Result<(), DemoError> {
+    let now = ambient.now();
     for region_id in game.regions.keys() {
         let server_id = format!("demo-{region_id}").parse().map_err(incomplete)?;
         let server = Server {
@@ -196,12 +200,15 @@ async fn add_servers(
                 region_id: region_id.clone(),
             },
             free_from: now,
-            registered_at: now,
+            ranked_at: now,
             capacity: LOBBIES_PER_SERVER,
             used: 0,
             lease_until: Timestamp::NEVER,
+            lease_ms: None,
             game_modes: None,
+            auto_ready: true,
             ports: server_ports(region_id)?,
+            registration: WriteId::random(ambient),
         };
         let _was_there = !store.add_server(&server).await?;
     }

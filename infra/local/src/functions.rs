@@ -3,12 +3,32 @@
 
 use std::{sync::Arc, time::Duration};
 
+use connect_player::ConnectPlayer;
+use create_development_token::CreateDevelopmentToken;
+use create_lobby::CreateLobby;
+use create_namespace::CreateNamespace;
+use create_public_token::CreatePublicToken;
+use create_server_token::CreateServerToken;
+use create_version::CreateVersion;
+use deregister_server::DeregisterServer;
+use disconnect_player::DisconnectPlayer;
+use end_lobby::EndLobby;
 use find_lobby::FindLobby;
 use get_bootstrap::GetBootstrap;
+use get_lobby_state::GetLobbyState;
+use get_player_statistics::GetPlayerStatistics;
+use heartbeat_server::HeartbeatServer;
+use join_lobby::JoinLobby;
+use list_lobbies::ListLobbies;
+use list_regions::ListRegions;
+use register_server::RegisterServer;
 use set_cdn_auth_type::SetCdnAuthType;
+use set_lobby_closed::SetLobbyClosed;
+use set_lobby_ready::SetLobbyReady;
+use set_lobby_state::SetLobbyState;
 use shared::{
     ambient::Ambient,
-    auth::CloudAuth,
+    auth::{CloudAuth, MatchmakerAuth},
     config::{Environment, InvalidConfig},
     http::{Operation, answer},
     matchmaking::Matchmaker,
@@ -18,6 +38,7 @@ use shared::{
     tokens::TokenKeys,
 };
 use update_cdn_auth_user::UpdateCdnAuthUser;
+use update_matchmaker_config::UpdateMatchmakerConfig;
 use update_namespace_version::UpdateNamespaceVersion;
 use validate_matchmaker_config::ValidateMatchmakerConfig;
 
@@ -33,8 +54,8 @@ pub struct Functions {
     keys: Arc<TokenKeys>,
     ambient: Ambient,
     settings: Arc<SettingsCache>,
+    matchmaker: Arc<Matchmaker>,
     bootstrap: GetBootstrap,
-    find_lobby: Arc<FindLobby>,
 }
 
 impl Functions {
@@ -44,33 +65,64 @@ impl Functions {
     /// [`InvalidConfig`] when the process's environment holds an unusable `MUSTER_ACCESS`.
     pub fn new(store: Store, keys: Arc<TokenKeys>, ambient: Ambient) -> Result<Self, InvalidConfig> {
         let settings = Arc::new(SettingsCache::new(store.clone(), ambient.clone(), SETTINGS_AGE_MAX));
-        let matchmaker = Matchmaker::new(store.clone(), Arc::clone(&settings), ambient.clone());
-        let find_lobby =
-            FindLobby::new(Arc::clone(&settings), matchmaker, Arc::clone(&keys), ambient.clone(), None);
+        let matchmaker = Arc::new(Matchmaker::new(store.clone(), Arc::clone(&settings), ambient.clone()));
         let bootstrap = GetBootstrap::from_environment(Environment::of_process())?;
-        Ok(Self { store, keys, ambient, settings, bootstrap, find_lobby: Arc::new(find_lobby) })
+        Ok(Self { store, keys, ambient, settings, matchmaker, bootstrap })
     }
 
     /// Lobbies created so far although another was joinable.
     #[must_use]
     pub fn race_creates(&self) -> u64 {
-        self.find_lobby.matchmaker().race_creates()
+        self.matchmaker.race_creates()
     }
 
     /// The handler of the function whose code lies at `code_uri`; nothing for code that is not known here.
     #[must_use]
     pub fn handler(&self, code_uri: &str) -> Option<Handler> {
-        let auth = CloudAuth::new(self.store.clone(), Arc::clone(&self.keys), self.ambient.clone());
-        let store = self.store.clone();
-        Some(match code_uri {
-            "functions/find-lobby" => reading(Arc::clone(&self.find_lobby)),
-            "functions/get-bootstrap" => reading(Arc::new(self.bootstrap.clone())),
-            "functions/validate-matchmaker-config" => reading(Arc::new(ValidateMatchmakerConfig::new(auth))),
-            "functions/set-cdn-auth-type" => self.writing(SetCdnAuthType::new(auth, store)),
-            "functions/update-cdn-auth-user" => self.writing(UpdateCdnAuthUser::new(auth, store, COST_MAX)),
-            "functions/update-namespace-version" => {
-                self.writing(UpdateNamespaceVersion::new(auth, store, self.ambient.clone()))
-            }
+        let name = code_uri.strip_prefix("functions/")?;
+        self.matchmaker_handler(name).or_else(|| self.cloud_handler(name))
+    }
+
+    fn matchmaker_handler(&self, name: &str) -> Option<Handler> {
+        let (store, keys, ambient) = (self.store.clone(), Arc::clone(&self.keys), self.ambient.clone());
+        let matchmaker = Arc::clone(&self.matchmaker);
+        let auth = MatchmakerAuth::new(Arc::clone(&self.settings), keys, ambient.clone());
+        Some(match name {
+            "find-lobby" => reading(FindLobby::new(auth, matchmaker, ambient, None)),
+            "join-lobby" => reading(JoinLobby::new(auth, matchmaker, ambient)),
+            "create-lobby" => reading(CreateLobby::new(auth, matchmaker, ambient, None)),
+            "list-lobbies" => reading(ListLobbies::new(auth, store, ambient)),
+            "get-lobby-state" => reading(GetLobbyState::new(auth, store, ambient)),
+            "set-lobby-state" => reading(SetLobbyState::new(auth, store, ambient)),
+            "set-lobby-ready" => reading(SetLobbyReady::new(auth, store, ambient)),
+            "set-lobby-closed" => reading(SetLobbyClosed::new(auth, store, ambient)),
+            "connect-player" => reading(ConnectPlayer::new(auth, store, ambient)),
+            "disconnect-player" => reading(DisconnectPlayer::new(auth, store, ambient)),
+            "get-player-statistics" => reading(GetPlayerStatistics::new(auth, store, ambient)),
+            "list-regions" => reading(ListRegions::new(auth, None)),
+            "register-server" => reading(RegisterServer::new(auth, store, ambient)),
+            "heartbeat-server" => reading(HeartbeatServer::new(auth, store, ambient)),
+            "end-lobby" => reading(EndLobby::new(auth, store, ambient)),
+            "deregister-server" => reading(DeregisterServer::new(auth, store, ambient)),
+            _ => return None,
+        })
+    }
+
+    fn cloud_handler(&self, name: &str) -> Option<Handler> {
+        let (store, keys, ambient) = (self.store.clone(), Arc::clone(&self.keys), self.ambient.clone());
+        let auth = CloudAuth::new(store.clone(), Arc::clone(&keys), ambient.clone());
+        Some(match name {
+            "get-bootstrap" => reading(self.bootstrap.clone()),
+            "validate-matchmaker-config" => reading(ValidateMatchmakerConfig::new(auth)),
+            "update-matchmaker-config" => self.writing(UpdateMatchmakerConfig::new(auth, store)),
+            "set-cdn-auth-type" => self.writing(SetCdnAuthType::new(auth, store)),
+            "update-cdn-auth-user" => self.writing(UpdateCdnAuthUser::new(auth, store, COST_MAX)),
+            "update-namespace-version" => self.writing(UpdateNamespaceVersion::new(auth, store, ambient)),
+            "create-namespace" => self.writing(CreateNamespace::new(auth, store, ambient)),
+            "create-version" => self.writing(CreateVersion::new(auth, store, ambient)),
+            "create-public-token" => reading(CreatePublicToken::new(auth, keys, ambient)),
+            "create-development-token" => reading(CreateDevelopmentToken::new(auth, keys, ambient)),
+            "create-server-token" => reading(CreateServerToken::new(auth, keys, ambient)),
             _ => return None,
         })
     }
@@ -89,7 +141,8 @@ impl Functions {
     }
 }
 
-fn reading<O: Operation>(operation: Arc<O>) -> Handler {
+fn reading<O: Operation>(operation: O) -> Handler {
+    let operation = Arc::new(operation);
     Arc::new(move |event| {
         let operation = Arc::clone(&operation);
         Box::pin(async move { answer(&*operation, event).await })

@@ -91,6 +91,7 @@ pub fn table_names() -> TableNames {
         catalog: "CatalogTable".to_owned(),
         tokens: "TokensTable".to_owned(),
         lobbies: "LobbiesTable".to_owned(),
+        lobby_data: "LobbyDataTable".to_owned(),
         servers: "ServersTable".to_owned(),
         ledger: "LedgerTable".to_owned(),
     }
@@ -186,6 +187,7 @@ fn local_routes(
             "catalog": tables.catalog,
             "tokens": tables.tokens,
             "lobbies": tables.lobbies,
+            "lobby_data": tables.lobby_data,
             "servers": tables.servers,
             "ledger": tables.ledger,
         },

@@ -65,6 +65,7 @@ struct LocalTables {
     catalog: String,
     tokens: String,
     lobbies: String,
+    lobby_data: String,
     servers: String,
     ledger: String,
 }
@@ -84,8 +85,8 @@ impl Target {
             let no_stack = |problem: String| TargetError::NoLocalStack { url: url.clone(), problem };
             let asked = tokio::time::timeout(LOCAL_TIMEOUT, ask_local_stack(url)).await;
             let local = asked.map_err(|_| no_stack("no answer in time".to_owned()))?.map_err(no_stack)?;
-            let LocalTables { catalog, tokens, lobbies, servers, ledger } = local.tables;
-            let tables = TableNames { catalog, tokens, lobbies, servers, ledger };
+            let LocalTables { catalog, tokens, lobbies, lobby_data, servers, ledger } = local.tables;
+            let tables = TableNames { catalog, tokens, lobbies, lobby_data, servers, ledger };
             return Ok(Store::new(emulator_client(&local.endpoint), tables));
         }
         let (Some(catalog), Some(tokens)) = (&self.catalog_table, &self.tokens_table) else {

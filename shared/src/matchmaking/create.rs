@@ -42,7 +42,7 @@ pub(super) enum Step {
 }
 
 /// Why there is no room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum NoRoom {
     /// The namespace holds its `lobby_count_max` lobbies.
     AtCap,
@@ -60,7 +60,7 @@ impl From<NoRoom> for Error {
 }
 
 /// What became of one attempt to create one lobby.
-enum Attempt {
+pub(super) enum Attempt {
     Created(Box<Found>),
     Exists,
     Outrun(Burst),
@@ -87,7 +87,12 @@ impl Matchmaker {
             };
             let burst = match self.attempt(search, &lobby_id, seat_id, election).await? {
                 Attempt::Created(found) => {
-                    let begun = Burst { first: lobby_id.clone(), opened_at: found.taken_at, positions: 1 };
+                    let begun = Burst {
+                        first: lobby_id.clone(),
+                        opened_at: found.taken_at,
+                        positions: 1,
+                        is_announced: false,
+                    };
                     self.recall.remember_burst(&key, begun, lobby_id);
                     self.recall.saw_full(&found.lobby);
                     return self.created(search, found, contended).await;
@@ -130,11 +135,13 @@ impl Matchmaker {
         let lobby_id = Self::lobby_of_burst(&burst, position, capacity);
         self.recall.remember_burst(key, burst.clone(), lobby_id.clone());
         let creates = position.checked_rem(capacity) == Some(0);
-        // Once the last position of a lobby is drawn, all its seats are promised: nobody else need see it.
-        let hiding = if (position + 1).checked_rem(capacity) == Some(0) {
-            Hiding::Promised(burst.opened_at + new.reservation)
-        } else {
-            Hiding::No
+        // Once the last position of a lobby is drawn, all its seats are promised: nobody else need see it. In a lobby that
+        // was announced others may have freed seats, too.
+        let lapse = burst.opened_at + new.reservation;
+        let hiding = match (position + 1).checked_rem(capacity) {
+            Some(0) if burst.is_announced => Hiding::IfLast { taken: capacity.saturating_sub(1), lapse },
+            Some(0) => Hiding::Promised(lapse),
+            _ => Hiding::No,
         };
         for wait in 0..=CREATOR_WAITS {
             if creates || wait == CREATOR_WAITS {
@@ -146,7 +153,7 @@ impl Matchmaker {
                 }
             } else if wait > 0 || position >= capacity {
                 // The first lobby came with the head; a later one is on its way.
-                tokio::time::sleep(self.ambient.jittered(CREATOR_PAUSE * 2_u32.pow(wait))).await;
+                self.ambient.sleep(self.ambient.jittered(CREATOR_PAUSE * 2_u32.pow(wait))).await;
             }
             match self.take(&searched(new), lobby_id.clone(), hiding, seat_id).await? {
                 Ok(found) => return Ok(Joined::Step(Step::Found(Box::new(found)))),
@@ -171,7 +178,7 @@ impl Matchmaker {
     }
 
     /// Tries to create the lobby `lobby_id`, on one server after the other while they have no place.
-    async fn attempt(
+    pub(super) async fn attempt(
         &self,
         search: &Search,
         lobby_id: &LobbyId,
@@ -190,6 +197,7 @@ impl Matchmaker {
                 lobby: new_lobby(search, lobby_id, seat_id, &server, now),
                 lobby_count_max: search.settings.namespace.lobby_count_max,
                 election: election.clone(),
+                config: search.config.clone(),
                 server,
             };
             match self.store.create_lobby(&creation, now).await? {
@@ -209,7 +217,7 @@ impl Matchmaker {
                     self.recall.correct_server(&creation.server, seen.map(|seen| *seen));
                 }
                 CreationOutcome::Conflict => {
-                    tokio::time::sleep(self.ambient.jittered(CONFLICT_PAUSE * 2_u32.pow(tries.min(4)))).await;
+                    self.ambient.sleep(self.ambient.jittered(CONFLICT_PAUSE * 2_u32.pow(tries.min(4)))).await;
                 }
             }
         }
@@ -224,7 +232,7 @@ impl Matchmaker {
         let placement =
             PlacementPool { namespace_id: pool.namespace_id.clone(), region_id: pool.region_id.clone() };
         let now = self.ambient.now();
-        let servers = self.store.servers_with_places(&placement, now).await?;
+        let servers = self.store.servers_with_places(&placement, &pool.game_mode, now).await?;
         self.recall.remember_servers(&placement, servers, now);
         Ok(())
     }
@@ -237,11 +245,11 @@ impl Matchmaker {
         };
         let mode = &new.pool.game_mode;
         let age_max = self.settings.age_max();
-        if let Some(server) = self.recall.fullest_server(&pool, mode, age_max, now) {
+        if let Some(server) = self.recall.fullest_fresh_server(&pool, mode, age_max, now) {
             return Ok(Some(server));
         }
         self.know_servers(&new.pool).await?;
-        Ok(self.recall.fullest_server(&pool, mode, Duration::MAX, now))
+        Ok(self.recall.fullest_known_server(&pool, mode, now))
     }
 
     /// Reports a creation; after a race, whether another lobby was joinable all the same.
@@ -253,7 +261,7 @@ impl Matchmaker {
             others.retain(|other| other.lobby_id != found.lobby.lobby_id);
             let ids: Vec<LobbyId> = others.into_iter().map(|other| other.lobby_id).take(100).collect();
             let lobbies = if ids.is_empty() { Vec::new() } else { self.store.lobbies(&ids).await? };
-            let is_race_create = lobbies.iter().any(|lobby| lobby.entry(&lobby.pool, now) == Entry::Free);
+            let is_race_create = lobbies.iter().any(|lobby| lobby.entry_for_find(now) == Entry::Free);
             if is_race_create {
                 self.race_creates.fetch_add(1, Ordering::Relaxed);
             }
@@ -281,22 +289,32 @@ fn new_lobby(
     now: Timestamp,
 ) -> Lobby {
     let new = &search.criteria.new_lobby;
-    let until = now + new.reservation;
-    Lobby {
+    let lobby = Lobby {
         lobby_id: lobby_id.clone(),
         pool: new.pool.clone(),
-        joinable_from: Some(if new.max_players > 1 { now } else { until }),
+        joinable_from: None,
         created_at: now,
-        stage: Stage::Ready,
+        stage: if server.auto_ready { Stage::Ready } else { Stage::Starting },
         closed: false,
+        is_private: new.is_private,
+        is_draining: false,
         server: Some(server.server.clone()),
         lease_until: server.lease_until,
         ports: server.ports.clone(),
         tags: search.criteria.tags.clone(),
         max_players: new.max_players,
         max_players_direct: new.max_players_direct,
+        reservation_secs: u32::try_from(new.reservation.as_secs()).unwrap_or(u32::MAX),
+        idle_secs: new.idle_secs,
         taken: 1,
-        reserved: BTreeMap::from([(seat_id.clone(), until)]),
+        reserved: BTreeMap::from([(seat_id.clone(), now + new.reservation)]),
         connected: BTreeMap::new(),
-    }
+        vacated_at: None,
+        lapsed: Vec::new(),
+        connected_by: None,
+        has_state: false,
+        has_config: search.config.is_some(),
+    };
+    let in_sight_from = if new.max_players > 1 { now } else { lobby.first_lapse() };
+    Lobby { joinable_from: (!new.is_private).then_some(in_sight_from), ..lobby }
 }

@@ -6,9 +6,10 @@ use std::{
     time::Duration,
 };
 
+use super::create::NoRoom;
 use crate::{
     ambient::Timestamp,
-    ids::{GameMode, LobbyId, NamespaceId},
+    ids::{GameMode, LobbyId},
     lobby::Lobby,
     models::Pool,
     store::{
@@ -38,7 +39,7 @@ struct Memory {
     pools: HashMap<Pool, PoolMemory>,
     bursts: HashMap<HeadKey, BurstMemory>,
     servers: HashMap<PlacementPool, (Timestamp, Vec<Server>)>,
-    fruitless_searches: HashMap<NamespaceId, Timestamp>,
+    fruitless_searches: HashMap<(PlacementPool, NoRoom), Timestamp>,
 }
 
 #[derive(Debug, Default)]
@@ -253,8 +254,8 @@ impl Recall {
         memory.bursts.get(key).filter(|memory| memory.is_exhausted).map(|memory| memory.burst.clone())
     }
 
-    /// The fullest server known to fit `mode`, when the knowledge is younger than `age_max`.
-    pub(super) fn fullest_server(
+    /// The fullest server known to fit `mode`, when the knowledge is younger than `age_max`, and its lease as good as then.
+    pub(super) fn fullest_fresh_server(
         &self,
         pool: &PlacementPool,
         mode: &GameMode,
@@ -263,11 +264,22 @@ impl Recall {
     ) -> Option<Server> {
         let memory = self.memory();
         let (read_at, servers) = memory.servers.get(pool)?;
+        let is_fresh = |server: &&Server| server.has_fresh_lease(now);
         if now.since(*read_at) >= age_max {
             return None;
         }
-        let free_places = |server: &&Server| (server.capacity - server.used, server.registered_at);
-        servers.iter().filter(|server| server.fits(mode, now)).min_by_key(free_places).cloned()
+        fullest(servers.iter().filter(is_fresh), mode, now)
+    }
+
+    /// The fullest server known to fit `mode`.
+    pub(super) fn fullest_known_server(
+        &self,
+        pool: &PlacementPool,
+        mode: &GameMode,
+        now: Timestamp,
+    ) -> Option<Server> {
+        let memory = self.memory();
+        fullest(memory.servers.get(pool)?.1.iter(), mode, now)
     }
 
     pub(super) fn remember_servers(&self, pool: &PlacementPool, servers: Vec<Server>, now: Timestamp) {
@@ -288,22 +300,32 @@ impl Recall {
         }
     }
 
-    /// Whether a search for lobbies of the namespace that may end was fruitless within the last second.
-    pub(super) fn searched_in_vain(&self, namespace_id: &NamespaceId, now: Timestamp) -> bool {
+    /// Whether a search for a lobby that may end, to make room for one of `wanted`, was fruitless within the last second.
+    pub(super) fn searched_in_vain(&self, wanted: &Pool, needed: NoRoom, now: Timestamp) -> bool {
         let memory = self.memory();
-        let last = memory.fruitless_searches.get(namespace_id);
+        let last = memory.fruitless_searches.get(&(placement(wanted), needed));
         last.is_some_and(|at| now.since(*at) < ROOM_SEARCH_INTERVAL)
     }
 
-    pub(super) fn remember_vain_search(&self, namespace_id: &NamespaceId, now: Timestamp) {
+    pub(super) fn remember_vain_search(&self, wanted: &Pool, needed: NoRoom, now: Timestamp) {
         let mut memory = self.memory();
         make_space(&mut memory.fruitless_searches);
-        memory.fruitless_searches.insert(namespace_id.clone(), now);
+        memory.fruitless_searches.insert((placement(wanted), needed), now);
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Where lobbies of `pool` are placed.
+fn placement(pool: &Pool) -> PlacementPool {
+    PlacementPool { namespace_id: pool.namespace_id.clone(), region_id: pool.region_id.clone() }
+}
+
+fn fullest<'a>(servers: impl Iterator<Item = &'a Server>, mode: &GameMode, now: Timestamp) -> Option<Server> {
+    let free_places = |server: &&Server| (server.capacity - server.used, server.ranked_at);
+    servers.filter(|server| server.fits(mode, now)).min_by_key(free_places).cloned()
 }
 
 fn drop_old(times: &mut VecDeque<Timestamp>, now: Timestamp) {

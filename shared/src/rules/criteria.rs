@@ -8,7 +8,7 @@ use crate::{
     ids::{GameMode, NamespaceId, RegionId},
     models::{Pool, Tags},
     settings::{Game, GameModeConfig, Version},
-    wire::FindLobbyRequest,
+    wire::{CreateLobbyRequest, FindLobbyRequest, Publicity},
 };
 
 /// The most tags of a request.
@@ -49,6 +49,10 @@ pub struct NewLobby {
     pub max_players: u32,
     /// Seats that joins fill it up to.
     pub max_players_direct: u32,
+    /// How long it stays without a held seat, in seconds.
+    pub idle_secs: u32,
+    /// Whether only those who know its identifier may enter.
+    pub is_private: bool,
 }
 
 impl Criteria {
@@ -83,18 +87,60 @@ impl Criteria {
             regions.iter().find_map(|region| Some((region, modes.iter().find(|mode| mode.runs_in(region))?)));
         let (region, mode) = first.ok_or(Error::RegionNotEnabledForGameMode)?;
         check_find_enabled(&modes)?;
-        let max_players = request.max_players.unwrap_or(mode.config.max_players);
-        let direct = mode.config.max_players_direct.unwrap_or(mode.config.max_players);
         Ok(Self {
-            new_lobby: NewLobby {
-                pool: pool(mode, region),
-                reservation: mode.config.reservation(),
-                max_players,
-                max_players_direct: request.max_players.unwrap_or(direct),
-            },
+            new_lobby: NewLobby::new(pool(mode, region), mode.config, request.max_players),
             pools: modes.iter().flat_map(searched).collect(),
             tags: request.tags.clone(),
         })
+    }
+
+    /// The criteria of a lobby that a player creates, by the same rules; the lobby is the only thing looked for.
+    ///
+    /// # Errors
+    /// The first violated rule's code: mode, tags, size, region, whether players may create lobbies of the mode.
+    pub fn of_custom_lobby(
+        request: &CreateLobbyRequest,
+        namespace_id: &NamespaceId,
+        game: &Game,
+        version: &Version,
+        viewer: Option<Coordinates>,
+    ) -> Result<Self, Error> {
+        let modes = modes(std::slice::from_ref(&request.game_mode), version)?;
+        check_tags(&request.tags, &modes)?;
+        check_max_players(request.max_players, &modes)?;
+        let regions = regions(request.region.as_slice(), game, &modes, viewer)?;
+        let runs = |(region, mode): &(&RegionId, &Mode<'_>)| mode.runs_in(region);
+        let (region, mode) =
+            regions.iter().zip(&modes).find(runs).ok_or(Error::RegionNotEnabledForGameMode)?;
+        if !mode.config.actions.create.enabled {
+            return Err(Error::CustomLobbiesDisabled(mode.name.clone()));
+        }
+        let pool = Pool {
+            namespace_id: namespace_id.clone(),
+            version_id: version.version_id.clone(),
+            game_mode: mode.name.clone(),
+            region_id: region.clone(),
+        };
+        let is_private = request.publicity == Publicity::Private;
+        Ok(Self {
+            pools: Vec::new(),
+            tags: request.tags.clone(),
+            new_lobby: NewLobby { is_private, ..NewLobby::new(pool, mode.config, request.max_players) },
+        })
+    }
+}
+
+impl NewLobby {
+    /// A request's size sets both capacities (decisions on matching).
+    fn new(pool: Pool, mode: &GameModeConfig, asked_max_players: Option<u32>) -> Self {
+        Self {
+            pool,
+            reservation: mode.reservation(),
+            max_players: asked_max_players.unwrap_or(mode.max_players),
+            max_players_direct: asked_max_players.unwrap_or_else(|| mode.direct()),
+            idle_secs: mode.idle_seconds,
+            is_private: false,
+        }
     }
 }
 

@@ -2,6 +2,9 @@
 
 use crate::{ids::RegionId, settings::Region};
 
+/// Miles in a kilometre.
+pub const MILES_PER_KILOMETER: f64 = 0.621_371_192;
+
 /// A place on Earth, in degrees.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Coordinates {
@@ -31,14 +34,20 @@ impl Coordinates {
     }
 }
 
+impl Region {
+    /// Where it is; checked when the region was made.
+    #[must_use]
+    pub const fn coordinates(&self) -> Coordinates {
+        Coordinates { latitude: self.latitude, longitude: self.longitude }
+    }
+}
+
 /// The region of `regions` nearest to `viewer`, the first of equals.
 pub fn nearest<'a>(
     viewer: Coordinates,
     regions: impl IntoIterator<Item = (&'a RegionId, &'a Region)>,
 ) -> Option<&'a RegionId> {
-    let distance = |region: &Region| {
-        viewer.distance_km(Coordinates { latitude: region.latitude, longitude: region.longitude })
-    };
+    let distance = |region: &Region| viewer.distance_km(region.coordinates());
     regions
         .into_iter()
         .map(|(id, region)| (id, distance(region)))

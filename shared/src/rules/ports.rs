@@ -1,8 +1,13 @@
 //! Which ports a game server may have (decisions on ports): all with TLS or none, sane labels, hosts and numbers.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, net::Ipv6Addr};
 
-use crate::models::{PortNumbers, Ports, ServerPort};
+use serde::Deserialize;
+
+use crate::{
+    http::optional_object,
+    models::{PortNumbers, PortRange, Ports, Protocol, ServerPort},
+};
 
 /// The most ports of one server.
 pub const PORTS_MAX: usize = 16;
@@ -10,59 +15,119 @@ pub const PORTS_MAX: usize = 16;
 const LABEL_CHARS_MAX: usize = 16;
 /// Longest hostname, in characters (RFC 1035).
 const HOSTNAME_CHARS_MAX: usize = 253;
+/// Longest part of a hostname between two dots, in characters (RFC 1035).
+const HOST_LABEL_CHARS_MAX: usize = 63;
+/// Labels in a violation are not longer than this; they may be anything.
+const SHOWN_LABEL_CHARS_MAX: usize = 64;
 
-/// Why ports were refused, naming the labels.
+/// A port as somebody described it, whatever the numbers.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct PortSpec {
+    /// The host that players connect to; absent where it is the same for all ports.
+    #[serde(default)]
+    pub hostname: Option<String>,
+    /// One port.
+    #[serde(default)]
+    pub port: Option<u32>,
+    /// Or a range.
+    #[serde(default, deserialize_with = "optional_object")]
+    pub port_range: Option<PortRangeSpec>,
+    /// What is spoken there.
+    pub protocol: Protocol,
+}
+
+/// An inclusive range of ports as somebody described it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub struct PortRangeSpec {
+    /// The lowest port.
+    pub min: u32,
+    /// The highest port.
+    pub max: u32,
+}
+
+/// Where ports were refused, as paths that begin with `ports`: each names its label.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidPorts {
-    /// No port, or more than [`PORTS_MAX`].
-    #[error("a server has 1 to {PORTS_MAX} ports")]
-    Count,
-    /// A label that is not `[a-z0-9]([a-z0-9-]*[a-z0-9])?` of at most 16 characters.
-    #[error("the label `{0}` must be 1 to 16 characters of a-z, 0-9 and inner hyphens")]
-    Label(String),
-    /// A hostname that is empty, too long or has characters that no host has.
-    #[error("the port `{0}` needs a hostname")]
-    Hostname(String),
-    /// Port 0, or a range whose minimum lies above its maximum.
-    #[error("the port `{0}` needs a number from 1 to 65535, or a range whose min is at most its max")]
-    Number(String),
-    /// TLS and plain ports together.
-    #[error("`{tls}` uses TLS and `{plain}` does not; the ports of one lobby are all TLS or all not")]
-    MixedTls {
-        /// A label with TLS.
-        tls: String,
-        /// A label without.
-        plain: String,
-    },
+#[error("the ports are not valid at {}", .0.iter().map(|path| path.join("/")).collect::<Vec<_>>().join(", "))]
+pub struct InvalidPorts(pub Vec<Vec<String>>);
+
+impl Ports {
+    /// The ports that `specs` describe, on `hostname` where they name none.
+    ///
+    /// # Errors
+    /// Every violation: `too-few`, `too-many`, and by label `label/invalid`, `hostname/invalid`, `port/missing`,
+    /// `port/ambiguous`, `port/out-of-range`, `port_range/out-of-range`, `port_range/min-above-max`, `mixed-tls`.
+    pub fn of_specs(
+        specs: &BTreeMap<String, PortSpec>,
+        hostname: Option<&str>,
+    ) -> Result<Self, InvalidPorts> {
+        let mut paths = Vec::new();
+        let mut refuse = |parts: &[&str]| {
+            let parts = ["ports"].iter().chain(parts);
+            paths.push(parts.map(|part| part.chars().take(SHOWN_LABEL_CHARS_MAX).collect()).collect());
+        };
+        if specs.is_empty() {
+            refuse(&["too-few"]);
+        }
+        if specs.len() > PORTS_MAX {
+            refuse(&["too-many"]);
+            // The list of what is wrong with each of them would have no bound.
+            return Err(InvalidPorts(paths));
+        }
+        let mut ports = BTreeMap::new();
+        let is_tls = |spec: &PortSpec| spec.protocol.is_tls();
+        let is_mixed = specs.values().any(is_tls) && !specs.values().all(is_tls);
+        for (label, spec) in specs {
+            if !is_label(label) {
+                refuse(&[label, "label", "invalid"]);
+            }
+            let hostname = spec.hostname.as_deref().or(hostname).unwrap_or_default();
+            if !is_hostname(hostname) {
+                refuse(&[label, "hostname", "invalid"]);
+            }
+            if is_mixed {
+                refuse(&[label, "mixed-tls"]);
+            }
+            match numbers(spec) {
+                Ok(numbers) => {
+                    let port = ServerPort { hostname: hostname.to_owned(), numbers, protocol: spec.protocol };
+                    ports.insert(label.clone(), port);
+                }
+                Err([field, violation]) => refuse(&[label, field, violation]),
+            }
+        }
+        if paths.is_empty() { Ok(Self(ports)) } else { Err(InvalidPorts(paths)) }
+    }
 }
 
 impl TryFrom<BTreeMap<String, ServerPort>> for Ports {
     type Error = InvalidPorts;
 
     fn try_from(ports: BTreeMap<String, ServerPort>) -> Result<Self, InvalidPorts> {
-        if !(1..=PORTS_MAX).contains(&ports.len()) {
-            return Err(InvalidPorts::Count);
-        }
-        for (label, port) in &ports {
-            if !is_label(label) {
-                return Err(InvalidPorts::Label(label.clone()));
-            }
-            if !is_hostname(&port.hostname) {
-                return Err(InvalidPorts::Hostname(label.clone()));
-            }
-            let is_number = match port.numbers {
-                PortNumbers::Port(port) => port > 0,
-                PortNumbers::PortRange(range) => range.min > 0 && range.min <= range.max,
+        let spec = |ServerPort { hostname, numbers, protocol }: &ServerPort| {
+            let (port, port_range) = match *numbers {
+                PortNumbers::Port(port) => (Some(port.into()), None),
+                PortNumbers::PortRange(PortRange { min, max }) => {
+                    (None, Some(PortRangeSpec { min: min.into(), max: max.into() }))
+                }
             };
-            if !is_number {
-                return Err(InvalidPorts::Number(label.clone()));
-            }
-        }
-        let first = |is_tls| ports.iter().find(|(_, port)| port.protocol.is_tls() == is_tls);
-        if let (Some((tls, _)), Some((plain, _))) = (first(true), first(false)) {
-            return Err(InvalidPorts::MixedTls { tls: tls.clone(), plain: plain.clone() });
-        }
-        Ok(Self(ports))
+            PortSpec { hostname: Some(hostname.clone()), port, port_range, protocol: *protocol }
+        };
+        let specs = ports.iter().map(|(label, port)| (label.clone(), spec(port))).collect();
+        Self::of_specs(&specs, None)
+    }
+}
+
+fn numbers(spec: &PortSpec) -> Result<PortNumbers, [&'static str; 2]> {
+    let number = |number: u32| u16::try_from(number).ok().filter(|number| *number > 0);
+    match (spec.port, spec.port_range) {
+        (Some(port), None) => number(port).map(PortNumbers::Port).ok_or(["port", "out-of-range"]),
+        (None, Some(PortRangeSpec { min, max })) => match (number(min), number(max)) {
+            (Some(min), Some(max)) if min <= max => Ok(PortNumbers::PortRange(PortRange { min, max })),
+            (Some(_), Some(_)) => Err(["port_range", "min-above-max"]),
+            _ => Err(["port_range", "out-of-range"]),
+        },
+        (None, None) => Err(["port", "missing"]),
+        (Some(_), Some(_)) => Err(["port", "ambiguous"]),
     }
 }
 
@@ -74,59 +139,111 @@ fn is_label(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }
 
+/// A name of plain labels, an IPv4 address, or an IPv6 address in brackets: what a port can follow after a colon.
 fn is_hostname(text: &str) -> bool {
-    (1..=HOSTNAME_CHARS_MAX).contains(&text.len())
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b':' | b'[' | b']'))
+    let is_plain_label = |label: &str| {
+        (1..=HOST_LABEL_CHARS_MAX).contains(&label.len())
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    };
+    if let Some(address) = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')) {
+        return address.parse::<Ipv6Addr>().is_ok();
+    }
+    text.len() <= HOSTNAME_CHARS_MAX && text.split('.').all(is_plain_label)
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
-    use crate::models::{PortRange, Protocol};
 
-    fn port(protocol: Protocol, numbers: PortNumbers) -> ServerPort {
-        ServerPort { hostname: "eu-1.example.com".to_owned(), numbers, protocol }
+    fn violations(specs: serde_json::Value) -> Vec<String> {
+        let specs = serde_json::from_value(specs).unwrap();
+        match Ports::of_specs(&specs, None) {
+            Ok(_) => Vec::new(),
+            Err(InvalidPorts(paths)) => paths.iter().map(|path| path.join("/")).collect(),
+        }
     }
 
-    fn ports(entries: &[(&str, Protocol, PortNumbers)]) -> Result<Ports, InvalidPorts> {
-        let entries =
-            entries.iter().map(|(label, protocol, numbers)| ((*label).to_owned(), port(*protocol, *numbers)));
-        entries.collect::<BTreeMap<_, _>>().try_into()
+    fn one(label: &str, fields: serde_json::Value) -> serde_json::Value {
+        let mut port = json!({ "hostname": "eu-1.example.com", "protocol": "udp" });
+        port.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        json!({ label: port })
     }
-
-    const ONE: PortNumbers = PortNumbers::Port(7777);
 
     #[test]
     fn ports_of_one_kind_pass() {
-        assert!(ports(&[("game", Protocol::Udp, ONE), ("chat", Protocol::Http, ONE)]).is_ok());
-        assert!(ports(&[("game", Protocol::TcpTls, ONE), ("web-2", Protocol::Https, ONE)]).is_ok());
-        let range = PortNumbers::PortRange(PortRange { min: 1, max: 65_535 });
-        assert!(ports(&[("g", Protocol::Udp, range)]).is_ok());
+        let host = "eu-1.example.com";
+        for specs in [
+            json!({ "game": { "hostname": host, "port": 1, "protocol": "udp" },
+                    "chat": { "hostname": host, "port": 65_535, "protocol": "http" } }),
+            json!({ "game": { "hostname": host, "port": 7777, "protocol": "tcp_tls" },
+                    "web-2": { "hostname": host, "port": 7777, "protocol": "https" } }),
+            one("g", json!({ "port_range": { "min": 1, "max": 65_535 } })),
+            one("g", json!({ "port_range": { "min": 7, "max": 7 } })),
+            one("g", json!({ "port": 7, "hostname": "[2001:db8::1]" })),
+            one("g", json!({ "port": 7, "hostname": "192.0.2.7" })),
+        ] {
+            assert_eq!(violations(specs.clone()), [""; 0], "{specs}");
+        }
     }
 
     #[test]
-    fn tls_and_plain_ports_are_never_mixed() {
-        let mixed = ports(&[("game", Protocol::Udp, ONE), ("web", Protocol::Https, ONE)]);
-        assert_eq!(mixed, Err(InvalidPorts::MixedTls { tls: "web".to_owned(), plain: "game".to_owned() }));
+    fn tls_and_plain_ports_are_never_mixed_and_each_label_is_named() {
+        let mixed = json!({
+            "game": { "hostname": "a", "port": 1, "protocol": "udp" },
+            "web": { "hostname": "a", "port": 2, "protocol": "https" },
+        });
+        assert_eq!(violations(mixed), ["ports/game/mixed-tls", "ports/web/mixed-tls"]);
     }
 
     #[test]
     fn labels_hosts_and_numbers_are_checked() {
         for label in ["", "-a", "a-", "A", "a_b", "abcdefghijklmnopq"] {
-            let refused = Err(InvalidPorts::Label(label.to_owned()));
-            assert_eq!(ports(&[(label, Protocol::Udp, ONE)]), refused, "{label}");
+            let refused = [format!("ports/{label}/label/invalid")];
+            assert_eq!(violations(one(label, json!({ "port": 1 }))), refused, "{label}");
         }
-        let backwards = PortNumbers::PortRange(PortRange { min: 2, max: 1 });
-        let zero = PortNumbers::PortRange(PortRange { min: 0, max: 1 });
-        for numbers in [PortNumbers::Port(0), backwards, zero] {
-            let refused = Err(InvalidPorts::Number("g".to_owned()));
-            assert_eq!(ports(&[("g", Protocol::Udp, numbers)]), refused);
+        for (fields, refused) in [
+            (json!({ "port": 0 }), "port/out-of-range"),
+            (json!({ "port": 65_536 }), "port/out-of-range"),
+            (json!({ "port_range": { "min": 2, "max": 1 } }), "port_range/min-above-max"),
+            (json!({ "port_range": { "min": 0, "max": 1 } }), "port_range/out-of-range"),
+            (json!({ "port_range": { "min": 1, "max": 65_536 } }), "port_range/out-of-range"),
+            (json!({}), "port/missing"),
+            (json!({ "port": 1, "port_range": { "min": 1, "max": 2 } }), "port/ambiguous"),
+            (json!({ "port": 1, "hostname": "" }), "hostname/invalid"),
+            (json!({ "port": 1, "hostname": "a b" }), "hostname/invalid"),
+            (json!({ "port": 1, "hostname": "a:80" }), "hostname/invalid"),
+            (json!({ "port": 1, "hostname": "a..b" }), "hostname/invalid"),
+            (json!({ "port": 1, "hostname": "-a" }), "hostname/invalid"),
+            (json!({ "port": 1, "hostname": "::1" }), "hostname/invalid"),
+            (json!({ "port": 1, "hostname": "a".repeat(254) }), "hostname/invalid"),
+        ] {
+            assert_eq!(violations(one("g", fields.clone())), [format!("ports/g/{refused}")], "{fields}");
         }
-        assert_eq!(ports(&[]), Err(InvalidPorts::Count));
-        let no_host = ServerPort { hostname: String::new(), ..port(Protocol::Udp, ONE) };
-        let refused = Ports::try_from(BTreeMap::from([("g".to_owned(), no_host)]));
-        assert_eq!(refused, Err(InvalidPorts::Hostname("g".to_owned())));
+        assert_eq!(violations(json!({})), ["ports/too-few"]);
+        let many: serde_json::Map<_, _> = (0..17)
+            .map(|n| (format!("p{n}"), json!({ "hostname": "a", "port": 1, "protocol": "udp" })))
+            .collect();
+        assert_eq!(violations(many.into()), ["ports/too-many"]);
+    }
+
+    #[test]
+    fn every_violation_is_told_at_once() {
+        let specs = json!({
+            "A": { "hostname": "", "port": 0, "protocol": "udp" },
+            "b": { "hostname": "b", "protocol": "udp" },
+        });
+        assert_eq!(
+            violations(specs),
+            [
+                "ports/A/label/invalid",
+                "ports/A/hostname/invalid",
+                "ports/A/port/out-of-range",
+                "ports/b/port/missing"
+            ]
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! Which version configurations are valid (decisions on version configuration).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     ids::RegionId,
@@ -22,7 +22,8 @@ pub fn validate(config: &VersionConfig, regions: &BTreeMap<RegionId, Region>) ->
         errors.push(vec!["game_modes".to_owned(), "too-few".to_owned()]);
     }
     if config.game_modes.len() > GAME_MODES_MAX {
-        errors.push(vec!["game_modes".to_owned(), "too-many".to_owned()]);
+        // The list of what is wrong in each of them would have no bound.
+        return vec![vec!["game_modes".to_owned(), "too-many".to_owned()]];
     }
     for (name, mode) in &config.game_modes {
         errors.extend(mode_violations(mode, regions).into_iter().map(|(field, violation)| {
@@ -39,6 +40,9 @@ fn mode_violations(
     let mut violations = Vec::new();
     if mode.regions.is_empty() {
         violations.push(("regions", "too-few"));
+    }
+    if mode.regions.iter().collect::<BTreeSet<_>>().len() < mode.regions.len() {
+        violations.push(("regions", "duplicate"));
     }
     if mode.regions.iter().any(|region| !regions.contains_key(region)) {
         violations.push(("regions", "not-found"));
@@ -87,7 +91,8 @@ mod tests {
     fn each_violation_names_its_mode_and_field() {
         assert_eq!(violations(r#"{"game_modes": {}}"#), ["game_modes/too-few"]);
         let modes = r#"{"game_modes": {"a": {"regions": ["us"], "max_players": 257, "max_players_direct": 3,
-            "max_players_party": 0, "reservation_seconds": 4, "idle_seconds": 86401}, "b": {"regions": [], "max_players": 0}}}"#;
+            "max_players_party": 0, "reservation_seconds": 4, "idle_seconds": 86401}, "b": {"regions": [], "max_players": 0},
+            "c": {"regions": ["eu", "eu"]}}}"#;
         assert_eq!(
             violations(modes),
             [
@@ -99,6 +104,7 @@ mod tests {
                 "game_modes/a/idle_seconds/too-high",
                 "game_modes/b/regions/too-few",
                 "game_modes/b/max_players/too-low",
+                "game_modes/c/regions/duplicate",
             ]
         );
     }

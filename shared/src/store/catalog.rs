@@ -177,6 +177,21 @@ impl Store {
         self.of_game(game_id, "VERSION#").await
     }
 
+    /// Sets how many lobbies a namespace may hold, and how many seats one of its clients. One write unit.
+    ///
+    /// # Errors
+    /// [`Error::NamespaceNotFound`] when the namespace has gone meanwhile; [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn set_matchmaker_config(
+        &self,
+        right: &NamespaceRight,
+        lobby_count_max: u32,
+        max_players_per_client: u32,
+    ) -> Result<(), Error> {
+        let change = "SET #lobby_count_max = :lobbies, #max_players_per_client = :players";
+        let values = [(":lobbies", number(lobby_count_max)), (":players", number(max_players_per_client))];
+        self.update_namespace(right, change, values).await
+    }
+
     /// Sets how the CDN of a namespace authenticates. One write unit.
     ///
     /// # Errors
@@ -186,10 +201,19 @@ impl Store {
         right: &NamespaceRight,
         auth_type: CdnAuthType,
     ) -> Result<(), Error> {
-        let change = "SET #cdn_auth_type = :auth_type";
-        let condition = "attribute_exists(#sk)";
         let auth_type =
             serde_dynamo::to_attribute_value(auth_type).map_err(|error| Error::Bug(error.to_string()))?;
+        self.update_namespace(right, "SET #cdn_auth_type = :auth_type", [(":auth_type", auth_type)]).await
+    }
+
+    async fn update_namespace(
+        &self,
+        right: &NamespaceRight,
+        change: &str,
+        values: impl IntoIterator<Item = (&'static str, AttributeValue)>,
+    ) -> Result<(), Error> {
+        let condition = "attribute_exists(#sk)";
+        let values = values.into_iter().map(|(name, value)| (name.to_owned(), value));
         let call = self
             .client
             .update_item()
@@ -198,7 +222,7 @@ impl Store {
             .update_expression(change)
             .condition_expression(condition)
             .set_expression_attribute_names(Some(names(&[change, condition])))
-            .expression_attribute_values(":auth_type", auth_type)
+            .set_expression_attribute_values(Some(values.collect()))
             .return_consumed_capacity(self.meter.mode());
         match call.send().await {
             Ok(answer) => {
@@ -369,18 +393,7 @@ impl Store {
         pk: String,
         sk: String,
     ) -> Result<Option<T>, Error> {
-        let answer = self
-            .client
-            .get_item()
-            .table_name(&self.tables.catalog)
-            .set_key(Some(key(pk, sk)))
-            .consistent_read(true)
-            .return_consumed_capacity(self.meter.mode())
-            .send()
-            .await
-            .map_err(|error| failure(&error))?;
-        self.meter.read(answer.consumed_capacity());
-        answer.item.map(from_item).transpose()
+        self.read(&self.tables.catalog, key(pk, sk)).await
     }
 
     async fn of_game<T: serde::de::DeserializeOwned>(

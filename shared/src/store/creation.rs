@@ -12,19 +12,29 @@ use std::time::Duration;
 use aws_sdk_dynamodb::{
     operation::{transact_write_items::TransactWriteItemsError, update_item::UpdateItemError},
     types::{
-        CancellationReason, Put, ReturnValue, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
+        AttributeValue, CancellationReason, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem,
+        Update,
     },
 };
 use ring::digest::{SHA256, digest};
 use serde::Deserialize;
 
-use super::{Item, Store, expressions::names, failure, from_item, number, servers::Server, text, to_item};
+use super::{
+    Item, Store,
+    expressions::names,
+    failure, from_item,
+    lobby_data::{Part as DataPart, data_item},
+    number,
+    servers::Server,
+    text, to_item,
+};
 use crate::{
     ambient::Timestamp,
     errors::Error,
     ids::{LobbyId, NamespaceId},
     lobby::Lobby,
     models::{Pool, Tags},
+    rules::lobby_config::LobbyConfig,
 };
 
 /// How long a burst's lobbies may be unknown to the index of candidates. Within it, who finds nothing joinable must
@@ -57,6 +67,9 @@ pub struct Burst {
     pub opened_at: Timestamp,
     /// Positions drawn, the creator's included.
     pub positions: u32,
+    /// Whether it is no burst of creations, but a lobby in which a seat became free.
+    #[serde(default)]
+    pub is_announced: bool,
 }
 
 /// How a creation stands to its burst.
@@ -81,6 +94,8 @@ pub struct Creation {
     pub lobby_count_max: u32,
     /// The election.
     pub election: Election,
+    /// What its creator configured.
+    pub config: Option<LobbyConfig>,
 }
 
 /// What became of a creation.
@@ -117,12 +132,12 @@ impl Store {
     /// Creates a lobby, or says what stands against it.
     ///
     /// One transaction: 2 write units for each of lobby (and 1 for each of its two indexes), count, server and, unless
-    /// drawn, head. Repeating it is harmless: the lobby's identifier decides.
+    /// drawn, head, and for each KB of a configuration. Repeating it is harmless: the lobby's identifier decides.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`]; the lobby may exist all the same, its reservation then lapses.
     pub async fn create_lobby(&self, creation: &Creation, now: Timestamp) -> Result<CreationOutcome, Error> {
-        let Creation { lobby, server, lobby_count_max, election } = creation;
+        let Creation { lobby, server, lobby_count_max, election, config } = creation;
         let mut parts = vec![
             TransactWriteItem::builder().put(self.put_lobby(lobby)?).build(),
             update(self.count_lobby(&lobby.pool.namespace_id, *lobby_count_max))?,
@@ -134,6 +149,14 @@ impl Store {
                 parts.push(update(self.begin_burst(key, Some(burst), lobby, now))?)
             }
             Election::Drawn => {}
+        }
+        if let Some(config) = config {
+            let put = Put::builder()
+                .table_name(&self.tables.lobby_data)
+                .set_item(Some(data_item(&lobby.lobby_id, DataPart::Config, config.json())))
+                .build()
+                .map_err(|error| Error::Bug(error.to_string()))?;
+            parts.push(TransactWriteItem::builder().put(put).build());
         }
         let part_count = parts.len();
         let call = self
@@ -174,20 +197,43 @@ impl Store {
             .condition_expression(condition)
             .set_expression_attribute_names(Some(names(&[change, condition])))
             .expression_attribute_values(":one", number(1))
-            .expression_attribute_values(":first", text(burst.first.as_str()))
-            .return_values(ReturnValue::AllNew)
+            .expression_attribute_values(":first", text(burst.first.as_str()));
+        Ok(self.update(call).await?.ok())
+    }
+
+    /// Tells the head of the lobby's criteria that `lobby` has a free seat again, which the index may not know yet: finds
+    /// that are about to create are sent there, as to a burst. Left alone while a burst is going on; a hint, no more.
+    ///
+    /// One write unit.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn announce_free_seat(&self, lobby: &Lobby, now: Timestamp) -> Result<(), Error> {
+        let key = HeadKey::new(&lobby.pool, &lobby.tags, lobby.max_players);
+        let head = self
+            .begin_burst(&key, None, lobby, now)
+            .expression_attribute_values(":announced", AttributeValue::Bool(true))
+            .expression_attribute_values(":drawn_first", number(lobby.taken));
+        let head = head.build().map_err(|error| Error::Bug(error.to_string()))?;
+        let call = self
+            .client
+            .update_item()
+            .table_name(head.table_name())
+            .set_key(Some(head.key().clone()))
+            .update_expression(head.update_expression())
+            .set_condition_expression(head.condition_expression().map(ToOwned::to_owned))
+            .set_expression_attribute_names(head.expression_attribute_names().cloned())
+            .set_expression_attribute_values(head.expression_attribute_values().cloned())
             .return_consumed_capacity(self.meter.mode());
         match call.send().await {
             Ok(answer) => {
                 self.meter.wrote(answer.consumed_capacity());
-                let item =
-                    answer.attributes.ok_or_else(|| Error::Bug("an update returned no item".to_owned()))?;
-                from_item(item).map(Some)
+                Ok(())
             }
             Err(error) => match error.as_service_error() {
                 Some(UpdateItemError::ConditionalCheckFailedException(_)) => {
                     self.meter.refused(1.0);
-                    Ok(None)
+                    Ok(())
                 }
                 _ => Err(failure(&error)),
             },
@@ -203,18 +249,9 @@ impl Store {
         struct Count {
             live: u32,
         }
-        let answer = self
-            .client
-            .get_item()
-            .table_name(&self.tables.ledger)
-            .key("pk", text(count_key(namespace_id)))
-            .consistent_read(true)
-            .return_consumed_capacity(self.meter.mode())
-            .send()
-            .await
-            .map_err(|error| failure(&error))?;
-        self.meter.read(answer.consumed_capacity());
-        answer.item.map_or(Ok(0), |item| from_item::<Count>(item).map(|count| count.live))
+        let key = Item::from([("pk".to_owned(), text(count_key(namespace_id)))]);
+        let count: Option<Count> = self.read(&self.tables.ledger, key).await?;
+        Ok(count.map_or(0, |count| count.live))
     }
 
     /// The change that gives a namespace's count of live lobbies one back.
@@ -277,7 +314,9 @@ impl Store {
         } else {
             ("SET #used = #used + :one", "#used < :last")
         };
-        let condition = format!("{places} AND #capacity = :capacity AND #lease_until > :now");
+        let condition = format!(
+            "{places} AND #capacity = :capacity AND #registration = :registration AND #lease_until > :now"
+        );
         let update = Update::builder()
             .table_name(&self.tables.servers)
             .key("server", text(server.server.to_string()))
@@ -287,6 +326,7 @@ impl Store {
             .expression_attribute_values(":one", number(1))
             .expression_attribute_values(":last", number(last))
             .expression_attribute_values(":capacity", number(server.capacity))
+            .expression_attribute_values(":registration", text(server.registration.as_str()))
             .expression_attribute_values(":now", number(now))
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
         if is_last { update.expression_attribute_values(":never", number(Timestamp::NEVER)) } else { update }
@@ -299,10 +339,12 @@ impl Store {
         lobby: &Lobby,
         now: Timestamp,
     ) -> aws_sdk_dynamodb::types::builders::UpdateBuilder {
-        let change = "SET #first = :new, #opened_at = :now, #positions = :one, #expires_at = :expiry";
+        let change = "SET #first = :new, #opened_at = :now, #positions = :drawn_first, #is_announced = :announced, #expires_at = :expiry";
         let stale = "attribute_not_exists(#first) OR #opened_at <= :stale";
         let condition = match exhausted {
-            Some(_) => format!("{stale} OR (#first = :seen AND #positions = :drawn)"),
+            Some(_) => {
+                format!("{stale} OR (#first = :seen AND #opened_at = :seen_at AND #positions = :drawn)")
+            }
             None => stale.to_owned(),
         };
         let mut update = Update::builder()
@@ -313,20 +355,24 @@ impl Store {
             .condition_expression(condition)
             .expression_attribute_values(":new", text(lobby.lobby_id.as_str()))
             .expression_attribute_values(":now", number(now))
-            .expression_attribute_values(":one", number(1))
+            .expression_attribute_values(":drawn_first", number(1))
+            .expression_attribute_values(":announced", AttributeValue::Bool(false))
             .expression_attribute_values(":expiry", number((now + HEAD_LIFE).secs()))
             .expression_attribute_values(":stale", number(now.before(BURST_WINDOW)))
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
         if let Some(burst) = exhausted {
             update = update
                 .expression_attribute_values(":seen", text(burst.first.as_str()))
+                .expression_attribute_values(":seen_at", number(burst.opened_at))
                 .expression_attribute_values(":drawn", number(burst.positions));
         }
         update
     }
 }
 
-fn update(builder: aws_sdk_dynamodb::types::builders::UpdateBuilder) -> Result<TransactWriteItem, Error> {
+pub(super) fn update(
+    builder: aws_sdk_dynamodb::types::builders::UpdateBuilder,
+) -> Result<TransactWriteItem, Error> {
     let update = builder.build().map_err(|error| Error::Bug(error.to_string()))?;
     Ok(TransactWriteItem::builder().update(update).build())
 }

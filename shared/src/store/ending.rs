@@ -1,86 +1,192 @@
-//! Ending lobbies that nobody needs any more, when their room is needed.
+//! Ending lobbies: when somebody asks for it, when they are empty, when their room is needed.
 
 use std::time::Duration;
 
 use aws_sdk_dynamodb::{
     operation::transact_write_items::TransactWriteItemsError,
-    types::{TransactWriteItem, Update},
+    types::{
+        CancellationReason, Delete, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
+        builders::UpdateBuilder,
+    },
 };
 
-use super::{Store, expressions::names, failure, number, text, to_item};
-use crate::{ambient::Timestamp, errors::Error, lobby::Lobby};
+use super::{Store, creation::update, expressions::names, failure, from_item, number, text, to_item};
+use crate::{
+    ambient::{Ambient, Timestamp},
+    errors::Error,
+    lobby::{EndCause, Lobby, Stage, lifecycle::STARTING_MAX},
+    models::ServerKey,
+};
 
 /// How long an ended lobby stays readable, so that late calls learn that it ended.
 const ENDED_LIFE: Duration = Duration::from_secs(24 * 3_600);
+/// How long a game server that nobody hears of stays known, once it runs no lobby.
+pub(super) const SILENT_SERVER_LIFE: Duration = Duration::from_secs(7 * 24 * 3_600);
+/// Tries of one ending that meets other transactions.
+const ATTEMPTS: u32 = 8;
+/// Pause after a conflict, doubled each time, jittered: a transaction takes some ten milliseconds.
+const CONFLICT_PAUSE: Duration = Duration::from_millis(8);
+
+/// What became of ending a lobby.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EndOutcome {
+    /// It has ended; its place and its part of the count are free.
+    Ended,
+    /// It had ended before.
+    AlreadyEnded,
+    /// The cause no longer holds: a seat was taken, a lease revived.
+    Outdated,
+}
+
+/// The transaction's parts, in its order.
+const LOBBY_PART: usize = 0;
+const SERVER_PART: usize = 1;
 
 impl Store {
-    /// Ends `lobby`, which was seen to be one that may end, and gives back its place on the server and in the count;
-    /// whether it did. It does not when the lobby changed meanwhile: a revived lease, a seat taken.
+    /// Ends `lobby`, as seen, for `cause`, and gives back its place on the server and in the count.
     ///
-    /// One transaction of three items: 2 write units each, and those of the indexes.
+    /// One transaction of three items, 2 write units each and those of the indexes; its state and configuration, where it
+    /// has them, are deleted with it, at 2 write units for each KB.
     ///
     /// # Errors
-    /// [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn end_unneeded_lobby(&self, lobby: &Lobby, now: Timestamp) -> Result<bool, Error> {
-        let Some(server) = &lobby.server else {
-            return Ok(false);
+    /// [`Error::Contention`] when other transactions came between each time; [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn end_lobby(
+        &self,
+        lobby: &Lobby,
+        cause: EndCause,
+        ambient: &Ambient,
+    ) -> Result<EndOutcome, Error> {
+        let Some(server) = lobby.server.as_ref().filter(|_| lobby.stage != Stage::Ended) else {
+            return Ok(EndOutcome::AlreadyEnded);
         };
-        let build = |update: aws_sdk_dynamodb::types::builders::UpdateBuilder| {
-            let update = update.build().map_err(|error| Error::Bug(error.to_string()))?;
-            Ok::<_, Error>(TransactWriteItem::builder().update(update).build())
-        };
-        let give_back = "SET #used = #used - :one, #free_from = #registered_at";
-        let place = Update::builder()
-            .table_name(&self.tables.servers)
-            .key("server", text(server.to_string()))
-            .update_expression(give_back)
-            .condition_expression("#used > :zero")
-            .set_expression_attribute_names(Some(names(&[give_back])))
-            .expression_attribute_values(":one", number(1))
-            .expression_attribute_values(":zero", number(0));
+        for tries in 0..ATTEMPTS {
+            if let Some(outcome) = self.try_to_end(lobby, server, cause, ambient.now()).await? {
+                if outcome == EndOutcome::Ended && lobby.is_draining {
+                    self.let_deregistered_server_go(server, ambient.now()).await?;
+                }
+                return Ok(outcome);
+            }
+            ambient.sleep(ambient.jittered(CONFLICT_PAUSE * 2_u32.pow(tries.min(4)))).await;
+        }
+        Err(Error::Contention)
+    }
+
+    async fn try_to_end(
+        &self,
+        lobby: &Lobby,
+        server: &ServerKey,
+        cause: EndCause,
+        now: Timestamp,
+    ) -> Result<Option<EndOutcome>, Error> {
+        let mut parts = vec![
+            update(self.end_as_seen(lobby, cause, now)?)?,
+            update(self.give_back_place(server, cause, now))?,
+            update(self.uncount_lobby(&lobby.pool.namespace_id))?,
+        ];
+        for (is_there, part) in [(lobby.has_state, "state"), (lobby.has_config, "config")] {
+            if is_there {
+                let delete = Delete::builder()
+                    .table_name(&self.tables.lobby_data)
+                    .key("lobby_id", text(lobby.lobby_id.as_str()))
+                    .key("part", text(part))
+                    .build()
+                    .map_err(|error| Error::Bug(error.to_string()))?;
+                parts.push(TransactWriteItem::builder().delete(delete).build());
+            }
+        }
+        let part_count = parts.len();
         let call = self
             .client
             .transact_write_items()
-            .transact_items(build(self.end_as_seen(lobby, now)?)?)
-            .transact_items(build(place)?)
-            .transact_items(build(self.uncount_lobby(&lobby.pool.namespace_id))?)
+            .set_transact_items(Some(parts))
             .return_consumed_capacity(self.meter.mode());
         match call.send().await {
             Ok(answer) => {
                 self.meter.wrote(answer.consumed_capacity());
-                Ok(true)
+                Ok(Some(EndOutcome::Ended))
             }
             Err(error) => match error.as_service_error() {
-                Some(TransactWriteItemsError::TransactionCanceledException(_)) => {
-                    self.meter.refused(6.0);
-                    Ok(false)
+                Some(TransactWriteItemsError::TransactionCanceledException(canceled)) => {
+                    self.meter.refused(2.0 * part_count as f64);
+                    read_refusal(canceled.cancellation_reasons(), cause)
                 }
                 _ => Err(failure(&error)),
             },
         }
     }
 
-    fn end_as_seen(
-        &self,
-        lobby: &Lobby,
-        now: Timestamp,
-    ) -> Result<aws_sdk_dynamodb::types::builders::UpdateBuilder, Error> {
+    fn end_as_seen(&self, lobby: &Lobby, cause: EndCause, now: Timestamp) -> Result<UpdateBuilder, Error> {
         let change = "SET #stage = :ended, #expires_at = :expiry REMOVE #joinable_from, #server";
-        let condition = "#stage <> :ended AND (#lease_until <= :now OR (#reserved = :reserved AND #connected = :connected))";
+        let condition = match cause {
+            EndCause::Asked => "#stage <> :ended",
+            EndCause::ServerDead => "#stage <> :ended AND #lease_until <= :now",
+            EndCause::NeverReady => "#stage = :starting AND #created_at <= :start_limit",
+            EndCause::Idle => "#stage = :ready AND #reserved = :reserved AND #connected = :connected",
+        };
+        let condition = format!("attribute_exists(#server) AND {condition}");
         let mut seen = to_item(lobby)?;
         let mut seats = |name: &str| {
             seen.remove(name).ok_or_else(|| Error::Bug(format!("a lobby serialized without `{name}`")))
         };
-        Ok(Update::builder()
+        let update = Update::builder()
             .table_name(&self.tables.lobbies)
             .key("lobby_id", text(lobby.lobby_id.as_str()))
             .update_expression(change)
+            .set_expression_attribute_names(Some(names(&[change, &condition])))
+            .condition_expression(condition)
+            .expression_attribute_values(":ended", text("ended"))
+            .expression_attribute_values(":expiry", number((now + ENDED_LIFE).secs()))
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
+        Ok(match cause {
+            EndCause::Asked => update,
+            EndCause::ServerDead => update.expression_attribute_values(":now", number(now)),
+            EndCause::NeverReady => update
+                .expression_attribute_values(":starting", text("starting"))
+                .expression_attribute_values(":start_limit", number(now.before(STARTING_MAX))),
+            EndCause::Idle => update
+                .expression_attribute_values(":ready", text("ready"))
+                .expression_attribute_values(":reserved", seats("reserved")?)
+                .expression_attribute_values(":connected", seats("connected")?),
+        })
+    }
+
+    /// A dead server's lobby ends only while the server itself is dead: its heartbeat may be reviving lobbies just now.
+    fn give_back_place(&self, server: &ServerKey, cause: EndCause, now: Timestamp) -> UpdateBuilder {
+        let change = "SET #used = #used - :one, #free_from = #ranked_at";
+        let is_dead = cause == EndCause::ServerDead;
+        let condition = if is_dead { "#used > :zero AND #lease_until <= :now" } else { "#used > :zero" };
+        let update = Update::builder()
+            .table_name(&self.tables.servers)
+            .key("server", text(server.to_string()))
+            .update_expression(change)
             .condition_expression(condition)
             .set_expression_attribute_names(Some(names(&[change, condition])))
-            .expression_attribute_values(":ended", text("ended"))
-            .expression_attribute_values(":now", number(now))
-            .expression_attribute_values(":expiry", number((now + ENDED_LIFE).secs()))
-            .expression_attribute_values(":reserved", seats("reserved")?)
-            .expression_attribute_values(":connected", seats("connected")?))
+            .expression_attribute_values(":one", number(1))
+            .expression_attribute_values(":zero", number(0))
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
+        if is_dead { update.expression_attribute_values(":now", number(now)) } else { update }
     }
+}
+
+/// What a canceled ending came to; nothing when it only met another transaction.
+fn read_refusal(reasons: &[CancellationReason], cause: EndCause) -> Result<Option<EndOutcome>, Error> {
+    let refused =
+        |part: usize| reasons.get(part).filter(|reason| reason.code() == Some("ConditionalCheckFailed"));
+    if let Some(reason) = refused(LOBBY_PART) {
+        let item = reason.item().filter(|item| !item.is_empty()).cloned();
+        let lobby: Option<Lobby> = item.map(from_item).transpose()?;
+        let has_ended = lobby.is_none_or(|lobby| lobby.stage == Stage::Ended);
+        return Ok(Some(if has_ended { EndOutcome::AlreadyEnded } else { EndOutcome::Outdated }));
+    }
+    if refused(SERVER_PART).is_some() {
+        return if cause == EndCause::ServerDead {
+            Ok(Some(EndOutcome::Outdated))
+        } else {
+            Err(Error::Bug("a lobby's game server does not know of it".to_owned()))
+        };
+    }
+    if reasons.iter().any(|reason| reason.code() == Some("ConditionalCheckFailed")) {
+        return Err(Error::Bug("the count of live lobbies does not know of a live lobby".to_owned()));
+    }
+    Ok(None)
 }

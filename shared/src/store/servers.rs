@@ -2,22 +2,33 @@
 
 use std::{collections::BTreeSet, fmt};
 
-use aws_sdk_dynamodb::operation::put_item::PutItemError;
+use aws_sdk_dynamodb::operation::{put_item::PutItemError, update_item::builders::UpdateItemFluentBuilder};
+use futures_util::future::try_join_all;
 use serde::{Deserialize, Serialize};
 
-use super::{Item, Store, failure, from_item, number, text, to_item};
+use super::{
+    Item, Store, ending::SILENT_SERVER_LIFE, expressions::names, failure, from_item, number, text, to_item,
+};
 use crate::{
     ambient::Timestamp,
     errors::Error,
-    ids::{GameMode, NamespaceId, RegionId},
+    ids::{GameMode, NamespaceId, RegionId, WriteId},
     models::{Ports, ServerKey},
 };
 
 /// The index of servers by namespace and region, then `free_from`.
 pub const PLACEMENTS_INDEX: &str = "placements";
 
-/// Servers whose places one creation compares at most.
-const SERVERS_COMPARED_MAX: i32 = 100;
+/// Servers that one query reads.
+const PAGE: i32 = 100;
+/// Servers written to at the same time.
+const WRITES_AT_ONCE: usize = 16;
+/// Pages that one look for places reads.
+const PAGES_MAX: usize = 10;
+
+/// A place in the list of a pool's servers: the last one read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServerCursor(Item);
 
 /// Where servers stand in for each other: a namespace's region. As text, both joined by `/`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -57,21 +68,28 @@ pub struct Server {
     pub server: ServerKey,
     /// Its namespace and region; the key of the index.
     pub placement_pool: PlacementPool,
-    /// From when it has a free place: its registration while it has, [`Timestamp::NEVER`] while it has none.
+    /// From when it has a free place: `ranked_at` while it has, [`Timestamp::NEVER`] while it has none or is silent.
     pub free_from: Timestamp,
-    /// When it registered.
-    pub registered_at: Timestamp,
+    /// What `free_from` is while it has a free place: its registration; [`Timestamp::NEVER`] once deregistered.
+    pub ranked_at: Timestamp,
     /// Lobbies that it can run at once.
     pub capacity: u32,
     /// Lobbies that it runs.
     pub used: u32,
     /// Until when it is known to live; [`Timestamp::NEVER`] without lease.
     pub lease_until: Timestamp,
+    /// By how much a heartbeat extends the lease, in milliseconds; absent without lease.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease_ms: Option<u64>,
     /// Modes that it can run; every one when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub game_modes: Option<BTreeSet<GameMode>>,
+    /// Whether its lobbies are ready at once.
+    pub auto_ready: bool,
     /// Its ports.
     pub ports: Ports,
+    /// Its last registration: whoever knows an earlier one may know other ports.
+    pub registration: WriteId,
 }
 
 impl Server {
@@ -80,8 +98,32 @@ impl Server {
     pub fn fits(&self, mode: &GameMode, now: Timestamp) -> bool {
         self.used < self.capacity
             && self.lease_until > now
+            && !self.is_deregistered()
             && self.game_modes.as_ref().is_none_or(|modes| modes.contains(mode))
     }
+
+    /// Whether it deregistered, and has not registered again.
+    #[must_use]
+    pub fn is_deregistered(&self) -> bool {
+        self.ranked_at == Timestamp::NEVER
+    }
+
+    /// Whether so much of its lease is left that there has hardly been a heartbeat since it was read: a lobby created now
+    /// copies the lease, and must not get one that is about to end.
+    #[must_use]
+    pub fn has_fresh_lease(&self, now: Timestamp) -> bool {
+        let left = self.lease_until.since(now).as_millis();
+        self.lease_ms.is_none_or(|lease_ms| left * 2 >= u128::from(lease_ms))
+    }
+}
+
+/// What became of a heartbeat.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HeartbeatOutcome {
+    /// The server lives; as it now is.
+    Alive(Box<Server>),
+    /// It never registered, or deregistered.
+    Unknown,
 }
 
 impl Store {
@@ -90,14 +132,202 @@ impl Store {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn add_server(&self, server: &Server) -> Result<bool, Error> {
+        self.put_server(server, None).await
+    }
+
+    /// Puts `server` in the place of `seen`; whether nothing changed there meanwhile but for a heartbeat. One write unit,
+    /// and two of the index when its region or its free places change.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn replace_server(&self, server: &Server, seen: &Server) -> Result<bool, Error> {
+        self.put_server(server, Some(seen)).await
+    }
+
+    /// The server as it now is. One consistent read unit.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn server(&self, key: &ServerKey) -> Result<Option<Server>, Error> {
+        self.read(&self.tables.servers, Item::from([("server".to_owned(), text(key.to_string()))])).await
+    }
+
+    /// Servers of `pool` with a free place as the index knows it: the first hundred, and on to the first that fits `mode`
+    /// when none of those does. Two calls for each hundred, eventually consistent.
+    ///
+    /// Servers whose lease lapsed are put out of sight, one write unit and two of the index each, once: they would come
+    /// first for ever. Their next heartbeat brings them back.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn servers_with_places(
+        &self,
+        pool: &PlacementPool,
+        mode: &GameMode,
+        now: Timestamp,
+    ) -> Result<Vec<Server>, Error> {
+        let mut start = None;
+        let (mut silent, mut living): (Vec<Server>, Vec<Server>) = (Vec::new(), Vec::new());
+        for _ in 0..PAGES_MAX {
+            let (servers, next) = self.page_of_servers(pool, now, start).await?;
+            for server in servers {
+                if server.lease_until <= now { silent.push(server) } else { living.push(server) }
+            }
+            start = next;
+            if start.is_none() || living.iter().any(|server| server.fits(mode, now)) {
+                break;
+            }
+        }
+        for silent in silent.chunks(WRITES_AT_ONCE) {
+            try_join_all(silent.iter().map(|server| self.hide_silent_server(server, now))).await?;
+        }
+        Ok(living)
+    }
+
+    /// A page of the servers of `pool`, full and silent ones too, from `start`, and where the next one begins. Two calls,
+    /// eventually consistent.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn servers(
+        &self,
+        pool: &PlacementPool,
+        start: Option<ServerCursor>,
+    ) -> Result<(Vec<Server>, Option<ServerCursor>), Error> {
+        let start = start.map(|ServerCursor(start)| start);
+        let (servers, next) = self.page_of_servers(pool, Timestamp::NEVER, start).await?;
+        Ok((servers, next.map(ServerCursor)))
+    }
+
+    /// Extends the lease of a server, and brings one back into sight that was silent. One write unit, and once three more
+    /// for the latter.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn extend_server_lease(
+        &self,
+        key: &ServerKey,
+        now: Timestamp,
+    ) -> Result<HeartbeatOutcome, Error> {
+        let change = "SET #lease_until = :now + #lease_ms REMOVE #expires_at";
+        let condition = "attribute_exists(#lease_ms) AND #ranked_at < :never";
+        let write = self.on_server(key, change, condition).expression_attribute_values(":now", number(now));
+        let server = match self.update_server(write).await? {
+            Ok(server) => server,
+            Err(Some(server)) if server.lease_ms.is_none() && !server.is_deregistered() => server,
+            Err(_) => return Ok(HeartbeatOutcome::Unknown),
+        };
+        let is_out_of_sight = server.free_from == Timestamp::NEVER && server.used < server.capacity;
+        if is_out_of_sight {
+            let change = "SET #free_from = #ranked_at";
+            let condition = "#used < #capacity AND #free_from = :never";
+            let write = self.on_server(key, change, condition);
+            if let Ok(server) = self.update_server(write).await? {
+                return Ok(HeartbeatOutcome::Alive(Box::new(server)));
+            }
+        }
+        Ok(HeartbeatOutcome::Alive(Box::new(server)))
+    }
+
+    /// Takes a server out of sight for good: no lobby is placed there any more. The server after it; nothing when there
+    /// is none. One write unit, and one of the index.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn deregister_server(&self, key: &ServerKey, now: Timestamp) -> Result<Option<Server>, Error> {
+        let change = "SET #ranked_at = :never, #free_from = :never, #capacity = :zero, #expires_at = if_not_exists(#expires_at, :expiry)";
+        // Without lobbies the record may go; with some it is needed until the last one gave its place back.
+        let with_lobbies = change.replace(", #expires_at = if_not_exists(#expires_at, :expiry)", "");
+        let expiry = number((now + SILENT_SERVER_LIFE).secs());
+        let empty = self
+            .on_server(key, change, "#used = :zero")
+            .expression_attribute_values(":zero", number(0))
+            .expression_attribute_values(":expiry", expiry);
+        match self.update_server(empty).await? {
+            Ok(server) => return Ok(Some(server)),
+            Err(None) => return Ok(None),
+            Err(Some(_)) => {}
+        }
+        let write = self
+            .on_server(key, &with_lobbies, "attribute_exists(#server)")
+            .expression_attribute_values(":zero", number(0));
+        Ok(self.update_server(write).await?.ok())
+    }
+
+    /// Has the record of a deregistered server go in a week, once it runs no lobby any more. One write unit.
+    pub(super) async fn let_deregistered_server_go(
+        &self,
+        key: &ServerKey,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        let write = self
+            .on_server(key, "SET #expires_at = :expiry", "#used = :zero AND #ranked_at = :never")
+            .expression_attribute_values(":zero", number(0))
+            .expression_attribute_values(":expiry", number((now + SILENT_SERVER_LIFE).secs()));
+        self.update_server(write).await.map(|_| ())
+    }
+
+    /// Puts a server out of sight whose lease lapsed; unless it still runs lobbies, its record goes after a week.
+    async fn hide_silent_server(&self, server: &Server, now: Timestamp) -> Result<(), Error> {
+        let expires = if server.used == 0 { ", #expires_at = :expiry" } else { "" };
+        let change = format!("SET #free_from = :never{expires}");
+        let condition = "#lease_until <= :now AND #used = :used";
+        let write = self
+            .on_server(&server.server, &change, condition)
+            .expression_attribute_values(":now", number(now))
+            .expression_attribute_values(":used", number(server.used));
+        let write = if server.used == 0 {
+            write.expression_attribute_values(":expiry", number((now + SILENT_SERVER_LIFE).secs()))
+        } else {
+            write
+        };
+        self.update_server(write).await.map(|_| ())
+    }
+
+    fn on_server(&self, key: &ServerKey, change: &str, condition: &str) -> UpdateItemFluentBuilder {
+        let write = self
+            .client
+            .update_item()
+            .table_name(&self.tables.servers)
+            .key("server", text(key.to_string()))
+            .update_expression(change)
+            .condition_expression(condition)
+            .set_expression_attribute_names(Some(names(&[change, condition])));
+        if change.contains(":never") || condition.contains(":never") {
+            write.expression_attribute_values(":never", number(Timestamp::NEVER))
+        } else {
+            write
+        }
+    }
+
+    async fn update_server(
+        &self,
+        write: UpdateItemFluentBuilder,
+    ) -> Result<Result<Server, Option<Server>>, Error> {
+        self.update(write).await
+    }
+
+    async fn put_server(&self, server: &Server, seen: Option<&Server>) -> Result<bool, Error> {
         let write = self
             .client
             .put_item()
             .table_name(&self.tables.servers)
             .set_item(Some(to_item(server)?))
-            .condition_expression("attribute_not_exists(#server)")
-            .expression_attribute_names("#server", "server")
             .return_consumed_capacity(self.meter.mode());
+        let write = match seen {
+            None => write
+                .condition_expression("attribute_not_exists(#server)")
+                .expression_attribute_names("#server", "server"),
+            Some(seen) => {
+                let condition = "#used = :used AND #registration = :registration AND #ranked_at = :ranked_at";
+                write
+                    .condition_expression(condition)
+                    .set_expression_attribute_names(Some(names(&[condition])))
+                    .expression_attribute_values(":used", number(seen.used))
+                    .expression_attribute_values(":registration", text(seen.registration.as_str()))
+                    .expression_attribute_values(":ranked_at", number(seen.ranked_at))
+            }
+        };
         match write.send().await {
             Ok(answer) => {
                 self.meter.wrote(answer.consumed_capacity());
@@ -113,27 +343,12 @@ impl Store {
         }
     }
 
-    /// Servers of `pool` with a free place as the index knows it, at most 100. Two calls, eventually consistent.
-    ///
-    /// # Errors
-    /// [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn servers_with_places(
+    async fn page_of_servers(
         &self,
         pool: &PlacementPool,
-        now: Timestamp,
-    ) -> Result<Vec<Server>, Error> {
-        self.servers_until(pool, now).await
-    }
-
-    /// Servers of `pool`, full ones too, at most 100. Two calls, eventually consistent.
-    ///
-    /// # Errors
-    /// [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn servers(&self, pool: &PlacementPool) -> Result<Vec<Server>, Error> {
-        self.servers_until(pool, Timestamp::NEVER).await
-    }
-
-    async fn servers_until(&self, pool: &PlacementPool, free_from: Timestamp) -> Result<Vec<Server>, Error> {
+        free_from: Timestamp,
+        start: Option<Item>,
+    ) -> Result<(Vec<Server>, Option<Item>), Error> {
         let answer = self
             .client
             .query()
@@ -144,7 +359,8 @@ impl Store {
             .expression_attribute_names("#free_from", "free_from")
             .expression_attribute_values(":pool", text(pool.to_string()))
             .expression_attribute_values(":until", number(free_from))
-            .limit(SERVERS_COMPARED_MAX)
+            .set_exclusive_start_key(start)
+            .limit(PAGE)
             .return_consumed_capacity(self.meter.mode())
             .send()
             .await
@@ -158,6 +374,8 @@ impl Store {
             .filter_map(key)
             .map(|server| Item::from([("server".to_owned(), server)]))
             .collect();
-        self.batch_get(&self.tables.servers, keys).await?.into_iter().map(from_item).collect()
+        let servers = self.batch_get(&self.tables.servers, keys).await?;
+        let servers = servers.into_iter().map(from_item).collect::<Result<_, _>>()?;
+        Ok((servers, answer.last_evaluated_key))
     }
 }

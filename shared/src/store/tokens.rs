@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Store, failure, from_item, text, to_item};
+use super::{Item, Store, failure, text, to_item};
 use crate::{
     ambient::Timestamp,
     errors::Error,
@@ -37,18 +37,7 @@ impl Store {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn cloud_token(&self, token: &CloudToken) -> Result<Option<CloudTokenRecord>, Error> {
-        let answer = self
-            .client
-            .get_item()
-            .table_name(&self.tables.tokens)
-            .key("digest", text(token.digest()))
-            .consistent_read(true)
-            .return_consumed_capacity(self.meter.mode())
-            .send()
-            .await
-            .map_err(|error| failure(&error))?;
-        self.meter.read(answer.consumed_capacity());
-        answer.item.map(from_item).transpose()
+        self.read(&self.tables.tokens, Item::from([("digest".to_owned(), text(token.digest()))])).await
     }
 
     /// Keeps the digest of a fresh cloud token. One write unit.

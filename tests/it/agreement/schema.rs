@@ -22,17 +22,29 @@ impl<'a> Schemas<'a> {
 
     fn check(self, schema: &'a Value, value: &Value, at: &str, found: &mut Vec<String>) {
         let parts = self.parts(schema, value);
-        for part in &parts {
+        self.check_parts(&parts, value, at, found);
+        for name in value.as_object().into_iter().flat_map(|fields| fields.keys()) {
+            let documents = |part: &&Value| {
+                let others = &part["additionalProperties"];
+                part["properties"].get(name).is_some() || others.is_object() || *others == Value::Bool(true)
+            };
+            if !parts.iter().any(documents) {
+                found.push(format!("{at}.{name}: the property is not documented"));
+            }
+        }
+    }
+
+    /// Everything but whether properties are documented.
+    fn check_parts(self, parts: &[&'a Value], value: &Value, at: &str, found: &mut Vec<String>) {
+        for part in parts {
             for (keyword, wanted) in part.as_object().unwrap_or_else(|| panic!("no schema: {part}")) {
                 if let Some(problem) = self.keyword(keyword, wanted, value, at, found) {
                     found.push(format!("{at}: {value} {problem}"));
                 }
             }
         }
-        if let Value::Object(fields) = value {
-            for (name, field) in fields {
-                self.property(&parts, name, field, &format!("{at}.{name}"), found);
-            }
+        for (name, field) in value.as_object().into_iter().flatten() {
+            self.property(parts, name, field, &format!("{at}.{name}"), found);
         }
     }
 
@@ -42,11 +54,19 @@ impl<'a> Schemas<'a> {
         while let Some(reference) = parts.last().and_then(|part| part["$ref"].as_str()) {
             parts.push(self.0.target(reference));
         }
-        let alternatives = parts.iter().filter_map(|part| part["anyOf"].as_array()).flatten();
-        let fitting = alternatives.filter(|schema| self.violations(schema, value).is_empty());
+        let alternatives = parts.iter().flat_map(|part| [&part["anyOf"], &part["oneOf"]]);
+        let alternatives = alternatives.filter_map(Value::as_array).flatten();
+        let fitting = alternatives.filter(|schema| self.fits(schema, value));
         let of_fitting: Vec<_> = fitting.flat_map(|schema| self.parts(schema, value)).collect();
         parts.extend(of_fitting);
         parts
+    }
+
+    /// Whether `value` fits an alternative, whose properties may be documented beside it.
+    fn fits(self, alternative: &'a Value, value: &Value) -> bool {
+        let mut found = Vec::new();
+        self.check_parts(&self.parts(alternative, value), value, "$", &mut found);
+        found.is_empty()
     }
 
     fn property(self, parts: &[&'a Value], name: &str, field: &Value, at: &str, found: &mut Vec<String>) {
@@ -54,13 +74,9 @@ impl<'a> Schemas<'a> {
         for schema in &named {
             self.check(schema, field, at, found);
         }
-        if !named.is_empty() {
-            return;
-        }
-        match parts.iter().find_map(|part| part.get("additionalProperties")) {
-            Some(Value::Bool(true)) => {}
-            Some(schema @ Value::Object(_)) => self.check(schema, field, at, found),
-            _ => found.push(format!("{at}: the property is not documented")),
+        let others = parts.iter().find_map(|part| part.get("additionalProperties"));
+        if let (true, Some(schema @ Value::Object(_))) = (named.is_empty(), others) {
+            self.check(schema, field, at, found);
         }
     }
 
@@ -81,7 +97,8 @@ impl<'a> Schemas<'a> {
                 wanted => is_of_type(value, wanted),
             },
             "enum" => list(wanted).contains(value),
-            "anyOf" => list(wanted).iter().any(|schema| self.violations(schema, value).is_empty()),
+            "anyOf" => list(wanted).iter().any(|schema| self.fits(schema, value)),
+            "oneOf" => list(wanted).iter().filter(|schema| self.fits(schema, value)).count() == 1,
             "required" => match value {
                 Value::Object(fields) => {
                     let mut names = list(wanted).iter().map(|name| name.as_str().expect("a name"));
@@ -106,6 +123,7 @@ impl<'a> Schemas<'a> {
             "minLength" => length(value).is_none_or(|length| length >= bound(wanted)),
             "maxLength" => length(value).is_none_or(|length| length <= bound(wanted)),
             "minItems" => value.as_array().is_none_or(|items| items.len() as f64 >= bound(wanted)),
+            "maxItems" => value.as_array().is_none_or(|items| items.len() as f64 <= bound(wanted)),
             "minProperties" => value.as_object().is_none_or(|fields| fields.len() as f64 >= bound(wanted)),
             "maxProperties" => value.as_object().is_none_or(|fields| fields.len() as f64 <= bound(wanted)),
             "pattern" => {
@@ -124,6 +142,7 @@ fn is_of_type(value: &Value, wanted: &Value) -> bool {
         "boolean" => value.is_boolean(),
         "integer" => value.is_i64() || value.is_u64(),
         "null" => value.is_null(),
+        "number" => value.is_number(),
         "object" => value.is_object(),
         "string" => value.is_string(),
         other => panic!("the test does not know the type {other}"),

@@ -1,12 +1,18 @@
 //! The running service answers what the document says: exactly these properties, codes and headers.
 
+use std::time::Duration;
+
 use http::{HeaderMap, Method, Request};
 use http_body_util::Full;
 use muster_tests::{Answer, TestStack};
 use serde_json::{Value, json};
-use shared::{provision::issue_cloud_token, store::catalog::DomainOwner};
+use shared::store::catalog::DomainOwner;
 
 use super::document::{Document, Operation};
+use crate::refusals::Scene;
+
+mod bounds;
+mod refusals;
 
 /// A stack whose demo namespace owns the domain of the documented origin.
 async fn start() -> TestStack {
@@ -20,33 +26,37 @@ async fn start() -> TestStack {
 
 const ORIGIN: &str = "https://play.example.com";
 
-/// The operation's path on the demo's namespace.
-fn path(stack: &TestStack, operation: &Operation<'_>) -> String {
-    let demo = stack.demo();
-    let path = operation.path.replace("{game_id}", demo.game_id.as_str());
-    path.replace("{namespace_id}", demo.namespace_id.as_str())
+/// A token of the scene for a security scheme of the document.
+fn token<'a>(scene: &'a Scene<'_>, scheme: &str) -> &'a str {
+    let kind = scheme.strip_suffix("Token").unwrap_or_else(|| panic!("no scheme of tokens: {scheme}"));
+    scene.token(kind)
 }
 
-/// A token of the demo for a security scheme of the document.
-fn token<'a>(stack: &'a TestStack, scheme: &str) -> &'a str {
-    let tokens = &stack.demo().tokens;
-    match scheme {
-        "publicToken" => &tokens.public,
-        "developmentToken" => &tokens.development,
-        "cloudToken" => &tokens.cloud,
-        other => panic!("the test does not know the scheme {other}"),
+/// A documented request with what it names made real; a developer's players are those of mock answers.
+fn realized(scene: &Scene<'_>, example: Option<&Value>, scheme: Option<&str>) -> String {
+    let Some(mut example) = example.cloned() else { return String::new() };
+    let player = if scheme == Some("developmentToken") { &scene.mock_player } else { &scene.player };
+    for (name, real) in [
+        ("lobby_id", scene.lobby_id.as_str()),
+        ("player_token", player),
+        ("server_id", &scene.server_id),
+        ("version_id", scene.version_id.as_str()),
+        ("name_id", &scene.fresh_name),
+    ] {
+        if let Some(field) = example.get_mut(name) {
+            *field = real.into();
+        }
     }
+    example.to_string()
+}
+
+/// The operation's first documented request, made real.
+fn request(scene: &Scene<'_>, operation: &Operation<'_>) -> String {
+    realized(scene, operation.request_examples()[0], operation.rights()[0])
 }
 
 /// Sends a request with what a page adds, if it has no token.
-async fn send(
-    stack: &TestStack,
-    method: Method,
-    path: &str,
-    token: Option<&str>,
-    body: Option<&Value>,
-) -> Answer {
-    let body = body.map(Value::to_string).unwrap_or_default();
+async fn send(stack: &TestStack, method: Method, path: &str, token: Option<&str>, body: String) -> Answer {
     if token.is_some() {
         return stack.call(method, path, token, body).await;
     }
@@ -60,14 +70,11 @@ async fn each_documented_request_gets_the_documented_answer_by_every_right() {
     let mut answers = 0;
     for operation in document.operations() {
         for example in operation.request_examples() {
-            let mut example = example.cloned();
-            if let Some(version_id) = example.as_mut().and_then(|example| example.get_mut("version_id")) {
-                *version_id = json!(stack.demo().version_ids[0]);
-            }
             for right in operation.rights() {
-                let token = right.map(|scheme| token(&stack, scheme));
-                let path = path(&stack, &operation);
-                let answer = send(&stack, operation.method.clone(), &path, token, example.as_ref()).await;
+                let scene = Scene::on(&stack).await;
+                let token = right.map(|scheme| token(&scene, scheme));
+                let (path, body) = (scene.path(operation.path), realized(&scene, example, right));
+                let answer = send(&stack, operation.method.clone(), &path, token, body).await;
                 let at = format!("{} as {right:?}: {}", operation.id, answer.body);
                 assert_eq!(answer.status, 200, "{at}");
                 assert_eq!(operation.differences(&answer), [""; 0], "{at}");
@@ -75,7 +82,11 @@ async fn each_documented_request_gets_the_documented_answer_by_every_right() {
             }
         }
     }
-    assert_eq!(answers, 2 * 3 + 1 + 2 + 1 + 1 + 1, "requests times rights");
+    let players = (2 + 1 + 2) * 3 + 3 + 4 + 3 + 3;
+    let lobby_servers = 2 + 2 + 2 * 2 + 2 + 2;
+    let game_servers = 2 * 2 + 2 + 3 + 2;
+    let cloud = 1 + 2 + 1 + 1 + 1 + 2 + 1 + 1 + 1 + 1 + 1;
+    assert_eq!(answers, players + lobby_servers + game_servers + cloud, "requests times rights");
 }
 
 #[tokio::test]
@@ -90,168 +101,92 @@ async fn a_port_range_and_the_origin_in_the_query_are_as_documented() {
 }
 
 #[tokio::test]
-async fn each_operation_that_needs_a_right_refuses_without_it_as_documented() {
+async fn what_players_see_of_lobbies_is_as_documented() {
     let (stack, document) = (start().await, Document::read());
-    for operation in document.operations() {
-        let rights = operation.rights();
-        if rights == [None] {
-            continue;
+    let public = Some(stack.demo().tokens.public.as_str());
+    let seat = stack.find(json!({ "game_modes": ["duel"] })).await.expect_ok();
+    let (game_id, namespace_id) = (&stack.demo().game_id, &stack.demo().namespace_id);
+    let token = stack.lobby_token(game_id, namespace_id, &seat.lobby_id());
+    for state in [None, Some(json!(null)), Some(json!([1, "two", { "three": 4.5 }]))] {
+        if let Some(state) = &state {
+            let path = document.operation("setLobbyState").path;
+            stack.call(Method::PUT, path, Some(&token), state.to_string()).await.expect_ok();
         }
-        let (path, body) = (path(&stack, &operation), operation.request_examples()[0].unwrap().to_string());
-        // The demo's server token is a right to none of these.
-        let others = [
-            (None, (401, "API_UNAUTHORIZED")),
-            (Some("nonsense"), (401, "TOKEN_INVALID")),
-            (Some(stack.demo().tokens.server.as_str()), (403, "CLAIMS_MISSING_ENTITLEMENT")),
-        ];
-        for (token, refusal) in others {
-            let answer = stack.call(operation.method.clone(), &path, token, body.clone()).await;
-            assert_eq!(answer.refusal(), refusal, "{}: {}", operation.id, answer.body);
-            assert_eq!(operation.differences(&answer), [""; 0], "{}: {}", operation.id, answer.body);
-        }
-    }
-}
-
-#[tokio::test]
-async fn refusals_of_find_are_as_documented() {
-    let (stack, document) = (start().await, Document::read());
-    let find = document.operation("findLobby");
-    let nine_tags: Value =
-        (0..9).map(|n| (n.to_string(), json!("x"))).collect::<serde_json::Map<_, _>>().into();
-    for (body, code, metadata) in [
-        (json!([]), "API_BAD_BODY", None),
-        (json!({ "game_modes": [] }), "MATCHMAKER_NO_GAME_MODE_PROVIDED", None),
-        (json!({ "game_modes": ["x"] }), "MATCHMAKER_GAME_MODE_NOT_FOUND", Some(json!({ "game_mode": "x" }))),
-        (json!({ "game_modes": ["arena"], "tags": nine_tags }), "MATCHMAKER_TOO_MANY_TAGS", None),
-        (
-            json!({ "game_modes": ["duel"], "tags": { "map": "x" } }),
-            "MATCHMAKER_TAGS_DISABLED",
-            Some(json!({ "game_mode": "duel" })),
-        ),
-        (
-            json!({ "game_modes": ["arena"], "max_players": 11 }),
-            "MATCHMAKER_DYNAMIC_MAX_PLAYERS_INVALID",
-            Some(json!({ "max": 10 })),
-        ),
-        (
-            json!({ "game_modes": ["arena"], "regions": ["mars"] }),
-            "MATCHMAKER_REGION_NOT_FOUND",
-            Some(json!({ "region": "mars" })),
-        ),
-        (
-            json!({ "game_modes": ["solo"], "prevent_auto_create_lobby": true }),
-            "MATCHMAKER_NO_AVAILABLE_LOBBIES",
-            None,
-        ),
-    ] {
-        let answer = stack.find(body).await;
-        assert_eq!(answer.refusal(), (400, code), "{}", answer.body);
-        assert_eq!(answer.body.get("metadata"), metadata.as_ref(), "{}", answer.body);
-        assert_eq!(find.differences(&answer), [""; 0], "{}", answer.body);
-    }
-
-    let modes = json!({ "solo": { "regions": ["fra"], "max_players": 1 } });
-    let game = stack.make_game("one-place", modes, 9, 1).await;
-    let body = json!({ "game_modes": ["solo"] });
-    let _only_place = game.find(&stack, body.clone()).await.expect_ok();
-    let answer = game.find(&stack, body).await;
-    assert_eq!(answer.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"), "{}", answer.body);
-    assert_eq!(find.differences(&answer), [""; 0], "{}", answer.body);
-}
-
-#[tokio::test]
-async fn refusals_of_cloud_operations_are_as_documented() {
-    let (stack, document) = (start().await, Document::read());
-    let demo = stack.demo();
-    let other = stack.make_game("other", json!({ "solo": { "regions": ["fra"] } }), 9, 1).await;
-    let other = issue_cloud_token(stack.store(), &stack.ambient(), other.game_id()).await.unwrap();
-    let own = demo.tokens.cloud.as_str();
-    let large = format!(r#"{{"x":"{}"}}"#, "x".repeat(64 * 1024));
-    for operation in document.operations() {
-        if operation.rights() != [Some("cloudToken")] {
-            continue;
-        }
-        let here = path(&stack, &operation);
-        let elsewhere = here.replace(demo.namespace_id.as_str(), "no-such-namespace");
-        let nowhere = here.replace(demo.namespace_id.as_str(), &"x".repeat(65));
-        let good = operation.request_examples()[0].unwrap().to_string();
-        for (path, token, body, refusal) in [
-            (&here, own, "{", (400, "API_BAD_BODY")),
-            (&here, own, "{}", (400, "API_BAD_BODY")),
-            (&here, other.reveal(), &good, (403, "API_FORBIDDEN")),
-            (&elsewhere, own, &good, (404, "CLOUD_NAMESPACE_NOT_FOUND")),
-            (&nowhere, own, &good, (404, "API_NOT_FOUND")),
-            (&here, own, &large, (413, "API_BODY_TOO_LARGE")),
+        // Lists are kept for five seconds.
+        stack.clock.advance(Duration::from_secs(5));
+        for (id, query) in [
+            ("listLobbies", ""),
+            ("listLobbies", "?include_state=true"),
+            ("listLobbies", "?include_state=no"),
+            ("getLobbyState", ""),
+            ("getPlayerStatistics", ""),
         ] {
-            let answer = stack.call(operation.method.clone(), path, Some(token), body.to_owned()).await;
-            assert_eq!(answer.refusal(), refusal, "{}: {}", operation.id, answer.body);
-            assert_eq!(operation.differences(&answer), [""; 0], "{}: {}", operation.id, answer.body);
+            let operation = document.operation(id);
+            let path = format!("{}{query}", operation.path.replace("{lobby_id}", &seat.lobby_id()));
+            let answer = stack.call(operation.method.clone(), &path, public, "").await.expect_ok();
+            assert_eq!(operation.differences(&answer), [""; 0], "{id}{query}: {}", answer.body);
+            if id == "listLobbies" {
+                let listed = &answer.body["lobbies"][0];
+                assert_eq!(listed["lobby_id"], seat.lobby_id());
+                let told = listed.as_object().unwrap().get("state");
+                let expected = state.clone().unwrap_or(Value::Null);
+                assert_eq!(told, (query == "?include_state=true").then_some(&expected), "{query}");
+            }
         }
-    }
-
-    let password = "$2b$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy";
-    for (id, body, refusal) in [
-        ("updateCdnAuthUser", json!({ "user": "a:b", "password": password }), (400, "CDN_INVALID_AUTH_USER")),
-        (
-            "updateCdnAuthUser",
-            json!({ "user": "a", "password": "a" }),
-            (400, "CDN_INVALID_AUTH_USER_PASSWORD"),
-        ),
-        (
-            "updateNamespaceVersion",
-            json!({ "version_id": "no-such-version" }),
-            (404, "CLOUD_VERSION_NOT_FOUND"),
-        ),
-    ] {
-        let operation = document.operation(id);
-        let path = path(&stack, &operation);
-        let answer = stack.call(operation.method.clone(), &path, Some(own), body.to_string()).await;
-        assert_eq!(answer.refusal(), refusal, "{}", answer.body);
-        assert_eq!(operation.differences(&answer), [""; 0], "{}", answer.body);
     }
 }
 
 #[tokio::test]
-async fn what_the_document_calls_too_large_or_malformed_the_service_refuses() {
+async fn what_a_game_server_is_told_is_as_documented() {
     let (stack, document) = (start().await, Document::read());
-    // Bodies beyond each bound of the schemas; what is wrong with the form alone is refused as such.
-    for (id, body) in [
-        ("findLobby", json!({ "game_modes": "arena" })),
-        ("findLobby", json!({ "game_modes": ["arena"], "max_players": 0 })),
-        ("findLobby", json!({ "game_modes": ["arena"], "max_players": 1.5 })),
-        ("findLobby", json!({ "game_modes": ["arena"], "max_players": 257 })),
-        ("findLobby", json!({ "game_modes": ["arena"], "regions": [1] })),
-        ("findLobby", json!({ "game_modes": ["arena"], "tags": { "k": "v".repeat(513) } })),
-        ("findLobby", json!({ "game_modes": ["arena"], "tags": { "k".repeat(129): "v" } })),
-        ("findLobby", json!({ "game_modes": ["arena"], "captcha": { "turnstile": {} } })),
-        ("findLobby", json!({ "game_modes": ["arena"], "verification_data": [] })),
-        ("findLobby", json!({ "game_modes": ["arena"], "prevent_auto_create_lobby": "yes" })),
-        ("validateMatchmakerConfig", json!({ "lobby_count_max": 4_294_967_296_u64, "max_players": 1 })),
-        ("validateMatchmakerConfig", json!({ "lobby_count_max": 1, "max_players": -1 })),
-        ("validateMatchmakerConfig", json!({ "lobby_count_max": null, "max_players": 1 })),
-        ("setCdnAuthType", json!({ "auth_type": "Basic" })),
-        ("updateCdnAuthUser", json!({ "user": "", "password": format!("$2b$04${}", ".".repeat(53)) })),
-        (
-            "updateCdnAuthUser",
-            json!({ "user": "x".repeat(129), "password": format!("$2b$04${}", ".".repeat(53)) }),
-        ),
-        (
-            "updateCdnAuthUser",
-            json!({ "user": "a\u{85}b", "password": format!("$2b$04${}", ".".repeat(53)) }),
-        ),
-        ("updateCdnAuthUser", json!({ "user": "a", "password": format!("$2b$03${}", ".".repeat(53)) })),
-        ("updateCdnAuthUser", json!({ "user": "a", "password": format!("$2b$32${}", ".".repeat(53)) })),
-        ("updateCdnAuthUser", json!({ "user": "a", "password": format!("$2x$04${}", ".".repeat(53)) })),
-        ("updateCdnAuthUser", json!({ "user": "a", "password": format!("$2b$04${}b", ".".repeat(52)) })),
-        ("updateNamespaceVersion", json!({ "version_id": 1 })),
-    ] {
-        let operation = document.operation(id);
-        let schema = operation.request_schema().unwrap();
-        assert_ne!(document.violations(schema, &body), [""; 0], "{id} allows {body}");
-        let token = token(&stack, operation.rights()[0].unwrap());
-        let path = path(&stack, &operation);
-        let answer = stack.call(operation.method.clone(), &path, Some(token), body.to_string()).await;
-        assert_eq!(answer.status, 400, "{id} {body}: {}", answer.body);
+    let arena = json!({ "regions": ["fra"], "max_players": 1, "taggable": true,
+                        "actions": { "create": { "enabled": true } } });
+    let game = stack.make_game("told", json!({ "arena": arena }), 1_000, 0).await;
+    let port = json!({ "hostname": "one.example", "port": 80, "protocol": "tcp" });
+    let body = json!({ "server_id": "one", "region_id": "fra", "capacity": 200, "lease_seconds": 60,
+                       "ports": { "game": port } });
+    let registered = game.serve(&stack, "register", body).await.expect_ok();
+    assert_eq!(document.operation("registerServer").differences(&registered), [""; 0], "{}", registered.body);
+    for n in 0..101 {
+        let body = json!({ "game_mode": "arena", "tags": { "n": n.to_string() }, "lobby_config": [n, null] });
+        game.play(&stack, "lobbies/create", body).await.expect_ok();
+    }
+    let heartbeat = document.operation("heartbeatServer");
+    let first = game.serve(&stack, "heartbeat", json!({ "server_id": "one" })).await.expect_ok();
+    let cursor = first.body["cursor"].clone();
+    assert!(cursor.is_string(), "there are more lobbies than one answer tells");
+    let second =
+        game.serve(&stack, "heartbeat", json!({ "server_id": "one", "cursor": cursor })).await.expect_ok();
+    let mut told = 0;
+    for page in [first, second] {
+        assert_eq!(heartbeat.differences(&page), [""; 0], "{}", page.body);
+        let lobbies = page.body["lobbies"].as_array().unwrap();
+        let own = |lobby: &&Value| lobby["lobby_config"].is_array() && lobby["tags"]["n"].is_string();
+        told += lobbies.iter().filter(own).count();
+    }
+    assert_eq!(told, 101);
+}
+
+#[tokio::test]
+async fn a_time_has_its_milliseconds_even_when_they_are_round() {
+    let (stack, document) = (start().await, Document::read());
+    let scene = Scene::on(&stack).await;
+    let lease = json!({ "region_id": "nyc", "server_id": scene.server_id, "lease_seconds": 60,
+                        "ports": { "game": { "hostname": "a", "port": 1, "protocol": "udp" } } });
+    let (register, heartbeat) = (document.operation("registerServer"), document.operation("heartbeatServer"));
+    let server = Some(scene.tokens.server.as_str());
+    for millis in [0, 1, 10, 100, 120, 999] {
+        let into_second = stack.clock.now().0 % 1_000;
+        stack.clock.advance(Duration::from_millis(1_000 - into_second + millis));
+        for (operation, body) in [
+            (&register, lease.to_string()),
+            (&heartbeat, json!({ "server_id": scene.server_id }).to_string()),
+        ] {
+            let answer = stack.call(Method::POST, operation.path, server, body).await.expect_ok();
+            let told = answer.body["lease_expires_at"].as_str().unwrap();
+            assert!(told.ends_with(&format!(".{millis:03}Z")), "{}: {told}", operation.id);
+            assert_eq!(operation.differences(&answer), [""; 0], "{}: {told}", operation.id);
+        }
     }
 }
 

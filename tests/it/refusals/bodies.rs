@@ -5,12 +5,31 @@ use muster_tests::TestStack;
 use serde_json::{Value, json};
 use shared::http::BODY_BYTES_MAX;
 
-use super::{Operation, Right, send};
+use super::{OPERATIONS, Operation, Reads, Scene, send};
 
 const BAD_BODY: (u16, &str) = (400, "API_BAD_BODY");
 
 /// The longest answer that any refusal may have, whatever was sent.
 const REFUSAL_BYTES_MAX: usize = 1_024;
+
+/// Texts that are no JSON.
+const NO_JSON: [&str; 15] = [
+    "{",
+    "}",
+    "{'a': 1}",
+    "{\"a\": 1,}",
+    "{\"a\" 1}",
+    "{\"a\": NaN}",
+    "{\"a\": 01}",
+    "{\"a\": \"\n\"}",
+    "{\"a\": \"\\x41\"}",
+    "a=1&b=2",
+    "\u{feff}{}",
+    "\0",
+    "{}{}",
+    "{} // done",
+    "[1, 2",
+];
 
 fn padded(body: &str, bytes: usize) -> String {
     format!("{body}{}", " ".repeat(bytes - body.len()))
@@ -20,13 +39,14 @@ fn padded(body: &str, bytes: usize) -> String {
 async fn a_body_of_64_kib_is_read_and_one_byte_more_is_not() {
     let stack = TestStack::start().await;
     for operation in Operation::reading() {
-        let body = operation.valid_body(stack.demo());
-        let largest = operation.call_with(&stack, padded(&body, BODY_BYTES_MAX)).await;
-        assert_eq!(largest.status, 200, "{operation:?}: {}", largest.body);
+        let scene = Scene::on(&stack).await;
+        let body = operation.valid_body(&scene);
         for size in [BODY_BYTES_MAX + 1, 1_024 * 1_024] {
-            let larger = operation.call_with(&stack, padded(&body, size)).await;
-            assert_eq!(larger.refusal(), (413, "API_BODY_TOO_LARGE"), "{operation:?}");
+            let larger = operation.call_with(&scene, padded(&body, size)).await;
+            assert_eq!(larger.refusal(), (413, "API_BODY_TOO_LARGE"), "{operation}");
         }
+        let largest = operation.call_with(&scene, padded(&body, BODY_BYTES_MAX)).await;
+        assert_eq!(largest.status, 200, "{operation}: {}", largest.body);
     }
 }
 
@@ -34,14 +54,14 @@ async fn a_body_of_64_kib_is_read_and_one_byte_more_is_not() {
 async fn the_size_counts_decoded_when_the_gateway_encodes_the_body() {
     let stack = TestStack::start().await;
     for operation in Operation::reading() {
-        let path = operation.demo_path(stack.demo());
-        let bearer = format!("Bearer {}", operation.token(stack.demo()).unwrap());
+        let scene = Scene::on(&stack).await;
+        let bearer = format!("Bearer {}", operation.token(&scene).unwrap());
         let headers: [(&str, &[u8]); 2] =
             [("authorization", bearer.as_bytes()), ("content-type", b"application/octet-stream")];
-        let body = operation.valid_body(stack.demo());
-        for (size, status) in [(BODY_BYTES_MAX, 200), (BODY_BYTES_MAX + 1, 413)] {
+        let (path, body) = (scene.path(operation.path), operation.valid_body(&scene));
+        for (size, status) in [(BODY_BYTES_MAX + 1, 413), (BODY_BYTES_MAX, 200)] {
             let answer = send(&stack, &operation.method, &path, &headers, padded(&body, size)).await;
-            assert_eq!(answer.status, status, "{operation:?} {size}: {}", answer.body);
+            assert_eq!(answer.status, status, "{operation} {size}: {}", answer.body);
         }
     }
 }
@@ -49,49 +69,77 @@ async fn the_size_counts_decoded_when_the_gateway_encodes_the_body() {
 #[tokio::test]
 async fn what_is_no_json_object_is_a_bad_body() {
     let stack = TestStack::start().await;
-    for operation in Operation::reading() {
-        let body = operation.valid_body(stack.demo());
+    let scene = Scene::on(&stack).await;
+    for operation in Operation::reading_object() {
+        let body = operation.valid_body(&scene);
         let wrapped = format!("[{body}]");
         let twice = format!("{body}{body}");
         let commented = format!("{body} // done");
-        for text in [
-            "{",
-            "}",
-            "[]",
-            "[1]",
-            "null",
-            "true",
-            "0",
-            "\"{}\"",
-            "{'a': 1}",
-            "{\"a\": 1,}",
-            "{\"a\" 1}",
-            "{\"a\": NaN}",
-            "{\"a\": 01}",
-            "{\"a\": \"\n\"}",
-            "{\"a\": \"\\ud800\"}",
-            "{\"a\": \"\\x41\"}",
-            "a=1&b=2",
-            "\u{feff}{}",
-            "\0",
-            &body[..body.len() - 1],
-            &wrapped,
-            &twice,
-            &commented,
-        ] {
-            let answer = operation.call_with(&stack, text.to_owned()).await;
-            assert_eq!(answer.refusal(), BAD_BODY, "{operation:?} {text:?}");
+        let others = ["[]", "[1]", "null", "true", "0", "\"{}\"", "{\"a\": \"\\ud800\"}"];
+        let ours = [&body[..body.len() - 1], &wrapped, &twice, &commented];
+        for text in NO_JSON.iter().chain(&others).chain(&ours) {
+            let answer = operation.call_with(&scene, (*text).to_owned()).await;
+            assert_eq!(answer.refusal(), BAD_BODY, "{operation} {text:?}");
             let message = answer.body["message"].as_str().unwrap();
-            assert!(message.contains("at `.`"), "{text:?}: {message}");
+            assert!(message.contains("at `.`"), "{operation} {text:?}: {message}");
         }
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_json_is_a_bad_body_where_any_json_will_do() {
+    let stack = TestStack::start().await;
+    let scene = Scene::on(&stack).await;
+    for operation in Operation::reading().filter(|operation| matches!(operation.reads, Reads::AnyJson)) {
+        for text in NO_JSON {
+            let answer = operation.call_with(&scene, text).await;
+            assert_eq!(answer.refusal(), BAD_BODY, "{operation} {text:?}");
+            let message = answer.body["message"].as_str().unwrap();
+            assert!(message.contains("at `.`"), "{operation} {text:?}: {message}");
+        }
+        for json in ["{}", "[]", "null", "true", "0", "-1e400", "\"text\"", " [1, {\"a\": null}] "] {
+            let answer = operation.call_with(&scene, json).await;
+            assert_eq!(answer.status, 200, "{operation} {json}: {}", answer.body);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_state_is_kept_to_the_letter_up_to_64_kib_and_to_any_depth() {
+    let stack = TestStack::start().await;
+    let scene = Scene::on(&stack).await;
+    let (operation, lobby_id) = (Operation::at("/lobbies/state"), scene.lobby_id.parse().unwrap());
+    let largest = format!("\"{}\"", "x".repeat(BODY_BYTES_MAX - 2));
+    let deepest = format!("{}{}", "[".repeat(BODY_BYTES_MAX / 2), "]".repeat(BODY_BYTES_MAX / 2));
+    for state in ["{ \"b\": 1.10, \"a\": [1E2,\n2], \"a\": \"\\u00e4\" }", &largest, &deepest] {
+        let answer = operation.call_with(&scene, state.to_owned()).await;
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        let kept = stack.store().lobby_state(&lobby_id).await.unwrap().unwrap();
+        assert_eq!(kept.get(), state);
+        let read = Operation::at("/{lobby_id}/state").call(&scene, Some(&scene.tokens.public)).await;
+        assert_eq!(read.status, 200, "{}", read.body);
+        assert_eq!(read.headers["content-length"], state.len().to_string().as_str());
+    }
+}
+
+#[tokio::test]
+async fn an_empty_state_is_the_empty_object() {
+    let stack = TestStack::start().await;
+    let scene = Scene::on(&stack).await;
+    let lobby_id = scene.lobby_id.parse().unwrap();
+    for empty in ["", " ", " \r\n\t "] {
+        Operation::at("/lobbies/state").call_with(&scene, empty).await.expect_ok();
+        let kept = stack.store().lobby_state(&lobby_id).await.unwrap().unwrap();
+        assert_eq!(kept.get(), "{}", "{empty:?}");
     }
 }
 
 #[tokio::test]
 async fn a_body_that_is_not_utf_8_is_a_bad_body() {
     let stack = TestStack::start().await;
+    let scene = Scene::on(&stack).await;
     for operation in Operation::reading() {
-        let body = operation.valid_body(stack.demo());
+        let body = operation.valid_body(&scene);
         let utf_16: Vec<u8> = body.encode_utf16().flat_map(u16::to_le_bytes).collect();
         let latin_1 = [&body.as_bytes()[..body.len() - 1], b", \"x\": \"\xe4\"}"].concat();
         for bytes in [
@@ -102,8 +150,8 @@ async fn a_body_that_is_not_utf_8_is_a_bad_body() {
             b"{\"a\": \"\xed\xa0\x80\"}".to_vec(),
             b"\x1f\x8b\x08\x00".to_vec(),
         ] {
-            let answer = operation.call_with(&stack, bytes.clone()).await;
-            assert_eq!(answer.refusal(), BAD_BODY, "{operation:?} {bytes:?}");
+            let answer = operation.call_with(&scene, bytes.clone()).await;
+            assert_eq!(answer.refusal(), BAD_BODY, "{operation} {bytes:?}");
         }
     }
 }
@@ -111,33 +159,35 @@ async fn a_body_that_is_not_utf_8_is_a_bad_body() {
 #[tokio::test]
 async fn deep_nesting_is_a_bad_body_and_harms_nothing() {
     let stack = TestStack::start().await;
-    for operation in Operation::reading() {
-        let body = operation.valid_body(stack.demo());
+    for operation in Operation::reading_object() {
+        let scene = Scene::on(&stack).await;
+        let body = operation.valid_body(&scene);
         for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
             let depth = BODY_BYTES_MAX / (open.len() + close.len()) - 1_000;
             let nested = format!("{}0{}", open.repeat(depth), close.repeat(depth));
             let nested = format!("{}, \"x\": {nested}}}", &body[..body.len() - 1]);
             assert!(nested.len() <= BODY_BYTES_MAX);
-            let answer = operation.call_with(&stack, nested).await;
-            assert_eq!(answer.refusal(), BAD_BODY, "{operation:?}");
+            let answer = operation.call_with(&scene, nested).await;
+            assert_eq!(answer.refusal(), BAD_BODY, "{operation}");
         }
-        let answer = operation.call_with(&stack, body).await;
-        assert_eq!(answer.status, 200, "{operation:?}: {}", answer.body);
+        let answer = operation.call_with(&scene, body).await;
+        assert_eq!(answer.status, 200, "{operation}: {}", answer.body);
     }
 }
 
 #[tokio::test]
 async fn an_empty_body_is_the_empty_object() {
     let stack = TestStack::start().await;
-    for operation in Operation::reading() {
+    let scene = Scene::on(&stack).await;
+    for operation in Operation::reading_object() {
         let message = async |body: &str| {
-            let answer = operation.call_with(&stack, body.to_owned()).await;
-            assert_eq!(answer.refusal(), BAD_BODY, "{operation:?} {body:?}");
+            let answer = operation.call_with(&scene, body.to_owned()).await;
+            assert_eq!(answer.refusal(), BAD_BODY, "{operation} {body:?}");
             answer.body["message"].clone()
         };
         let of_object = message("{}").await;
         for empty in ["", " ", " \r\n\t "] {
-            assert_eq!(message(empty).await, of_object, "{operation:?} {empty:?}");
+            assert_eq!(message(empty).await, of_object, "{operation} {empty:?}");
         }
     }
 }
@@ -145,13 +195,14 @@ async fn an_empty_body_is_the_empty_object() {
 #[tokio::test]
 async fn unknown_fields_are_ignored() {
     let stack = TestStack::start().await;
-    for operation in Operation::reading() {
-        let mut body: Value = serde_json::from_str(&operation.valid_body(stack.demo())).unwrap();
+    for operation in Operation::reading_object() {
+        let scene = Scene::on(&stack).await;
+        let mut body: Value = serde_json::from_str(&operation.valid_body(&scene)).unwrap();
         body["unheard_of"] = json!({ "a": [1, null, { "b": "c" }] });
         body[""] = json!(0);
         body["__proto__"] = json!(null);
-        let answer = operation.call_with(&stack, body.to_string()).await;
-        assert_eq!(answer.status, 200, "{operation:?}: {}", answer.body);
+        let answer = operation.call_with(&scene, body.to_string()).await;
+        assert_eq!(answer.status, 200, "{operation}: {}", answer.body);
     }
 }
 
@@ -159,7 +210,6 @@ async fn unknown_fields_are_ignored() {
 async fn the_content_type_is_ignored() {
     let stack = TestStack::start().await;
     for operation in Operation::reading() {
-        let bearer = format!("Bearer {}", operation.token(stack.demo()).unwrap());
         for content_type in [
             None,
             Some("application/json"),
@@ -171,10 +221,12 @@ async fn the_content_type_is_ignored() {
             Some("image/png"),
             Some("?"),
         ] {
+            let scene = Scene::on(&stack).await;
+            let bearer = format!("Bearer {}", operation.token(&scene).unwrap());
             let mut headers = vec![("authorization", bearer.as_bytes())];
             headers.extend(content_type.map(|value| ("content-type", value.as_bytes())));
-            let answer = operation.call_with_headers(&stack, &headers).await;
-            assert_eq!(answer.status, 200, "{operation:?} {content_type:?}: {}", answer.body);
+            let answer = operation.call_with_headers(&scene, &headers).await;
+            assert_eq!(answer.status, 200, "{operation} {content_type:?}: {}", answer.body);
         }
     }
 }
@@ -182,10 +234,11 @@ async fn the_content_type_is_ignored() {
 #[tokio::test]
 async fn an_operation_without_a_body_does_not_look_at_one() {
     let stack = TestStack::start().await;
-    for operation in Operation::with(Right::None) {
-        for body in ["{", "[]", "\0"] {
-            let answer = operation.call_with(&stack, body).await;
-            assert_eq!(answer.status, 200, "{operation:?} {body:?}");
+    let scene = Scene::on(&stack).await;
+    for operation in OPERATIONS.iter().filter(|operation| matches!(operation.reads, Reads::Nothing)) {
+        for body in ["{", "[]", "\0", &" ".repeat(BODY_BYTES_MAX + 1)] {
+            let answer = operation.call_with(&scene, body.to_owned()).await;
+            assert_eq!(answer.status, 200, "{operation} {body:.9?}: {}", answer.body);
         }
     }
 }
@@ -193,9 +246,16 @@ async fn an_operation_without_a_body_does_not_look_at_one() {
 #[tokio::test]
 async fn refusals_stay_short_whatever_was_sent() {
     let stack = TestStack::start().await;
+    let scene = Scene::on(&stack).await;
     let huge = "x".repeat(60_000);
     let many: Vec<_> = (0..7_000).map(|_| "chess").collect();
     let nested = json!({ "captcha": { "hcaptcha": { "client_response": { &huge: 1 } } } });
+    let port = json!({ "hostname": "a.example", "port": 1, "protocol": "udp" });
+    let mode = json!({ "regions": ["fra"] });
+    let mut too_long = Vec::new();
+    let each = |value: &Value, count: usize| -> Value {
+        (0..count).map(|n| (format!("n{n}"), value.clone())).collect::<serde_json::Map<_, _>>().into()
+    };
     for body in [
         json!({ "game_modes": [huge] }),
         json!({ "game_modes": many }),
@@ -206,20 +266,54 @@ async fn refusals_stay_short_whatever_was_sent() {
         json!({ "game_modes": ["arena"], "tags": { &huge: 1 } }),
         json!({ "game_modes": ["arena"], "max_players": huge }),
         nested,
+        json!({ "lobby_id": huge }),
+        json!({ "game_mode": huge }),
+        json!({ "game_mode": "arena", "region": huge }),
+        json!({ "game_mode": "arena", "publicity": huge }),
+        json!({ "game_mode": "arena", "tags": { &huge: "x" } }),
+        json!({ "game_mode": "arena", "lobby_config": huge }),
+        json!({ "is_closed": huge }),
+        json!({ "player_token": huge }),
+        json!({ "server_id": huge }),
+        json!({ "server_id": "a", "cursor": huge, "region_id": "fra", "ports": {} }),
+        json!({ "region_id": huge, "ports": { "a": port } }),
+        json!({ "region_id": "fra", "game_modes": many, "ports": {} }),
+        json!({ "region_id": "fra", "game_modes": [huge], "ports": { "a": port } }),
+        json!({ "region_id": "fra", "ports": { &huge: port } }),
+        json!({ "region_id": "fra", "ports": { "a": huge } }),
+        json!({ "region_id": "fra", "ports": { "a": { "hostname": huge, "port": 1, "protocol": "udp" } } }),
+        json!({ "region_id": "fra", "ports": { "a": { "hostname": "a", "port": 1, "protocol": huge } } }),
+        json!({ "region_id": "fra", "ports": each(&port, 900) }),
+        json!({ "region_id": "fra", "ports": each(&json!({ "protocol": "udp" }), 2_000) }),
+        json!({ "hostname": huge, "ports": { "a": { "port": 1, "protocol": "udp" } } }),
+        json!({ "hostname": "a", "ports": each(&json!({ "port": 0, "protocol": "udp" }), 1_500) }),
+        json!({ "display_name": huge, "config": { "game_modes": { "a": mode } } }),
+        json!({ "display_name": "a", "config": { "game_modes": { &huge: mode } } }),
+        json!({ "display_name": "a", "config": { "game_modes": { "a": { "regions": [huge] } } } }),
+        json!({ "display_name": "a", "config": { &huge: 1, "game_modes": {} } }),
+        json!({ "display_name": "a", "config": { "game_modes": each(&mode, 2_000) } }),
+        json!({ "display_name": "a", "config": { "game_modes": each(&json!({ "regions": [] }), 2_000) } }),
+        json!({ "display_name": "a", "version_id": huge, "name_id": "b" }),
+        json!({ "display_name": "a", "version_id": "b", "name_id": huge }),
         json!({ "lobby_count_max": huge, "max_players": 1 }),
         json!({ "auth_type": huge }),
         json!({ "user": huge, "password": "x" }),
         json!({ "user": "x", "password": huge }),
         json!({ "version_id": huge }),
     ] {
-        for operation in Operation::reading() {
-            let answer = operation.call_with(&stack, body.to_string()).await;
+        assert!(body.to_string().len() <= BODY_BYTES_MAX);
+        let sent = body.to_string();
+        for operation in Operation::reading_object() {
+            let answer = operation.call_with(&scene, sent.clone()).await;
             let status = answer.status.as_u16();
-            assert!(matches!(status, 400 | 404), "{operation:?}: {status}");
+            assert!(matches!(status, 400 | 404), "{operation} {sent:.100}: {status}");
             let length = answer.body.to_string().len();
-            assert!(length <= REFUSAL_BYTES_MAX, "{operation:?}: {length} bytes");
+            if length > REFUSAL_BYTES_MAX {
+                too_long.push(format!("{operation}: {length} bytes to {sent:.100}"));
+            }
         }
     }
+    assert!(too_long.is_empty(), "{}", too_long.join("\n"));
 }
 
 #[tokio::test]

@@ -1,13 +1,20 @@
 //! Mock answers for development tokens.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
-use muster_tests::TestStack;
+use hyper::body::Bytes;
+use muster_tests::{Answer, TestStack};
 use serde_json::{Value, json};
 use shared::{
     models::{PortNumbers, PortRange, Protocol, ServerPort},
-    tokens::{Claims, DevelopmentHost},
+    store::TableNames,
+    tokens::{Claims, DevelopmentHost, TokenKeys},
 };
+
+use super::{Operation, Scene, player_token};
 
 /// A development token for `play.test` whose ports are on other hosts.
 fn token(stack: &TestStack, ports: &[(&str, PortNumbers, Protocol)]) -> String {
@@ -85,28 +92,110 @@ async fn each_mock_player_is_another_one_and_only_a_mock() {
     let mut players = BTreeSet::new();
     for _ in 0..20 {
         let answer = stack.find_with(development, json!({})).await.expect_ok();
-        let player = answer.body["player"]["token"].as_str().unwrap().to_owned();
+        let player = player_token(&answer);
         assert_eq!(stack.stack.keys().verify(&player, stack.clock.now()), Ok(Claims::DevelopmentPlayer));
         assert!(players.insert(player), "a player came twice");
     }
 }
 
+/// Everything that every table holds.
+async fn tables(stack: &TestStack) -> BTreeSet<String> {
+    let TableNames { catalog, tokens, lobbies, lobby_data, servers, ledger } = stack.store().tables();
+    let mut items = BTreeSet::new();
+    for table in [catalog, tokens, lobbies, lobby_data, servers, ledger] {
+        let scan = stack.store().client().scan().table_name(table).consistent_read(true);
+        let found = scan.into_paginator().items().send().collect::<Result<Vec<_>, _>>().await.unwrap();
+        items.extend(found.into_iter().map(|item| {
+            let item: Value = serde_dynamo::from_item(item).unwrap();
+            format!("{table}: {item}")
+        }));
+    }
+    items
+}
+
+/// An operation with a developer's token.
+async fn mock(scene: &Scene<'_>, operation: &Operation, body: impl Into<Bytes>) -> Answer {
+    operation.call_with_body(scene, Some(&scene.tokens.development), body).await
+}
+
+/// Operations that take any JSON of a developer.
+fn lenient() -> impl Iterator<Item = &'static Operation> {
+    Operation::reading()
+        .filter(|operation| operation.takes("development") && !operation.path.contains("/players/"))
+}
+
+/// Operations on a player, whom a developer's lobby server shows.
+fn of_players() -> [&'static Operation; 2] {
+    ["/players/connected", "/players/disconnected"].map(Operation::at)
+}
+
 #[tokio::test]
-async fn a_mock_reserves_and_creates_nothing() {
+async fn each_matchmaker_operation_has_its_mock() {
     let stack = TestStack::start().await;
-    let development = &stack.demo().tokens.development;
-    let _mock = stack.find_with(development, json!({ "game_modes": ["arena"] })).await.expect_ok();
-    assert!(stack.all_lobbies(&stack.demo().namespace_id).await.is_empty());
+    let scene = Scene::on(&stack).await;
+    let nothing = json!({});
+    let mut mocks = BTreeMap::from([
+        ("/matchmaker/lobbies/list", json!({ "game_modes": [], "regions": [], "lobbies": [] })),
+        ("/matchmaker/lobbies/{lobby_id}/state", nothing.clone()),
+        ("/matchmaker/players/statistics", json!({ "player_count": 0, "game_modes": {} })),
+        ("/matchmaker/regions", json!({ "regions": [] })),
+        ("/matchmaker/servers/register", json!({ "server_id": "00000000-0000-0000-0000-000000000000" })),
+        ("/matchmaker/servers/heartbeat", json!({ "lobbies": [] })),
+    ]);
+    for operation in Operation::taking("development") {
+        let answer = operation.call(&scene, Some(&scene.tokens.development)).await;
+        assert_eq!(answer.status, 200, "{operation}: {}", answer.body);
+        if operation.reads_body_first() {
+            assert_eq!(answer.lobby_id(), "00000000-0000-0000-0000-000000000000", "{operation}");
+            let claims = stack.stack.keys().verify(&player_token(&answer), stack.clock.now());
+            assert_eq!(claims, Ok(Claims::DevelopmentPlayer), "{operation}");
+        } else {
+            let mock = mocks.remove(operation.path).unwrap_or(nothing.clone());
+            assert_eq!(answer.body, mock, "{operation}");
+        }
+    }
+    assert!(mocks.is_empty(), "no operations: {mocks:?}");
+}
+
+#[tokio::test]
+async fn the_mocks_of_find_join_and_create_are_the_same_but_for_the_player() {
+    let stack = TestStack::start().await;
+    let scene = Scene::on(&stack).await;
+    let mut answers = BTreeSet::new();
+    for operation in ["/lobbies/find", "/lobbies/join", "/lobbies/create"].map(Operation::at) {
+        let answer = mock(&scene, operation, "").await.expect_ok();
+        answers.insert(answer.body.to_string().replace(&player_token(&answer), "player"));
+    }
+    assert_eq!(answers.len(), 1, "{answers:?}");
+}
+
+#[tokio::test]
+async fn nothing_that_a_developer_asks_for_is_written() {
+    let stack = TestStack::start().await;
+    let scene = Scene::on(&stack).await;
+    let seen = json!({
+        "game_modes": ["arena"], "game_mode": "arena", "region": "fra", "publicity": "public",
+        "lobby_id": scene.lobby_id, "is_closed": true, "player_token": scene.mock_player,
+        "server_id": scene.server_id, "region_id": "fra", "capacity": 9, "lease_seconds": 9,
+        "ports": { "web": { "hostname": "a.example", "port": 80, "protocol": "http" } },
+    });
+    let before = tables(&stack).await;
+    assert!(before.iter().any(|item| item.contains(&scene.lobby_id)), "the scene is in the tables");
+    for operation in Operation::taking("development") {
+        let answer = mock(&scene, operation, seen.to_string()).await;
+        assert_eq!(answer.status, 200, "{operation}: {}", answer.body);
+        for body in [json!({}), json!([1]), json!({ "player_token": scene.player })] {
+            let _mock_or_refusal = mock(&scene, operation, body.to_string()).await;
+        }
+        assert_eq!(tables(&stack).await, before, "{operation}");
+    }
 }
 
 #[tokio::test]
 async fn a_developers_body_need_only_be_json() {
     let stack = TestStack::start().await;
-    let development = Some(stack.demo().tokens.development.as_str());
-    let find = async |body: String| {
-        stack.call(http::Method::POST, "/matchmaker/lobbies/find", development, body).await
-    };
-    let any: [Value; 10] = [
+    let scene = Scene::on(&stack).await;
+    let any: [Value; 12] = [
         json!({}),
         json!({ "game_modes": [] }),
         json!([]),
@@ -117,14 +206,61 @@ async fn a_developers_body_need_only_be_json() {
         json!({ "game_modes": null, "captcha": [], "verification_data": 1 }),
         json!({ "max_players": -1, "tags": 7, "regions": {} }),
         json!({ "prevent_auto_create_lobby": true, "game_modes": ["arena"] }),
+        json!({ "lobby_id": 1, "server_id": "no such", "cursor": "no such", "is_closed": "no" }),
+        json!({ "game_mode": 1, "publicity": "secret", "region_id": "mars", "ports": [], "capacity": 0 }),
     ];
-    for body in any {
-        let answer = find(body.to_string()).await;
-        assert_eq!(answer.status, 200, "{body}: {}", answer.body);
+    for operation in lenient() {
+        for body in &any {
+            let answer = mock(&scene, operation, body.to_string()).await;
+            assert_eq!(answer.status, 200, "{operation} {body}: {}", answer.body);
+        }
+        assert_eq!(mock(&scene, operation, "").await.status, 200, "{operation}: empty is {{}}");
+        for broken in ["{", "{}}", "{'a': 1}", "\u{feff}{}", r#"{"a": }"#] {
+            let answer = mock(&scene, operation, broken).await;
+            assert_eq!(answer.refusal(), (400, "API_BAD_BODY"), "{operation} {broken}");
+        }
+        let oversized = format!("{{{}}}", " ".repeat(64 * 1024));
+        let answer = mock(&scene, operation, oversized).await;
+        assert_eq!(answer.refusal(), (413, "API_BODY_TOO_LARGE"), "{operation}");
     }
-    assert_eq!(find(String::new()).await.status, 200, "empty is {{}}");
-    for broken in ["{", "{}}", "{'a': 1}", "\u{feff}{}", r#"{"a": }"#] {
-        assert_eq!(find(broken.to_owned()).await.refusal(), (400, "API_BAD_BODY"), "{broken}");
+}
+
+#[tokio::test]
+async fn a_developers_lobby_server_is_told_whether_a_player_is_of_a_mock_answer() {
+    let stack = TestStack::start().await;
+    let scene = Scene::on(&stack).await;
+    let found = stack.find_with(&scene.tokens.development, json!({})).await.expect_ok();
+    let mock_player = player_token(&found);
+    let forged = TokenKeys::new(&[7; 32], None).unwrap().issue_development_player(&stack.ambient());
+    let bad_body = (400, "API_BAD_BODY");
+    for operation in of_players() {
+        for shown in [&mock_player, &scene.mock_player, &mock_player] {
+            let answer = mock(&scene, operation, json!({ "player_token": shown }).to_string()).await;
+            assert_eq!((answer.status.as_u16(), &answer.body), (200, &json!({})), "{operation}");
+        }
+        for shown in [
+            scene.player.as_str(),
+            &forged,
+            &mock_player[..mock_player.len() - 1],
+            mock_player.trim_start_matches("dev_"),
+            &scene.tokens.development,
+            &scene.tokens.public,
+            &scene.tokens.server,
+            &scene.tokens.lobby,
+            &scene.tokens.cloud,
+            "player",
+            "",
+        ] {
+            let answer = mock(&scene, operation, json!({ "player_token": shown }).to_string()).await;
+            assert_eq!(answer.refusal(), (400, "TOKEN_INVALID"), "{operation}: {}", answer.body);
+        }
+        for body in ["{}", "[]", "", r#"{"player_token": null}"#, r#"{"player_token": 1}"#] {
+            assert_eq!(mock(&scene, operation, body).await.refusal(), bad_body, "{operation} {body}");
+        }
     }
-    assert_eq!(find(format!("{{{}}}", " ".repeat(64 * 1024))).await.refusal(), (413, "API_BODY_TOO_LARGE"));
+    stack.clock.advance(Duration::from_secs(9 * 3_600));
+    for operation in of_players() {
+        let answer = mock(&scene, operation, json!({ "player_token": mock_player }).to_string()).await;
+        assert_eq!(answer.refusal(), (400, "TOKEN_INVALID"), "{operation}: after nine hours");
+    }
 }

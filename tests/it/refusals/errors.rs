@@ -1,22 +1,23 @@
 //! What every refusal looks like, and what it keeps to itself.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+    time::Duration,
+};
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use find_lobby::FindLobby;
-use lambda_http::Body;
+use lambda_http::{Body, RequestExt as _};
+use muster_local::{functions::Functions, stack::TEMPLATE, template::Template};
 use muster_tests::{Answer, TestStack};
 use serde_json::{Value, json};
 use shared::{
     ambient::Ambient,
-    http::answer,
-    matchmaking::Matchmaker,
-    settings_cache::{SETTINGS_AGE_MAX, SettingsCache},
     store::{Store, emulator_client},
     tokens::{CloudToken, CredentialKind, TokenKeys},
 };
 
-use super::{OPERATIONS, Operation, Right, write_to_namespace};
+use super::{OPERATIONS, Operation, Reads, Right, Scene, write_to_namespace};
 
 /// The identifier of an answer, which both headers carry.
 fn request_id(answer: &Answer) -> String {
@@ -69,8 +70,7 @@ async fn every_answer_has_its_own_id_in_both_headers() {
     let mut ids = BTreeSet::new();
     for _ in 0..5 {
         for operation in &OPERATIONS {
-            let answer = operation.call(&stack, operation.token(stack.demo())).await;
-            assert_eq!(answer.status, 200, "{operation:?}: {}", answer.body);
+            let answer = operation.succeed(&Scene::on(&stack).await).await;
             assert!(ids.insert(request_id(&answer)), "an identifier came twice");
         }
     }
@@ -79,17 +79,22 @@ async fn every_answer_has_its_own_id_in_both_headers() {
 #[tokio::test]
 async fn an_error_says_code_message_and_ray_id() {
     let stack = TestStack::start().await;
+    let scene = Scene::on(&stack).await;
     let mut ids = BTreeSet::new();
     for operation in Operation::guarded() {
-        for (token, body) in [
-            (None, operation.valid_body(stack.demo())),
-            (Some("x"), operation.valid_body(stack.demo())),
-            (Some(stack.demo().tokens.server.as_str()), operation.valid_body(stack.demo())),
-            (operation.token(stack.demo()), "{".to_owned()),
-            (operation.token(stack.demo()), " ".repeat(64 * 1024 + 1)),
-        ] {
-            let answer = operation.call_with_body(&stack, token, body).await;
-            assert!(answer.status.is_client_error(), "{operation:?}: {}", answer.body);
+        let (right, valid) = (operation.token(&scene), operation.valid_body(&scene));
+        let mut requests = vec![
+            (None, valid.clone()),
+            (Some("x"), valid.clone()),
+            // No operation takes a player's.
+            (Some(scene.player.as_str()), valid),
+        ];
+        if !matches!(operation.reads, Reads::Nothing) {
+            requests.extend([(right, "{".to_owned()), (right, " ".repeat(64 * 1024 + 1))]);
+        }
+        for (token, body) in requests {
+            let answer = operation.call_with_body(&scene, token, body).await;
+            assert!(answer.status.is_client_error(), "{operation}: {}", answer.body);
             let _message = check_error(&answer);
             assert_tells_no_cause(&answer);
             assert!(!answer.headers.contains_key("retry-after"));
@@ -101,11 +106,12 @@ async fn an_error_says_code_message_and_ray_id() {
 #[tokio::test]
 async fn a_client_cannot_choose_its_ray_id() {
     let stack = TestStack::start().await;
+    let scene = Scene::on(&stack).await;
     for operation in &OPERATIONS {
         let headers: [(&str, &[u8]); 3] =
             [("x-request-id", b"chosen"), ("rvt-ray-id", b"chosen"), ("x-amzn-trace-id", b"chosen")];
-        let answer = operation.call_with_headers(&stack, &headers).await;
-        assert_ne!(request_id(&answer), "chosen", "{operation:?}");
+        let answer = operation.call_with_headers(&scene, &headers).await;
+        assert_ne!(request_id(&answer), "chosen", "{operation}");
     }
 }
 
@@ -147,20 +153,99 @@ async fn refusals_of_rules_say_which_value_it_was() {
 }
 
 #[tokio::test]
+async fn refusals_of_rules_say_which_values_all_of_them_were() {
+    let stack = TestStack::start().await;
+    let scene = Scene::on(&stack).await;
+    let port = |protocol: &str| json!({ "port": 0, "protocol": protocol });
+    for (path, body, code, expected) in [
+        (
+            "/servers/register",
+            json!({ "region_id": "mars", "capacity": 0, "ports": { "a": port("tcp"), "b": port("https") } }),
+            "MATCHMAKER_INVALID_SERVER",
+            vec![
+                "region_id/not-found",
+                "capacity/too-low",
+                "ports/a/hostname/invalid",
+                "ports/a/mixed-tls",
+                "ports/a/port/out-of-range",
+                "ports/b/hostname/invalid",
+                "ports/b/mixed-tls",
+                "ports/b/port/out-of-range",
+            ],
+        ),
+        (
+            "/tokens/development",
+            json!({ "hostname": "not a host", "ports": { "A": { "protocol": "tcp" } } }),
+            "VALIDATION_ERROR",
+            vec!["ports/A/label/invalid", "ports/A/hostname/invalid", "ports/A/port/missing"],
+        ),
+        (
+            "/versions",
+            json!({ "display_name": "", "config": { "game_modes": {
+                "a": { "regions": ["mars"], "max_players": 0 }, "b": { "regions": [] } } } }),
+            "VALIDATION_ERROR",
+            vec![
+                "display-name/too-short",
+                "game_modes/a/regions/not-found",
+                "game_modes/a/max_players/too-low",
+                "game_modes/b/regions/too-few",
+            ],
+        ),
+        (
+            "/namespaces",
+            json!({ "display_name": "\n", "version_id": scene.version_id, "name_id": "No" }),
+            "VALIDATION_ERROR",
+            vec!["display-name/too-short", "name-id/invalid"],
+        ),
+        (
+            "/mm-config",
+            json!({ "lobby_count_max": 0, "max_players": 0 }),
+            "VALIDATION_ERROR",
+            vec![
+                "lobby-count/too-low",
+                "max-players/too-low",
+                "max-players/client/too-low",
+                "max-players/vpn/too-low",
+                "max-players/proxy/too-low",
+                "max-players/tor/too-low",
+                "max-players/hosting/too-low",
+            ],
+        ),
+    ] {
+        let answer = Operation::at(path).call_with(&scene, body.to_string()).await;
+        assert_eq!(answer.refusal(), (400, code), "{path}: {}", answer.body);
+        let errors = answer.body["metadata"]["errors"].as_array().unwrap().iter();
+        let joined = |error: &Value| {
+            let parts: Vec<_> =
+                error["path"].as_array().unwrap().iter().map(|part| part.as_str().unwrap()).collect();
+            parts.join("/")
+        };
+        assert_eq!(errors.map(joined).collect::<Vec<_>>(), expected, "{path}");
+        let _message = check_error(&answer);
+    }
+}
+
+#[tokio::test]
 async fn a_shown_token_or_password_is_never_repeated() {
     let stack = TestStack::start().await;
+    let scene = Scene::on(&stack).await;
     let secret = "correct-horse-battery";
     for operation in Operation::guarded() {
-        let answer = operation.call(&stack, Some(secret)).await;
+        let answer = operation.call(&scene, Some(secret)).await;
         assert!(!answer.body.to_string().contains(secret), "{}", answer.body);
     }
-    let token = Some(stack.demo().tokens.cloud.as_str());
-    for password in [json!(secret), json!([secret]), json!({ secret: secret })] {
-        let body = json!({ "user": "a", "password": password }).to_string();
-        let path = stack.namespace_path("auth-user");
-        let answer = stack.call(http::Method::POST, &path, token, body).await;
-        assert!(answer.status.is_client_error(), "{}", answer.body);
-        assert!(!answer.body.to_string().contains(secret), "{}", answer.body);
+    for (path, name, fields) in [
+        ("/auth-user", "password", json!({ "user": "a" })),
+        ("/players/connected", "player_token", json!({})),
+        ("/players/disconnected", "player_token", json!({})),
+    ] {
+        for value in [json!(secret), json!([secret]), json!({ secret: secret })] {
+            let mut body = fields.clone();
+            body[name] = value;
+            let answer = Operation::at(path).call_with(&scene, body.to_string()).await;
+            assert!(answer.status.is_client_error(), "{}", answer.body);
+            assert!(!answer.body.to_string().contains(secret), "{}", answer.body);
+        }
     }
 }
 
@@ -181,69 +266,120 @@ async fn without_a_place_on_a_server_the_client_learns_when_to_come_again() {
 #[tokio::test]
 async fn a_defect_is_a_500_that_keeps_its_cause() {
     let stack = TestStack::start().await;
-    let (game_id, namespace_id) = (&stack.demo().game_id, &stack.demo().namespace_id);
+    let scene = Scene::on(&stack).await;
     let missing = AttributeValue::S("no-such-version".to_owned());
-    write_to_namespace(&stack, game_id, namespace_id, "version_id", missing).await;
-    for operation in Operation::with(Right::Player) {
-        let answer = operation.call(&stack, operation.token(stack.demo())).await;
-        assert_eq!(answer.refusal(), (500, "ERROR"), "{operation:?}");
-        let _message = check_error(&answer);
-        assert_tells_no_cause(&answer);
-        assert!(!answer.body.to_string().contains("no-such-version"));
+    write_to_namespace(&stack, scene.game_id, scene.namespace_id, "version_id", missing).await;
+    stack.clock.advance(Duration::from_secs(1));
+    for kind in ["public", "server", "development"] {
+        for operation in Operation::taking(kind) {
+            let answer = operation.call(&scene, Some(scene.token(kind))).await;
+            assert_eq!(answer.refusal(), (500, "ERROR"), "{operation} {kind}");
+            let _message = check_error(&answer);
+            assert_tells_no_cause(&answer);
+            assert!(!answer.body.to_string().contains("no-such-version"));
+        }
     }
-}
-
-/// lobbies.find of a function whose database cannot be reached.
-async fn find_without_database(keys: &Arc<TokenKeys>, token: Option<&str>) -> (u16, Value, Option<String>) {
-    let ambient = Ambient::system();
-    // Nothing listens on the discard port.
-    let store = Store::new(emulator_client("http://127.0.0.1:9"), muster_local::stack::table_names());
-    let settings = Arc::new(SettingsCache::new(store.clone(), ambient.clone(), SETTINGS_AGE_MAX));
-    let matchmaker = Matchmaker::new(store, Arc::clone(&settings), ambient.clone());
-    let operation = FindLobby::new(settings, matchmaker, Arc::clone(keys), ambient, None);
-    let mut request = http::Request::post("/matchmaker/lobbies/find");
-    if let Some(token) = token {
-        request = request.header("authorization", format!("Bearer {token}"));
-    }
-    let request = request.body(Body::from(r#"{"game_modes": ["arena"]}"#)).unwrap();
-    let response = answer(&operation, request).await;
-    let retry_after = response.headers().get("retry-after").map(|value| value.to_str().unwrap().to_owned());
-    let body = serde_json::from_slice(response.body()).unwrap();
-    (response.status().as_u16(), body, retry_after)
 }
 
 #[tokio::test]
-async fn without_its_database_a_find_invites_another_try_and_keeps_the_cause() {
-    let keys = Arc::new(TokenKeys::new(&[7; 32], None).unwrap());
-    let ambient = Ambient::system();
-    let (game_id, namespace_id) = ("g".parse().unwrap(), "n".parse().unwrap());
-    let public = keys.issue_credential(CredentialKind::Public, &game_id, &namespace_id, &ambient);
-    let (status, body, retry_after) = find_without_database(&keys, Some(&public)).await;
-    assert_eq!((status, &body["code"]), (503, &json!("API_UNAVAILABLE")));
-    assert!(retry_after.unwrap().parse::<u64>().unwrap() >= 1);
-    let answer =
-        Answer { status: http::StatusCode::SERVICE_UNAVAILABLE, headers: http::HeaderMap::new(), body };
-    assert_tells_no_cause(&answer);
+async fn a_version_that_is_taken_breaks_nothing_when_it_is_deployed() {
+    let stack = TestStack::start().await;
+    let scene = Scene::on(&stack).await;
+    for regions in [json!(["fra"]), json!(["nyc", "fra"]), json!(["fra", "fra"])] {
+        let config = json!({ "game_modes": { "arena": { "regions": regions } } });
+        let body = json!({ "display_name": "2", "config": config }).to_string();
+        let created = Operation::at("/versions").call_with(&scene, body).await;
+        if created.refusal() == (400, "VALIDATION_ERROR") {
+            continue;
+        }
+        let body = json!({ "version_id": created.expect_ok().body["version_id"] }).to_string();
+        Operation::at("/version").call_with(&scene, body).await.expect_ok();
+        let _seat = stack.find(json!({ "game_modes": ["arena"] })).await.expect_ok();
+        for path in ["/lobbies/list", "/players/statistics", "/matchmaker/regions"] {
+            let answer = Operation::at(path).call(&scene, Some(&scene.tokens.public)).await;
+            assert_eq!(answer.status, 200, "{path}, {regions}: {}", answer.body);
+        }
+    }
+}
+
+/// The functions of the template when their database cannot be reached.
+struct Unreachable {
+    functions: Functions,
+    template: Template,
+}
+
+impl Unreachable {
+    fn new(keys: &Arc<TokenKeys>) -> Self {
+        // Nothing listens on the discard port.
+        let store = Store::new(emulator_client("http://127.0.0.1:9"), muster_local::stack::table_names());
+        let functions = Functions::new(store, Arc::clone(keys), Ambient::system()).unwrap();
+        Self { functions, template: Template::parse(TEMPLATE).unwrap() }
+    }
+
+    /// What an operation answers to a request that is valid on `scene` but for the token.
+    async fn answer(&self, operation: &Operation, scene: &Scene<'_>, token: Option<&str>) -> Answer {
+        let route = self.template.routes.iter().find(|route| route.key() == operation.to_string()).unwrap();
+        let handler = self.functions.handler(&route.code_uri).unwrap();
+        let path = scene.path(operation.path);
+        let mut request = http::Request::builder().method(operation.method.clone()).uri(&path);
+        if let Some(token) = token {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        let parameters = route.path.parameters_of(&path).unwrap().into_iter();
+        let parameters: HashMap<_, _> =
+            parameters.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let request = request.body(Body::from(operation.valid_body(scene))).unwrap();
+        let (parts, body) = handler(request.with_path_parameters(parameters)).await.into_parts();
+        let body = serde_json::from_slice(body.as_ref()).unwrap();
+        Answer { status: parts.status, headers: parts.headers, body }
+    }
+}
+
+#[tokio::test]
+async fn without_its_database_an_operation_invites_another_try_and_keeps_the_cause() {
+    let stack = TestStack::start().await;
+    let scene = Scene::on(&stack).await;
+    let unreachable = Unreachable::new(stack.stack.keys());
+    for operation in &OPERATIONS {
+        let answer = unreachable.answer(operation, &scene, operation.token(&scene)).await;
+        if operation.right == Right::None {
+            assert_eq!(answer.status, 200, "{operation}: {}", answer.body);
+            continue;
+        }
+        assert_eq!(answer.refusal(), (503, "API_UNAVAILABLE"), "{operation}");
+        let retry_after: u64 = answer.headers["retry-after"].to_str().unwrap().parse().unwrap();
+        assert!(retry_after >= 1, "{operation}");
+        assert_tells_no_cause(&answer);
+    }
 }
 
 #[tokio::test]
 async fn whoever_shows_no_usable_token_costs_no_database_call() {
-    let keys = Arc::new(TokenKeys::new(&[7; 32], None).unwrap());
+    let stack = TestStack::start().await;
+    let scene = Scene::on(&stack).await;
+    let unreachable = Unreachable::new(stack.stack.keys());
     let strange = TokenKeys::new(&[8; 32], None).unwrap();
-    let ambient = Ambient::system();
-    let (game_id, namespace_id) = ("g".parse().unwrap(), "n".parse().unwrap());
-    let credential = |keys: &TokenKeys, kind| keys.issue_credential(kind, &game_id, &namespace_id, &ambient);
-    let server = credential(&keys, CredentialKind::Server);
+    let credential = |keys: &TokenKeys, kind| {
+        keys.issue_credential(kind, scene.game_id, scene.namespace_id, &stack.ambient())
+    };
     let forged = credential(&strange, CredentialKind::Public);
-    let cloud = CloudToken::random(&ambient);
-    for (token, status, code) in [
-        (None, 401, "API_UNAUTHORIZED"),
-        (Some("x"), 401, "TOKEN_INVALID"),
-        (Some(forged.as_str()), 401, "TOKEN_INVALID"),
-        (Some(server.as_str()), 403, "CLAIMS_MISSING_ENTITLEMENT"),
-        (Some(cloud.reveal()), 403, "CLAIMS_MISSING_ENTITLEMENT"),
-    ] {
-        let (actual, body, _) = find_without_database(&keys, token).await;
-        assert_eq!((actual, &body["code"]), (status, &json!(code)));
+    let never_issued = CloudToken::random(&stack.ambient());
+    for operation in Operation::guarded() {
+        let mut shown = vec![
+            (None, (401, "API_UNAUTHORIZED")),
+            (Some("x"), (401, "TOKEN_INVALID")),
+            (Some(forged.as_str()), (401, "TOKEN_INVALID")),
+            (Some(scene.player.as_str()), (403, "CLAIMS_MISSING_ENTITLEMENT")),
+        ];
+        if !operation.takes("cloud") {
+            shown.push((Some(never_issued.reveal()), (403, "CLAIMS_MISSING_ENTITLEMENT")));
+        }
+        for kind in ["public", "server", "lobby"].into_iter().filter(|kind| !operation.takes(kind)) {
+            shown.push((Some(scene.token(kind)), (403, "CLAIMS_MISSING_ENTITLEMENT")));
+        }
+        for (token, refusal) in shown {
+            let answer = unreachable.answer(operation, &scene, token).await;
+            assert_eq!(answer.refusal(), refusal, "{operation}");
+        }
     }
 }

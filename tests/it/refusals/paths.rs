@@ -3,7 +3,10 @@
 use muster_tests::{Answer, TestStack};
 use serde_json::json;
 
-use super::{Operation, Right};
+use super::{Operation, Scene};
+
+/// The identifiers that paths carry.
+const PARAMETERS: [&str; 3] = ["{game_id}", "{namespace_id}", "{lobby_id}"];
 
 /// Path segments that decode to no identifier.
 fn malformed_segments() -> Vec<String> {
@@ -39,32 +42,40 @@ fn malformed_segments() -> Vec<String> {
     segments
 }
 
-/// The operation with `segment` as its game, then with it as its namespace.
-async fn calls(stack: &TestStack, operation: &Operation, token: Option<&str>, segment: &str) -> [Answer; 2] {
-    let demo = stack.demo();
-    let call = async |path: String| {
-        let body = operation.valid_body(demo);
-        stack.call(operation.method.clone(), &path, token, body).await
-    };
-    [
-        call(operation.path_in(segment, demo.namespace_id.as_str())).await,
-        call(operation.path_in(demo.game_id.as_str(), segment)).await,
-    ]
+/// The operations whose paths carry identifiers.
+fn operations() -> impl Iterator<Item = &'static Operation> {
+    Operation::guarded().filter(|operation| operation.path.contains('{'))
+}
+
+/// The operation with `segment` in the place of each identifier of its path in turn, after that identifier's name.
+async fn calls(
+    scene: &Scene<'_>,
+    operation: &Operation,
+    token: Option<&str>,
+    segment: &str,
+) -> Vec<(&'static str, Answer)> {
+    let mut answers = Vec::new();
+    for parameter in PARAMETERS.into_iter().filter(|parameter| operation.path.contains(parameter)) {
+        let path = scene.path(&operation.path.replace(parameter, segment));
+        let body = operation.valid_body(scene);
+        answers.push((parameter, scene.stack.call(operation.method.clone(), &path, token, body).await));
+    }
+    assert!(!answers.is_empty(), "{operation}");
+    answers
 }
 
 #[tokio::test]
 async fn a_malformed_identifier_names_nothing_with_or_without_a_token() {
     let stack = TestStack::start().await;
-    for operation in Operation::with(Right::Cloud) {
+    let scene = Scene::on(&stack).await;
+    for operation in operations() {
+        let mut tokens: Vec<_> = operation.right.kinds().iter().map(|kind| Some(scene.token(kind))).collect();
+        tokens.push(None);
         for segment in malformed_segments() {
-            for token in [operation.token(stack.demo()), None] {
-                for answer in calls(&stack, operation, token, &segment).await {
-                    assert_eq!(
-                        answer.refusal(),
-                        (404, "API_NOT_FOUND"),
-                        "{operation:?} {segment}: {}",
-                        answer.body
-                    );
+            for token in &tokens {
+                for (parameter, answer) in calls(&scene, operation, *token, &segment).await {
+                    let at = format!("{operation} {parameter} {segment:.9}: {}", answer.body);
+                    assert_eq!(answer.refusal(), (404, "API_NOT_FOUND"), "{at}");
                 }
             }
         }
@@ -74,37 +85,42 @@ async fn a_malformed_identifier_names_nothing_with_or_without_a_token() {
 #[tokio::test]
 async fn an_identifier_is_read_percent_decoded() {
     let stack = TestStack::start().await;
-    let demo = stack.demo();
     let encode = |id: &str| -> String { id.bytes().map(|byte| format!("%{byte:02X}")).collect() };
-    let (game_id, namespace_id) = (demo.game_id.as_str(), demo.namespace_id.as_str());
-    for operation in Operation::with(Right::Cloud) {
-        let path = operation.path_in(&encode(game_id), &encode(namespace_id));
-        let (method, body) = (operation.method.clone(), operation.valid_body(demo));
-        let answer = stack.call(method, &path, operation.token(demo), body).await;
-        assert_eq!(answer.status, 200, "{operation:?}: {}", answer.body);
+    for operation in operations() {
+        let scene = Scene::on(&stack).await;
+        let path = operation.path_in(&encode(scene.game_id.as_str()), &encode(scene.namespace_id.as_str()));
+        let path = path.replace("{lobby_id}", &encode(&scene.lobby_id));
+        let (method, body) = (operation.method.clone(), operation.valid_body(&scene));
+        let answer = stack.call(method, &path, operation.token(&scene), body).await;
+        assert_eq!(answer.status, 200, "{operation}: {}", answer.body);
     }
 }
 
 #[tokio::test]
 async fn the_longest_identifier_is_looked_for() {
     let stack = TestStack::start().await;
+    let scene = Scene::on(&stack).await;
     let longest = "x".repeat(64);
-    for operation in Operation::with(Right::Cloud) {
-        let token = operation.token(stack.demo());
-        let [game, namespace] = calls(&stack, operation, token, &longest).await;
-        assert_eq!(game.refusal(), (403, "API_FORBIDDEN"), "{operation:?}");
-        assert_eq!(namespace.refusal(), (404, "CLOUD_NAMESPACE_NOT_FOUND"), "{operation:?}");
+    for operation in operations() {
+        for (parameter, answer) in calls(&scene, operation, operation.token(&scene), &longest).await {
+            let expected = match parameter {
+                "{game_id}" => (403, "API_FORBIDDEN"),
+                "{namespace_id}" => (404, "CLOUD_NAMESPACE_NOT_FOUND"),
+                _ => (400, "MATCHMAKER_LOBBY_NOT_FOUND"),
+            };
+            assert_eq!(answer.refusal(), expected, "{operation} {parameter}");
+        }
     }
 }
 
 #[tokio::test]
 async fn an_encoded_slash_separates_segments_so_that_no_operation_is_reached() {
     let stack = TestStack::start().await;
-    for operation in Operation::with(Right::Cloud) {
-        let token = operation.token(stack.demo());
+    let scene = Scene::on(&stack).await;
+    for operation in operations() {
         for segment in ["a%2Fb", "%2F", "a%2f..%2fb", ""] {
-            for answer in calls(&stack, operation, token, segment).await {
-                assert_eq!(answer.status, 404, "{operation:?} {segment}");
+            for (parameter, answer) in calls(&scene, operation, operation.token(&scene), segment).await {
+                assert_eq!(answer.status, 404, "{operation} {parameter} {segment}");
                 assert_eq!(answer.body, json!({ "message": "Not Found" }), "{segment}");
             }
         }
@@ -114,11 +130,11 @@ async fn an_encoded_slash_separates_segments_so_that_no_operation_is_reached() {
 #[tokio::test]
 async fn a_path_that_is_not_utf_8_is_refused_by_the_gateway() {
     let stack = TestStack::start().await;
-    for operation in Operation::with(Right::Cloud) {
-        let token = operation.token(stack.demo());
+    let scene = Scene::on(&stack).await;
+    for operation in operations() {
         for segment in ["%FF", "%C3", "%ED%A0%80"] {
-            for answer in calls(&stack, operation, token, segment).await {
-                assert_eq!(answer.status, 400, "{operation:?} {segment}");
+            for (parameter, answer) in calls(&scene, operation, operation.token(&scene), segment).await {
+                assert_eq!(answer.status, 400, "{operation} {parameter} {segment}");
                 assert_eq!(answer.body, json!({ "message": "Bad Request" }), "{segment}");
             }
         }

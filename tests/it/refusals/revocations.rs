@@ -6,12 +6,12 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use muster_tests::TestStack;
 use shared::{
     ambient::Timestamp,
-    ids::TokenId,
+    ids::{NamespaceId, TokenId},
     provision::issue_cloud_token,
     tokens::{Claims, CloudToken, CredentialKind},
 };
 
-use super::{Operation, Right, write_to_namespace};
+use super::{Operation, Right, Scene, write_to_namespace};
 
 /// How old the settings of the local stack may be.
 const SETTINGS_AGE_MAX: Duration = Duration::from_secs(1);
@@ -32,24 +32,35 @@ async fn revoke(stack: &TestStack, not_before: &[(&str, Timestamp)], token_ids: 
 
 fn token_id(stack: &TestStack, token: &str) -> TokenId {
     match stack.stack.keys().verify(token, stack.clock.now()) {
-        Ok(Claims::Public(credential) | Claims::Development(credential, _)) => credential.token_id,
+        Ok(Claims::Public(credential) | Claims::Server(credential) | Claims::Development(credential, _)) => {
+            credential.token_id
+        }
         other => panic!("no credential: {other:?}"),
     }
 }
 
-fn fresh_public(stack: &TestStack) -> String {
-    let demo = stack.demo();
-    let (keys, kind) = (stack.stack.keys(), CredentialKind::Public);
-    keys.issue_credential(kind, &demo.game_id, &demo.namespace_id, &stack.ambient())
+fn fresh(stack: &TestStack, kind: CredentialKind, namespace_id: &NamespaceId) -> String {
+    stack.stack.keys().issue_credential(kind, &stack.demo().game_id, namespace_id, &stack.ambient())
 }
 
-/// Tells for each token whether every operation for players takes it (`true`) or calls it revoked.
-async fn check(stack: &TestStack, tokens: &[(&str, bool)]) {
-    for operation in Operation::with(Right::Player) {
-        for (index, (token, counts)) in tokens.iter().enumerate() {
-            let answer = operation.call(stack, Some(token)).await;
+fn fresh_public(stack: &TestStack) -> String {
+    fresh(stack, CredentialKind::Public, &stack.demo().namespace_id)
+}
+
+fn fresh_server(stack: &TestStack) -> String {
+    fresh(stack, CredentialKind::Server, &stack.demo().namespace_id)
+}
+
+/// Tells for each token, after its kind, whether every operation that takes its kind takes it (`true`) or calls it revoked.
+///
+/// Scenes need a public and a server token that count, which those of the demo need not.
+async fn check(stack: &TestStack, tokens: &[(&str, &str, bool)]) {
+    for (index, (kind, token, counts)) in tokens.iter().enumerate() {
+        for operation in Operation::taking(kind) {
+            let scene = Scene::with(stack, &fresh_public(stack), &fresh_server(stack)).await;
+            let answer = operation.call(&scene, Some(token)).await;
             let expected = if *counts { (200, "") } else { (401, "TOKEN_REVOKED") };
-            assert_eq!(answer.refusal(), expected, "{operation:?}, token {index}");
+            assert_eq!(answer.refusal(), expected, "{operation}, token {index}");
         }
     }
 }
@@ -58,46 +69,98 @@ async fn check(stack: &TestStack, tokens: &[(&str, bool)]) {
 async fn a_token_revoked_by_its_id_is_refused_and_no_other() {
     let stack = TestStack::start().await;
     let tokens = &stack.demo().tokens;
-    let second = fresh_public(&stack);
-    check(&stack, &[(&tokens.public, true), (&second, true), (&tokens.development, true)]).await;
-
-    revoke(&stack, &[], &[&token_id(&stack, &tokens.public)]).await;
-    check(&stack, &[(&tokens.public, false), (&second, true), (&tokens.development, true)]).await;
-
-    revoke(&stack, &[], &[&token_id(&stack, &tokens.development)]).await;
-    check(&stack, &[(&tokens.public, true), (&second, true), (&tokens.development, false)]).await;
+    let (second, second_server) = (fresh_public(&stack), fresh_server(&stack));
+    let mut expected = [
+        ("public", tokens.public.as_str(), true),
+        ("server", &tokens.server, true),
+        ("development", &tokens.development, true),
+        ("public", &second, true),
+        ("server", &second_server, true),
+    ];
+    check(&stack, &expected).await;
+    for revoked in 0..3 {
+        revoke(&stack, &[], &[&token_id(&stack, expected[revoked].1)]).await;
+        expected[revoked].2 = false;
+        check(&stack, &expected).await;
+        expected[revoked].2 = true;
+    }
+    let first_three: Vec<_> = expected[..3].iter().map(|(_, token, _)| token_id(&stack, token)).collect();
+    revoke(&stack, &[], &first_three.iter().collect::<Vec<_>>()).await;
+    for (_, _, counts) in &mut expected[..3] {
+        *counts = false;
+    }
+    check(&stack, &expected).await;
 }
 
 #[tokio::test]
 async fn tokens_issued_before_their_kinds_limit_are_refused_and_later_ones_are_not() {
     let stack = TestStack::start().await;
     let tokens = &stack.demo().tokens;
-    check(&stack, &[(&tokens.public, true), (&tokens.development, true)]).await;
+    let (public, server, development) = (&tokens.public, &tokens.server, &tokens.development);
+    check(&stack, &[("public", public, true), ("server", server, true), ("development", development, true)])
+        .await;
     stack.clock.advance(Duration::from_secs(1));
     let limit = Timestamp(stack.clock.now().secs() * 1_000);
-    let later = fresh_public(&stack);
+    let (later, later_server) = (fresh_public(&stack), fresh_server(&stack));
+    for (limits, counts) in [
+        (vec![("public", limit)], [false, true, true]),
+        (vec![("server", limit)], [true, false, true]),
+        (vec![("development", limit), ("server", limit)], [true, false, false]),
+    ] {
+        revoke(&stack, &limits, &[]).await;
+        let expected = [
+            ("public", public.as_str(), counts[0]),
+            ("server", server, counts[1]),
+            ("development", development, counts[2]),
+            ("public", &later, true),
+            ("server", &later_server, true),
+        ];
+        check(&stack, &expected).await;
+    }
+}
 
-    revoke(&stack, &[("public", limit)], &[]).await;
-    check(&stack, &[(&tokens.public, false), (&later, true), (&tokens.development, true)]).await;
-
-    revoke(&stack, &[("development", limit), ("server", limit)], &[]).await;
-    check(&stack, &[(&tokens.public, true), (&later, true), (&tokens.development, false)]).await;
+#[tokio::test]
+async fn a_lobbys_own_token_outlives_every_revocation() {
+    let stack = TestStack::start().await;
+    let scenes = {
+        let mut scenes = Vec::new();
+        for operation in Operation::taking("lobby") {
+            scenes.push((operation, Scene::on(&stack).await));
+        }
+        scenes
+    };
+    stack.clock.advance(Duration::from_secs(1));
+    let limit = stack.clock.now();
+    let kinds = ["public", "server", "development", "lobby", "player"].map(|kind| (kind, limit));
+    revoke(&stack, &kinds, &[]).await;
+    for (operation, scene) in scenes {
+        let answer = operation.call(&scene, Some(&scene.tokens.lobby)).await;
+        assert_eq!(answer.status, 200, "{operation}: {}", answer.body);
+    }
 }
 
 #[tokio::test]
 async fn a_revocation_reaches_its_own_namespace_alone() {
     let stack = TestStack::start().await;
-    let demo = stack.demo();
-    let (keys, kind) = (stack.stack.keys(), CredentialKind::Public);
-    let other = keys.issue_credential(kind, &demo.game_id, &demo.other_namespace_id, &stack.ambient());
+    let (here, there) = (Scene::on(&stack).await, Scene::in_other_namespace(&stack).await);
     stack.clock.advance(Duration::from_secs(1));
-    revoke(&stack, &[("public", stack.clock.now())], &[]).await;
-    check(&stack, &[(&demo.tokens.public, false), (&other, true)]).await;
+    let now = stack.clock.now();
+    revoke(&stack, &[("public", now), ("server", now), ("development", now)], &[]).await;
+    for kind in ["public", "server", "development"] {
+        for operation in Operation::taking(kind) {
+            let refused = operation.call(&here, Some(here.token(kind))).await;
+            assert_eq!(refused.refusal(), (401, "TOKEN_REVOKED"), "{operation} {kind}");
+            let there = there.another().await;
+            let answer = operation.call(&there, Some(there.token(kind))).await;
+            assert_eq!(answer.status, 200, "{operation} {kind}: {}", answer.body);
+        }
+    }
 }
 
 #[tokio::test]
 async fn a_revoked_cloud_token_is_refused_at_once_and_everywhere() {
     let stack = TestStack::start().await;
+    let scene = Scene::on(&stack).await;
     let demo = stack.demo();
     let cloud = CloudToken::parse(&demo.tokens.cloud).unwrap();
     let write = stack.store().client().update_item();
@@ -115,14 +178,14 @@ async fn a_revoked_cloud_token_is_refused_at_once_and_everywhere() {
             ("unknown", demo.namespace_id.as_str()),
         ] {
             let path = operation.path_in(game_id, namespace_id);
-            let (method, body) = (operation.method.clone(), operation.valid_body(demo));
+            let (method, body) = (operation.method.clone(), operation.valid_body(&scene));
             let answer = stack.call(method, &path, Some(&demo.tokens.cloud), body).await;
-            assert_eq!(answer.refusal(), (401, "TOKEN_REVOKED"), "{operation:?}");
+            assert_eq!(answer.refusal(), (401, "TOKEN_REVOKED"), "{operation}");
         }
     }
     let fresh = issue_cloud_token(stack.store(), &stack.ambient(), &demo.game_id).await.unwrap();
     for operation in Operation::with(Right::Cloud) {
-        let answer = operation.call(&stack, Some(fresh.reveal())).await;
-        assert_eq!(answer.status, 200, "{operation:?}: {}", answer.body);
+        let answer = operation.call(&scene, Some(fresh.reveal())).await;
+        assert_eq!(answer.status, 200, "{operation}: {}", answer.body);
     }
 }

@@ -8,16 +8,16 @@ use serde_json::json;
 use shared::{
     ambient::Ambient,
     ids::{GameId, LobbyId, NamespaceId, SeatId},
-    models::{PortNumbers, Protocol, ServerPort},
-    tokens::{CloudToken, CredentialKind, DevelopmentHost, PlayerSeat, TokenKeys},
+    lobby::Stage,
+    tokens::{CloudToken, CredentialKind, LobbyClaims, PlayerSeat, TokenKeys},
 };
 
-use super::{OPERATIONS, Operation, Right};
+use super::{OPERATIONS, Operation, Right, Scene, scene::development_host};
 
 const YEAR: Duration = Duration::from_secs(365 * 24 * 3_600);
 const SECOND: Duration = Duration::from_secs(1);
 
-/// One token of each signed kind, all but the player's of the demo's namespace.
+/// One token of each signed kind, all but the mock player's of the demo's namespace, and of no lobby that exists.
 fn signed_tokens(keys: &TokenKeys, stack: &TestStack) -> BTreeMap<&'static str, String> {
     let demo = stack.demo();
     signed_tokens_of(keys, &demo.game_id, &demo.namespace_id, &stack.ambient())
@@ -29,33 +29,23 @@ fn signed_tokens_of(
     namespace_id: &NamespaceId,
     ambient: &Ambient,
 ) -> BTreeMap<&'static str, String> {
-    let port = ServerPort {
-        hostname: "localhost".to_owned(),
-        numbers: PortNumbers::Port(7_777),
-        protocol: Protocol::Udp,
-    };
-    let host = DevelopmentHost {
-        hostname: "localhost".to_owned(),
-        ports: BTreeMap::from([("game".to_owned(), port)]).try_into().unwrap(),
-    };
+    let lobby_id = LobbyId::from(ambient.uuid());
+    let (game, namespace) = (game_id.clone(), namespace_id.clone());
     let seat = PlayerSeat {
-        namespace_id: namespace_id.clone(),
-        lobby_id: LobbyId::nil(),
+        namespace_id: namespace.clone(),
+        lobby_id: lobby_id.clone(),
         seat_id: SeatId::random(ambient),
     };
+    let lobby = LobbyClaims { game_id: game, namespace_id: namespace, lobby_id };
     let credential = |kind| keys.issue_credential(kind, game_id, namespace_id, ambient);
     BTreeMap::from([
         ("public", credential(CredentialKind::Public)),
         ("server", credential(CredentialKind::Server)),
-        ("development", keys.issue_development(game_id, namespace_id, host, ambient)),
+        ("development", keys.issue_development(game_id, namespace_id, development_host(), ambient)),
+        ("lobby", keys.issue_lobby(&lobby, ambient.now())),
         ("player", keys.issue_player(&seat, ambient.now())),
         ("development player", keys.issue_development_player(ambient)),
     ])
-}
-
-/// Which signed kinds an operation takes.
-fn takes(operation: &Operation, kind: &str) -> bool {
-    operation.right == Right::Player && matches!(kind, "public" | "development")
 }
 
 /// A signed token that lost its signature's truth in one way each.
@@ -95,8 +85,9 @@ fn broken_variants(token: &str, other: &str) -> Vec<(&'static str, String)> {
 #[tokio::test]
 async fn without_a_bearer_token_nothing_that_needs_one_is_done() {
     let stack = TestStack::start().await;
+    let scene = Scene::on(&stack).await;
     for operation in &OPERATIONS {
-        let token = operation.token(stack.demo()).unwrap_or_default();
+        let token = operation.token(&scene).unwrap_or_default();
         for authorization in [
             None,
             Some(String::new()),
@@ -109,12 +100,12 @@ async fn without_a_bearer_token_nothing_that_needs_one_is_done() {
             Some(format!("Bearer={token}")),
         ] {
             let header = authorization.as_ref().map(|value| ("authorization", value.as_bytes()));
-            let answer = operation.call_with_headers(&stack, header.as_slice()).await;
+            let answer = operation.call_with_headers(&scene, header.as_slice()).await;
             let shape = authorization.map(|value| value.replace(token, "<token>"));
             if operation.right == Right::None {
-                assert_eq!(answer.status, 200, "{operation:?} with {shape:?}");
+                assert_eq!(answer.status, 200, "{operation} with {shape:?}");
             } else {
-                assert_eq!(answer.refusal(), (401, "API_UNAUTHORIZED"), "{operation:?} with {shape:?}");
+                assert_eq!(answer.refusal(), (401, "API_UNAUTHORIZED"), "{operation} with {shape:?}");
             }
         }
     }
@@ -123,21 +114,20 @@ async fn without_a_bearer_token_nothing_that_needs_one_is_done() {
 #[tokio::test]
 async fn a_token_elsewhere_than_in_the_authorization_header_is_no_token() {
     let stack = TestStack::start().await;
+    let scene = Scene::on(&stack).await;
     for operation in Operation::guarded() {
-        let token = operation.token(stack.demo()).unwrap();
+        let token = operation.token(&scene).unwrap();
         let (cookie, bearer) = (format!("authorization={token}"), format!("Bearer {token}"));
         let headers = [
             ("cookie", cookie.as_bytes()),
             ("x-authorization", bearer.as_bytes()),
             ("proxy-authorization", bearer.as_bytes()),
         ];
-        let path = format!(
-            "{}?authorization={token}&token={token}&access_token={token}",
-            operation.demo_path(stack.demo())
-        );
-        let body = operation.valid_body(stack.demo());
+        let path = scene.path(operation.path);
+        let path = format!("{path}?authorization={token}&token={token}&access_token={token}");
+        let body = operation.valid_body(&scene);
         let answer = super::send(&stack, &operation.method, &path, &headers, body).await;
-        assert_eq!(answer.refusal(), (401, "API_UNAUTHORIZED"), "{operation:?}");
+        assert_eq!(answer.refusal(), (401, "API_UNAUTHORIZED"), "{operation}");
     }
 }
 
@@ -145,12 +135,12 @@ async fn a_token_elsewhere_than_in_the_authorization_header_is_no_token() {
 async fn the_scheme_counts_in_any_case() {
     let stack = TestStack::start().await;
     for operation in Operation::guarded() {
-        let token = operation.token(stack.demo()).unwrap();
         for scheme in ["Bearer", "bearer", "BEARER", "bEaReR"] {
-            let value = format!("{scheme} {token}");
+            let scene = Scene::on(&stack).await;
+            let value = format!("{scheme} {}", operation.token(&scene).unwrap());
             let headers = [("authorization", value.as_bytes())];
-            let answer = operation.call_with_headers(&stack, &headers).await;
-            assert_eq!(answer.status, 200, "{operation:?} {scheme}: {}", answer.body);
+            let answer = operation.call_with_headers(&scene, &headers).await;
+            assert_eq!(answer.status, 200, "{operation} {scheme}: {}", answer.body);
         }
     }
 }
@@ -158,17 +148,19 @@ async fn the_scheme_counts_in_any_case() {
 #[tokio::test]
 async fn two_tokens_in_one_request_are_not_valid_even_if_each_is() {
     let stack = TestStack::start().await;
+    let scene = Scene::on(&stack).await;
     for operation in Operation::guarded() {
-        let bearer = format!("Bearer {}", operation.token(stack.demo()).unwrap());
+        let bearer = format!("Bearer {}", operation.token(&scene).unwrap());
         let headers = [("authorization", bearer.as_bytes()); 2];
-        let answer = operation.call_with_headers(&stack, &headers).await;
-        assert_eq!(answer.refusal(), (401, "TOKEN_INVALID"), "{operation:?}");
+        let answer = operation.call_with_headers(&scene, &headers).await;
+        assert_eq!(answer.refusal(), (401, "TOKEN_INVALID"), "{operation}");
     }
 }
 
 #[tokio::test]
 async fn text_that_is_no_token_of_ours_is_not_valid() {
     let stack = TestStack::start().await;
+    let scene = Scene::on(&stack).await;
     let long = "x".repeat(6_000);
     for operation in &OPERATIONS {
         for text in [
@@ -186,13 +178,14 @@ async fn text_that_is_no_token_of_ours_is_not_valid() {
             "cloud_",
             "cloud_AAAA",
             "lobby_AAAA",
+            "lobby_e30.e30.e30",
             &long,
         ] {
-            let answer = operation.call(&stack, Some(text)).await;
+            let answer = operation.call(&scene, Some(text)).await;
             if operation.right == Right::None {
-                assert_eq!(answer.status, 200, "{operation:?} {text}");
+                assert_eq!(answer.status, 200, "{operation} {text}");
             } else {
-                assert_eq!(answer.refusal(), (401, "TOKEN_INVALID"), "{operation:?} {text}");
+                assert_eq!(answer.refusal(), (401, "TOKEN_INVALID"), "{operation} {text}");
             }
         }
     }
@@ -201,10 +194,11 @@ async fn text_that_is_no_token_of_ours_is_not_valid() {
 #[tokio::test]
 async fn a_token_with_characters_that_no_token_has_is_not_valid() {
     let stack = TestStack::start().await;
+    let scene = Scene::on(&stack).await;
     for operation in Operation::guarded() {
         for value in ["Bearer pub_\u{e4}".as_bytes(), b"Bearer \xff\xfe"] {
-            let answer = operation.call_with_headers(&stack, &[("authorization", value)]).await;
-            assert_eq!(answer.refusal(), (401, "TOKEN_INVALID"), "{operation:?}");
+            let answer = operation.call_with_headers(&scene, &[("authorization", value)]).await;
+            assert_eq!(answer.refusal(), (401, "TOKEN_INVALID"), "{operation}");
         }
     }
 }
@@ -212,16 +206,18 @@ async fn a_token_with_characters_that_no_token_has_is_not_valid() {
 #[tokio::test]
 async fn a_tampered_token_of_any_kind_is_not_valid() {
     let stack = TestStack::start().await;
-    let (tokens, others) =
-        (signed_tokens(stack.stack.keys(), &stack), signed_tokens(stack.stack.keys(), &stack));
+    let scene = Scene::on(&stack).await;
+    let mut tokens = signed_tokens(stack.stack.keys(), &stack);
+    let _unknown = tokens.insert("lobby", scene.tokens.lobby.clone());
+    let others = signed_tokens(stack.stack.keys(), &stack);
     for operation in &OPERATIONS {
         for (kind, token) in &tokens {
             for (how, broken) in broken_variants(token, &others[kind]) {
-                let answer = operation.call(&stack, Some(&broken)).await;
+                let answer = operation.call(&scene, Some(&broken)).await;
                 if operation.right == Right::None {
-                    assert_eq!(answer.status, 200, "{operation:?} {kind} {how}");
+                    assert_eq!(answer.status, 200, "{operation} {kind} {how}");
                 } else {
-                    assert_eq!(answer.refusal(), (401, "TOKEN_INVALID"), "{operation:?} {kind} {how}");
+                    assert_eq!(answer.refusal(), (401, "TOKEN_INVALID"), "{operation} {kind} {how}");
                 }
             }
         }
@@ -231,85 +227,100 @@ async fn a_tampered_token_of_any_kind_is_not_valid() {
 #[tokio::test]
 async fn a_token_signed_by_another_deployment_is_not_valid() {
     let stack = TestStack::start().await;
+    let scene = Scene::on(&stack).await;
     let strange = TokenKeys::new(&[7; 32], None).unwrap();
     for operation in Operation::guarded() {
         for (kind, token) in signed_tokens(&strange, &stack) {
-            let answer = operation.call(&stack, Some(&token)).await;
-            assert_eq!(answer.refusal(), (401, "TOKEN_INVALID"), "{operation:?} {kind}");
+            let answer = operation.call(&scene, Some(&token)).await;
+            assert_eq!(answer.refusal(), (401, "TOKEN_INVALID"), "{operation} {kind}");
         }
     }
 }
 
 #[tokio::test]
-async fn a_cloud_token_never_issued_is_not_valid_for_the_cloud_and_of_the_wrong_kind_for_players() {
+async fn a_cloud_token_never_issued_is_not_valid_for_the_cloud_and_of_the_wrong_kind_elsewhere() {
     let stack = TestStack::start().await;
+    let scene = Scene::on(&stack).await;
     let unknown = CloudToken::random(&stack.ambient());
     for operation in &OPERATIONS {
-        let answer = operation.call(&stack, Some(unknown.reveal())).await;
+        let answer = operation.call(&scene, Some(unknown.reveal())).await;
         let expected = match operation.right {
             Right::None => (200, ""),
-            // Telling an unknown one apart would cost players' path a read.
-            Right::Player => (403, "CLAIMS_MISSING_ENTITLEMENT"),
             Right::Cloud => (401, "TOKEN_INVALID"),
+            // Telling an unknown one apart would cost players' path a read.
+            _ => (403, "CLAIMS_MISSING_ENTITLEMENT"),
         };
-        assert_eq!(answer.refusal(), expected, "{operation:?}");
+        assert_eq!(answer.refusal(), expected, "{operation}");
     }
 }
 
 #[tokio::test]
 async fn a_token_of_another_kind_lacks_the_entitlement() {
     let stack = TestStack::start().await;
+    let scene = Scene::on(&stack).await;
     let mut tokens = signed_tokens(stack.stack.keys(), &stack);
-    let cloud = stack.demo().tokens.cloud.clone();
-    let _was_free = tokens.insert("cloud", cloud);
+    for (kind, token) in [("cloud", &scene.tokens.cloud), ("lobby", &scene.tokens.lobby)] {
+        let _before = tokens.insert(kind, token.clone());
+    }
     for operation in &OPERATIONS {
         for (kind, token) in &tokens {
-            let answer = operation.call(&stack, Some(token)).await;
-            let allowed = match operation.right {
-                Right::None => true,
-                Right::Player => takes(operation, kind),
-                Right::Cloud => *kind == "cloud",
-            };
-            if allowed {
-                assert_eq!(answer.status, 200, "{operation:?} {kind}: {}", answer.body);
+            if operation.takes(kind) {
+                let fresh = Scene::on(&stack).await;
+                let answer = operation.call(&fresh, Some(fresh.token(kind))).await;
+                assert_eq!(answer.status, 200, "{operation} {kind}: {}", answer.body);
+                continue;
+            }
+            let answer = operation.call(&scene, Some(token)).await;
+            if operation.right == Right::None {
+                assert_eq!(answer.status, 200, "{operation} {kind}: {}", answer.body);
             } else {
-                assert_eq!(answer.refusal(), (403, "CLAIMS_MISSING_ENTITLEMENT"), "{operation:?} {kind}");
+                assert_eq!(answer.refusal(), (403, "CLAIMS_MISSING_ENTITLEMENT"), "{operation} {kind}");
             }
         }
     }
 }
 
 #[tokio::test]
-async fn a_credential_expires_after_a_year_and_a_cloud_token_never() {
+async fn a_token_of_a_namespace_or_lobby_expires_after_a_year_and_a_cloud_token_never() {
     let stack = TestStack::start().await;
+    let issued_at = stack.clock.now();
     let tokens = signed_tokens(stack.stack.keys(), &stack);
     stack.clock.advance(YEAR - SECOND);
-    for operation in Operation::with(Right::Player) {
-        for kind in ["public", "development"] {
-            let answer = operation.call(&stack, Some(&tokens[kind])).await;
-            assert_eq!(answer.status, 200, "{kind} in its last second: {}", answer.body);
+    for kind in ["public", "server", "development", "lobby"] {
+        for operation in Operation::taking(kind) {
+            let scene = Scene::on(&stack).await;
+            let claims = LobbyClaims {
+                game_id: scene.game_id.clone(),
+                namespace_id: scene.namespace_id.clone(),
+                lobby_id: scene.lobby_id.parse().unwrap(),
+            };
+            let lobby = stack.stack.keys().issue_lobby(&claims, issued_at);
+            let token = if kind == "lobby" { &lobby } else { &tokens[kind] };
+            let answer = operation.call(&scene, Some(token)).await;
+            assert_eq!(answer.status, 200, "{operation} {kind} in its last second: {}", answer.body);
         }
     }
+    let scene = Scene::on(&stack).await;
     stack.clock.advance(SECOND);
     for operation in &OPERATIONS {
         for (kind, token) in &tokens {
-            let answer = operation.call(&stack, Some(token)).await;
+            let answer = operation.call(&scene, Some(token)).await;
             if operation.right == Right::None {
-                assert_eq!(answer.status, 200, "{operation:?} {kind}");
+                assert_eq!(answer.status, 200, "{operation} {kind}");
             } else {
-                assert_eq!(answer.refusal(), (401, "CLAIMS_ENTITLEMENT_EXPIRED"), "{operation:?} {kind}");
+                assert_eq!(answer.refusal(), (401, "CLAIMS_ENTITLEMENT_EXPIRED"), "{operation} {kind}");
             }
         }
     }
     for operation in Operation::with(Right::Cloud) {
-        let answer = operation.call(&stack, Some(&stack.demo().tokens.cloud)).await;
-        assert_eq!(answer.status, 200, "{operation:?}: {}", answer.body);
+        operation.succeed(&scene).await;
     }
 }
 
 #[tokio::test]
 async fn a_player_token_expires_after_nine_hours() {
     let stack = TestStack::start().await;
+    let scene = Scene::on(&stack).await;
     let tokens = signed_tokens(stack.stack.keys(), &stack);
     stack.clock.advance(Duration::from_secs(9 * 3_600 - 1));
     for (after, refusal) in
@@ -318,8 +329,8 @@ async fn a_player_token_expires_after_nine_hours() {
         stack.clock.advance(after);
         for operation in Operation::guarded() {
             for kind in ["player", "development player"] {
-                let answer = operation.call(&stack, Some(&tokens[kind])).await;
-                assert_eq!(answer.refusal(), refusal, "{operation:?} {kind}");
+                let answer = operation.call(&scene, Some(&tokens[kind])).await;
+                assert_eq!(answer.refusal(), refusal, "{operation} {kind}");
             }
         }
     }
@@ -328,6 +339,7 @@ async fn a_player_token_expires_after_nine_hours() {
 #[tokio::test]
 async fn a_cloud_token_opens_its_own_game_alone() {
     let stack = TestStack::start().await;
+    let scene = Scene::on(&stack).await;
     let modes = json!({ "solo": { "regions": ["fra"], "max_players": 1 } });
     let other = stack.make_game("other", modes, 1, 1).await;
     let (demo, theirs) = (stack.demo(), other.created.cloud_token.reveal());
@@ -344,8 +356,11 @@ async fn a_cloud_token_opens_its_own_game_alone() {
             (theirs, other_game, "unknown", (404, "CLOUD_NAMESPACE_NOT_FOUND")),
             (theirs, other_game, other_game, (404, "CLOUD_NAMESPACE_NOT_FOUND")),
         ] {
+            if !operation.is_on_namespace() && refusal.0 == 404 {
+                continue;
+            }
             let path = operation.path_in(game_id, namespace_id);
-            let body = operation.valid_body(demo);
+            let body = operation.valid_body(&scene);
             let answer = stack.call(operation.method.clone(), &path, Some(token), body).await;
             assert_eq!(answer.refusal(), refusal, "{} {path}", operation.method);
         }
@@ -355,6 +370,7 @@ async fn a_cloud_token_opens_its_own_game_alone() {
 #[tokio::test]
 async fn a_credential_of_a_namespace_that_does_not_exist_is_not_valid() {
     let stack = TestStack::start().await;
+    let scene = Scene::on(&stack).await;
     let modes = json!({ "arena": { "regions": ["fra"] } });
     let other = stack.make_game("other", modes, 1, 1).await;
     let demo = stack.demo();
@@ -365,11 +381,126 @@ async fn a_credential_of_a_namespace_that_does_not_exist_is_not_valid() {
         (other.game_id(), &demo.namespace_id),
     ] {
         let tokens = signed_tokens_of(stack.stack.keys(), game_id, namespace_id, &stack.ambient());
-        for operation in Operation::with(Right::Player) {
-            for kind in ["public", "development"] {
-                let answer = operation.call(&stack, Some(&tokens[kind])).await;
-                assert_eq!(answer.refusal(), (401, "TOKEN_INVALID"), "{operation:?} {kind}");
+        for kind in ["public", "server", "development"] {
+            for operation in Operation::taking(kind) {
+                let answer = operation.call(&scene, Some(&tokens[kind])).await;
+                assert_eq!(answer.refusal(), (401, "TOKEN_INVALID"), "{operation} {kind}");
             }
         }
     }
+}
+
+#[tokio::test]
+async fn a_token_of_another_namespace_reaches_nothing_of_this_one() {
+    let stack = TestStack::start().await;
+    let (here, there) = (Scene::on(&stack).await, Scene::in_other_namespace(&stack).await);
+    let lobby_not_found = (400, "MATCHMAKER_LOBBY_NOT_FOUND");
+    let server_not_found = (400, "MATCHMAKER_SERVER_NOT_FOUND");
+    let forbidden = (403, "API_FORBIDDEN");
+    let before = stack.all_lobbies(here.namespace_id).await;
+    for (path, kind, refusal) in [
+        ("/lobbies/join", "public", lobby_not_found),
+        ("/{lobby_id}/state", "public", lobby_not_found),
+        ("/{lobby_id}/state", "lobby", forbidden),
+        ("/players/connected", "lobby", forbidden),
+        ("/players/disconnected", "lobby", forbidden),
+        ("/servers/heartbeat", "server", server_not_found),
+        ("/servers/deregister", "server", server_not_found),
+        ("/servers/end-lobby", "server", lobby_not_found),
+        ("/servers/end-lobby", "lobby", forbidden),
+    ] {
+        let operation = Operation::at(path);
+        let answer = operation.call(&here, Some(there.token(kind))).await;
+        assert_eq!(answer.refusal(), refusal, "{operation} {kind}");
+    }
+    // The same server in the other namespace is another one.
+    Operation::at("/servers/register").call(&here, Some(&there.tokens.server)).await.expect_ok();
+    Operation::at("/servers/deregister").call(&here, Some(&there.tokens.server)).await.expect_ok();
+    Operation::at("/servers/heartbeat").succeed(&here).await;
+    assert_eq!(stack.all_lobbies(here.namespace_id).await, before, "I11");
+}
+
+#[tokio::test]
+async fn a_lobby_token_opens_its_own_lobby_alone() {
+    let stack = TestStack::start().await;
+    let (ours, theirs) = (Scene::on(&stack).await, Scene::on(&stack).await);
+    for operation in ["/{lobby_id}/state", "/servers/end-lobby"].map(Operation::at) {
+        let answer = operation.call(&theirs, Some(&ours.tokens.lobby)).await;
+        assert_eq!(answer.refusal(), (403, "API_FORBIDDEN"), "{operation}");
+        let nobodys = stack.lobby_token(ours.game_id, ours.namespace_id, LobbyId::nil().as_str());
+        let answer = operation.call(&theirs, Some(&nobodys)).await;
+        assert_eq!(answer.refusal(), (403, "API_FORBIDDEN"), "{operation}");
+    }
+    for operation in ["/players/connected", "/players/disconnected"].map(Operation::at) {
+        let answer = operation.call(&theirs, Some(&ours.tokens.lobby)).await;
+        assert_eq!(answer.refusal(), (400, "MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY"), "{operation}");
+    }
+    for lobby in stack.all_lobbies(ours.namespace_id).await {
+        assert_eq!((lobby.stage, lobby.closed, lobby.reserved.len()), (Stage::Ready, false, 2));
+    }
+}
+
+#[tokio::test]
+async fn a_lobby_token_says_nothing_of_a_lobby_that_ended_or_never_was() {
+    let stack = TestStack::start().await;
+    for operation in Operation::taking("lobby") {
+        let mut scene = Scene::on(&stack).await;
+        let end_again = operation.path.ends_with("/end-lobby");
+        Operation::at("/servers/end-lobby").succeed(&scene).await;
+        let answer = operation.call(&scene, Some(&scene.tokens.lobby)).await;
+        let expected = if end_again { (200, "") } else { (400, "MATCHMAKER_LOBBY_STOPPED") };
+        assert_eq!(answer.refusal(), expected, "{operation}");
+
+        // As though the lobby had been forgotten, a day after its end.
+        let claims = LobbyClaims {
+            game_id: scene.game_id.clone(),
+            namespace_id: scene.namespace_id.clone(),
+            lobby_id: LobbyId::from(stack.ambient().uuid()),
+        };
+        let seat = PlayerSeat {
+            namespace_id: scene.namespace_id.clone(),
+            lobby_id: claims.lobby_id.clone(),
+            seat_id: SeatId::random(&stack.ambient()),
+        };
+        let (keys, now) = (stack.stack.keys(), stack.clock.now());
+        scene.lobby_id = claims.lobby_id.to_string();
+        scene.player = keys.issue_player(&seat, now);
+        let answer = operation.call(&scene, Some(&keys.issue_lobby(&claims, now))).await;
+        assert_eq!(answer.refusal(), (400, "MATCHMAKER_LOBBY_NOT_FOUND"), "{operation}");
+    }
+}
+
+#[tokio::test]
+async fn in_a_body_nothing_but_a_real_players_token_counts() {
+    let stack = TestStack::start().await;
+    let scene = Scene::on(&stack).await;
+    let keys = stack.stack.keys();
+    let mut shown = signed_tokens(keys, &stack);
+    let another_player = shown.remove("player").unwrap();
+    let long_ago = stack.clock.now().before(2 * YEAR);
+    let then = Ambient::system().with_clock(move || long_ago);
+    let mut expired = signed_tokens_of(keys, scene.game_id, scene.namespace_id, &then);
+    let _lapsed_with_its_reservation = expired.remove("player");
+    let strange = TokenKeys::new(&[7; 32], None).unwrap();
+    let forged = signed_tokens(&strange, &stack).remove("player").unwrap();
+    let shown = shown.into_iter().map(|(kind, token)| (kind.to_owned(), token));
+    let shown = shown.chain(expired.into_iter().map(|(kind, token)| (format!("expired {kind}"), token)));
+    let broken = broken_variants(&scene.player, &another_player).into_iter();
+    let shown = shown.chain(broken.map(|(how, token)| (how.to_owned(), token))).chain([
+        ("cloud".to_owned(), scene.tokens.cloud.clone()),
+        ("forged".to_owned(), forged),
+        ("empty".to_owned(), String::new()),
+        ("with its scheme".to_owned(), format!("Bearer {}", scene.player)),
+    ]);
+    let mut accepted = Vec::new();
+    for (what, token) in shown {
+        for operation in ["/players/connected", "/players/disconnected"].map(Operation::at) {
+            let answer = operation.call_with(&scene, json!({ "player_token": token }).to_string()).await;
+            if answer.refusal() != (400, "TOKEN_INVALID") {
+                accepted.push(format!("{operation}, {what}: {}", answer.body));
+            }
+        }
+    }
+    assert!(accepted.is_empty(), "{}", accepted.join("\n"));
+    Operation::at("/players/connected").succeed(&scene).await;
 }

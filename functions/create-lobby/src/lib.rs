@@ -1,0 +1,76 @@
+//! `POST /matchmaker/lobbies/create`: a lobby of a player's own, with the player's seat in it.
+
+use std::sync::Arc;
+
+use shared::{
+    ambient::Ambient,
+    auth::MatchmakerAuth,
+    errors::Error,
+    http::{Operation, Request},
+    matchmaking::{Matchmaker, Search, reply::mock_seat},
+    rules::{criteria::Criteria, lobby_config::LobbyConfig},
+    wire::{CreateLobbyRequest, FindLobbyResponse},
+};
+
+/// The operation.
+#[derive(Debug)]
+pub struct CreateLobby {
+    auth: MatchmakerAuth,
+    matchmaker: Arc<Matchmaker>,
+    ambient: Ambient,
+    edge_secret: Option<String>,
+}
+
+impl CreateLobby {
+    /// The operation with `matchmaker`, for whom `auth` lets in; `edge_secret` is what the edge proves itself with, if there
+    /// is one.
+    #[must_use]
+    pub const fn new(
+        auth: MatchmakerAuth,
+        matchmaker: Arc<Matchmaker>,
+        ambient: Ambient,
+        edge_secret: Option<String>,
+    ) -> Self {
+        Self { auth, matchmaker, ambient, edge_secret }
+    }
+}
+
+impl Operation for CreateLobby {
+    type Output = FindLobbyResponse;
+
+    const NAME: &'static str = "create-lobby";
+
+    async fn call(&self, request: &Request) -> Result<FindLobbyResponse, Error> {
+        // What: any JSON will do for a developer; its types count for everybody else.
+        let body = request.json()?;
+        let caller = self.auth.caller(request);
+        if let Ok(caller) = &caller
+            && let Some(host) = self.auth.developer(caller).await?
+        {
+            return mock_seat(host, self.auth.keys(), &self.ambient);
+        }
+        let body: CreateLobbyRequest = body.parse()?;
+        let config = body.lobby_config.as_ref().map(LobbyConfig::new).transpose()?;
+
+        // Who.
+        let (right, settings) = self.auth.player(caller?, request).await?;
+
+        // Rules.
+        let viewer = request.viewer(self.edge_secret.as_deref());
+        let criteria = Criteria::of_custom_lobby(
+            &body,
+            right.namespace_id(),
+            &settings.game,
+            &settings.version,
+            viewer,
+        )?;
+
+        // Store.
+        let search = Search { criteria, settings: Arc::clone(&settings), may_create: true, config };
+        let found = self.matchmaker.create_custom_lobby(&search).await?;
+        found.log();
+
+        // Reply.
+        found.into_response(&settings, self.auth.keys())
+    }
+}

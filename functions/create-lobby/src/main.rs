@@ -1,0 +1,17 @@
+//! The Lambda function of lobbies.create.
+
+use create_lobby::CreateLobby;
+use shared::{function::Function, http};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), lambda_http::Error> {
+    let function = Function::start().await?;
+    let edge_secret = function.edge_secret();
+    http::serve(CreateLobby::new(
+        function.matchmaker_auth(),
+        function.matchmaker(),
+        function.ambient,
+        edge_secret,
+    ))
+    .await
+}

@@ -1,0 +1,57 @@
+//! `POST /cloud/games/{game_id}/namespaces`: a namespace of the game, which runs a version of it.
+
+use shared::{
+    ambient::Ambient,
+    auth::CloudAuth,
+    errors::Error,
+    http::{Operation, Request},
+    provision::{NewNamespace, add_namespace},
+    rules::names::{display_name_violations, name_id_violations},
+    settings::{LOBBY_COUNT_MAX_DEFAULT, MAX_PLAYERS_PER_CLIENT_DEFAULT},
+    store::Store,
+    wire::{CreateNamespaceRequest, CreateNamespaceResponse},
+};
+
+/// The operation.
+#[derive(Debug)]
+pub struct CreateNamespace {
+    auth: CloudAuth,
+    store: Store,
+    ambient: Ambient,
+}
+
+impl CreateNamespace {
+    /// The operation on `store`, for whom `auth` lets in.
+    #[must_use]
+    pub const fn new(auth: CloudAuth, store: Store, ambient: Ambient) -> Self {
+        Self { auth, store, ambient }
+    }
+}
+
+impl Operation for CreateNamespace {
+    type Output = CreateNamespaceResponse;
+
+    const NAME: &'static str = "create-namespace";
+
+    async fn call(&self, request: &Request) -> Result<CreateNamespaceResponse, Error> {
+        let game_id = request.path("game_id")?;
+        let right = self.auth.game(request, &game_id).await?;
+        let CreateNamespaceRequest { display_name, version_id, name_id } = request.body()?;
+        let mut violations = display_name_violations(&display_name);
+        violations.extend(name_id_violations(&name_id));
+        if !violations.is_empty() {
+            return Err(Error::Validation(violations));
+        }
+        let version_id = version_id.parse().map_err(|_| Error::VersionNotFound)?;
+        let version = self.store.version(right.game_id(), &version_id).await?;
+        let version = version.ok_or(Error::VersionNotFound)?;
+        let new = NewNamespace {
+            name_id,
+            display_name,
+            lobby_count_max: LOBBY_COUNT_MAX_DEFAULT,
+            max_players_per_client: MAX_PLAYERS_PER_CLIENT_DEFAULT,
+        };
+        let namespace = add_namespace(&self.store, &self.ambient, new, &version).await?;
+        Ok(CreateNamespaceResponse { namespace_id: namespace.ok_or(Error::NameTaken)?.namespace_id })
+    }
+}

@@ -1,0 +1,50 @@
+//! `POST /cloud/games/{game_id}/versions`: a version of the game, immutable from now on.
+
+use shared::{
+    ambient::Ambient,
+    auth::CloudAuth,
+    errors::Error,
+    http::{Operation, Request},
+    provision::add_version,
+    rules::{names::display_name_violations, version_config},
+    store::Store,
+    wire::{CreateVersionRequest, CreateVersionResponse},
+};
+
+/// The operation.
+#[derive(Debug)]
+pub struct CreateVersion {
+    auth: CloudAuth,
+    store: Store,
+    ambient: Ambient,
+}
+
+impl CreateVersion {
+    /// The operation on `store`, for whom `auth` lets in.
+    #[must_use]
+    pub const fn new(auth: CloudAuth, store: Store, ambient: Ambient) -> Self {
+        Self { auth, store, ambient }
+    }
+}
+
+impl Operation for CreateVersion {
+    type Output = CreateVersionResponse;
+
+    const NAME: &'static str = "create-version";
+
+    async fn call(&self, request: &Request) -> Result<CreateVersionResponse, Error> {
+        let game_id = request.path("game_id")?;
+        let right = self.auth.game(request, &game_id).await?;
+        let game = self.store.game(right.game_id()).await?.ok_or(Error::NotFound)?;
+        let body: CreateVersionRequest =
+            request.json()?.without_nulls_in_each("/config/game_modes").parse()?;
+        let mut violations = display_name_violations(&body.display_name);
+        violations.extend(version_config::validate(&body.config, &game.regions));
+        if !violations.is_empty() {
+            return Err(Error::Validation(violations));
+        }
+        let CreateVersionRequest { display_name, config } = body;
+        let version = add_version(&self.store, &self.ambient, right.game_id(), display_name, config).await?;
+        Ok(CreateVersionResponse { version_id: version.version_id })
+    }
+}

@@ -1,0 +1,44 @@
+//! `POST /matchmaker/servers/deregister`: a game server goes; its lobbies close, and end when they are empty.
+
+use shared::{
+    ambient::Ambient,
+    auth::MatchmakerAuth,
+    errors::Error,
+    hosting::game_server::GameServers,
+    http::{Empty, Operation, Request},
+    store::Store,
+    wire::DeregisterServerRequest,
+};
+
+/// The operation.
+#[derive(Debug)]
+pub struct DeregisterServer {
+    auth: MatchmakerAuth,
+    servers: GameServers,
+}
+
+impl DeregisterServer {
+    /// The operation on game servers in `store`, for whom `auth` lets in.
+    #[must_use]
+    pub const fn new(auth: MatchmakerAuth, store: Store, ambient: Ambient) -> Self {
+        Self { auth, servers: GameServers::new(store, ambient) }
+    }
+}
+
+impl Operation for DeregisterServer {
+    type Output = Empty;
+
+    const NAME: &'static str = "deregister-server";
+
+    async fn call(&self, request: &Request) -> Result<Empty, Error> {
+        let caller = self.auth.caller(request)?;
+        if self.auth.developer(&caller).await?.is_some() {
+            request.json()?;
+            return Ok(Empty {});
+        }
+        let (right, _settings) = self.auth.game_server(caller).await?;
+        let body: DeregisterServerRequest = request.body()?;
+        self.servers.deregister(&right, body.server_id).await?;
+        Ok(Empty {})
+    }
+}

@@ -1,0 +1,10 @@
+//! The Lambda function of players.disconnected.
+
+use disconnect_player::DisconnectPlayer;
+use shared::{function::Function, http};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), lambda_http::Error> {
+    let function = Function::start().await?;
+    http::serve(DisconnectPlayer::new(function.matchmaker_auth(), function.store, function.ambient)).await
+}

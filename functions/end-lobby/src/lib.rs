@@ -1,0 +1,66 @@
+//! `POST /matchmaker/servers/end-lobby`: a lobby is over; its seats end, its place is free.
+
+use shared::{
+    ambient::Ambient,
+    auth::{Caller, LobbyRight, MatchmakerAuth},
+    errors::Error,
+    http::{Empty, Operation, Request},
+    ids::LobbyId,
+    lobby::EndCause,
+    store::{Store, ending::EndOutcome},
+    wire::EndLobbyRequest,
+};
+
+/// The operation.
+#[derive(Debug)]
+pub struct EndLobby {
+    auth: MatchmakerAuth,
+    store: Store,
+    ambient: Ambient,
+}
+
+impl EndLobby {
+    /// The operation on lobbies in `store`, for whom `auth` lets in.
+    #[must_use]
+    pub const fn new(auth: MatchmakerAuth, store: Store, ambient: Ambient) -> Self {
+        Self { auth, store, ambient }
+    }
+}
+
+impl Operation for EndLobby {
+    type Output = Empty;
+
+    const NAME: &'static str = "end-lobby";
+
+    async fn call(&self, request: &Request) -> Result<Empty, Error> {
+        let caller = self.auth.caller(request)?;
+        if self.auth.developer(&caller).await?.is_some() {
+            request.json()?;
+            return Ok(Empty {});
+        }
+        // Who: every server of the namespace, or the lobby itself.
+        let (namespace_id, only) = if let Caller::Lobby(_) = &caller {
+            let right = LobbyRight::of(caller)?;
+            (right.namespace_id().clone(), Some(right.lobby_id().clone()))
+        } else {
+            (self.auth.game_server(caller).await?.0.namespace_id().clone(), None)
+        };
+
+        // What.
+        let body: EndLobbyRequest = request.body()?;
+        if only.is_some_and(|only| only.as_str() != body.lobby_id) {
+            return Err(Error::Forbidden);
+        }
+        let lobby_id: LobbyId = body.lobby_id.parse().map_err(|_| Error::LobbyNotFound)?;
+
+        // Store.
+        let lobby = self.store.lobby(&lobby_id).await?;
+        let lobby =
+            lobby.filter(|lobby| lobby.pool.namespace_id == namespace_id).ok_or(Error::LobbyNotFound)?;
+        match self.store.end_lobby(&lobby, EndCause::Asked, &self.ambient).await? {
+            EndOutcome::Ended => tracing::info!(lobby.id = %lobby_id, "a lobby was ended"),
+            EndOutcome::AlreadyEnded | EndOutcome::Outdated => {}
+        }
+        Ok(Empty {})
+    }
+}

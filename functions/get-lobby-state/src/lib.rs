@@ -1,0 +1,59 @@
+//! `GET /matchmaker/lobbies/{lobby_id}/state`: what the lobby server last said of its lobby.
+
+use serde_json::value::RawValue;
+use shared::{
+    ambient::Ambient,
+    auth::{Caller, LobbyRight, MatchmakerAuth},
+    errors::Error,
+    http::{Operation, Request},
+    ids::LobbyId,
+    lobby::Stage,
+    store::Store,
+};
+
+/// The operation.
+#[derive(Debug)]
+pub struct GetLobbyState {
+    auth: MatchmakerAuth,
+    store: Store,
+    ambient: Ambient,
+}
+
+impl GetLobbyState {
+    /// The operation on lobbies in `store`, for whom `auth` lets in.
+    #[must_use]
+    pub const fn new(auth: MatchmakerAuth, store: Store, ambient: Ambient) -> Self {
+        Self { auth, store, ambient }
+    }
+}
+
+impl Operation for GetLobbyState {
+    type Output = Box<RawValue>;
+
+    const NAME: &'static str = "get-lobby-state";
+
+    async fn call(&self, request: &Request) -> Result<Box<RawValue>, Error> {
+        let lobby_id: LobbyId = request.path("lobby_id")?;
+        let caller = self.auth.caller(request)?;
+        if self.auth.developer(&caller).await?.is_some() {
+            return RawValue::from_string("{}".to_owned()).map_err(|error| Error::Bug(error.to_string()));
+        }
+        let namespace_id = if let Caller::Lobby(_) = &caller {
+            let right = LobbyRight::of(caller)?;
+            if *right.lobby_id() != lobby_id {
+                return Err(Error::Forbidden);
+            }
+            right.namespace_id().clone()
+        } else {
+            self.auth.player(caller, request).await?.0.namespace_id().clone()
+        };
+        let lobby = self.store.lobby(&lobby_id).await?;
+        let lobby =
+            lobby.filter(|lobby| lobby.pool.namespace_id == namespace_id).ok_or(Error::LobbyNotFound)?;
+        if lobby.stage == Stage::Ended || lobby.is_overdue(self.ambient.now()) {
+            return Err(Error::LobbyStopped);
+        }
+        let state = if lobby.has_state { self.store.lobby_state(&lobby_id).await? } else { None };
+        Ok(state.unwrap_or_else(|| RawValue::NULL.to_owned()))
+    }
+}

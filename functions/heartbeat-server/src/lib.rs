@@ -1,0 +1,84 @@
+//! `POST /matchmaker/servers/heartbeat`: a game server lives, and learns of its lobbies.
+
+use std::collections::HashMap;
+
+use shared::{
+    ambient::Ambient,
+    auth::{GameServerRight, MatchmakerAuth},
+    errors::Error,
+    hosting::game_server::{GameServers, Heartbeat},
+    http::{Operation, Request, bad_body},
+    ids::LobbyId,
+    lobby::Lobby,
+    store::{Store, lobby_data::Part},
+    tokens::LobbyClaims,
+    wire::{HeartbeatRequest, HeartbeatResponse, ServerLobby, lease_end, time},
+};
+
+/// The operation.
+#[derive(Debug)]
+pub struct HeartbeatServer {
+    auth: MatchmakerAuth,
+    store: Store,
+    servers: GameServers,
+    ambient: Ambient,
+}
+
+impl HeartbeatServer {
+    /// The operation on game servers in `store`, for whom `auth` lets in.
+    #[must_use]
+    pub fn new(auth: MatchmakerAuth, store: Store, ambient: Ambient) -> Self {
+        Self { auth, servers: GameServers::new(store.clone(), ambient.clone()), store, ambient }
+    }
+
+    async fn reply(&self, right: &GameServerRight, heartbeat: Heartbeat) -> Result<HeartbeatResponse, Error> {
+        let Heartbeat { server, lobbies, next } = heartbeat;
+        let configured = lobbies.iter().filter(|lobby| lobby.has_config);
+        let configured: Vec<LobbyId> = configured.map(|lobby| lobby.lobby_id.clone()).collect();
+        let mut configs: HashMap<_, _> =
+            self.store.lobby_data(&configured, Part::Config).await?.into_iter().collect();
+        let now = self.ambient.now();
+        let server_lobby = |Lobby { lobby_id, pool, tags, max_players, created_at, .. }: Lobby| {
+            let claims = LobbyClaims {
+                game_id: right.game_id().clone(),
+                namespace_id: pool.namespace_id,
+                lobby_id: lobby_id.clone(),
+            };
+            ServerLobby {
+                lobby_token: self.auth.keys().issue_lobby(&claims, now),
+                game_mode: pool.game_mode,
+                region_id: pool.region_id,
+                tags,
+                max_players,
+                lobby_config: configs.remove(&lobby_id),
+                created_at: time(created_at),
+                lobby_id,
+            }
+        };
+        Ok(HeartbeatResponse {
+            lease_expires_at: lease_end(server.lease_until),
+            cursor: next.map(|cursor| cursor.to_string()),
+            lobbies: lobbies.into_iter().map(server_lobby).collect(),
+        })
+    }
+}
+
+impl Operation for HeartbeatServer {
+    type Output = HeartbeatResponse;
+
+    const NAME: &'static str = "heartbeat-server";
+
+    async fn call(&self, request: &Request) -> Result<HeartbeatResponse, Error> {
+        let caller = self.auth.caller(request)?;
+        if self.auth.developer(&caller).await?.is_some() {
+            request.json()?;
+            return Ok(HeartbeatResponse { lease_expires_at: None, cursor: None, lobbies: Vec::new() });
+        }
+        let (right, _settings) = self.auth.game_server(caller).await?;
+        let body: HeartbeatRequest = request.body()?;
+        let cursor = body.cursor.map(|cursor| cursor.parse()).transpose();
+        let cursor = cursor.map_err(|_| bad_body("cursor", "not one that a heartbeat answered"))?;
+        let heartbeat = self.servers.heartbeat(&right, body.server_id, cursor.as_ref()).await?;
+        self.reply(&right, heartbeat).await
+    }
+}

@@ -1,0 +1,57 @@
+//! `POST /matchmaker/lobbies/join`: a seat for a player in a lobby that it names.
+
+use std::sync::Arc;
+
+use shared::{
+    ambient::Ambient,
+    auth::MatchmakerAuth,
+    errors::Error,
+    http::{Operation, Request},
+    matchmaking::{Matchmaker, reply::mock_seat},
+    wire::{FindLobbyResponse, JoinLobbyRequest},
+};
+
+/// The operation.
+#[derive(Debug)]
+pub struct JoinLobby {
+    auth: MatchmakerAuth,
+    matchmaker: Arc<Matchmaker>,
+    ambient: Ambient,
+}
+
+impl JoinLobby {
+    /// The operation with `matchmaker`, for whom `auth` lets in.
+    #[must_use]
+    pub const fn new(auth: MatchmakerAuth, matchmaker: Arc<Matchmaker>, ambient: Ambient) -> Self {
+        Self { auth, matchmaker, ambient }
+    }
+}
+
+impl Operation for JoinLobby {
+    type Output = FindLobbyResponse;
+
+    const NAME: &'static str = "join-lobby";
+
+    async fn call(&self, request: &Request) -> Result<FindLobbyResponse, Error> {
+        // What: any JSON will do for a developer; its types count for everybody else.
+        let body = request.json()?;
+        let caller = self.auth.caller(request);
+        if let Ok(caller) = &caller
+            && let Some(host) = self.auth.developer(caller).await?
+        {
+            return mock_seat(host, self.auth.keys(), &self.ambient);
+        }
+        let body: JoinLobbyRequest = body.parse()?;
+
+        // Who.
+        let (_right, settings) = self.auth.player(caller?, request).await?;
+
+        // Store.
+        let lobby_id = body.lobby_id.parse().map_err(|_| Error::LobbyNotFound)?;
+        let found = self.matchmaker.join(&settings, lobby_id).await?;
+        found.log();
+
+        // Reply.
+        found.into_response(&settings, self.auth.keys())
+    }
+}

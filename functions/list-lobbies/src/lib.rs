@@ -1,0 +1,48 @@
+//! `GET /matchmaker/lobbies/list`: the lobbies that players may choose from.
+
+use shared::{
+    ambient::Ambient,
+    auth::MatchmakerAuth,
+    errors::Error,
+    http::{Operation, Request},
+    overview::Overview,
+    store::Store,
+    wire::{self, GameModeInfo, ListLobbiesResponse},
+};
+
+/// The operation.
+#[derive(Debug)]
+pub struct ListLobbies {
+    auth: MatchmakerAuth,
+    overview: Overview,
+}
+
+impl ListLobbies {
+    /// The operation on lobbies in `store`, for whom `auth` lets in.
+    #[must_use]
+    pub fn new(auth: MatchmakerAuth, store: Store, ambient: Ambient) -> Self {
+        Self { auth, overview: Overview::new(store, ambient) }
+    }
+}
+
+impl Operation for ListLobbies {
+    type Output = ListLobbiesResponse;
+
+    const NAME: &'static str = "list-lobbies";
+
+    async fn call(&self, request: &Request) -> Result<ListLobbiesResponse, Error> {
+        let caller = self.auth.caller(request)?;
+        if self.auth.developer(&caller).await?.is_some() {
+            return Ok(ListLobbiesResponse::default());
+        }
+        let (_right, settings) = self.auth.player(caller, request).await?;
+        let with_states = request.query("include_state") == Some("true");
+        let lobbies = self.overview.lobbies(&settings, with_states).await?;
+        let modes = settings.version.config.game_modes.iter().filter(|(_, mode)| mode.listable);
+        Ok(ListLobbiesResponse {
+            game_modes: modes.map(|(mode, _)| GameModeInfo { game_mode_id: mode.clone() }).collect(),
+            regions: wire::regions(&settings.game.regions, None),
+            lobbies: lobbies.to_vec(),
+        })
+    }
+}

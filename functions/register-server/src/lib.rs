@@ -1,0 +1,51 @@
+//! `POST /matchmaker/servers/register`: a game server that lobbies may be placed on.
+
+use shared::{
+    ambient::Ambient,
+    auth::MatchmakerAuth,
+    errors::Error,
+    hosting::game_server::GameServers,
+    http::{Operation, Request},
+    ids::ServerId,
+    rules::registration::Registration,
+    store::Store,
+    wire::{RegisterServerRequest, RegisterServerResponse, lease_end},
+};
+
+/// The operation.
+#[derive(Debug)]
+pub struct RegisterServer {
+    auth: MatchmakerAuth,
+    servers: GameServers,
+}
+
+impl RegisterServer {
+    /// The operation on game servers in `store`, for whom `auth` lets in.
+    #[must_use]
+    pub const fn new(auth: MatchmakerAuth, store: Store, ambient: Ambient) -> Self {
+        Self { auth, servers: GameServers::new(store, ambient) }
+    }
+}
+
+impl Operation for RegisterServer {
+    type Output = RegisterServerResponse;
+
+    const NAME: &'static str = "register-server";
+
+    async fn call(&self, request: &Request) -> Result<RegisterServerResponse, Error> {
+        let caller = self.auth.caller(request)?;
+        if self.auth.developer(&caller).await?.is_some() {
+            request.json()?;
+            return Ok(RegisterServerResponse { server_id: ServerId::nil(), lease_expires_at: None });
+        }
+        let (right, settings) = self.auth.game_server(caller).await?;
+        let body: RegisterServerRequest = request.body()?;
+        let registration = Registration::check(&body, &settings.game).map_err(Error::InvalidServer)?;
+        let server = self.servers.register(&right, body.server_id, &registration).await?;
+        tracing::info!(server.id = %server.server.server_id, "a game server registered");
+        Ok(RegisterServerResponse {
+            server_id: server.server.server_id,
+            lease_expires_at: lease_end(server.lease_until),
+        })
+    }
+}

@@ -1,0 +1,44 @@
+//! `PUT /matchmaker/lobbies/closed`: whether finds may enter a lobby.
+
+use shared::{
+    ambient::Ambient,
+    auth::{LobbyRight, MatchmakerAuth},
+    errors::Error,
+    hosting::lobby_server::LobbyServer,
+    http::{Empty, Operation, Request},
+    store::Store,
+    wire::SetLobbyClosedRequest,
+};
+
+/// The operation.
+#[derive(Debug)]
+pub struct SetLobbyClosed {
+    auth: MatchmakerAuth,
+    lobbies: LobbyServer,
+}
+
+impl SetLobbyClosed {
+    /// The operation on lobbies in `store`, for whom `auth` lets in.
+    #[must_use]
+    pub const fn new(auth: MatchmakerAuth, store: Store, ambient: Ambient) -> Self {
+        Self { auth, lobbies: LobbyServer::new(store, ambient) }
+    }
+}
+
+impl Operation for SetLobbyClosed {
+    type Output = Empty;
+
+    const NAME: &'static str = "set-lobby-closed";
+
+    async fn call(&self, request: &Request) -> Result<Empty, Error> {
+        let caller = self.auth.caller(request)?;
+        if self.auth.developer(&caller).await?.is_some() {
+            request.json()?;
+            return Ok(Empty {});
+        }
+        let right = LobbyRight::of(caller)?;
+        let body: SetLobbyClosedRequest = request.body()?;
+        self.lobbies.set_closed(&right, body.is_closed).await?;
+        Ok(Empty {})
+    }
+}

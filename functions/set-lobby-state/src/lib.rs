@@ -1,0 +1,43 @@
+//! `PUT /matchmaker/lobbies/state`: what a lobby server says of its lobby, any JSON.
+
+use shared::{
+    ambient::Ambient,
+    auth::{LobbyRight, MatchmakerAuth},
+    errors::Error,
+    hosting::lobby_server::LobbyServer,
+    http::{Empty, Operation, Request},
+    store::Store,
+};
+
+/// The operation.
+#[derive(Debug)]
+pub struct SetLobbyState {
+    auth: MatchmakerAuth,
+    lobbies: LobbyServer,
+}
+
+impl SetLobbyState {
+    /// The operation on lobbies in `store`, for whom `auth` lets in.
+    #[must_use]
+    pub const fn new(auth: MatchmakerAuth, store: Store, ambient: Ambient) -> Self {
+        Self { auth, lobbies: LobbyServer::new(store, ambient) }
+    }
+}
+
+impl Operation for SetLobbyState {
+    type Output = Empty;
+
+    const NAME: &'static str = "set-lobby-state";
+
+    async fn call(&self, request: &Request) -> Result<Empty, Error> {
+        let caller = self.auth.caller(request)?;
+        let is_mock = self.auth.developer(&caller).await?.is_some();
+        if is_mock {
+            request.raw_json()?;
+            return Ok(Empty {});
+        }
+        let right = LobbyRight::of(caller)?;
+        self.lobbies.set_state(&right, &request.raw_json()?).await?;
+        Ok(Empty {})
+    }
+}

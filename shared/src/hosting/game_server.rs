@@ -1,0 +1,190 @@
+//! What a game server says of itself: that it is there, that it lives, that it goes.
+
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+
+use super::end_in_passing;
+use crate::{
+    ambient::{Ambient, Timestamp},
+    auth::GameServerRight,
+    errors::Error,
+    ids::{LobbyId, ServerId, WriteId},
+    lobby::{
+        EndCause, Lobby, Stage,
+        lifecycle::{Illegal, Transition},
+    },
+    models::ServerKey,
+    rules::registration::Registration,
+    store::{
+        Store,
+        ending::EndOutcome,
+        lobbies::LobbyCursor,
+        servers::{HeartbeatOutcome, Server},
+        transitions::TransitionOutcome,
+    },
+};
+
+/// Lobbies of one heartbeat's answer.
+pub const LOBBIES_A_PAGE: usize = 100;
+/// Lobbies written to at the same time.
+const WRITES_AT_ONCE: usize = 16;
+/// Tries of a registration while the server's places change.
+const REGISTRATION_ATTEMPTS: usize = 8;
+/// Passes over a deregistered server's lobbies until all are found: the index may lag behind the last creation.
+const DRAIN_PASSES: u32 = 8;
+/// Pause between such passes, doubled each time.
+const DRAIN_PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
+
+/// What a heartbeat found.
+#[derive(Debug)]
+pub struct Heartbeat {
+    /// The server.
+    pub server: Server,
+    /// A page of its lobbies, oldest first.
+    pub lobbies: Vec<Lobby>,
+    /// Where the next page begins, when there is one.
+    pub next: Option<LobbyCursor>,
+}
+
+/// The game servers of all namespaces.
+#[derive(Clone, Debug)]
+pub struct GameServers {
+    store: Store,
+    ambient: Ambient,
+}
+
+impl GameServers {
+    /// Game servers in `store`.
+    #[must_use]
+    pub const fn new(store: Store, ambient: Ambient) -> Self {
+        Self { store, ambient }
+    }
+
+    /// Registers a server, or registers it anew under its `server_id`; its lobbies stay as they are.
+    ///
+    /// # Errors
+    /// [`Error::InvalidServer`] when region or ports would change under live lobbies; [`Error::Contention`],
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn register(
+        &self,
+        right: &GameServerRight,
+        server_id: Option<ServerId>,
+        registration: &Registration,
+    ) -> Result<Server, Error> {
+        let server_id = server_id.unwrap_or_else(|| self.ambient.uuid().into());
+        let key = key(right, server_id);
+        for _ in 0..REGISTRATION_ATTEMPTS {
+            let seen = self.store.server(&key).await?;
+            let server = registration
+                .clone()
+                .into_server(key.clone(), seen.as_ref(), WriteId::random(&self.ambient), self.ambient.now())
+                .map_err(Error::InvalidServer)?;
+            let is_written = match &seen {
+                Some(seen) => self.store.replace_server(&server, seen).await?,
+                None => self.store.add_server(&server).await?,
+            };
+            if is_written {
+                return Ok(server);
+            }
+        }
+        Err(Error::Contention)
+    }
+
+    /// Extends the lease of a server and of a page of its lobbies, and ends those of them that are empty past their idle
+    /// time or never became ready. A lobby whose lease had lapsed is found again, unless somebody needed its room (I10).
+    ///
+    /// One write unit for the server and for each lobby; for each page 0.5 read units a started 4 KB of keys and 0.5 a lobby.
+    ///
+    /// # Errors
+    /// [`Error::ServerNotFound`]; [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn heartbeat(
+        &self,
+        right: &GameServerRight,
+        server_id: ServerId,
+        cursor: Option<&LobbyCursor>,
+    ) -> Result<Heartbeat, Error> {
+        let (key, now) = (key(right, server_id), self.ambient.now());
+        let HeartbeatOutcome::Alive(server) = self.store.extend_server_lease(&key, now).await? else {
+            return Err(Error::ServerNotFound);
+        };
+        let page = self.store.lobbies_of_server(&key, cursor, LOBBIES_A_PAGE).await?;
+        let lobbies = self.store.lobbies(&page.lobby_ids).await?;
+        let kept = stream::iter(lobbies).map(|lobby| self.keep(lobby, &server, now));
+        let kept: Vec<Option<Lobby>> = kept.buffer_unordered(WRITES_AT_ONCE).try_collect().await?;
+        let mut lobbies: Vec<Lobby> = kept.into_iter().flatten().collect();
+        lobbies.sort_by(|a, b| (a.created_at, &a.lobby_id).cmp(&(b.created_at, &b.lobby_id)));
+        Ok(Heartbeat { server: *server, lobbies, next: page.next })
+    }
+
+    /// Takes a server's place in the matching away for good: no lobby is placed there any more, its lobbies close, and each
+    /// ends when it is empty. Again: harmless.
+    ///
+    /// # Errors
+    /// [`Error::ServerNotFound`]; [`Error::Contention`] when not every lobby could be closed yet, which asking again does;
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn deregister(&self, right: &GameServerRight, server_id: ServerId) -> Result<(), Error> {
+        let key = key(right, server_id);
+        for pass in 0..DRAIN_PASSES {
+            let server = self.store.deregister_server(&key, self.ambient.now()).await?;
+            let server = server.ok_or(Error::ServerNotFound)?;
+            if self.drain_lobbies(&key).await? >= server.used {
+                return Ok(());
+            }
+            self.ambient.sleep(DRAIN_PAUSE * 2_u32.pow(pass)).await;
+        }
+        Err(Error::Contention)
+    }
+
+    /// Extends a lobby's lease, or ends the lobby; the lobby if it still lives.
+    async fn keep(&self, lobby: Lobby, server: &Server, now: Timestamp) -> Result<Option<Lobby>, Error> {
+        if lobby.stage == Stage::Ended {
+            return Ok(None);
+        }
+        if let Some(cause @ (EndCause::Idle | EndCause::NeverReady)) = lobby.end_cause(now) {
+            match self.store.end_lobby(&lobby, cause, &self.ambient).await {
+                Ok(EndOutcome::Ended | EndOutcome::AlreadyEnded) => return Ok(None),
+                Ok(EndOutcome::Outdated) | Err(Error::Contention) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let needs_write = lobby.lease_until != server.lease_until && !lobby.is_draining;
+        let lives = !needs_write
+            || self.store.extend_lease(&lobby.lobby_id, &server.server, server.lease_until).await?;
+        Ok(lives.then_some(lobby))
+    }
+
+    /// Closes every lobby of a deregistered server, and ends the empty ones; how many lived.
+    async fn drain_lobbies(&self, key: &ServerKey) -> Result<u32, Error> {
+        let (mut living, mut cursor) = (0, None);
+        loop {
+            let page = self.store.lobbies_of_server(key, cursor.as_ref(), LOBBIES_A_PAGE).await?;
+            let drained = stream::iter(page.lobby_ids).map(|lobby_id| self.drain(lobby_id));
+            let drained: Vec<bool> = drained.buffer_unordered(WRITES_AT_ONCE).try_collect().await?;
+            living += drained.into_iter().map(u32::from).sum::<u32>();
+            cursor = page.next;
+            if cursor.is_none() {
+                return Ok(living);
+            }
+        }
+    }
+
+    async fn drain(&self, lobby_id: LobbyId) -> Result<bool, Error> {
+        let now = self.ambient.now();
+        match self.store.make_transition(&lobby_id, &Transition::Drain, now).await? {
+            TransitionOutcome::Made(lobby) | TransitionOutcome::AlreadyMade(lobby) => {
+                if lobby.end_cause(now) == Some(EndCause::Idle) {
+                    end_in_passing(&self.store, &lobby, EndCause::Idle, &self.ambient).await;
+                }
+                Ok(true)
+            }
+            TransitionOutcome::Illegal(Illegal::Ended, lobby) if lobby.stage == Stage::Starting => {
+                end_in_passing(&self.store, &lobby, EndCause::NeverReady, &self.ambient).await;
+                Ok(true)
+            }
+            TransitionOutcome::Illegal(..) | TransitionOutcome::Missing => Ok(false),
+        }
+    }
+}
+
+fn key(right: &GameServerRight, server_id: ServerId) -> ServerKey {
+    ServerKey { namespace_id: right.namespace_id().clone(), server_id }
+}

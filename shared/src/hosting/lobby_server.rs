@@ -1,0 +1,158 @@
+//! What a lobby server says of its own lobby.
+
+use serde_json::value::RawValue;
+
+use super::end_in_passing;
+use crate::{
+    ambient::Ambient,
+    auth::LobbyRight,
+    errors::Error,
+    ids::WriteId,
+    lobby::{
+        EndCause, Lobby, Stage,
+        lifecycle::{Illegal, Transition},
+    },
+    store::{Store, transitions::TransitionOutcome},
+    tokens::{Claims, InvalidToken, PlayerSeat, TokenKeys},
+};
+
+/// The lobby server's side of a lobby.
+#[derive(Clone, Debug)]
+pub struct LobbyServer {
+    store: Store,
+    ambient: Ambient,
+}
+
+impl LobbyServer {
+    /// Lobbies in `store`.
+    #[must_use]
+    pub const fn new(store: Store, ambient: Ambient) -> Self {
+        Self { store, ambient }
+    }
+
+    /// The lobby is ready: its reservations begin anew, finds that wait for it answer. Again: harmless.
+    ///
+    /// # Errors
+    /// [`Error::LobbyNotFound`]; [`Error::LobbyStopped`], also when it should have become ready long ago, which ends it;
+    /// [`Error::Contention`], [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn ready(&self, right: &LobbyRight) -> Result<(), Error> {
+        match self.transition(right, &Transition::Ready).await? {
+            TransitionOutcome::Illegal(Illegal::Ended, lobby) if lobby.stage == Stage::Starting => {
+                end_in_passing(&self.store, &lobby, EndCause::NeverReady, &self.ambient).await;
+                Err(Error::LobbyStopped)
+            }
+            outcome => accepted(outcome).map(|_| ()),
+        }
+    }
+
+    /// Closes the lobby to finds, or opens it to them again. Again: harmless.
+    ///
+    /// # Errors
+    /// [`Error::LobbyNotFound`], [`Error::LobbyStopped`]; [`Error::LobbyStateConflict`] for opening a lobby whose game server
+    /// deregistered; [`Error::Contention`], [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn set_closed(&self, right: &LobbyRight, is_closed: bool) -> Result<(), Error> {
+        let transition = if is_closed { Transition::Close } else { Transition::Reopen };
+        let outcome = self.transition(right, &transition).await?;
+        let is_new = matches!(outcome, TransitionOutcome::Made(_));
+        let lobby = accepted(outcome)?;
+        if is_new && !is_closed {
+            self.announce(&lobby).await;
+        }
+        Ok(())
+    }
+
+    /// Connects the player whom `token` was given to: its reserved seat is held until it disconnects, at most 8 h (I7).
+    ///
+    /// # Errors
+    /// [`Error::BodyTokenInvalid`]; [`Error::Forbidden`] for a player of another namespace;
+    /// [`Error::PlayerInDifferentLobby`], [`Error::PlayerAlreadyConnected`], [`Error::PlayerRegistrationExpired`],
+    /// [`Error::PlayerRemoved`]; [`Error::LobbyNotFound`], [`Error::LobbyStopped`], [`Error::LobbyStateConflict`];
+    /// [`Error::Contention`], [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn connect(&self, right: &LobbyRight, token: &str, keys: &TokenKeys) -> Result<(), Error> {
+        let seat = seat_of(right, token, keys)?;
+        if keys.verify(token, self.ambient.now()) == Err(InvalidToken::Expired) {
+            return Err(Error::PlayerRegistrationExpired);
+        }
+        let write = WriteId::random(&self.ambient);
+        accepted(self.transition(right, &Transition::Connect(seat.seat_id, write)).await?).map(|_| ())
+    }
+
+    /// Frees the seat of the player whom `token` was given to, connected or not; the lobby can be found again, or ends when
+    /// it is empty and its mode keeps no empty lobbies. Again: harmless.
+    ///
+    /// # Errors
+    /// As [`LobbyServer::connect`], but for those of connecting; the token's age does not matter.
+    pub async fn disconnect(&self, right: &LobbyRight, token: &str, keys: &TokenKeys) -> Result<(), Error> {
+        let seat = seat_of(right, token, keys)?;
+        let outcome = self.transition(right, &Transition::Leave(seat.seat_id)).await?;
+        let is_new = matches!(outcome, TransitionOutcome::Made(_));
+        let lobby = accepted(outcome)?;
+        if !is_new {
+            return Ok(());
+        }
+        match lobby.end_cause(self.ambient.now()) {
+            Some(EndCause::Idle) => end_in_passing(&self.store, &lobby, EndCause::Idle, &self.ambient).await,
+            // Only a lobby that was full was out of the index's sight.
+            _ if lobby.taken + 1 >= lobby.max_players => self.announce(&lobby).await,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Sets the lobby's state.
+    ///
+    /// # Errors
+    /// [`Error::LobbyNotFound`], [`Error::LobbyStopped`]; [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn set_state(&self, right: &LobbyRight, state: &RawValue) -> Result<(), Error> {
+        let lobby = self.store.lobby(right.lobby_id()).await?.ok_or(Error::LobbyNotFound)?;
+        if lobby.stage == Stage::Ended || lobby.is_overdue(self.ambient.now()) {
+            return Err(Error::LobbyStopped);
+        }
+        // The lobby's end deletes what it is known to have. A lobby that ends between the two writes leaves its state behind.
+        if !lobby.has_state && !self.store.note_lobby_state(right.lobby_id()).await? {
+            return Err(Error::LobbyStopped);
+        }
+        self.store.set_lobby_state(right.lobby_id(), state).await
+    }
+
+    async fn transition(
+        &self,
+        right: &LobbyRight,
+        transition: &Transition,
+    ) -> Result<TransitionOutcome, Error> {
+        self.store.make_transition(right.lobby_id(), transition, self.ambient.now()).await
+    }
+
+    /// The seat is free already: a hint that cannot be written must not fail what freed it.
+    async fn announce(&self, lobby: &Lobby) {
+        if lobby.joinable_from.is_none() || lobby.taken >= lobby.max_players {
+            return;
+        }
+        if let Err(error) = self.store.announce_free_seat(lobby, self.ambient.now()).await {
+            let cause = error.cause().unwrap_or("refused").to_owned();
+            tracing::warn!(lobby.id = %lobby.lobby_id, cause, "a free seat could not be announced");
+        }
+    }
+}
+
+fn accepted(outcome: TransitionOutcome) -> Result<Box<Lobby>, Error> {
+    match outcome {
+        TransitionOutcome::Made(lobby) | TransitionOutcome::AlreadyMade(lobby) => Ok(lobby),
+        TransitionOutcome::Illegal(illegal, _) => Err(illegal.into()),
+        TransitionOutcome::Missing => Err(Error::LobbyNotFound),
+    }
+}
+
+/// The seat of a player token of any age, which must be one of the lobby's.
+fn seat_of(right: &LobbyRight, token: &str, keys: &TokenKeys) -> Result<PlayerSeat, Error> {
+    let Ok(Claims::Player(seat)) = keys.verify_at_any_age(token) else {
+        return Err(Error::BodyTokenInvalid);
+    };
+    if seat.namespace_id != *right.namespace_id() {
+        return Err(Error::Forbidden);
+    }
+    if seat.lobby_id != *right.lobby_id() {
+        return Err(Error::PlayerInDifferentLobby);
+    }
+    Ok(seat)
+}

@@ -1,0 +1,67 @@
+//! What a player who found a seat is told; a developer too, whose seat is made up.
+
+use super::{Found, Way};
+use crate::{
+    ambient::Ambient,
+    errors::Error,
+    ids::{LobbyId, RegionId},
+    settings_cache::Settings,
+    tokens::{DevelopmentHost, PlayerSeat, TokenKeys},
+    wire::{self, FindLobbyResponse},
+};
+
+impl Found {
+    /// The answer: the lobby, its ports and a token for the seat.
+    ///
+    /// # Errors
+    /// [`Error::Bug`] when the game lost the lobby's region.
+    pub fn into_response(self, settings: &Settings, keys: &TokenKeys) -> Result<FindLobbyResponse, Error> {
+        let Self { lobby, seat_id, taken_at, .. } = self;
+        let region_id = lobby.pool.region_id.clone();
+        let region = settings.game.regions.get(&region_id);
+        let region =
+            region.ok_or_else(|| Error::Bug("a lobby runs in a region that its game lacks".to_owned()))?;
+        let seat =
+            PlayerSeat { namespace_id: lobby.pool.namespace_id, lobby_id: lobby.lobby_id.clone(), seat_id };
+        Ok(FindLobbyResponse::new(
+            lobby.lobby_id,
+            wire::Region { region_id, display_name: region.display_name.clone() },
+            wire::ports(&lobby.ports),
+            keys.issue_player(&seat, taken_at),
+        ))
+    }
+
+    /// Writes the line that an operation logs of its seat.
+    pub fn log(&self) {
+        let (created, race_create) = match self.way {
+            Way::Joined => (false, false),
+            Way::Created { is_race_create } => (true, is_race_create),
+        };
+        tracing::info!(
+            lobby.id = %self.lobby.lobby_id,
+            lobby.seats_taken = self.lobby.taken,
+            lobby.created = created,
+            lobby.race_create = race_create,
+            "a seat was reserved"
+        );
+    }
+}
+
+/// The made-up answer of a development token (decisions 4): the nil lobby on the developer's machine.
+///
+/// # Errors
+/// [`Error::Bug`] never, unless the mock region here is misspelt.
+pub fn mock_seat(
+    host: &DevelopmentHost,
+    keys: &TokenKeys,
+    ambient: &Ambient,
+) -> Result<FindLobbyResponse, Error> {
+    let region_id: RegionId =
+        "dev-lcl".parse().map_err(|error| Error::Bug(format!("the mock region: {error}")))?;
+    Ok(FindLobbyResponse::new(
+        LobbyId::nil(),
+        wire::Region { region_id, display_name: "Local".to_owned() },
+        wire::ports_on(&host.hostname, &host.ports),
+        keys.issue_development_player(ambient),
+    ))
+}

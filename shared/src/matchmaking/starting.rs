@@ -1,0 +1,53 @@
+//! Waiting for a lobby whose game server has not said ready yet.
+
+use std::time::Duration;
+
+use super::{Found, Matchmaker};
+use crate::{
+    ambient::Timestamp,
+    errors::Error,
+    lobby::{Lobby, Stage, lifecycle::Transition},
+};
+
+/// How long after its beginning a request may still wait (issue of the game servers); the gateway gives up after 30 s.
+const READY_DEADLINE: Duration = Duration::from_secs(25);
+/// Pause before the first look, doubled each time.
+const POLL_PAUSE: Duration = Duration::from_millis(200);
+/// The longest pause: some twenty reads in all.
+const POLL_PAUSE_MAX: Duration = Duration::from_millis(1_600);
+
+impl Matchmaker {
+    /// The seat once its lobby is ready, by looking at the lobby again and again; at once when it is.
+    ///
+    /// # Errors
+    /// [`Error::LobbyStartTimeout`] when the lobby did not become ready within 25 s of `began_at`, the seat then given
+    /// back, or when it ended instead; [`Error::Unavailable`], [`Error::Bug`].
+    pub(super) async fn until_ready(&self, mut found: Found, began_at: Timestamp) -> Result<Found, Error> {
+        let mut pause = POLL_PAUSE;
+        while found.lobby.stage == Stage::Starting {
+            let now = self.ambient.now();
+            let deadline = began_at + READY_DEADLINE;
+            if now >= deadline {
+                return self.give_up(found, now).await;
+            }
+            self.ambient.sleep(pause.min(deadline.since(now))).await;
+            pause = (pause * 2).min(POLL_PAUSE_MAX);
+            let lobby = self.store.lobby(&found.lobby.lobby_id).await?;
+            found.lobby = lobby.ok_or(Error::LobbyStartTimeout)?;
+        }
+        Self::check_seat(found)
+    }
+
+    /// Gives the seat back; should that fail, it lapses like any other once the lobby is ready.
+    async fn give_up(&self, found: Found, now: Timestamp) -> Result<Found, Error> {
+        let leave = Transition::Leave(found.seat_id);
+        self.store.make_transition(&found.lobby.lobby_id, &leave, now).await?;
+        Err(Error::LobbyStartTimeout)
+    }
+
+    fn check_seat(found: Found) -> Result<Found, Error> {
+        let Lobby { stage, reserved, connected, .. } = &found.lobby;
+        let holds_seat = reserved.contains_key(&found.seat_id) || connected.contains_key(&found.seat_id);
+        if *stage == Stage::Ready && holds_seat { Ok(found) } else { Err(Error::LobbyStartTimeout) }
+    }
+}

@@ -1,0 +1,256 @@
+//! What can be seen of a namespace from outside: its lobbies, and how many play.
+//!
+//! Neither reads a table: the list comes from the index of candidates, at most 500 lobbies whatever the namespace holds;
+//! the statistics from the lobbies of each game server, counted by one instance for all, at most every five seconds.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+    time::Duration,
+};
+
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use serde_json::value::RawValue;
+
+use crate::{
+    aged::Aged,
+    ambient::{Ambient, Timestamp},
+    errors::Error,
+    ids::{LobbyId, NamespaceId, VersionId},
+    lobby::{Lobby, Stage},
+    models::{Pool, ServerKey},
+    settings_cache::Settings,
+    store::{
+        Store,
+        lobby_data::Part,
+        servers::PlacementPool,
+        statistics::{COUNT_AGE_MAX, KeptCount, Turn},
+    },
+    wire::{LobbyInfo, PlayerStatistics},
+};
+
+/// The most lobbies of a list.
+pub const LISTED_MAX: usize = 500;
+/// The most bytes of all states in a list; a function's answer has at most 6 MB.
+const STATE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Lists kept: with states they may have 4 MB each, and a function 128.
+const LISTS_MAX: usize = 8;
+/// Counts kept.
+const COUNTS_MAX: usize = 256;
+/// How old a list may be.
+const LIST_AGE_MAX: Duration = Duration::from_secs(5);
+/// States read at once: at most 3.2 MB.
+const STATES_AT_ONCE: usize = 50;
+/// Queries under way at the same time.
+const QUERIES_AT_ONCE: usize = 16;
+/// Lobbies of one query of a server's, and of one batch.
+const LOBBIES_AT_ONCE: usize = 100;
+/// How long the count of another instance is awaited, and in which steps.
+const TURN_PAUSE: Duration = Duration::from_millis(100);
+const TURN_PAUSES_MAX: usize = 30;
+
+/// Reads overviews through a bounded memory.
+#[derive(Debug)]
+pub struct Overview {
+    store: Store,
+    ambient: Ambient,
+    lists: Aged<(NamespaceId, VersionId, bool), Arc<[LobbyInfo]>>,
+    counts: Aged<NamespaceId, PlayerStatistics>,
+}
+
+impl Overview {
+    /// An overview of `store` that remembers nothing yet.
+    #[must_use]
+    pub fn new(store: Store, ambient: Ambient) -> Self {
+        Self { store, ambient, lists: Aged::new(LISTS_MAX), counts: Aged::new(COUNTS_MAX) }
+    }
+
+    /// The public, open lobbies of the namespace's current version in listable modes, those with free seats first, at most
+    /// [`LISTED_MAX`]; with their states where asked for, as long as those stay within 4 MB together. At most 5 s old.
+    ///
+    /// One query for each listable mode and region, 0.5 read units for each lobby, and 0.5 for each 4 KB of state.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn lobbies(&self, settings: &Settings, with_states: bool) -> Result<Arc<[LobbyInfo]>, Error> {
+        let now = self.ambient.now();
+        let key = (settings.namespace.namespace_id.clone(), settings.version.version_id.clone(), with_states);
+        if let Some(list) = self.lists.get(&key, LIST_AGE_MAX, now) {
+            return Ok(list);
+        }
+        let list: Arc<[LobbyInfo]> = self.read_lobbies(settings, with_states, now).await?.into();
+        self.lists.put(key, Arc::clone(&list), now);
+        Ok(list)
+    }
+
+    async fn read_lobbies(
+        &self,
+        settings: &Settings,
+        with_states: bool,
+        now: Timestamp,
+    ) -> Result<Vec<LobbyInfo>, Error> {
+        let modes = &settings.version.config.game_modes;
+        let pools = modes.iter().filter(|(_, mode)| mode.listable).flat_map(|(game_mode, mode)| {
+            mode.regions.iter().map(|region_id| Pool {
+                namespace_id: settings.namespace.namespace_id.clone(),
+                version_id: settings.version.version_id.clone(),
+                game_mode: game_mode.clone(),
+                region_id: region_id.clone(),
+            })
+        });
+        let queries = stream::iter(pools.collect::<Vec<_>>())
+            .map(|pool| async move { self.store.candidates(&pool, Timestamp::NEVER, LISTED_MAX).await });
+        let pages: Vec<_> = queries.buffered(QUERIES_AT_ONCE).try_collect().await?;
+        let mut candidates: Vec<_> = pages.into_iter().flatten().collect();
+        // Full lobbies are in sight from the time at which a seat lapses: after those with free seats.
+        candidates.sort_by_key(|candidate| candidate.joinable_from);
+        candidates.truncate(LISTED_MAX);
+        let ids: Vec<LobbyId> = candidates.into_iter().map(|candidate| candidate.lobby_id).collect();
+        let mut lobbies: HashMap<LobbyId, Lobby> = HashMap::new();
+        for lobby in self.store.lobbies(&ids).await? {
+            if lobby.stage != Stage::Ended && lobby.joinable_from.is_some() && lobby.lease_until > now {
+                lobbies.insert(lobby.lobby_id.clone(), lobby);
+            }
+        }
+        let shown: Vec<Lobby> = ids.iter().filter_map(|id| lobbies.remove(id)).collect();
+        let mut states = if with_states { self.states(&shown).await? } else { HashMap::new() };
+        let info = |lobby: Lobby| {
+            let mode = modes.get(&lobby.pool.game_mode);
+            LobbyInfo {
+                total_player_count: u32::try_from(lobby.held_seats(now)).unwrap_or(u32::MAX),
+                max_players_normal: lobby.max_players,
+                max_players_direct: lobby.max_players_direct,
+                max_players_party: mode.and_then(|mode| mode.max_players_party).unwrap_or(lobby.max_players),
+                state: states.remove(&lobby.lobby_id),
+                region_id: lobby.pool.region_id,
+                game_mode_id: lobby.pool.game_mode,
+                lobby_id: lobby.lobby_id,
+            }
+        };
+        Ok(shown.into_iter().map(info).collect())
+    }
+
+    /// The states of the first lobbies whose states fit together; `null` for those that never set one.
+    async fn states(&self, lobbies: &[Lobby]) -> Result<HashMap<LobbyId, Box<RawValue>>, Error> {
+        let mut states = HashMap::new();
+        let mut bytes = 0;
+        for lobbies in lobbies.chunks(STATES_AT_ONCE) {
+            let having = lobbies.iter().filter(|lobby| lobby.has_state);
+            let ids: Vec<_> = having.map(|lobby| lobby.lobby_id.clone()).collect();
+            let mut read: HashMap<_, _> =
+                self.store.lobby_data(&ids, Part::State).await?.into_iter().collect();
+            for lobby in lobbies {
+                let state = read.remove(&lobby.lobby_id).unwrap_or_else(|| RawValue::NULL.to_owned());
+                bytes += state.get().len();
+                if bytes > STATE_BYTES_MAX {
+                    return Ok(states);
+                }
+                states.insert(lobby.lobby_id.clone(), state);
+            }
+        }
+        Ok(states)
+    }
+
+    /// Seats held in the namespace, by mode and region; some 5 s old at most. Lobbies of every version count, closed and
+    /// private ones too; those of dead servers do not.
+    ///
+    /// A count costs 0.5 read units for each lobby and a few for the servers, at most every 5 s for all instances together;
+    /// all other calls 0.5 read units, or none within 5 s of the instance's last.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn statistics(&self, settings: &Settings) -> Result<PlayerStatistics, Error> {
+        let namespace_id = &settings.namespace.namespace_id;
+        if let Some(count) = self.counts.get(namespace_id, COUNT_AGE_MAX, self.ambient.now()) {
+            return Ok(count);
+        }
+        for _ in 0..TURN_PAUSES_MAX {
+            let now = self.ambient.now();
+            let kept = self.store.kept_count(namespace_id).await?;
+            if let Some(count) = kept.and_then(|kept| self.usable(namespace_id, &kept, now)) {
+                return Ok(count);
+            }
+            match self.store.take_turn_to_count(namespace_id, now).await? {
+                Turn::Own => return self.count_for_all(settings, now).await,
+                Turn::Others(kept) => {
+                    if let Some(count) = self.usable(namespace_id, &kept, now) {
+                        return Ok(count);
+                    }
+                }
+            }
+            self.ambient.sleep(TURN_PAUSE).await;
+        }
+        // Whoever took the turn never came back.
+        self.count_for_all(settings, self.ambient.now()).await
+    }
+
+    /// A kept count that is young enough; what other instances counted is remembered as if counted here.
+    fn usable(
+        &self,
+        namespace_id: &NamespaceId,
+        kept: &KeptCount,
+        now: Timestamp,
+    ) -> Option<PlayerStatistics> {
+        let counted_at = kept.counted_at.filter(|at| now.since(*at) < COUNT_AGE_MAX)?;
+        let count: PlayerStatistics = serde_json::from_str(&kept.json).ok()?;
+        self.counts.put(namespace_id.clone(), count.clone(), counted_at);
+        Some(count)
+    }
+
+    async fn count_for_all(&self, settings: &Settings, now: Timestamp) -> Result<PlayerStatistics, Error> {
+        let namespace_id = &settings.namespace.namespace_id;
+        let count = self.count(settings, now).await?;
+        let json = serde_json::to_string(&count).map_err(|error| Error::Bug(error.to_string()))?;
+        self.store.keep_count(namespace_id, &json, now).await?;
+        self.counts.put(namespace_id.clone(), count.clone(), now);
+        Ok(count)
+    }
+
+    async fn count(&self, settings: &Settings, now: Timestamp) -> Result<PlayerStatistics, Error> {
+        let mut servers = Vec::new();
+        for region_id in settings.game.regions.keys() {
+            let namespace_id = settings.namespace.namespace_id.clone();
+            let pool = PlacementPool { namespace_id, region_id: region_id.clone() };
+            let mut cursor = None;
+            loop {
+                let (page, next) = self.store.servers(&pool, cursor).await?;
+                let used = page.into_iter().filter(|server| server.used > 0 && server.lease_until > now);
+                servers.extend(used.map(|server| server.server));
+                cursor = next;
+                if cursor.is_none() {
+                    break;
+                }
+            }
+        }
+        let tallies = stream::iter(servers).map(|server| self.tally(server, now));
+        let mut tallies = tallies.buffer_unordered(QUERIES_AT_ONCE);
+        let mut statistics = PlayerStatistics::default();
+        while let Some(tally) = tallies.try_next().await? {
+            for (pool, players) in tally {
+                statistics.player_count += players;
+                let mode = statistics.game_modes.entry(pool.game_mode).or_default();
+                mode.player_count += players;
+                mode.regions.entry(pool.region_id).or_default().player_count += players;
+            }
+        }
+        Ok(statistics)
+    }
+
+    /// Seats held on one server, by pool.
+    async fn tally(&self, server: ServerKey, now: Timestamp) -> Result<BTreeMap<Pool, u64>, Error> {
+        let (mut tally, mut cursor) = (BTreeMap::new(), None);
+        loop {
+            let page = self.store.lobbies_of_server(&server, cursor.as_ref(), LOBBIES_AT_ONCE).await?;
+            for lobby in self.store.lobbies(&page.lobby_ids).await? {
+                if lobby.stage != Stage::Ended && lobby.lease_until > now {
+                    let held = u64::try_from(lobby.held_seats(now)).unwrap_or(u64::MAX);
+                    *tally.entry(lobby.pool).or_default() += held;
+                }
+            }
+            cursor = page.next;
+            if cursor.is_none() {
+                return Ok(tally);
+            }
+        }
+    }
+}

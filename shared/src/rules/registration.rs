@@ -1,0 +1,212 @@
+//! How game servers may register (design on game servers): where, with which ports, for how many lobbies, how long.
+
+use std::collections::BTreeSet;
+
+use crate::{
+    ambient::Timestamp,
+    ids::{GameMode, RegionId, WriteId},
+    models::{Ports, ServerKey},
+    settings::Game,
+    store::servers::{PlacementPool, Server},
+    wire::RegisterServerRequest,
+};
+
+/// The most lobbies of one server.
+pub const CAPACITY_MAX: u32 = 1_000_000;
+/// The longest lease, in seconds: a day.
+pub const LEASE_SECONDS_MAX: u32 = 86_400;
+/// The most modes that a registration names.
+const GAME_MODES_MAX: usize = 32;
+
+/// A registration that every rule allows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Registration {
+    region_id: RegionId,
+    game_modes: Option<BTreeSet<GameMode>>,
+    capacity: u32,
+    ports: Ports,
+    lease_ms: Option<u64>,
+    auto_ready: bool,
+}
+
+impl Registration {
+    /// The registration that `request` asks for in `game`.
+    ///
+    /// # Errors
+    /// Every violation, as paths; those of ports by [`crate::rules::ports`].
+    pub fn check(request: &RegisterServerRequest, game: &Game) -> Result<Self, Vec<Vec<String>>> {
+        let mut paths: Vec<Vec<String>> = Vec::new();
+        let mut refuse = |field: &str, violation: &str| paths.push(path(field, violation));
+        let region_id = game.regions.get_key_value(request.region_id.as_str()).map(|(id, _)| id.clone());
+        if region_id.is_none() {
+            refuse("region_id", "not-found");
+        }
+        let capacity = request.capacity.unwrap_or(1);
+        if capacity == 0 {
+            refuse("capacity", "too-low");
+        } else if capacity > CAPACITY_MAX {
+            refuse("capacity", "too-high");
+        }
+        match request.lease_seconds {
+            Some(0) => refuse("lease_seconds", "too-low"),
+            Some(seconds) if seconds > LEASE_SECONDS_MAX => refuse("lease_seconds", "too-high"),
+            _ => {}
+        }
+        let mut game_modes = None;
+        if let Some(names) = &request.game_modes {
+            let known: Result<BTreeSet<GameMode>, _> = names.iter().map(|name| name.parse()).collect();
+            match known {
+                Ok(modes) if modes.is_empty() => refuse("game_modes", "too-few"),
+                Ok(modes) if modes.len() > GAME_MODES_MAX => refuse("game_modes", "too-many"),
+                Ok(modes) => game_modes = Some(modes),
+                Err(_) => refuse("game_modes", "invalid"),
+            }
+        }
+        let ports = match Ports::of_specs(&request.ports, None) {
+            Ok(ports) => Some(ports),
+            Err(invalid) => {
+                paths.extend(invalid.0);
+                None
+            }
+        };
+        match (region_id, ports) {
+            (Some(region_id), Some(ports)) if paths.is_empty() => Ok(Self {
+                region_id,
+                game_modes,
+                capacity,
+                ports,
+                lease_ms: request.lease_seconds.map(|seconds| u64::from(seconds) * 1_000),
+                auto_ready: request.auto_ready.unwrap_or(true),
+            }),
+            _ => Err(paths),
+        }
+    }
+
+    /// The server `key` as registered at `now` by the write `registration`, in the place of `seen`, if it registered before.
+    ///
+    /// # Errors
+    /// The paths of what must not change under live lobbies: region and ports.
+    pub fn into_server(
+        self,
+        key: ServerKey,
+        seen: Option<&Server>,
+        registration: WriteId,
+        now: Timestamp,
+    ) -> Result<Server, Vec<Vec<String>>> {
+        let placement_pool =
+            PlacementPool { namespace_id: key.namespace_id.clone(), region_id: self.region_id };
+        if let Some(seen) = seen.filter(|seen| seen.used > 0) {
+            let mut paths = Vec::new();
+            if seen.placement_pool != placement_pool {
+                paths.push(path("region_id", "in-use"));
+            }
+            if seen.ports != self.ports {
+                paths.push(path("ports", "in-use"));
+            }
+            if !paths.is_empty() {
+                return Err(paths);
+            }
+        }
+        let used = seen.map_or(0, |seen| seen.used);
+        let ranked_at = seen.filter(|seen| !seen.is_deregistered()).map_or(now, |seen| seen.ranked_at);
+        Ok(Server {
+            server: key,
+            placement_pool,
+            free_from: if used < self.capacity { ranked_at } else { Timestamp::NEVER },
+            ranked_at,
+            capacity: self.capacity,
+            used,
+            lease_until: self.lease_ms.map_or(Timestamp::NEVER, |lease_ms| Timestamp(now.0 + lease_ms)),
+            lease_ms: self.lease_ms,
+            game_modes: self.game_modes,
+            auto_ready: self.auto_ready,
+            ports: self.ports,
+            registration,
+        })
+    }
+}
+
+fn path(field: &str, violation: &str) -> Vec<String> {
+    vec![field.to_owned(), violation.to_owned()]
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn check(fields: Value) -> Result<Registration, Vec<String>> {
+        let game = serde_json::from_value(json!({
+            "game_id": "g", "name_id": "g", "display_name": "G", "created_at": 0,
+            "regions": { "fra": { "display_name": "F", "provider_display_name": "P", "latitude": 50.0, "longitude": 8.0 },
+                         "nyc": { "display_name": "N", "provider_display_name": "P", "latitude": 40.0, "longitude": -74.0 } }
+        }))
+        .unwrap();
+        let mut request = json!({
+            "region_id": "fra", "ports": { "game": { "hostname": "a.example", "port": 7777, "protocol": "udp" } }
+        });
+        request.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        let request = serde_json::from_value(request).unwrap();
+        Registration::check(&request, &game)
+            .map_err(|paths| paths.iter().map(|path| path.join("/")).collect())
+    }
+
+    fn id() -> WriteId {
+        "registration".parse().unwrap()
+    }
+
+    fn key() -> ServerKey {
+        "ns/server-1".to_owned().try_into().unwrap()
+    }
+
+    #[test]
+    fn defaults_are_one_place_no_lease_and_ready_at_once() {
+        let server = check(json!({})).unwrap().into_server(key(), None, id(), Timestamp(5)).unwrap();
+        assert_eq!((server.capacity, server.used, server.auto_ready), (1, 0, true));
+        assert_eq!((server.lease_ms, server.lease_until), (None, Timestamp::NEVER));
+        assert_eq!((server.free_from, server.ranked_at), (Timestamp(5), Timestamp(5)));
+    }
+
+    #[test]
+    fn bounds_are_inclusive_and_every_violation_is_told() {
+        assert!(check(json!({ "capacity": 1_000_000, "lease_seconds": 86_400 })).is_ok());
+        assert!(check(json!({ "capacity": 1, "lease_seconds": 1, "game_modes": ["duel"] })).is_ok());
+        let cases = [
+            (json!({ "region_id": "mars" }), vec!["region_id/not-found"]),
+            (json!({ "capacity": 0, "lease_seconds": 0 }), vec!["capacity/too-low", "lease_seconds/too-low"]),
+            (
+                json!({ "capacity": 1_000_001, "lease_seconds": 86_401 }),
+                vec!["capacity/too-high", "lease_seconds/too-high"],
+            ),
+            (json!({ "game_modes": [] }), vec!["game_modes/too-few"]),
+            (json!({ "game_modes": ["a b"] }), vec!["game_modes/invalid"]),
+            (json!({ "ports": {}, "region_id": "" }), vec!["region_id/not-found", "ports/too-few"]),
+        ];
+        for (fields, paths) in cases {
+            assert_eq!(check(fields.clone()).unwrap_err(), paths, "{fields}");
+        }
+    }
+
+    #[test]
+    fn region_and_ports_stay_under_live_lobbies() {
+        let first =
+            check(json!({ "capacity": 2 })).unwrap().into_server(key(), None, id(), Timestamp(5)).unwrap();
+        let running = Server { used: 1, ..first.clone() };
+        let moved = json!({ "region_id": "nyc", "ports": { "game": { "hostname": "b", "port": 1, "protocol": "udp" } } });
+        let refused = check(moved.clone()).unwrap().into_server(key(), Some(&running), id(), Timestamp(9));
+        assert_eq!(refused.unwrap_err(), [path("region_id", "in-use"), path("ports", "in-use")]);
+        assert!(check(moved).unwrap().into_server(key(), Some(&first), id(), Timestamp(9)).is_ok());
+        let smaller = check(json!({ "capacity": 1 })).unwrap();
+        let smaller = smaller.into_server(key(), Some(&running), id(), Timestamp(9)).unwrap();
+        assert_eq!((smaller.used, smaller.free_from, smaller.ranked_at), (1, Timestamp::NEVER, Timestamp(5)));
+    }
+
+    #[test]
+    fn a_deregistered_server_that_registers_again_ranks_anew() {
+        let first = check(json!({})).unwrap().into_server(key(), None, id(), Timestamp(5)).unwrap();
+        let gone = Server { ranked_at: Timestamp::NEVER, free_from: Timestamp::NEVER, capacity: 0, ..first };
+        let again = check(json!({})).unwrap().into_server(key(), Some(&gone), id(), Timestamp(9)).unwrap();
+        assert_eq!((again.ranked_at, again.free_from, again.capacity), (Timestamp(9), Timestamp(9), 1));
+    }
+}

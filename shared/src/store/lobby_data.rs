@@ -1,0 +1,119 @@
+//! What belongs to a lobby but would make its item too large: its state and the configuration it was created with.
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{Item, Store, expressions::names, failure, from_item, text};
+use crate::{errors::Error, ids::LobbyId};
+
+/// Which of a lobby's data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// What the lobby server last set, for whoever asks.
+    State,
+    /// What its creator configured, for the lobby server.
+    Config,
+}
+
+impl Part {
+    pub(super) const fn key(self) -> &'static str {
+        match self {
+            Self::State => "state",
+            Self::Config => "config",
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct StoredData {
+    lobby_id: LobbyId,
+    json: String,
+}
+
+pub(super) fn data_key(lobby_id: &LobbyId, part: Part) -> Item {
+    Item::from([("lobby_id".to_owned(), text(lobby_id.as_str())), ("part".to_owned(), text(part.key()))])
+}
+
+/// A part of a lobby as stored: the JSON text exactly as it was given.
+pub(super) fn data_item(lobby_id: &LobbyId, part: Part, json: &RawValue) -> Item {
+    let mut item = data_key(lobby_id, part);
+    item.insert("json".to_owned(), text(json.get()));
+    item
+}
+
+impl Store {
+    /// Notes on a lobby that it has a state; whether it lives. One write unit for a lobby up to 1 KB.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn note_lobby_state(&self, lobby_id: &LobbyId) -> Result<bool, Error> {
+        let change = "SET #has_state = :true";
+        let condition = "attribute_exists(#server)";
+        let write = self
+            .client
+            .update_item()
+            .update_expression(change)
+            .condition_expression(condition)
+            .set_expression_attribute_names(Some(names(&[change, condition])))
+            .expression_attribute_values(":true", AttributeValue::Bool(true));
+        Ok(self.update_lobby(self.on_lobby(write, lobby_id)).await?.is_ok())
+    }
+
+    /// Sets the state of a lobby. One write unit for each started KB.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn set_lobby_state(&self, lobby_id: &LobbyId, state: &RawValue) -> Result<(), Error> {
+        let answer = self
+            .client
+            .put_item()
+            .table_name(&self.tables.lobby_data)
+            .set_item(Some(data_item(lobby_id, Part::State, state)))
+            .return_consumed_capacity(self.meter.mode())
+            .send()
+            .await
+            .map_err(|error| failure(&error))?;
+        self.meter.wrote(answer.consumed_capacity());
+        Ok(())
+    }
+
+    /// The state of a lobby; nothing when it was never set. One consistent read unit for each started 4 KB.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn lobby_state(&self, lobby_id: &LobbyId) -> Result<Option<Box<RawValue>>, Error> {
+        let stored: Option<StoredData> =
+            self.read(&self.tables.lobby_data, data_key(lobby_id, Part::State)).await?;
+        stored.map(|stored| stored.json().map(|(_, json)| json)).transpose()
+    }
+
+    /// A part of each of `ids` that has it, at most 100, in no order. One call for each 16 MB, 0.5 read units for each
+    /// started 4 KB; eventually consistent.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn lobby_data(
+        &self,
+        ids: &[LobbyId],
+        part: Part,
+    ) -> Result<Vec<(LobbyId, Box<RawValue>)>, Error> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let keys = ids.iter().map(|id| data_key(id, part)).collect();
+        self.batch_get(&self.tables.lobby_data, keys)
+            .await?
+            .into_iter()
+            .map(|item| from_item::<StoredData>(item)?.json())
+            .collect()
+    }
+}
+
+impl StoredData {
+    fn json(self) -> Result<(LobbyId, Box<RawValue>), Error> {
+        let json = RawValue::from_string(self.json)
+            .map_err(|error| Error::Bug(format!("a lobby's data is no JSON: {error}")))?;
+        Ok((self.lobby_id, json))
+    }
+}

@@ -1,0 +1,220 @@
+//! A lobby's transitions, each one conditional write; [`Lobby::check`] judges what a refused one shows.
+
+use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
+
+use super::{Store, expressions::names, number, text};
+use crate::{
+    ambient::Timestamp,
+    errors::Error,
+    ids::{LobbyId, SeatId},
+    lobby::{
+        Lobby,
+        lifecycle::{CONNECTED_MAX, Illegal, STARTING_MAX, Standing, Transition},
+    },
+    models::ServerKey,
+};
+
+/// What became of a transition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TransitionOutcome {
+    /// It was made; the lobby after it.
+    Made(Box<Lobby>),
+    /// It had been made before; the lobby as it is.
+    AlreadyMade(Box<Lobby>),
+    /// The lobby's state does not allow it.
+    Illegal(Illegal, Box<Lobby>),
+    /// There is no such lobby.
+    Missing,
+}
+
+/// Neither ended nor starting for longer than it may.
+const ALIVE: &str = "#stage <> :ended AND (#stage = :ready OR #created_at > :start_limit)";
+/// Writes of one transition, each after what the refused one before it showed. Only [`Transition::Ready`] can be outrun
+/// more than once or twice: by each seat that is taken meanwhile.
+const ATTEMPTS: usize = 32;
+
+impl Store {
+    /// Makes `transition`, or says how the lobby stands to it. One write unit for a lobby up to 1 KB, and two of the index
+    /// when the lobby goes into or out of sight; one more for each guess at the lobby's state that was wrong.
+    ///
+    /// # Errors
+    /// [`Error::Contention`] when others changed the lobby each time; [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn make_transition(
+        &self,
+        lobby_id: &LobbyId,
+        transition: &Transition,
+        now: Timestamp,
+    ) -> Result<TransitionOutcome, Error> {
+        let mut seen = if *transition == Transition::Ready {
+            let Some(lobby) = self.lobby(lobby_id).await? else { return Ok(TransitionOutcome::Missing) };
+            Some(lobby)
+        } else {
+            None
+        };
+        for _ in 0..ATTEMPTS {
+            if let Some(lobby) = seen.take_if(|lobby| lobby.check(transition, now) != Ok(Standing::Due)) {
+                return Ok(match lobby.check(transition, now) {
+                    Err(illegal) => TransitionOutcome::Illegal(illegal, Box::new(lobby)),
+                    Ok(_) => TransitionOutcome::AlreadyMade(Box::new(lobby)),
+                });
+            }
+            let write = self.on_lobby(self.transition(transition, seen.as_ref(), now), lobby_id);
+            match self.update_lobby(write).await? {
+                Ok(lobby) => return Ok(TransitionOutcome::Made(Box::new(lobby))),
+                Err(None) => return Ok(TransitionOutcome::Missing),
+                Err(Some(lobby)) => seen = Some(lobby),
+            }
+        }
+        Err(Error::Contention)
+    }
+
+    /// Extends the lease of a lobby of `server`; whether it did. It does not when the lobby ended, or drains without
+    /// lease. One write unit for a lobby up to 1 KB; another one, and two of the index, to bring a lobby back into sight
+    /// that was hidden while its server was silent.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn extend_lease(
+        &self,
+        lobby_id: &LobbyId,
+        server: &ServerKey,
+        until: Timestamp,
+    ) -> Result<bool, Error> {
+        let change = "SET #lease_until = :until";
+        let condition = "#stage <> :ended AND #server = :server AND attribute_not_exists(#is_draining)";
+        let write = self
+            .client
+            .update_item()
+            .update_expression(change)
+            .condition_expression(condition)
+            .set_expression_attribute_names(Some(names(&[change, condition])))
+            .expression_attribute_values(":until", number(until))
+            .expression_attribute_values(":ended", text("ended"))
+            .expression_attribute_values(":server", text(server.to_string()));
+        let Ok(lobby) = self.update_lobby(self.on_lobby(write, lobby_id)).await? else {
+            return Ok(false);
+        };
+        if lobby.joinable_from == Some(Timestamp::NEVER) {
+            let change = "SET #joinable_from = #created_at";
+            let condition = "#joinable_from = :never";
+            let write = self.changing(change, condition, until);
+            let _hidden_for_good = self.update_lobby(self.on_lobby(write, lobby_id)).await?;
+        }
+        Ok(true)
+    }
+
+    /// The write of a transition, guessed right for a findable lobby with the player connected when none was `seen`.
+    fn transition(
+        &self,
+        transition: &Transition,
+        seen: Option<&Lobby>,
+        now: Timestamp,
+    ) -> UpdateItemFluentBuilder {
+        match transition {
+            Transition::Ready => self.ready(seen, now),
+            Transition::Close => self.changing(
+                "SET #closed = :true REMOVE #joinable_from",
+                &format!("{ALIVE} AND #closed = :false"),
+                now,
+            ),
+            Transition::Reopen if seen.is_some_and(|lobby| lobby.is_private) => self.changing(
+                "SET #closed = :false",
+                &format!("{ALIVE} AND #closed = :true AND attribute_exists(#is_private) AND attribute_not_exists(#is_draining)"),
+                now,
+            ),
+            Transition::Reopen => self.changing(
+                "SET #closed = :false, #joinable_from = #created_at",
+                &format!("{ALIVE} AND #closed = :true AND attribute_not_exists(#is_private) AND attribute_not_exists(#is_draining)"),
+                now,
+            ),
+            // Without lease: the players who are still in need no game server that answers, and their seats end anyway.
+            Transition::Drain => self
+                .changing(
+                    "SET #closed = :true, #is_draining = :true, #lease_until = :never REMOVE #joinable_from, #idle_secs",
+                    &format!("{ALIVE} AND #closed IN (:true, :false) AND attribute_not_exists(#is_draining)"),
+                    now,
+                ),
+            Transition::Connect(seat, write) => self
+                .changing(
+                    "SET #connected.#seat = :until, #connected_by = :write REMOVE #reserved.#seat",
+                    "#stage = :ready AND #reserved.#seat > :now",
+                    now,
+                )
+                .expression_attribute_names("#seat", seat.as_str())
+                .expression_attribute_values(":write", text(write.as_str()))
+                .expression_attribute_values(":until", number(now + CONNECTED_MAX)),
+            Transition::Leave(seat) => self.leave(seat, seen, now),
+        }
+    }
+
+    /// All reservations begin anew at once, so none may be added or given up meanwhile.
+    fn ready(&self, seen: Option<&Lobby>, now: Timestamp) -> UpdateItemFluentBuilder {
+        let anew = seen.map_or(now, |lobby| now + lobby.reservation());
+        let is_full =
+            seen.is_some_and(|lobby| lobby.joinable_from.is_some() && lobby.taken >= lobby.max_players);
+        let hide = if is_full { ", #joinable_from = :anew" } else { "" };
+        let sight = if is_full { " AND attribute_exists(#joinable_from)" } else { "" };
+        let seats = |until: Option<Timestamp>| {
+            let seats = seen.iter().flat_map(|lobby| &lobby.reserved);
+            let entry = |(seat, lapse): (&SeatId, &Timestamp)| {
+                (seat.as_str().to_owned(), number(until.unwrap_or(*lapse)))
+            };
+            aws_sdk_dynamodb::types::AttributeValue::M(seats.map(entry).collect())
+        };
+        let write = self.changing(
+            &format!("SET #stage = :ready, #reserved = :renewed, #vacated_at = :now{hide}"),
+            &format!("#stage = :starting AND #reserved = :reserved AND #created_at > :start_limit{sight}"),
+            now,
+        );
+        let write = write
+            .expression_attribute_values(":starting", text("starting"))
+            .expression_attribute_values(":reserved", seats(None))
+            .expression_attribute_values(":renewed", seats(Some(anew)));
+        if is_full { write.expression_attribute_values(":anew", number(anew)) } else { write }
+    }
+
+    /// With the seat the lobby comes into sight again, unless it is hidden for good: closed or private.
+    fn leave(&self, seat: &SeatId, seen: Option<&Lobby>, now: Timestamp) -> UpdateItemFluentBuilder {
+        let is_reserved = seen.is_some_and(|lobby| lobby.reserved.contains_key(seat));
+        let is_hidden = seen.is_some_and(|lobby| lobby.joinable_from.is_none());
+        let held = if is_reserved { "#reserved.#seat" } else { "#connected.#seat" };
+        let (show, sight) = if is_hidden {
+            ("", "attribute_not_exists(#joinable_from)")
+        } else {
+            (", #joinable_from = #created_at", "attribute_exists(#joinable_from)")
+        };
+        self.changing(
+            &format!("SET #taken = #taken - :one, #vacated_at = :now{show} REMOVE {held}"),
+            &format!("{ALIVE} AND attribute_exists({held}) AND {sight}"),
+            now,
+        )
+        .expression_attribute_names("#seat", seat.as_str())
+        .expression_attribute_values(":one", number(1))
+    }
+
+    /// An update with the values that its expressions name, of those that are the same for all.
+    fn changing(&self, change: &str, condition: &str, now: Timestamp) -> UpdateItemFluentBuilder {
+        use aws_sdk_dynamodb::types::AttributeValue::Bool;
+        let fixed = [
+            (":ended", text("ended")),
+            (":ready", text("ready")),
+            (":true", Bool(true)),
+            (":false", Bool(false)),
+            (":now", number(now)),
+            (":start_limit", number(now.before(STARTING_MAX))),
+            (":never", number(Timestamp::NEVER)),
+        ];
+        let mut write = self
+            .client
+            .update_item()
+            .update_expression(change)
+            .condition_expression(condition)
+            .set_expression_attribute_names(Some(names(&[change, condition])));
+        for (name, value) in fixed {
+            if change.contains(name) || condition.contains(name) {
+                write = write.expression_attribute_values(name, value);
+            }
+        }
+        write
+    }
+}

@@ -1,0 +1,556 @@
+//! Every refusal that the document tells of can be met, and looks as it says.
+
+use std::{collections::BTreeSet, pin::pin, time::Duration};
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use futures_util::FutureExt as _;
+use http::Method;
+use muster_tests::{Answer, TestGame, TestStack};
+use serde_json::{Value, json};
+use shared::{
+    ambient::Ambient,
+    lobby::Lobby,
+    provision::issue_cloud_token,
+    tokens::{Claims, CloudToken, CredentialKind, PlayerSeat},
+};
+
+use super::{Document, Scene, request, start, token};
+use crate::refusals::player_token;
+
+/// The refusals that were met, of those that are documented.
+struct Met<'a> {
+    document: &'a Document,
+    refusals: BTreeSet<(String, u16, String)>,
+    /// What was answered otherwise than expected or documented.
+    differences: Vec<String>,
+}
+
+impl Met<'_> {
+    /// An operation's answer, which must be this refusal, as documented.
+    fn note(&mut self, id: &str, answer: &Answer, refusal: (u16, &str)) {
+        let at = format!("{id}, {refusal:?}: {} {}", answer.status, answer.body);
+        if answer.refusal() != refusal {
+            self.differences.push(at.clone());
+        }
+        let differences = self.document.operation(id).differences(answer);
+        self.differences.extend(differences.into_iter().map(|difference| format!("{at}: {difference}")));
+        self.refusals.insert((id.to_owned(), refusal.0, refusal.1.to_owned()));
+    }
+
+    /// A valid request on a scene, but for the token and the body.
+    async fn ask(
+        &mut self,
+        scene: &Scene<'_>,
+        (id, kind): (&str, &str),
+        body: impl Into<String>,
+        refusal: (u16, &str),
+    ) -> Answer {
+        let operation = self.document.operation(id);
+        let (method, path) = (operation.method.clone(), scene.path(operation.path));
+        let answer = scene.stack.call(method, &path, Some(scene.token(kind)), body.into()).await;
+        self.note(id, &answer, refusal);
+        answer
+    }
+
+    /// A request of a player of a game that a test made.
+    async fn play(
+        &mut self,
+        (stack, game): (&TestStack, &TestGame),
+        id: &str,
+        body: Value,
+        refusal: (u16, &str),
+    ) -> Answer {
+        let operation = self.document.operation(id);
+        let (method, body) = (operation.method.clone(), body.to_string());
+        let answer = stack.call(method, operation.path, Some(&game.public), body).await;
+        self.note(id, &answer, refusal);
+        answer
+    }
+
+    /// A lobby server's word on a lobby.
+    async fn host(
+        &mut self,
+        (stack, game): (&TestStack, &TestGame),
+        (id, lobby_id): (&str, &str),
+        body: Value,
+        refusal: (u16, &str),
+    ) {
+        let operation = self.document.operation(id);
+        let token = game.lobby_token(stack, lobby_id);
+        let path = operation.path.replace("{lobby_id}", lobby_id);
+        let body = if operation.request_schema().is_some() { body.to_string() } else { String::new() };
+        let answer = stack.call(operation.method.clone(), &path, Some(&token), body).await;
+        self.note(id, &answer, refusal);
+    }
+}
+
+/// What only a defect, a fault of the database or a lost race brings: met elsewhere, with a database that does as scripted.
+const OF_FAULTS_AND_RACES: [&str; 3] = ["ERROR", "API_UNAVAILABLE", "MATCHMAKER_CONTENTION"];
+
+#[tokio::test]
+async fn each_documented_refusal_can_be_met_and_is_as_documented() {
+    let (stack, document) = (start().await, Document::read());
+    let mut met = Met { document: &document, refusals: BTreeSet::new(), differences: Vec::new() };
+    meet_tokens(&mut met, &stack).await;
+    meet_forms(&mut met, &stack).await;
+    meet_places(&mut met, &stack).await;
+    meet_criteria(&mut met, &stack).await;
+    meet_room(&mut met, &stack).await;
+    meet_joins(&mut met, &stack).await;
+    meet_ends(&mut met, &stack).await;
+    meet_players(&mut met, &stack).await;
+    meet_servers(&mut met, &stack).await;
+    meet_values(&mut met, &stack).await;
+    meet_starts(&mut met, &stack).await;
+    assert!(met.differences.is_empty(), "{}", met.differences.join("\n"));
+
+    let mut documented = BTreeSet::new();
+    for operation in document.operations() {
+        for response in operation.responses() {
+            let codes = response.codes().into_iter().filter(|code| !OF_FAULTS_AND_RACES.contains(code));
+            documented.extend(codes.map(|code| (operation.id.to_owned(), response.status, code.to_owned())));
+        }
+    }
+    let unmet: Vec<_> = documented.difference(&met.refusals).collect();
+    assert!(unmet.is_empty(), "documented, and never met: {unmet:#?}");
+}
+
+/// Every operation's refusals of who asks, whatever is asked.
+async fn meet_tokens(met: &mut Met<'_>, stack: &TestStack) {
+    let scene = Scene::on(stack).await;
+    let (keys, ambient) = (stack.stack.keys(), stack.ambient());
+    let long_ago = stack.clock.now().before(Duration::from_secs(2 * 365 * 24 * 3_600));
+    let then = Ambient::system().with_clock(move || long_ago);
+    let public = CredentialKind::Public;
+    let expired = keys.issue_credential(public, scene.game_id, scene.namespace_id, &then);
+    let revoked = revoked_development_token(stack).await;
+    let revoked_cloud = issue_cloud_token(stack.store(), &ambient, scene.game_id).await.unwrap();
+    revoke_cloud_token(stack, &revoked_cloud).await;
+    for operation in met.document.operations() {
+        let rights = operation.rights();
+        if rights == [None] {
+            continue;
+        }
+        let is_cloud = rights == [Some("cloudToken")];
+        let revoked = if is_cloud { revoked_cloud.reveal() } else { revoked.as_str() };
+        let (path, body) = (scene.path(operation.path), request(&scene, &operation));
+        for (token, refusal) in [
+            (None, (401, "API_UNAUTHORIZED")),
+            (Some("nonsense"), (401, "TOKEN_INVALID")),
+            (Some(expired.as_str()), (401, "CLAIMS_ENTITLEMENT_EXPIRED")),
+            (Some(revoked), (401, "TOKEN_REVOKED")),
+            // A player's token is a right to nothing.
+            (Some(scene.player.as_str()), (403, "CLAIMS_MISSING_ENTITLEMENT")),
+        ] {
+            let answer = stack.call(operation.method.clone(), &path, token, body.clone()).await;
+            met.note(operation.id, &answer, refusal);
+        }
+    }
+}
+
+/// A development token of the demo's namespace, which has revoked it.
+async fn revoked_development_token(stack: &TestStack) -> String {
+    let (game_id, namespace_id) = (&stack.demo().game_id, &stack.demo().namespace_id);
+    let (keys, ambient) = (stack.stack.keys(), stack.ambient());
+    let Ok(Claims::Development(_, host)) = keys.verify(&stack.demo().tokens.development, stack.clock.now())
+    else {
+        panic!("the demo's development token is none");
+    };
+    let token = keys.issue_development(game_id, namespace_id, host, &ambient);
+    let Ok(Claims::Development(credential, _)) = keys.verify(&token, stack.clock.now()) else {
+        panic!("a fresh token does not verify");
+    };
+    let write = stack.store().client().update_item().table_name(&stack.store().tables().catalog);
+    let ids = AttributeValue::L(vec![AttributeValue::S(credential.token_id.to_string())]);
+    let _written = write
+        .key("pk", AttributeValue::S(format!("GAME#{game_id}")))
+        .key("sk", AttributeValue::S(format!("NAMESPACE#{namespace_id}")))
+        .update_expression("SET revocations.token_ids = :ids")
+        .expression_attribute_values(":ids", ids)
+        .send()
+        .await
+        .unwrap();
+    stack.clock.advance(Duration::from_secs(1));
+    token
+}
+
+async fn revoke_cloud_token(stack: &TestStack, token: &CloudToken) {
+    let write = stack.store().client().update_item().table_name(&stack.store().tables().tokens);
+    let _written = write
+        .key("digest", AttributeValue::S(token.digest()))
+        .update_expression("SET revoked_at = :now")
+        .expression_attribute_values(":now", AttributeValue::N(stack.clock.now().to_string()))
+        .send()
+        .await
+        .unwrap();
+}
+
+/// What is wrong with a request before anything is looked up.
+async fn meet_forms(met: &mut Met<'_>, stack: &TestStack) {
+    let scene = Scene::on(stack).await;
+    let large = format!(r#"{{"x":"{}"}}"#, "x".repeat(64 * 1024));
+    for operation in met.document.operations().into_iter().filter(|operation| operation.rights() != [None]) {
+        let token = Some(token(&scene, operation.rights()[0].unwrap()));
+        let (method, path) = (operation.method.clone(), scene.path(operation.path));
+        if operation.request_schema().is_some() {
+            for (body, refusal) in
+                [("{", (400, "API_BAD_BODY")), (large.as_str(), (413, "API_BODY_TOO_LARGE"))]
+            {
+                let answer = stack.call(method.clone(), &path, token, body.to_owned()).await;
+                met.note(operation.id, &answer, refusal);
+            }
+            if operation.id != "setLobbyState" {
+                let answer = stack.call(method.clone(), &path, token, "{}").await;
+                met.note(operation.id, &answer, (400, "API_BAD_BODY"));
+            }
+        }
+        if let Some(start) = operation.path.find('{') {
+            let nowhere =
+                format!("{}{}", "x".repeat(65), &operation.path[operation.path.find('}').unwrap() + 1..]);
+            let nowhere = scene.path(&format!("{}{nowhere}", &operation.path[..start]));
+            let answer = stack.call(method.clone(), &nowhere, token, request(&scene, &operation)).await;
+            met.note(operation.id, &answer, (404, "API_NOT_FOUND"));
+        }
+    }
+}
+
+/// Games, namespaces, versions and names of others, or of nobody.
+async fn meet_places(met: &mut Met<'_>, stack: &TestStack) {
+    let scene = Scene::on(stack).await;
+    let other = stack.make_game("other", json!({ "solo": { "regions": ["fra"] } }), 9, 1).await;
+    let theirs = other.created.cloud_token.reveal();
+    let own = scene.tokens.cloud.as_str();
+    for operation in met.document.operations() {
+        if operation.rights() != [Some("cloudToken")] {
+            continue;
+        }
+        let (here, body) = (scene.path(operation.path), request(&scene, &operation));
+        let answer = stack.call(operation.method.clone(), &here, Some(theirs), body.clone()).await;
+        met.note(operation.id, &answer, (403, "API_FORBIDDEN"));
+        if operation.path.contains("{namespace_id}") {
+            let elsewhere = here.replace(scene.namespace_id.as_str(), "no-such-namespace");
+            let answer = stack.call(operation.method.clone(), &elsewhere, Some(own), body).await;
+            met.note(operation.id, &answer, (404, "CLOUD_NAMESPACE_NOT_FOUND"));
+        }
+    }
+    let version = json!({ "version_id": "no-such-version" });
+    let not_found = (404, "CLOUD_VERSION_NOT_FOUND");
+    met.ask(&scene, ("updateNamespaceVersion", "cloud"), version.to_string(), not_found).await;
+    for version_id in ["no-such-version", "no version", other.created.version.version_id.as_str()] {
+        let body = json!({ "display_name": "New", "version_id": version_id, "name_id": scene.fresh_name })
+            .to_string();
+        met.ask(&scene, ("createNamespace", "cloud"), body, not_found).await;
+    }
+    let taken = json!({ "display_name": "New", "version_id": scene.version_id, "name_id": "prod" });
+    met.ask(&scene, ("createNamespace", "cloud"), taken.to_string(), (409, "CLOUD_NAME_TAKEN")).await;
+}
+
+/// What cannot be found, or created.
+async fn meet_criteria(met: &mut Met<'_>, stack: &TestStack) {
+    let modes = json!({
+        "plain": { "regions": ["fra"] },
+        "rich": { "regions": ["fra"], "max_players": 10, "taggable": true, "allow_dynamic_max_players": true },
+        "shut": { "regions": ["fra"], "actions": { "find": { "enabled": false } } },
+    });
+    let game = stack.make_game("criteria", modes, 9, 9).await;
+    let at = (stack, &game);
+    let nine_tags: Value =
+        (0..9).map(|n| (n.to_string(), json!("x"))).collect::<serde_json::Map<_, _>>().into();
+    let of_mode = |mode: &str| Some(json!({ "game_mode": mode }));
+    let rules = [
+        ("x", json!({}), "MATCHMAKER_GAME_MODE_NOT_FOUND", of_mode("x")),
+        ("rich", json!({ "tags": nine_tags }), "MATCHMAKER_TOO_MANY_TAGS", None),
+        ("rich", json!({ "tags": { "k".repeat(129): "v" } }), "MATCHMAKER_TAG_NAME_TOO_LONG", None),
+        ("rich", json!({ "tags": { "k": "v".repeat(513) } }), "MATCHMAKER_TAG_TOO_LONG", None),
+        ("plain", json!({ "tags": { "map": "x" } }), "MATCHMAKER_TAGS_DISABLED", of_mode("plain")),
+        ("plain", json!({ "max_players": 0 }), "MATCHMAKER_DYNAMIC_MAX_PLAYERS_INVALID", None),
+        (
+            "rich",
+            json!({ "max_players": 11 }),
+            "MATCHMAKER_DYNAMIC_MAX_PLAYERS_INVALID",
+            Some(json!({ "max": 10 })),
+        ),
+        ("plain", json!({ "max_players": 2 }), "MATCHMAKER_DYNAMIC_MAX_PLAYERS_DISABLED", of_mode("plain")),
+        (
+            "plain",
+            json!({ "region": "mars", "regions": ["mars"] }),
+            "MATCHMAKER_REGION_NOT_FOUND",
+            Some(json!({ "region": "mars" })),
+        ),
+        (
+            "plain",
+            json!({ "region": "nyc", "regions": ["nyc"] }),
+            "MATCHMAKER_REGION_NOT_ENABLED_FOR_GAME_MODE",
+            None,
+        ),
+    ];
+    for (mode, fields, code, metadata) in rules {
+        for (id, name, mode) in
+            [("findLobby", "game_modes", json!([mode])), ("createLobby", "game_mode", json!(mode))]
+        {
+            let mut body = fields.clone();
+            body[name] = mode;
+            let answer = met.play(at, id, body, (400, code)).await;
+            assert_eq!(answer.body.get("metadata"), metadata.as_ref(), "{id}: {}", answer.body);
+        }
+    }
+    for (id, body, code, metadata) in [
+        ("findLobby", json!({ "game_modes": [] }), "MATCHMAKER_NO_GAME_MODE_PROVIDED", None),
+        ("findLobby", json!({ "game_modes": ["shut"] }), "MATCHMAKER_FIND_DISABLED", of_mode("shut")),
+        (
+            "findLobby",
+            json!({ "game_modes": ["rich"], "prevent_auto_create_lobby": true }),
+            "MATCHMAKER_NO_AVAILABLE_LOBBIES",
+            None,
+        ),
+        (
+            "createLobby",
+            json!({ "game_mode": "rich" }),
+            "MATCHMAKER_CUSTOM_LOBBIES_DISABLED",
+            of_mode("rich"),
+        ),
+    ] {
+        let answer = met.play(at, id, body, (400, code)).await;
+        assert_eq!(answer.body.get("metadata"), metadata.as_ref(), "{id}: {}", answer.body);
+    }
+}
+
+/// No lobby more than may be, and no place for one.
+async fn meet_room(met: &mut Met<'_>, stack: &TestStack) {
+    let solo = json!({ "regions": ["fra"], "max_players": 1, "actions": { "create": { "enabled": true } } });
+    for (name, lobby_count_max, places, refusal) in [
+        ("one-lobby", 1, 9, (400, "MATCHMAKER_TOO_MANY_LOBBIES")),
+        ("one-place", 9, 1, (503, "MATCHMAKER_NO_SERVER_AVAILABLE")),
+    ] {
+        let game = stack.make_game(name, json!({ "solo": solo }), lobby_count_max, places).await;
+        let _the_only_one = game.find(stack, json!({ "game_modes": ["solo"] })).await.expect_ok();
+        met.play((stack, &game), "findLobby", json!({ "game_modes": ["solo"] }), refusal).await;
+        met.play((stack, &game), "createLobby", json!({ "game_mode": "solo" }), refusal).await;
+    }
+}
+
+async fn meet_joins(met: &mut Met<'_>, stack: &TestStack) {
+    let modes = json!({
+        "shut": { "regions": ["fra"], "actions": { "join": { "enabled": false } } },
+        "solo": { "regions": ["fra"], "max_players": 1 },
+    });
+    let game = stack.make_game("joins", modes, 9, 9).await;
+    for (mode, code, metadata) in [
+        ("shut", "MATCHMAKER_JOIN_DISABLED", Some(json!({ "game_mode": "shut" }))),
+        ("solo", "MATCHMAKER_LOBBY_FULL", None),
+    ] {
+        let lobby_id = game.find(stack, json!({ "game_modes": [mode] })).await.expect_ok().lobby_id();
+        let join = json!({ "lobby_id": lobby_id });
+        let answer = met.play((stack, &game), "joinLobby", join.clone(), (400, code)).await;
+        assert_eq!(answer.body.get("metadata"), metadata.as_ref(), "{}", answer.body);
+        game.serve(stack, "end-lobby", join.clone()).await.expect_ok();
+        met.play((stack, &game), "joinLobby", join, (400, "MATCHMAKER_LOBBY_STOPPED")).await;
+    }
+    let theirs = Scene::on(stack).await;
+    for lobby_id in [theirs.lobby_id.as_str(), "no lobby"] {
+        let join = json!({ "lobby_id": lobby_id });
+        met.play((stack, &game), "joinLobby", join, (400, "MATCHMAKER_LOBBY_NOT_FOUND")).await;
+    }
+}
+
+/// What is said of a lobby that ended, never was, or is another's.
+async fn meet_ends(met: &mut Met<'_>, stack: &TestStack) {
+    let game =
+        stack.make_game("ends", json!({ "duel": { "regions": ["fra"], "max_players": 2 } }), 9, 9).await;
+    let at = (stack, &game);
+    let seat = game.find(stack, json!({ "game_modes": ["duel"] })).await.expect_ok();
+    let ended = seat.lobby_id();
+    game.serve(stack, "end-lobby", json!({ "lobby_id": ended })).await.expect_ok();
+    for (id, body) in [
+        ("getLobbyState", json!(null)),
+        ("setLobbyState", json!({})),
+        ("setLobbyReady", json!(null)),
+        ("setLobbyClosed", json!({ "is_closed": false })),
+        ("connectPlayer", json!({ "player_token": player_token(&seat) })),
+        ("disconnectPlayer", json!({ "player_token": player_token(&seat) })),
+    ] {
+        met.host(at, (id, &ended), body.clone(), (400, "MATCHMAKER_LOBBY_STOPPED")).await;
+        let nobodys = PlayerSeat { lobby_id: "nobodys".parse().unwrap(), ..stack.seat(&seat) };
+        let nobodys = stack.stack.keys().issue_player(&nobodys, stack.clock.now());
+        let body = if id.ends_with("Player") { json!({ "player_token": nobodys }) } else { body };
+        met.host(at, (id, "nobodys"), body, (400, "MATCHMAKER_LOBBY_NOT_FOUND")).await;
+    }
+    met.host(
+        at,
+        ("endLobby", "nobodys"),
+        json!({ "lobby_id": "nobodys" }),
+        (400, "MATCHMAKER_LOBBY_NOT_FOUND"),
+    )
+    .await;
+    met.host(at, ("endLobby", "nobodys"), json!({ "lobby_id": ended }), (403, "API_FORBIDDEN")).await;
+    let (ours, theirs) = (Scene::on(stack).await, Scene::on(stack).await);
+    let foreign = Scene { tokens: theirs.tokens.clone(), lobby_id: ours.lobby_id.clone(), ..theirs };
+    met.ask(&foreign, ("getLobbyState", "lobby"), "", (403, "API_FORBIDDEN")).await;
+}
+
+async fn meet_players(met: &mut Met<'_>, stack: &TestStack) {
+    let (scene, elsewhere) = (Scene::on(stack).await, Scene::on(stack).await);
+    let foreign = Scene::in_other_namespace(stack).await;
+    let shown = |token: &str| json!({ "player_token": token }).to_string();
+    for id in ["connectPlayer", "disconnectPlayer"] {
+        for token in ["nonsense", &scene.mock_player, &scene.tokens.public] {
+            met.ask(&scene, (id, "lobby"), shown(token), (400, "TOKEN_INVALID")).await;
+        }
+        met.ask(&scene, (id, "development"), shown(&scene.player), (400, "TOKEN_INVALID")).await;
+        met.ask(&scene, (id, "lobby"), shown(&foreign.player), (403, "API_FORBIDDEN")).await;
+        let different = (400, "MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY");
+        met.ask(&scene, (id, "lobby"), shown(&elsewhere.player), different).await;
+    }
+    let connect = ("connectPlayer", "lobby");
+    let path = met.document.operation("connectPlayer").path;
+    let token = Some(scene.tokens.lobby.as_str());
+    stack.call(Method::POST, path, token, shown(&scene.player)).await.expect_ok();
+    met.ask(&scene, connect, shown(&scene.player), (400, "MATCHMAKER_PLAYER_ALREADY_CONNECTED")).await;
+    let path = met.document.operation("disconnectPlayer").path;
+    stack.call(Method::POST, path, token, shown(&scene.player)).await.expect_ok();
+    met.ask(&scene, connect, shown(&scene.player), (400, "MATCHMAKER_PLAYER_REMOVED")).await;
+    stack.clock.advance(Duration::from_secs(120));
+    let expired = (400, "MATCHMAKER_PLAYER_REGISTRATION_EXPIRED");
+    met.ask(&elsewhere, connect, shown(&elsewhere.player), expired).await;
+}
+
+async fn meet_servers(met: &mut Met<'_>, stack: &TestStack) {
+    let scene = Scene::on(stack).await;
+    let unknown = json!({ "server_id": "no-such-server" }).to_string();
+    for id in ["heartbeatServer", "deregisterServer"] {
+        met.ask(&scene, (id, "server"), unknown.clone(), (400, "MATCHMAKER_SERVER_NOT_FOUND")).await;
+    }
+    let lobby = json!({ "lobby_id": "no lobby" }).to_string();
+    met.ask(&scene, ("endLobby", "server"), lobby, (400, "MATCHMAKER_LOBBY_NOT_FOUND")).await;
+    let port = |port: u32, protocol: &str| json!({ "hostname": "a", "port": port, "protocol": protocol });
+    let bad = json!({ "region_id": "mars", "capacity": 0,
+                      "ports": { "web": port(0, "https"), "game": port(1, "udp") } });
+    let invalid = (400, "MATCHMAKER_INVALID_SERVER");
+    let answer = met.ask(&scene, ("registerServer", "server"), bad.to_string(), invalid).await;
+    let errors = answer.body["metadata"]["errors"].as_array().unwrap();
+    for path in [
+        json!(["region_id", "not-found"]),
+        json!(["capacity", "too-low"]),
+        json!(["ports", "web", "mixed-tls"]),
+    ] {
+        assert!(errors.contains(&json!({ "path": path })), "{}", answer.body);
+    }
+
+    let game = stack.make_game("draining", json!({ "duel": { "regions": ["fra"] } }), 9, 0).await;
+    let mut one = json!({ "server_id": "one", "region_id": "fra", "ports": { "game": port(1, "udp") } });
+    game.serve(stack, "register", one.clone()).await.expect_ok();
+    let lobby_id = game.find(stack, json!({ "game_modes": ["duel"] })).await.expect_ok().lobby_id();
+    one["ports"]["game"]["port"] = json!(2);
+    let moved = game.serve(stack, "register", one).await;
+    met.note("registerServer", &moved, invalid);
+    assert_eq!(moved.body["metadata"]["errors"], json!([{ "path": ["ports", "in-use"] }]));
+    game.serve(stack, "deregister", json!({ "server_id": "one" })).await.expect_ok();
+    let reopen = json!({ "is_closed": false });
+    let conflict = (400, "MATCHMAKER_LOBBY_STATE_CONFLICT");
+    met.host((stack, &game), ("setLobbyClosed", &lobby_id), reopen, conflict).await;
+}
+
+/// Values that cloud operations refuse.
+async fn meet_values(met: &mut Met<'_>, stack: &TestStack) {
+    let scene = Scene::on(stack).await;
+    let password = "$2b$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy";
+    let user = |user: &str, password: &str| json!({ "user": user, "password": password }).to_string();
+    let add = ("updateCdnAuthUser", "cloud");
+    met.ask(&scene, add, user("a:b", password), (400, "CDN_INVALID_AUTH_USER")).await;
+    met.ask(&scene, add, user("a", "a"), (400, "CDN_INVALID_AUTH_USER_PASSWORD")).await;
+    let path = scene.path(met.document.operation("updateCdnAuthUser").path);
+    for n in 0..32 {
+        let body = user(&n.to_string(), password);
+        stack.call(Method::POST, &path, Some(&scene.tokens.cloud), body).await.expect_ok();
+    }
+    met.ask(&scene, add, user("33", password), (400, "CDN_TOO_MANY_AUTH_USERS")).await;
+    for (id, body, path) in [
+        (
+            "createVersion",
+            json!({ "display_name": "1", "config": { "game_modes": {} } }),
+            json!(["game_modes", "too-few"]),
+        ),
+        (
+            "createNamespace",
+            json!({ "display_name": "New", "version_id": scene.version_id, "name_id": "No" }),
+            json!(["name-id", "invalid"]),
+        ),
+        (
+            "updateMatchmakerConfig",
+            json!({ "lobby_count_max": 32_768, "max_players": 1 }),
+            json!(["lobby-count", "too-high"]),
+        ),
+        (
+            "createDevelopmentToken",
+            json!({ "hostname": "localhost", "ports": {} }),
+            json!(["ports", "too-few"]),
+        ),
+    ] {
+        let answer = met.ask(&scene, (id, "cloud"), body.to_string(), (400, "VALIDATION_ERROR")).await;
+        assert_eq!(answer.body["metadata"], json!({ "errors": [{ "path": path }] }), "{id}");
+    }
+}
+
+/// Lobbies that never become ready.
+async fn meet_starts(met: &mut Met<'_>, stack: &TestStack) {
+    let arena = json!({ "regions": ["fra"], "actions": { "create": { "enabled": true } } });
+    let game = stack.make_game("starts", json!({ "arena": arena }), 9, 0).await;
+    let port = json!({ "hostname": "slow.example", "port": 1, "protocol": "udp" });
+    let slow = json!({ "server_id": "slow", "region_id": "fra", "capacity": 9, "auto_ready": false,
+                       "ports": { "game": port } });
+    game.serve(stack, "register", slow).await.expect_ok();
+    let timeout = (503, "MATCHMAKER_LOBBY_START_TIMEOUT");
+    let find = game.find(stack, json!({ "game_modes": ["arena"] }));
+    let (answer, starting) = wait_in_vain(stack, &game, find, async |lobby: &Lobby| {
+        let seat = PlayerSeat {
+            namespace_id: game.namespace_id().clone(),
+            lobby_id: lobby.lobby_id.clone(),
+            seat_id: lobby.reserved.keys().next().unwrap().clone(),
+        };
+        let player = stack.stack.keys().issue_player(&seat, stack.clock.now());
+        let conflict = (400, "MATCHMAKER_LOBBY_STATE_CONFLICT");
+        let body = json!({ "player_token": player });
+        met.host((stack, &game), ("connectPlayer", lobby.lobby_id.as_str()), body, conflict).await;
+    })
+    .await;
+    met.note("findLobby", &answer, timeout);
+    let join = game.play(stack, "lobbies/join", json!({ "lobby_id": starting.lobby_id }));
+    let (answer, _) = wait_in_vain(stack, &game, join, async |_| {}).await;
+    met.note("joinLobby", &answer, timeout);
+    let create = game.play(stack, "lobbies/create", json!({ "game_mode": "arena" }));
+    let (answer, _) = wait_in_vain(stack, &game, create, async |_| {}).await;
+    met.note("createLobby", &answer, timeout);
+}
+
+/// Sends a request that takes a seat in a lobby that is not ready, lets its time pass after `meanwhile`, and tells the
+/// answer and that lobby.
+async fn wait_in_vain(
+    stack: &TestStack,
+    game: &TestGame,
+    request: impl Future<Output = Answer>,
+    meanwhile: impl AsyncFnOnce(&Lobby),
+) -> (Answer, Lobby) {
+    let mut request = pin!(request.fuse());
+    let seated = async {
+        loop {
+            let lobbies = stack.all_lobbies(game.namespace_id()).await;
+            if let Some(lobby) = lobbies.into_iter().find(|lobby| lobby.taken > 0) {
+                return lobby;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    let mut seated = pin!(seated.fuse());
+    let lobby = futures_util::select_biased! {
+        lobby = seated => lobby,
+        answer = request => panic!("answered at once: {}", answer.body),
+    };
+    let ((), answer) = tokio::join!(
+        async {
+            meanwhile(&lobby).await;
+            stack.clock.advance(Duration::from_secs(25));
+        },
+        request
+    );
+    (answer, lobby)
+}

@@ -1,0 +1,72 @@
+//! Lobbies live and end: game servers, lobby servers and players over HTTP, and what the tables then hold.
+
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "this is test code: what cannot go on panics"
+)]
+
+use http::Method;
+use muster_tests::{Answer, TestGame, TestStack};
+use serde_json::{Value, json};
+
+mod churn;
+mod joining;
+mod leases;
+mod overview;
+mod players;
+mod servers;
+mod session;
+mod starting;
+
+const READY: (Method, &str) = (Method::POST, "lobbies/ready");
+const CLOSED: (Method, &str) = (Method::PUT, "lobbies/closed");
+const STATE: (Method, &str) = (Method::PUT, "lobbies/state");
+
+/// A game with the mode `arena`, whose servers each test registers itself.
+async fn game(stack: &TestStack, name: &str, arena: Value) -> TestGame {
+    let mut mode = json!({ "regions": ["fra", "nyc"], "max_players": 4 });
+    mode.as_object_mut().unwrap().extend(arena.as_object().unwrap().clone());
+    stack.make_game(name, json!({ "arena": mode }), 1_000, 0).await
+}
+
+/// What a game server registers with, but for `fields`.
+fn registration(server_id: &str, fields: Value) -> Value {
+    let mut body = json!({
+        "server_id": server_id, "region_id": "fra", "capacity": 4, "lease_seconds": 60,
+        "ports": { "default": { "hostname": format!("{server_id}.example"), "port": 7_777, "protocol": "udp" } },
+    });
+    body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    body
+}
+
+async fn register(stack: &TestStack, game: &TestGame, server_id: &str, fields: Value) -> Answer {
+    game.serve(stack, "register", registration(server_id, fields)).await.expect_ok()
+}
+
+async fn heartbeat(stack: &TestStack, game: &TestGame, server_id: &str) -> Answer {
+    game.serve(stack, "heartbeat", json!({ "server_id": server_id })).await
+}
+
+/// The lobbies that a heartbeat tells.
+fn told(answer: &Answer) -> Vec<String> {
+    let lobbies = answer.body["lobbies"].as_array().into_iter().flatten();
+    lobbies.filter_map(|lobby| lobby["lobby_id"].as_str()).map(str::to_owned).collect()
+}
+
+async fn find(stack: &TestStack, game: &TestGame) -> Answer {
+    game.find(stack, json!({ "game_modes": ["arena"], "regions": ["fra"] })).await
+}
+
+async fn find_existing(stack: &TestStack, game: &TestGame) -> Answer {
+    let body = json!({ "game_modes": ["arena"], "regions": ["fra"], "prevent_auto_create_lobby": true });
+    game.find(stack, body).await
+}
+
+async fn join(stack: &TestStack, game: &TestGame, lobby_id: &str) -> Answer {
+    game.play(stack, "lobbies/join", json!({ "lobby_id": lobby_id })).await
+}
+
+async fn live(stack: &TestStack, game: &TestGame) -> u32 {
+    stack.store().live_lobby_count(game.namespace_id()).await.unwrap()
+}

@@ -1,0 +1,204 @@
+//! The other ways in: joining by identifier, lobbies of players' own.
+
+use std::collections::BTreeSet;
+
+use futures_util::future::join_all;
+use http::Method;
+use muster_tests::{TestGame, TestStack};
+use serde_json::{Value, json};
+
+use super::{CLOSED, find, find_existing, game, heartbeat, join, register};
+
+async fn start(name: &str, mode: Value) -> (TestStack, TestGame) {
+    let stack = TestStack::start().await;
+    let game = game(&stack, name, mode).await;
+    register(&stack, &game, "one", json!({ "capacity": 9, "lease_seconds": null })).await;
+    (stack, game)
+}
+
+fn custom() -> Value {
+    json!({ "taggable": true, "allow_dynamic_max_players": true, "actions": { "create": { "enabled": true } } })
+}
+
+async fn create(stack: &TestStack, game: &TestGame, fields: Value) -> muster_tests::Answer {
+    let mut body = json!({ "game_mode": "arena" });
+    for (name, value) in fields.as_object().into_iter().flatten() {
+        body[name] = value.clone();
+    }
+    game.play(stack, "lobbies/create", body).await
+}
+
+#[tokio::test]
+async fn a_join_obeys_the_direct_capacity_and_a_find_the_normal_one() {
+    let (stack, game) = start("direct", json!({ "max_players": 2, "max_players_direct": 4 })).await;
+    let lobby_id = find(&stack, &game).await.expect_ok().lobby_id();
+    assert_eq!(find(&stack, &game).await.expect_ok().lobby_id(), lobby_id);
+    assert_eq!(find_existing(&stack, &game).await.refusal(), (400, "MATCHMAKER_NO_AVAILABLE_LOBBIES"));
+    let answers = join_all((0..20).map(|_| join(&stack, &game, &lobby_id))).await;
+    let seats: BTreeSet<_> = answers
+        .iter()
+        .filter(|answer| answer.status.is_success())
+        .map(|answer| stack.seat(answer).seat_id.to_string())
+        .collect();
+    assert_eq!(seats.len(), 2, "I1");
+    let refused = answers.iter().filter(|answer| answer.status == 400);
+    assert!(refused.clone().all(|answer| answer.refusal() == (400, "MATCHMAKER_LOBBY_FULL")));
+    assert_eq!(refused.count(), 18);
+    assert_eq!(game.lobby(&stack, &lobby_id).await.taken, 4);
+}
+
+#[tokio::test]
+async fn a_join_takes_over_seats_that_lapsed() {
+    let (stack, game) = start("lapsed", json!({ "max_players": 1, "max_players_direct": 2 })).await;
+    let lobby_id = find(&stack, &game).await.expect_ok().lobby_id();
+    join(&stack, &game, &lobby_id).await.expect_ok();
+    assert_eq!(join(&stack, &game, &lobby_id).await.refusal(), (400, "MATCHMAKER_LOBBY_FULL"));
+    stack.clock.advance(std::time::Duration::from_secs(120));
+    for _ in 0..2 {
+        let seat = join(&stack, &game, &lobby_id).await.expect_ok();
+        game.connect(&stack, &seat).await.expect_ok();
+    }
+    assert_eq!(join(&stack, &game, &lobby_id).await.refusal(), (400, "MATCHMAKER_LOBBY_FULL"));
+    let lobby = game.lobby(&stack, &lobby_id).await;
+    assert_eq!((lobby.taken, lobby.connected.len(), lobby.reserved.len()), (2, 2, 0), "I1");
+}
+
+#[tokio::test]
+async fn a_closed_lobby_can_be_joined_and_stays_unfindable() {
+    let (stack, game) = start("closed", json!({})).await;
+    let lobby_id = find(&stack, &game).await.expect_ok().lobby_id();
+    game.host(&stack, &lobby_id, CLOSED, json!({ "is_closed": true })).await.expect_ok();
+    let seat = join(&stack, &game, &lobby_id).await.expect_ok();
+    assert_eq!(find_existing(&stack, &game).await.refusal(), (400, "MATCHMAKER_NO_AVAILABLE_LOBBIES"), "I6");
+    game.disconnect(&stack, &seat).await.expect_ok();
+    assert_eq!(find_existing(&stack, &game).await.refusal(), (400, "MATCHMAKER_NO_AVAILABLE_LOBBIES"), "I6");
+    assert!(game.lobby(&stack, &lobby_id).await.closed);
+}
+
+#[tokio::test]
+async fn lobbies_of_other_namespaces_and_none_at_all_are_not_found() {
+    let (stack, here) = start("here", json!({})).await;
+    let there = game(&stack, "there", json!({})).await;
+    register(&stack, &there, "one", json!({})).await;
+    let theirs = find(&stack, &there).await.expect_ok().lobby_id();
+    let before = there.lobby(&stack, &theirs).await;
+    for lobby_id in [theirs.as_str(), "00000000-0000-0000-0000-000000000000", "no lobby", ""] {
+        let answer = join(&stack, &here, lobby_id).await;
+        assert_eq!(answer.refusal(), (400, "MATCHMAKER_LOBBY_NOT_FOUND"), "{lobby_id:?}");
+        let answer = here.serve(&stack, "end-lobby", json!({ "lobby_id": lobby_id })).await;
+        assert_eq!(answer.refusal(), (400, "MATCHMAKER_LOBBY_NOT_FOUND"), "{lobby_id:?}");
+    }
+    let path = format!("/matchmaker/lobbies/{theirs}/state");
+    let state = stack.call(Method::GET, &path, Some(&here.public), "").await;
+    assert_eq!(state.refusal(), (400, "MATCHMAKER_LOBBY_NOT_FOUND"));
+    assert_eq!(there.lobby(&stack, &theirs).await, before, "I11");
+}
+
+#[tokio::test]
+async fn a_mode_can_forbid_joins_and_lobbies_of_players_own() {
+    let (stack, game) = start("forbidden", json!({ "actions": { "join": { "enabled": false } } })).await;
+    let lobby_id = find(&stack, &game).await.expect_ok().lobby_id();
+    for (answer, code) in [
+        (join(&stack, &game, &lobby_id).await, "MATCHMAKER_JOIN_DISABLED"),
+        (create(&stack, &game, json!({})).await, "MATCHMAKER_CUSTOM_LOBBIES_DISABLED"),
+    ] {
+        assert_eq!(answer.refusal(), (400, code));
+        assert_eq!(answer.body["metadata"], json!({ "game_mode": "arena" }));
+    }
+}
+
+#[tokio::test]
+async fn a_lobby_of_an_old_version_stays_joinable_under_that_versions_rules() {
+    let (stack, game) = start("old", json!({ "max_players_direct": 5 })).await;
+    let lobby_id = find(&stack, &game).await.expect_ok().lobby_id();
+    let config = json!({ "game_modes": { "arena": { "regions": ["fra"], "max_players": 4,
+                         "actions": { "join": { "enabled": false } } } } });
+    let config = serde_json::from_value(config).unwrap();
+    let (store, ambient) = (stack.store(), stack.ambient());
+    let version =
+        shared::provision::add_version(store, &ambient, game.game_id(), "2".to_owned(), config).await;
+    let right = shared::auth::GameRight::of_operator(game.game_id().clone());
+    let right = right.on_namespace(game.namespace_id(), store).await.unwrap();
+    store.set_version(&right, &version.unwrap().version_id, stack.clock.now()).await.unwrap();
+    stack.clock.advance(std::time::Duration::from_secs(31));
+    let newer = find(&stack, &game).await.expect_ok().lobby_id();
+    assert_ne!(newer, lobby_id, "I6");
+    join(&stack, &game, &lobby_id).await.expect_ok();
+    assert_eq!(join(&stack, &game, &newer).await.refusal(), (400, "MATCHMAKER_JOIN_DISABLED"));
+}
+
+#[tokio::test]
+async fn a_private_lobby_is_never_found_or_listed_and_joined_by_its_identifier() {
+    let (stack, game) = start("private", custom()).await;
+    let config = json!({ "rounds": 3, "map": ["a", "b"] });
+    let own = create(&stack, &game, json!({ "max_players": 2, "lobby_config": config })).await.expect_ok();
+    let lobby_id = own.lobby_id();
+    let find_tagless = || find_existing(&stack, &game);
+    assert_eq!(find_tagless().await.refusal(), (400, "MATCHMAKER_NO_AVAILABLE_LOBBIES"), "I6");
+    let list = stack.call(Method::GET, "/matchmaker/lobbies/list", Some(&game.public), "").await.expect_ok();
+    assert_eq!(list.body["lobbies"], json!([]));
+
+    let beat = heartbeat(&stack, &game, "one").await.expect_ok();
+    assert_eq!(beat.body["lobbies"][0]["lobby_config"], config, "the lobby server learns it");
+    assert_eq!(beat.body["lobbies"][0]["max_players"], 2);
+
+    let friend = join(&stack, &game, &lobby_id).await.expect_ok();
+    assert_eq!(join(&stack, &game, &lobby_id).await.refusal(), (400, "MATCHMAKER_LOBBY_FULL"));
+    // Neither reopening nor a seat that becomes free brings it into sight.
+    for is_closed in [true, false] {
+        game.host(&stack, &lobby_id, CLOSED, json!({ "is_closed": is_closed })).await.expect_ok();
+    }
+    game.disconnect(&stack, &friend).await.expect_ok();
+    assert_eq!(find_tagless().await.refusal(), (400, "MATCHMAKER_NO_AVAILABLE_LOBBIES"), "I6");
+    game.connect(&stack, &own).await.expect_ok();
+    game.disconnect(&stack, &own).await.expect_ok();
+    let ids = [lobby_id.parse().unwrap()];
+    let data = stack.store().lobby_data(&ids, shared::store::lobby_data::Part::Config);
+    assert!(data.await.unwrap().is_empty(), "its configuration ends with it");
+}
+
+#[tokio::test]
+async fn a_public_lobby_of_a_players_own_is_found_like_any_other() {
+    let (stack, game) = start("public", custom()).await;
+    let fields =
+        json!({ "publicity": "public", "tags": { "map": "harbour" }, "region": "fra", "max_players": 3 });
+    let own = create(&stack, &game, fields).await.expect_ok();
+    let body = json!({ "game_modes": ["arena"], "regions": ["fra"], "tags": { "map": "harbour" },
+                       "prevent_auto_create_lobby": true });
+    assert_eq!(game.find(&stack, body).await.expect_ok().lobby_id(), own.lobby_id());
+    let lobby = game.lobby(&stack, &own.lobby_id()).await;
+    assert_eq!((lobby.max_players, lobby.max_players_direct), (3, 3), "a request's size sets both");
+}
+
+#[tokio::test]
+async fn each_lobby_of_players_own_is_a_new_one_up_to_the_cap() {
+    let stack = TestStack::start().await;
+    let mut mode = json!({ "regions": ["fra"], "max_players": 4 });
+    mode["actions"] = custom()["actions"].clone();
+    let game = stack.make_game("own", json!({ "arena": mode }), 5, 9).await;
+    let answers = join_all((0..12).map(|_| create(&stack, &game, json!({})))).await;
+    let lobbies: BTreeSet<_> =
+        answers.iter().filter(|answer| answer.status == 200).map(muster_tests::Answer::lobby_id).collect();
+    assert_eq!(lobbies.len(), 5, "I2");
+    let refused: Vec<_> = answers.iter().filter(|answer| answer.status != 200).collect();
+    assert!(refused.iter().all(|answer| answer.refusal() == (400, "MATCHMAKER_TOO_MANY_LOBBIES")));
+    assert_eq!((refused.len(), stack.all_lobbies(game.namespace_id()).await.len()), (7, 5));
+}
+
+#[tokio::test]
+async fn what_a_creator_asks_for_is_checked_by_the_rules_of_find() {
+    let (stack, game) = start("rules", custom()).await;
+    for (fields, code) in [
+        (json!({ "game_mode": "chess" }), "MATCHMAKER_GAME_MODE_NOT_FOUND"),
+        (json!({ "region": "mars" }), "MATCHMAKER_REGION_NOT_FOUND"),
+        (json!({ "max_players": 0 }), "MATCHMAKER_DYNAMIC_MAX_PLAYERS_INVALID"),
+        (json!({ "max_players": 5 }), "MATCHMAKER_DYNAMIC_MAX_PLAYERS_INVALID"),
+        (json!({ "tags": { "k": "v".repeat(513) } }), "MATCHMAKER_TAG_TOO_LONG"),
+        (json!({ "publicity": "secret" }), "API_BAD_BODY"),
+        (json!({ "lobby_config": "x".repeat(16 * 1024 - 1) }), "API_BAD_BODY"),
+    ] {
+        assert_eq!(create(&stack, &game, fields.clone()).await.refusal(), (400, code), "{fields}");
+    }
+    create(&stack, &game, json!({ "lobby_config": "x".repeat(16 * 1024 - 2) })).await.expect_ok();
+    create(&stack, &game, json!({ "lobby_config": null, "region": null, "tags": null })).await.expect_ok();
+}

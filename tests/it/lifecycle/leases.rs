@@ -1,0 +1,181 @@
+//! Game servers that fall silent: hidden at the end of their lease, revived by a late heartbeat, replaced when their room is
+//! needed (I6, I10).
+
+use std::time::Duration;
+
+use muster_tests::TestStack;
+use serde_json::json;
+use shared::lobby::Stage;
+
+use super::{find, find_existing, game, heartbeat, join, live, register, told};
+
+const MINUTE: Duration = Duration::from_secs(60);
+const MOMENT: Duration = Duration::from_millis(1);
+
+#[tokio::test]
+async fn from_the_end_of_its_lease_a_killed_servers_lobbies_are_never_found() {
+    let stack = TestStack::start().await;
+    let game = game(&stack, "killed", json!({})).await;
+    register(&stack, &game, "one", json!({})).await;
+    let lobby_id = find(&stack, &game).await.expect_ok().lobby_id();
+    stack.clock.advance(MINUTE - MOMENT);
+    assert_eq!(find_existing(&stack, &game).await.expect_ok().lobby_id(), lobby_id);
+    stack.clock.advance(MOMENT);
+    assert_eq!(find_existing(&stack, &game).await.refusal(), (400, "MATCHMAKER_NO_AVAILABLE_LOBBIES"), "I6");
+    assert_eq!(join(&stack, &game, &lobby_id).await.refusal(), (400, "MATCHMAKER_LOBBY_NOT_FOUND"));
+    assert_eq!(find(&stack, &game).await.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"));
+}
+
+#[tokio::test]
+async fn a_late_heartbeat_revives_a_lobby_that_nobody_replaced() {
+    let stack = TestStack::start().await;
+    let game = game(&stack, "late", json!({})).await;
+    register(&stack, &game, "one", json!({ "capacity": 2 })).await;
+    let seat = find(&stack, &game).await.expect_ok();
+    game.connect(&stack, &seat).await.expect_ok();
+    stack.clock.advance(10 * MINUTE);
+    assert_eq!(find_existing(&stack, &game).await.refusal(), (400, "MATCHMAKER_NO_AVAILABLE_LOBBIES"));
+    // A find that looks for a place puts the silent server out of sight, and the heartbeat brings it back.
+    assert_eq!(find(&stack, &game).await.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"));
+    assert_eq!(live(&stack, &game).await, 0, "that find needed room");
+}
+
+#[tokio::test]
+async fn a_heartbeat_within_the_gap_brings_lobbies_and_places_back() {
+    let stack = TestStack::start().await;
+    let game = game(&stack, "gap", json!({ "max_players": 2 })).await;
+    register(&stack, &game, "one", json!({ "capacity": 2 })).await;
+    let seat = find(&stack, &game).await.expect_ok();
+    game.connect(&stack, &seat).await.expect_ok();
+    stack.clock.advance(10 * MINUTE);
+    assert_eq!(find_existing(&stack, &game).await.refusal(), (400, "MATCHMAKER_NO_AVAILABLE_LOBBIES"));
+    let answer = heartbeat(&stack, &game, "one").await.expect_ok();
+    assert_eq!(told(&answer), [seat.lobby_id()]);
+    assert_eq!(find_existing(&stack, &game).await.expect_ok().lobby_id(), seat.lobby_id(), "I10");
+    assert_ne!(find(&stack, &game).await.expect_ok().lobby_id(), seat.lobby_id(), "its second place");
+    assert_eq!(game.lobby(&stack, &seat.lobby_id()).await.connected.len(), 1);
+}
+
+#[tokio::test]
+async fn a_lobby_of_a_dead_server_that_was_replaced_never_revives() {
+    let stack = TestStack::start().await;
+    let game = game(&stack, "replaced", json!({})).await;
+    register(&stack, &game, "one", json!({ "capacity": 1 })).await;
+    let dead = find(&stack, &game).await.expect_ok();
+    game.connect(&stack, &dead).await.expect_ok();
+    stack.clock.advance(MINUTE);
+    // Nobody else has a place, so that the dead server's room is needed; once it has a place it registers again.
+    assert_eq!(find(&stack, &game).await.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"));
+    assert_eq!(game.lobby(&stack, &dead.lobby_id()).await.stage, Stage::Ended);
+    let answer = heartbeat(&stack, &game, "one").await.expect_ok();
+    assert_eq!(told(&answer), [""; 0], "I10");
+    let next = find(&stack, &game).await.expect_ok();
+    assert_ne!(next.lobby_id(), dead.lobby_id());
+    assert_eq!(game.connect(&stack, &dead).await.refusal(), (400, "MATCHMAKER_LOBBY_STOPPED"));
+    assert_eq!(live(&stack, &game).await, 1);
+}
+
+#[tokio::test]
+async fn a_dead_servers_part_of_the_cap_is_recovered_by_the_next_find() {
+    let stack = TestStack::start().await;
+    let modes = json!({ "arena": { "regions": ["fra"], "max_players": 1 } });
+    let game = stack.make_game("cap", modes, 3, 0).await;
+    register(&stack, &game, "dies", json!({ "capacity": 3 })).await;
+    for _ in 0..3 {
+        let seat = find(&stack, &game).await.expect_ok();
+        game.connect(&stack, &seat).await.expect_ok();
+    }
+    register(&stack, &game, "lives", json!({ "capacity": 3, "lease_seconds": null })).await;
+    assert_eq!(find(&stack, &game).await.refusal(), (400, "MATCHMAKER_TOO_MANY_LOBBIES"));
+    stack.clock.advance(MINUTE);
+    for count in 1..=3 {
+        let seat = find(&stack, &game).await.expect_ok();
+        assert_eq!(seat.body["ports"]["default"]["hostname"], "lives.example");
+        assert_eq!(live(&stack, &game).await, 3, "I2, at find {count}");
+    }
+    assert_eq!(find(&stack, &game).await.refusal(), (400, "MATCHMAKER_TOO_MANY_LOBBIES"));
+}
+
+#[tokio::test]
+async fn a_heartbeat_extends_the_lease_of_the_server_and_of_its_lobbies() {
+    let stack = TestStack::start().await;
+    let game = game(&stack, "extend", json!({})).await;
+    let registered = register(&stack, &game, "one", json!({})).await;
+    let seat = find(&stack, &game).await.expect_ok();
+    game.connect(&stack, &seat).await.expect_ok();
+    let lobby_id = seat.lobby_id();
+    let mut ends = vec![registered.body["lease_expires_at"].clone()];
+    for _ in 0..5 {
+        stack.clock.advance(MINUTE / 2);
+        let answer = heartbeat(&stack, &game, "one").await.expect_ok();
+        ends.push(answer.body["lease_expires_at"].clone());
+        let lobby = game.lobby(&stack, &lobby_id).await;
+        assert_eq!(lobby.lease_until, stack.clock.now() + MINUTE);
+        assert_eq!(ends.last(), Some(&json!(shared::wire::time(lobby.lease_until))));
+    }
+    let mut sorted = ends.clone();
+    sorted.sort_by_key(ToString::to_string);
+    sorted.dedup();
+    assert_eq!(ends, sorted, "each is later");
+}
+
+#[tokio::test]
+async fn a_hundred_silent_servers_do_not_hide_a_living_one() {
+    let stack = TestStack::start().await;
+    let game = game(&stack, "silent", json!({})).await;
+    for n in 0..110 {
+        register(&stack, &game, &format!("silent-{n}"), json!({ "lease_seconds": 1 })).await;
+    }
+    stack.clock.advance(MINUTE);
+    register(&stack, &game, "lives", json!({})).await;
+    let seat = find(&stack, &game).await.expect_ok();
+    assert_eq!(seat.body["ports"]["default"]["hostname"], "lives.example");
+    heartbeat(&stack, &game, "silent-7").await.expect_ok();
+    heartbeat(&stack, &game, "silent-109").await.expect_ok();
+    let pool = shared::store::servers::PlacementPool {
+        namespace_id: game.namespace_id().clone(),
+        region_id: "fra".parse().unwrap(),
+    };
+    let seen =
+        stack.store().servers_with_places(&pool, &"arena".parse().unwrap(), stack.clock.now()).await.unwrap();
+    let mut seen: Vec<_> = seen.into_iter().map(|server| server.server.server_id.to_string()).collect();
+    seen.sort();
+    assert_eq!(
+        seen,
+        ["lives", "silent-109", "silent-7"],
+        "a heartbeat brings a silent server back into sight"
+    );
+}
+
+#[tokio::test]
+async fn a_heartbeat_costs_a_write_unit_for_the_server_and_one_for_each_lobby() {
+    use shared::store::meter::Meter;
+    let stack = TestStack::start().await;
+    let game = game(&stack, "units", json!({ "max_players": 1 })).await;
+    register(&stack, &game, "one", json!({ "capacity": 20 })).await;
+    for _ in 0..20 {
+        find(&stack, &game).await.expect_ok();
+    }
+    let meter = Meter::on();
+    let store = stack.store().metered(meter.clone());
+    let ambient = stack.ambient();
+    let settings = shared::settings_cache::SettingsCache::new(store.clone(), ambient.clone(), MINUTE);
+    let keys = std::sync::Arc::clone(stack.stack.keys());
+    let auth = shared::auth::MatchmakerAuth::new(settings.into(), keys, ambient.clone());
+    let operation = heartbeat_server::HeartbeatServer::new(auth, store, ambient);
+    let request = muster_tests::instance::request(
+        &[("authorization", &format!("Bearer {}", game.server))],
+        &json!({ "server_id": "one" }),
+    );
+    use shared::http::Operation as _;
+    stack.clock.advance(MINUTE / 2);
+    let answer = operation.call(&request).await.unwrap();
+    assert_eq!(answer.lobbies.len(), 20);
+    // The second beat finds the settings known.
+    let before = meter.usage();
+    stack.clock.advance(MINUTE / 4);
+    operation.call(&request).await.unwrap();
+    let beat = meter.usage() - before;
+    assert_eq!((beat.calls, beat.write_units), (23, 21.0));
+    assert!(beat.read_units <= 11.0, "{beat:?}");
+}

@@ -1,0 +1,200 @@
+//! What can be seen from outside: lists, statistics, regions.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use http::Method;
+use muster_tests::{Answer, TestGame, TestStack};
+use serde_json::{Value, json};
+
+use super::{CLOSED, STATE, find, game, join};
+
+const CACHED: Duration = Duration::from_secs(5);
+
+async fn get(stack: &TestStack, game: &TestGame, path: &str) -> Answer {
+    stack.call(Method::GET, &format!("/matchmaker/{path}"), Some(&game.public), "").await.expect_ok()
+}
+
+fn listed(list: &Answer) -> BTreeSet<String> {
+    let lobbies = list.body["lobbies"].as_array().into_iter().flatten();
+    lobbies.filter_map(|lobby| lobby["lobby_id"].as_str()).map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn a_list_shows_open_public_lobbies_of_listable_modes_of_the_current_version() {
+    let stack = TestStack::start().await;
+    let modes = json!({
+        "arena": { "regions": ["fra"], "max_players": 2, "max_players_direct": 3, "max_players_party": 1 },
+        "secret": { "regions": ["fra"], "listable": false },
+    });
+    let game = stack.make_game("list", modes, 99, 99).await;
+    let open = find(&stack, &game).await.expect_ok().lobby_id();
+    join(&stack, &game, &open).await.expect_ok();
+    let full = open;
+    let open = find(&stack, &game).await.expect_ok().lobby_id();
+    game.find(&stack, json!({ "game_modes": ["secret"] })).await.expect_ok();
+    let list = get(&stack, &game, "lobbies/list").await;
+    assert_eq!(list.body["game_modes"], json!([{ "game_mode_id": "arena" }]));
+    assert_eq!(
+        list.body["lobbies"],
+        json!([
+            { "lobby_id": open, "game_mode_id": "arena", "region_id": "fra", "max_players_normal": 2,
+              "max_players_direct": 3, "max_players_party": 1, "total_player_count": 1 },
+            { "lobby_id": full, "game_mode_id": "arena", "region_id": "fra", "max_players_normal": 2,
+              "max_players_direct": 3, "max_players_party": 1, "total_player_count": 2 },
+        ]),
+        "those with free seats first"
+    );
+
+    game.host(&stack, &open, CLOSED, json!({ "is_closed": true })).await.expect_ok();
+    assert_eq!(get(&stack, &game, "lobbies/list").await.body, list.body, "for five seconds");
+    stack.clock.advance(CACHED);
+    assert_eq!(listed(&get(&stack, &game, "lobbies/list").await), [full.clone()].into());
+    game.serve(&stack, "end-lobby", json!({ "lobby_id": full })).await.expect_ok();
+    stack.clock.advance(CACHED);
+    assert_eq!(listed(&get(&stack, &game, "lobbies/list").await), BTreeSet::new());
+}
+
+#[tokio::test]
+async fn a_list_shows_states_when_asked() {
+    let stack = TestStack::start().await;
+    let game =
+        stack.make_game("states", json!({ "arena": { "regions": ["fra"], "max_players": 1 } }), 99, 99).await;
+    let (with, without) = (find(&stack, &game).await.expect_ok(), find(&stack, &game).await.expect_ok());
+    game.host(&stack, &with.lobby_id(), STATE, json!({ "map": "harbour" })).await.expect_ok();
+    let list = get(&stack, &game, "lobbies/list?include_state=true").await;
+    let state = |id: String| {
+        let lobbies = list.body["lobbies"].as_array().unwrap();
+        lobbies.iter().find(|lobby| lobby["lobby_id"] == id.as_str()).unwrap().get("state").cloned()
+    };
+    assert_eq!(state(with.lobby_id()), Some(json!({ "map": "harbour" })));
+    assert_eq!(state(without.lobby_id()), Some(Value::Null));
+    let plain = get(&stack, &game, "lobbies/list?include_state=false").await;
+    assert!(plain.body["lobbies"][0].get("state").is_none());
+}
+
+#[tokio::test]
+async fn states_in_a_list_stay_within_four_megabytes() {
+    let stack = TestStack::start().await;
+    let game =
+        stack.make_game("large", json!({ "arena": { "regions": ["fra"], "max_players": 1 } }), 99, 99).await;
+    let state = json!("x".repeat(65_000));
+    for _ in 0..70 {
+        let lobby_id = find(&stack, &game).await.expect_ok().lobby_id();
+        game.host(&stack, &lobby_id, STATE, state.clone()).await.expect_ok();
+    }
+    let list = get(&stack, &game, "lobbies/list?include_state=true").await;
+    let lobbies = list.body["lobbies"].as_array().unwrap();
+    let with_state = lobbies.iter().filter(|lobby| lobby.get("state").is_some()).count();
+    assert_eq!((lobbies.len(), with_state), (70, 4 * 1024 * 1024 / 65_002));
+}
+
+#[tokio::test]
+async fn statistics_count_held_seats_by_mode_and_region() {
+    let stack = TestStack::start().await;
+    let modes =
+        json!({ "arena": { "regions": ["fra", "nyc"], "max_players": 4 }, "duel": { "regions": ["fra"] } });
+    let game = stack.make_game("statistics", modes, 99, 99).await;
+    let count = async || get(&stack, &game, "players/statistics").await.body;
+    assert_eq!(count().await, json!({ "player_count": 0, "game_modes": {} }));
+    let mut seats = Vec::new();
+    for (mode, region) in [("arena", "fra"), ("arena", "fra"), ("arena", "nyc"), ("duel", "fra")] {
+        let body = json!({ "game_modes": [mode], "regions": [region] });
+        seats.push(game.find(&stack, body).await.expect_ok());
+    }
+    assert_eq!(count().await["player_count"], 0, "for five seconds");
+    stack.clock.advance(CACHED);
+    let expected = json!({
+        "player_count": 4,
+        "game_modes": {
+            "arena": { "player_count": 3, "regions": { "fra": { "player_count": 2 }, "nyc": { "player_count": 1 } } },
+            "duel": { "player_count": 1, "regions": { "fra": { "player_count": 1 } } },
+        },
+    });
+    assert_eq!(count().await, expected);
+
+    // Closed and full lobbies count, lapsed reservations do not.
+    game.host(&stack, &seats[0].lobby_id(), CLOSED, json!({ "is_closed": true })).await.expect_ok();
+    game.connect(&stack, &seats[0]).await.expect_ok();
+    stack.clock.advance(Duration::from_secs(120));
+    let counted = count().await;
+    assert_eq!(
+        (&counted["player_count"], &counted["game_modes"]["arena"]["regions"]["fra"]["player_count"]),
+        (&json!(1), &json!(1))
+    );
+}
+
+#[tokio::test]
+async fn another_instance_uses_the_count_that_one_made() {
+    use shared::{overview::Overview, settings_cache::SettingsCache, store::meter::Meter};
+    let stack = TestStack::start().await;
+    let game =
+        stack.make_game("shared", json!({ "arena": { "regions": ["fra"], "max_players": 1 } }), 99, 99).await;
+    for _ in 0..30 {
+        find(&stack, &game).await.expect_ok();
+    }
+    let settings = SettingsCache::new(stack.store().clone(), stack.ambient(), CACHED);
+    let settings = settings.settings(game.game_id(), game.namespace_id()).await.unwrap().unwrap();
+    let mut usages = Vec::new();
+    for _ in 0..3 {
+        let meter = Meter::on();
+        let overview = Overview::new(stack.store().metered(meter.clone()), stack.ambient());
+        for _ in 0..2 {
+            assert_eq!(overview.statistics(&settings).await.unwrap().player_count, 30);
+        }
+        usages.push(meter.usage());
+    }
+    assert!(usages[0].read_units >= 15.0, "{usages:?}");
+    for usage in &usages[1..] {
+        assert_eq!((usage.calls, usage.read_units, usage.write_units), (1, 0.5, 0.0), "{usages:?}");
+    }
+}
+
+#[tokio::test]
+async fn regions_come_nearest_first_when_the_edge_tells_where_the_client_is() {
+    use list_regions::ListRegions;
+    use shared::http::Operation as _;
+    let stack = TestStack::start().await;
+    let game = game(&stack, "regions", json!({})).await;
+    let plain = get(&stack, &game, "regions").await.body;
+    let ids = |regions: &Value| -> Vec<String> {
+        let regions = regions.as_array().into_iter().flatten();
+        regions.map(|region| region["region_id"].as_str().unwrap_or_default().to_owned()).collect()
+    };
+    assert_eq!(ids(&plain["regions"]), ["fra", "nyc"]);
+    assert_eq!(
+        plain["regions"][0],
+        json!({ "region_id": "fra", "provider_display_name": "Test", "region_display_name": "Frankfurt",
+                "datacenter_coord": { "latitude": 50.0, "longitude": 8.0 },
+                "datacenter_distance_from_client": { "kilometers": 0.0, "miles": 0.0 } })
+    );
+
+    let settings = shared::settings_cache::SettingsCache::new(stack.store().clone(), stack.ambient(), CACHED);
+    let keys = std::sync::Arc::clone(stack.stack.keys());
+    let auth = shared::auth::MatchmakerAuth::new(settings.into(), keys, stack.ambient());
+    let operation = ListRegions::new(auth, Some("edge-secret".to_owned()));
+    let bearer = format!("Bearer {}", game.public);
+    for (secret, place, expected) in [
+        ("edge-secret", ("40.7", "-74.0"), ["nyc", "fra"]),
+        ("edge-secret", ("52.5", "13.4"), ["fra", "nyc"]),
+        ("edge-secret", ("91", "0"), ["fra", "nyc"]),
+        ("forged", ("40.7", "-74.0"), ["fra", "nyc"]),
+    ] {
+        let headers = [
+            ("authorization", bearer.as_str()),
+            ("x-muster-edge-secret", secret),
+            ("cloudfront-viewer-latitude", place.0),
+            ("cloudfront-viewer-longitude", place.1),
+        ];
+        let request = muster_tests::instance::request(&headers, &json!({}));
+        let regions = serde_json::to_value(operation.call(&request).await.unwrap().regions).unwrap();
+        assert_eq!(ids(&regions), expected, "{secret} {place:?}");
+        let distances: Vec<f64> = regions
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|region| region["datacenter_distance_from_client"]["kilometers"].as_f64().unwrap())
+            .collect();
+        assert!(distances.is_sorted(), "{distances:?}");
+        assert_eq!(distances[1] > 0.0, secret == "edge-secret" && place.0 != "91");
+    }
+}

@@ -1,0 +1,208 @@
+//! Players connect once, to the lobby that holds their seat, before it lapses (I7).
+
+use std::{collections::BTreeMap, time::Duration};
+
+use futures_util::future::join_all;
+use http::Method;
+use muster_tests::{Answer, TestGame, TestStack};
+use serde_json::json;
+use shared::ambient::Timestamp;
+
+use super::{find, find_existing, game, join, register};
+
+const CONNECTED: (Method, &str) = (Method::POST, "players/connected");
+const DISCONNECTED: (Method, &str) = (Method::POST, "players/disconnected");
+
+async fn start(name: &str, mode: serde_json::Value) -> (TestStack, TestGame) {
+    let stack = TestStack::start().await;
+    let game = game(&stack, name, mode).await;
+    register(&stack, &game, "one", json!({ "capacity": 9, "lease_seconds": null })).await;
+    (stack, game)
+}
+
+fn token(seat: &Answer) -> &str {
+    seat.body["player"]["token"].as_str().unwrap_or_default()
+}
+
+#[tokio::test]
+async fn connecting_twice_is_refused_however_often() {
+    let (stack, game) = start("twice", json!({})).await;
+    let seat = find(&stack, &game).await.expect_ok();
+    game.connect(&stack, &seat).await.expect_ok();
+    for _ in 0..2 {
+        let again = game.connect(&stack, &seat).await;
+        assert_eq!(again.refusal(), (400, "MATCHMAKER_PLAYER_ALREADY_CONNECTED"));
+    }
+    assert_eq!(game.lobby(&stack, &seat.lobby_id()).await.connected.len(), 1);
+}
+
+#[tokio::test]
+async fn of_many_who_connect_with_one_token_at_once_one_does() {
+    let (stack, game) = start("at-once", json!({})).await;
+    for _ in 0..5 {
+        let seat = find(&stack, &game).await.expect_ok();
+        let answers = join_all((0..40).map(|_| game.connect(&stack, &seat))).await;
+        let mut outcomes = BTreeMap::new();
+        for answer in &answers {
+            *outcomes.entry((answer.status.as_u16(), answer.body["code"].as_str())).or_insert(0) += 1;
+        }
+        let refused = ((400, Some("MATCHMAKER_PLAYER_ALREADY_CONNECTED")), 39);
+        assert_eq!(outcomes, BTreeMap::from([((200, None), 1), refused]), "I7");
+    }
+}
+
+#[tokio::test]
+async fn connecting_works_until_the_reservation_lapses_and_not_after() {
+    let (stack, game) = start("lapse", json!({})).await;
+    let (early, late) = (find(&stack, &game).await.expect_ok(), find(&stack, &game).await.expect_ok());
+    stack.clock.advance(Duration::from_millis(119_999));
+    game.connect(&stack, &early).await.expect_ok();
+    stack.clock.advance(Duration::from_millis(1));
+    let expired = (400, "MATCHMAKER_PLAYER_REGISTRATION_EXPIRED");
+    assert_eq!(game.connect(&stack, &late).await.refusal(), expired);
+    // Nine hours later the token itself has expired.
+    stack.clock.advance(Duration::from_secs(9 * 3_600));
+    assert_eq!(game.connect(&stack, &late).await.refusal(), expired);
+}
+
+#[tokio::test]
+async fn a_reservation_that_lapsed_and_was_taken_over_is_told_from_a_seat_that_was_left() {
+    let (stack, game) = start("taken-over", json!({ "max_players": 2 })).await;
+    let (stays, lapses) = (find(&stack, &game).await.expect_ok(), find(&stack, &game).await.expect_ok());
+    game.connect(&stack, &stays).await.expect_ok();
+    stack.clock.advance(Duration::from_secs(120));
+    let taker = find_existing(&stack, &game).await.expect_ok();
+    assert_eq!(taker.lobby_id(), lapses.lobby_id());
+    assert_eq!(
+        game.connect(&stack, &lapses).await.refusal(),
+        (400, "MATCHMAKER_PLAYER_REGISTRATION_EXPIRED")
+    );
+    game.connect(&stack, &taker).await.expect_ok();
+
+    stack.clock.advance(Duration::from_secs(1_000));
+    game.disconnect(&stack, &taker).await.expect_ok();
+    for _ in 0..2 {
+        assert_eq!(game.connect(&stack, &taker).await.refusal(), (400, "MATCHMAKER_PLAYER_REMOVED"));
+        game.disconnect(&stack, &taker).await.expect_ok();
+    }
+    let lobby = game.lobby(&stack, &stays.lobby_id()).await;
+    assert_eq!((lobby.taken, lobby.connected.len(), lobby.reserved.len()), (1, 1, 0), "I4");
+}
+
+#[tokio::test]
+async fn a_player_who_leaves_before_connecting_is_removed() {
+    let (stack, game) = start("before", json!({})).await;
+    let (goes, stays) = (find(&stack, &game).await.expect_ok(), find(&stack, &game).await.expect_ok());
+    game.disconnect(&stack, &goes).await.expect_ok();
+    assert_eq!(game.connect(&stack, &goes).await.refusal(), (400, "MATCHMAKER_PLAYER_REMOVED"));
+    assert_eq!(game.lobby(&stack, &stays.lobby_id()).await.taken, 1);
+    game.connect(&stack, &stays).await.expect_ok();
+}
+
+#[tokio::test]
+async fn another_lobby_is_not_the_players_and_the_seat_stays_where_it_is() {
+    let (stack, game) = start("another", json!({ "max_players": 1 })).await;
+    let (here, there) = (find(&stack, &game).await.expect_ok(), find(&stack, &game).await.expect_ok());
+    assert_ne!(here.lobby_id(), there.lobby_id());
+    for operation in [CONNECTED, DISCONNECTED] {
+        let body = json!({ "player_token": token(&here) });
+        let answer = game.host(&stack, &there.lobby_id(), operation, body).await;
+        assert_eq!(answer.refusal(), (400, "MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY"));
+    }
+    game.connect(&stack, &here).await.expect_ok();
+}
+
+#[tokio::test]
+async fn players_of_another_namespace_mocks_and_garbage_each_have_their_code() {
+    let (stack, here) = start("here", json!({})).await;
+    let there = game(&stack, "there", json!({})).await;
+    register(&stack, &there, "one", json!({ "lease_seconds": null })).await;
+    let (seat, foreign) = (find(&stack, &here).await.expect_ok(), find(&stack, &there).await.expect_ok());
+    let mock = stack.stack.keys().issue_development_player(&stack.ambient());
+    let cut = token(&seat).get(..60).unwrap_or_default().to_owned();
+    for operation in [CONNECTED, DISCONNECTED] {
+        for (shown, refusal) in [
+            (token(&foreign), (403, "API_FORBIDDEN")),
+            (mock.as_str(), (400, "TOKEN_INVALID")),
+            (here.public.as_str(), (400, "TOKEN_INVALID")),
+            (cut.as_str(), (400, "TOKEN_INVALID")),
+            ("", (400, "TOKEN_INVALID")),
+            ("garbage", (400, "TOKEN_INVALID")),
+        ] {
+            let body = json!({ "player_token": shown });
+            let answer = here.host(&stack, &seat.lobby_id(), operation.clone(), body).await;
+            assert_eq!(answer.refusal(), refusal, "{operation:?}");
+        }
+    }
+    here.connect(&stack, &seat).await.expect_ok();
+    there.connect(&stack, &foreign).await.expect_ok();
+}
+
+#[tokio::test]
+async fn a_connected_player_holds_the_seat_for_eight_hours_at_most() {
+    let (stack, game) = start("eight-hours", json!({ "max_players": 1 })).await;
+    let seat = find(&stack, &game).await.expect_ok();
+    game.connect(&stack, &seat).await.expect_ok();
+    stack.clock.advance(Duration::from_millis(8 * 3_600_000 - 1));
+    assert_eq!(find_existing(&stack, &game).await.refusal(), (400, "MATCHMAKER_NO_AVAILABLE_LOBBIES"));
+    stack.clock.advance(Duration::from_millis(1));
+    let next = find_existing(&stack, &game).await.expect_ok();
+    assert_eq!(next.lobby_id(), seat.lobby_id());
+    // The token has lived nine hours by then, and still frees nothing but its own seat.
+    stack.clock.advance(Duration::from_secs(3_601));
+    game.disconnect(&stack, &seat).await.expect_ok();
+    assert_eq!(game.lobby(&stack, &seat.lobby_id()).await.taken, 1);
+}
+
+#[tokio::test]
+async fn a_full_lobby_is_found_again_as_soon_as_a_player_left() {
+    let (stack, game) = start("left", json!({ "max_players": 2 })).await;
+    let (first, second) = (find(&stack, &game).await.expect_ok(), find(&stack, &game).await.expect_ok());
+    for seat in [&first, &second] {
+        game.connect(&stack, seat).await.expect_ok();
+    }
+    let none = (400, "MATCHMAKER_NO_AVAILABLE_LOBBIES");
+    assert_eq!(find_existing(&stack, &game).await.refusal(), none);
+    let mut last = second;
+    for _ in 0..3 {
+        game.disconnect(&stack, &last).await.expect_ok();
+        last = find_existing(&stack, &game).await.expect_ok();
+        assert_eq!(last.lobby_id(), first.lobby_id());
+        assert_eq!(find_existing(&stack, &game).await.refusal(), none);
+    }
+    // The same through a join, which fills it as a find does.
+    game.disconnect(&stack, &last).await.expect_ok();
+    join(&stack, &game, &first.lobby_id()).await.expect_ok();
+    assert_eq!(find_existing(&stack, &game).await.refusal(), none);
+}
+
+#[tokio::test]
+async fn a_freed_seat_that_the_index_does_not_show_yet_is_found_through_the_head() {
+    let (stack, game) = start("lag", json!({ "max_players": 2 })).await;
+    let (first, mut second) = (find(&stack, &game).await.expect_ok(), find(&stack, &game).await.expect_ok());
+    for seat in [&first, &second] {
+        game.connect(&stack, seat).await.expect_ok();
+    }
+    for age in [Duration::ZERO, Duration::from_millis(500)] {
+        // Long after the burst that the lobby came from.
+        stack.clock.advance(Duration::from_secs(60));
+        game.disconnect(&stack, &second).await.expect_ok();
+        // As an index would that lags behind the disconnect.
+        let hide = stack.store().client().update_item();
+        hide.table_name(&stack.store().tables().lobbies)
+            .key("lobby_id", aws_sdk_dynamodb::types::AttributeValue::S(first.lobby_id()))
+            .update_expression("SET joinable_from = :never")
+            .expression_attribute_values(
+                ":never",
+                aws_sdk_dynamodb::types::AttributeValue::N(Timestamp::NEVER.to_string()),
+            )
+            .send()
+            .await
+            .unwrap();
+        stack.clock.advance(age);
+        let next = find(&stack, &game).await.expect_ok();
+        assert_eq!(next.lobby_id(), first.lobby_id(), "I9, {age:?} after");
+        game.connect(&stack, &next).await.expect_ok();
+        second = next;
+    }
+}

@@ -1,0 +1,232 @@
+//! Game servers come, change and go.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use muster_tests::{Answer, TestStack};
+use serde_json::{Value, json};
+use shared::lobby::Stage;
+
+use super::{CLOSED, find, find_existing, game, heartbeat, live, register, registration, told};
+
+/// The paths of a refused registration.
+fn paths(answer: &Answer) -> BTreeSet<String> {
+    assert_eq!(answer.refusal(), (400, "MATCHMAKER_INVALID_SERVER"), "{}", answer.body);
+    let errors = answer.body["metadata"]["errors"].as_array().into_iter().flatten();
+    let path = |error: &Value| {
+        let parts = error["path"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        parts.collect::<Vec<_>>().join("/")
+    };
+    errors.map(path).collect()
+}
+
+#[tokio::test]
+async fn a_registration_that_cannot_work_is_refused_and_names_every_label() {
+    let stack = TestStack::start().await;
+    let game = game(&stack, "refused", json!({})).await;
+    let port = |port: Value| json!({ "hostname": "a.example", "port": port, "protocol": "udp" });
+    let range = |min: u32, max: u32| json!({ "hostname": "a.example", "port_range": { "min": min, "max": max }, "protocol": "udp" });
+    for (fields, expected) in [
+        (
+            json!({ "ports": { "game": port(json!(1)), "web": { "hostname": "a", "port": 2, "protocol": "https" } } }),
+            vec!["ports/game/mixed-tls", "ports/web/mixed-tls"],
+        ),
+        (
+            json!({ "ports": { "zero": port(json!(0)), "over": port(json!(65_536)), "fine": port(json!(65_535)) } }),
+            vec!["ports/over/port/out-of-range", "ports/zero/port/out-of-range"],
+        ),
+        (
+            json!({ "ports": { "back": range(2, 1), "zero": range(0, 1), "over": range(1, 65_536), "fine": range(1, 65_535) } }),
+            vec![
+                "ports/back/port_range/min-above-max",
+                "ports/over/port_range/out-of-range",
+                "ports/zero/port_range/out-of-range",
+            ],
+        ),
+        (json!({ "ports": { "Upper": port(json!(1)) } }), vec!["ports/Upper/label/invalid"]),
+        (
+            json!({ "ports": { "g": { "hostname": "not a host", "port": 1, "protocol": "udp" } } }),
+            vec!["ports/g/hostname/invalid"],
+        ),
+        (json!({ "ports": {} }), vec!["ports/too-few"]),
+        (json!({ "region_id": "mars", "capacity": 0 }), vec!["capacity/too-low", "region_id/not-found"]),
+        (json!({ "lease_seconds": 0 }), vec!["lease_seconds/too-low"]),
+        (
+            json!({ "lease_seconds": 86_401, "capacity": 1_000_001 }),
+            vec!["capacity/too-high", "lease_seconds/too-high"],
+        ),
+    ] {
+        let answer = game.serve(&stack, "register", registration("bad", fields.clone())).await;
+        assert_eq!(paths(&answer), expected.into_iter().map(str::to_owned).collect(), "{fields}");
+    }
+    let nothing = heartbeat(&stack, &game, "bad").await;
+    assert_eq!(nothing.refusal(), (400, "MATCHMAKER_SERVER_NOT_FOUND"));
+}
+
+#[tokio::test]
+async fn a_server_gets_lobbies_of_its_modes_and_region_up_to_its_capacity() {
+    let stack = TestStack::start().await;
+    let modes = json!({ "arena": { "regions": ["fra", "nyc"], "max_players": 1 },
+                        "duel": { "regions": ["fra"], "max_players": 1 } });
+    let game = stack.make_game("fitting", modes, 99, 0).await;
+    register(&stack, &game, "duels", json!({ "game_modes": ["duel"], "capacity": 1 })).await;
+    register(&stack, &game, "far", json!({ "region_id": "nyc" })).await;
+    assert_eq!(find(&stack, &game).await.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"));
+    let duel = json!({ "game_modes": ["duel"] });
+    assert_eq!(
+        game.find(&stack, duel.clone()).await.expect_ok().body["ports"]["default"]["hostname"],
+        "duels.example"
+    );
+    assert_eq!(game.find(&stack, duel).await.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"));
+}
+
+#[tokio::test]
+async fn registering_again_updates_a_server_but_never_moves_live_lobbies() {
+    let stack = TestStack::start().await;
+    let game = game(&stack, "again", json!({ "max_players": 1 })).await;
+    register(&stack, &game, "one", json!({ "capacity": 1 })).await;
+    let first = find(&stack, &game).await.expect_ok();
+    assert_eq!(find(&stack, &game).await.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"));
+
+    let moved = json!({ "capacity": 1, "region_id": "nyc",
+                        "ports": { "default": { "hostname": "b.example", "port": 1, "protocol": "udp" } } });
+    let refused = game.serve(&stack, "register", registration("one", moved.clone())).await;
+    assert_eq!(paths(&refused), ["ports/in-use", "region_id/in-use"].map(str::to_owned).into());
+    register(&stack, &game, "one", json!({ "capacity": 2 })).await;
+    let second = find(&stack, &game).await.expect_ok();
+    assert_ne!(second.lobby_id(), first.lobby_id());
+    register(&stack, &game, "one", json!({ "capacity": 1 })).await;
+    assert_eq!(find(&stack, &game).await.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"));
+    for seat in [&first, &second] {
+        game.disconnect(&stack, seat).await.expect_ok();
+    }
+    game.serve(&stack, "register", registration("one", moved)).await.expect_ok();
+    let far = json!({ "game_modes": ["arena"], "regions": ["nyc"] });
+    assert_eq!(game.find(&stack, far).await.expect_ok().body["ports"]["default"]["host"], "b.example:1");
+}
+
+#[tokio::test]
+async fn a_server_without_a_name_gets_one() {
+    let stack = TestStack::start().await;
+    let game = game(&stack, "named", json!({})).await;
+    let mut names = BTreeSet::new();
+    for _ in 0..3 {
+        let answer = game.serve(&stack, "register", registration("x", json!({ "server_id": null }))).await;
+        names.insert(answer.expect_ok().body["server_id"].as_str().unwrap().to_owned());
+    }
+    assert_eq!(names.len(), 3);
+    for name in names {
+        heartbeat(&stack, &game, &name).await.expect_ok();
+    }
+}
+
+#[tokio::test]
+async fn a_deregistered_servers_lobbies_close_and_end_when_they_are_empty() {
+    let stack = TestStack::start().await;
+    let game = game(&stack, "gone", json!({ "max_players": 2, "idle_seconds": 600 })).await;
+    register(&stack, &game, "one", json!({})).await;
+    let (played, empty) = (find(&stack, &game).await.expect_ok(), find(&stack, &game).await.expect_ok());
+    assert_eq!(played.lobby_id(), empty.lobby_id());
+    game.connect(&stack, &played).await.expect_ok();
+    game.disconnect(&stack, &empty).await.expect_ok();
+    let kept = game.lobby(&stack, &played.lobby_id()).await;
+    let full = [find(&stack, &game).await.expect_ok(), find(&stack, &game).await.expect_ok()];
+    game.connect(&stack, &full[0]).await.expect_ok();
+    let idle = full[1].lobby_id();
+    game.disconnect(&stack, &full[1]).await.expect_ok();
+    assert_eq!((kept.stage, live(&stack, &game).await), (Stage::Ready, 2));
+
+    for _ in 0..2 {
+        game.serve(&stack, "deregister", json!({ "server_id": "one" })).await.expect_ok();
+    }
+    assert_eq!(game.lobby(&stack, &idle).await.stage, Stage::Ended, "the empty one ends at once");
+    assert_eq!(find(&stack, &game).await.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"), "I6");
+    assert_eq!(heartbeat(&stack, &game, "one").await.refusal(), (400, "MATCHMAKER_SERVER_NOT_FOUND"));
+    let reopen = game.host(&stack, &played.lobby_id(), CLOSED, json!({ "is_closed": false })).await;
+    assert_eq!(reopen.refusal(), (400, "MATCHMAKER_LOBBY_STATE_CONFLICT"));
+
+    // Its players need no heartbeat to play on, and whoever needs room does not end their lobby.
+    stack.clock.advance(Duration::from_secs(3_600));
+    assert_eq!(find(&stack, &game).await.refusal().0, 503);
+    let lobby = game.lobby(&stack, &played.lobby_id()).await;
+    assert_eq!((lobby.stage, lobby.held_seats(stack.clock.now())), (Stage::Ready, 2), "I4");
+    game.disconnect(&stack, &played).await.expect_ok();
+    assert_eq!(game.lobby(&stack, &played.lobby_id()).await.stage, Stage::Ready);
+    game.disconnect(&stack, &full[0]).await.expect_ok();
+    assert_eq!(game.lobby(&stack, &played.lobby_id()).await.stage, Stage::Ended);
+    assert_eq!(live(&stack, &game).await, 0);
+
+    register(&stack, &game, "one", json!({})).await;
+    find(&stack, &game).await.expect_ok();
+    assert_eq!(told(&heartbeat(&stack, &game, "one").await.expect_ok()).len(), 1);
+}
+
+#[tokio::test]
+async fn unknown_and_foreign_servers_are_not_found() {
+    let stack = TestStack::start().await;
+    let (here, there) = (game(&stack, "here", json!({})).await, game(&stack, "there", json!({})).await);
+    register(&stack, &there, "theirs", json!({})).await;
+    for operation in ["heartbeat", "deregister"] {
+        for server_id in ["theirs", "nobody"] {
+            let answer = here.serve(&stack, operation, json!({ "server_id": server_id })).await;
+            assert_eq!(answer.refusal(), (400, "MATCHMAKER_SERVER_NOT_FOUND"), "{operation} {server_id}");
+        }
+    }
+    heartbeat(&stack, &there, "theirs").await.expect_ok();
+    assert_eq!(find_existing(&stack, &there).await.refusal().0, 400);
+    find(&stack, &there).await.expect_ok();
+}
+
+#[tokio::test]
+async fn a_heartbeat_tells_many_lobbies_page_by_page() {
+    let stack = TestStack::start().await;
+    let game = game(&stack, "pages", json!({ "max_players": 1 })).await;
+    register(&stack, &game, "one", json!({ "capacity": 250 })).await;
+    let mut found = BTreeSet::new();
+    for n in 0..205 {
+        if n % 50 == 0 {
+            stack.clock.advance(Duration::from_millis(1));
+        }
+        found.insert(find(&stack, &game).await.expect_ok().lobby_id());
+    }
+    let (mut seen, mut sizes, mut cursor) = (BTreeSet::new(), Vec::new(), Value::Null);
+    loop {
+        let body = json!({ "server_id": "one", "cursor": cursor });
+        let page = game.serve(&stack, "heartbeat", body).await.expect_ok();
+        sizes.push(told(&page).len());
+        seen.extend(told(&page));
+        cursor = page.body["cursor"].clone();
+        if cursor.is_null() {
+            break;
+        }
+    }
+    assert_eq!((sizes, seen == found), (vec![100, 100, 5], true));
+    let forged = json!({ "server_id": "one", "cursor": "x" });
+    assert_eq!(game.serve(&stack, "heartbeat", forged).await.refusal(), (400, "API_BAD_BODY"));
+}
+
+#[tokio::test]
+async fn an_instance_that_knew_a_server_before_it_registered_anew_uses_its_new_ports() {
+    let stack = TestStack::start().await;
+    let game = game(&stack, "moved", json!({ "max_players": 1 })).await;
+    register(&stack, &game, "one", json!({})).await;
+    let instance = stack.instance();
+    instance.warm_up(&game.public, &game.pool("arena", "fra")).await;
+    let port = json!({ "default": { "hostname": "moved.example", "port": 1, "protocol": "udp" } });
+    register(&stack, &game, "one", json!({ "ports": port })).await;
+    let find = json!({ "game_modes": ["arena"], "regions": ["fra"] });
+    let answer = serde_json::to_value(instance.find(&game.public, &find).await.unwrap()).unwrap();
+    assert_eq!(answer["ports"]["default"]["host"], "moved.example:1");
+}
+
+#[tokio::test]
+async fn an_instance_that_knew_a_server_before_it_deregistered_places_nothing_there() {
+    let stack = TestStack::start().await;
+    let game = game(&stack, "left", json!({ "max_players": 1 })).await;
+    register(&stack, &game, "one", json!({ "lease_seconds": null })).await;
+    let instance = stack.instance();
+    instance.warm_up(&game.public, &game.pool("arena", "fra")).await;
+    game.serve(&stack, "deregister", json!({ "server_id": "one" })).await.expect_ok();
+    let find = json!({ "game_modes": ["arena"], "regions": ["fra"] });
+    let refused = instance.find(&game.public, &find).await.unwrap_err();
+    assert_eq!(refused.status_and_code().1, "MATCHMAKER_NO_SERVER_AVAILABLE", "I6");
+}

@@ -1,0 +1,169 @@
+//! Game servers whose lobbies are not ready at once: who finds one waits, for so long and no longer.
+
+use std::{pin::pin, time::Duration};
+
+use futures_util::{FutureExt as _, future::join_all};
+use muster_tests::{Answer, TestGame, TestStack};
+use serde_json::{Value, json};
+use shared::lobby::{Lobby, Stage};
+
+use super::{READY, find, game, heartbeat, live, register, told};
+
+async fn start(name: &str, arena: Value) -> (TestStack, TestGame) {
+    let stack = TestStack::start().await;
+    let game = game(&stack, name, arena).await;
+    register(&stack, &game, "one", json!({ "auto_ready": false, "lease_seconds": null })).await;
+    (stack, game)
+}
+
+/// The lobbies once `seats` are taken in them.
+async fn lobbies_with(stack: &TestStack, game: &TestGame, seats: u32) -> Vec<Lobby> {
+    loop {
+        let lobbies = stack.all_lobbies(game.namespace_id()).await;
+        if lobbies.iter().map(|lobby| lobby.taken).sum::<u32>() >= seats {
+            return lobbies;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Runs finds until the tables show their seats, then `during`, then waits for the answers.
+async fn find_during(
+    stack: &TestStack,
+    game: &TestGame,
+    count: u32,
+    during: impl AsyncFnOnce(&[Lobby]),
+) -> Vec<Answer> {
+    let mut finds = pin!(join_all((0..count).map(|_| find(stack, game))).fuse());
+    let lobbies = {
+        let mut seated = pin!(lobbies_with(stack, game, count).fuse());
+        futures_util::select_biased! {
+            lobbies = seated => lobbies,
+            answers = finds => unreachable!("answered before ready: {answers:?}"),
+        }
+    };
+    let ((), answers) = tokio::join!(during(&lobbies), finds);
+    answers
+}
+
+#[tokio::test]
+async fn who_finds_a_starting_lobby_waits_until_it_is_ready() {
+    let (stack, game) = start("wait", json!({})).await;
+    let answers = find_during(&stack, &game, 3, async |lobbies| {
+        assert_eq!(lobbies.len(), 1, "concurrent finds share a lobby being created");
+        assert_eq!(lobbies[0].stage, Stage::Starting);
+        let lobby_id = lobbies[0].lobby_id.as_str();
+        assert_eq!(told(&heartbeat(&stack, &game, "one").await.expect_ok()), [lobby_id]);
+        for _ in 0..2 {
+            game.host(&stack, lobby_id, READY, json!({})).await.expect_ok();
+        }
+        stack.clock.advance(Duration::from_secs(2));
+    })
+    .await;
+    for answer in answers {
+        game.connect(&stack, &answer.expect_ok()).await.expect_ok();
+    }
+}
+
+#[tokio::test]
+async fn reservations_begin_anew_when_the_lobby_is_ready() {
+    let (stack, game) = start("anew", json!({ "max_players": 2, "reservation_seconds": 5 })).await;
+    let answers = find_during(&stack, &game, 2, async |lobbies| {
+        stack.clock.advance(Duration::from_secs(20));
+        game.host(&stack, lobbies[0].lobby_id.as_str(), READY, json!({})).await.expect_ok();
+        let lobby = game.lobby(&stack, lobbies[0].lobby_id.as_str()).await;
+        let lapse = stack.clock.now() + Duration::from_secs(5);
+        assert!(lobby.reserved.values().all(|until| *until == lapse), "{lobby:?}");
+        assert_eq!(lobby.joinable_from, Some(lapse), "a full lobby is looked at again when a seat lapses");
+        stack.clock.advance(Duration::from_secs(2));
+    })
+    .await;
+    for answer in answers {
+        game.connect(&stack, &answer.expect_ok()).await.expect_ok();
+    }
+}
+
+#[tokio::test]
+async fn after_25_seconds_a_find_gives_its_seat_back_and_says_so() {
+    let (stack, game) = start("timeout", json!({})).await;
+    let answers = find_during(&stack, &game, 2, async |_| {
+        stack.clock.advance(Duration::from_secs(25));
+    })
+    .await;
+    for answer in &answers {
+        assert_eq!(answer.refusal(), (503, "MATCHMAKER_LOBBY_START_TIMEOUT"), "I3");
+        assert_eq!(answer.headers["retry-after"], "1");
+    }
+    let lobby = stack.all_lobbies(game.namespace_id()).await.remove(0);
+    assert_eq!((lobby.stage, lobby.taken, lobby.reserved.len()), (Stage::Starting, 0, 0), "I4");
+    // The next find goes to the same lobby, and is answered when it is ready.
+    let answers = find_during(&stack, &game, 1, async |lobbies| {
+        assert_eq!(lobbies.len(), 1);
+        game.host(&stack, lobby.lobby_id.as_str(), READY, json!({})).await.expect_ok();
+        stack.clock.advance(Duration::from_secs(2));
+    })
+    .await;
+    assert_eq!(answers[0].lobby_id(), lobby.lobby_id.as_str());
+}
+
+#[tokio::test]
+async fn nobody_connects_before_the_lobby_is_ready() {
+    let (stack, game) = start("not-ready", json!({})).await;
+    find_during(&stack, &game, 1, async |lobbies| {
+        let seat_id = lobbies[0].reserved.keys().next().cloned().unwrap();
+        let lobby_id = lobbies[0].lobby_id.clone();
+        let seat =
+            shared::tokens::PlayerSeat { namespace_id: game.namespace_id().clone(), lobby_id, seat_id };
+        let token = stack.stack.keys().issue_player(&seat, stack.clock.now());
+        let connected = (http::Method::POST, "players/connected");
+        let body = json!({ "player_token": token });
+        let answer = game.host(&stack, lobbies[0].lobby_id.as_str(), connected, body).await;
+        assert_eq!(answer.refusal(), (400, "MATCHMAKER_LOBBY_STATE_CONFLICT"));
+        stack.clock.advance(Duration::from_secs(25));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_lobby_that_never_becomes_ready_ends_after_five_minutes() {
+    let (stack, game) = start("never", json!({})).await;
+    let timed_out =
+        find_during(&stack, &game, 1, async |_| stack.clock.advance(Duration::from_secs(25))).await;
+    assert_eq!(timed_out[0].refusal().0, 503);
+    let lobby = stack.all_lobbies(game.namespace_id()).await.remove(0);
+    stack.clock.advance(Duration::from_millis(274_999));
+    assert_eq!(told(&heartbeat(&stack, &game, "one").await.expect_ok()), [lobby.lobby_id.as_str()]);
+    stack.clock.advance(Duration::from_millis(1));
+    let late = game.host(&stack, lobby.lobby_id.as_str(), READY, json!({})).await;
+    assert_eq!(late.refusal(), (400, "MATCHMAKER_LOBBY_STOPPED"));
+    assert_eq!(game.lobby(&stack, lobby.lobby_id.as_str()).await.stage, Stage::Ended);
+    assert_eq!(live(&stack, &game).await, 0);
+}
+
+#[tokio::test]
+async fn finds_that_wait_for_a_lobby_that_ends_get_a_typed_error() {
+    let (stack, game) = start("ended", json!({})).await;
+    let answers = find_during(&stack, &game, 2, async |lobbies| {
+        let body = json!({ "lobby_id": lobbies[0].lobby_id });
+        game.serve(&stack, "end-lobby", body).await.expect_ok();
+        stack.clock.advance(Duration::from_secs(2));
+    })
+    .await;
+    for answer in answers {
+        assert_eq!(answer.refusal(), (503, "MATCHMAKER_LOBBY_START_TIMEOUT"));
+    }
+    assert_eq!(live(&stack, &game).await, 0);
+}
+
+#[tokio::test]
+async fn nothing_lapses_while_a_lobby_starts() {
+    let (stack, game) = start("lapse", json!({ "max_players": 1, "reservation_seconds": 5 })).await;
+    find_during(&stack, &game, 1, async |lobbies| {
+        stack.clock.advance(Duration::from_secs(10));
+        let existing = super::find_existing(&stack, &game).await;
+        assert_eq!(existing.refusal(), (400, "MATCHMAKER_NO_AVAILABLE_LOBBIES"), "I1");
+        assert_eq!(game.lobby(&stack, lobbies[0].lobby_id.as_str()).await.taken, 1);
+        stack.clock.advance(Duration::from_secs(15));
+    })
+    .await;
+}
