@@ -7,6 +7,7 @@ mod concurrency;
 mod conflicts;
 mod contract;
 mod cost;
+mod example;
 mod faults;
 mod lifecycle;
 mod matching;

@@ -1,0 +1,42 @@
+//! `cargo run -p muster-example`, beside a running `cargo run`.
+
+use std::{process::ExitCode, time::Duration};
+
+use clap::Parser;
+use muster_example::{Options, run};
+
+/// Plays a whole session against the local stack: a game server, its lobbies, and bots that play in them.
+#[derive(Debug, Parser)]
+#[command(name = "muster-example", version, about)]
+struct Arguments {
+    /// Where the stack listens.
+    #[arg(long, default_value = "http://127.0.0.1:3000")]
+    url: String,
+    /// How many bots play.
+    #[arg(long, default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    bots: u32,
+    /// The most seconds that it may take.
+    #[arg(long, default_value_t = 60)]
+    seconds: u64,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let Arguments { url, bots, seconds } = Arguments::parse();
+    let options = Options { bots, limit: Duration::from_secs(seconds), ..Options::at(url) };
+    #[expect(clippy::print_stdout, reason = "what the user came to see")]
+    let print = |line: &dyn std::fmt::Display| println!("{line}");
+    match run(&options, |event| print(event)).await {
+        Ok(report) => {
+            print(&report);
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            #[expect(clippy::print_stderr, reason = "there is nobody to tell it otherwise")]
+            {
+                eprintln!("muster-example: {error}");
+            }
+            ExitCode::FAILURE
+        }
+    }
+}

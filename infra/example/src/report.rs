@@ -1,0 +1,152 @@
+//! What happens in a session: a line for each event, and what they come to in the end.
+
+use std::{collections::BTreeSet, fmt, str::FromStr};
+
+use tokio::sync::mpsc;
+
+/// A thing that happened.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// Something worth a line.
+    Note(String),
+    /// Something in the lobby of that identifier.
+    Lobby(String, Change),
+}
+
+/// What happened to a lobby.
+#[derive(Clone, Copy, Debug)]
+pub enum Change {
+    /// The game server learned of it.
+    Opened,
+    /// This bot was welcomed. It found the lobby.
+    Found(u32, Players),
+    /// This bot was welcomed. It joined a friend.
+    Joined(u32, Players),
+    /// A player left.
+    Left(Players),
+    /// Finds enter it no more.
+    Closed,
+    /// Finds may enter it again.
+    Reopened,
+    /// It ended.
+    Ended,
+}
+
+/// Players of a lobby; as text, `3 of 4`.
+#[derive(Clone, Copy, Debug)]
+pub struct Players {
+    /// Those that are connected.
+    pub connected: u32,
+    /// Those that finds fill the lobby up to; a friend may be one more.
+    pub max: u32,
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Note(text) => f.write_str(text),
+            Self::Lobby(lobby_id, change) => write!(f, "lobby {}  {change}", short(lobby_id)),
+        }
+    }
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Opened => f.write_str("opened"),
+            Self::Found(bot, players) => write!(f, "{players}  bot {bot} connected"),
+            Self::Joined(bot, players) => write!(f, "{players}  bot {bot} connected, joining a friend"),
+            Self::Left(players) => write!(f, "{players}  a player left"),
+            Self::Closed => f.write_str("closed"),
+            Self::Reopened => f.write_str("reopened"),
+            Self::Ended => f.write_str("ended"),
+        }
+    }
+}
+
+impl fmt::Display for Players {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {}", self.connected, self.max)
+    }
+}
+
+impl FromStr for Players {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (connected, max) = text.split_once(" of ").ok_or(())?;
+        Ok(Self { connected: connected.parse().map_err(drop)?, max: max.parse().map_err(drop)? })
+    }
+}
+
+/// Enough of an identifier to tell a few apart.
+pub fn short(id: &str) -> &str {
+    id.get(..8).unwrap_or(id)
+}
+
+/// Where game server and bots tell what happens.
+#[derive(Clone)]
+pub struct Events(mpsc::UnboundedSender<Event>);
+
+impl Events {
+    pub fn channel() -> (Self, mpsc::UnboundedReceiver<Event>) {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        (Self(sender), receiver)
+    }
+
+    pub fn note(&self, text: String) {
+        let _nobody_listens = self.0.send(Event::Note(text));
+    }
+
+    pub fn of_lobby(&self, lobby_id: &str, change: Change) {
+        let _nobody_listens = self.0.send(Event::Lobby(lobby_id.to_owned(), change));
+    }
+}
+
+/// What a session came to; lobbies by their identifiers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// The namespace's identifier.
+    pub namespace_id: String,
+    /// The bots that were welcomed, each as often as it was.
+    pub welcomed: Vec<u32>,
+    /// Those of them that joined a friend.
+    pub joined: BTreeSet<u32>,
+    /// The lobbies that the game server learned of.
+    pub opened: BTreeSet<String>,
+    /// Those that had as many players as finds fill them up to.
+    pub filled: BTreeSet<String>,
+    /// Those that were closed.
+    pub closed: BTreeSet<String>,
+    /// Those that were reopened.
+    pub reopened: BTreeSet<String>,
+    /// Those that ended.
+    pub ended: BTreeSet<String>,
+}
+
+impl Report {
+    pub(crate) fn take_in(&mut self, event: Event) {
+        let Event::Lobby(lobby_id, change) = event else { return };
+        match change {
+            Change::Opened => self.opened.extend([lobby_id]),
+            Change::Found(bot, players) | Change::Joined(bot, players) => {
+                self.welcomed.push(bot);
+                self.joined.extend(matches!(change, Change::Joined(..)).then_some(bot));
+                self.filled.extend((players.connected >= players.max).then_some(lobby_id));
+            }
+            Change::Left(_) => {}
+            Change::Closed => self.closed.extend([lobby_id]),
+            Change::Reopened => self.reopened.extend([lobby_id]),
+            Change::Ended => self.ended.extend([lobby_id]),
+        }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { welcomed, joined, opened, filled, closed, reopened, ended, .. } = self;
+        write!(f, "{} players, {} joined a friend; ", welcomed.len(), joined.len())?;
+        write!(f, "{} lobbies, {} filled, {} closed, ", opened.len(), filled.len(), closed.len())?;
+        write!(f, "{} reopened, {} ended", reopened.len(), ended.len())
+    }
+}

@@ -1,0 +1,98 @@
+//! What a studio does once: a version of its game, a namespace that runs it, and the namespace's tokens.
+//!
+//! Game and cloud token are the demo's here; elsewhere the operator's command makes them.
+
+use serde::{Deserialize, de::IgnoredAny};
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::{ExampleError, client::Client};
+
+/// The one game mode.
+pub const GAME_MODE: &str = "skirmish";
+/// The one region.
+pub const REGION: &str = "fra";
+/// The one port of a game server.
+pub const PORT: &str = "default";
+
+/// A namespace with nothing in it, and who may do what there.
+pub struct Namespace {
+    /// Its name, new in each run.
+    pub name_id: String,
+    /// Its identifier.
+    pub namespace_id: String,
+    /// The service for players: the token that game clients ship with.
+    pub public: Client,
+    /// The service for game servers: a secret of whoever runs them.
+    pub server: Client,
+}
+
+#[derive(Deserialize)]
+struct Demo {
+    game_id: String,
+    tokens: DemoTokens,
+}
+
+#[derive(Deserialize)]
+struct DemoTokens {
+    cloud: String,
+}
+
+#[derive(Deserialize)]
+struct Version {
+    version_id: String,
+}
+
+#[derive(Deserialize)]
+struct NewNamespace {
+    namespace_id: String,
+}
+
+#[derive(Deserialize)]
+struct Token {
+    token: String,
+}
+
+impl Namespace {
+    /// Makes a namespace of the demo game.
+    pub async fn make(service: &Client) -> Result<Self, ExampleError> {
+        let demo: Demo = service.get("/_local/demo").await.map_err(ExampleError::NoLocalStack)?;
+        let cloud = service.with_token(demo.tokens.cloud);
+        let game = format!("/cloud/games/{}", demo.game_id);
+
+        let config = json!({
+            "game_modes": {
+                GAME_MODE: {
+                    "regions": [REGION],
+                    "max_players": 4,
+                    // One more than finds fill a lobby up to: room for a friend, who joins by its identifier.
+                    "max_players_direct": 5,
+                    // Far more than a game client needs from its find to the game server.
+                    "reservation_seconds": 30,
+                    // A lobby ends when its last player leaves.
+                    "idle_seconds": 0,
+                },
+            },
+        });
+        let version = json!({ "display_name": "Example", "config": config });
+        let Version { version_id } = cloud.post(&format!("{game}/versions"), version).await?;
+
+        let name_id = format!("example-{}", Uuid::new_v4().simple());
+        let body = json!({ "display_name": "Example", "version_id": version_id, "name_id": name_id });
+        let NewNamespace { namespace_id } = cloud.post(&format!("{game}/namespaces"), body).await?;
+        let namespace = format!("{game}/namespaces/{namespace_id}");
+
+        // More than 1,000 players of one client means any number: all bots come from this machine.
+        let settings = json!({ "lobby_count_max": 16, "max_players": 1_001 });
+        let _: IgnoredAny = cloud.post(&format!("{namespace}/mm-config"), settings).await?;
+
+        let public: Token = cloud.post(&format!("{namespace}/tokens/public"), json!({})).await?;
+        let server: Token = cloud.post(&format!("{namespace}/tokens/server"), json!({})).await?;
+        Ok(Self {
+            name_id,
+            namespace_id,
+            public: service.with_token(public.token),
+            server: service.with_token(server.token),
+        })
+    }
+}
