@@ -214,7 +214,7 @@ impl Overview {
             let mut cursor = None;
             loop {
                 let (page, next) = self.store.servers(&pool, cursor).await?;
-                let used = page.into_iter().filter(|server| server.used > 0 && server.lease_until > now);
+                let used = page.into_iter().filter(|server| server.used > 0);
                 servers.extend(used.map(|server| server.server));
                 cursor = next;
                 if cursor.is_none() {

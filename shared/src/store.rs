@@ -75,6 +75,12 @@ impl Store {
         Self { meter, ..self.clone() }
     }
 
+    /// This store through another client of the same database.
+    #[must_use]
+    pub fn with_client(&self, client: Client) -> Self {
+        Self { client, ..self.clone() }
+    }
+
     /// The client itself, for benchmarks that compare with a raw call.
     #[must_use]
     pub const fn client(&self) -> &Client {

@@ -14,7 +14,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use aws_sdk_dynamodb::types::{PutRequest, WriteRequest};
 use futures_util::future::join_all;
-use muster_local::{functions::Functions, gateway::Handler};
+use muster_local::{functions::Functions, gateway::Handler, stack::TEMPLATE, template::Template};
 use muster_tests::{TestGame, TestStack, instance::event};
 use serde_json::{Value, json};
 use shared::{
@@ -49,7 +49,8 @@ impl Bench {
         let meter = Meter::on();
         let store = stack.store().metered(meter.clone());
         let keys = Arc::clone(stack.stack.keys());
-        let functions = Functions::new(store, keys, stack.ambient()).expect("the operations");
+        let permissions = Template::parse(TEMPLATE).expect("the template").permissions;
+        let functions = Functions::new(store, permissions, keys, stack.ambient()).expect("the operations");
         Self { stack, functions, instances: Mutex::default(), meter }
     }
 

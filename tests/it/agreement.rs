@@ -126,6 +126,18 @@ fn each_operation_is_called_after_its_function() {
 }
 
 #[test]
+fn each_function_that_reads_settings_may_read_them() {
+    // Locally all of them read the settings as the function that does nothing else may.
+    let template = template();
+    let settings = &template.permissions["functions/list-regions"];
+    for route in &template.routes {
+        let reads_settings = route.path.to_string().starts_with("/matchmaker/");
+        let may = settings.are_within(&template.permissions[&route.code_uri]);
+        assert!(!reads_settings || may, "{}", route.function);
+    }
+}
+
+#[test]
 fn functions_have_no_tests_of_their_own_since_cargo_does_not_run_any_there() {
     for Package { name, folder, .. } in packages() {
         let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();

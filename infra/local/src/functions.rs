@@ -1,7 +1,7 @@
 //! The functions of the template, built in this process: each route of the template gets the operation whose code it
 //! names.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use connect_player::ConnectPlayer;
 use create_development_token::CreateDevelopmentToken;
@@ -42,15 +42,17 @@ use update_matchmaker_config::UpdateMatchmakerConfig;
 use update_namespace_version::UpdateNamespaceVersion;
 use validate_matchmaker_config::ValidateMatchmakerConfig;
 
-use crate::gateway::Handler;
+use crate::{gateway::Handler, permissions::restrict, template::Permissions};
 
 /// How old settings may be here: another process's write is seen within a second, an own one at once.
 const SETTINGS_AGE_MAX: Duration = Duration::from_secs(1);
 
-/// The operations of one stack, which share one memory as the instances of a deployment do not.
+/// The operations of one stack: one instance of each function, over the tables that the template allows it. They share the
+/// settings that they read, as the instances of a deployment do not.
 #[derive(Debug)]
 pub struct Functions {
     store: Store,
+    permissions: BTreeMap<String, Permissions>,
     keys: Arc<TokenKeys>,
     ambient: Ambient,
     settings: Arc<SettingsCache>,
@@ -59,15 +61,23 @@ pub struct Functions {
 }
 
 impl Functions {
-    /// The operations over `store`.
+    /// The operations over `store`, each with its `permissions`, by its code's folder.
     ///
     /// # Errors
     /// [`InvalidConfig`] when the process's environment holds an unusable `MUSTER_ACCESS`.
-    pub fn new(store: Store, keys: Arc<TokenKeys>, ambient: Ambient) -> Result<Self, InvalidConfig> {
-        let settings = Arc::new(SettingsCache::new(store.clone(), ambient.clone(), SETTINGS_AGE_MAX));
-        let matchmaker = Arc::new(Matchmaker::new(store.clone(), Arc::clone(&settings), ambient.clone()));
+    pub fn new(
+        store: Store,
+        permissions: BTreeMap<String, Permissions>,
+        keys: Arc<TokenKeys>,
+        ambient: Ambient,
+    ) -> Result<Self, InvalidConfig> {
+        // Listing regions reads the settings and nothing else.
+        let settings = restricted(&store, &permissions, "list-regions");
+        let settings = Arc::new(SettingsCache::new(settings, ambient.clone(), SETTINGS_AGE_MAX));
+        let finding = restricted(&store, &permissions, "find-lobby");
+        let matchmaker = Arc::new(Matchmaker::new(finding, Arc::clone(&settings), ambient.clone()));
         let bootstrap = GetBootstrap::from_environment(Environment::of_process())?;
-        Ok(Self { store, keys, ambient, settings, matchmaker, bootstrap })
+        Ok(Self { store, permissions, keys, ambient, settings, matchmaker, bootstrap })
     }
 
     /// Lobbies created so far although another was joinable.
@@ -84,13 +94,15 @@ impl Functions {
     }
 
     fn matchmaker_handler(&self, name: &str) -> Option<Handler> {
-        let (store, keys, ambient) = (self.store.clone(), Arc::clone(&self.keys), self.ambient.clone());
-        let matchmaker = Arc::clone(&self.matchmaker);
+        let (keys, ambient) = (Arc::clone(&self.keys), self.ambient.clone());
+        let store = restricted(&self.store, &self.permissions, name);
         let auth = MatchmakerAuth::new(Arc::clone(&self.settings), keys, ambient.clone());
+        let matchmaker =
+            || Arc::new(Matchmaker::new(store.clone(), Arc::clone(&self.settings), ambient.clone()));
         Some(match name {
-            "find-lobby" => reading(FindLobby::new(auth, matchmaker, ambient, None)),
-            "join-lobby" => reading(JoinLobby::new(auth, matchmaker, ambient)),
-            "create-lobby" => reading(CreateLobby::new(auth, matchmaker, ambient, None)),
+            "find-lobby" => reading(FindLobby::new(auth, Arc::clone(&self.matchmaker), ambient, None)),
+            "join-lobby" => reading(JoinLobby::new(auth, matchmaker(), ambient)),
+            "create-lobby" => reading(CreateLobby::new(auth, matchmaker(), ambient, None)),
             "list-lobbies" => reading(ListLobbies::new(auth, store, ambient)),
             "get-lobby-state" => reading(GetLobbyState::new(auth, store, ambient)),
             "set-lobby-state" => reading(SetLobbyState::new(auth, store, ambient)),
@@ -109,7 +121,8 @@ impl Functions {
     }
 
     fn cloud_handler(&self, name: &str) -> Option<Handler> {
-        let (store, keys, ambient) = (self.store.clone(), Arc::clone(&self.keys), self.ambient.clone());
+        let (keys, ambient) = (Arc::clone(&self.keys), self.ambient.clone());
+        let store = restricted(&self.store, &self.permissions, name);
         let auth = CloudAuth::new(store.clone(), Arc::clone(&keys), ambient.clone());
         Some(match name {
             "get-bootstrap" => reading(self.bootstrap.clone()),
@@ -139,6 +152,13 @@ impl Functions {
             })
         })
     }
+}
+
+/// The store as the function `name` may use it.
+fn restricted(store: &Store, permissions: &BTreeMap<String, Permissions>, name: &str) -> Store {
+    let none = Permissions::default();
+    let permissions = permissions.get(&format!("functions/{name}")).unwrap_or(&none);
+    store.with_client(restrict(store.client(), name, permissions))
 }
 
 fn reading<O: Operation>(operation: O) -> Handler {

@@ -11,6 +11,7 @@ pub mod event;
 pub mod functions;
 pub mod gateway;
 pub mod local;
+pub mod permissions;
 pub mod route;
 pub mod signing_key;
 pub mod stack;

@@ -122,7 +122,8 @@ impl Stack {
         let keys = Arc::new(TokenKeys::new(&key, None)?);
         let store = Store::new(emulator_client(&emulator.endpoint), table_names());
         let demo = Demo::prepare(&store, &keys, &ambient, base_url).await?;
-        let functions = Arc::new(Functions::new(store.clone(), Arc::clone(&keys), ambient)?);
+        let functions =
+            Arc::new(Functions::new(store.clone(), template.permissions, Arc::clone(&keys), ambient)?);
 
         let mut routes = Vec::new();
         for route in template.routes {

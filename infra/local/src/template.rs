@@ -3,6 +3,8 @@
 //! Everything else in the template is ignored. What is read must be written out: a value made by a
 //! CloudFormation function (`!Ref`, `!Sub`, `!If`) is known only to CloudFormation.
 
+use std::collections::BTreeMap;
+
 use http::{HeaderName, HeaderValue, Method};
 use saphyr::{LoadableYamlNode, ScanError, Yaml};
 
@@ -10,9 +12,11 @@ use crate::cors::Cors;
 use crate::route::{Route, RoutePath, RoutePathError};
 
 mod node;
+mod permissions;
 mod table;
 
 use node::Node;
+pub use permissions::Permissions;
 pub use table::{AttributeType, Index, Key, Projection, Table};
 
 /// The part of the SAM template that the local stack runs.
@@ -24,6 +28,8 @@ pub struct Template {
     pub tables: Vec<Table>,
     /// Cross-origin rules of the HTTP API.
     pub cors: Cors,
+    /// What each function with a route may do with the tables, by its code's folder.
+    pub permissions: BTreeMap<String, Permissions>,
 }
 
 /// Why the template cannot be run locally.
@@ -82,7 +88,12 @@ impl Template {
             .and_then(Yaml::as_mapping)
             .ok_or(TemplateError::NoResources)?;
 
-        let mut template = Self { routes: Vec::new(), tables: Vec::new(), cors: Cors::default() };
+        let mut template = Self {
+            routes: Vec::new(),
+            tables: Vec::new(),
+            cors: Cors::default(),
+            permissions: BTreeMap::new(),
+        };
         let mut http_api: Option<&str> = None;
         for (id, resource) in resources {
             let (Some(id), Some(kind)) = (id.as_str(), resource.as_mapping_get("Type")) else {
@@ -131,6 +142,7 @@ impl Template {
             if let Some(other) = self.routes.iter().find(is_same) {
                 return Err(path.error(Problem::Taken(format!("{} of {}", other.key(), other.function))));
             }
+            self.permissions.insert(route.code_uri.clone(), Permissions::read(&properties)?);
             self.routes.push(route);
         }
         Ok(())

@@ -312,8 +312,10 @@ impl Unreachable {
     fn new(keys: &Arc<TokenKeys>) -> Self {
         // Nothing listens on the discard port.
         let store = Store::new(emulator_client("http://127.0.0.1:9"), muster_local::stack::table_names());
-        let functions = Functions::new(store, Arc::clone(keys), Ambient::system()).unwrap();
-        Self { functions, template: Template::parse(TEMPLATE).unwrap() }
+        let template = Template::parse(TEMPLATE).unwrap();
+        let permissions = template.permissions.clone();
+        let functions = Functions::new(store, permissions, Arc::clone(keys), Ambient::system()).unwrap();
+        Self { functions, template }
     }
 
     /// What an operation answers to a request that is valid on `scene` but for the token.
