@@ -1,18 +1,47 @@
 //! What DynamoDB says when writes meet, which the emulator never says.
 
-use muster_tests::{TestStack, scripted::scripted_database};
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "this is test code: what cannot go on panics"
+)]
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    future::ready,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use http::StatusCode;
+use muster_tests::{TestGame, TestStack, instance, scripted::scripted_database};
 use serde_json::{Value, json};
 use shared::{
-    ambient::Timestamp,
-    ids::LobbyId,
+    ambient::{Ambient, Timestamp},
+    auth::{GameServerRight, MatchmakerAuth},
+    errors::Error,
+    hosting::game_server::GameServers,
+    ids::{LobbyId, SeatId, WriteId},
+    lobby::{
+        EndCause, Lobby, Stage,
+        lifecycle::{Illegal, Transition},
+    },
     models::Tags,
+    settings_cache::{SETTINGS_AGE_MAX, SettingsCache},
     store::{
         Store, TableNames,
         creation::{Burst, Creation, CreationOutcome, Election, HeadKey},
         emulator_client,
-        servers::PlacementPool,
+        ending::EndOutcome,
+        meter::Meter,
+        servers::{PlacementPool, Server},
+        transitions::TransitionOutcome,
     },
 };
+
+/// What [`Error::Contention`] answers.
+const CONTENDED: (StatusCode, &str) = (StatusCode::SERVICE_UNAVAILABLE, "MATCHMAKER_CONTENTION");
 
 #[tokio::test]
 async fn a_write_that_meets_a_transaction_is_repeated() {
@@ -54,12 +83,23 @@ async fn a_database_that_only_conflicts_is_unavailable_not_broken() {
 }
 
 /// A refused transaction, its parts refused by `codes`.
-fn cancelled(codes: [&str; 4]) -> (u16, Value) {
-    let reasons = codes.map(|code| json!({ "Code": code, "Message": "as scripted" }));
+fn cancelled<const PARTS: usize>(codes: [&str; PARTS]) -> (u16, Value) {
+    cancelled_for(&codes.map(|code| (code, None)))
+}
+
+/// A refused transaction, its parts refused by a code and, where given, the item that was there.
+fn cancelled_for(reasons: &[(&str, Option<&Value>)]) -> (u16, Value) {
+    let reason = |(code, item): &(&str, Option<&Value>)| {
+        let mut reason = json!({ "Code": code, "Message": "as scripted" });
+        if let Some(item) = item {
+            reason["Item"] = (*item).clone();
+        }
+        reason
+    };
     let body = json!({
         "__type": "com.amazonaws.dynamodb.v20120810#TransactionCanceledException",
         "message": "Transaction cancelled",
-        "CancellationReasons": reasons,
+        "CancellationReasons": reasons.iter().map(reason).collect::<Vec<_>>(),
     });
     (400, body)
 }
@@ -91,4 +131,339 @@ async fn a_refused_creation_is_read_in_the_order_of_the_rules() {
         let outcome = store.create_lobby(&creation, stack.clock.now()).await.unwrap();
         assert_eq!(outcome, expected, "{codes:?}");
     }
+}
+
+/// A write that its condition refused, and the lobby that was there, if any.
+fn refused_by(lobby: Option<&Lobby>) -> (u16, Value) {
+    let mut body = json!({
+        "__type": "com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException",
+        "message": "The conditional request failed",
+    });
+    if let Some(lobby) = lobby {
+        body["Item"] = lobby_item(lobby);
+    }
+    (400, body)
+}
+
+/// A write that succeeded, and the lobby after it.
+fn made(lobby: &Lobby) -> (u16, Value) {
+    (200, json!({ "Attributes": lobby_item(lobby) }))
+}
+
+fn lobby_item(lobby: &Lobby) -> Value {
+    item(serde_dynamo::to_item(lobby).expect("a lobby"))
+}
+
+fn server_item(server: &Server) -> Value {
+    item(serde_dynamo::to_item(server).expect("a server"))
+}
+
+fn item(attributes: HashMap<String, AttributeValue>) -> Value {
+    attributes.into_iter().map(|(name, value)| (name, attribute(value))).collect()
+}
+
+/// A value as DynamoDB writes it.
+fn attribute(value: AttributeValue) -> Value {
+    match value {
+        AttributeValue::S(text) => json!({ "S": text }),
+        AttributeValue::N(number) => json!({ "N": number }),
+        AttributeValue::Bool(flag) => json!({ "BOOL": flag }),
+        AttributeValue::L(list) => json!({ "L": list.into_iter().map(attribute).collect::<Vec<_>>() }),
+        AttributeValue::M(map) => json!({ "M": item(map) }),
+        other => unreachable!("no lobby and no server holds {other:?}"),
+    }
+}
+
+/// A lobby with one seat of two reserved, on a stack of its own.
+struct Scene {
+    stack: TestStack,
+    game: TestGame,
+    lobby: Lobby,
+}
+
+impl Scene {
+    async fn set(name: &str) -> Self {
+        let stack = TestStack::start().await;
+        let modes = json!({ "arena": { "regions": ["fra"], "max_players": 2 } });
+        let game = stack.make_game(name, modes, 9, 9).await;
+        let found = game.find(&stack, json!({ "game_modes": ["arena"] })).await.expect_ok();
+        let lobby_id = found.lobby_id().parse().expect("an identifier");
+        let lobby = stack.store().lobby(&lobby_id).await.expect("a read").expect("a lobby");
+        Self { stack, game, lobby }
+    }
+
+    fn now(&self) -> Timestamp {
+        self.stack.clock.now()
+    }
+
+    fn seat(&self) -> SeatId {
+        self.lobby.reserved.keys().next().expect("a reserved seat").clone()
+    }
+
+    fn ended(&self) -> Lobby {
+        Lobby { stage: Stage::Ended, server: None, joinable_from: None, ..self.lobby.clone() }
+    }
+
+    /// A store on a database that gives `answers`, the last one for ever, and counts its calls.
+    async fn scripted(&self, answers: Vec<(u16, Value)>) -> (Store, Meter) {
+        let (endpoint, meter) = (scripted_database(answers).await, Meter::on());
+        let store = Store::new(emulator_client(&endpoint), self.stack.store().tables().clone());
+        (store.metered(meter.clone()), meter)
+    }
+
+    /// The stack's clock with pauses that pass at once, and those pauses.
+    fn hurried(&self) -> (Ambient, Arc<Mutex<Vec<Duration>>>) {
+        let pauses = Arc::new(Mutex::new(Vec::new()));
+        let noted = Arc::clone(&pauses);
+        let ambient = self.stack.ambient().with_sleeper(move |span| {
+            noted.lock().expect("no panic").push(span);
+            ready(())
+        });
+        (ambient, pauses)
+    }
+
+    async fn right(&self) -> GameServerRight {
+        let ambient = self.stack.ambient();
+        let settings = SettingsCache::new(self.stack.store().clone(), ambient.clone(), SETTINGS_AGE_MAX);
+        let auth = MatchmakerAuth::new(Arc::new(settings), Arc::clone(self.stack.stack.keys()), ambient);
+        let bearer = format!("Bearer {}", self.game.server);
+        let request = instance::request(&[("authorization", &bearer)], &json!({}));
+        let caller = auth.caller(&request).expect("a server token");
+        auth.game_server(caller).await.expect("the right of a game server").0
+    }
+}
+
+#[tokio::test]
+async fn an_ending_that_meets_other_transactions_is_repeated_after_growing_pauses() {
+    let scene = Scene::set("repeated").await;
+    let (none, met) = ("None", "TransactionConflict");
+    let meetings = [
+        cancelled([met, none, none]),
+        cancelled([none, met, none]),
+        cancelled([none, none, met]),
+        cancelled([met, "ThrottlingError", met]),
+    ];
+    for count in 0..=meetings.len() {
+        let answers = meetings.iter().take(count).cloned().chain([(200, json!({}))]);
+        let (store, meter) = scene.scripted(answers.collect()).await;
+        let (ambient, pauses) = scene.hurried();
+        let outcome = store.end_lobby(&scene.lobby, EndCause::Idle, &ambient).await.unwrap();
+        assert_eq!(outcome, EndOutcome::Ended);
+        let pauses = pauses.lock().unwrap();
+        assert_eq!((meter.usage().calls, pauses.len()), (count as u64 + 1, count));
+        // Each between half of its span and all of it, and the spans double.
+        assert!(pauses.iter().all(|pause| *pause > Duration::ZERO && *pause < Duration::from_secs(1)));
+        assert!(pauses.windows(2).all(|pair| pair[0] <= pair[1]), "{pauses:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_ending_that_meets_another_transaction_each_time_gives_up_as_contended() {
+    let scene = Scene::set("contended").await;
+    for cause in [EndCause::Asked, EndCause::ServerDead, EndCause::NeverReady, EndCause::Idle] {
+        let (store, meter) =
+            scene.scripted(vec![cancelled(["None", "TransactionConflict", "TransactionConflict"])]).await;
+        let (ambient, pauses) = scene.hurried();
+        let error = store.end_lobby(&scene.lobby, cause, &ambient).await.unwrap_err();
+        assert_eq!(error.status_and_code(), CONTENDED, "{cause:?}");
+        let calls = meter.usage().calls;
+        assert!((2..=16).contains(&calls), "{cause:?}: {calls} transactions");
+        let waited: Duration = pauses.lock().unwrap().iter().sum();
+        assert!(waited < Duration::from_secs(2), "{cause:?}: {waited:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_refused_ending_is_read_as_its_parts_say() {
+    let scene = Scene::set("read").await;
+    let (living, ended) = (lobby_item(&scene.lobby), lobby_item(&scene.ended()));
+    let (none, failed, met) = ("None", "ConditionalCheckFailed", "TransactionConflict");
+    let (idle, dead) = (EndCause::Idle, EndCause::ServerDead);
+    // The parts are lobby, server and count.
+    let cases = [
+        (idle, [(failed, Some(&ended)), (none, None), (none, None)], EndOutcome::AlreadyEnded),
+        (dead, [(failed, Some(&ended)), (none, None), (none, None)], EndOutcome::AlreadyEnded),
+        (EndCause::Asked, [(failed, Some(&ended)), (none, None), (none, None)], EndOutcome::AlreadyEnded),
+        // Its record went a day after its end.
+        (idle, [(failed, None), (none, None), (none, None)], EndOutcome::AlreadyEnded),
+        // A seat was taken, or the lease revived.
+        (idle, [(failed, Some(&living)), (none, None), (none, None)], EndOutcome::Outdated),
+        (dead, [(failed, Some(&living)), (none, None), (none, None)], EndOutcome::Outdated),
+        // Whoever ended it gave its place back too: the lobby speaks first.
+        (idle, [(failed, Some(&ended)), (failed, None), (failed, None)], EndOutcome::AlreadyEnded),
+        (dead, [(failed, Some(&living)), (failed, None), (met, None)], EndOutcome::Outdated),
+        // The server beat, its lobbies' leases follow.
+        (dead, [(none, None), (failed, None), (none, None)], EndOutcome::Outdated),
+        (dead, [(met, None), (failed, None), (met, None)], EndOutcome::Outdated),
+    ];
+    for (cause, reasons, expected) in cases {
+        let (store, meter) = scene.scripted(vec![cancelled_for(&reasons)]).await;
+        let (ambient, _) = scene.hurried();
+        let outcome = store.end_lobby(&scene.lobby, cause, &ambient).await.unwrap();
+        assert_eq!(outcome, expected, "{cause:?}: {reasons:?}");
+        assert_eq!(meter.usage().calls, 1, "a refusal is final");
+    }
+}
+
+#[tokio::test]
+async fn an_ending_of_what_server_or_count_do_not_know_is_a_bug_not_an_outcome() {
+    let scene = Scene::set("unknown").await;
+    let (none, failed) = ("None", "ConditionalCheckFailed");
+    let cases = [
+        (EndCause::Asked, [none, failed, none]),
+        (EndCause::Idle, [none, failed, none]),
+        (EndCause::NeverReady, [none, none, failed]),
+        (EndCause::ServerDead, [none, none, failed]),
+    ];
+    for (cause, codes) in cases {
+        let (store, _) = scene.scripted(vec![cancelled(codes)]).await;
+        let error = store.end_lobby(&scene.lobby, cause, &scene.hurried().0).await.unwrap_err();
+        assert!(matches!(error, Error::Bug(_)), "{cause:?} {codes:?}: {error:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_ended_lobby_is_ended_again_without_a_word_to_the_database() {
+    let scene = Scene::set("again").await;
+    let (store, meter) = scene.scripted(vec![(500, json!({}))]).await;
+    let outcome = store.end_lobby(&scene.ended(), EndCause::Asked, &scene.hurried().0).await.unwrap();
+    assert_eq!((outcome, meter.usage().calls), (EndOutcome::AlreadyEnded, 0));
+}
+
+#[tokio::test]
+async fn a_transition_that_loses_each_race_gives_up_as_contended() {
+    let scene = Scene::set("outrun").await;
+    let open = scene.lobby.clone();
+    let closed = Lobby { closed: true, joinable_from: None, ..open.clone() };
+    let starting = Lobby { stage: Stage::Starting, ..open.clone() };
+    let connect = Transition::Connect(scene.seat(), WriteId::random(&scene.stack.ambient()));
+    let cases = [
+        (Transition::Ready, starting),
+        (Transition::Close, open.clone()),
+        (Transition::Reopen, closed),
+        (Transition::Drain, open.clone()),
+        (connect, open.clone()),
+        (Transition::Leave(scene.seat()), open),
+    ];
+    for (transition, lobby) in cases {
+        let mut answers = vec![refused_by(Some(&lobby))];
+        if transition == Transition::Ready {
+            answers.insert(0, (200, json!({ "Item": lobby_item(&lobby) })));
+        }
+        let (store, meter) = scene.scripted(answers).await;
+        let error = store.make_transition(&lobby.lobby_id, &transition, scene.now()).await.unwrap_err();
+        assert_eq!(error.status_and_code(), CONTENDED, "{transition:?}");
+        let calls = meter.usage().calls;
+        assert!((2..=64).contains(&calls), "{transition:?}: {calls} calls");
+    }
+}
+
+#[tokio::test]
+async fn a_transition_that_loses_one_race_is_made_by_the_second_write() {
+    let scene = Scene::set("second").await;
+    let now = scene.now();
+    let open = scene.lobby.clone();
+    let closed = Lobby { closed: true, joinable_from: None, ..open.clone() };
+    let starting = Lobby { stage: Stage::Starting, ..open.clone() };
+    // The race that becoming ready loses: a seat more than was read.
+    let mut fuller = Lobby { taken: 2, ..starting.clone() };
+    fuller.reserved.insert(SeatId::random(&scene.stack.ambient()), now + Duration::from_secs(120));
+    let ready = Lobby { stage: Stage::Ready, vacated_at: Some(now), ..fuller.clone() };
+    let left = Lobby { taken: 0, reserved: BTreeMap::new(), ..open.clone() };
+    let cases = [
+        (Transition::Ready, Some(starting), fuller, ready),
+        (Transition::Close, None, open.clone(), closed.clone()),
+        (Transition::Reopen, None, closed, open.clone()),
+        (Transition::Leave(scene.seat()), None, open, left),
+    ];
+    for (transition, read, refusing, after) in cases {
+        let read = read.map(|lobby| (200, json!({ "Item": lobby_item(&lobby) })));
+        let reads = u64::from(read.is_some());
+        let answers = read.into_iter().chain([refused_by(Some(&refusing)), made(&after)]).collect();
+        let (store, meter) = scene.scripted(answers).await;
+        let outcome = store.make_transition(&after.lobby_id, &transition, now).await.unwrap();
+        assert_eq!(outcome, TransitionOutcome::Made(Box::new(after)), "{transition:?}");
+        assert_eq!(meter.usage().calls, reads + 2, "{transition:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_lost_race_shows_is_the_answer_unless_the_transition_is_still_due() {
+    let scene = Scene::set("shown").await;
+    let now = scene.now();
+    let open = scene.lobby.clone();
+    let (seat, own) = (scene.seat(), WriteId::random(&scene.stack.ambient()));
+    let closed = Lobby { closed: true, joinable_from: None, ..open.clone() };
+    let draining = Lobby { is_draining: true, ..closed.clone() };
+    let mut connected = open.clone();
+    connected.reserved.clear();
+    connected.connected.insert(seat.clone(), now + Duration::from_secs(60));
+    let connected_by_it = Lobby { connected_by: Some(own.clone()), ..connected.clone() };
+    let ended = scene.ended();
+    let done = |lobby: &Lobby| TransitionOutcome::AlreadyMade(Box::new(lobby.clone()));
+    let illegal = |why, lobby: &Lobby| TransitionOutcome::Illegal(why, Box::new(lobby.clone()));
+    let connect = Transition::Connect(seat.clone(), own);
+    let cases = [
+        (Transition::Close, Some(&closed), done(&closed)),
+        (Transition::Close, Some(&ended), illegal(Illegal::Ended, &ended)),
+        (Transition::Reopen, Some(&open), done(&open)),
+        (Transition::Reopen, Some(&draining), illegal(Illegal::Draining, &draining)),
+        (Transition::Drain, Some(&draining), done(&draining)),
+        (connect.clone(), Some(&connected), illegal(Illegal::AlreadyConnected, &connected)),
+        // Its first write succeeded unheard: I7 counts it once.
+        (connect, Some(&connected_by_it), done(&connected_by_it)),
+        (Transition::Leave(seat), Some(&ended), illegal(Illegal::Ended, &ended)),
+        (Transition::Drain, None, TransitionOutcome::Missing),
+    ];
+    for (transition, shown, expected) in cases {
+        let (store, meter) = scene.scripted(vec![refused_by(shown)]).await;
+        let outcome = store.make_transition(&open.lobby_id, &transition, now).await.unwrap();
+        assert_eq!(outcome, expected, "{transition:?}");
+        assert_eq!(meter.usage().calls, 1, "{transition:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_heartbeat_keeps_a_lobby_that_it_could_not_end_for_contention() {
+    let scene = Scene::set("beating").await;
+    let now = scene.now();
+    let lease_until = now + Duration::from_secs(30);
+    let key = scene.lobby.server.clone().unwrap();
+    let server = scene.stack.store().server(&key).await.unwrap().unwrap();
+    let server = Server { lease_ms: Some(30_000), lease_until, ..server };
+    let playing = Lobby { lease_until, ..scene.lobby.clone() };
+    let idle = Lobby {
+        lobby_id: scene.stack.ambient().uuid().into(),
+        lease_until: now + Duration::from_secs(10),
+        taken: 0,
+        reserved: BTreeMap::new(),
+        created_at: now.before(Duration::from_secs(60)),
+        ..scene.lobby.clone()
+    };
+    assert_eq!((playing.end_cause(now), idle.end_cause(now)), (None, Some(EndCause::Idle)));
+    let keys = [&idle, &playing].map(lobby_item);
+    let table = &scene.stack.store().tables().lobbies;
+    let beat = [
+        (200, json!({ "Attributes": server_item(&server) })),
+        (200, json!({ "Items": keys, "Count": 2, "ScannedCount": 2 })),
+        (200, json!({ "Responses": { table: keys } })),
+    ];
+    let contended = cancelled(["TransactionConflict", "None", "TransactionConflict"]);
+
+    // As often as an ending is tried; then the idle lobby's lease is extended like any other.
+    let (probe, probed) = scene.scripted(vec![contended.clone()]).await;
+    let error = probe.end_lobby(&idle, EndCause::Idle, &scene.hurried().0).await.unwrap_err();
+    assert_eq!(error.status_and_code(), CONTENDED);
+    let tries = usize::try_from(probed.usage().calls).unwrap();
+    let revived = Lobby { lease_until, ..idle.clone() };
+    let answers = beat.into_iter().chain(vec![contended; tries]).chain([made(&revived)]);
+    let (store, meter) = scene.scripted(answers.collect()).await;
+    let (ambient, pauses) = scene.hurried();
+    let servers = GameServers::new(store, ambient);
+    let heartbeat = servers.heartbeat(&scene.right().await, key.server_id, None).await.unwrap();
+    let told: Vec<_> = heartbeat.lobbies.into_iter().map(|lobby| lobby.lobby_id).collect();
+    assert_eq!(told, [idle.lobby_id, playing.lobby_id]);
+    assert_eq!(heartbeat.server, server);
+    assert_eq!(meter.usage().calls, probed.usage().calls + 4, "server, query, lobbies, the lease");
+    assert!(!pauses.lock().unwrap().is_empty());
 }

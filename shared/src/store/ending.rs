@@ -60,15 +60,25 @@ impl Store {
             return Ok(EndOutcome::AlreadyEnded);
         };
         for tries in 0..ATTEMPTS {
+            if tries > 0 {
+                ambient.sleep(ambient.jittered(CONFLICT_PAUSE * 2_u32.pow((tries - 1).min(4)))).await;
+            }
             if let Some(outcome) = self.try_to_end(lobby, server, cause, ambient.now()).await? {
                 if outcome == EndOutcome::Ended && lobby.is_draining {
-                    self.let_deregistered_server_go(server, ambient.now()).await?;
+                    self.clean_up(server, ambient.now()).await;
                 }
                 return Ok(outcome);
             }
-            ambient.sleep(ambient.jittered(CONFLICT_PAUSE * 2_u32.pow(tries.min(4)))).await;
         }
         Err(Error::Contention)
+    }
+
+    /// The lobby has ended: that its deregistered server's record stays is no failure of that.
+    async fn clean_up(&self, server: &ServerKey, now: Timestamp) {
+        if let Err(error) = self.let_deregistered_server_go(server, now).await {
+            let cause = error.cause().unwrap_or("refused").to_owned();
+            tracing::warn!(server.id = %server.server_id, cause, "a deregistered server's record stays");
+        }
     }
 
     async fn try_to_end(
