@@ -9,7 +9,7 @@ use crate::{
     lobby::{Lobby, Stage, lifecycle::Transition},
 };
 
-/// How long after its beginning a request may still wait (issue of the game servers); the gateway gives up after 30 s.
+/// How long after its beginning a request may still wait: the gateway gives up after 30 s.
 const READY_DEADLINE: Duration = Duration::from_secs(25);
 /// Pause before the first look, doubled each time.
 const POLL_PAUSE: Duration = Duration::from_millis(200);

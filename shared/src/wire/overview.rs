@@ -1,0 +1,139 @@
+//! What can be seen from outside: lists of lobbies and regions, statistics.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::{
+    ids::{GameMode, LobbyId, RegionId},
+    rules::geography::{Coordinates, MILES_PER_KILOMETER},
+    settings,
+};
+
+/// Response of lobbies.list.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct ListLobbiesResponse {
+    /// The modes whose lobbies may be listed.
+    pub game_modes: Vec<GameModeInfo>,
+    /// The game's regions, nearest first.
+    pub regions: Vec<RegionInfo>,
+    /// The lobbies.
+    pub lobbies: Vec<LobbyInfo>,
+}
+
+/// A game mode as lists show it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct GameModeInfo {
+    /// Its name.
+    pub game_mode_id: GameMode,
+}
+
+/// A lobby as lists show it.
+#[derive(Clone, Debug, Serialize)]
+pub struct LobbyInfo {
+    /// Where it runs.
+    pub region_id: RegionId,
+    /// Its mode.
+    pub game_mode_id: GameMode,
+    /// Its identifier.
+    pub lobby_id: LobbyId,
+    /// Players that find fills it up to.
+    pub max_players_normal: u32,
+    /// Players that joins fill it up to.
+    pub max_players_direct: u32,
+    /// Players of a party.
+    pub max_players_party: u32,
+    /// Seats held, reserved and connected.
+    pub total_player_count: u32,
+    /// What its lobby server says of it, where that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<Box<RawValue>>,
+}
+
+/// Response of regions.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ListRegionsResponse {
+    /// The game's regions, nearest first.
+    pub regions: Vec<RegionInfo>,
+}
+
+/// A region as lists show it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RegionInfo {
+    /// Its short name.
+    pub region_id: RegionId,
+    /// The name of whoever runs the machines there.
+    pub provider_display_name: String,
+    /// The name that players read.
+    pub region_display_name: String,
+    /// Where it is, in degrees.
+    pub datacenter_coord: Coord,
+    /// How far from the client; 0 when nobody knows where that is.
+    pub datacenter_distance_from_client: Distance,
+}
+
+/// A place on Earth, in degrees.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Coord {
+    /// North.
+    pub latitude: f64,
+    /// East.
+    pub longitude: f64,
+}
+
+/// A distance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Distance {
+    /// In kilometres.
+    pub kilometers: f64,
+    /// In miles.
+    pub miles: f64,
+}
+
+/// The regions of a game as a client at `viewer` reads them: nearest first, by name where that is not known.
+#[must_use]
+pub fn regions(
+    regions: &BTreeMap<RegionId, settings::Region>,
+    viewer: Option<Coordinates>,
+) -> Vec<RegionInfo> {
+    let info = |(region_id, region): (&RegionId, &settings::Region)| {
+        let kilometers = viewer.map_or(0.0, |viewer| viewer.distance_km(region.coordinates()));
+        RegionInfo {
+            region_id: region_id.clone(),
+            provider_display_name: region.provider_display_name.clone(),
+            region_display_name: region.display_name.clone(),
+            datacenter_coord: Coord { latitude: region.latitude, longitude: region.longitude },
+            datacenter_distance_from_client: Distance { kilometers, miles: kilometers * MILES_PER_KILOMETER },
+        }
+    };
+    let mut infos: Vec<_> = regions.iter().map(info).collect();
+    let distance = |info: &RegionInfo| info.datacenter_distance_from_client.kilometers;
+    infos.sort_by(|a, b| distance(a).total_cmp(&distance(b)));
+    infos
+}
+
+/// Response of players.statistics; also how it is kept for the other instances.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlayerStatistics {
+    /// Seats held in the namespace.
+    pub player_count: u64,
+    /// The same by mode.
+    pub game_modes: BTreeMap<GameMode, GameModeStatistics>,
+}
+
+/// Seats held in lobbies of a mode.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GameModeStatistics {
+    /// Seats held.
+    pub player_count: u64,
+    /// The same by region.
+    pub regions: BTreeMap<RegionId, RegionStatistics>,
+}
+
+/// Seats held in lobbies of a mode in a region.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RegionStatistics {
+    /// Seats held.
+    pub player_count: u64,
+}

@@ -1,0 +1,212 @@
+//! Finding, joining and creating lobbies: what is asked for, and the seat that is answered.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::null_as_default;
+use crate::{
+    http::optional_object,
+    ids::{LobbyId, RegionId},
+    models::{PortNumbers, PortRange, Ports, ServerPort, Tags},
+};
+
+/// Request of lobbies.find (interface 4.1).
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+pub struct FindLobbyRequest {
+    /// Modes that the lobby may have.
+    pub game_modes: Vec<String>,
+    /// Regions that the lobby may be in; none given means the recommended one.
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub regions: Vec<String>,
+    /// Tags that the lobby must have.
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub tags: Tags,
+    /// Seats of a lobby created for this request.
+    #[serde(default)]
+    pub max_players: Option<u32>,
+    /// Whether no lobby may be created for this request.
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub prevent_auto_create_lobby: bool,
+    /// The client's answer to a captcha.
+    #[serde(default, deserialize_with = "optional_object")]
+    pub captcha: Option<Captcha>,
+    /// What the studio's own verification is told.
+    #[serde(default)]
+    pub verification_data: Option<serde_json::Map<String, serde_json::Value>>,
+}
+
+/// Request of lobbies.join.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct JoinLobbyRequest {
+    /// The lobby; any text, of which only identifiers name one.
+    pub lobby_id: String,
+    /// The client's answer to a captcha.
+    #[serde(default, deserialize_with = "optional_object")]
+    pub captcha: Option<Captcha>,
+    /// What the studio's own verification is told.
+    #[serde(default)]
+    pub verification_data: Option<serde_json::Map<String, serde_json::Value>>,
+}
+
+/// Who may enter a lobby that a player created.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub enum Publicity {
+    /// Everybody: it is found and listed like any other.
+    Public,
+    /// Who knows its identifier.
+    #[default]
+    Private,
+}
+
+impl TryFrom<String> for Publicity {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, &'static str> {
+        match text.as_str() {
+            "public" => Ok(Self::Public),
+            "private" => Ok(Self::Private),
+            _ => Err("must be `public` or `private`"),
+        }
+    }
+}
+
+/// Request of lobbies.create.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct CreateLobbyRequest {
+    /// The lobby's mode.
+    pub game_mode: String,
+    /// Where it is to run; absent means the recommended region.
+    #[serde(default)]
+    pub region: Option<String>,
+    /// Who may enter.
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub publicity: Publicity,
+    /// Its tags.
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub tags: Tags,
+    /// Its seats.
+    #[serde(default)]
+    pub max_players: Option<u32>,
+    /// What its lobby server is told, any JSON.
+    #[serde(default)]
+    pub lobby_config: Option<serde_json::Value>,
+    /// The client's answer to a captcha.
+    #[serde(default, deserialize_with = "optional_object")]
+    pub captcha: Option<Captcha>,
+    /// What the studio's own verification is told.
+    #[serde(default)]
+    pub verification_data: Option<serde_json::Map<String, serde_json::Value>>,
+}
+
+/// Answers to captchas (interface 2.6).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct Captcha {
+    /// To hCaptcha's.
+    #[serde(default, deserialize_with = "optional_object")]
+    pub hcaptcha: Option<CaptchaResponse>,
+    /// To Turnstile's.
+    #[serde(default, deserialize_with = "optional_object")]
+    pub turnstile: Option<CaptchaResponse>,
+}
+
+/// The answer to one provider's captcha.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct CaptchaResponse {
+    /// What the provider gave the client.
+    pub client_response: String,
+}
+
+/// Response of lobbies.find.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FindLobbyResponse {
+    /// The lobby; it repeats ports and player, which deployed clients parse there.
+    pub lobby: JoinLobby,
+    /// Where to connect.
+    pub ports: BTreeMap<String, Port>,
+    /// Who connects.
+    pub player: Player,
+}
+
+impl FindLobbyResponse {
+    /// The response of a seat in a lobby.
+    #[must_use]
+    pub fn new(lobby_id: LobbyId, region: Region, ports: BTreeMap<String, Port>, token: String) -> Self {
+        let player = Player { token };
+        let lobby = JoinLobby { lobby_id, region, ports: ports.clone(), player: player.clone() };
+        Self { lobby, ports, player }
+    }
+}
+
+/// A lobby as find answers it (interface 2.1).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct JoinLobby {
+    /// Its identifier.
+    pub lobby_id: LobbyId,
+    /// Where it runs.
+    pub region: Region,
+    /// Where to connect.
+    pub ports: BTreeMap<String, Port>,
+    /// Who connects.
+    pub player: Player,
+}
+
+/// A region (interface 2.2).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Region {
+    /// Its short name, which requests use.
+    pub region_id: RegionId,
+    /// The name that players read.
+    pub display_name: String,
+}
+
+/// A player (interface 2.3).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Player {
+    /// What the client shows the lobby server.
+    pub token: String,
+}
+
+/// A port (interface 2.4); what does not apply is null.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Port {
+    /// Hostname and port, without a range.
+    pub host: Option<String>,
+    /// The host alone.
+    pub hostname: String,
+    /// The port, without a range.
+    pub port: Option<u16>,
+    /// The range, inclusive.
+    pub port_range: Option<PortRange>,
+    /// Whether to connect with TLS.
+    pub is_tls: bool,
+}
+
+impl Port {
+    fn at(hostname: &str, port: &ServerPort) -> Self {
+        let (single, range) = match port.numbers {
+            PortNumbers::Port(number) => (Some(number), None),
+            PortNumbers::PortRange(range) => (None, Some(range)),
+        };
+        Self {
+            host: single.map(|number| format!("{hostname}:{number}")),
+            hostname: hostname.to_owned(),
+            port: single,
+            port_range: range,
+            is_tls: port.protocol.is_tls(),
+        }
+    }
+}
+
+/// The ports of a game server as clients read them.
+#[must_use]
+pub fn ports(ports: &Ports) -> BTreeMap<String, Port> {
+    ports.iter().map(|(label, port)| (label.clone(), Port::at(&port.hostname, port))).collect()
+}
+
+/// The same ports, all on `hostname`: a developer's machine.
+#[must_use]
+pub fn ports_on(hostname: &str, ports: &Ports) -> BTreeMap<String, Port> {
+    ports.iter().map(|(label, port)| (label.clone(), Port::at(hostname, port))).collect()
+}
