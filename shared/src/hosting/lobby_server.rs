@@ -87,13 +87,11 @@ impl LobbyServer {
         let outcome = self.transition(right, &Transition::Leave(seat.seat_id)).await?;
         let is_new = matches!(outcome, TransitionOutcome::Made(_));
         let lobby = accepted(outcome)?;
-        if !is_new {
-            return Ok(());
-        }
         match lobby.end_cause(self.ambient.now()) {
+            // Also when it was left before: whoever left last may have crashed on the way here.
             Some(EndCause::Idle) => end_in_passing(&self.store, &lobby, EndCause::Idle, &self.ambient).await,
             // Only a lobby that was full was out of the index's sight.
-            _ if lobby.taken + 1 >= lobby.max_players => self.announce(&lobby).await,
+            _ if is_new && lobby.taken + 1 >= lobby.max_players => self.announce(&lobby).await,
             _ => {}
         }
         Ok(())

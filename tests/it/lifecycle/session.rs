@@ -5,7 +5,11 @@ use std::time::Duration;
 use http::Method;
 use muster_tests::TestStack;
 use serde_json::json;
-use shared::lobby::Stage;
+use shared::{
+    lobby::{Stage, lifecycle::Transition},
+    store::transitions::TransitionOutcome,
+    tokens::PlayerSeat,
+};
 
 use super::{CLOSED, STATE, find, find_existing, game, heartbeat, join, live, register, told};
 
@@ -95,6 +99,23 @@ async fn an_empty_lobby_stays_for_its_idle_time_and_is_ended_by_the_next_heartbe
     stack.clock.advance(Duration::from_millis(1));
     assert_eq!(told(&heartbeat(&stack, &game, "one").await.expect_ok()), [""; 0]);
     assert_eq!(game.lobby(&stack, &lobby_id).await.stage, Stage::Ended);
+    assert_eq!(live(&stack, &game).await, 0);
+}
+
+#[tokio::test]
+async fn a_disconnect_that_crashed_before_the_lobby_ended_is_finished_by_its_repetition() {
+    let stack = TestStack::start().await;
+    let game = game(&stack, "crashed", json!({})).await;
+    register(&stack, &game, "one", json!({})).await;
+    let seat = find(&stack, &game).await.expect_ok();
+    game.connect(&stack, &seat).await.expect_ok();
+    let PlayerSeat { lobby_id, seat_id, .. } = stack.seat(&seat);
+    let leave = Transition::Leave(seat_id);
+    let left = stack.store().make_transition(&lobby_id, &leave, stack.clock.now()).await.unwrap();
+    assert!(matches!(left, TransitionOutcome::Made(_)));
+    assert_eq!(game.lobby(&stack, lobby_id.as_str()).await.stage, Stage::Ready);
+    game.disconnect(&stack, &seat).await.expect_ok();
+    assert_eq!(game.lobby(&stack, lobby_id.as_str()).await.stage, Stage::Ended, "I4");
     assert_eq!(live(&stack, &game).await, 0);
 }
 
