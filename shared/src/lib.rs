@@ -2,7 +2,7 @@
 //!
 //! The layers, outermost first: [`http`] turns gateway events into [`http::Request`] and answers into responses,
 //! [`auth`] turns tokens into rights, [`rules`] decides over plain values, [`matchmaking`] chooses and creates
-//! lobbies, [`store`] holds every DynamoDB condition. Nothing below `http` knows a gateway; nothing above `store`
+//! lobbies, [`hosting`] is what their servers do, [`overview`] what is seen from outside, [`store`] holds every DynamoDB condition. Nothing below `http` knows a gateway; nothing above `store`
 //! knows an attribute name; rules know neither clock nor randomness.
 
 mod aged;

@@ -192,12 +192,6 @@ impl Lobby {
         }
     }
 
-    /// Whether its tags contain each of `tags` with the same value.
-    #[must_use]
-    pub fn has_tags(&self, tags: &Tags) -> bool {
-        contains_tags(&self.tags, tags)
-    }
-
     /// How long a seat waits for its player.
     #[must_use]
     pub const fn reservation(&self) -> Duration {

@@ -230,28 +230,21 @@ impl Store {
     }
 
     /// Takes a server out of sight for good: no lobby is placed there any more. The server after it; nothing when there
-    /// is none. One write unit, and one of the index.
+    /// is none. One write unit, and two of the index; another one when it runs no lobby, to have its record go in a week.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn deregister_server(&self, key: &ServerKey, now: Timestamp) -> Result<Option<Server>, Error> {
-        let change = "SET #ranked_at = :never, #free_from = :never, #capacity = :zero, #expires_at = if_not_exists(#expires_at, :expiry)";
-        // Without lobbies the record may go; with some it is needed until the last one gave its place back.
-        let with_lobbies = change.replace(", #expires_at = if_not_exists(#expires_at, :expiry)", "");
-        let expiry = number((now + SILENT_SERVER_LIFE).secs());
-        let empty = self
-            .on_server(key, change, "#used = :zero")
-            .expression_attribute_values(":zero", number(0))
-            .expression_attribute_values(":expiry", expiry);
-        match self.update_server(empty).await? {
-            Ok(server) => return Ok(Some(server)),
-            Err(None) => return Ok(None),
-            Err(Some(_)) => {}
-        }
+        let change = "SET #ranked_at = :never, #free_from = :never, #capacity = :zero";
         let write = self
-            .on_server(key, &with_lobbies, "attribute_exists(#server)")
+            .on_server(key, change, "attribute_exists(#server)")
             .expression_attribute_values(":zero", number(0));
-        Ok(self.update_server(write).await?.ok())
+        let server = self.update_server(write).await?.ok();
+        // With lobbies the record is needed until the last one gave its place back.
+        if server.as_ref().is_some_and(|server| server.used == 0) {
+            self.let_deregistered_server_go(key, now).await?;
+        }
+        Ok(server)
     }
 
     /// Has the record of a deregistered server go in a week, once it runs no lobby any more. One write unit.
