@@ -39,9 +39,10 @@ mod join;
 mod recall;
 pub mod reply;
 mod room;
+mod sharding;
 mod starting;
 
-use create::Step;
+use create::{LANE_HOLD, Step};
 use recall::Recall;
 
 /// Lobbies that a find under load tries unlooked before it looks.
@@ -54,6 +55,8 @@ const ROUNDS_MAX: u32 = 12;
 const ROUND_PAUSE: Duration = Duration::from_millis(5);
 /// Candidates whose fullness is compared exactly in each pool (decisions on matching).
 const COMPARED_MAX: usize = 16;
+/// Candidates that a find tries while the pool is busy: each one costs a write, and others are after the same.
+const TRIED_WHILE_BUSY_MAX: usize = 2;
 /// Candidates looked at in each pool, at most.
 const CANDIDATES_MAX: usize = 1_000;
 /// Waves of comparison that those make.
@@ -162,7 +165,10 @@ impl Matchmaker {
         deadline: Timestamp,
     ) -> Result<Found, Error> {
         for round in 0..ROUNDS_MAX {
-            if let Some(found) = self.take_existing(search, seat_id).await? {
+            let now = self.ambient.now();
+            // Whoever cannot create may take what others hold for their own finds.
+            let sight = if search.may_create { now } else { now + LANE_HOLD };
+            if let Some(found) = self.take_existing(search, seat_id, sight).await? {
                 return Ok(found);
             }
             if !search.may_create {
@@ -172,9 +178,11 @@ impl Matchmaker {
                 Step::Found(found) => return Ok(*found),
                 Step::LookAgain => {}
                 Step::NoRoom(refusal) => {
-                    // Room may have come back, or seats into sight, since the look above.
+                    // Room may have come back, or seats into sight, since the look above; and what others hold for their
+                    // own finds is better taken than none.
                     if !self.make_room(search, refusal).await? {
-                        let found = self.take_existing(search, seat_id).await?;
+                        let sight = self.ambient.now() + LANE_HOLD;
+                        let found = self.take_existing(search, seat_id, sight).await?;
                         return found.ok_or_else(|| refusal.into());
                     }
                 }
@@ -234,33 +242,41 @@ impl Matchmaker {
         deadline: Timestamp,
     ) -> Result<Found, Error> {
         if self.recall.is_laned(pool)
-            && let Some(found) = self.create_in_lane(search, seat_id).await?
+            && let Step::Found(found) = self.create_in_lane(search, seat_id).await?
         {
-            return Ok(found);
+            return Ok(*found);
         }
         self.find_by_looking(search, seat_id, deadline).await
     }
 
     async fn take_tip(&self, searched: &SearchedPool, seat_id: &SeatId) -> Result<Option<Found>, Error> {
         let Some(tip) = self.recall.tip(&searched.pool, self.ambient.now()) else { return Ok(None) };
-        let taken = self.take(searched, tip.lobby_id.clone(), tip.hiding, seat_id).await;
+        let claimed = Claimed { pool: &tip.pool, lobby_id: tip.lobby_id.clone(), hiding: tip.hiding };
+        let taken = self.take(searched, claimed, seat_id).await;
         let is_refused = matches!(taken, Ok(Err(_)));
         self.recall.return_tip(&searched.pool, &tip, is_refused, self.ambient.now());
         Ok(taken?.ok())
     }
 
-    /// Takes a seat in the fullest lobby that has one; nothing when none has, so far as the index knows.
-    async fn take_existing(&self, search: &Search, seat_id: &SeatId) -> Result<Option<Found>, Error> {
+    /// Takes a seat in the fullest lobby that has one; nothing when none that is in sight at `sight` has, so far as the
+    /// index knows.
+    async fn take_existing(
+        &self,
+        search: &Search,
+        seat_id: &SeatId,
+        sight: Timestamp,
+    ) -> Result<Option<Found>, Error> {
         let Criteria { pools, tags, .. } = &search.criteria;
         // Which candidates have the tags is known only after reading them.
         let first_limit = if tags.is_empty() { COMPARED_MAX + 1 } else { CANDIDATES_MAX };
-        let candidates = self.look(pools, tags, first_limit).await?;
+        let candidates = self.look(pools, tags, first_limit, sight).await?;
         if let [only] = candidates.fitting.as_slice()
             && let Some(searched) = searched(pools, &only.pool)
         {
             let lobby_id = only.lobby_id.clone();
             let hiding = self.recall.hiding(&only.pool, &lobby_id, self.ambient.now());
-            return Ok(self.take(searched, lobby_id, hiding, seat_id).await?.ok());
+            let claimed = Claimed { pool: &only.pool, lobby_id, hiding };
+            return Ok(self.take(searched, claimed, seat_id).await?.ok());
         }
         let waves = if tags.is_empty() { 0..1 } else { 0..WAVES_MAX };
         if let Some(found) = self.take_fullest(pools, &candidates.fitting, waves, seat_id).await? {
@@ -270,17 +286,24 @@ impl Matchmaker {
             return Ok(None);
         }
         // The oldest could not be entered, lobbies of a dead server for one: on to the younger.
-        let candidates = self.look(pools, tags, CANDIDATES_MAX).await?;
+        let candidates = self.look(pools, tags, CANDIDATES_MAX, sight).await?;
         self.take_fullest(pools, &candidates.fitting, 1..WAVES_MAX, seat_id).await
     }
 
-    /// Up to `limit` candidates of each pool, those with the queried tags.
-    async fn look(&self, pools: &[SearchedPool], tags: &Tags, limit: usize) -> Result<Candidates, Error> {
+    /// Up to `limit` candidates of each pool that are in sight at `sight`, those with the queried tags.
+    async fn look(
+        &self,
+        pools: &[SearchedPool],
+        tags: &Tags,
+        limit: usize,
+        sight: Timestamp,
+    ) -> Result<Candidates, Error> {
         let now = self.ambient.now();
         let mut candidates = Candidates { fitting: Vec::new(), has_more: false };
         for pools in pools.chunks(QUERIES_AT_ONCE) {
-            let queries = pools.iter().map(|searched| self.store.candidates(&searched.pool, now, limit));
-            for found in try_join_all(queries).await? {
+            let queries = pools.iter().map(|searched| self.store.candidates(&searched.pool, sight, limit));
+            for ((found, shards), searched) in try_join_all(queries).await?.into_iter().zip(pools) {
+                self.retire_shards(&searched.pool, shards, &found, now).await?;
                 candidates.has_more |= found.len() >= limit;
                 let fitting = found.into_iter().filter(|candidate| contains_tags(&candidate.tags, tags));
                 candidates.fitting.extend(fitting);
@@ -302,7 +325,8 @@ impl Matchmaker {
             let compared: Vec<LobbyId> = pools
                 .iter()
                 .flat_map(|searched| {
-                    let in_pool = candidates.iter().filter(|candidate| candidate.pool == searched.pool);
+                    let in_pool =
+                        candidates.iter().filter(|candidate| candidate.pool.is_shard_of(&searched.pool));
                     in_pool.skip(wave * COMPARED_MAX).take(COMPARED_MAX)
                 })
                 .map(|candidate| candidate.lobby_id.clone())
@@ -315,9 +339,17 @@ impl Matchmaker {
             self.correct_hints(&lobbies, pools, now).await?;
             lobbies.retain(|lobby| !matches!(lobby.entry_for_find(now), Entry::Refused(_)));
             sort_fullest_first(&mut lobbies, now);
+            if let [searched] = pools
+                && self.recall.is_busy(&searched.pool, now)
+            {
+                // They would all go to the fullest, as many at once as have seen it.
+                let first = self.ambient.below(lobbies.len() as u64);
+                lobbies.rotate_left(usize::try_from(first).unwrap_or(0));
+                lobbies.truncate(TRIED_WHILE_BUSY_MAX);
+            }
             for lobby in lobbies {
                 if let Some(searched) = searched(pools, &lobby.pool)
-                    && let Ok(found) = self.take(searched, lobby.lobby_id, Hiding::No, seat_id).await?
+                    && let Ok(found) = self.take(searched, Claimed::of(&lobby), seat_id).await?
                 {
                     return Ok(Some(found));
                 }
@@ -330,17 +362,16 @@ impl Matchmaker {
     async fn take(
         &self,
         searched: &SearchedPool,
-        lobby_id: LobbyId,
-        hiding: Hiding,
+        claimed: Claimed<'_>,
         seat_id: &SeatId,
     ) -> Result<Result<Found, Refusal>, Error> {
         let now = self.ambient.now();
         let claim = SeatClaim {
-            lobby_id,
-            door: Door::Find(searched.pool.clone()),
+            lobby_id: claimed.lobby_id,
+            door: Door::Find(claimed.pool.clone()),
             seat_id: seat_id.clone(),
             until: now + searched.reservation,
-            hiding,
+            hiding: claimed.hiding,
         };
         match self.store.take_seat(&claim, now).await? {
             SeatOutcome::Taken(lobby) => {
@@ -370,7 +401,7 @@ impl Matchmaker {
         self.recall.forget_lobby(&lobby.pool, &lobby.lobby_id);
         self.recall.saw_full(lobby);
         match lobby.joinable_from {
-            Some(from) if from <= now => self.hide(lobby).await,
+            Some(from) if from <= now + LANE_HOLD => self.hide(lobby).await,
             _ => Ok(()),
         }
     }
@@ -428,6 +459,20 @@ impl Matchmaker {
     }
 }
 
+/// A lobby in which a find wants a seat.
+struct Claimed<'a> {
+    /// Its pool, in its shard.
+    pool: &'a Pool,
+    lobby_id: LobbyId,
+    hiding: Hiding,
+}
+
+impl<'a> Claimed<'a> {
+    fn of(lobby: &'a Lobby) -> Self {
+        Self { pool: &lobby.pool, lobby_id: lobby.lobby_id.clone(), hiding: Hiding::No }
+    }
+}
+
 /// What the index knows.
 struct Candidates {
     fitting: Vec<Candidate>,
@@ -448,5 +493,5 @@ impl Drop for UnderWay<'_> {
 }
 
 fn searched<'a>(pools: &'a [SearchedPool], pool: &Pool) -> Option<&'a SearchedPool> {
-    pools.iter().find(|searched| searched.pool == *pool)
+    pools.iter().find(|searched| searched.pool.is_shard_of(pool))
 }

@@ -97,7 +97,7 @@ impl From<Ports> for BTreeMap<String, ServerPort> {
 /// What decides which lobbies a find can ever enter: namespace, version, game mode and region.
 ///
 /// All lobbies of a pool are interchangeable but for their tags. As text: the four identifiers joined by `/`, which no
-/// identifier contains.
+/// identifier contains, and for any shard but the first `~` and its number.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Pool {
@@ -109,12 +109,39 @@ pub struct Pool {
     pub game_mode: GameMode,
     /// The region.
     pub region_id: RegionId,
+    /// Its part of the index of candidates: the first, unless more is created and filled than one takes.
+    pub shard: u8,
+}
+
+impl Pool {
+    /// This pool, its first shard.
+    #[must_use]
+    pub fn whole(&self) -> Self {
+        self.in_shard(0)
+    }
+
+    /// This pool in another shard.
+    #[must_use]
+    pub fn in_shard(&self, shard: u8) -> Self {
+        Self { shard, ..self.clone() }
+    }
+
+    /// Whether `other` is the same pool, in whichever shard.
+    #[must_use]
+    pub fn is_shard_of(&self, other: &Self) -> bool {
+        let Self { namespace_id, version_id, game_mode, region_id, shard: _ } = self;
+        *namespace_id == other.namespace_id
+            && *version_id == other.version_id
+            && *game_mode == other.game_mode
+            && *region_id == other.region_id
+    }
 }
 
 impl fmt::Display for Pool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { namespace_id, version_id, game_mode, region_id } = self;
-        write!(f, "{namespace_id}/{version_id}/{game_mode}/{region_id}")
+        let Self { namespace_id, version_id, game_mode, region_id, shard } = self;
+        write!(f, "{namespace_id}/{version_id}/{game_mode}/{region_id}")?;
+        if *shard > 0 { write!(f, "~{shard}") } else { Ok(()) }
     }
 }
 
@@ -122,14 +149,21 @@ impl FromStr for Pool {
     type Err = InvalidIdentifier;
 
     fn from_str(text: &str) -> Result<Self, InvalidIdentifier> {
-        let mut parts = text.split('/');
+        let (identifiers, shard) = match text.split_once('~') {
+            Some((identifiers, shard)) => (identifiers, Some(shard)),
+            None => (text, None),
+        };
+        let mut parts = identifiers.split('/');
         let mut next = || parts.next().ok_or(InvalidIdentifier);
-        Ok(Self {
+        let pool = Self {
             namespace_id: next()?.parse()?,
             version_id: next()?.parse()?,
             game_mode: next()?.parse()?,
             region_id: next()?.parse()?,
-        })
+            shard: shard.map_or(Ok(0), str::parse).map_err(|_| InvalidIdentifier)?,
+        };
+        // Each pool has one text, which is a key.
+        if pool.to_string() == text { Ok(pool) } else { Err(InvalidIdentifier) }
     }
 }
 

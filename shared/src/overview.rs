@@ -96,12 +96,13 @@ impl Overview {
                 version_id: settings.version.version_id.clone(),
                 game_mode: game_mode.clone(),
                 region_id: region_id.clone(),
+                shard: 0,
             })
         });
         let queries = stream::iter(pools.collect::<Vec<_>>())
             .map(|pool| async move { self.store.candidates(&pool, Timestamp::NEVER, LISTED_MAX).await });
         let pages: Vec<_> = queries.buffered(QUERIES_AT_ONCE).try_collect().await?;
-        let mut candidates: Vec<_> = pages.into_iter().flatten().collect();
+        let mut candidates: Vec<_> = pages.into_iter().flat_map(|(page, _)| page).collect();
         // Full lobbies are in sight from the time at which a seat lapses: after those with free seats.
         candidates.sort_by_key(|candidate| candidate.joinable_from);
         candidates.truncate(LISTED_MAX);

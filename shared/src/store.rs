@@ -10,13 +10,17 @@ use aws_sdk_dynamodb::{
     config::{BehaviorVersion, Credentials, Region, retry::RetryConfig, timeout::TimeoutConfig},
     error::{ProvideErrorMetadata, SdkError},
     operation::update_item::{UpdateItemError, builders::UpdateItemFluentBuilder},
-    types::{AttributeValue, ReturnValue, ReturnValuesOnConditionCheckFailure},
+    types::{
+        AttributeValue, ReturnValue, ReturnValuesOnConditionCheckFailure, Update, builders::UpdateBuilder,
+    },
 };
 use aws_smithy_http_client::{Builder, tls};
+use aws_smithy_runtime_api::client::http::HttpClient;
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::errors::Error;
 
+pub mod allotment;
 pub mod catalog;
 mod conflicts;
 pub mod creation;
@@ -27,6 +31,7 @@ pub mod lobbies;
 pub mod lobby_data;
 pub mod meter;
 pub mod servers;
+pub mod shards;
 pub mod statistics;
 pub mod tokens;
 pub mod transitions;
@@ -190,12 +195,30 @@ pub fn aws_client(region: String, credentials: Credentials) -> Client {
 /// A client of an emulator at `endpoint`, over plain HTTP: no trust store is loaded.
 #[must_use]
 pub fn emulator_client(endpoint: &str) -> Client {
+    emulator_client_over(endpoint, Builder::new().build_http())
+}
+
+/// A client of an emulator at `endpoint` that sends by `http`, which may be no network at all.
+#[must_use]
+pub fn emulator_client_over(endpoint: &str, http: impl HttpClient + 'static) -> Client {
     let credentials = Credentials::new("local", "local", None, None, "emulator");
     let settings = client_settings("us-east-1".to_owned())
         .endpoint_url(endpoint)
         .credentials_provider(credentials)
-        .http_client(Builder::new().build_http());
+        .http_client(http);
     Client::from_conf(settings.build())
+}
+
+/// A single update as a part of a transaction, which also tells what refused it.
+fn as_part(write: &UpdateItemFluentBuilder) -> UpdateBuilder {
+    Update::builder()
+        .set_table_name(write.get_table_name().clone())
+        .set_key(write.get_key().clone())
+        .set_update_expression(write.get_update_expression().clone())
+        .set_condition_expression(write.get_condition_expression().clone())
+        .set_expression_attribute_names(write.get_expression_attribute_names().clone())
+        .set_expression_attribute_values(write.get_expression_attribute_values().clone())
+        .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
 }
 
 fn to_item(value: &impl Serialize) -> Result<Item, Error> {

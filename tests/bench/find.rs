@@ -24,6 +24,8 @@ use futures_util::future::join_all;
 use muster_tests::{
     TestGame, TestStack,
     instance::{Instance, request},
+    live_lobbies,
+    prices::{Cost, HTTP_API},
 };
 use serde_json::json;
 use shared::{
@@ -31,16 +33,6 @@ use shared::{
     store::{Store, meter::Usage},
     tokens::TokenKeys,
 };
-
-/// Prices of us-east-1 in dollars per million (DynamoDB on demand, Lambda arm64, HTTP API), as of the design.
-const WRITE_UNITS_PRICE: f64 = 0.625;
-const READ_UNITS_PRICE: f64 = 0.125;
-const LAMBDA_REQUESTS_PRICE: f64 = 0.20;
-const LAMBDA_GB_SECOND_PRICE: f64 = 13.333_4;
-const HTTP_API_PRICE: f64 = 1.00;
-/// Billed time of a find at 128 MB, in seconds: two DynamoDB calls of about 5 ms and some work.
-const BILLED_SECS: f64 = 0.012;
-const MEMORY_GB: f64 = 0.125;
 
 /// Finds of each timed run over HTTP, and of each timed run of creations.
 const HTTP_FINDS: usize = 4_000;
@@ -161,15 +153,16 @@ async fn quiet(bench: &mut Bench) {
         raws.push(raw_update(instance.store(), &raw_lobby).await);
     }
     let (calls, reads, writes) = per_find(instance.usage() - before, FINDS);
-    let dynamodb = reads * READ_UNITS_PRICE + writes * WRITE_UNITS_PRICE;
-    let lambda = LAMBDA_REQUESTS_PRICE + BILLED_SECS * MEMORY_GB * LAMBDA_GB_SECOND_PRICE;
+    let cost = Cost { calls, read_units: reads, write_units: writes };
     line("calls per find, quiet (ten a second, one at a time)", format!("{calls:.2}"), "<= 2.1");
     line("read units, write units per find, quiet", format!("{reads:.2}, {writes:.2}"), "-");
     line(
         "dollars per million finds, quiet",
         format!(
-            "{:.2} (DynamoDB {dynamodb:.2}, Lambda {lambda:.2}, HTTP API 1.00)",
-            dynamodb + lambda + HTTP_API_PRICE
+            "{:.2} (DynamoDB {:.2}, Lambda {:.2}, HTTP API {HTTP_API:.2})",
+            cost.total(),
+            cost.dynamodb(),
+            cost.lambda()
         ),
         "<= 2.60",
     );
@@ -294,7 +287,7 @@ async fn over_http(bench: &mut Bench) {
     });
     let game = bench.stack.make_game("http", modes.clone(), 32_767, 100_000).await;
     for live in [0_usize, 10_000] {
-        let have = bench.stack.store().live_lobby_count(game.namespace_id()).await.expect("a count") as usize;
+        let have = live_lobbies(bench.stack.store(), game.namespace_id()).await as usize;
         let solos = live.saturating_sub(have);
         run_http(bench, &game, "solo", solos).await;
         let before = bench.stack.all_lobbies(game.namespace_id()).await.len();

@@ -22,7 +22,7 @@ use serde_json::Value;
 
 use crate::artefacts::{functions, workspace};
 
-mod document;
+pub mod document;
 mod schema;
 mod service;
 

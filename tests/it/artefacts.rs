@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-use serde_json::Value;
+use muster_tests::binaries::{build, profile_folder};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncRead, BufReader},
     process::{Child, Command},
@@ -28,63 +28,27 @@ use tokio::{
 mod declared;
 
 pub use declared::functions;
+pub use muster_tests::binaries::workspace;
 
 /// Far above what any process here needs for anything, so that only a process that hangs meets it.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The workspace's folder.
-pub fn workspace() -> &'static Path {
-    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
-}
-
 /// The workspace's binary `name`, built by now.
 ///
-/// `cargo test` builds no binaries of other packages, so the first call has cargo build all of them, into the folder and
-/// with the profile of this very test.
+/// The first call has cargo build all of them, into the folder and with the profile of this very test.
 pub fn binary(name: &str) -> &'static Path {
     static BINARIES: OnceLock<BTreeMap<String, PathBuf>> = OnceLock::new();
-    let binaries = BINARIES.get_or_init(build);
+    let binaries = BINARIES.get_or_init(|| {
+        let folder = profile_folder();
+        let profile = match folder.file_name().and_then(|name| name.to_str()) {
+            Some("debug") | None => "dev",
+            Some(profile) => profile,
+        };
+        build(&["--workspace", "--bins"], profile)
+    });
     binaries
         .get(name)
         .unwrap_or_else(|| panic!("the workspace has no binary `{name}`: {:?}", binaries.keys()))
-}
-
-fn build() -> BTreeMap<String, PathBuf> {
-    let this_test = env::current_exe().expect("a test is a file");
-    // <target>/<profile>/deps/<test>
-    let profile_folder = this_test.ancestors().nth(2).expect("a profile's folder");
-    let target = profile_folder.parent().expect("a target folder");
-    let profile = match profile_folder.file_name().and_then(|name| name.to_str()) {
-        Some("debug") | None => "dev",
-        Some(profile) => profile,
-    };
-    let mut cargo = std::process::Command::new(env!("CARGO"));
-    // What cargo told this test of its package would make build scripts that look at it run again, here and next time.
-    let of_package = |name: &&String| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
-    for name in env::vars().map(|(name, _)| name).collect::<Vec<_>>().iter().filter(of_package) {
-        cargo.env_remove(name);
-    }
-    let built = cargo
-        .args(["build", "--workspace", "--bins", "--locked"])
-        .args(["--profile", profile])
-        .arg("--message-format=json-render-diagnostics")
-        .arg("--target-dir")
-        .arg(target)
-        .current_dir(workspace())
-        .stdin(Stdio::null())
-        .output()
-        .expect("cargo runs");
-    let problems = String::from_utf8_lossy(&built.stderr);
-    assert!(built.status.success(), "the binaries do not build:\n{problems}");
-    let messages = String::from_utf8(built.stdout).expect("cargo writes UTF-8");
-    messages
-        .lines()
-        .filter_map(|line| {
-            let message: Value = serde_json::from_str(line).ok()?;
-            let executable = message["executable"].as_str()?;
-            Some((message["target"]["name"].as_str()?.to_owned(), executable.into()))
-        })
-        .collect()
 }
 
 /// A process of one test, killed with it.

@@ -8,7 +8,7 @@ use std::{
 };
 
 use muster_example::{ExampleError, Options, Report, run};
-use muster_tests::TestStack;
+use muster_tests::{TestStack, live_lobbies};
 use shared::lobby::Stage;
 
 use crate::artefacts::{Ended, Program};
@@ -31,7 +31,7 @@ async fn play(stack: &TestStack, options: &Options) -> Report {
     assert_eq!(made, report.opened, "the game server learned of every lobby");
     assert_eq!(made, report.ended);
     assert!(report.closed.is_subset(&report.filled) && report.reopened.is_subset(&report.closed));
-    assert_eq!(stack.store().live_lobby_count(&namespace_id).await.unwrap(), 0);
+    assert_eq!(live_lobbies(stack.store(), &namespace_id).await, 0);
     report
 }
 

@@ -9,12 +9,14 @@ use futures_util::future::join_all;
 use muster_tests::{TestGame, TestStack};
 use serde_json::{Value, json};
 use shared::{
-    ids::SeatId,
-    lobby::{Door, Refusal},
-    models::Tags,
+    ids::{SeatId, WriteId},
+    lobby::{Door, Refusal, lifecycle::Transition},
+    models::{ServerKey, Tags},
     store::{
         creation::{Burst, HeadKey},
         lobbies::{Hiding, SeatClaim, SeatOutcome},
+        servers::HeartbeatOutcome,
+        transitions::TransitionOutcome,
     },
     tokens::Claims,
 };
@@ -55,6 +57,54 @@ async fn a_write_that_is_repeated_takes_one_seat() {
     }
     let lobby = stack.store().lobby(&claim.lobby_id).await.unwrap().unwrap();
     assert_eq!((lobby.taken, lobby.reserved.len()), (2, 2), "I4");
+}
+
+#[tokio::test]
+async fn a_write_that_arrives_again_after_its_player_connected_takes_no_second_seat() {
+    let stack = TestStack::start().await;
+    let game = arena(&stack, "late", 4).await;
+    let found = game.find(&stack, find()).await.expect_ok();
+    let now = stack.clock.now();
+    let claim = SeatClaim {
+        lobby_id: found.lobby_id().parse().unwrap(),
+        door: Door::Find(game.pool("arena", "fra")),
+        seat_id: SeatId::random(&stack.ambient()),
+        until: now + Duration::from_secs(120),
+        hiding: Hiding::No,
+    };
+    let _taken = stack.store().take_seat(&claim, now).await.unwrap();
+    let connect = Transition::Connect(claim.seat_id.clone(), WriteId::random(&stack.ambient()));
+    let connected = stack.store().make_transition(&claim.lobby_id, &connect, now).await.unwrap();
+    assert!(matches!(connected, TransitionOutcome::Made(_)), "{connected:?}");
+    let again = stack.store().take_seat(&claim, now).await.unwrap();
+    assert!(matches!(again, SeatOutcome::Taken(_)), "it has its seat: {again:?}");
+    let lobby = stack.store().lobby(&claim.lobby_id).await.unwrap().unwrap();
+    assert_eq!((lobby.taken, lobby.reserved.len(), lobby.connected.len()), (2, 1, 1), "I4");
+}
+
+#[tokio::test]
+async fn what_an_earlier_beat_writes_late_shortens_no_lease() {
+    let stack = TestStack::start().await;
+    let game = arena(&stack, "beats", 4).await;
+    let registration = json!({ "server_id": "beating", "region_id": "fra", "lease_seconds": 60,
+        "ports": { "default": { "hostname": "a.example", "port": 1, "protocol": "udp" } } });
+    let _registered = game.serve(&stack, "register", registration).await.expect_ok();
+    let found = game.find(&stack, find()).await.expect_ok();
+    let lobby = game.lobby(&stack, &found.lobby_id()).await;
+    let server = lobby.server.clone().unwrap();
+    let beating = ServerKey { server_id: "beating".parse().unwrap(), ..server.clone() };
+    let earlier = stack.clock.now();
+    let later = earlier + Duration::from_secs(30);
+    let lease = Duration::from_secs(60);
+    for now in [later, earlier] {
+        let beat = stack.store().extend_server_lease(&beating, now).await.unwrap();
+        assert!(
+            matches!(beat, HeartbeatOutcome::Alive(server) if server.lease_until == later + lease),
+            "I10"
+        );
+        assert!(stack.store().extend_lease(&lobby.lobby_id, &server, now + lease).await.unwrap());
+    }
+    assert_eq!(game.lobby(&stack, &found.lobby_id()).await.lease_until, later + lease, "I10");
 }
 
 #[tokio::test]
@@ -137,11 +187,11 @@ async fn a_full_lobby_that_a_crashed_find_left_in_sight_is_put_right() {
         .unwrap();
     stack.clock.advance(Duration::from_secs(2));
     let now = stack.clock.now();
-    assert_eq!(stack.store().candidates(&pool, now, 9).await.unwrap().len(), 1);
+    assert_eq!(stack.store().candidates(&pool, now, 9).await.unwrap().0.len(), 1);
     let second = game.find(&stack, find()).await.expect_ok().lobby_id();
     assert_ne!(second, found.lobby_id());
     assert!(
-        stack.store().candidates(&pool, now, 9).await.unwrap().is_empty(),
+        stack.store().candidates(&pool, now, 9).await.unwrap().0.is_empty(),
         "both are full and out of sight"
     );
 }

@@ -7,9 +7,10 @@
 )]
 
 use http::Method;
-use muster_tests::{Answer, TestGame, TestStack};
+use muster_tests::{Answer, TestGame, TestStack, live_lobbies};
 use serde_json::{Value, json};
 
+mod allotment;
 mod churn;
 mod joining;
 mod leases;
@@ -68,5 +69,5 @@ async fn join(stack: &TestStack, game: &TestGame, lobby_id: &str) -> Answer {
 }
 
 async fn live(stack: &TestStack, game: &TestGame) -> u32 {
-    stack.store().live_lobby_count(game.namespace_id()).await.unwrap()
+    live_lobbies(stack.store(), game.namespace_id()).await
 }

@@ -14,3 +14,4 @@ mod matching;
 mod process;
 mod refusals;
 mod runtime;
+mod shards;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use aws_sdk_dynamodb::Client;
 use find_lobby::FindLobby;
 use muster_local::stack::table_names;
 use serde_json::{Value, json};
@@ -34,8 +35,14 @@ impl Instance {
     /// An instance that remembers nothing yet, on the database at `endpoint`.
     #[must_use]
     pub fn new(endpoint: &str, keys: &Arc<TokenKeys>, ambient: &Ambient) -> Self {
+        Self::over(emulator_client(endpoint), keys, ambient)
+    }
+
+    /// An instance that remembers nothing yet, on the database behind `client`.
+    #[must_use]
+    pub fn over(client: Client, keys: &Arc<TokenKeys>, ambient: &Ambient) -> Self {
         let meter = Meter::on();
-        let store = Store::new(emulator_client(endpoint), table_names()).metered(meter.clone());
+        let store = Store::new(client, table_names()).metered(meter.clone());
         let settings = Arc::new(SettingsCache::new(store.clone(), ambient.clone(), SETTINGS_AGE_MAX));
         let matchmaker = Arc::new(Matchmaker::new(store.clone(), Arc::clone(&settings), ambient.clone()));
         let auth = MatchmakerAuth::new(settings, Arc::clone(keys), ambient.clone());
@@ -53,6 +60,12 @@ impl Instance {
     #[must_use]
     pub fn usage(&self) -> Usage {
         self.meter.usage()
+    }
+
+    /// Lobbies that the instance created although another was joinable.
+    #[must_use]
+    pub fn race_creates(&self) -> u64 {
+        self.matchmaker.race_creates()
     }
 
     /// Runs one request, made by [`request`].

@@ -36,13 +36,20 @@ use shared::{
     models::Pool,
     provision::{CreatedGame, NewGame, NewNamespace, create_game},
     settings::Region,
-    store::Store,
+    store::{Store, servers::Server},
     telemetry,
     tokens::{Claims, CredentialKind, LobbyClaims, PlayerSeat},
 };
 use tokio::sync::Notify;
 
+pub mod binaries;
+pub mod conditions;
 pub mod instance;
+pub mod link;
+pub mod load;
+pub mod local_process;
+pub mod node;
+pub mod prices;
 pub mod scripted;
 
 /// A clock that only tests turn.
@@ -256,43 +263,75 @@ impl TestStack {
 
     /// Every lobby of the namespace, ended ones too, by a full read of the table.
     pub async fn all_lobbies(&self, namespace_id: &NamespaceId) -> Vec<Lobby> {
-        let scan = self.store().client().scan().table_name(&self.store().tables().lobbies);
-        let items: Vec<_> =
-            scan.into_paginator().items().send().collect::<Result<_, _>>().await.expect("a scan");
-        // A lobby's state and configuration are in a table of their own.
-        let lobbies: Vec<Lobby> = serde_dynamo::from_items(items).expect("lobbies");
-        lobbies.into_iter().filter(|lobby| lobby.pool.namespace_id == *namespace_id).collect()
+        all_lobbies(self.store(), namespace_id).await
     }
 
     /// Makes a game of its own with one namespace: regions `fra` and `nyc`, a server for `places` lobbies in each, if any.
     pub async fn make_game(&self, name: &str, modes: Value, lobby_count_max: u32, places: u32) -> TestGame {
         let ambient = self.ambient();
-        let region = |display_name: &str, latitude, longitude| Region {
-            display_name: display_name.to_owned(),
-            provider_display_name: "Test".to_owned(),
-            latitude,
-            longitude,
-        };
-        let regions = [("fra", region("Frankfurt", 50.0, 8.0)), ("nyc", region("New York", 40.0, -74.0))];
-        let new = NewGame {
-            name_id: name.to_owned(),
-            display_name: name.to_owned(),
-            regions: regions.into_iter().map(|(id, region)| (id.parse().expect("an id"), region)).collect(),
-            version_name: "1".to_owned(),
-            config: serde_json::from_value(json!({ "game_modes": modes })).expect("a configuration"),
-            namespaces: vec![NewNamespace {
-                name_id: "prod".to_owned(),
-                display_name: "Production".to_owned(),
-                lobby_count_max,
-                max_players_per_client: u32::MAX,
-            }],
-        };
+        let new = new_game(name, modes, lobby_count_max);
         let created = create_game(self.store(), &ambient, new).await.expect("a game");
         let game = TestGame::new(self, created);
         for region_id in ["fra", "nyc"].into_iter().filter(|_| places > 0) {
             game.add_server(self, region_id, region_id, places, Timestamp::NEVER).await;
         }
         game
+    }
+}
+
+/// The live lobbies of a namespace as its game servers count them, by a full read of the table.
+///
+/// # Panics
+/// When a server runs more lobbies than are allotted to it, or the ledger knows another sum (I2).
+pub async fn live_lobbies(store: &Store, namespace_id: &NamespaceId) -> u32 {
+    let servers = all_servers(store, namespace_id).await;
+    for server in &servers {
+        assert!(server.used <= server.allotted, "I2: {server:?}");
+    }
+    let allotted: u32 = servers.iter().map(|server| server.allotted).sum();
+    assert_eq!(store.allotted_lobbies(namespace_id).await.expect("a read"), allotted, "I2");
+    servers.iter().map(|server| server.used).sum()
+}
+
+/// Every game server of a namespace, by a full read of the table.
+pub async fn all_servers(store: &Store, namespace_id: &NamespaceId) -> Vec<Server> {
+    let scan = store.client().scan().table_name(&store.tables().servers);
+    let items: Vec<_> = scan.into_paginator().items().send().collect::<Result<_, _>>().await.expect("a scan");
+    let servers: Vec<Server> = serde_dynamo::from_items(items).expect("servers");
+    servers.into_iter().filter(|server| server.server.namespace_id == *namespace_id).collect()
+}
+
+/// Every lobby of a namespace, ended ones too, by a full read of the table.
+pub async fn all_lobbies(store: &Store, namespace_id: &NamespaceId) -> Vec<Lobby> {
+    let scan = store.client().scan().table_name(&store.tables().lobbies);
+    let items: Vec<_> = scan.into_paginator().items().send().collect::<Result<_, _>>().await.expect("a scan");
+    // A lobby's state and configuration are in a table of their own.
+    let lobbies: Vec<Lobby> = serde_dynamo::from_items(items).expect("lobbies");
+    lobbies.into_iter().filter(|lobby| lobby.pool.namespace_id == *namespace_id).collect()
+}
+
+/// What makes a game with one namespace and the regions `fra` and `nyc`.
+#[must_use]
+pub fn new_game(name: &str, modes: Value, lobby_count_max: u32) -> NewGame {
+    let region = |display_name: &str, latitude, longitude| Region {
+        display_name: display_name.to_owned(),
+        provider_display_name: "Test".to_owned(),
+        latitude,
+        longitude,
+    };
+    let regions = [("fra", region("Frankfurt", 50.0, 8.0)), ("nyc", region("New York", 40.0, -74.0))];
+    NewGame {
+        name_id: name.to_owned(),
+        display_name: name.to_owned(),
+        regions: regions.into_iter().map(|(id, region)| (id.parse().expect("an id"), region)).collect(),
+        version_name: "1".to_owned(),
+        config: serde_json::from_value(json!({ "game_modes": modes })).expect("a configuration"),
+        namespaces: vec![NewNamespace {
+            name_id: "prod".to_owned(),
+            display_name: "Production".to_owned(),
+            lobby_count_max,
+            max_players_per_client: u32::MAX,
+        }],
     }
 }
 
@@ -335,6 +374,7 @@ impl TestGame {
             version_id: self.created.version.version_id.clone(),
             game_mode: mode.parse::<GameMode>().expect("a mode"),
             region_id: region.parse::<RegionId>().expect("a region"),
+            shard: 0,
         }
     }
 
@@ -349,7 +389,7 @@ impl TestGame {
     ) {
         use shared::{
             models::{PortNumbers, Protocol, ServerKey, ServerPort},
-            store::servers::{PlacementPool, Server},
+            store::servers::PlacementPool,
         };
         let port = ServerPort {
             hostname: format!("{id}.example"),
@@ -371,7 +411,10 @@ impl TestGame {
             ranked_at: now,
             capacity: places,
             used: 0,
+            allotted: 0,
+            cap_checked: 0,
             lease_until,
+            beat_at: now,
             lease_ms: None,
             game_modes: None,
             auto_ready: true,

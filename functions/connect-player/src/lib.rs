@@ -20,7 +20,7 @@ pub struct ConnectPlayer {
 impl ConnectPlayer {
     /// The operation on lobbies in `store`, for whom `auth` lets in.
     #[must_use]
-    pub const fn new(auth: MatchmakerAuth, store: Store, ambient: Ambient) -> Self {
+    pub fn new(auth: MatchmakerAuth, store: Store, ambient: Ambient) -> Self {
         Self { auth, lobbies: LobbyServer::new(store, ambient) }
     }
 }

@@ -17,6 +17,7 @@ use tokio::sync::oneshot;
 
 use crate::template::Table;
 
+pub mod in_process;
 mod schema;
 #[cfg(test)]
 mod tests;

@@ -1,9 +1,12 @@
 //! What a lobby server says of its own lobby.
 
+use std::{sync::Arc, time::Duration};
+
 use serde_json::value::RawValue;
 
 use super::end_in_passing;
 use crate::{
+    aged::Aged,
     ambient::Ambient,
     auth::LobbyRight,
     errors::Error,
@@ -12,7 +15,7 @@ use crate::{
         EndCause, Lobby, Stage,
         lifecycle::{Illegal, Transition},
     },
-    store::{Store, transitions::TransitionOutcome},
+    store::{Store, creation::HeadKey, transitions::TransitionOutcome},
     tokens::{Claims, InvalidToken, PlayerSeat, TokenKeys},
 };
 
@@ -21,13 +24,21 @@ use crate::{
 pub struct LobbyServer {
     store: Store,
     ambient: Ambient,
+    /// Heads that this instance told of a free seat lately.
+    told: Arc<Aged<HeadKey, ()>>,
 }
+
+/// How often one instance tells the same head of free seats: where more become free, finds see them anyway, and the head is
+/// one item.
+const TELLING_INTERVAL: Duration = Duration::from_millis(100);
+/// Heads remembered.
+const HEADS_MAX: usize = 1_024;
 
 impl LobbyServer {
     /// Lobbies in `store`.
     #[must_use]
-    pub const fn new(store: Store, ambient: Ambient) -> Self {
-        Self { store, ambient }
+    pub fn new(store: Store, ambient: Ambient) -> Self {
+        Self { store, ambient, told: Arc::new(Aged::new(HEADS_MAX)) }
     }
 
     /// The lobby is ready: its reservations begin anew, finds that wait for it answer. Again: harmless.
@@ -56,6 +67,10 @@ impl LobbyServer {
         let is_new = matches!(outcome, TransitionOutcome::Made(_));
         let lobby = accepted(outcome)?;
         if is_new && !is_closed {
+            // Nothing of a closed lobby is in the index: its shard may have been seen empty meanwhile.
+            if lobby.pool.shard > 0 {
+                self.store.grow_shards(&lobby.pool, lobby.pool.shard + 1, self.ambient.now()).await?;
+            }
             self.announce(&lobby).await;
         }
         Ok(())
@@ -126,7 +141,13 @@ impl LobbyServer {
         if lobby.joinable_from.is_none() || lobby.taken >= lobby.max_players {
             return;
         }
-        if let Err(error) = self.store.announce_free_seat(lobby, self.ambient.now()).await {
+        let now = self.ambient.now();
+        let key = HeadKey::new(&lobby.pool, &lobby.tags, lobby.max_players);
+        if self.told.get(&key, TELLING_INTERVAL, now).is_some() {
+            return;
+        }
+        self.told.put(key.clone(), (), now);
+        if let Err(error) = self.store.announce_free_seat(key, lobby, now).await {
             let cause = error.cause().unwrap_or("refused").to_owned();
             tracing::warn!(lobby.id = %lobby.lobby_id, cause, "a free seat could not be announced");
         }

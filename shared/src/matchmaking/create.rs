@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::atomic::Ordering, time::Duration};
 
-use super::{Found, Matchmaker, Search, Way};
+use super::{Claimed, Found, Matchmaker, Search, Way, recall::LEARNT_AGE_MAX};
 use crate::{
     ambient::Timestamp,
     errors::Error,
@@ -11,7 +11,7 @@ use crate::{
     models::Pool,
     rules::criteria::{NewLobby, SearchedPool},
     store::{
-        creation::{Burst, Creation, CreationOutcome, Election, HeadKey},
+        creation::{Beginning, Burst, BurstOutcome, Creation, CreationOutcome, HeadKey},
         lobbies::Hiding,
         servers::{PlacementPool, Server},
     },
@@ -26,8 +26,17 @@ const CONFLICT_PAUSE: Duration = Duration::from_millis(8);
 /// A burst younger than this may be unknown to the index, so its newcomers share it by position; an older one that the
 /// index shows nothing of is most likely full.
 const YOUNG_BURST_AGE: Duration = Duration::from_millis(300);
+/// Draws a second of one burst from which its pool is busy: then finds create without an election.
+const BUSY_RATE: f64 = 250.0;
+/// The least time that such a rate is told by.
+const BUSY_SPAN: Duration = Duration::from_millis(80);
+/// More servers than are known of any region.
+const SERVERS_MAX: u64 = 1 << 16;
+/// For how long a lobby that an instance creates for itself is out of others' sight: as long as it may go there unlooked.
+/// What it has not filled by then comes into sight by itself.
+pub(super) const LANE_HOLD: Duration = LEARNT_AGE_MAX;
 /// How long a find waits for the lobby that another find of its burst is creating, first and doubled each time.
-const CREATOR_PAUSE: Duration = Duration::from_millis(40);
+const CREATOR_PAUSE: Duration = Duration::from_millis(60);
 /// Waits for that lobby before the find creates it itself: the creator may have crashed.
 const CREATOR_WAITS: u32 = 5;
 
@@ -59,6 +68,26 @@ impl From<NoRoom> for Error {
     }
 }
 
+/// How a creation may be allotted its part of the cap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Allotment {
+    /// With more for the next ones.
+    InBlocks,
+    /// Alone: a block is not left.
+    Singly,
+    /// Not at all: nothing is left but what servers have.
+    None,
+}
+
+/// Where and how a lobby is put.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Placing {
+    /// How many are created at the same time before it: each goes to another server.
+    nth: u64,
+    /// How long it stays out of sight of the index.
+    sight_after: Duration,
+}
+
 /// What became of one attempt to create one lobby.
 pub(super) enum Attempt {
     Created(Box<Found>),
@@ -66,6 +95,13 @@ pub(super) enum Attempt {
     Outrun(Burst),
     Lost,
     NoRoom(NoRoom),
+}
+
+/// What became of beginning a burst.
+enum Begun {
+    Step(Step),
+    /// Another one is going on.
+    Outrun(Burst),
 }
 
 impl Matchmaker {
@@ -76,38 +112,107 @@ impl Matchmaker {
         seat_id: &SeatId,
         contended: bool,
     ) -> Result<Step, Error> {
-        let key = Self::burst_key(&search.criteria);
-        let mut exhausted = self.recall.exhausted_burst(&key);
-        let mut contended = contended;
-        for _ in 0..ELECTIONS_MAX {
-            let lobby_id = LobbyId::from(self.ambient.uuid());
-            let election = match exhausted.take() {
-                Some(burst) => Election::Replace(key.clone(), burst),
-                None => Election::Begin(key.clone()),
-            };
-            let burst = match self.attempt(search, &lobby_id, seat_id, election).await? {
-                Attempt::Created(found) => {
-                    let begun = Burst {
-                        first: lobby_id.clone(),
-                        opened_at: found.taken_at,
-                        positions: 1,
-                        is_announced: false,
-                    };
-                    self.recall.remember_burst(&key, begun, lobby_id);
-                    self.recall.saw_full(&found.lobby);
-                    return self.created(search, found, contended).await;
+        let pool = &search.criteria.new_lobby.pool;
+        let is_busy = search.criteria.tags.is_empty() && self.recall.is_busy(pool, self.ambient.now());
+        if is_busy {
+            match self.create_in_lane(search, seat_id).await? {
+                Step::LookAgain => {}
+                Step::Found(found) => {
+                    self.recall.note_busy(pool, self.ambient.now());
+                    return Ok(Step::Found(found));
                 }
-                Attempt::NoRoom(reason) => return Ok(Step::NoRoom(reason)),
-                Attempt::Exists | Attempt::Lost => return Ok(Step::LookAgain),
-                Attempt::Outrun(burst) => burst,
+                Step::NoRoom(reason) => return Ok(Step::NoRoom(reason)),
+            }
+        }
+        match self.create_elected(search, &Self::burst_key(&search.criteria), seat_id, contended).await {
+            // The head takes no more: it is busier than any instance sees.
+            Err(Error::Unavailable(cause)) => {
+                tracing::warn!(cause, "a lobby could not be created by election");
+                self.recall.note_busy(pool, self.ambient.now());
+                Ok(Step::LookAgain)
+            }
+            other => other,
+        }
+    }
+
+    /// Creates a lobby together with everybody who wants the same: who begins the burst has its first position.
+    async fn create_elected(
+        &self,
+        search: &Search,
+        key: &HeadKey,
+        seat_id: &SeatId,
+        contended: bool,
+    ) -> Result<Step, Error> {
+        let mut exhausted = self.recall.exhausted_burst(key);
+        let mut contended = contended;
+        let mut young = self.recall.young_burst(key, self.ambient.now(), YOUNG_BURST_AGE);
+        for _ in 0..ELECTIONS_MAX {
+            let burst = match young.take() {
+                Some(burst) => burst,
+                None => {
+                    let beginning = Beginning { key: key.clone(), exhausted: exhausted.take() };
+                    match self.begin_burst(search, beginning, seat_id, contended).await? {
+                        Begun::Step(step) => return Ok(step),
+                        Begun::Outrun(burst) => burst,
+                    }
+                }
             };
             contended = true;
-            match self.join_burst(search, &key, burst, seat_id).await? {
+            match self.join_burst(search, key, burst, seat_id).await? {
                 Joined::Step(step) => return Ok(step),
                 Joined::Exhausted(burst) => exhausted = Some(burst),
+                Joined::Replaced(burst) => {
+                    let is_young =
+                        |burst: &Burst| self.ambient.now().since(burst.opened_at) < YOUNG_BURST_AGE;
+                    young = burst.filter(is_young);
+                }
             }
         }
         Ok(Step::LookAgain)
+    }
+
+    /// Begins a burst and creates its first lobby, or learns which burst is going on.
+    ///
+    /// Two writes, the head's first: in one transaction the many that lose the election would keep the others from the items
+    /// that they were about to write. Whoever was alone the last time makes one of it.
+    async fn begin_burst(
+        &self,
+        search: &Search,
+        beginning: Beginning,
+        seat_id: &SeatId,
+        contended: bool,
+    ) -> Result<Begun, Error> {
+        let key = &beginning.key;
+        let first = LobbyId::from(self.ambient.uuid());
+        if self.recall.is_alone(key) {
+            match self.attempt(search, &first, seat_id, Placing::default(), Some(&beginning)).await? {
+                Attempt::Created(found) => {
+                    self.recall.remember_burst(
+                        key,
+                        Burst::beginning_with(first.clone(), found.taken_at),
+                        first,
+                    );
+                    self.recall.note_alone(key, !contended);
+                    self.recall.saw_full(&found.lobby);
+                    return self.created(search, found, contended).await.map(Begun::Step);
+                }
+                Attempt::NoRoom(reason) => return Ok(Begun::Step(Step::NoRoom(reason))),
+                Attempt::Exists => return Ok(Begun::Step(Step::LookAgain)),
+                Attempt::Outrun(burst) => {
+                    self.recall.note_alone(key, false);
+                    return Ok(Begun::Outrun(burst));
+                }
+                Attempt::Lost => self.recall.note_alone(key, false),
+            }
+        }
+        Ok(match self.store.begin_burst(&beginning, &first, self.ambient.now()).await? {
+            BurstOutcome::Begun(burst) => {
+                self.recall.remember_burst(key, burst.clone(), first);
+                self.recall.note_alone(key, !contended);
+                Begun::Step(self.take_position(search, &burst, seat_id, contended).await?)
+            }
+            BurstOutcome::Outrun(burst) => Begun::Outrun(burst),
+        })
     }
 
     /// Takes the seat that `burst` has for this find.
@@ -123,18 +228,45 @@ impl Matchmaker {
         if self.ambient.now().since(burst.opened_at) >= YOUNG_BURST_AGE {
             let last = Self::lobby_of_burst(&burst, burst.positions.saturating_sub(1), capacity);
             self.recall.remember_burst(key, burst.clone(), last.clone());
-            return Ok(match self.take(&searched(new), last, Hiding::No, seat_id).await? {
+            return Ok(match self.take(&searched(new), in_burst(new, last, Hiding::No), seat_id).await? {
                 Ok(found) => Joined::Step(Step::Found(Box::new(found))),
                 Err(_) => Joined::Exhausted(burst),
             });
         }
-        let Some(burst) = self.store.draw_position(key, &burst).await? else {
-            return Ok(Joined::Step(Step::LookAgain));
+        let burst = match self.store.draw_position(key, &burst).await? {
+            Ok(burst) => burst,
+            Err(replacement) => return Ok(Joined::Replaced(replacement)),
         };
         let position = burst.positions.saturating_sub(1);
         let lobby_id = Self::lobby_of_burst(&burst, position, capacity);
-        self.recall.remember_burst(key, burst.clone(), lobby_id.clone());
-        let creates = position.checked_rem(capacity) == Some(0);
+        self.recall.remember_burst(key, burst.clone(), lobby_id);
+        let now = self.ambient.now();
+        let age = now.since(burst.opened_at).max(BUSY_SPAN);
+        if !burst.is_announced && f64::from(burst.positions) > BUSY_RATE * age.as_secs_f64() {
+            self.recall.note_busy(&new.pool, now);
+        }
+        match self.take_position(search, &burst, seat_id, true).await? {
+            Step::LookAgain => Ok(Joined::Exhausted(burst)),
+            step => Ok(Joined::Step(step)),
+        }
+    }
+
+    /// Takes the last position drawn of `burst`: creates its lobby, or waits for whoever creates it.
+    async fn take_position(
+        &self,
+        search: &Search,
+        burst: &Burst,
+        seat_id: &SeatId,
+        contended: bool,
+    ) -> Result<Step, Error> {
+        let new = &search.criteria.new_lobby;
+        let capacity = new.max_players;
+        let position = burst.positions.saturating_sub(1);
+        let nth = position.checked_div(capacity).unwrap_or(0);
+        let placing = Placing { nth: nth.into(), ..Placing::default() };
+        let lobby_id = Self::lobby_of_burst(burst, position, capacity);
+        let is_there = burst.is_announced && nth == 0;
+        let creates = !is_there && position.checked_rem(capacity) == Some(0);
         // Once the last position of a lobby is drawn, all its seats are promised: nobody else need see it. In a lobby that
         // was announced others may have freed seats, too.
         let lapse = burst.opened_at + new.reservation;
@@ -145,66 +277,85 @@ impl Matchmaker {
         };
         for wait in 0..=CREATOR_WAITS {
             if creates || wait == CREATOR_WAITS {
-                match self.attempt(search, &lobby_id, seat_id, Election::Drawn).await? {
-                    Attempt::Created(found) => return Ok(Joined::Step(Step::Found(found))),
-                    Attempt::NoRoom(reason) => return Ok(Joined::Step(Step::NoRoom(reason))),
+                match self.attempt(search, &lobby_id, seat_id, placing, None).await? {
+                    Attempt::Created(found) => {
+                        self.recall.saw_full(&found.lobby);
+                        return self.created(search, found, contended).await;
+                    }
+                    Attempt::NoRoom(reason) => return Ok(Step::NoRoom(reason)),
                     Attempt::Exists => {}
-                    Attempt::Outrun(_) | Attempt::Lost => return Ok(Joined::Step(Step::LookAgain)),
+                    Attempt::Outrun(_) | Attempt::Lost => return Ok(Step::LookAgain),
                 }
-            } else if wait > 0 || position >= capacity {
-                // The first lobby came with the head; a later one is on its way.
+            } else if wait > 0 || !is_there {
+                // Whoever drew the lobby's first position is creating it.
                 self.ambient.sleep(self.ambient.jittered(CREATOR_PAUSE * 2_u32.pow(wait))).await;
             }
-            match self.take(&searched(new), lobby_id.clone(), hiding, seat_id).await? {
-                Ok(found) => return Ok(Joined::Step(Step::Found(Box::new(found)))),
+            match self.take(&searched(new), in_burst(new, lobby_id.clone(), hiding), seat_id).await? {
+                Ok(found) => return Ok(Step::Found(Box::new(found))),
                 Err(Refusal::Missing) => {}
-                Err(_) => return Ok(Joined::Exhausted(burst)),
+                Err(_) => return Ok(Step::LookAgain),
             }
         }
-        Ok(Joined::Step(Step::LookAgain))
+        Ok(Step::LookAgain)
     }
 
-    /// Creates a lobby for this instance alone, unelected; nothing when something stands against it.
-    pub(super) async fn create_in_lane(
-        &self,
-        search: &Search,
-        seat_id: &SeatId,
-    ) -> Result<Option<Found>, Error> {
+    /// Creates a lobby for this instance alone, unelected.
+    pub(super) async fn create_in_lane(&self, search: &Search, seat_id: &SeatId) -> Result<Step, Error> {
         let lobby_id = LobbyId::from(self.ambient.uuid());
-        match self.attempt(search, &lobby_id, seat_id, Election::Drawn).await? {
-            Attempt::Created(found) => Ok(Some(*found)),
-            _ => Ok(None),
+        let shard = self.choose_shard(&search.criteria.new_lobby.pool).await?;
+        let mut search = search.clone();
+        search.criteria.new_lobby.pool.shard = shard;
+        let NewLobby { pool, max_players, .. } = &search.criteria.new_lobby;
+        let fills_it = self.recall.fills_alone(pool, *max_players, self.ambient.now());
+        let sight_after = if fills_it { LANE_HOLD } else { Duration::ZERO };
+        let placing = Placing { nth: 0, sight_after };
+        match self.attempt(&search, &lobby_id, seat_id, placing, None).await? {
+            Attempt::Created(found) => Ok(Step::Found(found)),
+            Attempt::NoRoom(reason) => Ok(Step::NoRoom(reason)),
+            Attempt::Exists | Attempt::Outrun(_) | Attempt::Lost => Ok(Step::LookAgain),
         }
     }
 
-    /// Tries to create the lobby `lobby_id`, on one server after the other while they have no place.
+    /// Tries to create the lobby `lobby_id`, on one server after the other while they have no place. With a burst that it
+    /// begins it tries once.
     pub(super) async fn attempt(
         &self,
         search: &Search,
         lobby_id: &LobbyId,
         seat_id: &SeatId,
-        election: Election,
+        placing: Placing,
+        beginning: Option<&Beginning>,
     ) -> Result<Attempt, Error> {
         let new = &search.criteria.new_lobby;
+        let lobby_count_max = search.settings.namespace.lobby_count_max;
+        let mut allotment = Allotment::InBlocks;
         for tries in 0..CREATIONS_MAX {
             let now = self.ambient.now();
-            let Some(server) = self.choose_server(new, now).await? else {
-                let live = self.store.live_lobby_count(&new.pool.namespace_id).await?;
-                let at_cap = live >= search.settings.namespace.lobby_count_max;
-                return Ok(Attempt::NoRoom(if at_cap { NoRoom::AtCap } else { NoRoom::NoServer }));
+            let Some(server) = self.choose_server(new, lobby_count_max, allotment, placing.nth, now).await?
+            else {
+                let allotted = self.store.allotted_lobbies(&new.pool.namespace_id).await?;
+                let is_at_cap = allotted >= lobby_count_max;
+                // Others gave some of it back meanwhile.
+                if !is_at_cap && allotment == Allotment::None {
+                    allotment = Allotment::Singly;
+                    continue;
+                }
+                return Ok(Attempt::NoRoom(if is_at_cap { NoRoom::AtCap } else { NoRoom::NoServer }));
             };
+            let block = server.next_block(lobby_count_max);
             let creation = Creation {
-                lobby: new_lobby(search, lobby_id, seat_id, &server, now),
-                lobby_count_max: search.settings.namespace.lobby_count_max,
-                election: election.clone(),
+                lobby: new_lobby(search, lobby_id, seat_id, &server, placing.sight_after, now),
+                lobby_count_max,
+                block: block.map(|block| if allotment == Allotment::Singly { block.min(1) } else { block }),
+                beginning: beginning.cloned(),
                 config: search.config.clone(),
                 server,
             };
             match self.store.create_lobby(&creation, now).await? {
                 CreationOutcome::Created => {
-                    let Creation { lobby, server, .. } = creation;
-                    let used = server.used + 1;
-                    self.recall.correct_server(&server.clone(), Some(Server { used, ..server }));
+                    let Creation { lobby, server, block, .. } = creation;
+                    self.recall
+                        .correct_server(&server.clone(), Some(server.with_another(block, lobby_count_max)));
                     let way = Way::Created { is_race_create: false };
                     let found = Found { seat_id: seat_id.clone(), taken_at: now, way, lobby };
                     self.learn(&found.lobby, now).await?;
@@ -212,11 +363,21 @@ impl Matchmaker {
                 }
                 CreationOutcome::Exists(_) => return Ok(Attempt::Exists),
                 CreationOutcome::Outrun(burst) => return Ok(Attempt::Outrun(burst)),
-                CreationOutcome::AtCap => return Ok(Attempt::NoRoom(NoRoom::AtCap)),
+                CreationOutcome::AtCap => {
+                    let was_block = creation.block.is_some_and(|block| block > 1);
+                    allotment = if was_block { Allotment::Singly } else { Allotment::None };
+                }
                 CreationOutcome::NoPlace(seen) => {
                     self.recall.correct_server(&creation.server, seen.map(|seen| *seen));
                 }
-                CreationOutcome::Conflict => {
+                CreationOutcome::Conflict { .. } if beginning.is_some() => break,
+                CreationOutcome::Conflict { is_at_server, is_at_index } => {
+                    if is_at_index {
+                        self.recall.note_slow_index(&new.pool, now);
+                    }
+                    if is_at_server {
+                        self.recall.note_server_conflict(&creation.server.placement_pool, now);
+                    }
                     self.ambient.sleep(self.ambient.jittered(CONFLICT_PAUSE * 2_u32.pow(tries.min(4)))).await;
                 }
             }
@@ -237,19 +398,36 @@ impl Matchmaker {
         Ok(())
     }
 
-    /// The fullest server with a place, from memory while it has one that fits, else from the index.
-    async fn choose_server(&self, new: &NewLobby, now: Timestamp) -> Result<Option<Server>, Error> {
+    /// The fullest server with a place, from memory while it has one that fits, else from the index; one of the fullest
+    /// while creations meet each other at the fullest.
+    async fn choose_server(
+        &self,
+        new: &NewLobby,
+        lobby_count_max: u32,
+        allotment: Allotment,
+        nth: u64,
+        now: Timestamp,
+    ) -> Result<Option<Server>, Error> {
         let pool = PlacementPool {
             namespace_id: new.pool.namespace_id.clone(),
             region_id: new.pool.region_id.clone(),
         };
-        let mode = &new.pool.game_mode;
-        let age_max = self.settings.age_max();
-        if let Some(server) = self.recall.fullest_fresh_server(&pool, mode, age_max, now) {
+        let fits = |server: &Server| {
+            let is_allotted = server.next_block(lobby_count_max).is_none();
+            server.fits(&new.pool.game_mode, now) && (is_allotted || allotment != Allotment::None)
+        };
+        // While busy all of them: at the fullest everybody meets, and is refused there once it is full.
+        let is_busy = self.recall.is_busy(&new.pool, now);
+        let spread = if is_busy { SERVERS_MAX } else { self.recall.server_spread(&pool, now) };
+        let pick = nth + self.ambient.below(spread);
+        let is_fresh = |server: &Server| fits(server) && server.has_fresh_lease(now);
+        if let Some(server) =
+            self.recall.nth_fullest_server(&pool, pick, self.settings.age_max(), now, is_fresh)
+        {
             return Ok(Some(server));
         }
         self.know_servers(&new.pool).await?;
-        Ok(self.recall.fullest_known_server(&pool, mode, now))
+        Ok(self.recall.nth_fullest_server(&pool, pick, Duration::MAX, now, fits))
     }
 
     /// Reports a creation; after a race, whether another lobby was joinable all the same.
@@ -257,7 +435,8 @@ impl Matchmaker {
         if contended {
             let now = self.ambient.now();
             let criteria = &search.criteria;
-            let mut others = self.look(&criteria.pools, &criteria.tags, super::COMPARED_MAX).await?.fitting;
+            let mut others =
+                self.look(&criteria.pools, &criteria.tags, super::COMPARED_MAX, now).await?.fitting;
             others.retain(|other| other.lobby_id != found.lobby.lobby_id);
             let ids: Vec<LobbyId> = others.into_iter().map(|other| other.lobby_id).take(100).collect();
             let lobbies = if ids.is_empty() { Vec::new() } else { self.store.lobbies(&ids).await? };
@@ -275,6 +454,13 @@ enum Joined {
     Step(Step),
     /// The find's lobby of the burst has no seat for it.
     Exhausted(Burst),
+    /// Another burst replaced it.
+    Replaced(Option<Burst>),
+}
+
+/// Lobbies of a burst, which everybody is to find, are all in the first shard.
+fn in_burst(new: &NewLobby, lobby_id: LobbyId, hiding: Hiding) -> Claimed<'_> {
+    Claimed { pool: &new.pool, lobby_id, hiding }
 }
 
 fn searched(new: &NewLobby) -> SearchedPool {
@@ -286,6 +472,7 @@ fn new_lobby(
     lobby_id: &LobbyId,
     seat_id: &SeatId,
     server: &Server,
+    sight_after: Duration,
     now: Timestamp,
 ) -> Lobby {
     let new = &search.criteria.new_lobby;
@@ -315,6 +502,6 @@ fn new_lobby(
         has_state: false,
         has_config: search.config.is_some(),
     };
-    let in_sight_from = if new.max_players > 1 { now } else { lobby.first_lapse() };
+    let in_sight_from = if new.max_players > 1 { now + sight_after } else { lobby.first_lapse() };
     Lobby { joinable_from: (!new.is_private).then_some(in_sight_from), ..lobby }
 }

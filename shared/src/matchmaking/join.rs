@@ -1,15 +1,15 @@
 //! The other ways to a seat: joining a lobby by its identifier, creating one of one's own.
 
-use super::{FIND_DEADLINE, Found, Matchmaker, ROUND_PAUSE, ROUNDS_MAX, Search, Way, create::Attempt};
+use super::{
+    FIND_DEADLINE, Found, Matchmaker, ROUND_PAUSE, ROUNDS_MAX, Search, Way,
+    create::{Attempt, Placing},
+};
 use crate::{
     errors::Error,
     ids::{LobbyId, SeatId},
     lobby::{Door, Refusal, Stage},
     settings_cache::Settings,
-    store::{
-        creation::Election,
-        lobbies::{Hiding, SeatClaim, SeatOutcome},
-    },
+    store::lobbies::{Hiding, SeatClaim, SeatOutcome},
 };
 
 impl Matchmaker {
@@ -69,7 +69,7 @@ impl Matchmaker {
         let began_at = self.ambient.now();
         let (lobby_id, seat_id) = (LobbyId::from(self.ambient.uuid()), SeatId::random(&self.ambient));
         for round in 0..ROUNDS_MAX {
-            match self.attempt(search, &lobby_id, &seat_id, Election::Drawn).await? {
+            match self.attempt(search, &lobby_id, &seat_id, Placing::default(), None).await? {
                 Attempt::Created(found) => return self.until_ready(*found, began_at).await,
                 Attempt::NoRoom(refusal) => {
                     if !self.make_room(search, refusal).await? {

@@ -9,24 +9,31 @@ use std::{
 use super::create::NoRoom;
 use crate::{
     ambient::Timestamp,
-    ids::{GameMode, LobbyId},
+    ids::LobbyId,
     lobby::Lobby,
     models::Pool,
     store::{
         creation::{Burst, HeadKey},
         lobbies::Hiding,
         servers::{PlacementPool, Server},
+        shards::SIGN_KNOWN_FOR,
     },
 };
 
 /// How long what was learnt may be reused (decisions on matching).
-const LEARNT_AGE_MAX: Duration = Duration::from_secs(1);
+pub(super) const LEARNT_AGE_MAX: Duration = Duration::from_secs(1);
 /// Finds in one pool within [`LEARNT_AGE_MAX`] from which an instance is under load.
 const LOAD_FINDS: usize = 32;
 /// Seats lost to other instances within [`LEARNT_AGE_MAX`] from which an instance under load keeps to lobbies of its own.
 const LANE_CONFLICTS: usize = 3;
+/// Meetings of creations at servers that count: they spread over 2^10 servers at most.
+const SPREAD_CONFLICTS_MAX: usize = 10;
 /// Entries of each kind kept.
 const ENTRIES_MAX: usize = 1_024;
+/// By how much a pool whose index was too slow gets more shards.
+const SHARD_GROWTH: u8 = 4;
+/// How often an instance sees whether shards are still needed, while finds look at them.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 /// How long a fruitless search for lobbies that may end is not repeated: it reads much.
 const ROOM_SEARCH_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -39,6 +46,8 @@ struct Memory {
     pools: HashMap<Pool, PoolMemory>,
     bursts: HashMap<HeadKey, BurstMemory>,
     servers: HashMap<PlacementPool, (Timestamp, Vec<Server>)>,
+    /// When creations of this instance met others at a server.
+    server_conflicts: HashMap<PlacementPool, VecDeque<Timestamp>>,
     fruitless_searches: HashMap<(PlacementPool, NoRoom), Timestamp>,
 }
 
@@ -51,14 +60,35 @@ struct PoolMemory {
     /// Seats lost to other instances.
     conflicts: VecDeque<Timestamp>,
     is_laned: bool,
+    /// Until when what was seen of others' finds says that the pool is busy.
+    busy_until: Timestamp,
     gate: Arc<tokio::sync::Mutex<()>>,
     /// When a find that was to bring a lobby for all brought none.
     refused_at: Option<Timestamp>,
+    /// When the index was too slow for a lobby.
+    slow_index_at: Option<Timestamp>,
+    /// Shards as this instance wrote the sign of them, and when.
+    shards: Option<(u8, Timestamp)>,
+    /// When this instance last saw whether the shards are still needed.
+    swept_at: Option<Timestamp>,
+}
+
+/// What is to be done about a pool's shards before a lobby is created in one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sharding {
+    /// The first one will do.
+    Unneeded,
+    /// So many can be used.
+    Known(u8),
+    /// The sign of so many must be written first.
+    Sign(u8),
 }
 
 #[derive(Debug)]
 struct RememberedLobby {
     lobby_id: LobbyId,
+    /// Its pool, in its shard.
+    pool: Pool,
     /// Free seats, less those that finds under way were sent to.
     free: u32,
     /// Finds under way that were sent here.
@@ -69,6 +99,11 @@ struct RememberedLobby {
 }
 
 impl RememberedLobby {
+    /// Whether it should have a seat that no other find was sent to.
+    fn has_seat(&self, now: Timestamp) -> bool {
+        self.free > 0 && now.since(self.learnt_at) < LEARNT_AGE_MAX
+    }
+
     /// With others on their way there, a find may not come last.
     fn hiding(&self, now: Timestamp) -> Hiding {
         if self.free == 1 && self.sent == 0 && self.first_lapse > now {
@@ -93,6 +128,8 @@ impl PoolMemory {
 #[derive(Debug)]
 pub(super) struct Tip {
     pub(super) lobby_id: LobbyId,
+    /// Its pool, in its shard.
+    pub(super) pool: Pool,
     pub(super) hiding: Hiding,
 }
 
@@ -102,6 +139,8 @@ struct BurstMemory {
     /// The burst's last lobby so far.
     last_lobby: LobbyId,
     is_exhausted: bool,
+    /// Whether this instance began it, and met nobody doing so.
+    is_alone: bool,
 }
 
 impl Recall {
@@ -119,7 +158,17 @@ impl Recall {
         if !memory.is_under_load() {
             memory.is_laned = false;
         }
-        memory.is_under_load()
+        memory.is_under_load() || memory.busy_until > now
+    }
+
+    /// Whether this instance may be expected to fill a lobby of `max_players` within two seconds, with one find after the other:
+    /// several at the same time, which a deployed function has not, are to see it as soon as they look.
+    pub(super) fn fills_alone(&self, pool: &Pool, max_players: u32, now: Timestamp) -> bool {
+        let mut memory = self.memory();
+        let Some(memory) = memory.pools.get_mut(&pool.whole()) else { return false };
+        drop_old(&mut memory.finds, now);
+        let seats = memory.finds.len() * 2;
+        memory.under_way <= 1 && seats >= usize::try_from(max_players).unwrap_or(usize::MAX)
     }
 
     /// Notes that a find in `pool` ended.
@@ -133,20 +182,20 @@ impl Recall {
     pub(super) fn tip(&self, pool: &Pool, now: Timestamp) -> Option<Tip> {
         let mut memory = self.memory();
         let lobby = memory.pools.get_mut(pool)?.lobby.as_mut()?;
-        if lobby.free == 0 || now.since(lobby.learnt_at) >= LEARNT_AGE_MAX {
+        if !lobby.has_seat(now) {
             return None;
         }
         let hiding = lobby.hiding(now);
         lobby.free -= 1;
         lobby.sent += 1;
-        Some(Tip { lobby_id: lobby.lobby_id.clone(), hiding })
+        Some(Tip { lobby_id: lobby.lobby_id.clone(), pool: lobby.pool.clone(), hiding })
     }
 
     /// How to take a seat in a lobby that was looked up: when this instance knows it and saw one seat left, however long
     /// ago, that seat is likely to be the last. Guessed wrong it costs a write, guessed right it saves one.
     pub(super) fn hiding(&self, pool: &Pool, id: &LobbyId, now: Timestamp) -> Hiding {
         let mut memory = self.memory();
-        let lobby = memory.pools.get_mut(pool).and_then(|memory| memory.remembered(id));
+        let lobby = memory.pools.get_mut(&pool.whole()).and_then(|memory| memory.remembered(id));
         lobby.map_or(Hiding::No, |lobby| lobby.hiding(now))
     }
 
@@ -154,7 +203,7 @@ impl Recall {
     pub(super) fn has_tip(&self, pool: &Pool, now: Timestamp) -> bool {
         let memory = self.memory();
         let lobby = memory.pools.get(pool).and_then(|memory| memory.lobby.as_ref());
-        lobby.is_some_and(|lobby| lobby.free > 0 && now.since(lobby.learnt_at) < LEARNT_AGE_MAX)
+        lobby.is_some_and(|lobby| lobby.has_seat(now))
     }
 
     /// Notes that a find came back from where a tip had sent it; `refused` when others had been quicker.
@@ -179,6 +228,22 @@ impl Recall {
         self.memory().pools.get(pool).is_some_and(|memory| memory.is_laned)
     }
 
+    /// Notes that many finds of other instances meet this one's in `pool`.
+    pub(super) fn note_busy(&self, pool: &Pool, now: Timestamp) {
+        let mut memory = self.memory();
+        make_space(&mut memory.pools);
+        memory.pools.entry(pool.whole()).or_default().busy_until = now + LEARNT_AGE_MAX;
+    }
+
+    /// Whether many finds of other instances met this one's in `pool` within the last second, or this instance is under load,
+    /// with one find after the other.
+    pub(super) fn is_busy(&self, pool: &Pool, now: Timestamp) -> bool {
+        let mut memory = self.memory();
+        let Some(memory) = memory.pools.get_mut(&pool.whole()) else { return false };
+        drop_old(&mut memory.finds, now);
+        memory.busy_until > now || (memory.under_way <= 1 && memory.is_under_load())
+    }
+
     /// What finds of this instance that all need a new lobby of `pool` wait at, so that one brings it for all.
     pub(super) fn gate(&self, pool: &Pool) -> Arc<tokio::sync::Mutex<()>> {
         let mut memory = self.memory();
@@ -199,18 +264,19 @@ impl Recall {
         }
     }
 
-    /// Keeps a lobby as a seat just taken showed it.
+    /// Keeps a lobby as a seat just taken showed it, unless another one still has seats for this instance.
     pub(super) fn remember_lobby(&self, lobby: &Lobby, now: Timestamp) {
         let mut memory = self.memory();
         make_space(&mut memory.pools);
-        let memory = memory.pools.entry(lobby.pool.clone()).or_default();
+        let memory = memory.pools.entry(lobby.pool.whole()).or_default();
         let free = lobby.max_players.saturating_sub(lobby.taken);
         if let Some(remembered) = memory.remembered(&lobby.lobby_id) {
             remembered.free = remembered.free.min(free);
             remembered.learnt_at = now;
-        } else if free > 0 {
+        } else if free > 0 && memory.lobby.as_ref().is_none_or(|lobby| !lobby.has_seat(now)) {
             memory.lobby = Some(RememberedLobby {
                 lobby_id: lobby.lobby_id.clone(),
+                pool: lobby.pool.clone(),
                 free,
                 sent: 0,
                 max_players: lobby.max_players,
@@ -221,7 +287,7 @@ impl Recall {
     }
 
     pub(super) fn forget_lobby(&self, pool: &Pool, id: &LobbyId) {
-        if let Some(memory) = self.memory().pools.get_mut(pool)
+        if let Some(memory) = self.memory().pools.get_mut(&pool.whole())
             && memory.remembered(id).is_some()
         {
             memory.lobby = None;
@@ -232,7 +298,9 @@ impl Recall {
     pub(super) fn remember_burst(&self, key: &HeadKey, burst: Burst, last_lobby: LobbyId) {
         let mut memory = self.memory();
         make_space(&mut memory.bursts);
-        memory.bursts.insert(key.clone(), BurstMemory { burst, last_lobby, is_exhausted: false });
+        memory
+            .bursts
+            .insert(key.clone(), BurstMemory { burst, last_lobby, is_exhausted: false, is_alone: false });
     }
 
     /// Notes that `lobby` was seen full: a burst that ends with it is exhausted.
@@ -248,38 +316,120 @@ impl Recall {
         }
     }
 
+    /// Notes that the index was too slow for a lobby of `pool`: it needs more shards.
+    pub(super) fn note_slow_index(&self, pool: &Pool, now: Timestamp) {
+        let mut memory = self.memory();
+        make_space(&mut memory.pools);
+        memory.pools.entry(pool.whole()).or_default().slow_index_at = Some(now);
+    }
+
+    /// What this instance knows of the shards of `pool`.
+    pub(super) fn sharding(&self, pool: &Pool, now: Timestamp) -> Sharding {
+        let mut memory = self.memory();
+        let Some(memory) = memory.pools.get_mut(&pool.whole()) else { return Sharding::Unneeded };
+        let (shards, signed_at) = memory.shards.unwrap_or((1, Timestamp::default()));
+        let age = now.since(signed_at);
+        if memory.slow_index_at.take().is_some_and(|at| now.since(at) < LEARNT_AGE_MAX) {
+            return Sharding::Sign(shards.saturating_mul(SHARD_GROWTH));
+        }
+        match shards {
+            1 => Sharding::Unneeded,
+            _ if age < SIGN_KNOWN_FOR => Sharding::Known(shards),
+            _ if age < SIGN_KNOWN_FOR * 2 => Sharding::Sign(shards),
+            _ => Sharding::Unneeded,
+        }
+    }
+
+    /// Notes that the sign tells `shards` shards of `pool`.
+    pub(super) fn remember_shards(&self, pool: &Pool, shards: u8, now: Timestamp) {
+        let mut memory = self.memory();
+        make_space(&mut memory.pools);
+        memory.pools.entry(pool.whole()).or_default().shards = Some((shards, now));
+    }
+
+    /// Whether to see if the shards of `pool` are still needed; once a minute.
+    pub(super) fn is_sweep_due(&self, pool: &Pool, now: Timestamp) -> bool {
+        let mut memory = self.memory();
+        make_space(&mut memory.pools);
+        let memory = memory.pools.entry(pool.whole()).or_default();
+        let is_due = memory.swept_at.is_none_or(|at| now.since(at) >= SWEEP_INTERVAL);
+        if is_due {
+            memory.swept_at = Some(now);
+        }
+        is_due
+    }
+
+    /// Notes whether this instance began the burst that it knows of `key` without meeting anybody.
+    pub(super) fn note_alone(&self, key: &HeadKey, is_alone: bool) {
+        if let Some(memory) = self.memory().bursts.get_mut(key) {
+            memory.is_alone = is_alone;
+        }
+    }
+
+    /// Whether this instance was alone when it last began a burst of `key`, and saw no other burst since.
+    pub(super) fn is_alone(&self, key: &HeadKey) -> bool {
+        self.memory().bursts.get(key).is_some_and(|memory| memory.is_alone)
+    }
+
+    /// The burst of `key`, when it is younger than `age_max` and not known to be exhausted.
+    pub(super) fn young_burst(&self, key: &HeadKey, now: Timestamp, age_max: Duration) -> Option<Burst> {
+        let memory = self.memory();
+        let is_young =
+            |memory: &&BurstMemory| !memory.is_exhausted && now.since(memory.burst.opened_at) < age_max;
+        memory.bursts.get(key).filter(is_young).map(|memory| memory.burst.clone())
+    }
+
     /// The burst of `key`, when all its lobbies that this instance knows of are full.
     pub(super) fn exhausted_burst(&self, key: &HeadKey) -> Option<Burst> {
         let memory = self.memory();
         memory.bursts.get(key).filter(|memory| memory.is_exhausted).map(|memory| memory.burst.clone())
     }
 
-    /// The fullest server known to fit `mode`, when the knowledge is younger than `age_max`, and its lease as good as then.
-    pub(super) fn fullest_fresh_server(
+    /// The `pick`-th fullest server known that `fits`, round and round, when the knowledge is younger than `age_max`.
+    ///
+    /// Of equally full ones those with a part of the cap left come first: they cost no write of the ledger.
+    pub(super) fn nth_fullest_server(
         &self,
         pool: &PlacementPool,
-        mode: &GameMode,
+        pick: u64,
         age_max: Duration,
         now: Timestamp,
+        fits: impl Fn(&Server) -> bool,
     ) -> Option<Server> {
         let memory = self.memory();
         let (read_at, servers) = memory.servers.get(pool)?;
-        let is_fresh = |server: &&Server| server.has_fresh_lease(now);
         if now.since(*read_at) >= age_max {
             return None;
         }
-        fullest(servers.iter().filter(is_fresh), mode, now)
+        let mut fitting: Vec<&Server> = servers.iter().filter(|server| fits(server)).collect();
+        let free_places =
+            |server: &&Server| (server.capacity - server.used, server.allotted_left() == 0, server.ranked_at);
+        if pick > 0 {
+            fitting.sort_by_key(free_places);
+            let nth = pick.checked_rem(fitting.len() as u64)?;
+            return fitting.get(usize::try_from(nth).ok()?).copied().cloned();
+        }
+        fitting.into_iter().min_by_key(free_places).cloned()
     }
 
-    /// The fullest server known to fit `mode`.
-    pub(super) fn fullest_known_server(
-        &self,
-        pool: &PlacementPool,
-        mode: &GameMode,
-        now: Timestamp,
-    ) -> Option<Server> {
-        let memory = self.memory();
-        fullest(memory.servers.get(pool)?.1.iter(), mode, now)
+    /// Notes that a creation met another one at a server of `pool`.
+    pub(super) fn note_server_conflict(&self, pool: &PlacementPool, now: Timestamp) {
+        let mut memory = self.memory();
+        make_space(&mut memory.server_conflicts);
+        let conflicts = memory.server_conflicts.entry(pool.clone()).or_default();
+        drop_old(conflicts, now);
+        if conflicts.len() < SPREAD_CONFLICTS_MAX {
+            conflicts.push_back(now);
+        }
+    }
+
+    /// Over how many of the fullest servers to spread creations: one while they do not meet, twice as many for each time
+    /// that they did within the last second.
+    pub(super) fn server_spread(&self, pool: &PlacementPool, now: Timestamp) -> u64 {
+        let mut memory = self.memory();
+        let Some(conflicts) = memory.server_conflicts.get_mut(pool) else { return 1 };
+        drop_old(conflicts, now);
+        1 << conflicts.len()
     }
 
     pub(super) fn remember_servers(&self, pool: &PlacementPool, servers: Vec<Server>, now: Timestamp) {
@@ -321,11 +471,6 @@ impl Recall {
 /// Where lobbies of `pool` are placed.
 fn placement(pool: &Pool) -> PlacementPool {
     PlacementPool { namespace_id: pool.namespace_id.clone(), region_id: pool.region_id.clone() }
-}
-
-fn fullest<'a>(servers: impl Iterator<Item = &'a Server>, mode: &GameMode, now: Timestamp) -> Option<Server> {
-    let free_places = |server: &&Server| (server.capacity - server.used, server.ranked_at);
-    servers.filter(|server| server.fits(mode, now)).min_by_key(free_places).cloned()
 }
 
 fn drop_old(times: &mut VecDeque<Timestamp>, now: Timestamp) {

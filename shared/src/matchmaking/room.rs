@@ -1,4 +1,5 @@
-//! Making room at the cap, or where every server is full: ending a lobby that nobody needs any more.
+//! Making room at the cap, or where every server is full: taking back what is allotted to servers that do not need it,
+//! ending a lobby that nobody needs any more.
 
 use super::{Matchmaker, Search, create::NoRoom};
 use crate::{
@@ -6,6 +7,7 @@ use crate::{
     ids::{LobbyId, RegionId},
     models::Pool,
     store::{
+        allotment::AllotmentOutcome,
         ending::EndOutcome,
         servers::{PlacementPool, Server},
     },
@@ -19,7 +21,8 @@ const SERVERS_ENTERED_MAX: usize = 32;
 const LOBBIES_SEARCHED_MAX: usize = 100;
 
 impl Matchmaker {
-    /// Ends one lobby of the namespace that may end: of a dead server, or empty past its idle time. Whether it did.
+    /// At the cap has a part of it left to allot, taken back from a server that does not use it; else ends one lobby of the
+    /// namespace that may end: of a dead server, or empty past its idle time. Whether it did.
     ///
     /// Where a server's place is needed, only a lobby of the wanted region helps; at the cap one of that region is the best,
     /// since it frees a place there, too. Reads much, so a fruitless search is not repeated within a second by the same
@@ -27,51 +30,92 @@ impl Matchmaker {
     pub(super) async fn make_room(&self, search: &Search, needed: NoRoom) -> Result<bool, Error> {
         let now = self.ambient.now();
         let wanted = &search.criteria.new_lobby.pool;
-        if self.recall.searched_in_vain(wanted, needed, now) {
+        let was_in_vain = self.recall.searched_in_vain(wanted, needed, now);
+        if was_in_vain && needed == NoRoom::NoServer {
             return Ok(false);
         }
-        if self.make_room_in(search, &wanted.region_id).await? {
-            return Ok(true);
-        }
+        let mut regions = vec![&wanted.region_id];
         if needed == NoRoom::AtCap {
-            let others = search.settings.game.regions.keys().filter(|region| **region != wanted.region_id);
-            for region_id in others {
-                if self.make_room_in(search, region_id).await? {
-                    return Ok(true);
-                }
+            regions.extend(search.settings.game.regions.keys().filter(|region| **region != wanted.region_id));
+        }
+        let mut searched = Vec::new();
+        for region_id in regions {
+            let servers = self.servers_of(search, region_id).await?;
+            if needed == NoRoom::AtCap && self.take_allotment_back(search, &servers).await? {
+                return Ok(true);
+            }
+            searched.push((region_id, servers));
+        }
+        if was_in_vain {
+            return Ok(false);
+        }
+        for (region_id, servers) in searched {
+            if self.make_room_in(search, region_id, servers).await? {
+                return Ok(true);
             }
         }
         self.recall.remember_vain_search(wanted, needed, now);
         Ok(false)
     }
 
-    async fn make_room_in(&self, search: &Search, region_id: &RegionId) -> Result<bool, Error> {
+    async fn make_room_in(
+        &self,
+        search: &Search,
+        region_id: &RegionId,
+        servers: Vec<Server>,
+    ) -> Result<bool, Error> {
         let now = self.ambient.now();
-        let (dead, living): (Vec<_>, Vec<_>) = self
-            .used_servers(search, region_id)
-            .await?
-            .into_iter()
-            .partition(|server| server.lease_until <= now);
+        let used = servers.into_iter().filter(|server| server.used > 0);
+        let (dead, living): (Vec<_>, Vec<_>) = used.partition(|server| server.lease_until <= now);
         Ok(self.end_one_of_servers(&dead).await?
             || self.end_one_candidate(search, region_id).await?
             || self.end_one_of_servers(&living).await?)
     }
 
-    /// The servers of a region that run a lobby.
-    async fn used_servers(&self, search: &Search, region_id: &RegionId) -> Result<Vec<Server>, Error> {
+    /// Takes some of the cap back from the first of `servers` that has it left; a server that can run the wanted lobby keeps
+    /// it, and its place is known from now on.
+    async fn take_allotment_back(&self, search: &Search, servers: &[Server]) -> Result<bool, Error> {
+        let new = &search.criteria.new_lobby;
+        let lobby_count_max = search.settings.namespace.lobby_count_max;
+        let now = self.ambient.now();
+        let has_left = |server: &&Server| server.allotted_left() > 0;
+        let serves = |server: &&Server| {
+            server.placement_pool.region_id == new.pool.region_id
+                && server.cap_checked == lobby_count_max
+                && server.fits(&new.pool.game_mode, now)
+        };
+        if let Some(server) = servers.iter().filter(has_left).find(serves) {
+            self.recall.forget_servers(&server.placement_pool);
+            return Ok(true);
+        }
+        let begin = usize::try_from(self.ambient.below(servers.len() as u64)).unwrap_or(0);
+        let in_turn = servers.iter().cycle().skip(begin).take(servers.len());
+        let mut was_outrun = false;
+        for server in in_turn.filter(has_left) {
+            if self.store.take_allotment_back(server, lobby_count_max).await? == AllotmentOutcome::Moved {
+                self.recall.forget_servers(&server.placement_pool);
+                return Ok(true);
+            }
+            // Whoever was quicker may have taken it back for all.
+            was_outrun = true;
+        }
+        Ok(was_outrun)
+    }
+
+    /// The servers of a region.
+    async fn servers_of(&self, search: &Search, region_id: &RegionId) -> Result<Vec<Server>, Error> {
         let namespace_id = search.settings.namespace.namespace_id.clone();
         let pool = PlacementPool { namespace_id, region_id: region_id.clone() };
-        let (mut used, mut read, mut cursor) = (Vec::new(), 0, None);
-        while read < SERVERS_SEARCHED_MAX {
-            let (servers, next) = self.store.servers(&pool, cursor).await?;
-            read += servers.len();
-            used.extend(servers.into_iter().filter(|server| server.used > 0));
+        let (mut servers, mut cursor) = (Vec::new(), None);
+        while servers.len() < SERVERS_SEARCHED_MAX {
+            let (page, next) = self.store.servers(&pool, cursor).await?;
+            servers.extend(page);
             cursor = next;
             if cursor.is_none() {
                 break;
             }
         }
-        Ok(used)
+        Ok(servers)
     }
 
     /// Whoever is in them, lobbies of a dead server may end; those of a living one, of any version, when they are empty.
@@ -100,8 +144,10 @@ impl Matchmaker {
                 version_id: version.version_id.clone(),
                 game_mode: game_mode.clone(),
                 region_id: region_id.clone(),
+                shard: 0,
             };
-            let candidates = self.store.candidates(&pool, self.ambient.now(), LOBBIES_SEARCHED_MAX).await?;
+            let now = self.ambient.now();
+            let (candidates, _) = self.store.candidates(&pool, now, LOBBIES_SEARCHED_MAX).await?;
             let lobbies: Vec<_> = candidates.into_iter().map(|candidate| candidate.lobby_id).collect();
             if self.end_one(&lobbies).await? {
                 return Ok(true);

@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, time::Duration};
 use super::geography::{Coordinates, nearest};
 use crate::{
     errors::Error,
+    http::bad_body,
     ids::{GameMode, NamespaceId, RegionId},
     models::{Pool, Tags},
     settings::{Game, GameModeConfig, Version},
@@ -76,6 +77,7 @@ impl Criteria {
             version_id: version.version_id.clone(),
             game_mode: mode.name.clone(),
             region_id: region_id.clone(),
+            shard: 0,
         };
         let searched = |mode: &Mode<'_>| -> Vec<SearchedPool> {
             let reservation = mode.config.reservation();
@@ -120,6 +122,7 @@ impl Criteria {
             version_id: version.version_id.clone(),
             game_mode: mode.name.clone(),
             region_id: region.clone(),
+            shard: 0,
         };
         let is_private = request.publicity == Publicity::Private;
         Ok(Self {
@@ -177,6 +180,10 @@ fn check_tags(tags: &Tags, modes: &[Mode<'_>]) -> Result<(), Error> {
     }
     if tags.len() > TAGS_MAX {
         return Err(Error::TooManyTags);
+    }
+    // DynamoDB has no attribute without a name.
+    if tags.contains_key("") {
+        return Err(bad_body("tags", "a tag needs a name"));
     }
     if tags.keys().any(|name| name.len() > TAG_NAME_BYTES_MAX) {
         return Err(Error::TagNameTooLong);

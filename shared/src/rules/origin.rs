@@ -25,7 +25,9 @@ impl OriginHost {
         match url.host()? {
             Host::Domain(name) => {
                 let name = name.strip_suffix('.').unwrap_or(name);
-                (!name.is_empty()).then(|| Self(name.to_owned()))
+                // A second dot at the end would leave a part without characters.
+                let is_name = !name.is_empty() && !name.ends_with('.');
+                is_name.then(|| Self(name.to_owned()))
             }
             Host::Ipv4(_) | Host::Ipv6(_) => None,
         }

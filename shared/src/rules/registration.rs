@@ -108,6 +108,7 @@ impl Registration {
             }
         }
         let used = seen.map_or(0, |seen| seen.used);
+        let (allotted, cap_checked) = seen.map_or((0, 0), |seen| (seen.allotted, seen.cap_checked));
         let ranked_at = seen.filter(|seen| !seen.is_deregistered()).map_or(now, |seen| seen.ranked_at);
         Ok(Server {
             server: key,
@@ -116,7 +117,10 @@ impl Registration {
             ranked_at,
             capacity: self.capacity,
             used,
+            allotted,
+            cap_checked,
             lease_until: self.lease_ms.map_or(Timestamp::NEVER, |lease_ms| Timestamp(now.0 + lease_ms)),
+            beat_at: now,
             lease_ms: self.lease_ms,
             game_modes: self.game_modes,
             auto_ready: self.auto_ready,

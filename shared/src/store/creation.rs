@@ -1,26 +1,34 @@
-//! Creating a lobby: one transaction takes its place in the namespace's count, a place on a game server and the head of
-//! its burst, and puts the lobby with its first seat. All or nothing, so a crash leaves nothing to clean up (I2, I4).
+//! Creating a lobby: one transaction takes a place on a game server and puts the lobby with its first seat. All or nothing,
+//! so a crash leaves nothing to clean up (I4).
+//!
+//! The cap of a namespace's lobbies is allotted to its servers in blocks, see [`super::allotment`]: while its server has
+//! some of it left, a creation writes nothing that all creations of the namespace have in common; else its transaction
+//! allots the next block, too (I2).
 //!
 //! A burst is the lobbies that simultaneous finds with the same criteria create together. Its head is elected: one item
 //! per criteria names the burst's first lobby, and is replaced only by whoever saw that nothing is joinable, when it is
 //! older than [`BURST_WINDOW`] or exhausted. Finds that lose the election draw positions from the head: position p
 //! belongs to lobby p / capacity of the burst, whose identifier everybody computes alike. So a hundred finds at one
-//! instant make ten lobbies of ten, not a hundred (I9).
+//! instant make ten lobbies of ten, not a hundred (I9). The election is a write of its own: as a part of the creation it
+//! would have each loser's transaction hold the server's item against those who are to create. Only who met nobody the
+//! last time makes both in one transaction, a call less.
 
 use std::time::Duration;
 
 use aws_sdk_dynamodb::{
-    operation::{transact_write_items::TransactWriteItemsError, update_item::UpdateItemError},
+    operation::{
+        transact_write_items::TransactWriteItemsError, update_item::builders::UpdateItemFluentBuilder,
+    },
     types::{
         AttributeValue, CancellationReason, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem,
-        Update,
+        Update, builders::UpdateBuilder,
     },
 };
 use ring::digest::{SHA256, digest};
 use serde::Deserialize;
 
 use super::{
-    Item, Store,
+    Item, Store, as_part,
     expressions::names,
     failure, from_item,
     lobby_data::{Part as DataPart, data_item},
@@ -31,7 +39,7 @@ use super::{
 use crate::{
     ambient::Timestamp,
     errors::Error,
-    ids::{LobbyId, NamespaceId},
+    ids::LobbyId,
     lobby::Lobby,
     models::{Pool, Tags},
     rules::lobby_config::LobbyConfig,
@@ -51,7 +59,7 @@ impl HeadKey {
     /// The key for lobbies of `pool` with exactly `tags` and `max_players` seats.
     #[must_use]
     pub fn new(pool: &Pool, tags: &Tags, max_players: u32) -> Self {
-        let criteria = serde_json::json!([pool, tags, max_players]).to_string();
+        let criteria = serde_json::json!([pool.whole(), tags, max_players]).to_string();
         let digest = digest(&SHA256, criteria.as_bytes());
         let hex: String = digest.as_ref().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
         Self(format!("head/{hex}"))
@@ -72,15 +80,30 @@ pub struct Burst {
     pub is_announced: bool,
 }
 
-/// How a creation stands to its burst.
+impl Burst {
+    /// A burst that began at `opened_at` with the lobby `first`, whose first seat is its creator's.
+    #[must_use]
+    pub const fn beginning_with(first: LobbyId, opened_at: Timestamp) -> Self {
+        Self { first, opened_at, positions: 1, is_announced: false }
+    }
+}
+
+/// A burst to begin, unless one is younger than [`BURST_WINDOW`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Election {
-    /// It begins a new burst, unless one is younger than [`BURST_WINDOW`].
-    Begin(HeadKey),
-    /// As above, and also when the head still is exactly this burst, which was seen exhausted.
-    Replace(HeadKey, Burst),
-    /// It creates a later lobby of the burst that it drew a position of.
-    Drawn,
+pub struct Beginning {
+    /// The criteria.
+    pub key: HeadKey,
+    /// A burst that was seen exhausted: in its place, too, while the head still is exactly that.
+    pub exhausted: Option<Burst>,
+}
+
+/// What became of beginning a burst.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BurstOutcome {
+    /// It has begun; whoever began it has its first position and creates its first lobby.
+    Begun(Burst),
+    /// Another one is going on.
+    Outrun(Burst),
 }
 
 /// A lobby to be created, with everything that the transaction checks.
@@ -92,8 +115,10 @@ pub struct Creation {
     pub server: Server,
     /// Lobbies that the namespace may hold.
     pub lobby_count_max: u32,
-    /// The election.
-    pub election: Election,
+    /// How many of them to allot to the server with this creation, if any.
+    pub block: Option<u32>,
+    /// The burst that it begins in the same transaction, if any.
+    pub beginning: Option<Beginning>,
     /// What its creator configured.
     pub config: Option<LobbyConfig>,
 }
@@ -107,48 +132,52 @@ pub enum CreationOutcome {
     Exists(Box<Lobby>),
     /// Another burst is going on.
     Outrun(Burst),
-    /// The namespace holds its `lobby_count_max` lobbies.
+    /// So many of the namespace's `lobby_count_max` lobbies are not left to allot.
     AtCap,
     /// The server has no such place (any more); as it is, unless it is gone.
     NoPlace(Option<Box<Server>>),
-    /// Another transaction was under way on the same items.
-    Conflict,
+    /// Other writes were under way on the same items.
+    Conflict {
+        /// Whether they were on the server's.
+        is_at_server: bool,
+        /// Whether an index was too slow for the lobby: nobody else writes to the lobby itself.
+        is_at_index: bool,
+    },
 }
 
-/// The transaction's parts, in its order.
-#[derive(Clone, Copy)]
+/// The transaction's parts, in its order; not each creation has the last two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Lobby,
-    Count,
     Server,
     Head,
-}
-
-fn count_key(namespace_id: &NamespaceId) -> String {
-    format!("live/{namespace_id}")
+    Allotment,
 }
 
 impl Store {
     /// Creates a lobby, or says what stands against it.
     ///
-    /// One transaction: 2 write units for each of lobby (and 1 for each of its two indexes), count, server and, unless
-    /// drawn, head, and for each KB of a configuration. Repeating it is harmless: the lobby's identifier decides.
+    /// One transaction: 2 write units for each of lobby (and 1 for each of its two indexes), server, the head when it begins a
+    /// burst, the ledger when a block is allotted, and for each KB of a configuration. Repeating it is harmless: the lobby's
+    /// identifier decides.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`]; the lobby may exist all the same, its reservation then lapses.
     pub async fn create_lobby(&self, creation: &Creation, now: Timestamp) -> Result<CreationOutcome, Error> {
-        let Creation { lobby, server, lobby_count_max, election, config } = creation;
+        let Creation { lobby, server, lobby_count_max, block, beginning, config } = creation;
+        let namespace_id = &lobby.pool.namespace_id;
+        let mut kinds = vec![Part::Lobby, Part::Server];
         let mut parts = vec![
             TransactWriteItem::builder().put(self.put_lobby(lobby)?).build(),
-            update(self.count_lobby(&lobby.pool.namespace_id, *lobby_count_max))?,
-            update(self.take_place(server, now))?,
+            update(self.take_place(server, *block, *lobby_count_max, now))?,
         ];
-        match election {
-            Election::Begin(key) => parts.push(update(self.begin_burst(key, None, lobby, now))?),
-            Election::Replace(key, burst) => {
-                parts.push(update(self.begin_burst(key, Some(burst), lobby, now))?)
-            }
-            Election::Drawn => {}
+        if let Some(beginning) = beginning {
+            kinds.push(Part::Head);
+            parts.push(update(as_part(&self.replace_head(beginning, &lobby.lobby_id, None, now)))?);
+        }
+        if let Some(block) = block {
+            kinds.push(Part::Allotment);
+            parts.push(update(self.allot(namespace_id, *block, *lobby_count_max))?);
         }
         if let Some(config) = config {
             let put = Put::builder()
@@ -172,20 +201,45 @@ impl Store {
             Err(error) => match error.as_service_error() {
                 Some(TransactWriteItemsError::TransactionCanceledException(canceled)) => {
                     self.meter.refused(2.0 * part_count as f64);
-                    read_refusal(canceled.cancellation_reasons(), lobby)
+                    read_refusal(canceled.cancellation_reasons(), &kinds, lobby)
                 }
                 _ => Err(failure(&error)),
             },
         }
     }
 
-    /// Draws a position in `burst`: the burst whose `positions` count this one last. `None` when another replaced it.
+    /// Begins a burst whose first lobby `first` is to be created by whoever began it. One write unit.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn begin_burst(
+        &self,
+        beginning: &Beginning,
+        first: &LobbyId,
+        now: Timestamp,
+    ) -> Result<BurstOutcome, Error> {
+        match self.update::<Burst>(self.replace_head(beginning, first, None, now)).await? {
+            Ok(burst) => Ok(BurstOutcome::Begun(burst)),
+            // An earlier attempt of the same write succeeded unheard; others may have drawn positions since.
+            Err(Some(burst)) if burst.first == *first => {
+                Ok(BurstOutcome::Begun(Burst { positions: 1, ..burst }))
+            }
+            Err(Some(burst)) => Ok(BurstOutcome::Outrun(burst)),
+            Err(None) => Err(Error::Bug("no head refused to begin a burst".to_owned())),
+        }
+    }
+
+    /// Draws a position in `burst`: the burst whose `positions` count this one last; or the one that replaced it, if any did.
     ///
     /// One write unit.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn draw_position(&self, key: &HeadKey, burst: &Burst) -> Result<Option<Burst>, Error> {
+    pub async fn draw_position(
+        &self,
+        key: &HeadKey,
+        burst: &Burst,
+    ) -> Result<Result<Burst, Option<Burst>>, Error> {
         let change = "SET #positions = #positions + :one";
         let condition = "#first = :first";
         let call = self
@@ -198,77 +252,21 @@ impl Store {
             .set_expression_attribute_names(Some(names(&[change, condition])))
             .expression_attribute_values(":one", number(1))
             .expression_attribute_values(":first", text(burst.first.as_str()));
-        Ok(self.update(call).await?.ok())
+        self.update(call).await
     }
 
-    /// Tells the head of the lobby's criteria that `lobby` has a free seat again, which the index may not know yet: finds
+    /// Tells the head `key` of the lobby's criteria that `lobby` has a free seat again, which the index may not know yet: finds
     /// that are about to create are sent there, as to a burst. Left alone while a burst is going on; a hint, no more.
     ///
     /// One write unit.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn announce_free_seat(&self, lobby: &Lobby, now: Timestamp) -> Result<(), Error> {
-        let key = HeadKey::new(&lobby.pool, &lobby.tags, lobby.max_players);
-        let head = self
-            .begin_burst(&key, None, lobby, now)
-            .expression_attribute_values(":announced", AttributeValue::Bool(true))
-            .expression_attribute_values(":drawn_first", number(lobby.taken));
-        let head = head.build().map_err(|error| Error::Bug(error.to_string()))?;
-        let call = self
-            .client
-            .update_item()
-            .table_name(head.table_name())
-            .set_key(Some(head.key().clone()))
-            .update_expression(head.update_expression())
-            .set_condition_expression(head.condition_expression().map(ToOwned::to_owned))
-            .set_expression_attribute_names(head.expression_attribute_names().cloned())
-            .set_expression_attribute_values(head.expression_attribute_values().cloned())
-            .return_consumed_capacity(self.meter.mode());
-        match call.send().await {
-            Ok(answer) => {
-                self.meter.wrote(answer.consumed_capacity());
-                Ok(())
-            }
-            Err(error) => match error.as_service_error() {
-                Some(UpdateItemError::ConditionalCheckFailedException(_)) => {
-                    self.meter.refused(1.0);
-                    Ok(())
-                }
-                _ => Err(failure(&error)),
-            },
-        }
-    }
-
-    /// Lobbies of the namespace that have not ended. One consistent read unit.
-    ///
-    /// # Errors
-    /// [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn live_lobby_count(&self, namespace_id: &NamespaceId) -> Result<u32, Error> {
-        #[derive(Deserialize)]
-        struct Count {
-            live: u32,
-        }
-        let key = Item::from([("pk".to_owned(), text(count_key(namespace_id)))]);
-        let count: Option<Count> = self.read(&self.tables.ledger, key).await?;
-        Ok(count.map_or(0, |count| count.live))
-    }
-
-    /// The change that gives a namespace's count of live lobbies one back.
-    pub(super) fn uncount_lobby(
-        &self,
-        namespace_id: &NamespaceId,
-    ) -> aws_sdk_dynamodb::types::builders::UpdateBuilder {
-        let change = "SET #live = #live - :one";
-        let condition = "#live > :zero";
-        Update::builder()
-            .table_name(&self.tables.ledger)
-            .key("pk", text(count_key(namespace_id)))
-            .update_expression(change)
-            .condition_expression(condition)
-            .set_expression_attribute_names(Some(names(&[change, condition])))
-            .expression_attribute_values(":one", number(1))
-            .expression_attribute_values(":zero", number(0))
+    pub async fn announce_free_seat(&self, key: HeadKey, lobby: &Lobby, now: Timestamp) -> Result<(), Error> {
+        let beginning = Beginning { key, exhausted: None };
+        let write = self.replace_head(&beginning, &lobby.lobby_id, Some(lobby.taken), now);
+        let _left_alone = self.update::<Burst>(write).await?;
+        Ok(())
     }
 
     fn put_lobby(&self, lobby: &Lobby) -> Result<Put, Error> {
@@ -282,63 +280,59 @@ impl Store {
             .map_err(|error| Error::Bug(error.to_string()))
     }
 
-    fn count_lobby(
-        &self,
-        namespace_id: &NamespaceId,
-        lobby_count_max: u32,
-    ) -> aws_sdk_dynamodb::types::builders::UpdateBuilder {
-        let change = "SET #live = if_not_exists(#live, :zero) + :one";
-        let condition = "attribute_not_exists(#live) OR #live < :max";
-        Update::builder()
-            .table_name(&self.tables.ledger)
-            .key("pk", text(count_key(namespace_id)))
-            .update_expression(change)
-            .condition_expression(condition)
-            .set_expression_attribute_names(Some(names(&[change, condition])))
-            .expression_attribute_values(":zero", number(0))
-            .expression_attribute_values(":one", number(1))
-            .expression_attribute_values(":max", number(lobby_count_max))
-    }
-
     /// Takes a place. The last one also takes the server out of the index: which of both it is, the server as last seen
     /// suggests and the condition makes sure.
     fn take_place(
         &self,
         server: &Server,
+        block: Option<u32>,
+        lobby_count_max: u32,
         now: Timestamp,
-    ) -> aws_sdk_dynamodb::types::builders::UpdateBuilder {
+    ) -> UpdateBuilder {
         let last = server.capacity.saturating_sub(1);
         let is_last = server.used >= last;
-        let (change, places) = if is_last {
-            ("SET #used = #used + :one, #free_from = :never", "#used = :last")
-        } else {
-            ("SET #used = #used + :one", "#used < :last")
+        let (hide, places) =
+            if is_last { (", #free_from = :never", "#used = :last") } else { ("", "#used < :last") };
+        let (allot, allotted) = match block {
+            Some(0) => (", #cap_checked = :cap", " AND #used < #allotted"),
+            Some(_) => (", #allotted = #allotted + :block, #cap_checked = :cap", ""),
+            None => ("", " AND #used < #allotted AND #cap_checked = :cap"),
         };
+        let change = format!("SET #used = #used + :one{allot}{hide}");
         let condition = format!(
-            "{places} AND #capacity = :capacity AND #registration = :registration AND #lease_until > :now"
+            "{places}{allotted} AND #capacity = :capacity AND #registration = :registration AND #lease_until > :now"
         );
-        let update = Update::builder()
+        let mut update = Update::builder()
             .table_name(&self.tables.servers)
             .key("server", text(server.server.to_string()))
+            .set_expression_attribute_names(Some(names(&[&change, &condition])))
             .update_expression(change)
-            .set_expression_attribute_names(Some(names(&[change, &condition])))
             .condition_expression(condition)
             .expression_attribute_values(":one", number(1))
             .expression_attribute_values(":last", number(last))
             .expression_attribute_values(":capacity", number(server.capacity))
+            .expression_attribute_values(":cap", number(lobby_count_max))
             .expression_attribute_values(":registration", text(server.registration.as_str()))
             .expression_attribute_values(":now", number(now))
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
-        if is_last { update.expression_attribute_values(":never", number(Timestamp::NEVER)) } else { update }
+        if is_last {
+            update = update.expression_attribute_values(":never", number(Timestamp::NEVER));
+        }
+        if let Some(block) = block.filter(|block| *block > 0) {
+            update = update.expression_attribute_values(":block", number(block));
+        }
+        update
     }
 
-    fn begin_burst(
+    /// The head anew: a burst that begins with the lobby `first`, or the announcement that it has `announced` seats taken.
+    fn replace_head(
         &self,
-        key: &HeadKey,
-        exhausted: Option<&Burst>,
-        lobby: &Lobby,
+        beginning: &Beginning,
+        first: &LobbyId,
+        announced: Option<u32>,
         now: Timestamp,
-    ) -> aws_sdk_dynamodb::types::builders::UpdateBuilder {
+    ) -> UpdateItemFluentBuilder {
+        let Beginning { key, exhausted } = beginning;
         let change = "SET #first = :new, #opened_at = :now, #positions = :drawn_first, #is_announced = :announced, #expires_at = :expiry";
         let stale = "attribute_not_exists(#first) OR #opened_at <= :stale";
         let condition = match exhausted {
@@ -347,19 +341,20 @@ impl Store {
             }
             None => stale.to_owned(),
         };
-        let mut update = Update::builder()
+        let mut update = self
+            .client
+            .update_item()
             .table_name(&self.tables.ledger)
             .key("pk", text(&key.0))
             .update_expression(change)
             .set_expression_attribute_names(Some(names(&[change, &condition])))
             .condition_expression(condition)
-            .expression_attribute_values(":new", text(lobby.lobby_id.as_str()))
+            .expression_attribute_values(":new", text(first.as_str()))
             .expression_attribute_values(":now", number(now))
-            .expression_attribute_values(":drawn_first", number(1))
-            .expression_attribute_values(":announced", AttributeValue::Bool(false))
+            .expression_attribute_values(":drawn_first", number(announced.unwrap_or(1)))
+            .expression_attribute_values(":announced", AttributeValue::Bool(announced.is_some()))
             .expression_attribute_values(":expiry", number((now + HEAD_LIFE).secs()))
-            .expression_attribute_values(":stale", number(now.before(BURST_WINDOW)))
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
+            .expression_attribute_values(":stale", number(now.before(BURST_WINDOW)));
         if let Some(burst) = exhausted {
             update = update
                 .expression_attribute_values(":seen", text(burst.first.as_str()))
@@ -370,19 +365,27 @@ impl Store {
     }
 }
 
-pub(super) fn update(
-    builder: aws_sdk_dynamodb::types::builders::UpdateBuilder,
-) -> Result<TransactWriteItem, Error> {
+pub(super) fn update(builder: UpdateBuilder) -> Result<TransactWriteItem, Error> {
     let update = builder.build().map_err(|error| Error::Bug(error.to_string()))?;
     Ok(TransactWriteItem::builder().update(update).build())
 }
 
+fn is_throttling(code: &str) -> bool {
+    matches!(code, "ThrottlingError" | "ProvisionedThroughputExceeded")
+}
+
 /// The refusal that counts most: an existing lobby has a seat to offer, an outrun election leads to one, and the cap
 /// counts before servers (decisions on creation).
-fn read_refusal(reasons: &[CancellationReason], wanted: &Lobby) -> Result<CreationOutcome, Error> {
-    let refused = |part: Part| {
-        reasons.get(part as usize).filter(|reason| reason.code() == Some("ConditionalCheckFailed"))
+fn read_refusal(
+    reasons: &[CancellationReason],
+    kinds: &[Part],
+    wanted: &Lobby,
+) -> Result<CreationOutcome, Error> {
+    let reason = |part: Part| {
+        let at = kinds.iter().position(|kind| *kind == part)?;
+        reasons.get(at)
     };
+    let refused = |part: Part| reason(part).filter(|reason| reason.code() == Some("ConditionalCheckFailed"));
     let item =
         |reason: &CancellationReason| -> Option<Item> { reason.item.clone().filter(|item| !item.is_empty()) };
     if let Some(reason) = refused(Part::Lobby) {
@@ -397,12 +400,14 @@ fn read_refusal(reasons: &[CancellationReason], wanted: &Lobby) -> Result<Creati
     {
         return Ok(CreationOutcome::Outrun(from_item(item)?));
     }
-    if refused(Part::Count).is_some() {
+    if refused(Part::Allotment).is_some() {
         return Ok(CreationOutcome::AtCap);
     }
     if let Some(reason) = refused(Part::Server) {
         return Ok(CreationOutcome::NoPlace(item(reason).map(from_item).transpose()?.map(Box::new)));
     }
     // What is left passes by itself: TransactionConflict, ThrottlingError, ProvisionedThroughputExceeded.
-    Ok(CreationOutcome::Conflict)
+    let is_at_server = reason(Part::Server).is_some_and(|reason| reason.code() != Some("None"));
+    let is_at_index = reason(Part::Lobby).is_some_and(|reason| reason.code().is_some_and(is_throttling));
+    Ok(CreationOutcome::Conflict { is_at_server, is_at_index })
 }

@@ -30,7 +30,7 @@ const CONFLICT_PAUSE: Duration = Duration::from_millis(8);
 /// What became of ending a lobby.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EndOutcome {
-    /// It has ended; its place and its part of the count are free.
+    /// It has ended; its place is free.
     Ended,
     /// It had ended before.
     AlreadyEnded,
@@ -43,9 +43,9 @@ const LOBBY_PART: usize = 0;
 const SERVER_PART: usize = 1;
 
 impl Store {
-    /// Ends `lobby`, as seen, for `cause`, and gives back its place on the server and in the count.
+    /// Ends `lobby`, as seen, for `cause`, and gives back its place on the server, to which its part of the cap stays allotted.
     ///
-    /// One transaction of three items, 2 write units each and those of the indexes; its state and configuration, where it
+    /// One transaction of two items, 2 write units each and those of the indexes; its state and configuration, where it
     /// has them, are deleted with it, at 2 write units for each KB.
     ///
     /// # Errors
@@ -91,7 +91,6 @@ impl Store {
         let mut parts = vec![
             update(self.end_as_seen(lobby, cause, now)?)?,
             update(self.give_back_place(server, cause, now))?,
-            update(self.uncount_lobby(&lobby.pool.namespace_id))?,
         ];
         for (is_there, part) in [(lobby.has_state, "state"), (lobby.has_config, "config")] {
             if is_there {
@@ -194,9 +193,6 @@ fn read_refusal(reasons: &[CancellationReason], cause: EndCause) -> Result<Optio
         } else {
             Err(Error::Bug("a lobby's game server does not know of it".to_owned()))
         };
-    }
-    if reasons.iter().any(|reason| reason.code() == Some("ConditionalCheckFailed")) {
-        return Err(Error::Bug("the count of live lobbies does not know of a live lobby".to_owned()));
     }
     Ok(None)
 }

@@ -9,7 +9,7 @@ use aws_sdk_dynamodb::{
 use futures_util::future::try_join_all;
 use serde::Deserialize;
 
-use super::{Item, Store, expressions::names, failure, from_item, number, text};
+use super::{Item, Store, expressions::names, failure, from_item, number, shards::shards_told, text};
 use crate::{
     ambient::Timestamp,
     errors::Error,
@@ -97,7 +97,9 @@ impl FromStr for LobbyCursor {
 
     fn from_str(text: &str) -> Result<Self, InvalidIdentifier> {
         let (created_at, lobby_id) = text.split_once('~').ok_or(InvalidIdentifier)?;
-        let created_at = created_at.parse().map_err(|_| InvalidIdentifier)?;
+        // A number's own parser takes a sign, too.
+        let digits = Some(created_at).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+        let created_at = digits.and_then(|text| text.parse().ok()).ok_or(InvalidIdentifier)?;
         Ok(Self { created_at: Timestamp(created_at), lobby_id: lobby_id.parse()? })
     }
 }
@@ -118,15 +120,17 @@ const ATTEMPTS: usize = 4;
 
 /// What every seat is conditioned on, but for the capacity (I6).
 const ENTERABLE: &str = "#stage <> :ended AND (#stage = :ready OR #created_at > :start_limit) AND #lease_until > :now \
-                         AND attribute_not_exists(#reserved.#seat)";
+                         AND attribute_not_exists(#reserved.#seat) AND attribute_not_exists(#connected.#seat)";
 /// What a find's seat is conditioned on besides. That a lobby is neither closed, private nor ended is one condition:
 /// whatever makes it so removes `joinable_from`, and nothing but reopening sets it again.
 const FINDABLE: &str = " AND #pool = :pool AND attribute_exists(#joinable_from)";
 
 impl Store {
-    /// Up to `limit` lobbies of `pool` that may have a free seat at `now`, oldest first.
+    /// Up to `limit` lobbies of `pool`, in all its shards, that may have a free seat at `now`, oldest first; and how many
+    /// shards it has.
     ///
-    /// One query of the index; 0.5 read units for each started 4 KB. The index may lag: each entry may be wrong.
+    /// One query of the index, and as many more as the pool has other shards; 0.5 read units for each started 4 KB of each.
+    /// The index may lag: each entry may be wrong.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -135,9 +139,27 @@ impl Store {
         pool: &Pool,
         now: Timestamp,
         limit: usize,
-    ) -> Result<Vec<Candidate>, Error> {
-        let mut candidates = Vec::new();
-        let mut start = None;
+    ) -> Result<(Vec<Candidate>, u8), Error> {
+        let (mut candidates, shards) = self.candidates_of_shard(pool, now, limit).await?;
+        if shards > 1 {
+            let others = (1..shards).map(|shard| pool.in_shard(shard));
+            let others = others.map(|pool| async move { self.candidates_of_shard(&pool, now, limit).await });
+            let others = try_join_all(others).await?;
+            candidates.extend(others.into_iter().flat_map(|(candidates, _)| candidates));
+            candidates.sort_by_key(|candidate| candidate.joinable_from);
+            candidates.truncate(limit);
+        }
+        Ok((candidates, shards))
+    }
+
+    /// The candidates of one shard, and how many shards its pool has, which only the first one knows.
+    pub(super) async fn candidates_of_shard(
+        &self,
+        pool: &Pool,
+        until: Timestamp,
+        limit: usize,
+    ) -> Result<(Vec<Candidate>, u8), Error> {
+        let (mut candidates, mut shards, mut start) = (Vec::new(), 1, None);
         loop {
             let condition = "#pool = :pool AND #joinable_from <= :now";
             let answer = self
@@ -148,7 +170,7 @@ impl Store {
                 .key_condition_expression(condition)
                 .set_expression_attribute_names(Some(names(&[condition])))
                 .expression_attribute_values(":pool", text(pool.to_string()))
-                .expression_attribute_values(":now", number(now))
+                .expression_attribute_values(":now", number(until))
                 .limit(i32::try_from(limit - candidates.len()).unwrap_or(i32::MAX))
                 .set_exclusive_start_key(start)
                 .return_consumed_capacity(self.meter.mode())
@@ -157,11 +179,14 @@ impl Store {
                 .map_err(|error| failure(&error))?;
             self.meter.read(answer.consumed_capacity());
             for item in answer.items.unwrap_or_default() {
-                candidates.push(from_item(item)?);
+                match shards_told(&item) {
+                    Some(told) => shards = told,
+                    None => candidates.push(from_item(item)?),
+                }
             }
             start = answer.last_evaluated_key;
             if start.is_none() || candidates.len() >= limit {
-                return Ok(candidates);
+                return Ok((candidates, shards));
             }
         }
     }
@@ -243,7 +268,7 @@ impl Store {
                 Err(None) => return Ok(SeatOutcome::Refused(Refusal::Missing, None)),
                 Err(Some(lobby)) => lobby,
             };
-            if lobby.reserved.contains_key(&claim.seat_id) {
+            if lobby.reserved.contains_key(&claim.seat_id) || lobby.connected.contains_key(&claim.seat_id) {
                 return Ok(SeatOutcome::Taken(Box::new(lobby)));
             }
             write = match lobby.entry(&claim.door, now) {

@@ -7,7 +7,8 @@ use futures_util::future::try_join_all;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Item, Store, ending::SILENT_SERVER_LIFE, expressions::names, failure, from_item, number, text, to_item,
+    Item, Store, as_part, ending::SILENT_SERVER_LIFE, expressions::names, failure, from_item, number, text,
+    to_item,
 };
 use crate::{
     ambient::Timestamp,
@@ -76,8 +77,17 @@ pub struct Server {
     pub capacity: u32,
     /// Lobbies that it runs.
     pub used: u32,
+    /// Lobbies that it may run of the namespace's cap, see [`super::allotment`]; at least `used`.
+    #[serde(default)]
+    pub allotted: u32,
+    /// The cap that this was last checked against.
+    #[serde(default)]
+    pub cap_checked: u32,
     /// Until when it is known to live; [`Timestamp::NEVER`] without lease.
     pub lease_until: Timestamp,
+    /// When it registered or beat last.
+    #[serde(default)]
+    pub beat_at: Timestamp,
     /// By how much a heartbeat extends the lease, in milliseconds; absent without lease.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_ms: Option<u64>,
@@ -115,6 +125,15 @@ impl Server {
         let left = self.lease_until.since(now).as_millis();
         self.lease_ms.is_none_or(|lease_ms| left * 2 >= u128::from(lease_ms))
     }
+}
+
+/// Why a server's record may go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Gone {
+    /// It deregistered.
+    Deregistered,
+    /// Its lease lapsed.
+    Silent,
 }
 
 /// What became of a heartbeat.
@@ -209,12 +228,17 @@ impl Store {
         key: &ServerKey,
         now: Timestamp,
     ) -> Result<HeartbeatOutcome, Error> {
-        let change = "SET #lease_until = :now + #lease_ms REMOVE #expires_at";
-        let condition = "attribute_exists(#lease_ms) AND #ranked_at < :never";
+        let change = "SET #lease_until = :now + #lease_ms, #beat_at = :now REMOVE #expires_at";
+        let condition = "attribute_exists(#lease_ms) AND #ranked_at < :never AND #beat_at <= :now";
         let write = self.on_server(key, change, condition).expression_attribute_values(":now", number(now));
         let server = match self.update_server(write).await? {
             Ok(server) => server,
-            Err(Some(server)) if server.lease_ms.is_none() && !server.is_deregistered() => server,
+            // Without lease, or a later beat was quicker.
+            Err(Some(server))
+                if !server.is_deregistered() && (server.lease_ms.is_none() || server.beat_at > now) =>
+            {
+                server
+            }
             Err(_) => return Ok(HeartbeatOutcome::Unknown),
         };
         let is_out_of_sight = server.free_from == Timestamp::NEVER && server.used < server.capacity;
@@ -230,7 +254,8 @@ impl Store {
     }
 
     /// Takes a server out of sight for good: no lobby is placed there any more. The server after it; nothing when there
-    /// is none. One write unit, and two of the index; another one when it runs no lobby, to have its record go in a week.
+    /// is none. One write unit, and two of the index; when it runs no lobby another one, or four with its allotment, to have
+    /// its record go in a week.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -241,40 +266,66 @@ impl Store {
             .expression_attribute_values(":zero", number(0));
         let server = self.update_server(write).await?.ok();
         // With lobbies the record is needed until the last one gave its place back.
-        if server.as_ref().is_some_and(|server| server.used == 0) {
-            self.let_deregistered_server_go(key, now).await?;
+        if let Some(server) = server.as_ref().filter(|server| server.used == 0) {
+            self.let_server_go(server, Gone::Deregistered, now).await?;
         }
         Ok(server)
     }
 
-    /// Has the record of a deregistered server go in a week, once it runs no lobby any more. One write unit.
+    /// Has the record of a deregistered server go in a week, once it runs no lobby any more; its allotment goes back at
+    /// once. One write unit, and four more with an allotment.
     pub(super) async fn let_deregistered_server_go(
         &self,
         key: &ServerKey,
         now: Timestamp,
     ) -> Result<(), Error> {
-        let write = self
-            .on_server(key, "SET #expires_at = :expiry", "#used = :zero AND #ranked_at = :never")
-            .expression_attribute_values(":zero", number(0))
-            .expression_attribute_values(":expiry", number((now + SILENT_SERVER_LIFE).secs()));
-        self.update_server(write).await.map(|_| ())
+        match self.update_server(self.let_go(key, 0, Gone::Deregistered, now)).await? {
+            Err(Some(server)) if server.used == 0 && server.is_deregistered() => {
+                self.let_server_go(&server, Gone::Deregistered, now).await
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Puts a server out of sight whose lease lapsed; unless it still runs lobbies, its record goes after a week.
     async fn hide_silent_server(&self, server: &Server, now: Timestamp) -> Result<(), Error> {
-        let expires = if server.used == 0 { ", #expires_at = :expiry" } else { "" };
-        let change = format!("SET #free_from = :never{expires}");
-        let condition = "#lease_until <= :now AND #used = :used";
+        if server.used == 0 {
+            return self.let_server_go(server, Gone::Silent, now).await;
+        }
         let write = self
-            .on_server(&server.server, &change, condition)
+            .on_server(&server.server, "SET #free_from = :never", "#lease_until <= :now AND #used = :used")
             .expression_attribute_values(":now", number(now))
             .expression_attribute_values(":used", number(server.used));
-        let write = if server.used == 0 {
-            write.expression_attribute_values(":expiry", number((now + SILENT_SERVER_LIFE).secs()))
-        } else {
-            write
-        };
         self.update_server(write).await.map(|_| ())
+    }
+
+    /// Has the record of a server go in a week that, as seen, runs no lobby; with an allotment in one transaction with its
+    /// return. What comes between is no matter: whoever meets the server next does it.
+    async fn let_server_go(&self, server: &Server, gone: Gone, now: Timestamp) -> Result<(), Error> {
+        let write = self.let_go(&server.server, server.allotted, gone, now);
+        if server.allotted == 0 {
+            return self.update_server(write).await.map(|_| ());
+        }
+        self.return_allotment(server, as_part(&write), server.allotted).await.map(|_| ())
+    }
+
+    fn let_go(&self, key: &ServerKey, allotted: u32, gone: Gone, now: Timestamp) -> UpdateItemFluentBuilder {
+        let (change, condition) = match gone {
+            Gone::Deregistered => ("SET #expires_at = :expiry, #allotted = :zero", "#ranked_at = :never"),
+            Gone::Silent => {
+                ("SET #free_from = :never, #expires_at = :expiry, #allotted = :zero", "#lease_until <= :now")
+            }
+        };
+        let condition = format!("{condition} AND #used = :zero AND #allotted = :allotted");
+        let write = self
+            .on_server(key, change, &condition)
+            .expression_attribute_values(":zero", number(0))
+            .expression_attribute_values(":allotted", number(allotted))
+            .expression_attribute_values(":expiry", number((now + SILENT_SERVER_LIFE).secs()));
+        match gone {
+            Gone::Deregistered => write,
+            Gone::Silent => write.expression_attribute_values(":now", number(now)),
+        }
     }
 
     fn on_server(&self, key: &ServerKey, change: &str, condition: &str) -> UpdateItemFluentBuilder {
@@ -312,11 +363,12 @@ impl Store {
                 .condition_expression("attribute_not_exists(#server)")
                 .expression_attribute_names("#server", "server"),
             Some(seen) => {
-                let condition = "#used = :used AND #registration = :registration AND #ranked_at = :ranked_at";
+                let condition = "#used = :used AND #allotted = :allotted AND #registration = :registration AND #ranked_at = :ranked_at";
                 write
                     .condition_expression(condition)
                     .set_expression_attribute_names(Some(names(&[condition])))
                     .expression_attribute_values(":used", number(seen.used))
+                    .expression_attribute_values(":allotted", number(seen.allotted))
                     .expression_attribute_values(":registration", text(seen.registration.as_str()))
                     .expression_attribute_values(":ranked_at", number(seen.ranked_at))
             }

@@ -81,7 +81,10 @@ impl Store {
         until: Timestamp,
     ) -> Result<bool, Error> {
         let change = "SET #lease_until = :until";
-        let condition = "#stage <> :ended AND #server = :server AND attribute_not_exists(#is_draining)";
+        // What an earlier beat promised late must not shorten what a later one did. A lobby of the time before its server had a
+        // lease gets one.
+        let condition = "#stage <> :ended AND #server = :server AND attribute_not_exists(#is_draining) \
+                         AND (#lease_until < :until OR #lease_until = :never)";
         let write = self
             .client
             .update_item()
@@ -89,10 +92,19 @@ impl Store {
             .condition_expression(condition)
             .set_expression_attribute_names(Some(names(&[change, condition])))
             .expression_attribute_values(":until", number(until))
+            .expression_attribute_values(":never", number(Timestamp::NEVER))
             .expression_attribute_values(":ended", text("ended"))
             .expression_attribute_values(":server", text(server.to_string()));
-        let Ok(lobby) = self.update_lobby(self.on_lobby(write, lobby_id)).await? else {
-            return Ok(false);
+        let lobby = match self.update_lobby(self.on_lobby(write, lobby_id)).await? {
+            Ok(lobby) => lobby,
+            // A later beat was quicker.
+            Err(Some(lobby)) if lobby.lease_until >= until && lobby.server.as_ref() == Some(server) => {
+                if lobby.is_draining {
+                    return Ok(false);
+                }
+                lobby
+            }
+            Err(_) => return Ok(false),
         };
         if lobby.joinable_from == Some(Timestamp::NEVER) {
             let change = "SET #joinable_from = #created_at";

@@ -1,6 +1,7 @@
 //! What the functions of matchmaker operations do to the tables.
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use muster_tests::live_lobbies;
 use serde_json::{Value, json};
 use shared::{
     ambient::{Ambient, Timestamp},
@@ -261,7 +262,7 @@ async fn each_function_that_can_end_a_lobby_ends_the_whole_of_it() {
         let lobby = deployment.lobby(&example.lobby_id).await;
         assert_eq!((lobby.stage, lobby.server), (Stage::Ended, None), "{binary}");
         let left = u32::from(is_maker_of_room);
-        assert_eq!(store.live_lobby_count(deployment.namespace_id()).await.unwrap(), left, "{binary}");
+        assert_eq!(live_lobbies(store, deployment.namespace_id()).await, left, "{binary}");
         assert_eq!(deployment.server(&key).await.used, left, "{binary}");
         assert!(store.lobby_state(&example.lobby_id).await.unwrap().is_none(), "{binary}");
         let config = store.lobby_data(std::slice::from_ref(&example.lobby_id), Part::Config).await.unwrap();

@@ -1,7 +1,7 @@
-//! `cargo bench -p muster-tests --bench life`: what each operation of a lobby's life asks of DynamoDB, and what lists and
-//! statistics cost in a namespace that is full.
+//! `cargo bench -p muster-tests --bench cost`: what each operation asks of DynamoDB and costs, written to `tests/cost.md`.
 //!
-//! Counted, not timed: the figures are the same on every machine. Each operation is warm: its settings are known.
+//! Counted, not timed: the figures are the same on every machine, so that `-- --check` compares them with the committed
+//! report and fails where they differ. Each operation is warm: its settings are known.
 
 #![expect(
     clippy::expect_used,
@@ -10,25 +10,28 @@
     reason = "a benchmark panics on failure and prints its figures"
 )]
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, process::ExitCode, sync::Arc, time::Duration};
 
 use aws_sdk_dynamodb::types::{PutRequest, WriteRequest};
 use futures_util::future::join_all;
 use muster_local::{functions::Functions, gateway::Handler, stack::TEMPLATE, template::Template};
-use muster_tests::{TestGame, TestStack, instance::event};
+use muster_tests::{
+    TestGame, TestStack,
+    instance::{Instance, event},
+    prices::Cost,
+};
 use serde_json::{Value, json};
 use shared::{
     ambient::Timestamp,
     ids::{LobbyId, SeatId},
     lobby::Lobby,
     models::ServerKey,
-    store::meter::{Meter, Usage},
+    store::meter::Meter,
 };
 use tokio::sync::Mutex;
 
-/// Prices of us-east-1 in dollars per million units (DynamoDB on demand), as of the design.
-const WRITE_UNITS_PRICE: f64 = 0.625;
-const READ_UNITS_PRICE: f64 = 0.125;
+/// Where the report lies.
+const REPORT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/cost.md");
 /// The most lobbies that a namespace may hold.
 const FULL: usize = 32_767;
 /// Lobbies of each server of the full namespace.
@@ -41,6 +44,7 @@ struct Bench {
     /// One instance of each function that was called.
     instances: Mutex<BTreeMap<String, Handler>>,
     meter: Meter,
+    report: Mutex<String>,
 }
 
 impl Bench {
@@ -51,7 +55,7 @@ impl Bench {
         let keys = Arc::clone(stack.stack.keys());
         let permissions = Template::parse(TEMPLATE).expect("the template").permissions;
         let functions = Functions::new(store, permissions, keys, stack.ambient()).expect("the operations");
-        Self { stack, functions, instances: Mutex::default(), meter }
+        Self { stack, functions, instances: Mutex::default(), meter, report: Mutex::default() }
     }
 
     async fn call(&self, function: &str, token: &str, body: &Value, parameters: &[(&str, &str)]) -> Value {
@@ -77,18 +81,87 @@ impl Bench {
     ) -> Value {
         let before = self.meter.usage();
         let answer = self.call(function, token, &body, parameters).await;
-        print(what, self.meter.usage() - before);
+        self.note(what, Cost::mean(self.meter.usage() - before, 1)).await;
         answer
+    }
+
+    async fn note(&self, what: &str, cost: Cost) {
+        let Cost { calls, read_units, write_units } = cost;
+        let line = format!(
+            "| {what} | {calls} | {read_units} | {write_units} | {:.2} | {:.2} |",
+            cost.dynamodb(),
+            cost.total()
+        );
+        println!("{line}");
+        let mut report = self.report.lock().await;
+        report.push_str(&line);
+        report.push('\n');
+    }
+
+    /// Another instance of each function, which remembers nothing but the settings.
+    async fn forget(&self) {
+        self.instances.lock().await.clear();
     }
 }
 
-fn dollars(usage: Usage) -> f64 {
-    usage.read_units * READ_UNITS_PRICE + usage.write_units * WRITE_UNITS_PRICE
-}
+/// Finds of one isolated instance, as they come ten a second, one at a time, and under load.
+async fn finds(bench: &Bench) {
+    const FINDS: usize = 1_000;
+    let pause = Duration::from_millis(100);
+    let modes = json!({
+        "four": { "regions": ["fra"], "max_players": 4, "reservation_seconds": 600 },
+        "ten": { "regions": ["fra"], "max_players": 10, "reservation_seconds": 600 },
+    });
+    let game = bench.stack.make_game("finds", modes, 32_767, 1_000).await;
+    let instance = bench.stack.instance();
+    instance.warm_up(&game.public, &game.pool("four", "fra")).await;
+    let find = async |instance: &Instance, mode: &str| {
+        bench.stack.clock.advance(pause);
+        let before = instance.usage();
+        instance.find(&game.public, &json!({ "game_modes": [mode] })).await.expect("a seat");
+        instance.usage() - before
+    };
+    let mut costs = Vec::new();
+    for _ in 0..13 {
+        costs.push(find(&instance, "four").await);
+    }
+    // Lobbies of four, the first one with the first block; the second block is one, too, the third one is two.
+    for (what, nth) in [
+        ("find: joins", 1),
+        ("find: takes the last seat, which it saw left", 3),
+        ("find: creates a lobby, with a block of the cap", 0),
+        ("find: creates a lobby, of what its server has left of the cap", 12),
+    ] {
+        bench.note(what, Cost::mean(costs[nth], 1)).await;
+    }
+    let other = bench.stack.instance();
+    other.warm_up(&game.public, &game.pool("ten", "fra")).await;
+    for _ in 0..2 {
+        find(&instance, "four").await;
+    }
+    let what = "find: takes the last seat of a lobby it did not know";
+    bench.note(what, Cost::mean(find(&other, "four").await, 1)).await;
+    let before = other.usage();
+    let prevented = json!({ "game_modes": ["ten"], "prevent_auto_create_lobby": true });
+    assert!(other.find(&game.public, &prevented).await.is_err(), "nothing is there");
+    bench.note("find: refused, creation prevented", Cost::mean(other.usage() - before, 1)).await;
 
-fn print(what: &str, usage: Usage) {
-    let Usage { calls, read_units, write_units } = usage;
-    println!("| {what} | {calls} | {read_units} | {write_units} | {:.2} |", dollars(usage));
+    // Past the first blocks, which double up to a 64th of the cap.
+    for _ in 0..FINDS {
+        find(&instance, "ten").await;
+    }
+    let before = instance.usage();
+    for _ in 0..FINDS {
+        find(&instance, "ten").await;
+    }
+    let mean = Cost::mean(instance.usage() - before, FINDS);
+    bench.note("find: the mean of ten a second into lobbies of ten", mean).await;
+    let before = instance.usage();
+    for _ in 0..FINDS {
+        instance.find(&game.public, &json!({ "game_modes": ["ten"] })).await.expect("a seat");
+    }
+    let mean = Cost::mean(instance.usage() - before, FINDS);
+    bench.note("find: the mean under load into lobbies of ten", mean).await;
 }
 
 /// A lobby's life, one request after the other.
@@ -151,18 +224,21 @@ async fn heartbeats(bench: &Bench) {
         bench.call("find-lobby", &game.public, &json!({ "game_modes": ["solo"] }), &[]).await;
     }
     let beat = json!({ "server_id": "one" });
-    let second = std::time::Duration::from_secs(1);
+    let second = Duration::from_secs(1);
     bench.stack.clock.advance(second / 10);
     bench.call("heartbeat-server", &game.server, &beat, &[]).await;
     bench.stack.clock.advance(second / 10);
     let before = bench.meter.usage();
     bench.call("heartbeat-server", &game.server, &beat, &[]).await;
-    let usage = bench.meter.usage() - before;
-    print("heartbeat of a server of 20 lobbies", usage);
-    println!(
-        "\nA server of 20 lobbies, 120 beats an hour: ${:.5} an hour.",
-        dollars(usage) * BEATS_PER_HOUR / 1e6
+    let cost = Cost::mean(bench.meter.usage() - before, 1);
+    bench.note("heartbeat of a server of 20 lobbies", cost).await;
+    let hour = format!(
+        "\nA server of 20 lobbies, 120 beats an hour: ${:.5} an hour of DynamoDB, ${:.5} in all.\n",
+        cost.dynamodb() * BEATS_PER_HOUR / 1e6,
+        cost.total() * BEATS_PER_HOUR / 1e6
     );
+    print!("{hour}");
+    bench.report.lock().await.push_str(&hour);
 }
 
 /// Fills a namespace to the last lobby, past every operation.
@@ -182,6 +258,7 @@ async fn fill(bench: &Bench, game: &TestGame) {
         let mut server = store.server(&key).await.expect("a read").expect("a server");
         let seen = server.clone();
         server.used = u32::try_from(LOBBIES_PER_SERVER).unwrap_or(u32::MAX);
+        server.allotted = server.used;
         assert!(store.replace_server(&server, &seen).await.expect("a write"));
     }
     let ambient = bench.stack.ambient();
@@ -228,17 +305,42 @@ async fn overviews(bench: &Bench) {
     assert_eq!(count["player_count"], 4 * (FULL - 1) + 1);
     bench.line("statistics, within 5 s", "get-player-statistics", &game.public, json!({}), &[]).await;
     let what = "statistics, within 5 s on another instance";
-    bench.instances.lock().await.clear();
+    bench.forget().await;
     bench.line(what, "get-player-statistics", &game.public, json!({}), &[]).await;
 }
 
+const HEAD: &str = "\
+# What the operations cost
+
+Counted by `cargo bench -p muster-tests --bench cost` over the embedded database, as DynamoDB counts; dollars per million requests,
+of DynamoDB alone and with Lambda (128 MB, arm64, 2 ms and 5 ms a call) and HTTP API, at the prices of `tests/src/prices.rs`.
+Logs, metrics and traces are not in it; a per-client cap and idempotency are not built yet.
+
+| operation | calls | read units | write units | DynamoDB | all |
+|---|---|---|---|---|---|
+";
+
 #[tokio::main]
-async fn main() {
+async fn main() -> ExitCode {
     let bench = Bench::start().await;
-    println!(
-        "| operation | calls | read units | write units | $ per million (DynamoDB) |\n|---|---|---|---|---|"
-    );
+    print!("{HEAD}");
+    finds(&bench).await;
     life(&bench).await;
     overviews(&bench).await;
     heartbeats(&bench).await;
+    let report = format!("{HEAD}{}", bench.report.lock().await);
+    if !std::env::args().any(|argument| argument == "--check") {
+        std::fs::write(REPORT, report).expect("the report is written");
+        return ExitCode::SUCCESS;
+    }
+    let committed = std::fs::read_to_string(REPORT).expect("a committed report");
+    let differing: Vec<_> =
+        report.lines().filter(|line| !committed.lines().any(|old| old == *line)).collect();
+    if committed == report {
+        println!("\nas committed");
+        ExitCode::SUCCESS
+    } else {
+        println!("\nother than in the committed report:\n{}", differing.join("\n"));
+        ExitCode::FAILURE
+    }
 }

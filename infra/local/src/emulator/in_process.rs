@@ -1,0 +1,76 @@
+//! The emulator without a port: a database that answers DynamoDB's wire format in the caller's thread.
+//!
+//! For simulations, which own the time between a call and its answer: nothing here waits.
+
+use std::fmt;
+
+use dynoxide::{Database, DynoxideError};
+use serde::{Serialize, de::DeserializeOwned};
+
+use super::{EmulatorError, schema};
+use crate::template::Table;
+
+/// A database in memory; clones are handles to the same one.
+#[derive(Clone)]
+pub struct InProcess(Database);
+
+/// An answer in DynamoDB's wire format.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WireAnswer {
+    /// HTTP status.
+    pub status: u16,
+    /// JSON.
+    pub body: String,
+}
+
+impl InProcess {
+    /// A database with `tables`, each named by its logical id.
+    ///
+    /// # Errors
+    /// [`EmulatorError::Database`], [`EmulatorError::Table`].
+    pub fn new(tables: &[Table]) -> Result<Self, EmulatorError> {
+        let database = Database::memory().map_err(EmulatorError::Database)?;
+        for table in tables {
+            schema::ensure(&database, table)?;
+        }
+        Ok(Self(database))
+    }
+
+    /// Answers `operation` (as `x-amz-target` names it after the dot) for the JSON `body`, at once.
+    #[must_use]
+    pub fn answer(&self, operation: &str, body: &[u8]) -> WireAnswer {
+        let database = &self.0;
+        let answered = match operation {
+            "GetItem" => run(body, |request| database.get_item(request)),
+            "BatchGetItem" => run(body, |request| database.batch_get_item(request)),
+            "Query" => run(body, |request| database.query(request)),
+            "Scan" => run(body, |request| database.scan(request)),
+            "PutItem" => run(body, |request| database.put_item(request)),
+            "UpdateItem" => run(body, |request| database.update_item(request)),
+            "DeleteItem" => run(body, |request| database.delete_item(request)),
+            "TransactWriteItems" => run(body, |request| database.transact_write_items(request)),
+            other => {
+                Err(DynoxideError::ValidationException(format!("{other} is not among what Muster asks for")))
+            }
+        };
+        match answered {
+            Ok(body) => WireAnswer { status: 200, body },
+            Err(error) => WireAnswer { status: error.status_code(), body: error.to_json() },
+        }
+    }
+}
+
+impl fmt::Debug for InProcess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InProcess").finish_non_exhaustive()
+    }
+}
+
+fn run<Q: DeserializeOwned, A: Serialize>(
+    body: &[u8],
+    execute: impl FnOnce(Q) -> Result<A, DynoxideError>,
+) -> Result<String, DynoxideError> {
+    let unreadable = |error: serde_json::Error| DynoxideError::SerializationException(error.to_string());
+    let answer = execute(serde_json::from_slice(body).map_err(unreadable)?)?;
+    serde_json::to_string(&answer).map_err(unreadable)
+}

@@ -1,0 +1,44 @@
+//! Shards of the index of candidates: used while it is too slow, swept away when nothing is left in them.
+
+use super::{Matchmaker, recall::Sharding};
+use crate::{ambient::Timestamp, errors::Error, models::Pool, store::lobbies::Candidate};
+
+impl Matchmaker {
+    /// The shard for a lobby of this instance's own: the first, unless the index was too slow lately.
+    pub(super) async fn choose_shard(&self, pool: &Pool) -> Result<u8, Error> {
+        let now = self.ambient.now();
+        let shards = match self.recall.sharding(pool, now) {
+            Sharding::Unneeded => return Ok(0),
+            Sharding::Known(shards) => shards,
+            Sharding::Sign(shards) => match self.store.grow_shards(pool, shards, now).await {
+                Ok(shards) => {
+                    self.recall.remember_shards(pool, shards, now);
+                    shards
+                }
+                // Without the sign nobody would look there.
+                Err(Error::Unavailable(_)) => return Ok(0),
+                Err(error) => return Err(error),
+            },
+        };
+        Ok(u8::try_from(self.ambient.below(shards.into())).unwrap_or(0))
+    }
+
+    /// After a look at `pool` that found nothing but in the first shard, sees whether the others are needed.
+    pub(super) async fn retire_shards(
+        &self,
+        pool: &Pool,
+        shards: u8,
+        found: &[Candidate],
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        let is_idle = shards > 1 && found.iter().all(|candidate| candidate.pool.shard == 0);
+        if is_idle && self.recall.is_sweep_due(pool, now) {
+            match self.store.retire_shards(pool, shards, now).await {
+                // Shards that stay cost a look more queries, no more.
+                Err(Error::Unavailable(cause)) => tracing::warn!(cause, "empty shards of the index stay"),
+                swept => return swept,
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,176 @@
+//! The cap of a namespace's lobbies, allotted to its game servers in blocks (I2).
+//!
+//! A server runs no more lobbies than are allotted to it; the ledger keeps the sum of what is allotted, which never exceeds
+//! the cap. So a creation is bounded by an item of its server alone, and the one item of the namespace is written once a
+//! block. What a server has left stays with it until it is needed elsewhere: then whoever needs it takes it back. All of it
+//! moves in transactions, so that the sum is exact after a crash at any point.
+//!
+//! A server keeps the cap that its allotment was checked against. Once the cap is another one its next creation compares
+//! the sum with that: after a cap was lowered nothing is created from what was allotted before.
+
+use aws_sdk_dynamodb::{
+    operation::transact_write_items::TransactWriteItemsError,
+    types::{Update, builders::UpdateBuilder},
+};
+use serde::Deserialize;
+
+use super::{Item, Store, creation::update, expressions::names, failure, number, servers::Server, text};
+use crate::{errors::Error, ids::NamespaceId};
+
+/// A block is at most this part of the cap, so that a few servers do not hold all of it unused.
+const BLOCKS_OF_A_CAP: u32 = 64;
+
+/// The first block of a server, if its places and the cap allow.
+const FIRST_BLOCK: u32 = 64;
+
+/// What became of moving an allotment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AllotmentOutcome {
+    /// It moved.
+    Moved,
+    /// The server changed meanwhile.
+    Outdated,
+    /// Other writes were under way on the same items.
+    Conflict,
+}
+
+impl Server {
+    /// Lobbies of the namespace's cap that it may run besides those that it runs.
+    #[must_use]
+    pub const fn allotted_left(&self) -> u32 {
+        self.allotted.saturating_sub(self.used)
+    }
+
+    /// It with another lobby, and with `block` allotted of a cap of `lobby_count_max`.
+    #[must_use]
+    pub fn with_another(self, block: Option<u32>, lobby_count_max: u32) -> Self {
+        let cap_checked = if block.is_some() { lobby_count_max } else { self.cap_checked };
+        Self { used: self.used + 1, allotted: self.allotted + block.unwrap_or(0), cap_checked, ..self }
+    }
+
+    /// How many lobbies of a cap of `lobby_count_max` to allot to it with its next lobby; nothing while it has some left.
+    /// What was left under another cap is checked by a block of none.
+    ///
+    /// As many again as it has, and at first as many as most servers ever run, so that each asks once or twice.
+    #[must_use]
+    pub fn next_block(&self, lobby_count_max: u32) -> Option<u32> {
+        if self.allotted_left() > 0 {
+            return (self.cap_checked != lobby_count_max).then_some(0);
+        }
+        let block = self.allotted.max(FIRST_BLOCK).min(lobby_count_max / BLOCKS_OF_A_CAP);
+        Some(block.min(self.capacity.saturating_sub(self.allotted)).max(1))
+    }
+}
+
+fn allotment_key(namespace_id: &NamespaceId) -> String {
+    format!("allotted/{namespace_id}")
+}
+
+impl Store {
+    /// Lobbies of the namespace's cap that are allotted to servers. One consistent read unit.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn allotted_lobbies(&self, namespace_id: &NamespaceId) -> Result<u32, Error> {
+        #[derive(Deserialize)]
+        struct Allotment {
+            allotted: u32,
+        }
+        let key = Item::from([("pk".to_owned(), text(allotment_key(namespace_id)))]);
+        let allotment: Option<Allotment> = self.read(&self.tables.ledger, key).await?;
+        Ok(allotment.map_or(0, |allotment| allotment.allotted))
+    }
+
+    /// Takes what `server`, as seen, has left of its allotment back for others: half of it, at least one, or all when it was
+    /// allotted under another cap than `lobby_count_max`. One transaction of two items, 2 write units each.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn take_allotment_back(
+        &self,
+        server: &Server,
+        lobby_count_max: u32,
+    ) -> Result<AllotmentOutcome, Error> {
+        let left = server.allotted_left();
+        let block = if server.cap_checked == lobby_count_max { left.div_ceil(2) } else { left };
+        if block == 0 {
+            return Ok(AllotmentOutcome::Outdated);
+        }
+        let change = "SET #allotted = #allotted - :block";
+        let condition = "#allotted = :allotted AND #used <= :rest";
+        let part = Update::builder()
+            .table_name(&self.tables.servers)
+            .key("server", text(server.server.to_string()))
+            .update_expression(change)
+            .condition_expression(condition)
+            .set_expression_attribute_names(Some(names(&[change, condition])))
+            .expression_attribute_values(":block", number(block))
+            .expression_attribute_values(":allotted", number(server.allotted))
+            .expression_attribute_values(":rest", number(server.allotted.saturating_sub(block)));
+        self.return_allotment(server, part, block).await
+    }
+
+    /// Makes `part`, which takes `block` away from `server`, together with its return to the ledger.
+    pub(super) async fn return_allotment(
+        &self,
+        server: &Server,
+        part: UpdateBuilder,
+        block: u32,
+    ) -> Result<AllotmentOutcome, Error> {
+        let change = "SET #allotted = #allotted - :block";
+        let condition = "#allotted >= :block";
+        let ledger = Update::builder()
+            .table_name(&self.tables.ledger)
+            .key("pk", text(allotment_key(&server.server.namespace_id)))
+            .update_expression(change)
+            .condition_expression(condition)
+            .set_expression_attribute_names(Some(names(&[change, condition])))
+            .expression_attribute_values(":block", number(block));
+        let call = self
+            .client
+            .transact_write_items()
+            .transact_items(update(part)?)
+            .transact_items(update(ledger)?)
+            .return_consumed_capacity(self.meter.mode());
+        match call.send().await {
+            Ok(answer) => {
+                self.meter.wrote(answer.consumed_capacity());
+                Ok(AllotmentOutcome::Moved)
+            }
+            Err(error) => match error.as_service_error() {
+                Some(TransactWriteItemsError::TransactionCanceledException(canceled)) => {
+                    self.meter.refused(4.0);
+                    let is_refused = |reason: &aws_sdk_dynamodb::types::CancellationReason| {
+                        reason.code() == Some("ConditionalCheckFailed")
+                    };
+                    let is_outdated = canceled.cancellation_reasons().first().is_some_and(is_refused);
+                    if !is_outdated && canceled.cancellation_reasons().iter().any(is_refused) {
+                        return Err(Error::Bug("the ledger does not know of an allotment".to_owned()));
+                    }
+                    Ok(if is_outdated { AllotmentOutcome::Outdated } else { AllotmentOutcome::Conflict })
+                }
+                _ => Err(failure(&error)),
+            },
+        }
+    }
+
+    /// The part of a creation that allots `block` of a cap of `lobby_count_max` lobbies.
+    pub(super) fn allot(
+        &self,
+        namespace_id: &NamespaceId,
+        block: u32,
+        lobby_count_max: u32,
+    ) -> UpdateBuilder {
+        let change = "SET #allotted = if_not_exists(#allotted, :zero) + :block";
+        let condition = "attribute_not_exists(#allotted) OR #allotted <= :room";
+        Update::builder()
+            .table_name(&self.tables.ledger)
+            .key("pk", text(allotment_key(namespace_id)))
+            .update_expression(change)
+            .condition_expression(condition)
+            .set_expression_attribute_names(Some(names(&[change, condition])))
+            .expression_attribute_values(":zero", number(0))
+            .expression_attribute_values(":block", number(block))
+            .expression_attribute_values(":room", number(lobby_count_max.saturating_sub(block)))
+    }
+}

@@ -1,0 +1,155 @@
+//! Pools in which more happens than one partition of the index takes: their lobbies are in shards, and found there.
+
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "this is test code: what cannot go on panics"
+)]
+
+use std::time::Duration;
+
+use muster_tests::{TestGame, TestStack};
+use serde_json::json;
+use shared::{
+    lobby::Lobby,
+    models::Pool,
+    store::{
+        creation::{Creation, CreationOutcome},
+        servers::PlacementPool,
+        shards::SHARDS_MAX,
+    },
+};
+
+async fn arena(stack: &TestStack, name: &str) -> TestGame {
+    let modes = json!({ "arena": { "regions": ["fra"], "max_players": 3 } });
+    stack.make_game(name, modes, 99, 99).await
+}
+
+/// A lobby with one seat taken in a shard of the pool, as an instance under load creates one.
+async fn lobby_in(stack: &TestStack, game: &TestGame, shard: u8) -> Lobby {
+    let pool = game.pool("arena", "fra");
+    let placement =
+        PlacementPool { namespace_id: pool.namespace_id.clone(), region_id: pool.region_id.clone() };
+    let server = stack.store().servers(&placement, None).await.unwrap().0.remove(0);
+    let seat = shared::ids::SeatId::random(&stack.ambient());
+    let now = stack.clock.now();
+    let lobby = Lobby {
+        lobby_id: stack.ambient().uuid().into(),
+        pool: pool.in_shard(shard),
+        joinable_from: Some(now),
+        created_at: now,
+        stage: shared::lobby::Stage::Ready,
+        closed: false,
+        is_private: false,
+        is_draining: false,
+        server: Some(server.server.clone()),
+        lease_until: server.lease_until,
+        ports: server.ports.clone(),
+        tags: shared::models::Tags::new(),
+        max_players: 3,
+        max_players_direct: 3,
+        reservation_secs: 120,
+        idle_secs: 0,
+        taken: 1,
+        reserved: [(seat, now + Duration::from_secs(120))].into(),
+        connected: std::collections::BTreeMap::new(),
+        vacated_at: None,
+        lapsed: Vec::new(),
+        connected_by: None,
+        has_state: false,
+        has_config: false,
+    };
+    let creation = Creation {
+        lobby: lobby.clone(),
+        block: server.next_block(99),
+        server,
+        lobby_count_max: 99,
+        beginning: None,
+        config: None,
+    };
+    assert_eq!(stack.store().create_lobby(&creation, now).await.unwrap(), CreationOutcome::Created);
+    lobby
+}
+
+async fn shards(stack: &TestStack, pool: &Pool) -> (usize, u8) {
+    let (candidates, shards) = stack.store().candidates(pool, stack.clock.now(), 99).await.unwrap();
+    (candidates.len(), shards)
+}
+
+#[tokio::test]
+async fn lobbies_of_every_shard_are_found_fullest_first_and_listed() {
+    let stack = TestStack::start().await;
+    let game = arena(&stack, "found").await;
+    let pool = game.pool("arena", "fra");
+    assert_eq!(stack.store().grow_shards(&pool, 4, stack.clock.now()).await.unwrap(), 4);
+    let made = [
+        lobby_in(&stack, &game, 3).await,
+        lobby_in(&stack, &game, 0).await,
+        lobby_in(&stack, &game, 1).await,
+    ];
+    assert_eq!(shards(&stack, &pool).await, (3, 4));
+    let find = json!({ "game_modes": ["arena"], "prevent_auto_create_lobby": true });
+    let mut found = Vec::new();
+    for _ in 0..6 {
+        stack.clock.advance(Duration::from_millis(10));
+        found.push(game.find(&stack, find.clone()).await.expect_ok().lobby_id());
+    }
+    let none = game.find(&stack, find).await;
+    assert_eq!(none.refusal(), (400, "MATCHMAKER_NO_AVAILABLE_LOBBIES"));
+    assert!(found.chunks(2).all(|pair| pair[0] == pair[1]), "each is filled before the next: {found:?}");
+    assert!(made.iter().all(|lobby| found.contains(&lobby.lobby_id.to_string())), "I6");
+    let listed = game_list(&stack, &game).await;
+    assert_eq!(listed, 3);
+}
+
+async fn game_list(stack: &TestStack, game: &TestGame) -> usize {
+    let path = "/matchmaker/lobbies/list";
+    let answer = stack.call(http::Method::GET, path, Some(&game.public), "").await.expect_ok();
+    answer.body["lobbies"].as_array().map_or(0, Vec::len)
+}
+
+#[tokio::test]
+async fn a_sign_grows_and_goes_only_when_its_shards_are_empty_and_it_is_old() {
+    let stack = TestStack::start().await;
+    let game = arena(&stack, "sign").await;
+    let (pool, store) = (game.pool("arena", "fra"), stack.store());
+    assert_eq!(shards(&stack, &pool).await, (0, 1));
+    assert_eq!(store.grow_shards(&pool, 4, stack.clock.now()).await.unwrap(), 4);
+    assert_eq!(store.grow_shards(&pool, 2, stack.clock.now()).await.unwrap(), 4, "it never shrinks");
+    assert_eq!(store.grow_shards(&pool, 200, stack.clock.now()).await.unwrap(), SHARDS_MAX);
+    assert_eq!(shards(&stack, &pool).await, (0, SHARDS_MAX));
+
+    store.retire_shards(&pool, SHARDS_MAX, stack.clock.now()).await.unwrap();
+    assert_eq!(shards(&stack, &pool).await, (0, SHARDS_MAX), "lobbies may be on their way");
+    let lobby = lobby_in(&stack, &game, 7).await;
+    stack.clock.advance(Duration::from_secs(60));
+    store.retire_shards(&pool, SHARDS_MAX, stack.clock.now()).await.unwrap();
+    assert_eq!(shards(&stack, &pool).await, (1, SHARDS_MAX), "a lobby is there");
+
+    let end = json!({ "lobby_id": lobby.lobby_id });
+    let _ended = game.serve(&stack, "end-lobby", end).await.expect_ok();
+    let find = json!({ "game_modes": ["arena"], "prevent_auto_create_lobby": true });
+    let none = game.find(&stack, find).await;
+    assert_eq!(none.refusal(), (400, "MATCHMAKER_NO_AVAILABLE_LOBBIES"));
+    assert_eq!(shards(&stack, &pool).await, (0, 1), "a find that sees nothing there takes it away");
+}
+
+#[tokio::test]
+async fn a_closed_lobby_of_a_shard_is_found_when_it_reopens_though_the_sign_was_gone() {
+    let stack = TestStack::start().await;
+    let game = arena(&stack, "reopened").await;
+    let (pool, store) = (game.pool("arena", "fra"), stack.store());
+    store.grow_shards(&pool, 8, stack.clock.now()).await.unwrap();
+    let lobby = lobby_in(&stack, &game, 5).await.lobby_id.to_string();
+    let close = |is_closed: bool| {
+        let operation = (http::Method::PUT, "lobbies/closed");
+        game.host(&stack, &lobby, operation, json!({ "is_closed": is_closed }))
+    };
+    let _closed = close(true).await.expect_ok();
+    stack.clock.advance(Duration::from_secs(60));
+    store.retire_shards(&pool, 8, stack.clock.now()).await.unwrap();
+    assert_eq!(shards(&stack, &pool).await, (0, 1));
+    let _open = close(false).await.expect_ok();
+    let find = json!({ "game_modes": ["arena"], "prevent_auto_create_lobby": true });
+    assert_eq!(game.find(&stack, find).await.expect_ok().lobby_id(), lobby);
+}

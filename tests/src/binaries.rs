@@ -1,0 +1,57 @@
+//! The workspace's binaries, built by whoever runs them: cargo builds no binaries of other packages for a test or benchmark.
+
+use std::{
+    collections::BTreeMap,
+    env,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use serde_json::Value;
+
+/// The workspace's folder.
+#[must_use]
+pub fn workspace() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+}
+
+/// The folder that cargo put this very test or benchmark into, named after its profile.
+#[must_use]
+pub fn profile_folder() -> PathBuf {
+    let this = env::current_exe().expect("a running program is a file");
+    // <target>/<profile>/deps/<this>
+    this.ancestors().nth(2).expect("a profile's folder").to_owned()
+}
+
+/// Has cargo build the binaries of `selection` with `profile`, into the target folder of this very test or benchmark.
+#[must_use]
+pub fn build(selection: &[&str], profile: &str) -> BTreeMap<String, PathBuf> {
+    let mut cargo = Command::new(env!("CARGO"));
+    // What cargo told this program of its package would make build scripts that look at it run again, here and next time.
+    let of_package = |name: &&String| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+    for name in env::vars().map(|(name, _)| name).collect::<Vec<_>>().iter().filter(of_package) {
+        cargo.env_remove(name);
+    }
+    let built = cargo
+        .arg("build")
+        .args(selection)
+        .args(["--locked", "--profile", profile])
+        .arg("--message-format=json-render-diagnostics")
+        .arg("--target-dir")
+        .arg(profile_folder().parent().expect("a target folder"))
+        .current_dir(workspace())
+        .stdin(Stdio::null())
+        .output()
+        .expect("cargo runs");
+    let problems = String::from_utf8_lossy(&built.stderr);
+    assert!(built.status.success(), "the binaries do not build:\n{problems}");
+    let messages = String::from_utf8(built.stdout).expect("cargo writes UTF-8");
+    messages
+        .lines()
+        .filter_map(|line| {
+            let message: Value = serde_json::from_str(line).ok()?;
+            let executable = message["executable"].as_str()?;
+            Some((message["target"]["name"].as_str()?.to_owned(), executable.into()))
+        })
+        .collect()
+}

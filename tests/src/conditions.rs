@@ -1,0 +1,322 @@
+//! Every condition that matchmaking's writes carry, by name: what the model checks, what the simulation removes.
+//!
+//! A [`Write`] is recognised on the wire by its table and a piece of its update expression, a [`Condition`] by the clause
+//! of the condition expression, in the store's own placeholders. The model and the simulation are compared with this
+//! list, the list with what the store sends: a condition that is missing here fails a test.
+
+use std::fmt;
+
+/// The tables that matchmaking writes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Table {
+    /// Lobbies with their seats.
+    Lobbies,
+    /// Game servers.
+    Servers,
+    /// What is allotted or elected.
+    Ledger,
+}
+
+macro_rules! writes {
+    ($($write:ident: $table:ident $update:literal $name:literal,)*) => {
+        /// A write of the store, single or as a part of a transaction.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Write {
+            $(#[doc = $name] $write,)*
+        }
+
+        impl Write {
+            /// Every write, the more particular ones first.
+            pub const ALL: &[Self] = &[$(Self::$write,)*];
+
+            /// What it does.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$write => $name,)* }
+            }
+
+            const fn shape(self) -> (Table, &'static str) {
+                match self { $(Self::$write => (Table::$table, $update),)* }
+            }
+        }
+    };
+}
+
+/// Stands for the update expression of a put.
+pub const PUT: &str = "PUT";
+
+writes! {
+    TakeFreeSeat: Lobbies "#taken = #taken + :one" "take a free seat",
+    TakeOverSeat: Lobbies "#taken = #taken - :freed" "take over a lapsed seat",
+    Leave: Lobbies "#taken = #taken - :one" "leave",
+    Connect: Lobbies "#connected.#seat = :until" "connect",
+    Ready: Lobbies "#stage = :ready" "become ready",
+    End: Lobbies "#stage = :ended" "end",
+    Drain: Lobbies "#is_draining = :true" "drain",
+    Close: Lobbies "#closed = :true" "close",
+    Reopen: Lobbies "#closed = :false" "reopen",
+    ExtendLease: Lobbies "#lease_until = :until" "extend a lobby's lease",
+    GrowShards: Lobbies "#joinable_from = :shards" "tell of an index's shards",
+    RetireShards: Lobbies "REMOVE #joinable_from" "take the sign of shards away",
+    HideFull: Lobbies "SET #joinable_from = :lapse" "hide a full lobby",
+    HideSilent: Lobbies "SET #joinable_from = :never" "hide a silent server's lobby",
+    ShowRevived: Lobbies "SET #joinable_from = #created_at" "show a revived lobby",
+    NoteState: Lobbies "#has_state = :true" "note that a lobby has a state",
+    PutLobby: Lobbies "PUT" "create a lobby",
+    TakePlace: Servers "#used = #used + :one" "take a server's place",
+    GiveBackPlace: Servers "#used = #used - :one" "give a server's place back",
+    GiveBackAllotment: Servers "#allotted = #allotted - :block" "take a server's allotment back",
+    PutServer: Servers "PUT" "register a server",
+    Deregister: Servers "#ranked_at = :never" "deregister a server",
+    Heartbeat: Servers "#lease_until = :now + #lease_ms" "extend a server's lease",
+    ShowServer: Servers "SET #free_from = #ranked_at" "show a revived server",
+    HideServer: Servers "SET #free_from = :never" "hide a silent server",
+    LetServerGo: Servers "SET #expires_at = :expiry" "let a deregistered server go",
+    Allot: Ledger "#allotted, :zero) + :block" "allot a block of the cap",
+    ReturnAllotment: Ledger "#allotted = #allotted - :block" "return a block of the cap",
+    BeginBurst: Ledger "#first = :new" "begin a burst",
+    DrawPosition: Ledger "#positions = #positions + :one" "draw a position of a burst",
+}
+
+impl Write {
+    /// The write that sends `update` (or [`PUT`]) to `table`.
+    #[must_use]
+    pub fn of(table: Table, update: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|write| {
+            let (its_table, piece) = write.shape();
+            its_table == table && if piece == PUT { update == PUT } else { update.contains(piece) }
+        })
+    }
+}
+
+impl fmt::Display for Write {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// One clause of a write's condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Condition {
+    /// The write.
+    pub write: Write,
+    /// The clause, as [`clauses`] tells it.
+    pub clause: &'static str,
+}
+
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.write, self.clause)
+    }
+}
+
+/// The clauses that a condition expression joins by AND, outermost, without the numbers of numbered placeholders.
+#[must_use]
+pub fn clauses(expression: &str) -> Vec<String> {
+    let mut clauses = vec![String::new()];
+    let mut depth = 0_i32;
+    for word in expression.split_whitespace() {
+        if depth == 0 && word == "AND" {
+            clauses.push(String::new());
+            continue;
+        }
+        let opened = i32::try_from(word.matches('(').count()).unwrap_or(0);
+        let closed = i32::try_from(word.matches(')').count()).unwrap_or(0);
+        depth += opened - closed;
+        if let Some(clause) = clauses.last_mut() {
+            if !clause.is_empty() {
+                clause.push(' ');
+            }
+            clause.push_str(word);
+        }
+    }
+    clauses.retain(|clause| !clause.is_empty());
+    clauses.iter().map(|clause| normalized(clause)).collect()
+}
+
+fn normalized(clause: &str) -> String {
+    let mut text = String::new();
+    let mut rest = clause;
+    while let Some(at) = rest.find("#lapsed") {
+        let (before, numbered) = rest.split_at(at + "#lapsed".len());
+        text.push_str(before);
+        rest = numbered.trim_start_matches(|c: char| c.is_ascii_digit());
+    }
+    text.push_str(rest);
+    text
+}
+
+const ENTERABLE: [&str; 5] = [
+    "#stage <> :ended",
+    "(#stage = :ready OR #created_at > :start_limit)",
+    "#lease_until > :now",
+    "attribute_not_exists(#reserved.#seat)",
+    "attribute_not_exists(#connected.#seat)",
+];
+const FINDABLE: [&str; 2] = ["#pool = :pool", "attribute_exists(#joinable_from)"];
+const ALIVE: [&str; 2] = ["#stage <> :ended", "(#stage = :ready OR #created_at > :start_limit)"];
+
+/// Every condition of every write of matchmaking.
+#[must_use]
+pub fn all() -> Vec<Condition> {
+    let lists: &[(Write, &[&[&'static str]])] = &[
+        (
+            Write::TakeFreeSeat,
+            &[
+                &ENTERABLE,
+                &FINDABLE,
+                &["#taken < #max_players", "#taken < #max_players_direct", "#taken = :last"],
+            ],
+        ),
+        (
+            Write::TakeOverSeat,
+            &[
+                &ENTERABLE,
+                &FINDABLE,
+                &["#taken < :limit", "#reserved.#lapsed <= :now", "#connected.#lapsed <= :now"],
+            ],
+        ),
+        (
+            Write::Leave,
+            &[
+                &ALIVE,
+                &[
+                    "attribute_exists(#reserved.#seat)",
+                    "attribute_exists(#connected.#seat)",
+                    "attribute_exists(#joinable_from)",
+                    "attribute_not_exists(#joinable_from)",
+                ],
+            ],
+        ),
+        (Write::Connect, &[&["#stage = :ready", "#reserved.#seat > :now"]]),
+        (
+            Write::Ready,
+            &[&[
+                "#stage = :starting",
+                "#reserved = :reserved",
+                "#created_at > :start_limit",
+                "attribute_exists(#joinable_from)",
+            ]],
+        ),
+        (
+            Write::End,
+            &[&[
+                "attribute_exists(#server)",
+                "#stage <> :ended",
+                "#lease_until <= :now",
+                "#stage = :starting",
+                "#created_at <= :start_limit",
+                "#stage = :ready",
+                "#reserved = :reserved",
+                "#connected = :connected",
+            ]],
+        ),
+        (Write::Drain, &[&ALIVE, &["#closed IN (:true, :false)", "attribute_not_exists(#is_draining)"]]),
+        (Write::Close, &[&ALIVE, &["#closed = :false"]]),
+        (
+            Write::Reopen,
+            &[
+                &ALIVE,
+                &[
+                    "#closed = :true",
+                    "attribute_exists(#is_private)",
+                    "attribute_not_exists(#is_private)",
+                    "attribute_not_exists(#is_draining)",
+                ],
+            ],
+        ),
+        (
+            Write::ExtendLease,
+            &[&[
+                "#stage <> :ended",
+                "#server = :server",
+                "attribute_not_exists(#is_draining)",
+                "(#lease_until < :until OR #lease_until = :never)",
+            ]],
+        ),
+        (Write::GrowShards, &[&["attribute_not_exists(#joinable_from) OR #joinable_from <= :shards"]]),
+        (Write::RetireShards, &[&["#joinable_from = :shards", "#renewed_at <= :stale"]]),
+        (Write::HideFull, &[&["#taken >= #max_players", "#joinable_from < :lapse"]]),
+        (Write::HideSilent, &[&["#lease_until <= :now", "attribute_exists(#joinable_from)"]]),
+        (Write::ShowRevived, &[&["#joinable_from = :never"]]),
+        (Write::NoteState, &[&["attribute_exists(#server)"]]),
+        (Write::PutLobby, &[&["attribute_not_exists(#lobby_id)"]]),
+        (
+            Write::TakePlace,
+            &[&[
+                "#used = :last",
+                "#used < :last",
+                "#used < #allotted",
+                "#cap_checked = :cap",
+                "#capacity = :capacity",
+                "#registration = :registration",
+                "#lease_until > :now",
+            ]],
+        ),
+        (Write::GiveBackPlace, &[&["#used > :zero", "#lease_until <= :now"]]),
+        (Write::GiveBackAllotment, &[&["#allotted = :allotted", "#used <= :rest"]]),
+        (
+            Write::PutServer,
+            &[&[
+                "attribute_not_exists(#server)",
+                "#used = :used",
+                "#allotted = :allotted",
+                "#registration = :registration",
+                "#ranked_at = :ranked_at",
+            ]],
+        ),
+        (Write::Deregister, &[&["attribute_exists(#server)"]]),
+        (Write::Heartbeat, &[&["attribute_exists(#lease_ms)", "#ranked_at < :never", "#beat_at <= :now"]]),
+        (Write::ShowServer, &[&["#used < #capacity", "#free_from = :never"]]),
+        (
+            Write::HideServer,
+            &[&["#lease_until <= :now", "#used = :used", "#used = :zero", "#allotted = :allotted"]],
+        ),
+        (Write::LetServerGo, &[&["#used = :zero", "#allotted = :allotted", "#ranked_at = :never"]]),
+        (Write::Allot, &[&["attribute_not_exists(#allotted) OR #allotted <= :room"]]),
+        (Write::ReturnAllotment, &[&["#allotted >= :block"]]),
+        (
+            Write::BeginBurst,
+            &[&[
+                "attribute_not_exists(#first) OR #opened_at <= :stale",
+                "attribute_not_exists(#first) OR #opened_at <= :stale OR (#first = :seen AND #opened_at = :seen_at AND #positions = :drawn)",
+            ]],
+        ),
+        (Write::DrawPosition, &[&["#first = :first"]]),
+    ];
+    let conditions = lists.iter().flat_map(|(write, lists)| {
+        lists.iter().flat_map(|clauses| clauses.iter().map(|clause| Condition { write: *write, clause }))
+    });
+    conditions.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clauses_are_those_joined_outermost() {
+        let expression =
+            "#a <> :b AND (#c = :d AND #e > :f) AND #reserved.#lapsed12 <= :now AND #x IN (:y, :z)";
+        let expected = ["#a <> :b", "(#c = :d AND #e > :f)", "#reserved.#lapsed <= :now", "#x IN (:y, :z)"];
+        assert_eq!(clauses(expression), expected);
+        assert_eq!(clauses(""), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_write_is_known_by_its_table_and_update() {
+        let take = "SET #taken = #taken + :one, #reserved.#seat = :until, #joinable_from = :lapse";
+        assert_eq!(Write::of(Table::Lobbies, take), Some(Write::TakeFreeSeat));
+        assert_eq!(Write::of(Table::Servers, PUT), Some(Write::PutServer));
+        let give_back = "SET #used = #used - :one, #free_from = #ranked_at";
+        assert_eq!(Write::of(Table::Servers, give_back), Some(Write::GiveBackPlace));
+        assert_eq!(Write::of(Table::Ledger, "SET #count = :count"), None);
+    }
+
+    #[test]
+    fn no_condition_is_listed_twice() {
+        let all = all();
+        let distinct: std::collections::BTreeSet<_> = all.iter().collect();
+        assert_eq!(distinct.len(), all.len());
+    }
+}

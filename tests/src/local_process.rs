@@ -1,0 +1,174 @@
+//! Servers as processes of their own: whatever says where it listens, and the local stack with games made in it.
+
+use std::process::Stdio;
+
+use http::Method;
+use muster_local::stack::table_names;
+use serde_json::{Value, json};
+use shared::{
+    ambient::Ambient,
+    ids::{LobbyId, NamespaceId},
+    provision::create_game,
+    store::{Store, emulator_client},
+};
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader},
+    process::{Child, Command},
+};
+
+use crate::{
+    binaries,
+    load::{Connection, Post},
+    new_game,
+};
+
+/// A server on this machine, killed at the end.
+#[derive(Debug)]
+pub struct ServerProcess {
+    /// Where it listens.
+    pub base_url: String,
+    _child: Child,
+}
+
+impl ServerProcess {
+    /// Starts a server, once it printed a line that begins with `says` and ends with its address.
+    pub async fn start(command: &mut Command, says: &str) -> Self {
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap_or_else(|error| panic!("{command:?} does not start: {error}"));
+        let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+        let base_url = loop {
+            let line = lines.next_line().await.expect("a process prints UTF-8");
+            let line = line.unwrap_or_else(|| panic!("{command:?} ended without `{says}`"));
+            if let Some(base_url) = line.strip_prefix(says) {
+                break base_url.to_owned();
+            }
+        };
+        // Whatever else it prints must not fill the pipe.
+        tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+        Self { base_url, _child: child }
+    }
+}
+
+/// The binary `muster-local` as a process, in memory and silent but for errors.
+#[derive(Debug)]
+pub struct LocalProcess {
+    server: ServerProcess,
+    store: Store,
+    store_endpoint: String,
+}
+
+/// A game that was made there, with one game server or more.
+#[derive(Clone, Debug)]
+pub struct LocalGame {
+    /// Its namespace.
+    pub namespace_id: NamespaceId,
+    /// The namespace's public token.
+    pub public: String,
+    /// The namespace's server token.
+    pub server: String,
+    /// Its game servers.
+    pub server_ids: Vec<String>,
+}
+
+impl LocalProcess {
+    /// Builds the binary with the profile of benchmarks and starts it.
+    pub async fn start() -> Self {
+        // With this package's own selection of features, which is what its dependencies are built with already.
+        let selection = ["--package", "muster-local", "--package", "muster-tests", "--bin", "muster-local"];
+        let mut binaries = binaries::build(&selection, "bench");
+        let mut command = Command::new(binaries.remove("muster-local").expect("it was built"));
+        // Not --quiet, which would not tell the port.
+        command.args(["--port", "0"]).env_clear().env("MUSTER_LOG", "error,dynoxide=off");
+        let server = ServerProcess::start(&mut command, "Muster listens on ").await;
+        let told =
+            Connection::open(&server.base_url).await.ask(Method::GET, "/_local/store").await.expect_ok();
+        let store_endpoint = told["endpoint"].as_str().expect("an endpoint").to_owned();
+        let store = Store::new(emulator_client(&store_endpoint), table_names());
+        Self { server, store, store_endpoint }
+    }
+
+    /// Where the gateway listens.
+    #[must_use]
+    pub fn base_url(&self) -> &str {
+        &self.server.base_url
+    }
+
+    /// A store on the process's database.
+    #[must_use]
+    pub const fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Where its database listens.
+    #[must_use]
+    pub fn store_endpoint(&self) -> &str {
+        &self.store_endpoint
+    }
+
+    /// A conditional write on a lobby as a find makes it, for the database itself.
+    #[must_use]
+    pub fn raw_write(&self, lobby_id: &LobbyId) -> Post {
+        let body = json!({
+            "TableName": self.store.tables().lobbies,
+            "Key": { "lobby_id": { "S": lobby_id.as_str() } },
+            "UpdateExpression": "SET taken = taken + :one",
+            "ConditionExpression": "taken < :max AND closed = :open AND lease_until > :now",
+            "ExpressionAttributeValues": {
+                ":one": { "N": "1" },
+                ":max": { "N": "1000000" },
+                ":open": { "BOOL": false },
+                ":now": { "N": "1" },
+            },
+            "ReturnValues": "ALL_NEW",
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        });
+        // The emulator wants a signature and does not check it.
+        let signature = "AWS4-HMAC-SHA256 Credential=local/20260101/us-east-1/dynamodb/aws4_request, \
+                         SignedHeaders=host, Signature=0";
+        let headers = [
+            ("content-type", "application/x-amz-json-1.0"),
+            ("x-amz-target", "DynamoDB_20120810.UpdateItem"),
+            ("x-amz-date", "20260101T000000Z"),
+            ("authorization", signature),
+        ];
+        let headers = headers.map(|(name, value)| (name, value.to_owned())).to_vec();
+        Post { path: "/".to_owned(), headers, body: body.to_string().into() }
+    }
+
+    /// Makes a game as its operator and its studio do: game servers with `places` for lobbies each, which never lapse.
+    pub async fn make_game(
+        &self,
+        name: &str,
+        modes: Value,
+        lobby_count_max: u32,
+        servers: usize,
+        places: u32,
+    ) -> LocalGame {
+        let new = new_game(name, modes, lobby_count_max);
+        let created = create_game(&self.store, &Ambient::system(), new).await.expect("a game");
+        let namespace_id = created.namespaces[0].namespace_id.clone();
+        let mut service = Connection::open(self.base_url()).await;
+        let mut ask = async |path: &str, token: &str, body: Value| {
+            service.post(&Post::json(path, Some(token), &body)).await.expect_ok()
+        };
+
+        let tokens = format!("/cloud/games/{}/namespaces/{namespace_id}/tokens", created.game.game_id);
+        let mut issue = async |kind: &str| {
+            let answer = ask(&format!("{tokens}/{kind}"), created.cloud_token.reveal(), json!({})).await;
+            answer["token"].as_str().expect("a token").to_owned()
+        };
+        let (public, server) = (issue("public").await, issue("server").await);
+        let ports = json!({ "default": { "hostname": "server.example", "port": 7_777, "protocol": "udp" } });
+        let registration = json!({ "region_id": "fra", "capacity": places, "ports": ports });
+        let mut server_ids = Vec::new();
+        for _ in 0..servers {
+            let answer = ask("/matchmaker/servers/register", &server, registration.clone()).await;
+            server_ids.push(answer["server_id"].as_str().expect("an identifier").to_owned());
+        }
+        LocalGame { namespace_id, public, server, server_ids }
+    }
+}
