@@ -9,6 +9,7 @@ mod contract;
 mod cost;
 mod example;
 mod faults;
+mod fuzz;
 mod lifecycle;
 mod matching;
 mod process;

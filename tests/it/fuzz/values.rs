@@ -1,0 +1,7 @@
+//! Values on the wire and in the tables: each reads back as it was written, and is accepted exactly when decisions say so.
+
+mod configuration;
+mod criteria;
+mod identifiers;
+mod names;
+mod places;
