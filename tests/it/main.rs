@@ -16,3 +16,4 @@ mod process;
 mod refusals;
 mod runtime;
 mod shards;
+mod simulation;

@@ -51,6 +51,7 @@ pub mod local_process;
 pub mod node;
 pub mod prices;
 pub mod scripted;
+pub mod simulation;
 
 /// A clock that only tests turn.
 ///

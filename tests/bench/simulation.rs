@@ -1,0 +1,194 @@
+//! `cargo bench -p muster-tests --bench simulation`: thousands of seeded runs of the shipped operations, each checked step
+//! by step.
+//!
+//! `-- --seeds N` runs the seeds below N, `--from M` those from M on; `--seed N` replays one, `--trace` with everything that
+//! happened, `--tolerate "TEXT|TEXT"` passing over failures whose text has one, `--without "WRITE: CLAUSE"` without one condition. A seed that fails prints the line that replays it.
+//! `--mutations` takes every condition away, one at a time, and writes what notices to `tests/simulation.md`; `--of WRITE`
+//! those of one write.
+
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a benchmark panics on failure and prints its figures"
+)]
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Instant,
+};
+
+use muster_tests::{
+    conditions::{self, Condition},
+    simulation::{
+        Options, Outcome,
+        mutations::{Found, search},
+        replay, report, run,
+    },
+};
+
+/// Seeds of a run without arguments.
+const SEEDS: u64 = 10_000;
+/// Seeds after which progress is printed.
+const PROGRESS: u64 = 500;
+/// Seeds that each condition is looked for in, once it is taken away.
+const MUTATION_SEEDS: u64 = 2_000;
+
+/// What stands above the table of conditions.
+const TABLE_HEAD: &str = "# What each condition keeps from going wrong
+
+`cargo bench -p muster-tests --bench simulation -- --mutations` takes every condition of matchmaking's writes away, one at
+a time, and runs seeds until an invariant breaks that holds with it. Replay: `-- --seed SEED --without \"WRITE: CONDITION\"`.
+
+| write | condition | found by | seed |
+|---|---|---|---|
+";
+
+/// What the command line asks for.
+#[derive(Default)]
+struct Arguments {
+    seeds: u64,
+    from: u64,
+    seed: Option<u64>,
+    /// What the conditions to be taken away begin with, and whether any are.
+    mutations: Option<String>,
+    options: Options,
+}
+
+impl Arguments {
+    fn read() -> Self {
+        let mut arguments = Self { seeds: SEEDS, ..Self::default() };
+        let mut words = std::env::args().skip(1);
+        let number = |words: &mut dyn Iterator<Item = String>| {
+            words.next().and_then(|word| word.parse().ok()).expect("a number")
+        };
+        while let Some(word) = words.next() {
+            match word.as_str() {
+                // What cargo says to every benchmark.
+                "--bench" => {}
+                "--seeds" => arguments.seeds = number(&mut words),
+                "--from" => arguments.from = number(&mut words),
+                "--seed" => arguments.seed = Some(number(&mut words)),
+                "--tolerate" => arguments.options.tolerated = words.next().map(|text| &*text.leak()),
+                "--mutations" => {
+                    arguments.mutations = Some(String::new());
+                    arguments.seeds = MUTATION_SEEDS;
+                }
+                "--of" => arguments.mutations = words.next(),
+                "--trace" => arguments.options.keeps_trace = true,
+                "--without" => arguments.options.without = Some(condition(&words.next().unwrap_or_default())),
+                other => panic!("what is {other}?"),
+            }
+        }
+        arguments
+    }
+}
+
+fn condition(text: &str) -> Condition {
+    let all = conditions::all();
+    let named = all.iter().find(|condition| condition.to_string() == text);
+    *named.unwrap_or_else(|| panic!("no such condition: {text}"))
+}
+
+fn main() {
+    let arguments = Arguments::read();
+    if let Some(seed) = arguments.seed {
+        let outcome = run(seed, &arguments.options);
+        println!("{}", outcome.trace.join("\n"));
+        match &outcome.failure {
+            Some(failure) => println!("{}", report(seed, &arguments.options, failure)),
+            None => println!("seed {seed}: nothing failed"),
+        }
+        return;
+    }
+    if let Some(write) = &arguments.mutations {
+        mutate(write, &arguments);
+        return;
+    }
+    let failed = run_all(&arguments);
+    assert!(failed == 0, "{failed} seeds failed");
+}
+
+/// Takes the conditions of the writes that begin with `write` away one by one, and writes down what noticed.
+fn mutate(write: &str, arguments: &Arguments) {
+    let chosen: Vec<Condition> =
+        conditions::all().into_iter().filter(|condition| condition.to_string().starts_with(write)).collect();
+    let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(2, usize::from) {
+            scope.spawn(|| {
+                while let Some(condition) = chosen.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let result = search(*condition, arguments.seeds, &arguments.options);
+                    println!("{} ({} seeds sent it)", result.row(), result.sent);
+                    found.lock().expect("no panic").push(result);
+                }
+            });
+        }
+    });
+    let mut found = found.into_inner().expect("no panic");
+    found.sort_by_key(|found| chosen.iter().position(|condition| *condition == found.condition));
+    let rows: Vec<String> = found.iter().map(Found::row).collect();
+    if write.is_empty() {
+        let table = format!("{TABLE_HEAD}{}\n", rows.join("\n"));
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/simulation.md");
+        std::fs::write(path, table).expect("the table is written");
+    }
+    let unexpected: Vec<&Found> = found.iter().filter(|found| found.is_unexpected()).collect();
+    for found in &unexpected {
+        println!("contradicts its verdict: {}", found.row());
+    }
+    assert!(unexpected.is_empty(), "{} conditions contradict their verdicts", unexpected.len());
+}
+
+/// Runs all seeds on all cores; how many failed.
+fn run_all(arguments: &Arguments) -> u64 {
+    let began = Instant::now();
+    let (next, done, failed) = (AtomicU64::new(arguments.from), AtomicU64::new(0), AtomicU64::new(0));
+    let is_over = AtomicBool::new(false);
+    let total = Mutex::new((BTreeSet::new(), BTreeMap::<(&'static str, String), u64>::new(), 0_u64));
+    let end = arguments.from + arguments.seeds;
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(2, usize::from) {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= end {
+                        break;
+                    }
+                    let Outcome { failure, trace, seen, calls, outcomes, .. } = run(seed, &arguments.options);
+                    if let Some(failure) = failure {
+                        println!("\n{}\n{}", trace.join("\n"), report(seed, &arguments.options, &failure));
+                        // A handful tells enough.
+                        is_over.store(failed.fetch_add(1, Ordering::Relaxed) >= 4, Ordering::Relaxed);
+                    }
+                    let mut total = total.lock().expect("no panic");
+                    total.0.extend(seen);
+                    total.2 += calls;
+                    for (outcome, count) in outcomes {
+                        *total.1.entry(outcome).or_default() += count;
+                    }
+                    let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+                    if done.is_multiple_of(PROGRESS) {
+                        let rate = done as f64 / began.elapsed().as_secs_f64();
+                        println!("{done} seeds, {rate:.0} seeds/s, {} calls", total.2);
+                    }
+                }
+            });
+        }
+    });
+    let (seen, outcomes, calls) = total.into_inner().expect("no panic");
+    let (done, took) = (done.into_inner(), began.elapsed().as_secs_f64());
+    println!("{done} seeds in {took:.0} s, {:.1} seeds/s, {calls} calls of the database", done as f64 / took);
+    for ((function, answer), count) in outcomes {
+        println!("{function:>24} {count:>8} {answer}");
+    }
+    for condition in conditions::all().iter().filter(|condition| !seen.contains(condition)) {
+        println!("never sent: {condition}");
+    }
+    println!("the last seed replays by: {}", replay(end - 1, &arguments.options));
+    failed.into_inner()
+}

@@ -1,0 +1,111 @@
+//! A few simulated runs, and that nothing escapes the simulation: conditions, or a second run of the same seed.
+
+use std::collections::BTreeSet;
+
+use muster_tests::{
+    conditions::{self, clauses},
+    simulation::{Options, report, run},
+};
+
+/// Seeds of a test's run; the benchmark runs thousands.
+const SEEDS: u64 = 24;
+/// What is done in each of them.
+const ACTIONS_MAX: u64 = 10;
+
+#[test]
+fn what_holds_in_every_run_holds_in_a_few() {
+    let options = Options { actions_max: Some(ACTIONS_MAX), ..Options::default() };
+    let failed: Vec<String> = (0..SEEDS)
+        .filter_map(|seed| {
+            let outcome = run(seed, &options);
+            let failure = outcome.failure.as_ref()?;
+            Some(format!("{}\n{}", outcome.trace.join("\n"), report(seed, &options, failure)))
+        })
+        .collect();
+    assert!(failed.is_empty(), "{}", failed.join("\n\n"));
+}
+
+#[test]
+fn a_seed_gives_the_same_run_twice() {
+    let actions_max = Some(ACTIONS_MAX);
+    let options = Options { has_digest: true, keeps_trace: true, actions_max, ..Options::default() };
+    for seed in 0..3 {
+        let (first, second) = (run(seed, &options), run(seed, &options));
+        let differs = first.trace.iter().zip(&second.trace).position(|(a, b)| a != b);
+        assert_eq!(differs, None, "seed {seed}");
+        assert_eq!((first.trace.len(), first.digest), (second.trace.len(), second.digest), "seed {seed}");
+    }
+}
+
+/// The store's files whose writes belong to matchmaking.
+const SOURCES: &[(&str, &str)] = &[
+    ("allotment", include_str!("../../shared/src/store/allotment.rs")),
+    ("creation", include_str!("../../shared/src/store/creation.rs")),
+    ("ending", include_str!("../../shared/src/store/ending.rs")),
+    ("lobbies", include_str!("../../shared/src/store/lobbies.rs")),
+    ("lobby_data", include_str!("../../shared/src/store/lobby_data.rs")),
+    ("servers", include_str!("../../shared/src/store/servers.rs")),
+    ("shards", include_str!("../../shared/src/store/shards.rs")),
+    ("transitions", include_str!("../../shared/src/store/transitions.rs")),
+];
+
+/// Literals that are conditions of queries, not of writes.
+const KEY_CONDITIONS: &[&str] = &[
+    "#pool = :pool AND #joinable_from <= :now",
+    "#server = :server",
+    "#placement_pool = :pool AND #free_from <= :until",
+];
+
+#[test]
+fn every_condition_in_the_store_is_listed() {
+    let known: BTreeSet<String> = conditions::all().iter().map(|known| known.clause.to_owned()).collect();
+    let mut missing = Vec::new();
+    let mut scanned = 0;
+    for (file, source) in SOURCES {
+        for literal in literals(source) {
+            if KEY_CONDITIONS.contains(&literal.as_str()) || !is_condition(&literal) {
+                continue;
+            }
+            for clause in clauses(&literal) {
+                // Pieces that the code fills in are literals of their own.
+                if clause.contains('{') || !is_condition(&clause) {
+                    continue;
+                }
+                scanned += 1;
+                let is_part =
+                    known.iter().any(|known| *known == clause || known.contains(&format!("OR {clause}")));
+                if !is_part {
+                    missing.push(format!("{file}: {clause}"));
+                }
+            }
+        }
+    }
+    assert!(missing.is_empty(), "conditions::all() lacks:\n{}", missing.join("\n"));
+    assert!(scanned > 50, "only {scanned} clauses were recognised: has the store's style changed?");
+}
+
+/// The string literals of a source file, lines joined as the compiler joins them; comments may look like literals, tests
+/// are left out.
+fn literals(source: &str) -> Vec<String> {
+    let code = source.split("#[cfg(test)]").next().unwrap_or_default();
+    let code: Vec<&str> = code.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+    let code = code.join("\n");
+    let mut literals = Vec::new();
+    let mut rest = code.as_str();
+    while let Some(start) = rest.find('"') {
+        let body = &rest[start + 1..];
+        let Some(end) = body.find('"') else { break };
+        let joined: Vec<&str> = body[..end].split("\\\n").map(str::trim_start).collect();
+        literals.push(joined.concat().trim().to_owned());
+        rest = &body[end + 1..];
+    }
+    literals
+}
+
+/// Whether a text compares attributes, and changes none.
+fn is_condition(text: &str) -> bool {
+    let compares =
+        [" = :", " <> :", " < ", " <= ", " > ", " >= ", " IN ("].iter().any(|sign| text.contains(sign));
+    let names = text.contains('#') && !text.contains("SET ") && !text.contains("REMOVE ");
+    names && !text.starts_with(',') && (compares || text.contains("attribute_"))
+}

@@ -1,0 +1,171 @@
+//! Simulated runs of the shipped operations over a database that a seed owns: its network, its clock, its crashes.
+//!
+//! One run is one thread with tokio's paused clock. Requests go through the functions' own handlers and the SDK as it is,
+//! over [`crate::link`]; `network` is what lies between them and the emulator, `model` a reference that shares no code
+//! with the product and checks every step. The same seed gives the same run: the SDK's jitter is `fastrand`'s, seeded with
+//! the rest, its retry quota is the run's own, and maps without order are compared in an order.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, LazyLock},
+};
+
+use aws_sdk_dynamodb::{Client, config::retry::RetryPartition};
+use muster_local::{
+    emulator::in_process::InProcess,
+    stack::{TEMPLATE, table_names},
+    template::{Permissions, Template},
+};
+use shared::{ambient::Timestamp, store::Store};
+
+mod chance;
+mod faults;
+mod history;
+mod model;
+pub mod mutations;
+mod network;
+mod requests;
+mod settling;
+mod trace;
+mod wire;
+mod workload;
+mod world;
+
+use chance::Chance;
+use faults::Faults;
+use history::History;
+pub use model::Failure;
+use network::{Network, State};
+use trace::Trace;
+use workload::Workload;
+use world::{Plan, World};
+
+use crate::{
+    conditions::{Condition, Write},
+    link::{client_over, virtual_ambient},
+};
+
+/// The tables' time at which every run begins: the first day of 2026.
+const EPOCH: Timestamp = Timestamp(1_767_225_600_000);
+
+static PARSED: LazyLock<Parsed> = LazyLock::new(|| {
+    let template = Template::parse(TEMPLATE).expect("the template");
+    Parsed { tables: template.tables, permissions: Arc::new(template.permissions) }
+});
+
+struct Parsed {
+    tables: Vec<muster_local::template::Table>,
+    permissions: Arc<BTreeMap<String, Permissions>>,
+}
+
+/// How a seed is run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// The condition that every write goes without.
+    pub without: Option<Condition>,
+    /// The write that the run does more of what leads to; that of `without` otherwise.
+    pub bias: Option<Write>,
+    /// Texts, separated by `|`, by which failures are known: to look for others.
+    pub tolerated: Option<&'static str>,
+    /// The most things that are done before a run settles.
+    pub actions_max: Option<u64>,
+    /// Whether the whole trace is kept.
+    pub keeps_trace: bool,
+    /// Whether everything sent and answered is digested.
+    pub has_digest: bool,
+}
+
+/// What became of a run.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The invariant that did not hold, if there is one.
+    pub failure: Option<Failure>,
+    /// What happened: the last lines, or all.
+    pub trace: Vec<String>,
+    /// A digest of everything that happened.
+    pub digest: u64,
+    /// Conditions that were sent.
+    pub seen: BTreeSet<Condition>,
+    /// Calls of the database.
+    pub calls: u64,
+    /// How operations were answered, by function and code.
+    pub outcomes: BTreeMap<(&'static str, String), u64>,
+}
+
+/// Runs `seed`.
+///
+/// # Panics
+/// When the simulation itself is wrong.
+#[must_use]
+pub fn run(seed: u64, options: &Options) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime");
+    fastrand::seed(seed);
+    let network = runtime.block_on(play(seed, options));
+    // What is still under way goes with the runtime.
+    drop(runtime);
+    let state = network.into_state().expect("nothing else holds the run");
+    let State { model, trace, seen, calls, .. } = state;
+    let (trace, digest) = trace.into_parts();
+    Outcome { failure: model.failure().cloned(), trace, digest, seen, calls, outcomes: model.outcomes }
+}
+
+async fn play(seed: u64, options: &Options) -> Network {
+    let Parsed { tables, permissions } = &*PARSED;
+    let mut chance = Chance::new(seed);
+    let bias = options.bias.or(options.without.map(|condition| condition.write));
+    let mut plan = Plan::drawn(&mut chance, bias);
+    plan.actions = plan.actions.min(options.actions_max.unwrap_or(u64::MAX));
+    let faults = Faults::drawn(&mut chance);
+    let database = InProcess::new(tables).expect("tables");
+    let trace = Trace::new(options.keeps_trace, options.has_digest);
+    let mut state = State::new(database, History::new(tables), trace, chance.fork(), options.without);
+    state.model.epoch = EPOCH.0;
+    state.model.tolerated = options.tolerated;
+    let network = Network::new(state);
+
+    let entropy = std::sync::Mutex::new(chance.fork());
+    let ambient = virtual_ambient(EPOCH, move |bytes| entropy.lock().expect("no panic").fill(bytes));
+    // A quota of its own: the SDK's usual one is the process's.
+    let quota = RetryPartition::custom("simulated").build();
+    let client = client_over(Arc::new(network.clone()));
+    let client = Client::from_conf(client.config().to_builder().retry_partition(quota).build());
+    let store = Store::new(client, table_names());
+    let world = World::make(plan, &store, &ambient).await;
+    {
+        let mut state = network.state();
+        for (namespace, cap) in world.namespaces.iter().zip(&world.plan.caps) {
+            state.model.add_namespace(namespace.id.to_string(), *cap, world.versions[0].clone());
+        }
+        state.model.has_faults = true;
+        state.note(&format!("the world: {:?}", world.plan));
+        state.note(&format!("its faults: {faults:?}"));
+        state.faults = faults;
+    }
+    let mut workload =
+        Workload::new(world, network.clone(), store, Arc::clone(permissions), chance.fork(), bias);
+    // Whoever reads must find the world, however stale.
+    workload.pass(3_000).await;
+    workload.run().await;
+    if !workload.has_failed() {
+        workload.settle().await;
+    }
+    network
+}
+
+/// The command that replays `seed`.
+#[must_use]
+pub fn replay(seed: u64, options: &Options) -> String {
+    let without = options.without.map(|condition| format!(" --without \"{condition}\"")).unwrap_or_default();
+    format!("cargo bench -p muster-tests --bench simulation -- --seed {seed}{without}")
+}
+
+/// A failure as it is printed after its trace.
+#[must_use]
+pub fn report(seed: u64, options: &Options, failure: &Failure) -> String {
+    let Failure { invariant, what } = failure;
+    format!("seed {seed} breaks {invariant}: {what}\nreplay: {}", replay(seed, options))
+}

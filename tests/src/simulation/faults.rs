@@ -1,0 +1,157 @@
+//! What goes wrong in a run, and how often: each run has some kinds of fault and lacks others.
+
+use super::{chance::Chance, history::Staleness};
+
+/// How a call fares on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Loss {
+    /// It arrives, and so does its answer.
+    None,
+    /// It never arrives, and nobody hears of it.
+    Request,
+    /// It is carried out, and nobody hears of it.
+    Answer,
+    /// It is carried out, and the connection breaks.
+    Broken,
+}
+
+/// Why the database refuses a call that is in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// Too many of them.
+    Throttled,
+    /// Another transaction is under way.
+    Conflict,
+    /// Its own fault.
+    Internal,
+}
+
+/// What is in store for one call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fate {
+    pub(crate) out_ms: u64,
+    pub(crate) back_ms: u64,
+    pub(crate) loss: Loss,
+    pub(crate) refusal: Option<Refusal>,
+    /// After how long the same request arrives again, when it was carried out.
+    pub(crate) again_ms: Option<u64>,
+}
+
+/// Kinds of fault with their frequency, in a thousand calls or operations.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Faults {
+    slow: u64,
+    slow_ms: u64,
+    lost: u64,
+    lost_answer: u64,
+    broken: u64,
+    throttled: u64,
+    internal: u64,
+    conflict: u64,
+    again: u64,
+    late: u64,
+    long_lag: u64,
+    stale_read: u64,
+    stale_read_ms: u64,
+    unprocessed: u64,
+    short_page: u64,
+    pub(crate) shows_twice: bool,
+    pub(crate) crash: u64,
+    pub(crate) forget: u64,
+    pub(crate) asked_twice: u64,
+    pub(crate) lag_ms: u64,
+    /// How long a transaction occupies its items.
+    hold_ms: u64,
+}
+
+impl Faults {
+    /// Nothing goes wrong, and indexes follow at once.
+    pub(crate) fn none() -> Self {
+        Self { hold_ms: 4, ..Self::default() }
+    }
+
+    /// The faults of a run.
+    pub(crate) fn drawn(chance: &mut Chance) -> Self {
+        let level = chance.weighted(&[(0, 1), (1, 4), (3, 3)]);
+        let mut often =
+            |most: u64| if level > 0 && chance.one_in(2) { chance.range(1..=most * level) } else { 0 };
+        Self {
+            slow: often(20),
+            lost: often(6),
+            lost_answer: often(8),
+            broken: often(8),
+            throttled: often(8),
+            internal: often(4),
+            conflict: often(15),
+            again: often(20),
+            late: often(25),
+            long_lag: often(60),
+            stale_read: often(100),
+            unprocessed: often(15),
+            short_page: often(30),
+            crash: often(20),
+            forget: often(15),
+            asked_twice: often(40),
+            slow_ms: chance.weighted(&[(60, 2), (900, 2), (6_000, 1)]),
+            stale_read_ms: chance.weighted(&[(30, 3), (300, 1), (1_000, 1)]),
+            shows_twice: chance.one_in(3),
+            lag_ms: chance.weighted(&[(0, 1), (12, 2), (30, 3), (300, 1)]),
+            hold_ms: chance.range(2..=14),
+        }
+    }
+
+    pub(crate) fn fate(&self, is_write: bool, chance: &mut Chance) -> Fate {
+        let way = |chance: &mut Chance| {
+            if chance.permille(self.slow) { chance.range(5..=self.slow_ms) } else { chance.range(2..=5) }
+        };
+        let (out_ms, back_ms) = (way(chance), way(chance));
+        let loss = if chance.permille(self.lost) {
+            Loss::Request
+        } else if chance.permille(self.lost_answer) {
+            Loss::Answer
+        } else if chance.permille(self.broken) {
+            Loss::Broken
+        } else {
+            Loss::None
+        };
+        let refusal = if chance.permille(self.throttled) {
+            Some(Refusal::Throttled)
+        } else if chance.permille(self.internal) {
+            Some(Refusal::Internal)
+        } else {
+            (is_write && chance.permille(self.conflict)).then_some(Refusal::Conflict)
+        };
+        let again_ms = if is_write && chance.permille(self.again) {
+            Some(chance.range(1..=40))
+        } else {
+            (is_write && chance.permille(self.late)).then(|| chance.range(100..=8_000))
+        };
+        Fate { out_ms, back_ms, loss, refusal, again_ms }
+    }
+
+    /// After how long an index shows a write: never later than the product allows for.
+    pub(crate) fn lag(&self, chance: &mut Chance) -> u64 {
+        if chance.permille(self.long_lag) {
+            chance.range(self.lag_ms..=1_900)
+        } else {
+            chance.range(0..=self.lag_ms)
+        }
+    }
+
+    pub(crate) fn hold_ms(&self, chance: &mut Chance) -> u64 {
+        chance.range(1..=self.hold_ms)
+    }
+
+    pub(crate) fn staleness(&self, chance: &mut Chance) -> Staleness {
+        Staleness {
+            read_ms: if chance.permille(self.stale_read) { chance.range(1..=self.stale_read_ms) } else { 0 },
+            shows_twice: self.shows_twice,
+            page: chance.permille(self.short_page).then(|| 1 + chance.below(2)),
+        }
+    }
+
+    /// Whether a batch is left undone in part.
+    pub(crate) fn leaves_unprocessed(&self, chance: &mut Chance) -> bool {
+        chance.permille(self.unprocessed)
+    }
+}

@@ -1,0 +1,271 @@
+//! A reference model, which shares no code with the product: it sees every committed write as the item before and after
+//! it, every operation's beginning and answer, and says which invariant was broken.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde_json::Value;
+
+use super::{history::History, wire::Part};
+use crate::conditions::{Table, Write};
+
+pub(crate) mod answers;
+mod lives;
+mod lobby;
+mod room;
+mod seats;
+
+pub(crate) use lobby::{Lobby, Stage};
+
+/// Stands for "never" in the tables.
+pub(crate) const NEVER: u64 = 99_999_999_999_999;
+/// How old the version may be that an operation goes by: settings are read every 30 s, by a read that may lag.
+const SETTINGS_AGE_MS: u64 = 31_000;
+/// How long an index may lag.
+pub(crate) const LAG_MS: u64 = 2_000;
+/// How old the knowledge may be that a refusal for want of room goes by: a fruitless search is not repeated within a second,
+/// and read servers that were up to a second old.
+const ROOM_AGE_MS: u64 = 2_100;
+
+/// An invariant that does not hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Its name, as the README has it.
+    pub invariant: &'static str,
+    /// What was seen.
+    pub what: String,
+}
+
+/// One item that a committed write changed.
+#[derive(Clone, Debug)]
+pub(crate) struct Change {
+    /// When, in milliseconds since the run began.
+    pub(crate) at: u64,
+    /// By which operation.
+    pub(crate) operation: Option<usize>,
+    pub(crate) part: Part,
+    pub(crate) before: Option<Arc<Value>>,
+    pub(crate) after: Option<Arc<Value>>,
+}
+
+/// What an operation was asked.
+#[derive(Clone, Debug)]
+pub(crate) enum Asked {
+    Find { modes: Vec<String>, regions: Vec<String>, tags: BTreeMap<String, String>, may_create: bool },
+    Create { mode: String, region: String },
+    Join { lobby: String },
+    Connect { seat: String, lobby: String },
+    Disconnect { seat: String, lobby: String },
+    Ready { lobby: String },
+    Close { lobby: String, is_closed: bool },
+    End { lobby: String },
+    SetState,
+    Register,
+    Heartbeat { server: String },
+    Deregister { server: String },
+    SwitchVersion,
+}
+
+/// One delivery of a request.
+#[derive(Clone, Debug)]
+pub(crate) struct Operation {
+    /// The function that runs it.
+    pub(crate) function: &'static str,
+    pub(crate) instance: usize,
+    pub(crate) namespace: usize,
+    pub(crate) asked: Asked,
+    pub(crate) began_at: u64,
+    pub(crate) has_ended: bool,
+    /// 200 or the code that it was answered.
+    pub(crate) answered: Option<String>,
+    pub(crate) calls: u32,
+    /// Seats that it added, each with its lobby.
+    pub(crate) seats: Vec<(String, String)>,
+    /// Lobbies that it created.
+    pub(crate) created: Vec<String>,
+    /// Whether it connected its player.
+    pub(crate) has_connected: bool,
+}
+
+/// What the model knows of a namespace.
+#[derive(Clone, Debug)]
+pub(crate) struct Namespace {
+    pub(crate) id: String,
+    pub(crate) lobby_count_max: u32,
+    /// The versions that it ran, each since when.
+    pub(crate) versions: Vec<(u64, String)>,
+    /// How many lobbies lived, each since when.
+    live: Vec<(u64, u32)>,
+}
+
+/// The model's knowledge.
+#[derive(Debug, Default)]
+pub(crate) struct Model {
+    pub(crate) namespaces: Vec<Namespace>,
+    pub(crate) operations: Vec<Operation>,
+    pub(crate) lobbies: BTreeMap<String, Lobby>,
+    /// When the run's first instant was, in the tables' time.
+    pub(crate) epoch: u64,
+    /// Whether something may still go wrong on the way.
+    pub(crate) has_faults: bool,
+    failure: Option<Failure>,
+    /// Texts, separated by `|`, whose failures are known and passed over.
+    pub(crate) tolerated: Option<&'static str>,
+    /// How often each seat of a lobby was added.
+    added: BTreeMap<(String, String), u32>,
+    /// Connects that were answered 200, by seat.
+    connects: BTreeMap<String, u32>,
+    /// How many operations were answered how.
+    pub(crate) outcomes: BTreeMap<(&'static str, String), u64>,
+}
+
+impl Model {
+    /// Notes a namespace of the world.
+    pub(crate) fn add_namespace(&mut self, id: String, lobby_count_max: u32, version: String) {
+        let (versions, live) = (vec![(0, version)], vec![(0, 0)]);
+        self.namespaces.push(Namespace { id, lobby_count_max, versions, live });
+    }
+
+    /// Notes that `invariant` does not hold; the first failure counts.
+    pub(crate) fn fail(&mut self, invariant: &'static str, what: impl Into<String>) {
+        let failure = Failure { invariant, what: what.into() };
+        let mut texts = self.tolerated.into_iter().flat_map(|texts| texts.split('|'));
+        if !texts.any(|text| failure.what.contains(text)) {
+            self.failure.get_or_insert(failure);
+        }
+    }
+
+    pub(crate) const fn failure(&self) -> Option<&Failure> {
+        self.failure.as_ref()
+    }
+
+    /// Notes an operation that begins; its number.
+    pub(crate) fn began(&mut self, operation: Operation) -> usize {
+        self.operations.push(operation);
+        self.operations.len() - 1
+    }
+
+    pub(crate) fn called(&mut self, operation: usize) {
+        self.operations[operation].calls += 1;
+    }
+
+    pub(crate) fn name(&self, operation: usize) -> String {
+        let Operation { function, instance, .. } = &self.operations[operation];
+        format!("#{operation} {function} @{instance}")
+    }
+
+    /// The tables' time at `at` milliseconds of the run.
+    pub(crate) const fn time(&self, at: u64) -> u64 {
+        self.epoch + at
+    }
+
+    /// Checks what one write, single or a transaction, changed.
+    pub(crate) fn committed(&mut self, changes: &[Change], history: &History) {
+        for change in changes {
+            self.check_namespace(change);
+            let is_lobby = !matches!(change.part.write, None | Some(Write::GrowShards | Write::RetireShards));
+            match super::wire::known_table(&change.part.place.table) {
+                Some(Table::Lobbies) if is_lobby => self.lobby_changed(change, history),
+                Some(Table::Servers) => self.check_server(change),
+                Some(Table::Lobbies | Table::Ledger) => {}
+                None => self.note_version(change),
+            }
+        }
+        if changes.iter().any(|change| super::wire::known_table(&change.part.place.table).is_some()) {
+            self.check_room(history, changes);
+        }
+    }
+
+    fn lobby_changed(&mut self, change: &Change, history: &History) {
+        let read = |item: &Option<Arc<Value>>| item.as_deref().map(Lobby::read);
+        let (before, after) = (read(&change.before), read(&change.after));
+        let after = match after {
+            Some(Ok(after)) => after,
+            Some(Err(problem)) => {
+                return self.fail("I4", format!("lobby {}: {problem}", change.part.place.key));
+            }
+            None => return self.fail("I4", "a lobby was deleted"),
+        };
+        let before = match before {
+            Some(Ok(before)) => Some(before),
+            Some(Err(problem)) => return self.fail("I4", problem),
+            None => None,
+        };
+        if let Some(operation) = change.operation
+            && before.is_none()
+        {
+            self.operations[operation].created.push(after.id.clone());
+        }
+        self.count_live(change.at, before.as_ref(), &after);
+        self.check_life(change, before.as_ref(), &after, history);
+        self.check_seats(change, before.as_ref(), &after);
+        if before.is_none() {
+            self.check_creation(change, &after, history);
+        }
+        self.lobbies.insert(after.id.clone(), after);
+    }
+
+    fn count_live(&mut self, at: u64, before: Option<&Lobby>, after: &Lobby) {
+        let lived = before.is_some_and(Lobby::lives);
+        let Some(namespace) = self.namespaces.iter_mut().find(|namespace| namespace.id == after.namespace)
+        else {
+            return;
+        };
+        let count = namespace.live.last().map_or(0, |(_, count)| *count);
+        let count = match (lived, after.lives()) {
+            (false, true) => count + 1,
+            (true, false) => count.saturating_sub(1),
+            _ => return,
+        };
+        namespace.live.push((at, count));
+    }
+
+    /// I11: an operation writes to items of its own namespace alone.
+    fn check_namespace(&mut self, change: &Change) {
+        let Some(operation) = change.operation.map(|operation| &self.operations[operation]) else { return };
+        let own = &self.namespaces[operation.namespace].id;
+        let item = change.after.as_ref().or(change.before.as_ref());
+        let owner = match super::wire::known_table(&change.part.place.table) {
+            Some(Table::Lobbies) => item.and_then(|item| item["pool"]["S"].as_str()),
+            Some(Table::Servers) => Some(change.part.place.key.as_str()),
+            Some(Table::Ledger) => change.part.place.key.strip_prefix("allotted/"),
+            None => None,
+        };
+        let owner = owner.map(|owner| owner.split('/').next().unwrap_or_default());
+        if owner.is_some_and(|owner| owner != own) {
+            let what = format!("an operation of {own} wrote to {:?}", change.part.place);
+            self.fail("I11", what);
+        }
+    }
+
+    fn note_version(&mut self, change: &Change) {
+        let Some(id) = change.part.place.key.split("|NAMESPACE#").nth(1) else { return };
+        let version = change.after.as_ref().and_then(|item| item["version_id"]["S"].as_str());
+        let namespace = self.namespaces.iter_mut().find(|namespace| namespace.id == id);
+        if let (Some(version), Some(namespace)) = (version, namespace) {
+            namespace.versions.push((change.at, version.to_owned()));
+        }
+    }
+
+    /// Whether a namespace ran `version` at a time that an operation of `from..=until` may go by.
+    fn ran(&self, namespace: usize, version: &str, from: u64) -> bool {
+        let versions = &self.namespaces[namespace].versions;
+        let from = from.saturating_sub(SETTINGS_AGE_MS);
+        let first = versions.iter().rposition(|(since, _)| *since <= from).unwrap_or(0);
+        versions.iter().skip(first).any(|(_, id)| id == version)
+    }
+
+    /// The most lobbies of a namespace that lived at one time since `from`.
+    fn most_live_since(&self, namespace: usize, from: u64) -> u32 {
+        let from = from.saturating_sub(ROOM_AGE_MS);
+        let live = &self.namespaces[namespace].live;
+        let first = live.iter().rposition(|(since, _)| *since <= from).unwrap_or(0);
+        live.iter().skip(first).map(|(_, count)| *count).max().unwrap_or(0)
+    }
+}
+
+impl Change {
+    /// Whether this is `write`.
+    fn is(&self, write: Write) -> bool {
+        self.part.write == Some(write)
+    }
+}

@@ -1,0 +1,336 @@
+//! I3, I4, I7, I8 and I11: what operations are answered.
+
+use serde_json::Value;
+
+use super::{
+    super::{
+        history::History,
+        wire::{Place, number},
+    },
+    Asked, LAG_MS, Model, NEVER, Operation,
+};
+
+/// After how long Lambda kills a function, in milliseconds: those that wait for lobbies to start, and the others.
+const DEADLINE_MS: [u64; 2] = [29_000, 10_000];
+/// More calls than any operation may make: I3.
+const CALLS_MAX: u32 = 400;
+
+/// What an operation was answered.
+#[derive(Clone, Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) body: Value,
+    /// The seat that the player's token stands for, if it is told one.
+    pub(crate) seat: Option<String>,
+}
+
+impl Answer {
+    fn code(&self) -> &str {
+        self.body["code"].as_str().unwrap_or_default()
+    }
+
+    fn text(&self, pointer: &str) -> String {
+        self.body.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
+    }
+}
+
+impl Model {
+    /// Checks an answer at the moment at which it is given.
+    pub(crate) fn answered(&mut self, number: usize, answer: &Answer, at: u64, history: &History) {
+        self.operations[number].has_ended = true;
+        let operation = self.operations[number].clone();
+        let outcome = if answer.status == 200 { "200".to_owned() } else { answer.code().to_owned() };
+        self.operations[number].answered = Some(outcome.clone());
+        *self.outcomes.entry((operation.function, outcome)).or_default() += 1;
+        self.check_answered(&operation, answer, at);
+        self.check_mentions(&operation, answer);
+        if answer.status == 200 {
+            match operation.asked.clone() {
+                Asked::Find { .. } | Asked::Create { .. } | Asked::Join { .. } => {
+                    self.check_seat_answered(&operation, answer, at);
+                }
+                Asked::Connect { seat, .. } => self.check_connect_answered(&operation, &seat),
+                asked => self.check_done(&operation, &asked, answer, history),
+            }
+        } else {
+            self.check_refusal(number, answer, at, history);
+        }
+    }
+
+    /// I3: in time, with an answer that is documented.
+    fn check_answered(&mut self, operation: &Operation, answer: &Answer, at: u64) {
+        let took = at - operation.began_at;
+        let waits = matches!(
+            operation.asked,
+            Asked::Find { .. }
+                | Asked::Create { .. }
+                | Asked::Join { .. }
+                | Asked::Heartbeat { .. }
+                | Asked::Deregister { .. }
+        );
+        let function = operation.function;
+        if took > DEADLINE_MS[usize::from(!waits)] {
+            self.fail("I3", format!("{function} took {took} ms"));
+        }
+        if operation.calls > CALLS_MAX {
+            self.fail("I3", format!("{function} made {} calls", operation.calls));
+        }
+        let code = answer.code();
+        let is_documented = answer.status == 200 || codes(&operation.asked).contains(&code);
+        if !is_documented {
+            self.fail("I3", format!("{function} answered {} {}", answer.status, answer.body));
+        }
+        if !self.has_faults && code == "API_UNAVAILABLE" {
+            self.fail("I3", format!("{function} answered {code} while nothing went wrong"));
+        }
+    }
+
+    /// I11: an answer mentions no lobby of another namespace.
+    fn check_mentions(&mut self, operation: &Operation, answer: &Answer) {
+        let text = answer.body.to_string();
+        let own = self.namespaces[operation.namespace].id.clone();
+        let foreign = self.lobbies.values().find(|lobby| lobby.namespace != own && text.contains(&lobby.id));
+        if let Some(lobby) = foreign {
+            let what = format!("{} of {own} was told of lobby {}", operation.function, lobby.id);
+            self.fail("I11", what);
+        }
+    }
+
+    /// I4: the seat that is answered is held, unless its lobby ended or its time ran out meanwhile.
+    fn check_seat_answered(&mut self, operation: &Operation, answer: &Answer, at: u64) {
+        let (lobby_id, time) = (answer.text("/lobby/lobby_id"), self.time(at));
+        let Some(seat) = answer.seat.clone() else {
+            return self.fail("I4", format!("an answer without a seat: {}", answer.body));
+        };
+        if !operation.seats.contains(&(lobby_id.clone(), seat.clone())) {
+            self.fail("I4", format!("{} answered seat {seat}, which it never took", operation.function));
+        }
+        let Some(lobby) = self.lobbies.get(&lobby_id) else {
+            return self.fail("I4", format!("{} answered the unknown lobby {lobby_id}", operation.function));
+        };
+        let since_taken = time - self.time(operation.began_at);
+        let may_have_lapsed = since_taken >= lobby.reservation_ms;
+        if lobby.lives() && !lobby.holds(&seat) && !may_have_lapsed {
+            self.fail("I4", format!("seat {seat} of lobby {lobby_id} was answered, and is gone"));
+        }
+        if self.lobbies.get(&lobby_id).is_some_and(|lobby| lobby.stage == super::Stage::Starting) {
+            self.fail("I6", format!("lobby {lobby_id} was answered before it was ready"));
+        }
+    }
+
+    /// I7: a player is let in once.
+    fn check_connect_answered(&mut self, operation: &Operation, seat: &str) {
+        let connects = self.connects.entry(seat.to_owned()).or_default();
+        *connects += 1;
+        if *connects > 1 {
+            self.fail("I7", format!("the player of seat {seat} was let in twice"));
+        }
+        if !operation.has_connected {
+            self.fail("I7", format!("the player of seat {seat} was let in without connecting"));
+        }
+    }
+
+    /// What was answered as done is done.
+    fn check_done(&mut self, operation: &Operation, asked: &Asked, answer: &Answer, history: &History) {
+        let lobby = |id: &String| self.lobbies.get(id).cloned();
+        match asked {
+            Asked::Disconnect { seat, lobby: id }
+                if lobby(id).is_some_and(|lobby| lobby.lives() && lobby.holds(seat)) =>
+            {
+                self.fail("I4", format!("seat {seat} of lobby {id} was left, and is held"));
+            }
+            Asked::End { lobby: id } if lobby(id).is_some_and(|lobby| lobby.lives()) => {
+                self.fail("I10", format!("lobby {id} was ended, and lives"));
+            }
+            Asked::Ready { lobby: id }
+                if lobby(id).is_some_and(|lobby| lobby.stage == super::Stage::Starting) =>
+            {
+                self.fail("I10", format!("lobby {id} became ready, and starts"));
+            }
+            Asked::Close { lobby: id, is_closed: true } => {
+                let others = self.operations.iter().filter(
+                    |other| matches!(&other.asked, Asked::Close { lobby, is_closed: false } if lobby == id),
+                );
+                let reopened =
+                    others.into_iter().any(|other| !other.has_ended || other.began_at > operation.began_at);
+                if !reopened && lobby(id).is_some_and(|lobby| lobby.lives() && !lobby.is_closed) {
+                    self.fail("I6", format!("lobby {id} was closed, and is open"));
+                }
+            }
+            Asked::Heartbeat { server } => self.check_revived(operation, server, answer, history),
+            Asked::Deregister { server } => self.check_drained(operation, server, history),
+            _ => {}
+        }
+    }
+
+    /// I10: a beat keeps every lobby of its server that it can know of, and brings it into sight.
+    fn check_revived(&mut self, operation: &Operation, server: &str, answer: &Answer, history: &History) {
+        let Some(seen_by) = operation.began_at.checked_sub(LAG_MS) else { return };
+        // The lobbies of later pages come with later beats.
+        if answer.body["cursor"].is_string() {
+            return;
+        }
+        let place = Place { table: "ServersTable".to_owned(), key: server.to_owned() };
+        let beats = history.since(&place, operation.began_at);
+        let has_lease = beats.iter().flatten().all(|server| number(&server["lease_ms"]).is_some());
+        let promised = beats.iter().flatten().filter_map(|server| number(&server["lease_until"])).min();
+        let promised = promised.filter(|_| has_lease).unwrap_or(0);
+        // A beat of the same millisecond may be about to show what it kept.
+        let is_alone = !self.operations.iter().any(|other| {
+            let beats = matches!(&other.asked, Asked::Heartbeat { server: its } if its == server);
+            beats && !other.has_ended
+        });
+        let told: Vec<String> = answer.body["lobbies"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|lobby| Some(lobby["lobby_id"].as_str()?.to_owned()))
+            .collect();
+        let missed: Vec<String> = self
+            .lobbies
+            .values()
+            .filter(|lobby| lobby.lives() && lobby.server.as_deref() == Some(server) && !lobby.is_draining)
+            .filter(|lobby| lobby.created_at <= self.time(seen_by))
+            .filter_map(|lobby| {
+                let is_kept = lobby.lease_until >= promised;
+                let is_hidden = is_alone && lobby.joinable_from == Some(NEVER) && has_lease;
+                let is_told = told.contains(&lobby.id) || lobby.is_overdue(lobby.created_at + NEVER);
+                (!is_kept || is_hidden || !is_told).then(|| {
+                    format!("lobby {}: kept {is_kept}, hidden {is_hidden}, told {is_told}", lobby.id)
+                })
+            })
+            .collect();
+        if let Some(missed) = missed.first() {
+            self.fail("I10", format!("a beat of server {server} until {promised} left out {missed}"));
+        }
+    }
+
+    /// I6: a deregistered server's lobbies are closed.
+    fn check_drained(&mut self, operation: &Operation, server: &str, history: &History) {
+        let place = Place { table: "ServersTable".to_owned(), key: server.to_owned() };
+        let has_come_back = history
+            .since(&place, operation.began_at)
+            .iter()
+            .skip(1)
+            .flatten()
+            .any(|server| number(&server["ranked_at"]) != Some(NEVER));
+        let mut lobbies = self.lobbies.values().filter(|lobby| lobby.server.as_deref() == Some(server));
+        let open = lobbies.find(|lobby| lobby.lives() && !lobby.is_draining && !lobby.is_overdue(NEVER));
+        if let Some(id) = open.map(|lobby| lobby.id.clone()).filter(|_| !has_come_back) {
+            self.fail("I6", format!("server {server} deregistered, and its lobby {id} is open"));
+        }
+    }
+
+    /// A refusal for want of room or lobbies is true at some time during the operation.
+    fn check_refusal(&mut self, number: usize, answer: &Answer, at: u64, history: &History) {
+        let operation = self.operations[number].clone();
+        let namespace = &self.namespaces[operation.namespace];
+        match answer.code() {
+            "MATCHMAKER_TOO_MANY_LOBBIES" => {
+                let most = self.most_live_since(operation.namespace, operation.began_at);
+                let max = namespace.lobby_count_max;
+                if most < max {
+                    self.fail("I2", format!("refused for {max} lobbies while at most {most} lived"));
+                }
+            }
+            "MATCHMAKER_NO_AVAILABLE_LOBBIES" => {
+                if let Some(lobby) = self.missed_by(number, at, history) {
+                    self.fail("I3", format!("no lobby was found, though lobby {lobby} was joinable"));
+                }
+            }
+            "MATCHMAKER_NO_SERVER_AVAILABLE" => self.check_no_server(&operation, at, history),
+            _ => {}
+        }
+    }
+
+    fn check_no_server(&mut self, operation: &Operation, at: u64, history: &History) {
+        let (regions, modes) = match &operation.asked {
+            Asked::Find { regions, modes, .. } => (regions.clone(), modes.clone()),
+            Asked::Create { region, mode } => (vec![region.clone()], vec![mode.clone()]),
+            _ => return,
+        };
+        let Some(seen_by) = operation.began_at.checked_sub(LAG_MS) else { return };
+        let ([region], [_]) = (&regions[..], &modes[..]) else { return };
+        let pool = format!("{}/{region}", self.namespaces[operation.namespace].id);
+        let keys: Vec<String> = history.table("ServersTable").map(|(key, _)| key.clone()).collect();
+        let free = keys.into_iter().find(|key| {
+            let place = Place { table: "ServersTable".to_owned(), key: key.clone() };
+            let is_free = |server: &Value| {
+                let count = |name: &str| number(&server[name]).unwrap_or(0);
+                server["placement_pool"]["S"].as_str() == Some(&pool)
+                    && server["game_modes"].is_null()
+                    && count("used") < count("capacity")
+                    && count("lease_until") > self.time(at)
+                    && count("ranked_at") < NEVER
+            };
+            let versions = history.since(&place, seen_by);
+            versions.iter().all(|server| server.as_deref().is_some_and(is_free))
+        });
+        // At the cap its places are of no use.
+        let at_cap = self.most_live_since(operation.namespace, operation.began_at)
+            >= self.namespaces[operation.namespace].lobby_count_max;
+        if let Some(server) = free.filter(|_| !at_cap) {
+            self.fail("I3", format!("no server was available, though {server} had a place all the time"));
+        }
+    }
+}
+
+/// Codes that an operation may answer (decisions 3, 8 and 9).
+fn codes(asked: &Asked) -> &'static [&'static str] {
+    match asked {
+        Asked::Find { .. } => &[
+            "MATCHMAKER_TOO_MANY_LOBBIES",
+            "MATCHMAKER_NO_SERVER_AVAILABLE",
+            "MATCHMAKER_NO_AVAILABLE_LOBBIES",
+            "MATCHMAKER_CONTENTION",
+            "MATCHMAKER_LOBBY_START_TIMEOUT",
+            "API_UNAVAILABLE",
+        ],
+        Asked::Create { .. } => &[
+            "MATCHMAKER_TOO_MANY_LOBBIES",
+            "MATCHMAKER_NO_SERVER_AVAILABLE",
+            "MATCHMAKER_CONTENTION",
+            "MATCHMAKER_LOBBY_START_TIMEOUT",
+            "API_UNAVAILABLE",
+        ],
+        Asked::Join { .. } => &[
+            "MATCHMAKER_LOBBY_NOT_FOUND",
+            "MATCHMAKER_LOBBY_STOPPED",
+            "MATCHMAKER_LOBBY_FULL",
+            "MATCHMAKER_LOBBY_START_TIMEOUT",
+            "API_UNAVAILABLE",
+        ],
+        Asked::Connect { .. } => &[
+            "MATCHMAKER_LOBBY_NOT_FOUND",
+            "MATCHMAKER_LOBBY_STOPPED",
+            "MATCHMAKER_LOBBY_STATE_CONFLICT",
+            "MATCHMAKER_PLAYER_ALREADY_CONNECTED",
+            "MATCHMAKER_PLAYER_REGISTRATION_EXPIRED",
+            "MATCHMAKER_PLAYER_REMOVED",
+            "MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY",
+            "MATCHMAKER_CONTENTION",
+            "API_FORBIDDEN",
+            "API_UNAVAILABLE",
+        ],
+        Asked::Disconnect { .. } => &[
+            "MATCHMAKER_LOBBY_NOT_FOUND",
+            "MATCHMAKER_LOBBY_STOPPED",
+            "MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY",
+            "MATCHMAKER_CONTENTION",
+            "API_FORBIDDEN",
+            "API_UNAVAILABLE",
+        ],
+        Asked::Ready { .. } | Asked::Close { .. } | Asked::End { .. } | Asked::SetState => &[
+            "MATCHMAKER_LOBBY_NOT_FOUND",
+            "MATCHMAKER_LOBBY_STOPPED",
+            "MATCHMAKER_LOBBY_STATE_CONFLICT",
+            "MATCHMAKER_CONTENTION",
+            "API_UNAVAILABLE",
+        ],
+        Asked::Register => &["MATCHMAKER_INVALID_SERVER", "MATCHMAKER_CONTENTION", "API_UNAVAILABLE"],
+        Asked::Heartbeat { .. } | Asked::Deregister { .. } => {
+            &["MATCHMAKER_SERVER_NOT_FOUND", "MATCHMAKER_CONTENTION", "API_UNAVAILABLE"]
+        }
+        Asked::SwitchVersion => &["MATCHMAKER_CONTENTION", "API_UNAVAILABLE"],
+    }
+}

@@ -1,0 +1,203 @@
+//! I1, I4 to I7: what may become of seats.
+
+use super::{Asked, Change, Lobby, Model, NEVER, Stage};
+use crate::conditions::Write;
+
+/// How long a player may be connected, in milliseconds.
+const CONNECTED_MS: u64 = 8 * 3_600_000;
+
+/// What a find says that hides the lobby because it takes the last seat; one whose burst promised the others may hide it
+/// earlier.
+const TAKES_LAST: &str = "#taken = :last";
+
+impl Model {
+    pub(super) fn check_seats(&mut self, change: &Change, before: Option<&Lobby>, after: &Lobby) {
+        let time = self.time(change.at);
+        let entries = (after.reserved.len() + after.connected.len()) as u64;
+        if after.taken != entries {
+            self.fail("I1", format!("lobby {} counts {} seats and has {entries}", after.id, after.taken));
+        }
+        if after.lives() && after.held(time) > after.max_players_direct {
+            let held = after.held(time);
+            self.fail("I1", format!("lobby {} holds {held} of {} seats", after.id, after.max_players_direct));
+        }
+        if let Some(seat) = after.reserved.keys().find(|seat| after.connected.contains_key(*seat)) {
+            self.fail("I5", format!("seat {seat} of lobby {} is reserved and connected", after.id));
+        }
+        for (seat, until) in after.entries() {
+            if before.is_none_or(|before| !before.holds(seat)) {
+                self.check_added(change, before, after, seat, until);
+            }
+        }
+        let Some(before) = before else { return };
+        for (seat, until) in before.entries() {
+            if !after.holds(seat) {
+                self.check_removed(change, before, seat, until);
+            }
+        }
+        for seat in after.connected.keys().filter(|seat| !before.connected.contains_key(*seat)) {
+            self.check_connected(change, before, after, seat);
+        }
+        self.check_renewed(change, before, after);
+    }
+
+    /// A seat was taken: I1 by its door, I5, and everything that I6 names.
+    fn check_added(
+        &mut self,
+        change: &Change,
+        before: Option<&Lobby>,
+        after: &Lobby,
+        seat: &str,
+        until: u64,
+    ) {
+        let time = self.time(change.at);
+        let id = &after.id;
+        let Some(operation) = change.operation else {
+            return self.fail("I4", format!("nobody's operation took a seat in lobby {id}"));
+        };
+        // What the writer went by: later than its beginning, and not after its commit.
+        let began_at = self.time(self.operations[operation].began_at);
+        let asked_at = change.part.now.unwrap_or(began_at);
+        if asked_at < began_at || asked_at > time {
+            self.fail("I6", format!("a seat of lobby {id} was taken by the clock of {asked_at} at {time}"));
+        }
+        let added = self.added.entry((id.clone(), seat.to_owned())).or_default();
+        *added += 1;
+        if *added > 1 && before.is_some_and(|before| before.holds(seat)) {
+            self.fail("I5", format!("seat {seat} of lobby {id} was taken twice"));
+        }
+        self.operations[operation].seats.push((id.clone(), seat.to_owned()));
+        let capacity = match self.operations[operation].asked {
+            Asked::Find { .. } => after.max_players,
+            _ => after.max_players_direct,
+        };
+        if after.held(time) > capacity {
+            let held = after.held(time);
+            self.fail("I1", format!("lobby {id} holds {held} seats, by a door that has {capacity}"));
+        }
+        if until > time + after.reservation_ms || until == NEVER {
+            self.fail(
+                "I4",
+                format!("seat {seat} of lobby {id} is reserved until {until}, which is too long"),
+            );
+        }
+        let is_out_of_sight = after.joinable_from.is_some_and(|from| from > time);
+        if change.part.clauses.iter().any(|clause| clause == TAKES_LAST)
+            && is_out_of_sight
+            && after.taken < after.max_players
+        {
+            self.fail("I4", format!("lobby {id} was hidden as full, and has free seats"));
+        }
+        let state = before.unwrap_or(after);
+        if !state.lives() {
+            self.fail("I6", format!("a seat was taken in lobby {id}, which has ended"));
+        }
+        if state.is_overdue(asked_at) {
+            self.fail("I6", format!("a seat was taken in lobby {id}, which never became ready"));
+        }
+        if state.lease_until <= asked_at {
+            let lease = state.lease_until;
+            self.fail(
+                "I6",
+                format!("a seat was taken in lobby {id} at {asked_at}; its lease ended at {lease}"),
+            );
+        }
+        self.check_asked(operation, before.is_some(), state);
+    }
+
+    /// I6: the lobby is one that the operation asked for.
+    fn check_asked(&mut self, operation: usize, did_exist: bool, lobby: &Lobby) {
+        let id = &lobby.id;
+        let (namespace, began_at) = {
+            let operation = &self.operations[operation];
+            (operation.namespace, operation.began_at)
+        };
+        if self.namespaces[namespace].id != lobby.namespace {
+            self.fail("I11", format!("a seat was taken in lobby {id} of another namespace"));
+        }
+        match self.operations[operation].asked.clone() {
+            Asked::Find { modes, regions, tags, .. } => {
+                if did_exist && (lobby.is_closed || lobby.is_private || lobby.is_draining) {
+                    self.fail("I6", format!("a find took a seat in lobby {id}, which is closed or private"));
+                }
+                if !modes.contains(&lobby.mode) || !regions.contains(&lobby.region) {
+                    self.fail("I6", format!("a find took a seat in lobby {id} of another mode or region"));
+                }
+                if !self.ran(namespace, &lobby.version, began_at) {
+                    self.fail("I6", format!("a find took a seat in lobby {id} of another version"));
+                }
+                if !lobby.has_tags(&tags) {
+                    self.fail("I6", format!("a find took a seat in lobby {id} without its tags"));
+                }
+            }
+            Asked::Create { mode, region } => {
+                if did_exist || lobby.mode != mode || lobby.region != region {
+                    self.fail("I6", format!("lobby {id} is not what was to be created"));
+                }
+            }
+            Asked::Join { lobby: asked } => {
+                if asked != *id {
+                    self.fail("I6", format!("a join of lobby {asked} took a seat in lobby {id}"));
+                }
+            }
+            other => self.fail("I4", format!("{other:?} took a seat in lobby {id}")),
+        }
+    }
+
+    /// I4: a seat goes by leaving, or because it lapsed and another takes it over.
+    fn check_removed(&mut self, change: &Change, before: &Lobby, seat: &str, until: u64) {
+        let time = self.time(change.at);
+        let own = change.operation.map(|operation| &self.operations[operation]);
+        let has_left = change.is(Write::Leave)
+            && own.is_some_and(|own| match &own.asked {
+                Asked::Disconnect { seat: asked, lobby } => asked == seat && *lobby == before.id,
+                // A find that gives up.
+                _ => own.seats.iter().any(|(lobby, own)| *lobby == before.id && own == seat),
+            });
+        let was_taken_over = change.is(Write::TakeOverSeat) && before.lapses(until, time);
+        if !has_left && !was_taken_over {
+            self.fail("I4", format!("seat {seat} of lobby {}, held until {until}, was lost", before.id));
+        }
+    }
+
+    /// I7: a seat is connected once, while it is reserved in a lobby that is ready.
+    fn check_connected(&mut self, change: &Change, before: &Lobby, after: &Lobby, seat: &str) {
+        let time = self.time(change.at);
+        let id = &after.id;
+        if before.stage != Stage::Ready {
+            self.fail("I7", format!("a player connected to lobby {id}, which is {:?}", before.stage));
+        }
+        let asked_at = change.part.now.unwrap_or(time);
+        if before.reserved.get(seat).is_none_or(|until| *until <= asked_at) {
+            self.fail("I7", format!("seat {seat} of lobby {id} was connected without a reservation"));
+        }
+        if after.connected.get(seat).is_some_and(|until| *until > time + CONNECTED_MS) {
+            self.fail("I4", format!("seat {seat} of lobby {id} is connected for more than 8 h"));
+        }
+        let Some(operation) = change.operation.map(|operation| &mut self.operations[operation]) else {
+            return;
+        };
+        match &operation.asked {
+            Asked::Connect { seat: asked, lobby } if asked == seat && lobby == id => {
+                operation.has_connected = true;
+            }
+            _ => self.fail("I7", format!("seat {seat} of lobby {id} was connected by somebody else")),
+        }
+    }
+
+    /// I4: a seat's time changes when its lobby becomes ready, and when its player connects.
+    fn check_renewed(&mut self, change: &Change, before: &Lobby, after: &Lobby) {
+        let renewed = after
+            .reserved
+            .iter()
+            .any(|(seat, until)| before.reserved.get(seat).is_some_and(|earlier| earlier != until));
+        let becomes_ready = before.stage == Stage::Starting && after.stage == Stage::Ready;
+        if renewed && !becomes_ready {
+            self.fail("I4", format!("reservations of lobby {} began anew by themselves", after.id));
+        }
+        let limit = self.time(change.at) + after.reservation_ms;
+        if becomes_ready && after.reserved.values().any(|until| *until > limit) {
+            self.fail("I4", format!("lobby {} became ready with seats reserved for too long", after.id));
+        }
+    }
+}

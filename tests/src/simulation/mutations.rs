@@ -1,0 +1,186 @@
+//! Each condition taken away, one at a time: does a run notice?
+//!
+//! A condition whose loss nothing notices is one of [`VERDICTS`], which say why, or one of [`RARE`], which need more
+//! coincidences than some dozens of seeds have; everything else must be noticed.
+
+use super::{Options, run};
+use crate::conditions::{Condition, Write};
+
+/// What became of a condition's removal.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The condition.
+    pub condition: Condition,
+    /// The seed that failed without it, and the invariant that it broke.
+    pub broken: Option<(u64, &'static str)>,
+    /// Seeds in which a write went without it.
+    pub sent: u64,
+}
+
+/// Conditions whose loss breaks no invariant, and why they are there all the same.
+pub const VERDICTS: &[(Write, &str, &str)] = &[
+    (Write::TakeFreeSeat, "#pool = :pool", SAME_POOL),
+    (Write::TakeOverSeat, "#pool = :pool", SAME_POOL),
+    (
+        Write::TakeOverSeat,
+        "(#stage = :ready OR #created_at > :start_limit)",
+        "nothing lapses while a lobby starts, and none starts again",
+    ),
+    (
+        Write::TakeOverSeat,
+        "attribute_not_exists(#reserved.#seat)",
+        "a repetition finds the lapsed seats gone",
+    ),
+    (Write::TakeOverSeat, "#lease_until > :now", "judged by the same clock before, and a lease grows"),
+    (Write::Ready, "#created_at > :start_limit", SAME_CREATION),
+    (Write::Leave, "(#stage = :ready OR #created_at > :start_limit)", SAME_CREATION),
+    (Write::End, "#created_at <= :start_limit", SAME_CREATION),
+    (Write::End, "attribute_exists(#server)", "an ended lobby is told by its stage, too"),
+    (Write::End, "#stage <> :ended", "an ended lobby has no server"),
+    (Write::End, "#stage = :ready", "it was ready when seen, and ended has no server"),
+    (Write::Drain, "#closed IN (:true, :false)", SAME_ITEM),
+    (Write::Drain, "attribute_not_exists(#is_draining)", SAME_AGAIN),
+    (Write::Close, "#closed = :false", SAME_AGAIN),
+    (Write::Reopen, "#closed = :true", HINT),
+    (Write::Reopen, "attribute_exists(#is_private)", "a lobby is private for good"),
+    (Write::ExtendLease, "#stage <> :ended", "an ended lobby has no server"),
+    (Write::ExtendLease, "#server = :server", "a lobby's server changes by its end alone"),
+    (Write::TakePlace, "#cap_checked = :cap", "the cap never changes in a simulation"),
+    (
+        Write::TakePlace,
+        "#lease_until > :now",
+        "judged by the same clock before, and a registration's lease grows",
+    ),
+    (Write::GiveBackPlace, "#used > :zero", "a lobby that lives is counted"),
+    (Write::PutServer, "#registration = :registration", "the later of two registrations counts"),
+    (Write::PutServer, "#ranked_at = :ranked_at", "as if it had registered after it deregistered"),
+    (Write::ShowServer, "#used < #capacity", HINT),
+    (Write::ShowServer, "#free_from = :never", SAME_AGAIN),
+    (Write::HideServer, "#used = :used", HINT),
+    (Write::LetServerGo, "#used = :zero", "what is used is allotted, and none is allotted"),
+    (Write::GrowShards, "attribute_not_exists(#joinable_from) OR #joinable_from <= :shards", ONE_SHARD),
+    (Write::RetireShards, "#joinable_from = :shards", ONE_SHARD),
+    (Write::RetireShards, "#renewed_at <= :stale", ONE_SHARD),
+    (Write::ReturnAllotment, "#allotted >= :block", "what a server has is in the sum"),
+    (Write::BeginBurst, "attribute_not_exists(#first) OR #opened_at <= :stale", RACE),
+    (
+        Write::BeginBurst,
+        "attribute_not_exists(#first) OR #opened_at <= :stale OR (#first = :seen AND #opened_at = :seen_at AND #positions = :drawn)",
+        RACE,
+    ),
+    (Write::DrawPosition, "#first = :first", RACE),
+];
+
+const SAME_POOL: &str = "a lobby's pool never changes, and whoever claims a seat has it from there";
+const SAME_CREATION: &str = "judged by the same clock before, and a lobby's creation never changes";
+const SAME_AGAIN: &str = "doing it again changes nothing";
+const ONE_SHARD: &str = "the worlds of a simulation are too small for shards";
+const HINT: &str = "a hint: wrong it costs a refused write";
+const RACE: &str = "an election: without it finds of one burst make lobbies of their own, which is counted";
+const SAME_ITEM: &str = "the item is there for a day after the lobby's end";
+
+/// Conditions whose loss breaks an invariant only when much comes together, and what.
+pub const RARE: &[(Write, &str, &str)] = &[
+    (Write::TakeOverSeat, "#stage <> :ended", "it ends between two writes of a find"),
+    (Write::TakeOverSeat, "attribute_exists(#joinable_from)", "it closes between two writes of a find"),
+    (Write::TakeOverSeat, "#taken < :limit", "a join fills the lobby between two writes of a find"),
+    (
+        Write::TakeOverSeat,
+        "#connected.#lapsed <= :now",
+        "a full lobby lives for 8 h, and two finds take over",
+    ),
+    (Write::Leave, "attribute_not_exists(#joinable_from)", "it is reopened and filled between two writes"),
+    (Write::End, "#lease_until <= :now", "a silent server deregisters between a read and the end"),
+    (Write::End, "#connected = :connected", "a player finds and connects between a read and the end"),
+    (Write::Drain, "#stage <> :ended", "it ends between a read of the index and the drain"),
+    (
+        Write::Drain,
+        "(#stage = :ready OR #created_at > :start_limit)",
+        "its server deregisters after 5 minutes of starting",
+    ),
+    (
+        Write::Close,
+        "(#stage = :ready OR #created_at > :start_limit)",
+        "it is closed after 5 minutes of starting",
+    ),
+    (
+        Write::Reopen,
+        "(#stage = :ready OR #created_at > :start_limit)",
+        "it is reopened after 5 minutes of starting",
+    ),
+    (
+        Write::ExtendLease,
+        "attribute_not_exists(#is_draining)",
+        "its server beats and deregisters at the same time",
+    ),
+    (
+        Write::HideSilent,
+        "attribute_exists(#joinable_from)",
+        "a silent server closes its lobby, just met by a find",
+    ),
+    (Write::HideServer, "#used = :zero", "a creation is late for its server's lease, and met by a find"),
+    (Write::GiveBackPlace, "#lease_until <= :now", "its server beats between a read and the end"),
+    (Write::PutServer, "#used = :used", "a lobby ends between a read and the registration"),
+    (Write::PutServer, "#allotted = :allotted", "some is taken back between a read and the registration"),
+    (Write::PutLobby, "attribute_not_exists(#lobby_id)", "two finds of a burst create its lobby"),
+    (Write::TakeFreeSeat, "#taken = :last", "an instance's knowledge of the last seat is old"),
+    (Write::HideFull, "#taken >= #max_players", "a seat is left before the lobby is hidden"),
+    (Write::End, "#stage = :starting", "it becomes ready at the last moment, by a write that is late"),
+];
+
+impl Found {
+    /// Why nothing needs to notice, if so.
+    #[must_use]
+    pub fn verdict(&self) -> Option<&'static str> {
+        self.told_by(VERDICTS)
+    }
+
+    /// What must come together for anything to notice, if much.
+    #[must_use]
+    pub fn rarity(&self) -> Option<&'static str> {
+        self.told_by(RARE)
+    }
+
+    fn told_by(&self, list: &[(Write, &str, &'static str)]) -> Option<&'static str> {
+        let Condition { write, clause } = self.condition;
+        list.iter().find(|told| (told.0, told.1) == (write, clause)).map(|told| told.2)
+    }
+
+    /// Whether outcome and verdict contradict each other.
+    #[must_use]
+    pub fn is_unexpected(&self) -> bool {
+        self.rarity().is_none() && self.broken.is_some() == self.verdict().is_some()
+    }
+
+    /// Its row of the table.
+    #[must_use]
+    pub fn row(&self) -> String {
+        let Condition { write, clause } = self.condition;
+        let (found, seed) = match (self.broken, self.verdict()) {
+            (Some((seed, invariant)), _) => (invariant.to_owned(), seed.to_string()),
+            (None, Some(why)) => (format!("not found: {why}"), String::new()),
+            (None, None) => match self.rarity() {
+                Some(needs) => (format!("not found: rare, {needs}"), String::new()),
+                None => ("not found".to_owned(), String::new()),
+            },
+        };
+        format!("| {write} | `{clause}` | {found} | {seed} |")
+    }
+}
+
+/// Runs seeds without `condition` until an invariant breaks that holds with it, at most `seeds_max`.
+#[must_use]
+pub fn search(condition: Condition, seeds_max: u64, options: &Options) -> Found {
+    let with = Options { bias: Some(condition.write), ..*options };
+    let without = Options { without: Some(condition), ..with };
+    let mut sent = 0;
+    for seed in 0..seeds_max {
+        let outcome = run(seed, &without);
+        sent += u64::from(outcome.seen.contains(&condition));
+        let Some(failure) = outcome.failure else { continue };
+        if run(seed, &with).failure.is_none() {
+            return Found { condition, broken: Some((seed, failure.invariant)), sent };
+        }
+    }
+    Found { condition, broken: None, sent }
+}

@@ -1,0 +1,226 @@
+//! Requests to the shipped operations, each as the event that the gateway would send to its function.
+
+use std::{
+    collections::BTreeMap,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use muster_local::{functions::Functions, gateway::Handler};
+use serde_json::{Value, json};
+use shared::tokens::Claims;
+
+use super::{
+    model::{Asked, answers::Answer},
+    world::World,
+};
+use crate::instance::event;
+
+/// A request that can be sent, again and again.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    pub(crate) function: &'static str,
+    pub(crate) namespace: usize,
+    pub(crate) asked: Asked,
+    token: String,
+    body: Value,
+    parameters: Vec<(&'static str, String)>,
+}
+
+/// An isolated, warm instance of every function.
+pub(crate) struct Instance {
+    functions: Functions,
+    handlers: BTreeMap<&'static str, Handler>,
+}
+
+impl Instance {
+    pub(crate) const fn new(functions: Functions) -> Self {
+        Self { functions, handlers: BTreeMap::new() }
+    }
+
+    pub(crate) fn handler(&mut self, function: &'static str) -> Handler {
+        let handler = self.handlers.entry(function).or_insert_with(|| {
+            self.functions.handler(&format!("functions/{function}")).expect("a function of the template")
+        });
+        Arc::clone(handler)
+    }
+}
+
+impl Request {
+    fn new(function: &'static str, namespace: usize, asked: Asked, token: String, body: Value) -> Self {
+        Self { function, namespace, asked, token, body, parameters: Vec::new() }
+    }
+
+    pub(crate) fn find(
+        world: &World,
+        namespace: usize,
+        modes: &[&str],
+        regions: &[&str],
+        tags: BTreeMap<String, String>,
+        may_create: bool,
+    ) -> Self {
+        let body = json!({
+            "game_modes": modes,
+            "regions": regions,
+            "tags": tags,
+            "prevent_auto_create_lobby": !may_create,
+        });
+        let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let asked = Asked::Find { modes: owned(modes), regions: owned(regions), tags, may_create };
+        Self::new("find-lobby", namespace, asked, world.namespaces[namespace].public.clone(), body)
+    }
+
+    pub(crate) fn create(
+        world: &World,
+        namespace: usize,
+        mode: &str,
+        region: &str,
+        is_private: bool,
+    ) -> Self {
+        let publicity = if is_private { "private" } else { "public" };
+        let body =
+            json!({ "game_mode": mode, "region": region, "publicity": publicity, "lobby_config": [1] });
+        let asked = Asked::Create { mode: mode.to_owned(), region: region.to_owned() };
+        Self::new("create-lobby", namespace, asked, world.namespaces[namespace].public.clone(), body)
+    }
+
+    pub(crate) fn join(world: &World, namespace: usize, lobby: &str) -> Self {
+        let asked = Asked::Join { lobby: lobby.to_owned() };
+        let token = world.namespaces[namespace].public.clone();
+        Self::new("join-lobby", namespace, asked, token, json!({ "lobby_id": lobby }))
+    }
+
+    /// Connects or disconnects a player.
+    pub(crate) fn player(world: &World, namespace: usize, lobby: &str, player: &str, connects: bool) -> Self {
+        let seat = seat_of(world, player).unwrap_or_default();
+        let token = world.lobby_token(namespace, lobby);
+        let body = json!({ "player_token": player });
+        let lobby = lobby.to_owned();
+        if connects {
+            Self::new("connect-player", namespace, Asked::Connect { seat, lobby }, token, body)
+        } else {
+            Self::new("disconnect-player", namespace, Asked::Disconnect { seat, lobby }, token, body)
+        }
+    }
+
+    pub(crate) fn ready(world: &World, namespace: usize, lobby: &str) -> Self {
+        let asked = Asked::Ready { lobby: lobby.to_owned() };
+        Self::new("set-lobby-ready", namespace, asked, world.lobby_token(namespace, lobby), json!({}))
+    }
+
+    pub(crate) fn close(world: &World, namespace: usize, lobby: &str, is_closed: bool) -> Self {
+        let asked = Asked::Close { lobby: lobby.to_owned(), is_closed };
+        let token = world.lobby_token(namespace, lobby);
+        Self::new("set-lobby-closed", namespace, asked, token, json!({ "is_closed": is_closed }))
+    }
+
+    pub(crate) fn set_state(world: &World, namespace: usize, lobby: &str) -> Self {
+        let token = world.lobby_token(namespace, lobby);
+        Self::new("set-lobby-state", namespace, Asked::SetState, token, json!({ "round": 3 }))
+    }
+
+    pub(crate) fn end(world: &World, namespace: usize, lobby: &str) -> Self {
+        let asked = Asked::End { lobby: lobby.to_owned() };
+        let token = world.namespaces[namespace].server.clone();
+        Self::new("end-lobby", namespace, asked, token, json!({ "lobby_id": lobby }))
+    }
+
+    /// Registers a server of the plan, with so many places and perhaps another port.
+    pub(crate) fn register(world: &World, server: usize, places: u64, port: u64) -> Self {
+        let plan = &world.plan.servers[server];
+        let mut body = json!({
+            "server_id": plan.id,
+            "region_id": plan.region,
+            "capacity": places,
+            "auto_ready": plan.is_auto_ready,
+            "ports": { "default": { "hostname": "a.example", "port": port, "protocol": "udp" } },
+        });
+        if let Some(lease_secs) = plan.lease_secs {
+            body["lease_seconds"] = json!(lease_secs);
+        }
+        let token = world.namespaces[plan.namespace].server.clone();
+        Self::new("register-server", plan.namespace, Asked::Register, token, body)
+    }
+
+    pub(crate) fn heartbeat(world: &World, server: usize) -> Self {
+        let asked = Asked::Heartbeat { server: Self::server_key(world, server) };
+        Self::of_server(world, "heartbeat-server", server, asked)
+    }
+
+    pub(crate) fn deregister(world: &World, server: usize) -> Self {
+        let asked = Asked::Deregister { server: Self::server_key(world, server) };
+        Self::of_server(world, "deregister-server", server, asked)
+    }
+
+    pub(crate) fn switch_version(world: &World, namespace: usize, version: usize) -> Self {
+        let body = json!({ "version_id": world.versions[version] });
+        let token = world.cloud_token.clone();
+        let request = Self::new("update-namespace-version", namespace, Asked::SwitchVersion, token, body);
+        let parameters = vec![
+            ("game_id", world.game_id.to_string()),
+            ("namespace_id", world.namespaces[namespace].id.to_string()),
+        ];
+        Self { parameters, ..request }
+    }
+
+    fn of_server(world: &World, function: &'static str, server: usize, asked: Asked) -> Self {
+        let plan = &world.plan.servers[server];
+        let token = world.namespaces[plan.namespace].server.clone();
+        Self::new(function, plan.namespace, asked, token, json!({ "server_id": plan.id }))
+    }
+
+    pub(crate) fn server_key(world: &World, server: usize) -> String {
+        let plan = &world.plan.servers[server];
+        format!("{}/{}", world.namespaces[plan.namespace].id, plan.id)
+    }
+
+    /// The request as its function gets it.
+    pub(crate) fn event(&self) -> lambda_http::Request {
+        let bearer = format!("Bearer {}", self.token);
+        let parameters: Vec<_> =
+            self.parameters.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        event(&[("authorization", &bearer)], &self.body, &parameters)
+    }
+}
+
+/// The seat that a player's token stands for.
+pub(crate) fn seat_of(world: &World, player: &str) -> Option<String> {
+    match world.keys.verify_at_any_age(player) {
+        Ok(Claims::Player(seat)) => Some(seat.seat_id.to_string()),
+        _ => None,
+    }
+}
+
+/// What a function's response says.
+pub(crate) fn read_answer(world: &World, response: &lambda_http::Response<lambda_http::Body>) -> Answer {
+    let body: Value = serde_json::from_slice(response.body().as_ref()).unwrap_or(Value::Null);
+    let seat = body.pointer("/player/token").and_then(Value::as_str).and_then(|token| seat_of(world, token));
+    Answer { status: response.status().as_u16(), body, seat }
+}
+
+/// A function that is killed when it was polled so often: at any of its awaits, and then for good.
+pub(crate) struct Mortal<F> {
+    inner: Pin<Box<F>>,
+    polls_left: Option<u32>,
+}
+
+impl<F: Future> Mortal<F> {
+    pub(crate) fn new(inner: F, polls_left: Option<u32>) -> Self {
+        Self { inner: Box::pin(inner), polls_left }
+    }
+}
+
+impl<F: Future> Future for Mortal<F> {
+    type Output = Option<F::Output>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        if let Some(left) = &mut self.polls_left {
+            if *left == 0 {
+                return Poll::Ready(None);
+            }
+            *left -= 1;
+        }
+        self.inner.as_mut().poll(context).map(Some)
+    }
+}

@@ -1,0 +1,125 @@
+//! The end of a run: nothing goes wrong any more, and everything that was taken can be had again.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use super::{faults::Faults, model::Stage, requests::Request, workload::Workload};
+
+/// After how long nothing is under way any more: no late repetition, no lagging index.
+const QUIET_MS: u64 = 12_000;
+
+impl Workload {
+    /// Has the world come to rest, ends every lobby, and fills namespaces and servers to the last seat.
+    pub(crate) async fn settle(&mut self) {
+        self.pass(QUIET_MS).await;
+        self.join().await;
+        {
+            let mut state = self.network.state();
+            state.faults = Faults::none();
+            state.model.has_faults = false;
+            state.note("everything settles");
+        }
+        self.beat(false);
+        self.pass(QUIET_MS).await;
+        self.beat(true);
+        let world = Arc::clone(&self.world);
+        for server in 0..world.plan.servers.len() {
+            let places = world.plan.servers[server].places;
+            // Ports as they are: they must not change under live lobbies.
+            self.send(Request::register(&world, server, places, 7_777));
+            self.send(Request::register(&world, server, places, 8_888));
+            self.pass(50).await;
+        }
+        self.join().await;
+        if self.chance.one_in(3) {
+            // Everybody goes home, and nobody says so.
+            let longest = world.plan.modes.iter().map(|mode| mode.reservation_secs + mode.idle_secs).max();
+            self.pass(longest.unwrap_or(0) * 1_000 + 310_000).await;
+            for server in 0..world.plan.servers.len() {
+                self.send(Request::heartbeat(&world, server));
+            }
+            self.pass(3_000).await;
+        }
+        for (namespace, lobby) in self.lobbies(|lobby| lobby.lives()) {
+            self.send(Request::end(&world, namespace, &lobby));
+            self.join().await;
+        }
+        self.pass(3_000).await;
+        for server in 0..world.plan.servers.len() {
+            self.send(Request::heartbeat(&world, server));
+        }
+        self.join().await;
+        for namespace in 0..world.namespaces.len() {
+            if !self.has_failed() {
+                self.fill(namespace).await;
+            }
+        }
+    }
+
+    /// Takes every seat that there is, and one more.
+    async fn fill(&mut self, namespace: usize) {
+        let world = Arc::clone(&self.world);
+        let mode = world.plan.modes[0].clone();
+        let region = mode.regions[0];
+        let id = world.namespaces[namespace].id.to_string();
+        let places = {
+            let state = self.network.state();
+            let of_region = |place: &str| place == format!("{id}/{region}");
+            let servers = state.history.table("ServersTable").map(|(_, server)| server);
+            let fitting = servers.filter(|server| {
+                server["placement_pool"]["S"].as_str().is_some_and(of_region)
+                    && server["lease_until"]["N"].as_str().and_then(|at| at.parse().ok()).unwrap_or(0)
+                        > state.model.time(state.now()) + 1_000
+                    && server["ranked_at"]["N"].as_str() != Some("99999999999999")
+            });
+            let places = fitting.filter_map(|server| server["capacity"]["N"].as_str()?.parse::<u64>().ok());
+            places.sum::<u64>()
+        };
+        let cap = u64::from(world.plan.caps[namespace]);
+        let lobbies = cap.min(places);
+        let refusal =
+            if cap <= places { "MATCHMAKER_TOO_MANY_LOBBIES" } else { "MATCHMAKER_NO_SERVER_AVAILABLE" };
+        self.network
+            .state()
+            .note(&format!("{lobbies} lobbies of {} seats are to be filled", mode.max_players));
+        for number in 0..=lobbies * mode.max_players {
+            let find = Request::find(&world, namespace, &[mode.name], &[region], BTreeMap::new(), true);
+            let first = self.network.state().model.operations.len();
+            self.send(find);
+            while self.is_busy() {
+                self.pass(60).await;
+                for (namespace, lobby) in self.lobbies(|lobby| lobby.stage == Stage::Starting) {
+                    self.send(Request::ready(&world, namespace, &lobby));
+                }
+            }
+            let mut state = self.network.state();
+            let state = &mut *state;
+            let operation = &state.model.operations[first];
+            let is_last = number == lobbies * mode.max_players;
+            let expected = if is_last { refusal } else { "200" };
+            if operation.answered.as_deref() != Some(expected) {
+                let answered = operation.answered.clone().unwrap_or_default();
+                let what = format!(
+                    "find {} of {} was answered {answered}, not {expected}",
+                    number + 1,
+                    lobbies * mode.max_players
+                );
+                state.model.fail("I2, I4: all can be had again", what);
+                return;
+            }
+        }
+        let mut state = self.network.state();
+        let state = &mut *state;
+        let time = state.model.time(state.now());
+        let of_namespace =
+            state.model.lobbies.values().filter(|lobby| lobby.lives() && lobby.namespace == id);
+        let held: BTreeSet<(String, u64)> =
+            of_namespace.map(|lobby| (lobby.id.clone(), lobby.held(time))).collect();
+        if held.len() as u64 != lobbies || held.iter().any(|(_, held)| *held != mode.max_players) {
+            let what = format!("{held:?} instead of {lobbies} lobbies of {}", mode.max_players);
+            state.model.fail("I2, I4: all can be had again", what);
+        }
+    }
+}

@@ -1,0 +1,476 @@
+//! What players, game servers and operators do in a run: a seed's own sequence of requests, overlapping and in bursts,
+//! around the moments at which something lapses.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use muster_local::{functions::Functions, template::Permissions};
+use shared::store::Store;
+use tokio::{task::JoinSet, time::sleep};
+
+use super::{
+    chance::Chance,
+    model::{Asked, Lobby, NEVER, Operation, Stage},
+    network::{CURRENT, Network},
+    requests::{Instance, Mortal, Request, read_answer},
+    world::World,
+};
+use crate::conditions::Write;
+
+/// A seat that a player was given.
+#[derive(Clone, Debug)]
+struct Player {
+    namespace: usize,
+    lobby: String,
+    token: String,
+}
+
+/// Kinds of things to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Deed {
+    Find,
+    FindOnly,
+    Burst,
+    Join,
+    Create,
+    Connect,
+    Disconnect,
+    Ready,
+    Close,
+    Reopen,
+    End,
+    SetState,
+    Beat,
+    Silence,
+    Register,
+    Deregister,
+    SwitchVersion,
+}
+
+/// A run's actors.
+pub(crate) struct Workload {
+    pub(crate) world: Arc<World>,
+    pub(crate) network: Network,
+    store: Store,
+    permissions: Arc<BTreeMap<String, Permissions>>,
+    instances: Vec<Instance>,
+    pub(crate) chance: Chance,
+    deeds: Vec<(Deed, u64)>,
+    /// One in how many waits may be for something hours away.
+    far: u64,
+    players: Arc<std::sync::Mutex<Vec<Player>>>,
+    /// Which servers beat by themselves.
+    beating: Vec<bool>,
+    next_beat: Vec<u64>,
+    running: JoinSet<()>,
+}
+
+impl Workload {
+    pub(crate) fn new(
+        world: World,
+        network: Network,
+        store: Store,
+        permissions: Arc<BTreeMap<String, Permissions>>,
+        mut chance: Chance,
+        bias: Option<Write>,
+    ) -> Self {
+        let deeds = deeds(&mut chance, bias);
+        let servers = world.plan.servers.len();
+        let mut workload = Self {
+            world: Arc::new(world),
+            network,
+            store,
+            permissions,
+            instances: Vec::new(),
+            chance,
+            deeds,
+            far: if bias == Some(Write::TakeOverSeat) { 4 } else { 24 },
+            players: Arc::default(),
+            beating: vec![false; servers],
+            next_beat: vec![0; servers],
+            running: JoinSet::new(),
+        };
+        for _ in 0..workload.world.plan.instances {
+            let instance = workload.instance();
+            workload.instances.push(instance);
+        }
+        workload
+    }
+
+    fn instance(&self) -> Instance {
+        let World { keys, ambient, .. } = &*self.world;
+        let permissions = (*self.permissions).clone();
+        let functions = Functions::new(self.store.clone(), permissions, Arc::clone(keys), ambient.clone());
+        Instance::new(functions.expect("an environment without access of its own"))
+    }
+
+    pub(crate) fn has_failed(&self) -> bool {
+        self.network.state().model.failure().is_some()
+    }
+
+    /// Has everything happen that the seed has in store, except for the end.
+    pub(crate) async fn run(&mut self) {
+        for server in 0..self.world.plan.servers.len() {
+            self.register(server, 7_777);
+        }
+        self.pass(40).await;
+        for _ in 0..self.world.plan.actions {
+            if self.has_failed() {
+                return;
+            }
+            let span = self.span();
+            self.pass(span).await;
+            let deed = self.chance.weighted(&self.deeds);
+            self.act(deed);
+            self.start_lobbies();
+            self.forget();
+        }
+        self.pass(300).await;
+    }
+
+    /// Lets `ms` pass, in which the servers that live beat.
+    pub(crate) async fn pass(&mut self, ms: u64) {
+        let until = self.now() + ms;
+        // A server that has nothing to do for long is one that fell silent.
+        if ms > 40_000 {
+            for server in 0..self.beating.len() {
+                let lease = self.world.plan.servers[server].lease_secs.unwrap_or(u64::MAX);
+                self.beating[server] &= lease.saturating_mul(8_000) > ms;
+            }
+        }
+        loop {
+            let now = self.now();
+            let due = (0..self.beating.len())
+                .filter(|server| {
+                    self.beating[*server] && self.world.plan.servers[*server].lease_secs.is_some()
+                })
+                .map(|server| (self.next_beat[server].max(now), server))
+                .min();
+            let Some((at, server)) = due.filter(|(at, _)| *at <= until) else { break };
+            sleep(Duration::from_millis(at - now)).await;
+            let lease_ms = self.world.plan.servers[server].lease_secs.unwrap_or(1) * 1_000;
+            self.next_beat[server] = at + lease_ms / 3 + self.chance.range(0..=lease_ms / 8);
+            self.send(Request::heartbeat(&self.world, server));
+        }
+        let now = self.now();
+        sleep(Duration::from_millis(until.saturating_sub(now))).await;
+    }
+
+    /// Waits for everything under way.
+    pub(crate) async fn join(&mut self) {
+        while self.running.join_next().await.is_some() {}
+    }
+
+    /// Has every server beat by itself, or none.
+    pub(crate) fn beat(&mut self, beats: bool) {
+        self.beating.fill(beats);
+    }
+
+    /// Whether something is under way.
+    pub(crate) fn is_busy(&mut self) -> bool {
+        while self.running.try_join_next().is_some() {}
+        !self.running.is_empty()
+    }
+
+    pub(crate) fn now(&self) -> u64 {
+        self.network.state().now()
+    }
+
+    /// How long nothing new happens: mostly not at all, sometimes until just about something lapses.
+    fn span(&mut self) -> u64 {
+        match self.chance.below(20) {
+            0..=9 => self.chance.range(0..=6),
+            10..=13 => self.chance.range(5..=60),
+            14 => self.chance.range(100..=900),
+            15 => self.chance.range(1_000..=2_600),
+            _ => {
+                let horizon = if self.chance.one_in(self.far) { u64::MAX } else { 400_000 };
+                let times = self.lapses(horizon);
+                let spread = self.chance.range(0..=40);
+                self.chance.pick(&times).map_or(3, |span| (span + spread).saturating_sub(20))
+            }
+        }
+    }
+
+    /// After how long something lapses, as far as it is nearer than `horizon`; connected seats do after hours.
+    fn lapses(&self, horizon: u64) -> Vec<u64> {
+        let state = self.network.state();
+        let now = state.model.time(state.now());
+        let mut times = Vec::new();
+        for lobby in state.model.lobbies.values().filter(|lobby| lobby.lives()) {
+            times.extend(lobby.entries().map(|(_, until)| until));
+            times.push(lobby.lease_until);
+            if lobby.stage == Stage::Starting {
+                times.push(lobby.created_at + 300_000);
+            }
+            let idle_from = lobby.vacated_at.unwrap_or(lobby.created_at);
+            times.push(idle_from + lobby.idle_ms);
+        }
+        let spans = times.into_iter().filter(|time| *time > now && *time < NEVER).map(|time| time - now);
+        spans.filter(|span| *span < horizon).collect()
+    }
+
+    fn act(&mut self, deed: Deed) {
+        let world = Arc::clone(&self.world);
+        let namespace = self.chance.below(world.namespaces.len());
+        match deed {
+            Deed::Find => self.find(namespace, true),
+            Deed::FindOnly => self.find(namespace, false),
+            Deed::Burst => {
+                for _ in 0..self.chance.range(2..=6) {
+                    self.find(namespace, true);
+                }
+            }
+            Deed::Create => {
+                let mode = self.chance.pick(&world.plan.modes).expect("a mode").clone();
+                let region = *self.chance.pick(&mode.regions).expect("a region");
+                let is_private = self.chance.one_in(2);
+                self.send(Request::create(&world, namespace, mode.name, region, is_private));
+            }
+            Deed::Connect | Deed::Disconnect => self.play(deed == Deed::Connect),
+            Deed::SwitchVersion => {
+                let version = self.chance.below(world.versions.len());
+                self.send(Request::switch_version(&world, namespace, version));
+            }
+            Deed::Beat | Deed::Silence | Deed::Register | Deed::Deregister => self.serve(deed),
+            Deed::Join | Deed::Ready | Deed::Close | Deed::Reopen | Deed::End | Deed::SetState => {
+                let ended_too = self.chance.one_in(6);
+                let lobbies = self.lobbies(|lobby| ended_too || lobby.lives());
+                let Some((owner, lobby)) = self.chance.pick(&lobbies).cloned() else { return };
+                // Sometimes in another namespace than the lobby's: nobody must be told of it there.
+                let stranger = if self.chance.one_in(8) { namespace } else { owner };
+                self.send(match deed {
+                    Deed::Join => Request::join(&world, stranger, &lobby),
+                    Deed::Ready => Request::ready(&world, owner, &lobby),
+                    Deed::Close => Request::close(&world, owner, &lobby, true),
+                    Deed::Reopen => Request::close(&world, owner, &lobby, false),
+                    Deed::End => Request::end(&world, stranger, &lobby),
+                    _ => Request::set_state(&world, owner, &lobby),
+                });
+            }
+        }
+    }
+
+    fn find(&mut self, namespace: usize, may_create: bool) {
+        let world = Arc::clone(&self.world);
+        let first = self.chance.pick(&world.plan.modes).expect("a mode").clone();
+        let modes: Vec<&str> = if self.chance.one_in(4) {
+            world.plan.modes.iter().map(|mode| mode.name).collect()
+        } else {
+            vec![first.name]
+        };
+        let regions = if self.chance.one_in(4) {
+            first.regions
+        } else {
+            vec![*self.chance.pick(&first.regions).expect("a region")]
+        };
+        let has_tags = world.plan.has_tags && self.chance.one_in(2);
+        let tag = self.chance.pick(&["blue", "red"]).map(|tag| ("team".to_owned(), (*tag).to_owned()));
+        let tags = tag.into_iter().filter(|_| has_tags).collect();
+        self.send(Request::find(&world, namespace, &modes, &regions, tags, may_create));
+    }
+
+    fn play(&mut self, connects: bool) {
+        let players = self.players.lock().expect("no panic").clone();
+        // The latest ones most.
+        let recent = players.len().saturating_sub(6);
+        let chosen = if self.chance.one_in(4) {
+            self.chance.pick(&players).cloned()
+        } else {
+            self.chance.pick(&players[recent..]).cloned()
+        };
+        let Some(player) = chosen else { return };
+        let lobby = if self.chance.one_in(20) {
+            self.chance.pick(&players).expect("one at least").lobby.clone()
+        } else {
+            player.lobby
+        };
+        self.send(Request::player(&self.world, player.namespace, &lobby, &player.token, connects));
+    }
+
+    fn serve(&mut self, deed: Deed) {
+        let server = self.chance.below(self.world.plan.servers.len());
+        match deed {
+            Deed::Beat => {
+                self.beating[server] = true;
+                self.send(Request::heartbeat(&self.world, server));
+            }
+            Deed::Silence => self.beating[server] = false,
+            Deed::Register => {
+                let port = if self.chance.one_in(3) { 8_888 } else { 7_777 };
+                self.register(server, port);
+            }
+            _ => self.send(Request::deregister(&self.world, server)),
+        }
+    }
+
+    fn register(&mut self, server: usize, port: u64) {
+        let places = self.world.plan.servers[server].places;
+        let places = if self.chance.one_in(4) { self.chance.range(1..=3) } else { places };
+        self.beating[server] = true;
+        self.send(Request::register(&self.world, server, places, port));
+    }
+
+    /// Lobby servers say ready, mostly soon.
+    fn start_lobbies(&mut self) {
+        if self.world.plan.is_slow_to_start && !self.chance.one_in(12) {
+            return;
+        }
+        let starting = self.lobbies(|lobby| lobby.stage == Stage::Starting);
+        let world = Arc::clone(&self.world);
+        for (namespace, lobby) in starting {
+            if self.chance.one_in(2) {
+                self.send(Request::ready(&world, namespace, &lobby));
+            }
+        }
+    }
+
+    /// An instance may be recycled at any time.
+    fn forget(&mut self) {
+        let rate = self.network.state().faults.forget;
+        if self.chance.permille(rate) {
+            let instance = self.chance.below(self.instances.len());
+            self.network.state().note(&format!("instance {instance} begins anew"));
+            self.instances[instance] = self.instance();
+        }
+    }
+
+    pub(crate) fn lobbies(&self, fits: impl Fn(&Lobby) -> bool) -> Vec<(usize, String)> {
+        let state = self.network.state();
+        let namespace = |lobby: &Lobby| {
+            state.model.namespaces.iter().position(|namespace| namespace.id == lobby.namespace).unwrap_or(0)
+        };
+        let lobbies = state.model.lobbies.values().filter(|lobby| fits(lobby));
+        lobbies.map(|lobby| (namespace(lobby), lobby.id.clone())).collect()
+    }
+
+    /// Sends a request to some instance, perhaps twice.
+    pub(crate) fn send(&mut self, request: Request) {
+        let faults = self.network.state().faults.clone();
+        if self.chance.permille(faults.asked_twice) {
+            let delay = self.chance.weighted(&[(0, 1), (3, 1), (40, 1), (1_500, 1)]);
+            self.deliver(request.clone(), delay);
+        }
+        self.deliver(request, 0);
+    }
+
+    fn deliver(&mut self, request: Request, delay_ms: u64) {
+        let instance = self.chance.below(self.instances.len());
+        let handler = self.instances[instance].handler(request.function);
+        let crash = self.network.state().faults.crash;
+        let polls_left = self.chance.permille(crash).then(|| 1 + self.chance.below(40) as u32);
+        let (network, world, players) =
+            (self.network.clone(), Arc::clone(&self.world), Arc::clone(&self.players));
+        self.running.spawn(async move {
+            sleep(Duration::from_millis(delay_ms)).await;
+            let number = {
+                let mut state = network.state();
+                let operation = Operation {
+                    function: request.function,
+                    instance,
+                    namespace: request.namespace,
+                    asked: request.asked.clone(),
+                    began_at: state.now(),
+                    has_ended: false,
+                    answered: None,
+                    calls: 0,
+                    seats: Vec::new(),
+                    created: Vec::new(),
+                    has_connected: false,
+                };
+                let number = state.model.began(operation);
+                let name = state.model.name(number);
+                state.note(&format!("{name} {}", briefly(&request.asked)));
+                number
+            };
+            let running = CURRENT.scope(number, handler(request.event()));
+            let response = Mortal::new(running, polls_left).await;
+            let mut state = network.state();
+            let name = state.model.name(number);
+            let Some(response) = response else {
+                state.model.operations[number].has_ended = true;
+                return state.note(&format!("{name} crashed"));
+            };
+            let answer = read_answer(&world, &response);
+            let (at, lobby) =
+                (state.now(), answer.body.pointer("/lobby/lobby_id").and_then(|id| id.as_str()));
+            let seat = answer.seat.as_deref().unwrap_or_default();
+            let what = answer.body["code"].as_str().or(lobby).unwrap_or_default();
+            state.note(&format!("{name} = {} {what} {seat}", answer.status));
+            state.trace.digest(&answer.body);
+            let state = &mut *state;
+            state.model.answered(number, &answer, at, &state.history);
+            let token = answer.body.pointer("/player/token").and_then(|token| token.as_str());
+            if let (Some(lobby), Some(token)) = (lobby, token) {
+                let namespace = request.namespace;
+                let player = Player { namespace, lobby: lobby.to_owned(), token: token.to_owned() };
+                players.lock().expect("no panic").push(player);
+            }
+        });
+    }
+}
+
+fn briefly(asked: &Asked) -> String {
+    match asked {
+        Asked::Find { modes, regions, tags, may_create } => {
+            format!("{} in {} {tags:?} creating {may_create}", modes.join(","), regions.join(","))
+        }
+        other => format!("{other:?}"),
+    }
+}
+
+/// What is done how often in a run: some things not at all, and what leads to `bias` more.
+fn deeds(chance: &mut Chance, bias: Option<Write>) -> Vec<(Deed, u64)> {
+    use Deed::{
+        Beat, Burst, Close, Connect, Create, Deregister, Disconnect, End, Find, FindOnly, Join, Ready,
+        Register, Reopen, SetState, Silence, SwitchVersion,
+    };
+    let usual = [
+        (Find, 24),
+        (FindOnly, 2),
+        (Burst, 8),
+        (Join, 6),
+        (Create, 4),
+        (Connect, 20),
+        (Disconnect, 12),
+        (Ready, 2),
+        (Close, 4),
+        (Reopen, 3),
+        (End, 4),
+        (SetState, 1),
+        (Beat, 5),
+        (Silence, 4),
+        (Register, 3),
+        (Deregister, 2),
+        (SwitchVersion, 1),
+    ];
+    let favoured: &[Deed] = match bias {
+        Some(Write::TakeFreeSeat | Write::TakeOverSeat | Write::DrawPosition | Write::BeginBurst) => {
+            &[Burst, Join, Close, Connect]
+        }
+        Some(Write::Leave) => &[Disconnect, Close, Reopen],
+        Some(Write::Connect) => &[Connect],
+        Some(Write::Ready) => &[Ready, Close, Join],
+        Some(Write::End | Write::GiveBackPlace) => &[Disconnect, Silence, Beat, Join, End],
+        Some(Write::Drain | Write::Deregister | Write::LetServerGo) => &[Deregister, Register, Close, Reopen],
+        Some(Write::Close | Write::Reopen) => &[Close, Reopen, Deregister, Create],
+        Some(Write::ExtendLease | Write::Heartbeat) => &[Beat, End, Deregister],
+        Some(Write::HideFull) => &[Burst, Close],
+        Some(Write::HideSilent | Write::ShowRevived | Write::HideServer | Write::ShowServer) => {
+            &[Silence, Beat, Close, Find]
+        }
+        Some(Write::NoteState) => &[SetState, End],
+        Some(Write::PutLobby) => &[Burst],
+        Some(Write::TakePlace) => &[Burst, Create, Register, Deregister],
+        Some(Write::PutServer) => &[Register, Deregister, Create, End],
+        Some(Write::GiveBackAllotment | Write::Allot | Write::ReturnAllotment) => {
+            &[Create, End, Register, Deregister]
+        }
+        Some(Write::GrowShards | Write::RetireShards) | None => &[],
+    };
+    let weigh = |(deed, weight): (Deed, u64)| {
+        let is_rare = matches!(deed, Find | Connect | Disconnect);
+        let drawn = if !is_rare && chance.one_in(4) { 0 } else { weight * chance.range(1..=3) };
+        (deed, if favoured.contains(&deed) { (drawn + weight) * 3 + 4 } else { drawn })
+    };
+    usual.into_iter().map(weigh).collect()
+}

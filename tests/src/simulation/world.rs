@@ -1,0 +1,204 @@
+//! The game that a run plays: small, so that everything meets.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use shared::{
+    ambient::Ambient,
+    ids::{GameId, NamespaceId},
+    provision::{NewGame, NewNamespace, add_version, create_game},
+    settings::Region,
+    store::Store,
+    tokens::{CredentialKind, LobbyClaims, TokenKeys},
+};
+
+use super::chance::Chance;
+use crate::conditions::Write;
+
+/// A mode of the game; every version has the same ones.
+#[derive(Clone, Debug)]
+pub(crate) struct Mode {
+    pub(crate) name: &'static str,
+    pub(crate) regions: Vec<&'static str>,
+    pub(crate) max_players: u64,
+    pub(crate) direct: u64,
+    pub(crate) reservation_secs: u64,
+    pub(crate) idle_secs: u64,
+}
+
+/// A game server of the game.
+#[derive(Clone, Debug)]
+pub(crate) struct Server {
+    pub(crate) namespace: usize,
+    pub(crate) id: String,
+    pub(crate) region: &'static str,
+    pub(crate) places: u64,
+    pub(crate) lease_secs: Option<u64>,
+    pub(crate) is_auto_ready: bool,
+}
+
+/// What a world is made of.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) modes: Vec<Mode>,
+    pub(crate) servers: Vec<Server>,
+    pub(crate) caps: Vec<u32>,
+    pub(crate) instances: usize,
+    pub(crate) actions: u64,
+    /// Whether lobbies are found by tags, too.
+    pub(crate) has_tags: bool,
+    /// Whether lobbies are to be kept waiting for their servers' word.
+    pub(crate) is_slow_to_start: bool,
+}
+
+/// One namespace of a world that was made.
+#[derive(Clone, Debug)]
+pub(crate) struct Namespace {
+    pub(crate) id: NamespaceId,
+    pub(crate) public: String,
+    pub(crate) server: String,
+}
+
+/// A world that was made.
+pub(crate) struct World {
+    pub(crate) plan: Plan,
+    pub(crate) game_id: GameId,
+    pub(crate) namespaces: Vec<Namespace>,
+    pub(crate) versions: Vec<String>,
+    pub(crate) cloud_token: String,
+    pub(crate) keys: Arc<TokenKeys>,
+    pub(crate) ambient: Ambient,
+}
+
+impl Plan {
+    /// The plan of a run, one in which `bias` is written often.
+    pub(crate) fn drawn(chance: &mut Chance, bias: Option<Write>) -> Self {
+        use Write::{Connect, HideSilent, Ready, ShowRevived, TakeOverSeat};
+        let two_regions = chance.one_in(4);
+        let regions = if two_regions { vec!["fra", "nyc"] } else { vec!["fra"] };
+        let reservation = chance.weighted(&[(5, 3), (8, 2), (30, 1), (120, 1)]);
+        let mode_count = if chance.one_in(4) { 2 } else { 1 };
+        let modes = ["arena", "duel"].into_iter().take(mode_count).map(|name| {
+            let max_players = chance.range(1..=4);
+            Mode {
+                name,
+                regions: regions.clone(),
+                max_players,
+                direct: max_players + chance.weighted(&[(0, 2), (1, 1)]),
+                reservation_secs: if bias == Some(TakeOverSeat) { 5 } else { reservation },
+                idle_secs: chance.weighted(&[(0, 3), (3, 1), (20, 1)]),
+            }
+        });
+        let modes: Vec<Mode> = modes.collect();
+        let namespace_count = if chance.one_in(3) { 2 } else { 1 };
+        let starts_slowly =
+            if matches!(bias, Some(Ready | Connect)) { !chance.one_in(4) } else { chance.one_in(4) };
+        let is_slow_to_start = starts_slowly && chance.one_in(2);
+        let lease = match bias {
+            Some(HideSilent | ShowRevived | Write::HideServer | Write::ShowServer) => Some(5),
+            Some(TakeOverSeat) => chance.weighted(&[(None, 3), (Some(10), 1)]),
+            _ if is_slow_to_start => chance.weighted(&[(None, 2), (Some(600), 1)]),
+            _ => chance.weighted(&[(None, 2), (Some(4), 2), (Some(10), 2), (Some(60), 1)]),
+        };
+        let mut servers = Vec::new();
+        for namespace in 0..namespace_count {
+            for region in &regions {
+                for number in 1..=chance.range(1..=3) {
+                    servers.push(Server {
+                        namespace,
+                        id: format!("{region}-{number}"),
+                        region,
+                        places: chance.range(1..=3),
+                        lease_secs: lease,
+                        is_auto_ready: !starts_slowly || chance.one_in(4),
+                    });
+                }
+            }
+        }
+        let caps = (0..namespace_count).map(|_| chance.weighted(&[(1, 1), (2, 2), (3, 2), (4, 2)])).collect();
+        Self {
+            modes,
+            servers,
+            caps,
+            instances: 2 + chance.below(4),
+            actions: chance.range(20..=50),
+            has_tags: chance.one_in(5),
+            is_slow_to_start,
+        }
+    }
+
+    fn config(&self) -> Value {
+        let modes = self.modes.iter().map(|mode| {
+            let config = json!({
+                "regions": mode.regions,
+                "max_players": mode.max_players,
+                "max_players_direct": mode.direct,
+                "reservation_seconds": mode.reservation_secs,
+                "idle_seconds": mode.idle_secs,
+                "taggable": true,
+                "actions": { "create": { "enabled": true } },
+            });
+            (mode.name.to_owned(), config)
+        });
+        json!({ "game_modes": modes.collect::<serde_json::Map<_, _>>() })
+    }
+}
+
+impl World {
+    /// Makes the world of `plan`: game, namespaces, two versions, tokens; no game server has registered.
+    pub(crate) async fn make(plan: Plan, store: &Store, ambient: &Ambient) -> Self {
+        let keys = Arc::new(TokenKeys::new(&[7; 32], None).expect("a key"));
+        let region = |name: &str| Region {
+            display_name: name.to_owned(),
+            provider_display_name: "simulated".to_owned(),
+            latitude: 0.0,
+            longitude: 0.0,
+        };
+        let config = || serde_json::from_value(plan.config()).expect("a configuration");
+        let namespaces = plan.caps.iter().enumerate().map(|(number, cap)| NewNamespace {
+            name_id: format!("n{number}"),
+            display_name: "n".to_owned(),
+            lobby_count_max: *cap,
+            max_players_per_client: u32::MAX,
+        });
+        let new = NewGame {
+            name_id: "game".to_owned(),
+            display_name: "game".to_owned(),
+            regions: ["fra", "nyc"].map(|name| (name.parse().expect("an id"), region(name))).into(),
+            version_name: "1".to_owned(),
+            config: config(),
+            namespaces: namespaces.collect(),
+        };
+        let created = create_game(store, ambient, new).await.expect("a game");
+        let game_id = created.game.game_id.clone();
+        let second =
+            add_version(store, ambient, &game_id, "2".to_owned(), config()).await.expect("a version");
+        let namespaces = created.namespaces.iter().map(|namespace| {
+            let issue = |kind| keys.issue_credential(kind, &game_id, &namespace.namespace_id, ambient);
+            Namespace {
+                id: namespace.namespace_id.clone(),
+                public: issue(CredentialKind::Public),
+                server: issue(CredentialKind::Server),
+            }
+        });
+        Self {
+            namespaces: namespaces.collect(),
+            versions: [&created.version, &second].map(|version| version.version_id.to_string()).into(),
+            cloud_token: created.cloud_token.reveal().to_owned(),
+            plan,
+            game_id,
+            keys,
+            ambient: ambient.clone(),
+        }
+    }
+
+    /// The token of a lobby's server.
+    pub(crate) fn lobby_token(&self, namespace: usize, lobby: &str) -> String {
+        let claims = LobbyClaims {
+            game_id: self.game_id.clone(),
+            namespace_id: self.namespaces[namespace].id.clone(),
+            lobby_id: lobby.parse().expect("an identifier"),
+        };
+        self.keys.issue_lobby(&claims, self.ambient.now())
+    }
+}
