@@ -43,6 +43,7 @@ use shared::{
 use tokio::sync::Notify;
 
 pub mod binaries;
+pub mod capacity;
 pub mod conditions;
 pub mod instance;
 pub mod link;

@@ -1,0 +1,132 @@
+//! `cargo bench -p muster-tests --bench capacity`: finds by the thousand a second into one namespace, simulated.
+//!
+//! `-- --rate R --capacity C --shape spike|quiet --seconds N --seed S` runs one scenario, `-- --quick` what CI has time for;
+//! without either, all of them, a minute each. What is simulated and what is not: `muster_tests::capacity`. Prints one row
+//! for each scenario, and ends in failure when a bar is missed.
+
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "a benchmark panics on failure and prints its figures"
+)]
+
+use std::{
+    env,
+    process::ExitCode,
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+    time::Instant,
+};
+
+use muster_tests::capacity::{
+    outcome::{HEAD, Outcome},
+    run,
+    scenario::{Scenario, Shape},
+};
+
+const RATES: [u32; 3] = [1_000, 5_000, 20_000];
+const CAPACITIES: [u32; 2] = [10, 100];
+const SHAPES: [Shape; 2] = [Shape::Spike, Shape::Quiet];
+const BURST: Scenario = Scenario { rate: 0, capacity: 10, shape: Shape::Burst(100), seconds: 0, seed: 1 };
+const QUICK: Scenario = Scenario { rate: 1_000, capacity: 10, shape: Shape::Spike, seconds: 10, seed: 1 };
+
+fn all(seconds: u32, seed: u64) -> Vec<Scenario> {
+    let mut scenarios = vec![Scenario { seed, ..BURST }];
+    for rate in RATES {
+        for capacity in CAPACITIES {
+            scenarios.extend(SHAPES.map(|shape| Scenario { rate, capacity, shape, seconds, seed }));
+        }
+    }
+    scenarios
+}
+
+fn asked() -> Vec<Scenario> {
+    let (mut rate, mut capacity, mut shape) = (None, None, None);
+    let (mut seconds, mut seed, mut is_burst, mut is_quick) = (60, 1, false, false);
+    let mut arguments = env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        let mut value = || arguments.next().expect("a value");
+        match argument.as_str() {
+            "--rate" => rate = Some(value().parse().expect("a rate")),
+            "--capacity" => capacity = Some(value().parse().expect("a capacity")),
+            "--seconds" => seconds = value().parse().expect("seconds"),
+            "--seed" => seed = value().parse().expect("a seed"),
+            "--shape" => {
+                shape = Some(match value().as_str() {
+                    "spike" => Shape::Spike,
+                    "quiet" => Shape::Quiet,
+                    other => panic!("{other} is no shape"),
+                });
+            }
+            "--burst" => is_burst = true,
+            "--quick" => is_quick = true,
+            // Cargo's own.
+            "--bench" => {}
+            other => panic!("{other} is no option"),
+        }
+    }
+    if is_quick {
+        return vec![Scenario { seed, ..BURST }, Scenario { seed, ..QUICK }];
+    }
+    if is_burst {
+        return vec![Scenario { seed, ..BURST }];
+    }
+    let is_one = rate.is_some() || capacity.is_some() || shape.is_some();
+    let mut scenarios = all(seconds, seed);
+    scenarios.retain(|scenario| {
+        rate.is_none_or(|rate| rate == scenario.rate)
+            && capacity.is_none_or(|capacity| capacity == scenario.capacity)
+            && shape.is_none_or(|shape| shape == scenario.shape)
+            && !(is_one && matches!(scenario.shape, Shape::Burst(_)))
+    });
+    match (scenarios.is_empty(), rate) {
+        (true, Some(rate)) => vec![Scenario {
+            rate,
+            capacity: capacity.unwrap_or(10),
+            shape: shape.unwrap_or(Shape::Spike),
+            seconds,
+            seed,
+        }],
+        _ => scenarios,
+    }
+}
+
+fn main() -> ExitCode {
+    let scenarios = asked();
+    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::<(usize, Outcome)>::new()));
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(scenarios.len());
+    println!("{HEAD}");
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    // The longest ones first.
+                    let Some(number) = scenarios.len().checked_sub(next.fetch_add(1, Ordering::Relaxed) + 1)
+                    else {
+                        return;
+                    };
+                    let scenario = *scenarios.get(number).expect("a scenario");
+                    let began = Instant::now();
+                    let outcome = run(scenario, &mut |line| eprintln!("[{:.0?}] {line}", began.elapsed()));
+                    eprintln!("[{:.1?}] {}", began.elapsed(), outcome.row());
+                    done.lock().expect("no panic").push((number, outcome));
+                }
+            });
+        }
+    });
+    let mut outcomes = done.into_inner().expect("no panic");
+    outcomes.sort_by_key(|(number, _)| *number);
+    for (_, outcome) in &outcomes {
+        println!("{}", outcome.row());
+    }
+    if outcomes.iter().all(|(_, outcome)| outcome.meets_bars()) {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}

@@ -1,0 +1,412 @@
+//! The capacity simulation: the real code under loads that no machine here can make, in virtual time, over a DynamoDB that
+//! has its limits.
+//!
+//! Find runs in isolated instances, one request at a time each, the one that was free last first, a new one when none is,
+//! as Lambda has them; lobby servers connect and disconnect the players; game servers beat. Everything random comes from
+//! the scenario's seed, so that a scenario gives the same outcome each time.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use aws_sdk_dynamodb::Client;
+use futures_util::future::join_all;
+use muster_local::{
+    stack::{TEMPLATE, table_names},
+    template::Template,
+};
+use serde_json::json;
+use shared::{
+    ambient::{Ambient, Timestamp},
+    auth::{Caller, LobbyRight},
+    errors::Error,
+    hosting::lobby_server::LobbyServer,
+    http::Request,
+    models::Pool,
+    provision::{CreatedGame, NewGame, NewNamespace, create_game},
+    settings::Region,
+    store::Store,
+    tokens::{Claims, CredentialKind, LobbyClaims, PlayerSeat, TokenKeys},
+};
+use tokio::time::{Instant, sleep, sleep_until};
+
+use crate::{
+    instance::{Instance, request},
+    link::{client_over, virtual_ambient},
+};
+
+pub mod database;
+mod expression;
+mod fleet;
+mod heat;
+mod ideal;
+pub mod limits;
+pub mod outcome;
+pub mod scenario;
+mod table;
+pub mod traffic;
+mod value;
+
+use database::Database;
+use fleet::GameServer;
+use limits::COLD_START_MS;
+use outcome::{Lobbies, Outcome};
+use scenario::{LOBBY_COUNT_MAX, Scenario, Shape};
+use traffic::Asker;
+use value::Value;
+
+/// When the simulated time begins: any time would do.
+const BEGAN_AT: Timestamp = Timestamp(1_767_225_600_000);
+/// From the fleet's registration to the first player, so that the indexes know the fleet.
+const SETTLING: Duration = Duration::from_secs(3);
+/// Milliseconds from a find's answer to the player's connection.
+const CONNECT_AFTER_MS: std::ops::Range<u64> = 200..1_000;
+/// Pauses of a lobby server between tries of what DynamoDB did not take, and how often it tries.
+const HOST_PAUSE_MS: u64 = 250;
+const HOST_TRIES: u32 = 10;
+/// How long finds under way may take after the last one came.
+const DRAIN_MS: u64 = 30_000;
+/// Servers that register at the same time.
+const REGISTRATIONS_AT_ONCE: usize = 50;
+
+/// A player with a seat.
+#[derive(Debug)]
+struct Player {
+    seat: PlayerSeat,
+    found_at: Timestamp,
+    tries: u32,
+}
+
+#[derive(Debug)]
+enum Event {
+    Connect(Player),
+    Disconnect(Player),
+}
+
+#[derive(Debug, Default)]
+struct Tally {
+    under_way: u64,
+    finds: u64,
+    refused: BTreeMap<&'static str, u64>,
+    latencies_ms: Vec<u64>,
+    calls_max: u64,
+    stays: Vec<(u64, u64)>,
+    host_refused: BTreeMap<&'static str, u64>,
+}
+
+struct World {
+    scenario: Scenario,
+    database: Database,
+    began: Instant,
+    ambient: Ambient,
+    keys: Arc<TokenKeys>,
+    game: CreatedGame,
+    find: Request,
+    token: String,
+    /// When players come, whatever becomes of them.
+    arrivals: Mutex<fastrand::Rng>,
+    /// How long they stay.
+    random: Mutex<fastrand::Rng>,
+    /// Every instance, and the numbers of those that are free, the last one freed last.
+    instances: Mutex<(Vec<Arc<Instance>>, Vec<usize>)>,
+    hosts: Mutex<Vec<LobbyServer>>,
+    agenda: Mutex<BTreeMap<u64, Vec<Event>>>,
+    tally: Mutex<Tally>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn ms(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).expect("a short span")
+}
+
+/// A client whose retries are its own to spend, as in an instance of its own: the SDK has all clients of a process share
+/// their quota.
+fn client(database: &Database, asker: Asker, number: usize) -> Client {
+    use aws_sdk_dynamodb::config::retry::RetryPartition;
+    let client = client_over(database.line(asker));
+    let partition = RetryPartition::new(format!("{asker:?} {number} of {:?}", std::thread::current().id()));
+    Client::from_conf(client.config().to_builder().retry_partition(partition).build())
+}
+
+/// Runs a scenario.
+///
+/// # Panics
+/// When what must not fail fails.
+#[must_use]
+pub fn run(scenario: Scenario, progress: &mut dyn FnMut(String)) -> Outcome {
+    fastrand::seed(scenario.seed);
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_time().start_paused(true).build().expect("a runtime");
+    runtime.block_on(async {
+        let world = Arc::new(World::new(scenario).await);
+        world.play(progress).await;
+        world.outcome()
+    })
+}
+
+impl World {
+    async fn new(scenario: Scenario) -> Self {
+        let mut random = fastrand::Rng::with_seed(scenario.seed);
+        let tables = Template::parse(TEMPLATE).expect("the template").tables;
+        let database = Database::new(&tables, random.u64(..));
+        let entropy = Mutex::new(random.fork());
+        let ambient = virtual_ambient(BEGAN_AT, move |bytes| lock(&entropy).fill(bytes));
+        let keys = Arc::new(TokenKeys::new(&[7; 32], None).expect("a key"));
+        let store = Store::new(client(&database, Asker::Operator, 0), table_names());
+        let game = make_game(&store, &ambient, scenario.capacity).await;
+        let (game_id, namespace_id) = (&game.game.game_id, &game.namespaces[0].namespace_id);
+        let token = keys.issue_credential(CredentialKind::Public, game_id, namespace_id, &ambient);
+        let server_token = keys.issue_credential(CredentialKind::Server, game_id, namespace_id, &ambient);
+        let sizes = fleet::sizes(scenario.steady_lobbies(), &mut random);
+        let began = Instant::now();
+        let mut servers = Vec::new();
+        for (number, _) in sizes.iter().enumerate() {
+            let store = Store::new(client(&database, Asker::GameServer, number), table_names());
+            servers.push(GameServer::new(number, store, &keys, &ambient, &server_token));
+        }
+        let fleet: Vec<_> = servers.iter().zip(&sizes).collect();
+        for some in fleet.chunks(REGISTRATIONS_AT_ONCE) {
+            join_all(some.iter().map(|(server, places)| server.register(**places, &game.game))).await;
+        }
+        for server in servers {
+            let first = Instant::now() + Duration::from_millis(random.u64(0..15_000));
+            tokio::spawn(server.beat(first));
+        }
+        sleep(SETTLING).await;
+        let find =
+            request(&[("authorization", &format!("Bearer {token}"))], &json!({ "game_modes": ["arena"] }));
+        Self {
+            scenario,
+            database,
+            began,
+            ambient,
+            keys,
+            game,
+            find,
+            token,
+            arrivals: Mutex::new(random.fork()),
+            random: Mutex::new(random),
+            instances: Mutex::default(),
+            hosts: Mutex::default(),
+            agenda: Mutex::default(),
+            tally: Mutex::default(),
+        }
+    }
+
+    fn now_ms(&self) -> u64 {
+        ms(self.began.elapsed())
+    }
+
+    fn new_instance(&self) -> usize {
+        let number = lock(&self.instances).0.len();
+        let client = client(&self.database, Asker::Find, number);
+        let instance = Arc::new(Instance::over(client, &self.keys, &self.ambient));
+        lock(&self.instances).0.push(instance);
+        number
+    }
+
+    /// Lets players come, millisecond by millisecond, and sees to those who are here.
+    async fn play(self: &Arc<Self>, progress: &mut dyn FnMut(String)) {
+        if let Shape::Burst(finds) = self.scenario.shape {
+            self.warm_up(finds).await;
+        }
+        self.database.forget_traffic();
+        let (start, start_ms) = (Instant::now(), self.now_ms());
+        let length_ms = self.scenario.length_ms();
+        for at_ms in 0..length_ms + DRAIN_MS {
+            sleep_until(start + Duration::from_millis(at_ms)).await;
+            if at_ms < length_ms {
+                let arrivals = self.scenario.arrivals(at_ms, &mut lock(&self.arrivals));
+                for _ in 0..arrivals {
+                    tokio::spawn(Arc::clone(self).find_one());
+                }
+            } else if lock(&self.tally).under_way == 0 && at_ms > length_ms + 2 * COLD_START_MS {
+                break;
+            }
+            let due = lock(&self.agenda).remove(&(start_ms + at_ms));
+            for event in due.into_iter().flatten() {
+                tokio::spawn(Arc::clone(self).host(event));
+            }
+            if at_ms % 5_000 == 4_999 {
+                let tally = lock(&self.tally);
+                let (finds, answered) = (tally.finds, tally.latencies_ms.len());
+                progress(format!(
+                    "{}: {} s, {finds} finds, {answered} answered",
+                    self.scenario,
+                    at_ms / 1_000
+                ));
+            }
+        }
+    }
+
+    /// Instances that know settings and servers, but no lobby.
+    async fn warm_up(self: &Arc<Self>, count: u32) {
+        let namespace_id = &self.game.namespaces[0].namespace_id;
+        let version_id = &self.game.version.version_id;
+        let pool: Pool = format!("{namespace_id}/{version_id}/arena/fra").parse().expect("a pool");
+        for _ in 0..count {
+            let number = self.new_instance();
+            let instance = Arc::clone(&lock(&self.instances).0[number]);
+            instance.warm_up(&self.token, &pool).await;
+            lock(&self.instances).1.push(number);
+        }
+    }
+
+    async fn find_one(self: Arc<Self>) {
+        let came_ms = self.now_ms();
+        {
+            let mut tally = lock(&self.tally);
+            tally.finds += 1;
+            tally.under_way += 1;
+        }
+        let free = lock(&self.instances).1.pop();
+        let number = match free {
+            Some(number) => number,
+            None => {
+                let number = self.new_instance();
+                sleep(Duration::from_millis(COLD_START_MS)).await;
+                number
+            }
+        };
+        let instance = Arc::clone(&lock(&self.instances).0[number]);
+        let (ran_ms, before) = (self.now_ms(), instance.usage().calls);
+        let found = instance.call(&self.find).await;
+        let calls = instance.usage().calls - before;
+        lock(&self.instances).1.push(number);
+        let took_ms = self.now_ms() - ran_ms;
+        let mut tally = lock(&self.tally);
+        tally.under_way -= 1;
+        tally.calls_max = tally.calls_max.max(calls);
+        match found {
+            Err(error) => *tally.refused.entry(error.status_and_code().1).or_default() += 1,
+            Ok(found) => {
+                tally.latencies_ms.push(took_ms);
+                let Ok(Claims::Player(seat)) = self.keys.verify_at_any_age(&found.player.token) else {
+                    panic!("no player token");
+                };
+                let (connects_ms, leaves_ms) = {
+                    let mut random = lock(&self.random);
+                    let connects_ms = self.now_ms() + random.u64(CONNECT_AFTER_MS);
+                    (connects_ms, connects_ms + ms(self.scenario.stay(&mut random)))
+                };
+                tally.stays.push((came_ms, leaves_ms));
+                let player = Player { seat, found_at: self.ambient.now(), tries: 0 };
+                drop(tally);
+                let mut agenda = lock(&self.agenda);
+                agenda.entry(connects_ms).or_default().push(Event::Connect(player.copy()));
+                agenda.entry(leaves_ms).or_default().push(Event::Disconnect(player));
+            }
+        }
+    }
+
+    /// What a lobby server does with its players.
+    async fn host(self: Arc<Self>, event: Event) {
+        let free = lock(&self.hosts).pop();
+        let host = free.unwrap_or_else(|| {
+            let number = lock(&self.tally).finds;
+            let client = client(&self.database, Asker::LobbyServer, usize::try_from(number).expect("small"));
+            LobbyServer::new(Store::new(client, table_names()), self.ambient.clone())
+        });
+        let (Event::Connect(player) | Event::Disconnect(player)) = &event;
+        let claims = LobbyClaims {
+            game_id: self.game.game.game_id.clone(),
+            namespace_id: player.seat.namespace_id.clone(),
+            lobby_id: player.seat.lobby_id.clone(),
+        };
+        let right = LobbyRight::of(Caller::Lobby(claims)).expect("a right");
+        let token = self.keys.issue_player(&player.seat, player.found_at);
+        let done = match &event {
+            Event::Connect(_) => host.connect(&right, &token, &self.keys).await,
+            Event::Disconnect(_) => host.disconnect(&right, &token, &self.keys).await,
+        };
+        lock(&self.hosts).push(host);
+        let Err(error) = done else { return };
+        let passes = matches!(error, Error::Unavailable(_) | Error::Contention);
+        if passes && player.tries < HOST_TRIES {
+            let again_ms = self.now_ms() + HOST_PAUSE_MS;
+            lock(&self.agenda).entry(again_ms).or_default().push(event.again());
+        } else {
+            *lock(&self.tally).host_refused.entry(error.status_and_code().1).or_default() += 1;
+        }
+    }
+
+    fn outcome(&self) -> Outcome {
+        let mut tally = std::mem::take(&mut *lock(&self.tally));
+        tally.latencies_ms.sort_unstable();
+        let instances = lock(&self.instances);
+        let mut lobbies = Lobbies::default();
+        self.database.inspect("LobbiesTable", |lobby| {
+            lobbies.created += 1;
+            let number = |name: &str| lobby.get(name).map_or(0, Value::to_whole);
+            if lobby.get("stage") != Some(&Value::S("ended".to_owned())) {
+                let count = match (number("taken"), number("max_players")) {
+                    (0, _) => &mut lobbies.empty,
+                    (taken, max) if taken < max => &mut lobbies.partly_filled,
+                    _ => &mut lobbies.full,
+                };
+                *count += 1;
+            }
+        });
+        lobbies.optimum = ideal::lobbies_created(&tally.stays, self.scenario.capacity as usize);
+        Outcome {
+            scenario: self.scenario,
+            finds: tally.finds,
+            under_way: tally.under_way,
+            refused: tally.refused,
+            latencies_ms: tally.latencies_ms,
+            calls_max: tally.calls_max,
+            find: self.database.traffic(Asker::Find),
+            lobby_servers: self.database.traffic(Asker::LobbyServer),
+            game_servers: self.database.traffic(Asker::GameServer),
+            host_refused: tally.host_refused,
+            lobbies,
+            instances: instances.0.len(),
+            race_creates: instances.0.iter().map(|instance| instance.race_creates()).sum(),
+        }
+    }
+}
+
+impl Player {
+    fn copy(&self) -> Self {
+        Self { seat: self.seat.clone(), ..*self }
+    }
+}
+
+impl Event {
+    fn again(self) -> Self {
+        match self {
+            Self::Connect(player) => Self::Connect(Player { tries: player.tries + 1, ..player }),
+            Self::Disconnect(player) => Self::Disconnect(Player { tries: player.tries + 1, ..player }),
+        }
+    }
+}
+
+async fn make_game(store: &Store, ambient: &Ambient, capacity: u32) -> CreatedGame {
+    let region = Region {
+        display_name: "Frankfurt".to_owned(),
+        provider_display_name: "Test".to_owned(),
+        latitude: 50.0,
+        longitude: 8.0,
+    };
+    let modes =
+        json!({ "arena": { "regions": ["fra"], "max_players": capacity, "reservation_seconds": 60 } });
+    let new = NewGame {
+        name_id: "capacity".to_owned(),
+        display_name: "Capacity".to_owned(),
+        regions: BTreeMap::from([("fra".parse().expect("a region"), region)]),
+        version_name: "1".to_owned(),
+        config: serde_json::from_value(json!({ "game_modes": modes })).expect("a configuration"),
+        namespaces: vec![NewNamespace {
+            name_id: "prod".to_owned(),
+            display_name: "Production".to_owned(),
+            lobby_count_max: LOBBY_COUNT_MAX,
+            max_players_per_client: u32::MAX,
+        }],
+    };
+    create_game(store, ambient, new).await.expect("a game")
+}

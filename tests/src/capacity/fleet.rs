@@ -1,0 +1,109 @@
+//! The game servers: as many as the scenario needs, of different sizes, each with a heartbeat.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::json;
+use shared::{
+    ambient::Ambient,
+    auth::MatchmakerAuth,
+    errors::Error,
+    hosting::game_server::GameServers,
+    ids::ServerId,
+    rules::registration::Registration,
+    settings::Game,
+    settings_cache::{SETTINGS_AGE_MAX, SettingsCache},
+    store::Store,
+    tokens::TokenKeys,
+};
+use tokio::time::{Instant, sleep_until};
+
+use crate::instance::request;
+
+/// Places for every lobby that the scenario fills.
+const PLACES_PER_LOBBY: f64 = 1.5;
+/// Places of one server.
+const PLACES: std::ops::RangeInclusive<u32> = 20..=100;
+/// A server's lease.
+const LEASE_SECS: u64 = 30;
+/// Beats of one lease.
+const BEATS_PER_LEASE: u64 = 2;
+
+/// One game server's way to the matchmaker.
+pub struct GameServer {
+    auth: MatchmakerAuth,
+    servers: GameServers,
+    token: String,
+    id: ServerId,
+}
+
+/// How many places each server of a fleet for `lobbies` has.
+#[must_use]
+pub fn sizes(lobbies: f64, random: &mut fastrand::Rng) -> Vec<u32> {
+    let (mut sizes, mut places) = (Vec::new(), 0.0);
+    while places < (lobbies * PLACES_PER_LOBBY).max(1.0) {
+        let size = random.u32(PLACES);
+        places += f64::from(size);
+        sizes.push(size);
+    }
+    sizes
+}
+
+impl GameServer {
+    /// The server `number`, with the server token of its namespace.
+    ///
+    /// # Panics
+    /// Never.
+    #[must_use]
+    pub fn new(number: usize, store: Store, keys: &Arc<TokenKeys>, ambient: &Ambient, token: &str) -> Self {
+        let settings = Arc::new(SettingsCache::new(store.clone(), ambient.clone(), SETTINGS_AGE_MAX));
+        Self {
+            auth: MatchmakerAuth::new(settings, Arc::clone(keys), ambient.clone()),
+            servers: GameServers::new(store, ambient.clone()),
+            token: token.to_owned(),
+            id: format!("server-{number}").parse().expect("an identifier"),
+        }
+    }
+
+    /// Registers it for `places` lobbies.
+    ///
+    /// # Panics
+    /// When it is refused.
+    pub async fn register(&self, places: u32, game: &Game) {
+        let port = json!({ "hostname": format!("{}.example", self.id), "port": 7_777, "protocol": "udp" });
+        let asked = json!({ "server_id": self.id, "region_id": "fra", "capacity": places,
+            "lease_seconds": LEASE_SECS, "ports": { "default": port } });
+        let asked = serde_json::from_value(asked).expect("a registration");
+        let registration = Registration::check(&asked, game).expect("a registration");
+        let right = self.right().await.expect("a right");
+        self.servers.register(&right, Some(self.id.clone()), &registration).await.expect("registered");
+    }
+
+    /// Beats twice in each lease, for ever, from `first` on.
+    pub async fn beat(self, first: Instant) {
+        let mut next = first;
+        loop {
+            sleep_until(next).await;
+            // What fails is made up for by the next beat.
+            let _beaten = self.beat_once().await;
+            next += Duration::from_secs(LEASE_SECS / BEATS_PER_LEASE);
+        }
+    }
+
+    async fn beat_once(&self) -> Result<(), Error> {
+        let right = self.right().await?;
+        let mut cursor = None;
+        loop {
+            let beat = self.servers.heartbeat(&right, self.id.clone(), cursor.as_ref()).await?;
+            cursor = beat.next;
+            if cursor.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn right(&self) -> Result<shared::auth::GameServerRight, Error> {
+        let request = request(&[("authorization", &format!("Bearer {}", self.token))], &json!({}));
+        let caller = self.auth.caller(&request)?;
+        Ok(self.auth.game_server(caller).await?.0)
+    }
+}
