@@ -1,0 +1,400 @@
+//! `cargo bench -p muster-tests --bench stress`: thousands of finds at once against the binary `muster-local`, and whether
+//! every seat that was answered, connected or left is exactly what the tables hold afterwards.
+//!
+//! Every connection comes from an address of its own (127.0.0.0/8, which Linux has without configuration). What is compared
+//! are sets; any difference is printed with its entries and fails the run. Times are told and never judged.
+
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "a benchmark panics on failure and prints its figures"
+)]
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Debug,
+    net::Ipv4Addr,
+    process::ExitCode,
+    time::Instant,
+};
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use futures_util::future::join_all;
+use muster_tests::{
+    all_lobbies, all_servers,
+    load::{Connection, Post, Reply, Run, share},
+    local_process::{LocalGame, LocalProcess},
+};
+use serde_json::{Value, json};
+use shared::lobby::{Lobby, Stage};
+
+/// Finds of the first phase, and of the second, while others connect and leave.
+const FINDS: usize = 10_000;
+const LATER_FINDS: usize = 2_000;
+/// Requests of players under way at any moment, each from an address of its own.
+const AT_ONCE: usize = 256;
+/// Requests of lobby servers under way at any moment.
+const HOSTS: usize = 64;
+/// The modes with their capacities; players come for them in turn.
+const MODES: [(&str, usize); 2] = [("arena", 10), ("duel", 2)];
+/// Game servers, and what each has room for: all lobbies of both phases, as if no two players ever met.
+const SERVERS: usize = 4;
+const PLACES: u32 = 16_000;
+/// The one refusal that a find may end in while there is room (I3): told, and no difference.
+const CONTENTION: &str = "503 MATCHMAKER_CONTENTION";
+const CAME_AND_WENT: &str = "players who connected, who left";
+/// Differing entries that are printed of each comparison.
+const SHOWN: usize = 20;
+
+/// A lobby and a seat in it.
+type Seat = (String, String);
+
+/// What a player was answered.
+#[derive(Clone, Debug)]
+struct Player {
+    mode: &'static str,
+    seat: Seat,
+    token: String,
+}
+
+/// What a player of the first phase does in the second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Plan {
+    Connect,
+    ConnectAndLeave,
+    LeaveUnconnected,
+    Wait,
+}
+
+impl Plan {
+    /// Of player `number`: of sixteen eight connect, two of whom leave again, and two leave before they ever connect.
+    const fn of(number: usize) -> Self {
+        match number % 16 {
+            0 | 3 => Self::ConnectAndLeave,
+            5 | 10 => Self::LeaveUnconnected,
+            1 | 4 | 6 | 9 | 12 | 15 => Self::Connect,
+            _ => Self::Wait,
+        }
+    }
+
+    const fn connects(self) -> bool {
+        matches!(self, Self::Connect | Self::ConnectAndLeave)
+    }
+
+    const fn leaves(self) -> bool {
+        matches!(self, Self::ConnectAndLeave | Self::LeaveUnconnected)
+    }
+}
+
+/// The columns of the table, one a phase, and everything that differs.
+#[derive(Default)]
+struct Report {
+    rows: Vec<(String, Vec<String>)>,
+    differences: Vec<String>,
+}
+
+impl Report {
+    fn tell(&mut self, what: &str, value: impl ToString) {
+        match self.rows.iter_mut().find(|(known, _)| known == what) {
+            Some((_, values)) => values.push(value.to_string()),
+            None => self.rows.push((what.to_owned(), vec![value.to_string()])),
+        }
+    }
+
+    /// Tells whether both sets are the same.
+    fn compare<T: Ord + Debug>(&mut self, what: &str, wanted: &BTreeSet<T>, found: &BTreeSet<T>) {
+        if wanted == found {
+            return self.tell(what, format!("equal ({})", wanted.len()));
+        }
+        self.tell(what, "DIFFERENT");
+        let show = |entries: BTreeSet<&T>| {
+            let shown: Vec<_> = entries.iter().take(SHOWN).collect();
+            format!("{}: {shown:?}", entries.len())
+        };
+        self.differences.push(format!(
+            "{what}:\n  missing {}\n  too many {}",
+            show(wanted.difference(found).collect()),
+            show(found.difference(wanted).collect())
+        ));
+    }
+
+    fn print(self) -> ExitCode {
+        println!(
+            "| | {FINDS} finds | then {LATER_FINDS} finds while others connect and leave |\n|---|---|---|"
+        );
+        for (what, values) in self.rows {
+            println!("| {what} | {} |", values.join(" | "));
+        }
+        if self.differences.is_empty() {
+            return ExitCode::SUCCESS;
+        }
+        for difference in self.differences {
+            eprintln!("DIFFERENT: {difference}");
+        }
+        ExitCode::FAILURE
+    }
+}
+
+struct Stress {
+    local: LocalProcess,
+    game: LocalGame,
+    report: Report,
+    /// Everybody who ever got a seat.
+    players: Vec<Player>,
+    answered: BTreeSet<Seat>,
+    /// Those of them who are connected, and who left.
+    connected: BTreeSet<Seat>,
+    left: BTreeSet<Seat>,
+}
+
+impl Stress {
+    async fn start() -> Self {
+        let local = LocalProcess::start().await;
+        let mode =
+            |capacity| json!({ "regions": ["fra"], "max_players": capacity, "reservation_seconds": 600 });
+        let modes: Value =
+            MODES.iter().map(|(name, capacity)| ((*name).to_owned(), mode(*capacity))).collect();
+        let game = local.make_game("stress", modes, 32_767, SERVERS, PLACES).await;
+        Self {
+            local,
+            game,
+            report: Report::default(),
+            players: Vec::new(),
+            answered: BTreeSet::new(),
+            connected: BTreeSet::new(),
+            left: BTreeSet::new(),
+        }
+    }
+
+    /// Finds, and tells of them.
+    async fn find(&mut self, finds: usize) {
+        let sources = (0..AT_ONCE).map(|number| Connection::open_from(self.local.base_url(), source(number)));
+        let (answered, run) = finding(&mut join_all(sources).await, &self.game, finds).await;
+        self.tell_finds(answered, &run);
+    }
+
+    fn tell_finds(&mut self, answered: Vec<(&'static str, Reply)>, run: &Run) {
+        let mut refusals = BTreeMap::<String, usize>::new();
+        let mut twice = BTreeSet::new();
+        for (mode, reply) in answered {
+            if reply.status != 200 {
+                *refusals.entry(refusal(&reply)).or_default() += 1;
+                continue;
+            }
+            let body = reply.json();
+            let token = body["player"]["token"].as_str().expect("a player token").to_owned();
+            let seat = seat_of(&token);
+            assert_eq!(body["lobby"]["lobby_id"], seat.0.as_str(), "the token is for the answered lobby");
+            if !self.answered.insert(seat.clone()) {
+                twice.insert(seat.clone());
+            }
+            self.players.push(Player { mode, seat, token });
+        }
+        self.report.tell("seconds", format!("{:.2}", run.elapsed.as_secs_f64()));
+        self.report.tell("finds/s", format!("{:.0}", run.rate()));
+        self.report.tell("p50, p99 of a find", format!("{:.1}, {:.1} ms", run.millis(50), run.millis(99)));
+        self.report.tell("source addresses", AT_ONCE);
+        self.report.tell("finds that lost every race", refusals.remove(CONTENTION).unwrap_or_default());
+        let refusals: BTreeSet<_> = refusals.into_iter().collect();
+        self.report.compare("finds refused otherwise", &BTreeSet::new(), &refusals);
+        self.report.compare("seats answered twice", &BTreeSet::new(), &twice);
+    }
+
+    /// Half of the players connect and some leave, while others find.
+    async fn come_and_go(&mut self) {
+        let lobby_tokens = self.lobby_tokens().await;
+        let open = |number| Connection::open_from(self.local.base_url(), source(number));
+        let mut finders = join_all((0..AT_ONCE).map(open)).await;
+        let mut hosts = join_all((AT_ONCE..AT_ONCE + HOSTS).map(open)).await;
+        let planned = self.players.iter().enumerate().map(|(number, player)| (Plan::of(number), player));
+        let planned = planned.filter(|(plan, _)| *plan != Plan::Wait);
+        let hosting = share(&mut hosts, planned, async |host, (plan, player)| {
+            let lobby_token = lobby_tokens.get(&player.seat.0);
+            let lobby_token = lobby_token.unwrap_or_else(|| panic!("no heartbeat told of {}", player.seat.0));
+            let mut refused = None;
+            for (is_due, operation) in [(plan.connects(), "connected"), (plan.leaves(), "disconnected")] {
+                if is_due {
+                    let path = format!("/matchmaker/players/{operation}");
+                    let body = json!({ "player_token": player.token });
+                    let reply = host.post(&Post::json(path, Some(lobby_token), &body)).await;
+                    if reply.status != 200 {
+                        refused = refused.or_else(|| Some((operation, refusal(&reply), player.seat.clone())));
+                    }
+                }
+            }
+            refused
+        });
+        let (refused, (answered, run)) =
+            tokio::join!(hosting, finding(&mut finders, &self.game, LATER_FINDS));
+
+        let plans = (0..self.players.len()).map(Plan::of);
+        for (plan, player) in plans.clone().zip(&self.players) {
+            if plan.leaves() {
+                self.left.insert(player.seat.clone());
+            } else if plan.connects() {
+                self.connected.insert(player.seat.clone());
+            }
+        }
+        let came = plans.filter(|plan| plan.connects()).count();
+        self.report.tell(CAME_AND_WENT, format!("{came}, {}", self.left.len()));
+        self.tell_finds(answered, &run);
+        let refused: BTreeSet<_> = refused.into_iter().flatten().collect();
+        self.report.tell("connects and disconnects refused", "-");
+        self.report.compare("connects and disconnects refused", &BTreeSet::new(), &refused);
+    }
+
+    /// The lobby tokens by lobby, as the game servers learn them from their heartbeats.
+    async fn lobby_tokens(&self) -> BTreeMap<String, String> {
+        let mut service = Connection::open(self.local.base_url()).await;
+        let mut tokens = BTreeMap::new();
+        for server_id in &self.game.server_ids {
+            let mut cursor = Value::Null;
+            loop {
+                let body = json!({ "server_id": server_id, "cursor": cursor });
+                let beat = Post::json("/matchmaker/servers/heartbeat", Some(&self.game.server), &body);
+                let mut told = service.post(&beat).await.expect_ok();
+                for lobby in told["lobbies"].as_array().expect("lobbies") {
+                    let [lobby_id, token] = ["lobby_id", "lobby_token"]
+                        .map(|field| lobby[field].as_str().expect("text").to_owned());
+                    tokens.insert(lobby_id, token);
+                }
+                cursor = told["cursor"].take();
+                if cursor.is_null() {
+                    break;
+                }
+            }
+        }
+        tokens
+    }
+
+    /// Compares what was answered with the tables.
+    async fn compare(&mut self) {
+        let lobbies = all_lobbies(self.local.store(), &self.game.namespace_id).await;
+        let (ended, live): (Vec<_>, Vec<_>) =
+            lobbies.into_iter().partition(|lobby| lobby.stage == Stage::Ended);
+        let report = &mut self.report;
+        report.tell("live lobbies", live.len());
+        report.tell("ended lobbies", ended.len());
+        let optimum: usize = MODES
+            .iter()
+            .map(|(mode, capacity)| {
+                self.players.iter().filter(|player| player.mode == *mode).count().div_ceil(*capacity)
+            })
+            .sum();
+        let surplus = match (live.len() + ended.len()).checked_sub(optimum) {
+            Some(surplus) if self.left.is_empty() => {
+                format!("{surplus} ({:.2} %)", surplus as f64 * 100.0 / optimum as f64)
+            }
+            _ => "-".to_owned(),
+        };
+        report.tell("lobbies over the optimum", surplus);
+
+        let gone: BTreeSet<Seat> = self.left.union(&self.connected).cloned().collect();
+        let seats = |entries: fn(&Lobby) -> Vec<String>| -> BTreeSet<Seat> {
+            let of_lobby = |lobby| entries(lobby).into_iter().map(|seat| (lobby.lobby_id.to_string(), seat));
+            live.iter().flat_map(of_lobby).collect()
+        };
+        let reserved = seats(|lobby| lobby.reserved.keys().map(ToString::to_string).collect());
+        let connected = seats(|lobby| lobby.connected.keys().map(ToString::to_string).collect());
+        let waiting: BTreeSet<Seat> = self.answered.difference(&gone).cloned().collect();
+        report.compare("seats that wait for their player = reserved", &waiting, &reserved);
+        report.compare("seats of connected players = connected", &self.connected, &connected);
+
+        let too_full = live.iter().filter(|lobby| lobby.taken > lobby.max_players);
+        let too_full = too_full.map(|lobby| (lobby.lobby_id.to_string(), lobby.taken)).collect();
+        report.compare("lobbies above their capacity", &BTreeSet::new(), &too_full);
+        let count = |lobby: &Lobby| lobby.reserved.len() + lobby.connected.len();
+        let entries = live.iter().map(|lobby| (lobby.lobby_id.to_string(), count(lobby))).collect();
+        let taken = live.iter().map(|lobby| (lobby.lobby_id.to_string(), lobby.taken as usize)).collect();
+        report.compare("entries of each lobby = its `taken`", &entries, &taken);
+
+        let modes: BTreeMap<_, _> =
+            live.iter().map(|lobby| (lobby.lobby_id.as_str(), lobby.pool.game_mode.as_str())).collect();
+        let found_in: BTreeSet<_> = self
+            .players
+            .iter()
+            .filter_map(|player| Some((player.seat.0.as_str(), *modes.get(player.seat.0.as_str())?)))
+            .collect();
+        let asked_for: BTreeSet<_> = self
+            .players
+            .iter()
+            .filter(|player| modes.contains_key(player.seat.0.as_str()))
+            .map(|player| (player.seat.0.as_str(), player.mode))
+            .collect();
+        report.compare("modes asked for = modes of the lobbies", &asked_for, &found_in);
+
+        let store = self.local.store();
+        let servers = all_servers(store, &self.game.namespace_id).await;
+        let used = servers.iter().map(|server| (server.server.server_id.to_string(), server.used)).collect();
+        let mut run: BTreeMap<_, u32> = self.game.server_ids.iter().map(|id| (id.clone(), 0)).collect();
+        for server in live.iter().filter_map(|lobby| lobby.server.as_ref()) {
+            *run.entry(server.server_id.to_string()).or_default() += 1;
+        }
+        report.compare("lobbies of each game server = its `used`", &run.into_iter().collect(), &used);
+        let above = servers.iter().filter(|server| server.used > server.allotted);
+        let above = above.map(|server| (server.server.server_id.to_string(), server.used)).collect();
+        report.compare("game servers above what is allotted to them", &BTreeSet::new(), &above);
+        let allotted: u32 = servers.iter().map(|server| server.allotted).sum();
+        let noted = store.allotted_lobbies(&self.game.namespace_id).await.expect("a read");
+        let (allotted, noted) = (BTreeSet::from([allotted]), BTreeSet::from([noted]));
+        report.compare("what is allotted to all = what the ledger knows", &allotted, &noted);
+    }
+}
+
+/// The address that connection `number` comes from.
+fn source(number: usize) -> Ipv4Addr {
+    let part = |number: usize| u8::try_from(number).expect("a few hundred connections");
+    Ipv4Addr::new(127, 77, part(number / 200), part(1 + number % 200))
+}
+
+/// Finds with each mode in turn.
+async fn finding(
+    finders: &mut [Connection],
+    game: &LocalGame,
+    finds: usize,
+) -> (Vec<(&'static str, Reply)>, Run) {
+    let ask = |mode| {
+        let body = json!({ "game_modes": [mode] });
+        Post::json("/matchmaker/lobbies/find", Some(&game.public), &body)
+    };
+    let asks = MODES.map(|(mode, _)| (mode, ask(mode)));
+    let began = Instant::now();
+    let numbers = 0..finds;
+    let answered = share(finders, numbers, async |finder, number| {
+        let (mode, post) = &asks[number % asks.len()];
+        (*mode, finder.post(post).await)
+    });
+    let answered = answered.await;
+    let elapsed = began.elapsed();
+    let run = Run::of(answered.iter().map(|(_, reply)| reply), |reply| reply.status == 200, elapsed);
+    (answered, run)
+}
+
+/// The seat that a player token stands for. Whoever holds no key can read it all the same.
+fn seat_of(token: &str) -> Seat {
+    let payload =
+        token.strip_prefix("player_").and_then(|jwt| jwt.split('.').nth(1)).expect("a player token");
+    let payload = URL_SAFE_NO_PAD.decode(payload).expect("base64");
+    let claims: Value = serde_json::from_slice(&payload).expect("claims");
+    let [lobby, seat] = ["lobby", "seat"].map(|claim| claims[claim].as_str().expect("text").to_owned());
+    (lobby, seat)
+}
+
+/// Status and code of a refusal.
+fn refusal(reply: &Reply) -> String {
+    format!("{} {}", reply.status.as_u16(), reply.json()["code"].as_str().unwrap_or("without a code"))
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    let mut stress = Stress::start().await;
+    stress.find(FINDS).await;
+    stress.report.tell(CAME_AND_WENT, "-");
+    stress.compare().await;
+    stress.come_and_go().await;
+    stress.compare().await;
+    stress.report.print()
+}
