@@ -178,13 +178,11 @@ impl Matchmaker {
                 Step::Found(found) => return Ok(*found),
                 Step::LookAgain => {}
                 Step::NoRoom(refusal) => {
-                    // Room may have come back, or seats into sight, since the look above; and what others hold for their
-                    // own finds is better taken than none.
-                    if !self.make_room(search, refusal).await? {
-                        let sight = self.ambient.now() + LANE_HOLD;
-                        let found = self.take_existing(search, seat_id, sight).await?;
-                        return found.ok_or_else(|| refusal.into());
-                    }
+                    // Seats may have come into sight since the look above; and what others hold for their own finds is
+                    // better taken than none.
+                    let sight = self.ambient.now() + LANE_HOLD;
+                    let found = self.take_existing(search, seat_id, sight).await?;
+                    return found.ok_or_else(|| refusal.into());
                 }
             }
             if self.ambient.now() >= deadline {

@@ -21,6 +21,8 @@ use crate::{
 const ELECTIONS_MAX: usize = 4;
 /// Tries of one transaction that conflicts or whose server has no place.
 const CREATIONS_MAX: u32 = 8;
+/// Times that a creation makes room before the find looks again: others take what it made.
+const ROOMS_MAX: usize = 4;
 /// Pause after a conflicting transaction, doubled each time, jittered: one takes some ten milliseconds.
 const CONFLICT_PAUSE: Duration = Duration::from_millis(8);
 /// A burst younger than this may be unknown to the index, so its newcomers share it by position; an older one that the
@@ -46,7 +48,7 @@ pub(super) enum Step {
     Found(Box<Found>),
     /// Others were quicker, and their lobbies may be joinable by now.
     LookAgain,
-    /// There is no room for another lobby.
+    /// There is no room for another lobby, and none could be made.
     NoRoom(NoRoom),
 }
 
@@ -316,9 +318,36 @@ impl Matchmaker {
         }
     }
 
+    /// Tries to create the lobby `lobby_id`, and makes room where there is none for it: whoever drew its first position keeps
+    /// it meanwhile, so that others wait for one lobby and not for two.
+    pub(super) async fn attempt(
+        &self,
+        search: &Search,
+        lobby_id: &LobbyId,
+        seat_id: &SeatId,
+        placing: Placing,
+        beginning: Option<&Beginning>,
+    ) -> Result<Attempt, Error> {
+        let namespace = &search.settings.namespace;
+        for _ in 0..ROOMS_MAX {
+            let attempt = self.attempt_in_room(search, lobby_id, seat_id, placing, beginning).await?;
+            let Attempt::NoRoom(reason) = attempt else { return Ok(attempt) };
+            if self.make_room(search, reason).await? {
+                continue;
+            }
+            // What was left of the cap may have been between a server and the ledger while either was read.
+            let is_moving = reason == NoRoom::AtCap
+                && self.store.allotted_lobbies(&namespace.namespace_id).await? < namespace.lobby_count_max;
+            if !is_moving {
+                return Ok(attempt);
+            }
+        }
+        Ok(Attempt::Lost)
+    }
+
     /// Tries to create the lobby `lobby_id`, on one server after the other while they have no place. With a burst that it
     /// begins it tries once.
-    pub(super) async fn attempt(
+    async fn attempt_in_room(
         &self,
         search: &Search,
         lobby_id: &LobbyId,

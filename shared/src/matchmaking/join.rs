@@ -71,11 +71,7 @@ impl Matchmaker {
         for round in 0..ROUNDS_MAX {
             match self.attempt(search, &lobby_id, &seat_id, Placing::default(), None).await? {
                 Attempt::Created(found) => return self.until_ready(*found, began_at).await,
-                Attempt::NoRoom(refusal) => {
-                    if !self.make_room(search, refusal).await? {
-                        return Err(refusal.into());
-                    }
-                }
+                Attempt::NoRoom(refusal) => return Err(refusal.into()),
                 Attempt::Exists | Attempt::Outrun(_) | Attempt::Lost => {}
             }
             if self.ambient.now() >= began_at + FIND_DEADLINE {

@@ -37,6 +37,7 @@ impl Workload {
             // Everybody goes home, and nobody says so.
             let longest = world.plan.modes.iter().map(|mode| mode.reservation_secs + mode.idle_secs).max();
             self.pass(longest.unwrap_or(0) * 1_000 + 310_000).await;
+            self.beat(true);
             for server in 0..world.plan.servers.len() {
                 self.send(Request::heartbeat(&world, server));
             }
