@@ -15,7 +15,7 @@ use std::{
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use http::StatusCode;
-use muster_tests::{TestGame, TestStack, instance, scripted::scripted_database};
+use muster_tests::{TestGame, TestStack, all_servers, instance, scripted::scripted_database};
 use serde_json::{Value, json};
 use shared::{
     ambient::{Ambient, Timestamp},
@@ -63,6 +63,21 @@ async fn a_write_that_meets_a_transaction_is_repeated() {
         Burst { first: first.parse().unwrap(), opened_at: Timestamp(1), positions: 1, is_announced: false };
     let outcome = store.draw_position(&key, &burst).await.unwrap();
     assert_eq!(outcome, Ok(Burst { positions: 2, ..burst }));
+}
+
+#[tokio::test]
+async fn a_registration_that_meets_a_transaction_is_repeated() {
+    let conflict = json!({
+        "__type": "com.amazonaws.dynamodb.v20120810#TransactionConflictException",
+        "message": "Transaction is ongoing for the item",
+    });
+    let endpoint = scripted_database(vec![(400, conflict), (200, json!({}))]).await;
+    let tables = TableNames { servers: "t".to_owned(), ..TableNames::default() };
+    let store = Store::new(emulator_client(&endpoint), tables);
+    let stack = TestStack::start().await;
+    let game = stack.make_game("registered", json!({ "arena": { "regions": ["fra"] } }), 1, 1).await;
+    let server = all_servers(stack.store(), game.namespace_id()).await.remove(0);
+    assert!(store.replace_server(&server, &server).await.unwrap());
 }
 
 #[tokio::test]
