@@ -14,6 +14,7 @@ use std::{
 use aws_sdk_dynamodb::Client;
 use futures_util::future::join_all;
 use muster_local::{
+    emulator::link::client_over,
     stack::{TEMPLATE, table_names},
     template::Template,
 };
@@ -34,7 +35,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::{
     instance::{Instance, request},
-    link::{client_over, virtual_ambient},
+    virtual_time::virtual_ambient,
 };
 
 pub mod database;

@@ -46,13 +46,13 @@ pub mod binaries;
 pub mod capacity;
 pub mod conditions;
 pub mod instance;
-pub mod link;
 pub mod load;
 pub mod local_process;
 pub mod node;
 pub mod prices;
 pub mod scripted;
 pub mod simulation;
+pub mod virtual_time;
 
 /// A clock that only tests turn.
 ///

@@ -1,7 +1,7 @@
 //! Simulated runs of the shipped operations over a database that a seed owns: its network, its clock, its crashes.
 //!
 //! One run is one thread with tokio's paused clock. Requests go through the functions' own handlers and the SDK as it is,
-//! over [`crate::link`]; `network` is what lies between them and the emulator, `model` a reference that shares no code
+//! over a link of the run's own; `network` is what lies between them and the emulator, `model` a reference that shares no code
 //! with the product and checks every step. The same seed gives the same run: the SDK's jitter is `fastrand`'s, seeded with
 //! the rest, its retry quota is the run's own, and maps without order are compared in an order.
 
@@ -12,7 +12,7 @@ use std::{
 
 use aws_sdk_dynamodb::{Client, config::retry::RetryPartition};
 use muster_local::{
-    emulator::in_process::InProcess,
+    emulator::{in_process::InProcess, link::client_over},
     stack::{TEMPLATE, table_names},
     template::{Permissions, Template},
 };
@@ -42,7 +42,7 @@ use world::{Plan, World};
 
 use crate::{
     conditions::{Condition, Write},
-    link::{client_over, virtual_ambient},
+    virtual_time::virtual_ambient,
 };
 
 /// The tables' time at which every run begins: the first day of 2026.

@@ -1,6 +1,6 @@
 //! The DynamoDB of the local stack: an emulator in this process, on a loopback port of its own.
 //!
-//! It runs on a thread and a runtime of its own. Its requests are answered one at a time under a lock and
+//! It runs on a thread and a runtime of its own; the stack's own calls go there without the port. Its requests are answered one at a time under a lock and
 //! never yield, so they would stall whatever else shared their runtime; and when the runtime is dropped, no
 //! connection holds the database any more, so a stopped emulator has closed its file for certain.
 
@@ -8,16 +8,22 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 
 use dynoxide::{Database, DynoxideError};
-use tokio::runtime::{self, Runtime};
+use tokio::runtime::{self, Handle, Runtime};
 use tokio::sync::oneshot;
 
+use self::{
+    in_process::InProcess,
+    link::{Broken, Call, Carried, Link},
+};
 use crate::template::Table;
 
 pub mod in_process;
+pub mod link;
 mod schema;
 #[cfg(test)]
 mod tests;
@@ -45,6 +51,8 @@ pub enum Storage {
 pub struct Emulator {
     /// URL for the `endpoint_url` of a DynamoDB client.
     pub endpoint: String,
+    /// The way there without a socket; broken once the emulator has stopped.
+    pub link: Arc<dyn Link>,
     stop: oneshot::Sender<()>,
     stopped: oneshot::Receiver<Result<(), String>>,
 }
@@ -77,18 +85,21 @@ impl Emulator {
         let address = listener.local_addr().map_err(EmulatorError::Start)?;
         let runtime =
             runtime::Builder::new_current_thread().enable_all().build().map_err(EmulatorError::Start)?;
+        let in_process = Arc::new(InProcess::from(database.clone()));
+        let link = Direct { runtime: runtime.handle().clone(), database: Arc::downgrade(&in_process) };
         let (stop, stop_asked) = oneshot::channel();
         let (report, stopped) = oneshot::channel();
         thread::Builder::new()
             .name("dynamodb".to_owned())
             .spawn(move || {
                 let served = serve(runtime, listener, database, stop_asked);
+                drop(in_process);
                 drop(lock);
                 // Nobody listens when the emulator was dropped rather than shut down.
                 let _ = report.send(served);
             })
             .map_err(EmulatorError::Start)?;
-        Ok(Self { endpoint: format!("http://{address}"), stop, stopped })
+        Ok(Self { endpoint: format!("http://{address}"), link: Arc::new(link), stop, stopped })
     }
 
     /// Stops the emulator; afterwards everything is on disk and the folder is free for another stack.
@@ -105,7 +116,23 @@ impl Emulator {
     }
 }
 
-/// Serves until `stop` resolves; on return the last handle to the database is gone.
+/// The way to an emulator on its own thread, as long as that runs.
+#[derive(Debug)]
+struct Direct {
+    runtime: Handle,
+    database: Weak<InProcess>,
+}
+
+impl Link for Direct {
+    fn carry(&self, call: Call) -> Carried {
+        let database = Weak::clone(&self.database);
+        let answered =
+            self.runtime.spawn(async move { Some(database.upgrade()?.answer(&call.operation, &call.body)) });
+        Box::pin(async move { answered.await.ok().flatten().ok_or(Broken) })
+    }
+}
+
+/// Serves until `stop` resolves; on return it holds no handle to the database any more.
 fn serve(
     runtime: Runtime,
     listener: TcpListener,

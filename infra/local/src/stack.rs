@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 use shared::{
     ambient::Ambient,
     config::InvalidConfig,
-    store::{Store, TableNames, emulator_client},
+    store::{Store, TableNames},
     tokens::{SigningKeyTooShort, TokenKeys},
 };
 use tokio::{sync::oneshot, task::JoinHandle};
 
 use crate::{
     demo::{Demo, DemoError},
-    emulator::{Emulator, EmulatorError, Storage},
+    emulator::{Emulator, EmulatorError, Storage, link::client_over},
     functions::Functions,
     gateway::{self, Gateway, GatewayError},
     local::LocalHandler,
@@ -120,7 +120,7 @@ impl Stack {
                 .map_err(|error| StackError::SigningKey(error.to_string()))?,
         };
         let keys = Arc::new(TokenKeys::new(&key, None)?);
-        let store = Store::new(emulator_client(&emulator.endpoint), table_names());
+        let store = Store::new(client_over(Arc::clone(&emulator.link)), table_names());
         let demo = Demo::prepare(&store, &keys, &ambient, base_url).await?;
         let functions =
             Arc::new(Functions::new(store.clone(), template.permissions, Arc::clone(&keys), ambient)?);

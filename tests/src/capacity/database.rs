@@ -10,7 +10,13 @@ use std::{
     time::Duration,
 };
 
-use muster_local::{emulator::in_process::WireAnswer, template};
+use muster_local::{
+    emulator::{
+        in_process::WireAnswer,
+        link::{Broken, Call, Carried, Link},
+    },
+    template,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 use tokio::time::{Instant, sleep};
@@ -25,7 +31,6 @@ use super::{
     traffic::{Asker, Traffic, count, kind},
     value::{Item, Value, size, units},
 };
-use crate::link::{Broken, Call, Carried, Link};
 
 /// A database; clones are handles to the same one.
 #[derive(Clone)]
@@ -653,7 +658,7 @@ fn read_units(bytes: usize, is_consistent: bool) -> f64 {
 #[cfg(test)]
 mod tests {
     use muster_local::{
-        emulator::in_process::InProcess,
+        emulator::{in_process::InProcess, link::client_over},
         stack::{TEMPLATE, table_names},
         template::Template,
     };
@@ -670,7 +675,7 @@ mod tests {
     use crate::{
         capacity::{fleet::GameServer, make_game},
         instance::Instance,
-        link::{client_over, virtual_ambient},
+        virtual_time::virtual_ambient,
     };
 
     /// Asks both and holds them to the same answer.

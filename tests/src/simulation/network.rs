@@ -8,7 +8,10 @@ use std::{
     time::Duration,
 };
 
-use muster_local::emulator::in_process::{InProcess, WireAnswer};
+use muster_local::emulator::{
+    in_process::{InProcess, WireAnswer},
+    link::{Broken, Call, Carried, Link},
+};
 use serde_json::{Value, json};
 use tokio::{sync::oneshot, time::sleep};
 
@@ -20,10 +23,7 @@ use super::{
     trace::Trace,
     wire::{self, Part, Place},
 };
-use crate::{
-    conditions::{self, Condition},
-    link::{Broken, Call, Carried, Link},
-};
+use crate::conditions::{self, Condition};
 
 tokio::task_local! {
     /// The operation that the current task runs.

@@ -1,6 +1,6 @@
 //! The emulator without a port: a database that answers DynamoDB's wire format in the caller's thread.
 //!
-//! For simulations, which own the time between a call and its answer: nothing here waits.
+//! Nothing here waits, so that a simulation owns the time between a call and its answer.
 
 use std::fmt;
 
@@ -42,6 +42,7 @@ impl InProcess {
         let database = &self.0;
         let answered = match operation {
             "GetItem" => run(body, |request| database.get_item(request)),
+            "BatchWriteItem" => run(body, |request| database.batch_write_item(request)),
             "BatchGetItem" => run(body, |request| database.batch_get_item(request)),
             "Query" => run(body, |request| database.query(request)),
             "Scan" => run(body, |request| database.scan(request)),
@@ -57,6 +58,12 @@ impl InProcess {
             Ok(body) => WireAnswer { status: 200, body },
             Err(error) => WireAnswer { status: error.status_code(), body: error.to_json() },
         }
+    }
+}
+
+impl From<Database> for InProcess {
+    fn from(database: Database) -> Self {
+        Self(database)
     }
 }
 

@@ -65,6 +65,24 @@ async fn call(emulator: &Emulator, operation: &str, request: Value) -> Value {
 }
 
 #[tokio::test]
+async fn the_link_leads_to_the_same_items_as_the_port_and_breaks_when_the_emulator_stops() {
+    let emulator = Emulator::start(&Storage::Memory, &[lobbies()]).unwrap();
+    let item = json!({ "pk": { "S": "p" }, "sk": { "S": "s" }, "free": { "N": "2" } });
+    call(&emulator, "PutItem", json!({ "TableName": "LobbiesTable", "Item": item })).await;
+    let link = Arc::clone(&emulator.link);
+    let read = || {
+        let key = json!({ "pk": item["pk"], "sk": item["sk"] });
+        let body = json!({ "TableName": "LobbiesTable", "Key": key }).to_string().into_bytes();
+        link.carry(Call { operation: "GetItem".to_owned(), body })
+    };
+    let answer = read().await.unwrap();
+    assert_eq!(answer.status, 200);
+    assert_eq!(serde_json::from_str::<Value>(&answer.body).unwrap()["Item"], item);
+    emulator.shutdown().await.unwrap();
+    assert_eq!(read().await, Err(Broken));
+}
+
+#[tokio::test]
 async fn the_tables_of_the_template_exist() {
     let emulator = Emulator::start(&Storage::Memory, &[lobbies()]).unwrap();
     let name = json!({ "TableName": "LobbiesTable" });

@@ -1,0 +1,73 @@
+//! What lies between a function and the emulator: anything that carries a call there and its answer back.
+//!
+//! The SDK's own HTTP client is replaced, nothing above it: requests are serialized, signed, timed out and repeated as in
+//! production. So a local run spares the hop over a socket, and a simulation owns the network.
+
+use std::{fmt, future::Future, pin::Pin, sync::Arc};
+
+use aws_sdk_dynamodb::Client;
+use aws_smithy_runtime_api::{
+    client::{
+        http::{HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector},
+        orchestrator::{HttpRequest, HttpResponse},
+        result::ConnectorError,
+        runtime_components::RuntimeComponents,
+    },
+    http::StatusCode,
+};
+use shared::store::emulator_client_over;
+
+use super::in_process::WireAnswer;
+
+/// One call on its way to the database.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// `UpdateItem`, `TransactWriteItems` and so on.
+    pub operation: String,
+    /// Its JSON.
+    pub body: Vec<u8>,
+}
+
+/// The answer never came: the connection broke.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Broken;
+
+/// How a call fares.
+pub type Carried = Pin<Box<dyn Future<Output = Result<WireAnswer, Broken>> + Send>>;
+
+/// A network with a database at its end. An answer that never resolves is one that is lost: the SDK times out.
+pub trait Link: fmt::Debug + Send + Sync + 'static {
+    /// Carries `call` to the database, and its answer back.
+    fn carry(&self, call: Call) -> Carried;
+}
+
+/// A DynamoDB client over `link`.
+#[must_use]
+pub fn client_over(link: Arc<dyn Link>) -> Client {
+    // The name is never resolved.
+    emulator_client_over("http://emulator.invalid", Linked(link))
+}
+
+#[derive(Clone, Debug)]
+struct Linked(Arc<dyn Link>);
+
+impl HttpClient for Linked {
+    fn http_connector(&self, _: &HttpConnectorSettings, _: &RuntimeComponents) -> SharedHttpConnector {
+        SharedHttpConnector::new(self.clone())
+    }
+}
+
+impl HttpConnector for Linked {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let target = request.headers().get("x-amz-target").unwrap_or_default();
+        let operation = target.rsplit('.').next().unwrap_or_default().to_owned();
+        let body = request.body().bytes().unwrap_or_default().to_vec();
+        let carried = self.0.carry(Call { operation, body });
+        HttpConnectorFuture::new(async move {
+            let answer = carried.await.map_err(|Broken| ConnectorError::io("the link broke".into()))?;
+            let status = StatusCode::try_from(answer.status)
+                .map_err(|error| ConnectorError::other(Box::new(error), None))?;
+            Ok(HttpResponse::new(status, answer.body.into()))
+        })
+    }
+}
