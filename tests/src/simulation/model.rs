@@ -103,6 +103,8 @@ pub(crate) struct Model {
     pub(crate) namespaces: Vec<Namespace>,
     pub(crate) operations: Vec<Operation>,
     pub(crate) lobbies: BTreeMap<String, Lobby>,
+    /// When each lobby was written first, in milliseconds of the run: later than it says itself, after many attempts.
+    appeared: BTreeMap<String, u64>,
     /// When the run's first instant was, in the tables' time.
     pub(crate) epoch: u64,
     /// Whether something may still go wrong on the way.
@@ -199,6 +201,7 @@ impl Model {
         self.check_life(change, before.as_ref(), &after, history);
         self.check_seats(change, before.as_ref(), &after);
         if before.is_none() {
+            self.appeared.insert(after.id.clone(), change.at);
             self.check_creation(change, &after, history);
         }
         self.lobbies.insert(after.id.clone(), after);

@@ -190,7 +190,7 @@ impl Model {
             .lobbies
             .values()
             .filter(|lobby| lobby.lives() && lobby.server.as_deref() == Some(server) && !lobby.is_draining)
-            .filter(|lobby| lobby.created_at <= self.time(seen_by))
+            .filter(|lobby| self.appeared.get(&lobby.id).is_some_and(|at| *at <= seen_by))
             .filter_map(|lobby| {
                 let is_kept = lobby.lease_until >= promised;
                 let is_hidden = is_alone && lobby.joinable_from == Some(NEVER) && has_lease;
