@@ -65,6 +65,7 @@ writes! {
     PutLobby: Lobbies "PUT" "create a lobby",
     TakePlace: Servers "#used = #used + :one" "take a server's place",
     GiveBackPlace: Servers "#used = #used - :one" "give a server's place back",
+    AllotAhead: Servers "#allotted = #allotted + :block" "allot a server its first block",
     GiveBackAllotment: Servers "#allotted = #allotted - :block" "take a server's allotment back",
     PutServer: Servers "PUT" "register a server",
     Deregister: Servers "#ranked_at = :never" "deregister a server",
@@ -254,6 +255,7 @@ pub fn all() -> Vec<Condition> {
             ]],
         ),
         (Write::GiveBackPlace, &[&["#used > :zero", "#lease_until <= :now"]]),
+        (Write::AllotAhead, &[&["#registration = :registration", "#ranked_at < :never"]]),
         (Write::GiveBackAllotment, &[&["#allotted = :allotted", "#used <= :rest"]]),
         (
             Write::PutServer,

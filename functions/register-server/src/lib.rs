@@ -41,7 +41,8 @@ impl Operation for RegisterServer {
         let (right, settings) = self.auth.game_server(caller).await?;
         let body: RegisterServerRequest = request.body()?;
         let registration = Registration::check(&body, &settings.game).map_err(Error::InvalidServer)?;
-        let server = self.servers.register(&right, body.server_id, &registration).await?;
+        let lobby_count_max = settings.namespace.lobby_count_max;
+        let server = self.servers.register(&right, body.server_id, &registration, lobby_count_max).await?;
         tracing::info!(server.id = %server.server.server_id, "a game server registered");
         Ok(RegisterServerResponse {
             server_id: server.server.server_id,

@@ -59,7 +59,8 @@ impl GameServers {
         Self { store, ambient }
     }
 
-    /// Registers a server, or registers it anew under its `server_id`; its lobbies stay as they are.
+    /// Registers a server of a namespace of at most `lobby_count_max` lobbies, or registers it anew under its `server_id`; its
+    /// lobbies stay as they are.
     ///
     /// # Errors
     /// [`Error::InvalidServer`] when region or ports would change under live lobbies; [`Error::Contention`],
@@ -69,6 +70,7 @@ impl GameServers {
         right: &GameServerRight,
         server_id: Option<ServerId>,
         registration: &Registration,
+        lobby_count_max: u32,
     ) -> Result<Server, Error> {
         let server_id = server_id.unwrap_or_else(|| self.ambient.uuid().into());
         let key = key(right, server_id);
@@ -83,7 +85,7 @@ impl GameServers {
                 None => self.store.add_server(&server).await?,
             };
             if is_written {
-                return Ok(server);
+                return self.store.allot_at_registration(server, lobby_count_max).await;
             }
         }
         Err(Error::Contention)

@@ -32,6 +32,11 @@ const YOUNG_BURST_AGE: Duration = Duration::from_millis(300);
 const BUSY_RATE: f64 = 250.0;
 /// The least time that such a rate is told by.
 const BUSY_SPAN: Duration = Duration::from_millis(80);
+/// How far apart those create lobbies who would meet at one server's item: a transaction occupies it for some milliseconds,
+/// and the way there takes one a few more than another. A wait that costs no call, where a conflict costs one.
+const CREATION_SPACING: Duration = Duration::from_millis(12);
+/// The most that a creation waits for others before it: past that they meet rarely.
+const SPACINGS_MAX: u32 = 16;
 /// More servers than are known of any region.
 const SERVERS_MAX: u64 = 1 << 16;
 /// For how long a lobby that an instance creates for itself is out of others' sight: as long as it may go there unlooked.
@@ -277,12 +282,17 @@ impl Matchmaker {
             Some(0) => Hiding::Promised(lapse),
             _ => Hiding::No,
         };
+        let spacing = self.spacing_of(new, nth);
+        if creates && !spacing.is_zero() {
+            self.ambient.sleep(spacing).await;
+        }
         for wait in 0..=CREATOR_WAITS {
             if creates || wait == CREATOR_WAITS {
                 match self.attempt(search, &lobby_id, seat_id, placing, None).await? {
                     Attempt::Created(found) => {
                         self.recall.saw_full(&found.lobby);
-                        return self.created(search, found, contended).await;
+                        // Those before it are promised to others: a lobby that was drawn is needed.
+                        return self.created(search, found, contended && nth == 0).await;
                     }
                     Attempt::NoRoom(reason) => return Ok(Step::NoRoom(reason)),
                     Attempt::Exists => {}
@@ -290,7 +300,8 @@ impl Matchmaker {
                 }
             } else if wait > 0 || !is_there {
                 // Whoever drew the lobby's first position is creating it.
-                self.ambient.sleep(self.ambient.jittered(CREATOR_PAUSE * 2_u32.pow(wait))).await;
+                let spacing = if wait == 0 { spacing } else { Duration::ZERO };
+                self.ambient.sleep(spacing + self.ambient.jittered(CREATOR_PAUSE * 2_u32.pow(wait))).await;
             }
             match self.take(&searched(new), in_burst(new, lobby_id.clone(), hiding), seat_id).await? {
                 Ok(found) => return Ok(Step::Found(Box::new(found))),
@@ -299,6 +310,17 @@ impl Matchmaker {
             }
         }
         Ok(Step::LookAgain)
+    }
+
+    /// How long the `nth` lobby of a burst waits for those before it on the same server.
+    fn spacing_of(&self, new: &NewLobby, nth: u32) -> Duration {
+        let pool = PlacementPool {
+            namespace_id: new.pool.namespace_id.clone(),
+            region_id: new.pool.region_id.clone(),
+        };
+        let now = self.ambient.now();
+        let servers = self.recall.server_count(&pool, |server| server.fits(&new.pool.game_mode, now));
+        CREATION_SPACING * nth.checked_div(servers).unwrap_or(nth).min(SPACINGS_MAX)
     }
 
     /// Creates a lobby for this instance alone, unelected.

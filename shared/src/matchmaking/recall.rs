@@ -385,6 +385,16 @@ impl Recall {
         memory.bursts.get(key).filter(|memory| memory.is_exhausted).map(|memory| memory.burst.clone())
     }
 
+    /// How many servers of `pool` that `fits` are known.
+    pub(super) fn server_count(&self, pool: &PlacementPool, fits: impl Fn(&Server) -> bool) -> u32 {
+        let memory = self.memory();
+        let servers = memory
+            .servers
+            .get(pool)
+            .map_or(0, |(_, servers)| servers.iter().filter(|server| fits(server)).count());
+        u32::try_from(servers).unwrap_or(u32::MAX)
+    }
+
     /// The `pick`-th fullest server known that `fits`, round and round, when the knowledge is younger than `age_max`.
     ///
     /// Of equally full ones those with a part of the cap left come first: they cost no write of the ledger.

@@ -15,7 +15,7 @@ use aws_sdk_dynamodb::{
 use serde::Deserialize;
 
 use super::{Item, Store, creation::update, expressions::names, failure, number, servers::Server, text};
-use crate::{errors::Error, ids::NamespaceId};
+use crate::{ambient::Timestamp, errors::Error, ids::NamespaceId};
 
 /// A block is at most this part of the cap, so that a few servers do not hold all of it unused.
 const BLOCKS_OF_A_CAP: u32 = 64;
@@ -23,12 +23,16 @@ const BLOCKS_OF_A_CAP: u32 = 64;
 /// The first block of a server, if its places and the cap allow.
 const FIRST_BLOCK: u32 = 64;
 
+/// A server is allotted its first block when it registers while this part of the cap is left for others: then the first
+/// creations of a burst, which come at one instant, do not meet at the ledger.
+const LEFT_AT_REGISTRATION: u32 = 2;
+
 /// What became of moving an allotment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AllotmentOutcome {
     /// It moved.
     Moved,
-    /// The server changed meanwhile.
+    /// The server changed meanwhile, or so much is not left.
     Outdated,
     /// Other writes were under way on the same items.
     Conflict,
@@ -81,6 +85,45 @@ impl Store {
         Ok(allotment.map_or(0, |allotment| allotment.allotted))
     }
 
+    /// Allots `server`, which has just registered, its first block of a cap of `lobby_count_max` while much of it is left; as it
+    /// then is. Whatever stands against it is nothing to wait for: the first creation there allots a block, too.
+    ///
+    /// One transaction of two items, 2 write units each; none when the server has some of the cap.
+    ///
+    /// # Errors
+    /// [`Error::Bug`].
+    pub async fn allot_at_registration(&self, server: Server, lobby_count_max: u32) -> Result<Server, Error> {
+        let room = lobby_count_max / LEFT_AT_REGISTRATION;
+        let block = server.next_block(lobby_count_max).unwrap_or(0);
+        if server.allotted > 0 || block > room {
+            return Ok(server);
+        }
+        let change = "SET #allotted = #allotted + :block, #cap_checked = :cap";
+        let condition = "#registration = :registration AND #ranked_at < :never";
+        let part = Update::builder()
+            .table_name(&self.tables.servers)
+            .key("server", text(server.server.to_string()))
+            .update_expression(change)
+            .condition_expression(condition)
+            .set_expression_attribute_names(Some(names(&[change, condition])))
+            .expression_attribute_values(":block", number(block))
+            .expression_attribute_values(":cap", number(lobby_count_max))
+            .expression_attribute_values(":registration", text(server.registration.as_str()))
+            .expression_attribute_values(":never", number(Timestamp::NEVER));
+        let ledger = self.allot(&server.server.namespace_id, block, room);
+        match self.move_allotment(part, ledger).await {
+            Ok((AllotmentOutcome::Moved, _)) => {
+                Ok(Server { allotted: server.allotted + block, cap_checked: lobby_count_max, ..server })
+            }
+            Ok(_) => Ok(server),
+            Err(Error::Unavailable(cause)) => {
+                tracing::warn!(server.id = %server.server.server_id, cause, "a server registered without a block");
+                Ok(server)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     /// Takes what `server`, as seen, has left of its allotment back for others: half of it, at least one, or all when it was
     /// allotted under another cap than `lobby_count_max`. One transaction of two items, 2 write units each.
     ///
@@ -126,6 +169,19 @@ impl Store {
             .condition_expression(condition)
             .set_expression_attribute_names(Some(names(&[change, condition])))
             .expression_attribute_values(":block", number(block));
+        let (outcome, is_at_ledger) = self.move_allotment(part, ledger).await?;
+        if outcome == AllotmentOutcome::Outdated && is_at_ledger {
+            return Err(Error::Bug("the ledger does not know of an allotment".to_owned()));
+        }
+        Ok(outcome)
+    }
+
+    /// Makes `part` of a server and `ledger` together; and whether only the ledger stood against it.
+    async fn move_allotment(
+        &self,
+        part: UpdateBuilder,
+        ledger: UpdateBuilder,
+    ) -> Result<(AllotmentOutcome, bool), Error> {
         let call = self
             .client
             .transact_write_items()
@@ -135,7 +191,7 @@ impl Store {
         match call.send().await {
             Ok(answer) => {
                 self.meter.wrote(answer.consumed_capacity());
-                Ok(AllotmentOutcome::Moved)
+                Ok((AllotmentOutcome::Moved, false))
             }
             Err(error) => match error.as_service_error() {
                 Some(TransactWriteItemsError::TransactionCanceledException(canceled)) => {
@@ -143,11 +199,12 @@ impl Store {
                     let is_refused = |reason: &aws_sdk_dynamodb::types::CancellationReason| {
                         reason.code() == Some("ConditionalCheckFailed")
                     };
-                    let is_outdated = canceled.cancellation_reasons().first().is_some_and(is_refused);
-                    if !is_outdated && canceled.cancellation_reasons().iter().any(is_refused) {
-                        return Err(Error::Bug("the ledger does not know of an allotment".to_owned()));
-                    }
-                    Ok(if is_outdated { AllotmentOutcome::Outdated } else { AllotmentOutcome::Conflict })
+                    let reasons = canceled.cancellation_reasons();
+                    let is_at_server = reasons.first().is_some_and(is_refused);
+                    let is_outdated = reasons.iter().any(is_refused);
+                    let outcome =
+                        if is_outdated { AllotmentOutcome::Outdated } else { AllotmentOutcome::Conflict };
+                    Ok((outcome, is_outdated && !is_at_server))
                 }
                 _ => Err(failure(&error)),
             },

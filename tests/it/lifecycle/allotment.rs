@@ -161,3 +161,26 @@ async fn registering_again_keeps_the_allotment() {
     assert_eq!((server.used, server.allotted, server.capacity), (1, 1, 9));
     assert_eq!(live_lobbies(stack.store(), game.namespace_id()).await, 1);
 }
+
+#[tokio::test]
+async fn a_server_registers_with_a_block_while_half_of_the_cap_is_left() {
+    let stack = TestStack::start().await;
+    let modes = json!({ "solo": { "regions": ["fra"], "max_players": 1 } });
+    let game = stack.make_game("ahead", modes, 128, 0).await;
+    let mut allotted = Vec::new();
+    for n in 0..34 {
+        let name = format!("s{n}");
+        let _registered = register(&stack, &game, &name, json!({ "capacity": 100 })).await;
+        allotted.push(server(&stack, &game, &name).await.allotted);
+    }
+    assert_eq!(allotted, [[2; 32].as_slice(), &[0, 0]].concat());
+    let _again =
+        game.serve(&stack, "register", registration("s0", json!({ "capacity": 100 }))).await.expect_ok();
+    assert_eq!(server(&stack, &game, "s0").await.allotted, 2);
+    assert_eq!(live_lobbies(stack.store(), game.namespace_id()).await, 0);
+    for _ in 0..128 {
+        find_in(&stack, &game, "fra").await.expect_ok();
+    }
+    assert_eq!(find_in(&stack, &game, "fra").await.refusal(), AT_CAP);
+    assert_eq!(live_lobbies(stack.store(), game.namespace_id()).await, 128);
+}

@@ -64,18 +64,21 @@ impl GameServer {
         }
     }
 
-    /// Registers it for `places` lobbies.
+    /// Registers it for `places` lobbies of a namespace of at most `lobby_count_max`.
     ///
     /// # Panics
     /// When it is refused.
-    pub async fn register(&self, places: u32, game: &Game) {
+    pub async fn register(&self, places: u32, game: &Game, lobby_count_max: u32) {
         let port = json!({ "hostname": format!("{}.example", self.id), "port": 7_777, "protocol": "udp" });
         let asked = json!({ "server_id": self.id, "region_id": "fra", "capacity": places,
             "lease_seconds": LEASE_SECS, "ports": { "default": port } });
         let asked = serde_json::from_value(asked).expect("a registration");
         let registration = Registration::check(&asked, game).expect("a registration");
         let right = self.right().await.expect("a right");
-        self.servers.register(&right, Some(self.id.clone()), &registration).await.expect("registered");
+        self.servers
+            .register(&right, Some(self.id.clone()), &registration, lobby_count_max)
+            .await
+            .expect("registered");
     }
 
     /// Beats twice in each lease, for ever, from `first` on.

@@ -75,6 +75,8 @@ pub(crate) struct Operation {
     pub(crate) asked: Asked,
     pub(crate) began_at: u64,
     pub(crate) has_ended: bool,
+    /// Never, when it crashed.
+    pub(crate) answered_at: Option<u64>,
     /// 200 or the code that it was answered.
     pub(crate) answered: Option<String>,
     pub(crate) calls: u32,

@@ -52,6 +52,7 @@ pub const VERDICTS: &[(Write, &str, &str)] = &[
         "judged by the same clock before, and a registration's lease grows",
     ),
     (Write::GiveBackPlace, "#used > :zero", "a lobby that lives is counted"),
+    (Write::AllotAhead, "#registration = :registration", "a block too many is in the sum, and taken back"),
     (Write::PutServer, "#registration = :registration", "the later of two registrations counts"),
     (Write::PutServer, "#ranked_at = :ranked_at", "as if it had registered after it deregistered"),
     (Write::ShowServer, "#used < #capacity", HINT),

@@ -371,6 +371,7 @@ impl Workload {
                     asked: request.asked.clone(),
                     began_at: state.now(),
                     has_ended: false,
+                    answered_at: None,
                     answered: None,
                     calls: 0,
                     seats: Vec::new(),
@@ -462,7 +463,7 @@ fn deeds(chance: &mut Chance, bias: Option<Write>) -> Vec<(Deed, u64)> {
         Some(Write::PutLobby) => &[Burst],
         Some(Write::TakePlace) => &[Burst, Create, Register, Deregister],
         Some(Write::PutServer) => &[Register, Deregister, Create, End],
-        Some(Write::GiveBackAllotment | Write::Allot | Write::ReturnAllotment) => {
+        Some(Write::GiveBackAllotment | Write::AllotAhead | Write::Allot | Write::ReturnAllotment) => {
             &[Create, End, Register, Deregister]
         }
         Some(Write::GrowShards | Write::RetireShards) | None => &[],

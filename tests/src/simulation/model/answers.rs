@@ -38,6 +38,7 @@ impl Model {
     /// Checks an answer at the moment at which it is given.
     pub(crate) fn answered(&mut self, number: usize, answer: &Answer, at: u64, history: &History) {
         self.operations[number].has_ended = true;
+        self.operations[number].answered_at = Some(at);
         let operation = self.operations[number].clone();
         let outcome = if answer.status == 200 { "200".to_owned() } else { answer.code().to_owned() };
         self.operations[number].answered = Some(outcome.clone());
@@ -151,8 +152,9 @@ impl Model {
                 let others = self.operations.iter().filter(
                     |other| matches!(&other.asked, Asked::Close { lobby, is_closed: false } if lobby == id),
                 );
-                let reopened =
-                    others.into_iter().any(|other| !other.has_ended || other.began_at > operation.began_at);
+                let reopened = others
+                    .into_iter()
+                    .any(|other| other.answered_at.is_none_or(|at| at >= operation.began_at));
                 if !reopened && lobby(id).is_some_and(|lobby| lobby.lives() && !lobby.is_closed) {
                     self.fail("I6", format!("lobby {id} was closed, and is open"));
                 }
