@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::atomic::Ordering, time::Duration};
 
-use super::{Claimed, Found, Matchmaker, Search, Way, recall::LEARNT_AGE_MAX};
+use super::{Claimed, Found, Matchmaker, Search, Way, recall::LEARNT_AGE_MAX, room::Room};
 use crate::{
     ambient::Timestamp,
     errors::Error,
@@ -22,7 +22,9 @@ const ELECTIONS_MAX: usize = 4;
 /// Tries of one transaction that conflicts or whose server has no place.
 const CREATIONS_MAX: u32 = 8;
 /// Times that a creation makes room before the find looks again: others take what it made.
-const ROOMS_MAX: usize = 4;
+const ROOMS_MAX: u32 = 5;
+/// Pause before room is looked for again that is on its way, tripled each time: as long as an index may lag, in all.
+const MOVING_PAUSE: Duration = Duration::from_millis(50);
 /// Pause after a conflicting transaction, doubled each time, jittered: one takes some ten milliseconds.
 const CONFLICT_PAUSE: Duration = Duration::from_millis(8);
 /// A burst younger than this may be unknown to the index, so its newcomers share it by position; an older one that the
@@ -350,18 +352,16 @@ impl Matchmaker {
         placing: Placing,
         beginning: Option<&Beginning>,
     ) -> Result<Attempt, Error> {
-        let namespace = &search.settings.namespace;
-        for _ in 0..ROOMS_MAX {
+        for round in 0..ROOMS_MAX {
             let attempt = self.attempt_in_room(search, lobby_id, seat_id, placing, beginning).await?;
             let Attempt::NoRoom(reason) = attempt else { return Ok(attempt) };
-            if self.make_room(search, reason).await? {
-                continue;
-            }
-            // What was left of the cap may have been between a server and the ledger while either was read.
-            let is_moving = reason == NoRoom::AtCap
-                && self.store.allotted_lobbies(&namespace.namespace_id).await? < namespace.lobby_count_max;
-            if !is_moving {
-                return Ok(attempt);
+            match self.make_room(search, reason).await? {
+                Room::Made => {}
+                Room::None => return Ok(attempt),
+                Room::Moving if round + 1 == ROOMS_MAX => return Ok(attempt),
+                Room::Moving => {
+                    self.ambient.sleep(self.ambient.jittered(MOVING_PAUSE * 3_u32.pow(round))).await;
+                }
             }
         }
         Ok(Attempt::Lost)

@@ -1,6 +1,8 @@
 //! Making room at the cap, or where every server is full: taking back what is allotted to servers that do not need it,
 //! ending a lobby that nobody needs any more.
 
+use std::collections::HashSet;
+
 use super::{Matchmaker, Search, create::NoRoom};
 use crate::{
     errors::Error,
@@ -20,42 +22,57 @@ const SERVERS_ENTERED_MAX: usize = 32;
 /// Lobbies of each pool, or of each server, that one search reads at most.
 const LOBBIES_SEARCHED_MAX: usize = 100;
 
+/// What a search for room came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Room {
+    /// There is some.
+    Made,
+    /// The servers run fewer lobbies than the namespace may hold: what is left of the cap is on its way, or with a server that
+    /// the index does not know yet.
+    Moving,
+    /// There is none.
+    None,
+}
+
 impl Matchmaker {
     /// At the cap has a part of it left to allot, taken back from a server that does not use it; else ends one lobby of the
-    /// namespace that may end: of a dead server, or empty past its idle time. Whether it did.
+    /// namespace that may end: of a dead server, or empty past its idle time.
     ///
     /// Where a server's place is needed, only a lobby of the wanted region helps; at the cap one of that region is the best,
     /// since it frees a place there, too. Reads much, so a fruitless search is not repeated within a second by the same
     /// instance.
-    pub(super) async fn make_room(&self, search: &Search, needed: NoRoom) -> Result<bool, Error> {
+    pub(super) async fn make_room(&self, search: &Search, needed: NoRoom) -> Result<Room, Error> {
         let now = self.ambient.now();
         let wanted = &search.criteria.new_lobby.pool;
         let was_in_vain = self.recall.searched_in_vain(wanted, needed, now);
         if was_in_vain && needed == NoRoom::NoServer {
-            return Ok(false);
+            return Ok(Room::None);
         }
         let mut regions = vec![&wanted.region_id];
         if needed == NoRoom::AtCap {
             regions.extend(search.settings.game.regions.keys().filter(|region| **region != wanted.region_id));
         }
-        let mut searched = Vec::new();
+        let (mut searched, mut used, mut are_all) = (Vec::new(), 0, true);
         for region_id in regions {
             let servers = self.servers_of(search, region_id).await?;
             if needed == NoRoom::AtCap && self.take_allotment_back(search, &servers).await? {
-                return Ok(true);
+                return Ok(Room::Made);
             }
+            used += servers.iter().map(|server| server.used).sum::<u32>();
+            are_all &= servers.len() < SERVERS_SEARCHED_MAX;
             searched.push((region_id, servers));
         }
-        if was_in_vain {
-            return Ok(false);
-        }
-        for (region_id, servers) in searched {
-            if self.make_room_in(search, region_id, servers).await? {
-                return Ok(true);
+        if !was_in_vain {
+            for (region_id, servers) in searched {
+                if self.make_room_in(search, region_id, servers).await? {
+                    return Ok(Room::Made);
+                }
             }
+            self.recall.remember_vain_search(wanted, needed, now);
         }
-        self.recall.remember_vain_search(wanted, needed, now);
-        Ok(false)
+        let lobby_count_max = search.settings.namespace.lobby_count_max;
+        let is_moving = needed == NoRoom::AtCap && are_all && used < lobby_count_max;
+        Ok(if is_moving { Room::Moving } else { Room::None })
     }
 
     async fn make_room_in(
@@ -115,6 +132,9 @@ impl Matchmaker {
                 break;
             }
         }
+        // A server that moves in the index while its pages are read is on two of them.
+        let mut seen = HashSet::new();
+        servers.retain(|server| seen.insert(server.server.clone()));
         Ok(servers)
     }
 
