@@ -237,7 +237,15 @@ pub fn all() -> Vec<Condition> {
         ),
         (Write::GrowShards, &[&["attribute_not_exists(#joinable_from) OR #joinable_from <= :shards"]]),
         (Write::RetireShards, &[&["#joinable_from = :shards", "#renewed_at <= :stale"]]),
-        (Write::HideFull, &[&["#taken >= #max_players", "#joinable_from < :lapse"]]),
+        (
+            Write::HideFull,
+            &[&[
+                "#taken >= #max_players",
+                "#joinable_from < :lapse",
+                "attribute_not_exists(#vacated_at)",
+                "#vacated_at = :vacated_at",
+            ]],
+        ),
         (Write::HideSilent, &[&["#lease_until <= :now", "attribute_exists(#joinable_from)"]]),
         (Write::ShowRevived, &[&["#joinable_from = :never"]]),
         (Write::NoteState, &[&["attribute_exists(#server)"]]),
@@ -252,10 +260,14 @@ pub fn all() -> Vec<Condition> {
                 "#capacity = :capacity",
                 "#registration = :registration",
                 "#lease_until > :now",
+                "attribute_not_exists(#expires_at)",
             ]],
         ),
         (Write::GiveBackPlace, &[&["#used > :zero", "#lease_until <= :now"]]),
-        (Write::AllotAhead, &[&["#registration = :registration", "#ranked_at < :never"]]),
+        (
+            Write::AllotAhead,
+            &[&["#registration = :registration", "#ranked_at < :never", "attribute_not_exists(#expires_at)"]],
+        ),
         (Write::GiveBackAllotment, &[&["#allotted = :allotted", "#used <= :rest"]]),
         (
             Write::PutServer,

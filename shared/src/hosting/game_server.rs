@@ -29,10 +29,10 @@ pub const LOBBIES_A_PAGE: usize = 100;
 const WRITES_AT_ONCE: usize = 16;
 /// Tries of a registration while the server's places change.
 const REGISTRATION_ATTEMPTS: usize = 8;
-/// Passes over a deregistered server's lobbies until all are found: the index may lag behind the last creation.
-const DRAIN_PASSES: u32 = 8;
+/// Passes over a server's lobbies until all are found: the index may lag behind the last creation.
+const INDEX_PASSES: u32 = 8;
 /// Pause between such passes, doubled each time.
-const DRAIN_PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
+const INDEX_PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
 
 /// What a heartbeat found.
 #[derive(Debug)]
@@ -85,6 +85,9 @@ impl GameServers {
                 None => self.store.add_server(&server).await?,
             };
             if is_written {
+                if server.lease_ms.is_none() && server.used > 0 {
+                    self.free_lobbies_of_leases(&server).await?;
+                }
                 return self.store.allot_at_registration(server, lobby_count_max).await;
             }
         }
@@ -125,13 +128,45 @@ impl GameServers {
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn deregister(&self, right: &GameServerRight, server_id: ServerId) -> Result<(), Error> {
         let key = key(right, server_id);
-        for pass in 0..DRAIN_PASSES {
+        for pass in 0..INDEX_PASSES {
             let server = self.store.deregister_server(&key, self.ambient.now()).await?;
             let server = server.ok_or(Error::ServerNotFound)?;
             if self.drain_lobbies(&key).await? >= server.used {
                 return Ok(());
             }
-            self.ambient.sleep(DRAIN_PAUSE * 2_u32.pow(pass)).await;
+            self.ambient.sleep(INDEX_PAUSE * 2_u32.pow(pass)).await;
+        }
+        Err(Error::Contention)
+    }
+
+    /// A server that registered without lease may never beat: its lobbies must not keep the lease of before, if it had one.
+    async fn free_lobbies_of_leases(&self, server: &Server) -> Result<(), Error> {
+        for pass in 0..INDEX_PASSES {
+            let (mut living, mut cursor) = (0, None);
+            loop {
+                let page =
+                    self.store.lobbies_of_server(&server.server, cursor.as_ref(), LOBBIES_A_PAGE).await?;
+                let freed = stream::iter(page.lobby_ids).map(async |lobby_id: LobbyId| {
+                    let until = server.lease_until;
+                    let lives = self.store.extend_lease(&lobby_id, &server.server, until).await?
+                        || self
+                            .store
+                            .lobby(&lobby_id)
+                            .await?
+                            .is_some_and(|lobby| lobby.stage != Stage::Ended);
+                    Ok::<_, Error>(u32::from(lives))
+                });
+                let freed: Vec<u32> = freed.buffer_unordered(WRITES_AT_ONCE).try_collect().await?;
+                living += freed.into_iter().sum::<u32>();
+                cursor = page.next;
+                if cursor.is_none() {
+                    break;
+                }
+            }
+            if living >= server.used {
+                return Ok(());
+            }
+            self.ambient.sleep(INDEX_PAUSE * 2_u32.pow(pass)).await;
         }
         Err(Error::Contention)
     }

@@ -99,7 +99,8 @@ impl Store {
             return Ok(server);
         }
         let change = "SET #allotted = #allotted + :block, #cap_checked = :cap";
-        let condition = "#registration = :registration AND #ranked_at < :never";
+        let condition =
+            "#registration = :registration AND #ranked_at < :never AND attribute_not_exists(#expires_at)";
         let part = Update::builder()
             .table_name(&self.tables.servers)
             .key("server", text(server.server.to_string()))

@@ -281,7 +281,7 @@ impl Store {
     }
 
     /// Takes a place. The last one also takes the server out of the index: which of both it is, the server as last seen
-    /// suggests and the condition makes sure.
+    /// suggests and the condition makes sure. A record that is to go takes none: the place would go with it.
     fn take_place(
         &self,
         server: &Server,
@@ -300,7 +300,8 @@ impl Store {
         };
         let change = format!("SET #used = #used + :one{allot}{hide}");
         let condition = format!(
-            "{places}{allotted} AND #capacity = :capacity AND #registration = :registration AND #lease_until > :now"
+            "{places}{allotted} AND #capacity = :capacity AND #registration = :registration AND #lease_until > :now \
+             AND attribute_not_exists(#expires_at)"
         );
         let mut update = Update::builder()
             .table_name(&self.tables.servers)

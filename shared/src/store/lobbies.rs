@@ -289,15 +289,24 @@ impl Store {
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn hide_full_lobby(&self, lobby: &Lobby) -> Result<(), Error> {
         let update = "SET #joinable_from = :lapse";
-        // Later seats lapse later, so a concurrent hint is at least as late as this one.
-        let condition = "#taken >= #max_players AND #joinable_from < :lapse";
+        // Later seats lapse later, so a concurrent hint is at least as late as this one; unless a seat was left meanwhile,
+        // whose next holder may lapse before all that were seen.
+        let unvacated = match lobby.vacated_at {
+            Some(_) => "#vacated_at = :vacated_at",
+            None => "attribute_not_exists(#vacated_at)",
+        };
+        let condition = format!("#taken >= #max_players AND #joinable_from < :lapse AND {unvacated}");
         let write = self
             .client
             .update_item()
             .update_expression(update)
+            .set_expression_attribute_names(Some(names(&[update, &condition])))
             .condition_expression(condition)
-            .set_expression_attribute_names(Some(names(&[update, condition])))
             .expression_attribute_values(":lapse", number(lobby.first_lapse()));
+        let write = match lobby.vacated_at {
+            Some(vacated_at) => write.expression_attribute_values(":vacated_at", number(vacated_at)),
+            None => write,
+        };
         self.update_lobby(self.on_lobby(write, &lobby.lobby_id)).await.map(|_| ())
     }
 

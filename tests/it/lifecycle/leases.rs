@@ -3,9 +3,14 @@
 
 use std::time::Duration;
 
-use muster_tests::TestStack;
-use serde_json::json;
-use shared::lobby::Stage;
+use muster_tests::{TestStack, all_servers};
+use serde_json::{Value, json};
+use shared::{
+    ambient::Timestamp,
+    ids::LobbyId,
+    lobby::{Lobby, Stage},
+    store::creation::{Creation, CreationOutcome},
+};
 
 use super::{find, find_existing, game, heartbeat, join, live, register, told};
 
@@ -178,4 +183,59 @@ async fn a_heartbeat_costs_a_write_unit_for_the_server_and_one_for_each_lobby() 
     let beat = meter.usage() - before;
     assert_eq!((beat.calls, beat.write_units), (23, 21.0));
     assert!(beat.read_units <= 11.0, "{beat:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_gives_up_its_lease_keeps_its_lobbies_in_sight_for_good() {
+    let stack = TestStack::start().await;
+    let game = game(&stack, "unleased", json!({ "max_players": 8 })).await;
+    register(&stack, &game, "one", json!({ "capacity": 2 })).await;
+    let lobby_id = find(&stack, &game).await.expect_ok().lobby_id();
+    // It was silent so long that a find put it out of sight.
+    stack.clock.advance(10 * MINUTE);
+    assert_eq!(find_existing(&stack, &game).await.refusal(), (400, "MATCHMAKER_NO_AVAILABLE_LOBBIES"));
+    register(&stack, &game, "one", json!({ "capacity": 2, "lease_seconds": Value::Null })).await;
+    let lobby = game.lobby(&stack, &lobby_id).await;
+    assert_eq!((lobby.lease_until, lobby.joinable_from), (Timestamp::NEVER, Some(lobby.created_at)));
+    stack.clock.advance(10_000 * MINUTE);
+    assert_eq!(find_existing(&stack, &game).await.expect_ok().lobby_id(), lobby_id, "I4");
+}
+
+#[tokio::test]
+async fn a_creation_that_comes_late_takes_no_place_on_a_record_that_is_to_go() {
+    let stack = TestStack::start().await;
+    let game = game(&stack, "expiring", json!({})).await;
+    register(&stack, &game, "one", json!({})).await;
+    let lobby_id = find(&stack, &game).await.expect_ok().lobby_id();
+    let lobby = game.lobby(&stack, &lobby_id).await;
+    game.serve(&stack, "end-lobby", json!({ "lobby_id": lobby_id })).await.expect_ok();
+    let (server, then) = (all_servers(stack.store(), game.namespace_id()).await.remove(0), stack.clock.now());
+    stack.clock.advance(10 * MINUTE);
+    assert_eq!(find(&stack, &game).await.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"));
+    let lobby = Lobby { lobby_id: LobbyId::from(stack.ambient().uuid()), ..lobby };
+    let creation =
+        Creation { lobby, server, lobby_count_max: 1_000, block: Some(1), beginning: None, config: None };
+    let outcome = stack.store().create_lobby(&creation, then).await.unwrap();
+    assert!(matches!(outcome, CreationOutcome::NoPlace(Some(_))), "{outcome:?}");
+    assert_eq!(live(&stack, &game).await, 0, "I2");
+}
+
+#[tokio::test]
+async fn a_late_hint_of_when_all_were_connected_does_not_hide_a_seat_reserved_since() {
+    let stack = TestStack::start().await;
+    let game = game(&stack, "hinted", json!({ "max_players": 2, "reservation_seconds": 60 })).await;
+    register(&stack, &game, "one", json!({ "lease_seconds": Value::Null })).await;
+    let mut seats = Vec::new();
+    for _ in 0..2 {
+        seats.push(find(&stack, &game).await.expect_ok());
+        game.connect(&stack, seats.last().unwrap()).await.expect_ok();
+    }
+    let connected = game.lobby(&stack, &seats[0].lobby_id()).await;
+    stack.clock.advance(MOMENT);
+    game.disconnect(&stack, &seats[0]).await.expect_ok();
+    assert_eq!(find(&stack, &game).await.expect_ok().lobby_id(), seats[0].lobby_id());
+    stack.store().hide_full_lobby(&connected).await.unwrap();
+    // The reservation lapses, and its seat can be had again.
+    stack.clock.advance(MINUTE);
+    assert_eq!(find_existing(&stack, &game).await.expect_ok().lobby_id(), seats[0].lobby_id(), "I4");
 }
