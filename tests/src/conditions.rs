@@ -210,6 +210,8 @@ pub fn all() -> Vec<Condition> {
                 "#stage = :ready",
                 "#reserved = :reserved",
                 "#connected = :connected",
+                "attribute_not_exists(#vacated_at)",
+                "#vacated_at = :vacated_at",
             ]],
         ),
         (Write::Drain, &[&ALIVE, &["#closed IN (:true, :false)", "attribute_not_exists(#is_draining)"]]),

@@ -10,7 +10,10 @@ use aws_sdk_dynamodb::{
     },
 };
 
-use super::{Store, creation::update, expressions::names, failure, from_item, number, text, to_item};
+use super::{
+    Store, creation::update, expressions::names, failure, from_item, lobbies::unvacated_since, number, text,
+    to_item,
+};
 use crate::{
     ambient::{Ambient, Timestamp},
     errors::Error,
@@ -132,7 +135,11 @@ impl Store {
             EndCause::NeverReady => "#stage = :starting AND #created_at <= :start_limit",
             EndCause::Idle => "#stage = :ready AND #reserved = :reserved AND #connected = :connected",
         };
-        let condition = format!("attribute_exists(#server) AND {condition}");
+        let mut condition = format!("attribute_exists(#server) AND {condition}");
+        // Its idle time begins anew with each seat that is given up.
+        if cause == EndCause::Idle {
+            condition = format!("{condition} AND {}", unvacated_since(lobby));
+        }
         let mut seen = to_item(lobby)?;
         let mut seats = |name: &str| {
             seen.remove(name).ok_or_else(|| Error::Bug(format!("a lobby serialized without `{name}`")))
@@ -152,10 +159,16 @@ impl Store {
             EndCause::NeverReady => update
                 .expression_attribute_values(":starting", text("starting"))
                 .expression_attribute_values(":start_limit", number(now.before(STARTING_MAX))),
-            EndCause::Idle => update
-                .expression_attribute_values(":ready", text("ready"))
-                .expression_attribute_values(":reserved", seats("reserved")?)
-                .expression_attribute_values(":connected", seats("connected")?),
+            EndCause::Idle => {
+                let update = update
+                    .expression_attribute_values(":ready", text("ready"))
+                    .expression_attribute_values(":reserved", seats("reserved")?)
+                    .expression_attribute_values(":connected", seats("connected")?);
+                match lobby.vacated_at {
+                    Some(vacated_at) => update.expression_attribute_values(":vacated_at", number(vacated_at)),
+                    None => update,
+                }
+            }
         })
     }
 

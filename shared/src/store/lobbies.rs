@@ -291,11 +291,8 @@ impl Store {
         let update = "SET #joinable_from = :lapse";
         // Later seats lapse later, so a concurrent hint is at least as late as this one; unless a seat was left meanwhile,
         // whose next holder may lapse before all that were seen.
-        let unvacated = match lobby.vacated_at {
-            Some(_) => "#vacated_at = :vacated_at",
-            None => "attribute_not_exists(#vacated_at)",
-        };
-        let condition = format!("#taken >= #max_players AND #joinable_from < :lapse AND {unvacated}");
+        let condition =
+            format!("#taken >= #max_players AND #joinable_from < :lapse AND {}", unvacated_since(lobby));
         let write = self
             .client
             .update_item()
@@ -458,5 +455,13 @@ fn enterable(door: &Door) -> String {
     match door {
         Door::Find(_) => format!("{ENTERABLE}{FINDABLE}"),
         Door::Direct => ENTERABLE.to_owned(),
+    }
+}
+
+/// That no seat was given up since `lobby` was seen: seats alike may be others than those.
+pub(super) const fn unvacated_since(lobby: &Lobby) -> &'static str {
+    match lobby.vacated_at {
+        Some(_) => "#vacated_at = :vacated_at",
+        None => "attribute_not_exists(#vacated_at)",
     }
 }

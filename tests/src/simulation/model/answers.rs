@@ -135,8 +135,10 @@ impl Model {
     fn check_done(&mut self, operation: &Operation, asked: &Asked, answer: &Answer, history: &History) {
         let lobby = |id: &String| self.lobbies.get(id).cloned();
         match asked {
+            // A late repetition of what took the seat may reserve it once more, for as long as a reservation goes.
             Asked::Disconnect { seat, lobby: id }
-                if lobby(id).is_some_and(|lobby| lobby.lives() && lobby.holds(seat)) =>
+                if lobby(id).is_some_and(|lobby| lobby.lives() && lobby.holds(seat))
+                    && self.added.get(&(id.clone(), seat.clone())).is_none_or(|times| *times == 1) =>
             {
                 self.fail("I4", format!("seat {seat} of lobby {id} was left, and is held"));
             }
