@@ -1,6 +1,6 @@
 //! `cargo bench -p muster-tests --bench capacity`: finds by the thousand a second into one namespace, simulated.
 //!
-//! `-- --rate R --capacity C --shape spike|quiet --seconds N --seed S` runs one scenario, `-- --quick` what CI has time for;
+//! `-- --rate R --capacity C --shape spike|quiet --seconds N --stay S --seed S` runs one scenario, `-- --quick` what CI has time for;
 //! without either, all of them, a minute each. What is simulated and what is not: `muster_tests::capacity`. Prints one row
 //! for each scenario, and ends in failure when a bar is missed.
 
@@ -26,20 +26,41 @@ use std::{
 use muster_tests::capacity::{
     outcome::{HEAD, Outcome},
     run,
-    scenario::{Scenario, Shape},
+    scenario::{STAY_SECS, Scenario, Shape},
 };
 
 const RATES: [u32; 3] = [1_000, 5_000, 20_000];
 const CAPACITIES: [u32; 2] = [10, 100];
 const SHAPES: [Shape; 2] = [Shape::Spike, Shape::Quiet];
-const BURST: Scenario = Scenario { rate: 0, capacity: 10, shape: Shape::Burst(100), seconds: 0, seed: 1 };
-const QUICK: Scenario = Scenario { rate: 1_000, capacity: 10, shape: Shape::Spike, seconds: 10, seed: 1 };
+const BURST: Scenario = Scenario {
+    rate: 0,
+    capacity: 10,
+    shape: Shape::Burst(100),
+    seconds: 0,
+    stay_secs_max: STAY_SECS,
+    seed: 1,
+};
+const QUICK: Scenario = Scenario {
+    rate: 1_000,
+    capacity: 10,
+    shape: Shape::Spike,
+    seconds: 10,
+    stay_secs_max: STAY_SECS,
+    seed: 1,
+};
 
-fn all(seconds: u32, seed: u64) -> Vec<Scenario> {
+fn all(seconds: u32, stay_secs_max: u32, seed: u64) -> Vec<Scenario> {
     let mut scenarios = vec![Scenario { seed, ..BURST }];
     for rate in RATES {
         for capacity in CAPACITIES {
-            scenarios.extend(SHAPES.map(|shape| Scenario { rate, capacity, shape, seconds, seed }));
+            scenarios.extend(SHAPES.map(|shape| Scenario {
+                rate,
+                capacity,
+                shape,
+                seconds,
+                stay_secs_max,
+                seed,
+            }));
         }
     }
     scenarios
@@ -47,6 +68,7 @@ fn all(seconds: u32, seed: u64) -> Vec<Scenario> {
 
 fn asked() -> Vec<Scenario> {
     let (mut rate, mut capacity, mut shape) = (None, None, None);
+    let mut stay_secs_max = STAY_SECS;
     let (mut seconds, mut seed, mut is_burst, mut is_quick) = (60, 1, false, false);
     let mut arguments = env::args().skip(1);
     while let Some(argument) = arguments.next() {
@@ -55,6 +77,7 @@ fn asked() -> Vec<Scenario> {
             "--rate" => rate = Some(value().parse().expect("a rate")),
             "--capacity" => capacity = Some(value().parse().expect("a capacity")),
             "--seconds" => seconds = value().parse().expect("seconds"),
+            "--stay" => stay_secs_max = value().parse().expect("seconds"),
             "--seed" => seed = value().parse().expect("a seed"),
             "--shape" => {
                 shape = Some(match value().as_str() {
@@ -77,7 +100,7 @@ fn asked() -> Vec<Scenario> {
         return vec![Scenario { seed, ..BURST }];
     }
     let is_one = rate.is_some() || capacity.is_some() || shape.is_some();
-    let mut scenarios = all(seconds, seed);
+    let mut scenarios = all(seconds, stay_secs_max, seed);
     scenarios.retain(|scenario| {
         rate.is_none_or(|rate| rate == scenario.rate)
             && capacity.is_none_or(|capacity| capacity == scenario.capacity)
@@ -90,6 +113,7 @@ fn asked() -> Vec<Scenario> {
             capacity: capacity.unwrap_or(10),
             shape: shape.unwrap_or(Shape::Spike),
             seconds,
+            stay_secs_max,
             seed,
         }],
         _ => scenarios,

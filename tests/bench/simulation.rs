@@ -36,7 +36,7 @@ const SEEDS: u64 = 10_000;
 /// Seeds after which progress is printed.
 const PROGRESS: u64 = 500;
 /// Seeds that each condition is looked for in, once it is taken away.
-const MUTATION_SEEDS: u64 = 2_000;
+const MUTATION_SEEDS: u64 = 400;
 
 /// What stands above the table of conditions.
 const TABLE_HEAD: &str = "# What each condition keeps from going wrong

@@ -6,8 +6,8 @@ use std::{fmt, time::Duration};
 pub const LOBBY_COUNT_MAX: u32 = 32_767;
 /// The part of them that the players of a scenario fill: the rest is for lobbies that are not full.
 const CAP_SHARE: f64 = 0.65;
-/// The longest mean stay.
-const STAY_MAX_SECS: f64 = 60.0;
+/// How long a player stays who is not in a hurry, on the mean.
+pub const STAY_SECS: u32 = 300;
 /// The part of a quiet start during which the rate grows.
 const GROWTH_SHARE: f64 = 1.0 / 3.0;
 
@@ -33,6 +33,8 @@ pub struct Scenario {
     pub shape: Shape,
     /// How long players come, in seconds.
     pub seconds: u32,
+    /// How long players stay at most on the mean, in seconds; less where the cap would not hold them.
+    pub stay_secs_max: u32,
     /// What everything random comes from.
     pub seed: u64,
 }
@@ -40,20 +42,22 @@ pub struct Scenario {
 impl fmt::Display for Scenario {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { rate, capacity, seconds, .. } = self;
+        let stay = self.stay_secs();
         match self.shape {
-            Shape::Spike => write!(f, "{rate}/s, capacity {capacity}, spike, {seconds} s"),
-            Shape::Quiet => write!(f, "{rate}/s, capacity {capacity}, quiet, {seconds} s"),
+            Shape::Spike => write!(f, "{rate}/s, capacity {capacity}, spike, {seconds} s; stay {stay:.0} s"),
+            Shape::Quiet => write!(f, "{rate}/s, capacity {capacity}, quiet, {seconds} s; stay {stay:.0} s"),
             Shape::Burst(finds) => write!(f, "{finds} at one instant, capacity {capacity}"),
         }
     }
 }
 
 impl Scenario {
-    /// The mean time between a find and its player's leaving: what fills the given part of the cap, a minute at most.
+    /// The mean time between a find and its player's leaving: what fills the given part of the cap, but not
+    /// longer than players stay.
     #[must_use]
     pub fn stay_secs(&self) -> f64 {
         let seats = f64::from(LOBBY_COUNT_MAX) * CAP_SHARE * f64::from(self.capacity);
-        (seats / f64::from(self.rate.max(1))).min(STAY_MAX_SECS)
+        (seats / f64::from(self.rate.max(1))).min(f64::from(self.stay_secs_max))
     }
 
     /// Lobbies that are live at the full rate, when they are full.
