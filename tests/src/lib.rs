@@ -48,6 +48,7 @@ pub mod conditions;
 pub mod instance;
 pub mod load;
 pub mod local_process;
+pub mod model;
 pub mod node;
 pub mod prices;
 pub mod scripted;

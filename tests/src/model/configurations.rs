@@ -1,0 +1,462 @@
+//! What is explored: small worlds, each for some of the conditions.
+
+use super::{
+    ACTORS, State,
+    history::History,
+    programs::{Actor, Role},
+    tables::{EPOCH, Head, LOBBIES, Lobby, NEVER, Rules, SEATS, SERVERS, Server, Stage},
+};
+
+/// A small world and who acts in it.
+#[derive(Clone, Debug)]
+pub struct Configuration {
+    /// What it is for.
+    pub name: &'static str,
+    pub(super) rules: Rules,
+    pub(super) servers: &'static [Server],
+    pub(super) lobbies: &'static [(usize, Lobby)],
+    pub(super) roles: &'static [Role],
+    /// Whether every state is settled.
+    pub(super) settles: bool,
+    /// Whether records of servers expire.
+    pub(super) expires: bool,
+}
+
+const RULES: Rules = Rules {
+    max_players: 2,
+    max_direct: 2,
+    reservation: 2,
+    starting_max: 2,
+    connected_max: 3,
+    idle: 0,
+    cap: 2,
+    ticks: 3,
+    rounds: 2,
+    late: 0,
+    block: 1,
+    election: None,
+    asks_again: true,
+    window: 2,
+    young: 1,
+};
+
+/// Without lease, with two places and as many lobbies allotted as it runs.
+const SERVER: Server = Server {
+    registration: 1,
+    used: 1,
+    allotted: 1,
+    cap_checked: 2,
+    capacity: 2,
+    lease_until: NEVER,
+    lease: 0,
+    beat_at: EPOCH,
+    free_from: EPOCH,
+    ranked_at: EPOCH,
+    auto_ready: true,
+    expires: false,
+};
+
+/// Open and empty, of the first server.
+const LOBBY: Lobby = Lobby {
+    stage: Stage::Ready,
+    version: 0,
+    joinable_from: EPOCH,
+    created_at: EPOCH,
+    closed: false,
+    is_private: false,
+    is_draining: false,
+    server: 1,
+    lease_until: NEVER,
+    idle: 9,
+    taken: 0,
+    reserved: [0; SEATS],
+    connected: [0; SEATS],
+    vacated_at: 0,
+    lapsed: 0,
+    connected_by: 0,
+};
+
+/// Runs two lobbies.
+const FULL: Server = Server { used: 2, allotted: 2, capacity: 2, free_from: NEVER, ..SERVER };
+/// Runs one.
+const ONE: Server = SERVER;
+/// Runs none.
+const NEW: Server = Server { used: 0, allotted: 0, cap_checked: 0, ..SERVER };
+/// Not ready yet.
+const STARTING: Lobby = Lobby { stage: Stage::Starting, ..LOBBY };
+
+const FIND: Role = Role::Find { may_create: true };
+const LOOK: Role = Role::Find { may_create: false };
+
+/// Every configuration, in the order of the table.
+#[must_use]
+pub fn all() -> Vec<Configuration> {
+    let base = Configuration {
+        name: "",
+        rules: RULES,
+        servers: &[SERVER],
+        lobbies: &[],
+        roles: &[],
+        settles: true,
+        expires: false,
+    };
+    vec![
+        Configuration {
+            name: "three finders, two lobbies of two seats",
+            rules: Rules { late: 1, ..RULES },
+            servers: &[FULL],
+            lobbies: &[(3, LOBBY), (4, LOBBY)],
+            roles: &[LOOK, LOOK, LOOK],
+            ..base
+        },
+        Configuration {
+            name: "three finders, two servers, a cap of two",
+            rules: Rules { max_players: 1, max_direct: 1, ticks: 2, rounds: 2, ..RULES },
+            servers: &[NEW, NEW],
+            roles: &[FIND, FIND, FIND],
+            ..base
+        },
+        Configuration {
+            name: "three finders, two servers, a cap of one",
+            rules: Rules { cap: 1, ticks: 2, ..RULES },
+            servers: &[NEW, NEW],
+            roles: &[FIND, FIND, FIND],
+            ..base
+        },
+        Configuration {
+            name: "a creation sent twice",
+            rules: Rules { late: 1, ticks: 2, max_players: 1, max_direct: 1, ..RULES },
+            servers: &[Server { capacity: 1, ..NEW }, NEW],
+            roles: &[FIND, FIND],
+            ..base
+        },
+        Configuration {
+            name: "a player's seat",
+            rules: Rules { late: 1, ticks: 4, ..RULES },
+            servers: &[ONE],
+            lobbies: &[(4, Lobby { taken: 1, reserved: [0, 0, 0, EPOCH + 2, 0], ..LOBBY })],
+            roles: &[LOOK, Role::Connect { seat: 3 }, Role::Connect { seat: 3 }, Role::Leave { seat: 3 }],
+            ..base
+        },
+        Configuration {
+            name: "a find's player",
+            rules: Rules { late: 1, ticks: 3, ..RULES },
+            servers: &[ONE],
+            lobbies: &[(4, Lobby { taken: 1, reserved: [0, 0, 0, EPOCH + 2, 0], ..LOBBY })],
+            roles: &[LOOK, Role::Connect { seat: 0 }, Role::Leave { seat: 0 }, Role::Leave { seat: 3 }],
+            ..base
+        },
+        Configuration {
+            name: "lapsed seats of a full lobby",
+            rules: Rules { late: 1, ticks: 4, ..RULES },
+            servers: &[ONE],
+            lobbies: &[(
+                4,
+                Lobby {
+                    taken: 2,
+                    reserved: [0, 0, EPOCH + 1, 0, 0],
+                    connected: [0, 0, 0, EPOCH + 2, 0],
+                    joinable_from: EPOCH + 1,
+                    ..LOBBY
+                },
+            )],
+            roles: &[LOOK, LOOK, Role::Connect { seat: 2 }, Role::Leave { seat: 3 }],
+            ..base
+        },
+        Configuration {
+            name: "joins beyond what finds fill",
+            rules: Rules { max_direct: 3, late: 1, ticks: 3, ..RULES },
+            servers: &[ONE],
+            lobbies: &[(4, Lobby { taken: 1, reserved: [0, 0, 0, EPOCH + 1, 0], ..LOBBY })],
+            roles: &[LOOK, Role::Join { lobby: 4 }, Role::Join { lobby: 4 }],
+            ..base
+        },
+        Configuration {
+            name: "close and reopen",
+            rules: Rules { late: 1, ticks: 2, ..RULES },
+            servers: &[ONE],
+            lobbies: &[(4, Lobby { taken: 1, reserved: [0, 0, EPOCH + 2, 0, 0], ..LOBBY })],
+            roles: &[LOOK, Role::Close { lobby: 4 }, Role::Reopen { lobby: 4 }, Role::Leave { seat: 2 }],
+            ..base
+        },
+        Configuration {
+            name: "close, reopen and end a private lobby",
+            rules: Rules { late: 1, ticks: 2, ..RULES },
+            servers: &[ONE],
+            lobbies: &[(
+                4,
+                Lobby { taken: 1, reserved: [0, 0, EPOCH + 2, 0, 0], is_private: true, joinable_from: 0, ..LOBBY },
+            )],
+            roles: &[LOOK, Role::Close { lobby: 4 }, Role::Reopen { lobby: 4 }, Role::End { lobby: 4 }],
+            ..base
+        },
+        Configuration {
+            name: "end",
+            rules: Rules { late: 1, ticks: 2, ..RULES },
+            servers: &[ONE],
+            lobbies: &[(4, Lobby { taken: 1, reserved: [0, 0, EPOCH + 2, 0, 0], ..LOBBY })],
+            roles: &[
+                LOOK,
+                Role::End { lobby: 4 },
+                Role::Reopen { lobby: 4 },
+                Role::Connect { seat: 2 },
+                Role::Leave { seat: 2 },
+            ],
+            ..base
+        },
+        Configuration {
+            name: "an empty lobby ends",
+            rules: Rules { late: 1, ticks: 3, cap: 1, ..RULES },
+            servers: &[Server { capacity: 1, free_from: NEVER, ..ONE }],
+            lobbies: &[(4, Lobby { taken: 1, connected: [0, 0, 0, EPOCH + 1, 0], idle: 0, ..LOBBY })],
+            roles: &[FIND, Role::Leave { seat: 3 }, Role::Beat { server: 0, times: 1 }],
+            ..base
+        },
+        Configuration {
+            name: "a lobby becomes ready",
+            rules: Rules { late: 1, ticks: 3, ..RULES },
+            servers: &[ONE],
+            lobbies: &[(4, Lobby { taken: 1, reserved: [0, 0, EPOCH + 2, 0, 0], idle: 0, ..STARTING })],
+            roles: &[LOOK, Role::Ready { lobby: 4 }, Role::Connect { seat: 2 }, Role::Leave { seat: 2 }],
+            ..base
+        },
+        Configuration {
+            name: "a lobby never becomes ready",
+            rules: Rules { late: 1, ticks: 3, starting_max: 1, ..RULES },
+            servers: &[Server { lease: 3, lease_until: EPOCH + 3, ..ONE }],
+            lobbies: &[(4, Lobby { taken: 1, reserved: [0, 0, EPOCH + 2, 0, 0], lease_until: EPOCH + 3, ..STARTING })],
+            roles: &[
+                LOOK,
+                Role::Ready { lobby: 4 },
+                Role::Close { lobby: 4 },
+                Role::Beat { server: 0, times: 1 },
+            ],
+            ..base
+        },
+        Configuration {
+            name: "a starting lobby is created, closed and drained",
+            rules: Rules { ticks: 3, starting_max: 1, ..RULES },
+            servers: &[Server { auto_ready: false, ..NEW }],
+            roles: &[
+                FIND,
+                Role::Ready { lobby: 0 },
+                Role::Close { lobby: 0 },
+                Role::Reopen { lobby: 0 },
+                Role::Deregister { server: 0 },
+            ],
+            ..base
+        },
+        Configuration {
+            name: "leases and late heartbeats",
+            rules: Rules { late: 1, ticks: 4, cap: 1, ..RULES },
+            servers: &[Server { lease: 2, lease_until: EPOCH + 2, ..ONE }],
+            lobbies: &[(4, Lobby { lease_until: EPOCH + 2, taken: 1, connected: [0, 0, 0, NEVER - 1, 0], ..LOBBY })],
+            roles: &[LOOK, Role::Beat { server: 0, times: 2 }, Role::Beat { server: 0, times: 1 }],
+            ..base
+        },
+        Configuration {
+            name: "a dead server's lobby is replaced",
+            rules: Rules { late: 1, ticks: 3, cap: 1, ..RULES },
+            servers: &[
+                Server { lease: 2, lease_until: EPOCH + 2, capacity: 1, free_from: NEVER, ..ONE },
+                Server { capacity: 1, ..NEW },
+            ],
+            lobbies: &[(4, Lobby { lease_until: EPOCH + 2, taken: 1, connected: [0, 0, 0, NEVER - 1, 0], ..LOBBY })],
+            roles: &[FIND, Role::Beat { server: 0, times: 2 }, Role::Close { lobby: 4 }],
+            ..base
+        },
+        Configuration {
+            name: "a server beats and deregisters",
+            rules: Rules { late: 1, ticks: 3, ..RULES },
+            servers: &[Server { lease: 2, lease_until: EPOCH + 2, ..ONE }],
+            lobbies: &[(
+                4,
+                Lobby { lease_until: EPOCH + 2, taken: 1, connected: [0, 0, 0, EPOCH + 3, 0], idle: 0, ..LOBBY },
+            )],
+            roles: &[
+                LOOK,
+                Role::Beat { server: 0, times: 2 },
+                Role::Deregister { server: 0 },
+                Role::Leave { seat: 3 },
+            ],
+            expires: true,
+            ..base
+        },
+        Configuration {
+            name: "a server without lease registers with one",
+            rules: Rules { late: 1, ticks: 3, ..RULES },
+            servers: &[ONE],
+            lobbies: &[(4, LOBBY)],
+            roles: &[
+                LOOK,
+                Role::Register { server: 0, capacity: 2, lease: 2 },
+                Role::Beat { server: 0, times: 2 },
+                Role::Register { server: 0, capacity: 1, lease: 0 },
+            ],
+            expires: true,
+            ..base
+        },
+        Configuration {
+            name: "registrations and creations",
+            rules: Rules { late: 1, ticks: 2, block: 2, ..RULES },
+            servers: &[Server { lease: 1, lease_until: EPOCH + 1, ..NEW }],
+            roles: &[
+                FIND,
+                Role::Register { server: 0, capacity: 1, lease: 0 },
+                Role::Register { server: 0, capacity: 2, lease: 1 },
+                Role::Deregister { server: 0 },
+            ],
+            expires: true,
+            ..base
+        },
+        Configuration {
+            name: "a new server registers twice",
+            rules: Rules { late: 1, ticks: 2, ..RULES },
+            servers: &[],
+            roles: &[
+                FIND,
+                Role::Register { server: 0, capacity: 1, lease: 0 },
+                Role::Register { server: 0, capacity: 2, lease: 1 },
+                Role::Beat { server: 0, times: 1 },
+                Role::Deregister { server: 0 },
+            ],
+            expires: true,
+            ..base
+        },
+        Configuration {
+            name: "a silent server's allotment",
+            rules: Rules { late: 1, ticks: 2, cap: 2, block: 2, ..RULES },
+            servers: &[
+                Server { lease: 1, lease_until: EPOCH + 1, used: 0, allotted: 2, ..ONE },
+                Server { allotted: 0, used: 0, ..ONE },
+            ],
+            roles: &[FIND, FIND, Role::Beat { server: 0, times: 1 }],
+            expires: true,
+            ..base
+        },
+        Configuration {
+            name: "blocks of the cap",
+            rules: Rules { ticks: 1, cap: 3, block: 2, max_players: 1, max_direct: 1, reservation: 3, ..RULES },
+            servers: &[Server { capacity: 3, cap_checked: 3, ..NEW }, Server { capacity: 3, cap_checked: 3, ..NEW }],
+            roles: &[FIND, FIND, FIND],
+            ..base
+        },
+        Configuration {
+            name: "a lowered cap",
+            rules: Rules { ticks: 1, cap: 2, block: 2, max_players: 1, max_direct: 1, ..RULES },
+            servers: &[NEW, NEW],
+            roles: &[FIND, FIND, Role::SetCap(1)],
+            ..base
+        },
+        Configuration {
+            name: "joins of a lobby that ends",
+            rules: Rules { late: 1, ticks: 2, ..RULES },
+            servers: &[ONE],
+            lobbies: &[(4, Lobby { taken: 2, reserved: [0, 0, EPOCH + 1, EPOCH + 2, 0], ..LOBBY })],
+            roles: &[LOOK, Role::Join { lobby: 4 }, Role::Close { lobby: 4 }, Role::End { lobby: 4 }],
+            ..base
+        },
+        Configuration {
+            name: "a full lobby of connected players",
+            rules: Rules { ticks: 3, connected_max: 6, ..RULES },
+            servers: &[ONE],
+            lobbies: &[(4, Lobby { taken: 2, connected: [0, 0, EPOCH + 6, EPOCH + 6, 0], ..LOBBY })],
+            roles: &[LOOK, LOOK, Role::Leave { seat: 2 }, Role::Connect { seat: 0 }],
+            ..base
+        },
+        Configuration {
+            name: "a silent server deregisters while room is made",
+            rules: Rules { ticks: 3, cap: 1, ..RULES },
+            servers: &[Server { lease: 1, lease_until: EPOCH + 1, capacity: 1, free_from: NEVER, ..ONE }, NEW],
+            lobbies: &[(4, Lobby { lease_until: EPOCH + 1, taken: 1, connected: [0, 0, 0, EPOCH + 5, 0], ..LOBBY })],
+            roles: &[FIND, Role::Deregister { server: 0 }, Role::Leave { seat: 3 }],
+            expires: true,
+            ..base
+        },
+        Configuration {
+            name: "seats while a lease is introduced",
+            rules: Rules { ticks: 3, late: 1, ..RULES },
+            servers: &[Server { lease: 1, lease_until: EPOCH + 1, ..ONE }],
+            lobbies: &[(4, Lobby { taken: 2, reserved: [0, 0, EPOCH + 1, EPOCH + 1, 0], ..LOBBY })],
+            roles: &[LOOK, Role::Beat { server: 0, times: 2 }],
+            ..base
+        },
+        Configuration {
+            name: "a lobby that never became ready is left",
+            rules: Rules { ticks: 3, starting_max: 1, late: 1, cap: 1, ..RULES },
+            servers: &[ONE],
+            lobbies: &[(4, Lobby { taken: 2, reserved: [0, 0, EPOCH + 2, EPOCH + 2, 0], ..STARTING })],
+            roles: &[
+                LOOK,
+                Role::Ready { lobby: 4 },
+                Role::Leave { seat: 2 },
+                Role::Close { lobby: 4 },
+                Role::Deregister { server: 0 },
+            ],
+            ..base
+        },
+        Configuration {
+            name: "custom lobbies, public and private",
+            rules: Rules { ticks: 2, ..RULES },
+            servers: &[NEW, NEW],
+            roles: &[Role::Create { is_private: true }, Role::Create { is_private: false }, FIND],
+            ..base
+        },
+        Configuration {
+            name: "an election of three",
+            rules: Rules { election: Some(1), ticks: 2, rounds: 2, reservation: 4, cap: 4, ..RULES },
+            servers: &[Server { capacity: 5, ..NEW }],
+            roles: &[FIND, FIND, FIND],
+            settles: false,
+            ..base
+        },
+        Configuration {
+            name: "an election of two beside a full lobby",
+            rules: Rules { election: Some(1), ticks: 3, rounds: 2, reservation: 4, cap: 4, connected_max: 9, ..RULES },
+            servers: &[Server { capacity: 5, used: 1, allotted: 1, cap_checked: 4, ..ONE }],
+            lobbies: &[(
+                2,
+                Lobby { taken: 2, connected: [0, 0, EPOCH + 9, EPOCH + 9, 0], joinable_from: EPOCH + 9, ..LOBBY },
+            )],
+            roles: &[FIND, FIND, Role::Leave { seat: 2 }],
+            settles: false,
+            ..base
+        },
+        Configuration {
+            name: "another version",
+            rules: Rules { late: 1, ticks: 2, ..RULES },
+            servers: &[ONE],
+            lobbies: &[(4, LOBBY)],
+            roles: &[LOOK, FIND, Role::SetVersion(1)],
+            ..base
+        },
+    ]
+}
+
+impl Configuration {
+    pub(super) fn first_state(&self) -> State {
+        let mut state = State {
+            now: EPOCH,
+            cap: self.rules.cap,
+            version: 0,
+            ledger: self.servers.iter().map(|server| server.allotted).sum(),
+            head: Head::default(),
+            lobbies: [Lobby::default(); LOBBIES],
+            servers: [Server::default(); SERVERS],
+            actors: [Actor::default(); ACTORS],
+            late: None,
+            copies: 0,
+            history: History::default(),
+            broken: None,
+        };
+        for (at, server) in self.servers.iter().enumerate() {
+            state.servers[at] = *server;
+            state.history.found_server(at, server);
+        }
+        for (at, lobby) in self.lobbies {
+            state.lobbies[*at] = *lobby;
+            state.history.found_lobby(*at, lobby);
+        }
+        state
+    }
+}

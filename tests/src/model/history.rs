@@ -1,0 +1,273 @@
+//! What happened so far, kept beside the tables: every write is judged by it at its instant, by rules of its own.
+
+use super::{
+    tables::{Door, EndCause, LOBBIES, Lobby, NEVER, Rules, SEATS, SERVERS, Server, Stage, first},
+    writes::Creation,
+};
+
+/// An invariant's number and what broke it.
+pub(super) type Broken = (u8, &'static str);
+
+/// `Err` when `is_broken`.
+pub(super) const fn broken(is_broken: bool, invariant: u8, what: &'static str) -> Result<(), Broken> {
+    if is_broken { Err((invariant, what)) } else { Ok(()) }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct History {
+    pub(super) lobbies: [LobbyHistory; LOBBIES],
+    pub(super) seats: [SeatHistory; SEATS],
+    pub(super) servers: [ServerHistory; SERVERS],
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct LobbyHistory {
+    pub(super) was_created: bool,
+    pub(super) has_ended: bool,
+    pub(super) is_closed: bool,
+    pub(super) is_draining: bool,
+    pub(super) was_ready: bool,
+    pub(super) created_at: u8,
+    /// Until when its server has said that it lives.
+    pub(super) leased_until: u8,
+    version: u8,
+    server: u8,
+    /// When its entry of the index changed last, and since when it can be entered: where there is an election.
+    pub(super) indexed_at: u8,
+    pub(super) joinable_since: u8,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) enum Seat {
+    #[default]
+    Unknown,
+    Reserved,
+    Connected,
+    Left,
+    Lapsed,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct SeatHistory {
+    pub(super) state: Seat,
+    pub(super) lobby: u8,
+    until: u8,
+    connects: u8,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct ServerHistory {
+    pub(super) is_deregistered: bool,
+    pub(super) leased_until: u8,
+    registration: u8,
+    capacity: u8,
+}
+
+impl LobbyHistory {
+    pub(super) const fn lives(&self) -> bool {
+        self.was_created && !self.has_ended
+    }
+
+    pub(super) const fn runs_on(&self, server: usize) -> bool {
+        self.lives() && self.server as usize == server
+    }
+
+    const fn should_have_started(&self, rules: &Rules, now: u8) -> bool {
+        !self.was_ready && self.created_at + rules.starting_max <= now
+    }
+}
+
+impl SeatHistory {
+    pub(super) fn is_held_in(&self, lobby: usize) -> bool {
+        matches!(self.state, Seat::Reserved | Seat::Connected) && usize::from(self.lobby) == lobby
+    }
+}
+
+impl History {
+    /// A server that was there from the beginning.
+    pub(super) fn found_server(&mut self, at: usize, item: &Server) {
+        let Server { lease_until: leased_until, registration, capacity, .. } = *item;
+        self.servers[at] = ServerHistory { is_deregistered: false, leased_until, registration, capacity };
+    }
+
+    /// A lobby that was there from the beginning.
+    pub(super) fn found_lobby(&mut self, at: usize, item: &Lobby) {
+        self.lobbies[at] = LobbyHistory {
+            was_created: true,
+            has_ended: item.stage == Stage::Ended,
+            is_closed: item.closed,
+            is_draining: item.is_draining,
+            was_ready: item.stage == Stage::Ready,
+            created_at: item.created_at,
+            leased_until: item.lease_until,
+            version: item.version,
+            server: item.server.saturating_sub(1),
+            indexed_at: 0,
+            joinable_since: 0,
+        };
+        for seat in 0..SEATS {
+            let seats = [(Seat::Reserved, item.reserved[seat]), (Seat::Connected, item.connected[seat])];
+            if let Some((state, until)) = seats.into_iter().find(|(_, until)| *until > 0) {
+                let connects = u8::from(state == Seat::Connected);
+                self.seats[seat] = SeatHistory { state, lobby: at as u8, until, connects };
+            }
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "what a seat is made of")]
+    pub(super) fn granted(
+        &mut self,
+        rules: &Rules,
+        item: &Lobby,
+        at: usize,
+        seat: usize,
+        until: u8,
+        door: Door,
+        now: u8,
+    ) -> Result<(), Broken> {
+        let lobby = &self.lobbies[at];
+        broken(lobby.has_ended, 6, "a seat in an ended lobby")?;
+        broken(lobby.leased_until <= now, 6, "a seat in a lobby of a dead server")?;
+        broken(lobby.should_have_started(rules, now), 6, "a seat in a lobby that never became ready")?;
+        if let Door::Find(version) = door {
+            broken(lobby.is_closed || lobby.is_draining, 6, "a find's seat in a closed lobby")?;
+            broken(item.is_private, 6, "a find's seat in a private lobby")?;
+            broken(lobby.version != version, 6, "a seat in another version's lobby")?;
+            broken(item.entries() > rules.max_players, 1, "a find's seat beyond the capacity")?;
+        }
+        broken(item.entries() > rules.max_direct, 1, "a seat beyond the capacity")?;
+        broken(self.seats[seat].is_held_in(at), 1, "one find holds two seats")?;
+        self.seats[seat] = SeatHistory { state: Seat::Reserved, lobby: at as u8, until, connects: 0 };
+        Ok(())
+    }
+
+    pub(super) fn taken_over(&mut self, at: usize, seats: u8, now: u8) -> Result<(), Broken> {
+        for seat in first(seats) {
+            let held = &mut self.seats[seat];
+            let starts = !self.lobbies[at].was_ready;
+            broken(held.is_held_in(at) && (starts || held.until > now), 4, "a held seat was taken over")?;
+            held.state = Seat::Lapsed;
+        }
+        Ok(())
+    }
+
+    pub(super) fn became_ready(&mut self, rules: &Rules, at: usize, anew: u8, now: u8) -> Result<(), Broken> {
+        let lobby = &mut self.lobbies[at];
+        broken(lobby.has_ended, 10, "an ended lobby became ready")?;
+        broken(lobby.should_have_started(rules, now), 10, "a lobby became ready too late")?;
+        broken(lobby.was_ready, 7, "reservations were renewed twice")?;
+        lobby.was_ready = true;
+        for seat in &mut self.seats {
+            if seat.is_held_in(at) {
+                seat.until = anew;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn closed(&mut self, at: usize) -> Result<(), Broken> {
+        let lobby = &mut self.lobbies[at];
+        lobby.is_closed = true;
+        broken(lobby.has_ended, 10, "an ended lobby was closed")
+    }
+
+    pub(super) fn reopened(&mut self, at: usize) -> Result<(), Broken> {
+        let lobby = &mut self.lobbies[at];
+        lobby.is_closed = false;
+        broken(lobby.has_ended, 10, "an ended lobby was reopened")?;
+        broken(lobby.is_draining, 10, "a lobby closed for good was reopened")
+    }
+
+    pub(super) fn drained(&mut self, rules: &Rules, at: usize, now: u8) -> Result<(), Broken> {
+        let lobby = &mut self.lobbies[at];
+        lobby.is_draining = true;
+        lobby.leased_until = NEVER;
+        broken(lobby.should_have_started(rules, now), 10, "a lobby that never became ready lives on")?;
+        broken(lobby.has_ended, 10, "an ended lobby drains")
+    }
+
+    pub(super) fn connected(&mut self, at: usize, seat: usize, until: u8, now: u8) -> Result<(), Broken> {
+        let lobby = &self.lobbies[at];
+        let held = &mut self.seats[seat];
+        broken(held.connects > 0, 7, "a player connected twice")?;
+        broken(lobby.has_ended, 7, "a player connected after the end")?;
+        broken(!lobby.was_ready, 7, "a player connected before the lobby was ready")?;
+        broken(!held.is_held_in(at) || held.until <= now, 7, "a player connected too late")?;
+        *held = SeatHistory { state: Seat::Connected, until, connects: held.connects + 1, ..*held };
+        Ok(())
+    }
+
+    pub(super) fn left(&mut self, at: usize, seat: usize) -> Result<(), Broken> {
+        broken(self.lobbies[at].has_ended, 10, "an ended lobby was left")?;
+        if self.seats[seat].is_held_in(at) {
+            self.seats[seat].state = Seat::Left;
+        }
+        Ok(())
+    }
+
+    pub(super) fn lease_extended(&mut self, at: usize, server: usize, until: u8) -> Result<(), Broken> {
+        let lobby = &mut self.lobbies[at];
+        broken(lobby.has_ended, 10, "an ended lobby's lease was extended")?;
+        broken(lobby.is_draining, 10, "a lobby closed for good has a lease again")?;
+        broken(!lobby.runs_on(server), 10, "another server's lobby was revived")?;
+        broken(lobby.leased_until < NEVER && until < lobby.leased_until, 10, "a lease was shortened")?;
+        lobby.leased_until = until;
+        Ok(())
+    }
+
+    pub(super) fn ended(&mut self, at: usize, server: usize, cause: EndCause, now: u8) -> Result<(), Broken> {
+        let held = self.seats.iter().any(|seat| seat.is_held_in(at) && seat.until > now);
+        let was_leased = self.lobbies[at].leased_until > now;
+        let lobby = &mut self.lobbies[at];
+        let had_ended = std::mem::replace(&mut lobby.has_ended, true);
+        broken(had_ended, 4, "a lobby ended twice")?;
+        let lives = self.servers[server].leased_until > now;
+        match cause {
+            EndCause::Asked => Ok(()),
+            EndCause::ServerDead => broken(lives || was_leased, 10, "a living server's lobby was replaced"),
+            EndCause::NeverReady => broken(lobby.was_ready, 4, "a ready lobby ended as if it had never been"),
+            EndCause::Idle => broken(held, 4, "a lobby ended with a held seat"),
+        }
+    }
+
+    pub(super) fn created(&mut self, rules: &Rules, creation: &Creation, item: &Lobby) -> Result<(), Broken> {
+        let Creation { lobby: at, seat, until, version, server, seen, cap, now, .. } = *creation;
+        let existed = self.lobbies[at].was_created;
+        self.lobbies[at] = LobbyHistory {
+            was_created: true,
+            was_ready: seen.auto_ready,
+            created_at: now,
+            leased_until: seen.lease_until,
+            version,
+            server: server as u8,
+            indexed_at: now,
+            ..LobbyHistory::default()
+        };
+        broken(existed, 4, "a lobby was created over another one")?;
+        let host = &self.servers[server];
+        broken(!creation.may_create, 8, "a find created that may not")?;
+        let live = self.lobbies.iter().filter(|lobby| lobby.lives()).count();
+        broken(live > usize::from(cap), 2, "more lobbies than the cap")?;
+        let runs = self.lobbies.iter().filter(|lobby| lobby.runs_on(server)).count();
+        broken(host.is_deregistered, 6, "a lobby on a server that deregistered")?;
+        broken(host.leased_until <= now, 6, "a lobby on a dead server")?;
+        broken(host.registration != seen.registration, 6, "a lobby with ports of an earlier registration")?;
+        broken(runs > usize::from(host.capacity), 2, "more lobbies than the server has places")?;
+        broken(item.entries() > rules.max_players, 1, "a seat beyond the capacity")?;
+        self.seats[seat] = SeatHistory { state: Seat::Reserved, lobby: at as u8, until, connects: 0 };
+        Ok(())
+    }
+
+    pub(super) fn registered(&mut self, at: usize, item: &Server) -> Result<(), Broken> {
+        self.found_server(at, item);
+        Ok(())
+    }
+
+    pub(super) fn beat(&mut self, at: usize, until: u8) -> Result<(), Broken> {
+        let server = &mut self.servers[at];
+        broken(server.is_deregistered, 10, "a server that deregistered revived")?;
+        broken(until < server.leased_until, 10, "a server's lease was shortened")?;
+        server.leased_until = until;
+        Ok(())
+    }
+}

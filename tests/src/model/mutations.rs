@@ -1,0 +1,1 @@
+//! Each condition taken away, one at a time.

@@ -1,0 +1,1081 @@
+//! What the actors do, step by step: each step is one write, or one read and the choice that follows from it.
+
+use super::{
+    State,
+    tables::{Door, EndCause, Entry, Head, Hiding, LOBBIES, Lobby, NEVER, Rules, SERVERS, Server, Stage},
+    writes::{Creation, Outcome, Part, Sent, Store, note},
+};
+
+/// Writes that one seat is taken with at most.
+const TAKES_MAX: u8 = 3;
+/// Transactions that one creation tries.
+const CREATIONS_MAX: u8 = 3;
+/// Writes of one transition.
+const TRANSITIONS_MAX: u8 = 4;
+/// Elections that one find takes part in.
+const ELECTIONS_MAX: u8 = 2;
+/// Passes over the lobbies of a server that deregistered.
+const PASSES_MAX: u8 = 2;
+
+/// What an actor is there for. Its find's seat and its own lobby have the number of the actor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    Find { may_create: bool },
+    Join { lobby: usize },
+    Create { is_private: bool },
+    Ready { lobby: usize },
+    Close { lobby: usize },
+    Reopen { lobby: usize },
+    End { lobby: usize },
+    Connect { seat: usize },
+    Leave { seat: usize },
+    Beat { server: usize, times: u8 },
+    Register { server: usize, capacity: u8, lease: u8 },
+    Deregister { server: usize },
+    SetCap(u8),
+    SetVersion(u8),
+}
+
+/// An actor's place in its program, and what it knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Actor {
+    pub(super) mind: Mind,
+    /// Settings as they were when its request began.
+    cap: u8,
+    version: u8,
+    /// Whether its find met others.
+    is_contended: bool,
+    /// When its find looked last.
+    looked_at: u8,
+    /// How often it has done all that it does.
+    times: u8,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) enum Mind {
+    #[default]
+    Idle,
+    /// Looks for a seat, for the last time when there is no room for another lobby.
+    Look { round: u8, tried: u8, last: Option<NoRoom> },
+    /// Chooses a server.
+    Place { round: u8, tries: u8, allotment: Allotment, burst: Burst },
+    /// Makes room.
+    Room { round: u8, needed: NoRoom },
+    /// Waits for its lobby to become ready.
+    Wait { lobby: usize },
+    /// Takes part in an election.
+    Elect { round: u8, tries: u8, exhausted: Option<Head> },
+    /// Goes to the burst's lobby of the last position drawn.
+    Position { round: u8, tries: u8, burst: Head },
+    /// Reads the next of a server's lobbies.
+    Sweep { lobby: usize, lease: u8, pass: u8 },
+    Send { sent: Sent, then: Then },
+    Done(Answer),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Answer {
+    Found(usize),
+    Refused,
+    NoRoom(NoRoom),
+    Contention,
+    Made,
+    Bug,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum NoRoom {
+    AtCap,
+    NoServer,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Allotment {
+    InBlocks,
+    Singly,
+    None,
+}
+
+/// How a lobby to be created belongs to a burst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Burst {
+    /// Not at all.
+    None,
+    /// It begins one in the same transaction.
+    Begins(Option<Head>),
+    /// It is the lobby of its last position.
+    Has { burst: Head, tries: u8 },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Transition {
+    Ready,
+    Close,
+    Reopen,
+    Drain,
+    Connect(usize, u8),
+    Leave(usize),
+}
+
+/// What a write was made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Then {
+    Taken { round: u8, tried: u8, last: Option<NoRoom>, tries: u8, burst: Option<Head> },
+    Corrected { round: u8, tried: u8, last: Option<NoRoom>, burst: Option<Head> },
+    Hidden { lobby: usize },
+    Placed { round: u8, tries: u8, allotment: Allotment, burst: Burst },
+    ServerHidden { round: u8, tries: u8, allotment: Allotment, burst: Burst },
+    RoomMade { round: u8, is_draining: bool },
+    Begun { round: u8, tries: u8 },
+    Drawn { round: u8, tries: u8 },
+    Transition { transition: Transition, tries: u8, sweep: Option<(usize, u8)> },
+    Ended { sweep: Option<(usize, u8)>, is_draining: bool, server: usize },
+    CleanedUp { sweep: Option<(usize, u8)>, server: usize, now: u8 },
+    Announced,
+    Beat { server: usize, now: u8 },
+    ServerShown { lease: u8 },
+    Kept { lobby: usize, lease: u8 },
+    LeaseExtended { lobby: usize, lease: u8 },
+    Revived { lobby: usize, lease: u8 },
+    Registered,
+    Deregistered { pass: u8, now: u8 },
+    LetGo { pass: u8 },
+}
+
+enum Standing {
+    Due,
+    Done,
+    Illegal { is_over: bool },
+}
+
+impl Mind {
+    pub(super) const fn is_done(&self) -> bool {
+        matches!(self, Self::Done(_))
+    }
+}
+
+/// One actor's next steps in a state.
+pub(super) struct Program<'a> {
+    pub(super) store: Store<'a>,
+    pub(super) roles: &'a [Role],
+    pub(super) actor: usize,
+}
+
+impl Program<'_> {
+    const fn rules(&self) -> &Rules {
+        self.store.rules
+    }
+
+    fn role(&self) -> Role {
+        self.roles[self.actor]
+    }
+
+    /// The steps that it may take next, each by a number.
+    pub(super) fn choices(&self, state: &State, choices: &mut Vec<u8>) {
+        choices.clear();
+        let now = state.now;
+        match state.actors[self.actor].mind {
+            Mind::Done(_) => {}
+            Mind::Idle => {
+                if self.can_begin(state) {
+                    choices.push(0);
+                }
+            }
+            Mind::Look { tried, .. } => {
+                let mut may_see_nothing = true;
+                for (at, lobby) in state.lobbies.iter().enumerate() {
+                    if !lobby.is_there() || tried & (1 << at) != 0 {
+                        continue;
+                    }
+                    choices.push(at as u8);
+                    if self.hiding(lobby, now).is_some() {
+                        choices.push((LOBBIES + at) as u8);
+                    }
+                    may_see_nothing &= !self.must_be_seen(state, at);
+                }
+                if may_see_nothing {
+                    choices.push(2 * LOBBIES as u8);
+                }
+            }
+            Mind::Place { allotment, burst, .. } => {
+                let cap = state.actors[self.actor].cap;
+                for (at, server) in state.servers.iter().enumerate() {
+                    let is_allotted = server.next_block(self.rules(), cap).is_none();
+                    if server.fits(now) && (is_allotted || allotment != Allotment::None) {
+                        choices.push(at as u8);
+                    } else if server.is_there()
+                        && server.lease_until <= now
+                        && server.free_from < NEVER
+                        && burst == Burst::None
+                    {
+                        choices.push((SERVERS + at) as u8);
+                    }
+                }
+                if !choices.iter().any(|choice| usize::from(*choice) < SERVERS) {
+                    choices.push(2 * SERVERS as u8);
+                }
+            }
+            Mind::Room { needed, .. } => {
+                if needed == NoRoom::AtCap {
+                    let left = state.servers.iter().enumerate().filter(|(_, server)| server.left() > 0);
+                    choices.extend(left.map(|(at, _)| at as u8));
+                }
+                let may_end = |lobby: &Lobby| lobby.end_cause(self.rules(), now).is_some();
+                let ends = state.lobbies.iter().enumerate().filter(|(_, lobby)| may_end(lobby));
+                choices.extend(ends.map(|(at, _)| (SERVERS + at) as u8));
+                choices.push((SERVERS + LOBBIES) as u8);
+            }
+            Mind::Position { burst, .. } => {
+                let (at, is_creator) = self.position(&burst);
+                // Whoever is not the first waits for the lobby, and gives its creator up at last.
+                if is_creator || !state.lobbies[at].is_there() {
+                    choices.push(0);
+                }
+                if state.lobbies[at].is_there() {
+                    choices.push(1);
+                }
+            }
+            // Whoever was alone the last time begins a burst with the creation of its lobby.
+            Mind::Elect { tries: 0, .. } => choices.extend([0, 1]),
+            Mind::Wait { .. } | Mind::Elect { .. } | Mind::Sweep { .. } | Mind::Send { .. } => {
+                choices.push(0);
+            }
+        }
+    }
+
+    fn can_begin(&self, state: &State) -> bool {
+        match self.role() {
+            Role::Connect { seat } | Role::Leave { seat } => self.lobby_of(state, seat).is_some(),
+            Role::Ready { lobby } | Role::Close { lobby } | Role::Reopen { lobby } | Role::End { lobby } => {
+                state.lobbies[lobby].is_there()
+            }
+            _ => true,
+        }
+    }
+
+    /// The lobby in which `seat` was given to a player.
+    fn lobby_of(&self, state: &State, seat: usize) -> Option<usize> {
+        match self.roles.get(seat) {
+            Some(Role::Find { .. } | Role::Join { .. } | Role::Create { .. }) => {
+                match state.actors[seat].mind {
+                    Mind::Done(Answer::Found(lobby)) => Some(lobby),
+                    _ => None,
+                }
+            }
+            _ => Some(usize::from(state.history.seats[seat].lobby)),
+        }
+    }
+
+    /// How an instance that saw one seat left would take it.
+    fn hiding(&self, lobby: &Lobby, now: u8) -> Option<Hiding> {
+        // The instance took a seat itself, so it knows of no first lapse later than that one's.
+        let lapse = lobby.first_lapse(self.rules()).min(now + self.rules().reservation);
+        let is_guessed = self.rules().election.is_none() && self.rules().max_players > 1;
+        let is_last = lobby.taken + 1 >= self.rules().max_players;
+        (is_guessed && is_last && lapse > now)
+            .then_some(Hiding::IfLast { taken: self.rules().max_players - 1, lapse })
+    }
+
+    /// Whether the index cannot but show the lobby.
+    fn must_be_seen(&self, state: &State, at: usize) -> bool {
+        let Some(lag) = self.rules().election else { return false };
+        let (lobby, history) = (&state.lobbies[at], &state.history.lobbies[at]);
+        let is_shown = history.indexed_at + lag <= state.now;
+        is_shown && lobby.joinable_from > 0 && lobby.joinable_from <= state.now && history.joinable_since > 0
+    }
+
+    /// Takes a step.
+    pub(super) fn step(&self, state: &mut State, choice: u8) {
+        let choice = usize::from(choice);
+        let mind = state.actors[self.actor].mind;
+        let next = match mind {
+            Mind::Idle => self.begin(state),
+            Mind::Look { round, tried, last } => self.look(state, choice, round, tried, last),
+            Mind::Place { round, tries, allotment, burst } => {
+                self.place(state, choice, round, tries, allotment, burst)
+            }
+            Mind::Room { round, needed } => self.make_room(state, choice, round, needed),
+            Mind::Wait { lobby } => self.wait(state, lobby),
+            Mind::Elect { round, tries, exhausted } => self.elect(state, choice, round, tries, exhausted),
+            Mind::Position { round, tries, burst } => self.take_position(state, choice, round, tries, burst),
+            Mind::Sweep { lobby, lease, pass } => self.sweep(state, lobby, lease, pass),
+            Mind::Send { sent, then } => match self.store.apply(state, &sent) {
+                Outcome::Bug(what) => {
+                    note(state, Err((3, what)));
+                    Mind::Done(Answer::Bug)
+                }
+                outcome => self.go_on(state, &sent, then, outcome),
+            },
+            Mind::Done(_) => mind,
+        };
+        state.actors[self.actor].mind = next;
+    }
+
+    fn begin(&self, state: &mut State) -> Mind {
+        let now = state.now;
+        let (cap, version) = (state.cap, state.version);
+        let actor = &mut state.actors[self.actor];
+        (actor.cap, actor.version) = (cap, version);
+        let transition = |lobby, transition| self.transition(transition, None, lobby, now, None);
+        match self.role() {
+            Role::Find { .. } => Mind::Look { round: 0, tried: 0, last: None },
+            Role::Join { lobby } => {
+                let until = now + self.rules().reservation;
+                let (seat, door) = (self.actor, Door::Direct);
+                let sent = Sent::TakeFree { lobby, seat, until, door, hiding: Hiding::No, now };
+                let then = Then::Taken { round: 0, tried: 0, last: None, tries: 0, burst: None };
+                Mind::Send { sent, then }
+            }
+            Role::Create { .. } => {
+                Mind::Place { round: 0, tries: 0, allotment: Allotment::InBlocks, burst: Burst::None }
+            }
+            Role::Ready { lobby } => {
+                let seen = state.lobbies[lobby];
+                self.after_refusal(state, Transition::Ready, &seen, lobby, now, 0, None)
+            }
+            Role::Close { lobby } => transition(lobby, Transition::Close),
+            Role::Reopen { lobby } => transition(lobby, Transition::Reopen),
+            Role::Connect { seat } => {
+                let lobby = self.lobby_of(state, seat).unwrap_or_default();
+                transition(lobby, Transition::Connect(seat, self.actor as u8 + 1))
+            }
+            Role::Leave { seat } => {
+                let lobby = self.lobby_of(state, seat).unwrap_or_default();
+                transition(lobby, Transition::Leave(seat))
+            }
+            Role::End { lobby } => self.end(state, lobby, EndCause::Asked, now, None),
+            Role::Beat { server, .. } => {
+                Mind::Send { sent: Sent::Heartbeat { server, now }, then: Then::Beat { server, now } }
+            }
+            Role::Register { server, capacity, lease } => {
+                let seen = Some(state.servers[server]).filter(Server::is_there);
+                let registration = 8 * (actor.times + 1) + self.actor as u8;
+                let item = registration_of(seen, registration, capacity, lease, now);
+                Mind::Send { sent: Sent::Register { server, item, seen }, then: Then::Registered }
+            }
+            Role::Deregister { server } => {
+                Mind::Send { sent: Sent::Deregister { server }, then: Then::Deregistered { pass: 0, now } }
+            }
+            Role::SetCap(cap) => {
+                state.cap = cap;
+                Mind::Done(Answer::Made)
+            }
+            Role::SetVersion(version) => {
+                state.version = version;
+                Mind::Done(Answer::Made)
+            }
+        }
+    }
+
+    fn may_create(&self) -> bool {
+        !matches!(self.role(), Role::Find { may_create: false })
+    }
+
+    fn look(&self, state: &mut State, choice: usize, round: u8, tried: u8, last: Option<NoRoom>) -> Mind {
+        let now = state.now;
+        if tried == 0 {
+            state.actors[self.actor].looked_at = now;
+        }
+        if choice < 2 * LOBBIES {
+            let lobby = choice % LOBBIES;
+            let hiding = self.hiding(&state.lobbies[lobby], now).filter(|_| choice >= LOBBIES);
+            let then = Then::Taken { round, tried: tried | (1 << lobby), last, tries: 0, burst: None };
+            return self.take(state, lobby, hiding.unwrap_or(Hiding::No), then);
+        }
+        match last {
+            Some(needed) => Mind::Done(Answer::NoRoom(needed)),
+            None if !self.may_create() => Mind::Done(Answer::Refused),
+            None if self.rules().election.is_some() => Mind::Elect { round, tries: 0, exhausted: None },
+            None => Mind::Place { round, tries: 0, allotment: Allotment::InBlocks, burst: Burst::None },
+        }
+    }
+
+    fn take(&self, state: &State, lobby: usize, hiding: Hiding, then: Then) -> Mind {
+        let now = state.now;
+        let (seat, until) = (self.actor, now + self.rules().reservation);
+        let door = self.door(state);
+        Mind::Send { sent: Sent::TakeFree { lobby, seat, until, door, hiding, now }, then }
+    }
+
+    fn door(&self, state: &State) -> Door {
+        match self.role() {
+            Role::Join { .. } => Door::Direct,
+            _ => Door::Find(state.actors[self.actor].version),
+        }
+    }
+
+    /// Another round of looking and creating, if there is one.
+    fn again(&self, round: u8) -> Mind {
+        if round + 1 >= self.rules().rounds {
+            return Mind::Done(Answer::Contention);
+        }
+        match self.role() {
+            Role::Create { .. } => Mind::Place {
+                round: round + 1,
+                tries: 0,
+                allotment: Allotment::InBlocks,
+                burst: Burst::None,
+            },
+            _ => Mind::Look { round: round + 1, tried: 0, last: None },
+        }
+    }
+
+    /// What follows a seat taken: a full lobby is put out of sight, one that starts is waited for.
+    fn learn(&self, state: &State, at: usize) -> Mind {
+        let lobby = &state.lobbies[at];
+        let is_full = lobby.taken >= self.rules().max_players;
+        if is_full && (1..=state.now).contains(&lobby.joinable_from) {
+            let sent = Sent::HideFull { lobby: at, lapse: lobby.first_lapse(self.rules()) };
+            return Mind::Send { sent, then: Then::Hidden { lobby: at } };
+        }
+        self.found(state, at)
+    }
+
+    fn found(&self, state: &State, at: usize) -> Mind {
+        match state.lobbies[at].stage {
+            Stage::Starting => Mind::Wait { lobby: at },
+            _ => Mind::Done(Answer::Found(at)),
+        }
+    }
+
+    fn wait(&self, state: &State, at: usize) -> Mind {
+        let lobby = &state.lobbies[at];
+        match lobby.stage {
+            Stage::Starting => {
+                self.transition(Transition::Leave(self.actor), None, at, state.now, None)
+            }
+            Stage::Ready if lobby.holds(self.actor) => Mind::Done(Answer::Found(at)),
+            _ => Mind::Done(Answer::Refused),
+        }
+    }
+
+    fn place(
+        &self,
+        state: &State,
+        choice: usize,
+        round: u8,
+        tries: u8,
+        allotment: Allotment,
+        burst: Burst,
+    ) -> Mind {
+        let (now, cap) = (state.now, state.actors[self.actor].cap);
+        if choice < SERVERS {
+            let seen = state.servers[choice];
+            let block = seen.next_block(self.rules(), cap);
+            let (lobby, begins) = match burst {
+                Burst::None => (self.actor, None),
+                Burst::Begins(exhausted) => (self.actor, Some(exhausted)),
+                Burst::Has { burst, .. } => (self.position(&burst).0, None),
+            };
+            let creation = Creation {
+                lobby,
+                seat: self.actor,
+                until: now + self.rules().reservation,
+                version: state.actors[self.actor].version,
+                is_private: self.role() == Role::Create { is_private: true },
+                server: choice,
+                seen,
+                block: block.map(|block| if allotment == Allotment::Singly { block.min(1) } else { block }),
+                cap,
+                begins,
+                may_create: self.may_create(),
+                now,
+            };
+            let then = Then::Placed { round, tries, allotment, burst };
+            return Mind::Send { sent: Sent::Create(creation), then };
+        }
+        if choice < 2 * SERVERS {
+            let server = choice - SERVERS;
+            let Server { used, allotted, .. } = state.servers[server];
+            let sent = if used == 0 {
+                Sent::LetGo { server, allotted, is_silent: true, now }
+            } else {
+                Sent::HideServer { server, used, now }
+            };
+            return Mind::Send { sent, then: Then::ServerHidden { round, tries, allotment, burst } };
+        }
+        let is_at_cap = state.ledger >= cap;
+        if !is_at_cap && allotment == Allotment::None {
+            return if tries + 1 >= CREATIONS_MAX {
+                self.again(round)
+            } else {
+                Mind::Place { round, tries: tries + 1, allotment: Allotment::Singly, burst }
+            };
+        }
+        Mind::Room { round, needed: if is_at_cap { NoRoom::AtCap } else { NoRoom::NoServer } }
+    }
+
+    fn make_room(&self, state: &State, choice: usize, round: u8, needed: NoRoom) -> Mind {
+        let (now, cap) = (state.now, state.actors[self.actor].cap);
+        if choice < SERVERS {
+            let server = &state.servers[choice];
+            if server.cap_checked == cap && server.fits(now) {
+                return self.again(round);
+            }
+            let left = server.left();
+            let block = if server.cap_checked == cap { left.div_ceil(2) } else { left };
+            let sent = Sent::TakeBack { server: choice, allotted: server.allotted, block };
+            return Mind::Send { sent, then: Then::RoomMade { round, is_draining: false } };
+        }
+        if choice < SERVERS + LOBBIES {
+            let at = choice - SERVERS;
+            let lobby = &state.lobbies[at];
+            let Some(cause) = lobby.end_cause(self.rules(), now) else { return Mind::Room { round, needed } };
+            let then = Then::RoomMade { round, is_draining: lobby.is_draining };
+            return Mind::Send { sent: end_as_seen(lobby, at, cause, now), then };
+        }
+        match self.role() {
+            Role::Create { .. } => Mind::Done(Answer::NoRoom(needed)),
+            _ => Mind::Look { round, tried: 0, last: Some(needed) },
+        }
+    }
+
+    /// The lobby of the last position drawn of `burst`, and whether whoever drew it creates that.
+    fn position(&self, burst: &Head) -> (usize, bool) {
+        let (position, capacity) = (burst.positions.saturating_sub(1), self.rules().max_players);
+        let nth = position / capacity;
+        let is_there = burst.is_announced && nth == 0;
+        let first = usize::from(burst.first.saturating_sub(1));
+        let at = (first + usize::from(nth) * (LOBBIES / 2)) % LOBBIES;
+        (at, !is_there && position % capacity == 0)
+    }
+
+    fn elect(&self, state: &State, choice: usize, round: u8, tries: u8, exhausted: Option<Head>) -> Mind {
+        if tries >= ELECTIONS_MAX || state.history.lobbies[self.actor].was_created {
+            return self.again(round);
+        }
+        if choice == 1 {
+            let burst = Burst::Begins(exhausted);
+            return Mind::Place { round, tries: 0, allotment: Allotment::InBlocks, burst };
+        }
+        let sent = Sent::Begin { seen: exhausted, first: self.actor, taken: None, now: state.now };
+        Mind::Send { sent, then: Then::Begun { round, tries } }
+    }
+
+    fn take_position(&self, state: &State, choice: usize, round: u8, tries: u8, burst: Head) -> Mind {
+        let (at, _) = self.position(&burst);
+        if choice == 0 {
+            let burst = Burst::Has { burst, tries };
+            return Mind::Place { round, tries: 0, allotment: Allotment::InBlocks, burst };
+        }
+        let capacity = self.rules().max_players;
+        let lapse = burst.opened_at + self.rules().reservation;
+        let hiding = match burst.positions % capacity {
+            0 if burst.is_announced => Hiding::IfLast { taken: capacity - 1, lapse },
+            0 => Hiding::Promised(lapse),
+            _ => Hiding::No,
+        };
+        let then = Then::Taken { round, tried: tries, last: None, tries: 0, burst: Some(burst) };
+        self.take(state, at, hiding, then)
+    }
+
+    /// Goes on to the next lobby of its server.
+    fn sweep(&self, state: &mut State, from: usize, lease: u8, pass: u8) -> Mind {
+        let now = state.now;
+        let (server, drains) = match self.role() {
+            Role::Beat { server, .. } => (server, false),
+            Role::Deregister { server } => (server, true),
+            _ => return Mind::Done(Answer::Made),
+        };
+        let runs = |at: &usize| usize::from(state.lobbies[*at].server) == server + 1;
+        let Some(at) = (from..LOBBIES).find(runs) else {
+            let is_left = (0..LOBBIES).filter(runs).any(|at| !state.lobbies[at].is_draining);
+            return match self.role() {
+                Role::Beat { times, .. } => self.repeat(state, times),
+                _ if drains && is_left && pass + 1 < PASSES_MAX => Mind::Send {
+                    sent: Sent::Deregister { server },
+                    then: Then::Deregistered { pass: pass + 1, now },
+                },
+                _ => Mind::Done(Answer::Made),
+            };
+        };
+        if drains {
+            return self.transition(Transition::Drain, None, at, now, Some((at, pass)));
+        }
+        let lobby = state.lobbies[at];
+        match lobby.end_cause(self.rules(), now) {
+            Some(cause @ (EndCause::Idle | EndCause::NeverReady)) => {
+                let sent = end_as_seen(&lobby, at, cause, now);
+                Mind::Send { sent, then: Then::Kept { lobby: at, lease } }
+            }
+            _ if lobby.lease_until != lease && !lobby.is_draining => self.extend_lease(at, server, lease),
+            _ => Mind::Sweep { lobby: at + 1, lease, pass },
+        }
+    }
+
+    fn repeat(&self, state: &mut State, times: u8) -> Mind {
+        let actor = &mut state.actors[self.actor];
+        actor.times += 1;
+        if actor.times < times { Mind::Idle } else { Mind::Done(Answer::Made) }
+    }
+
+    fn extend_lease(&self, lobby: usize, server: usize, until: u8) -> Mind {
+        Mind::Send {
+            sent: Sent::ExtendLease { lobby, server, until },
+            then: Then::LeaseExtended { lobby, lease: until },
+        }
+    }
+
+    fn end(&self, state: &State, at: usize, cause: EndCause, now: u8, sweep: Option<(usize, u8)>) -> Mind {
+        let lobby = &state.lobbies[at];
+        if lobby.stage == Stage::Ended || lobby.server == 0 {
+            return self.next_of(sweep);
+        }
+        let server = usize::from(lobby.server) - 1;
+        let then = Then::Ended { sweep, is_draining: lobby.is_draining, server };
+        Mind::Send { sent: end_as_seen(lobby, at, cause, now), then }
+    }
+
+    const fn next_of(&self, sweep: Option<(usize, u8)>) -> Mind {
+        match sweep {
+            Some((lobby, pass)) => Mind::Sweep { lobby: lobby + 1, lease: 0, pass },
+            None => Mind::Done(Answer::Made),
+        }
+    }
+
+    /// What an actor does once it knows what came of its write.
+    fn go_on(&self, state: &mut State, sent: &Sent, then: Then, outcome: Outcome) -> Mind {
+        let is_made = outcome == Outcome::Made;
+        match then {
+            Then::Taken { round, tried, last, tries, burst } => {
+                self.taken(state, sent, outcome, (round, tried, last, tries, burst))
+            }
+            Then::Corrected { round, tried, last, burst } => self.refused(round, tried, last, burst),
+            Then::Hidden { lobby } => self.found(state, lobby),
+            Then::Placed { round, tries, allotment, burst } => {
+                self.placed(state, sent, outcome, (round, tries, allotment, burst))
+            }
+            Then::ServerHidden { round, tries, allotment, burst } if tries + 1 < CREATIONS_MAX => {
+                Mind::Place { round, tries: tries + 1, allotment, burst }
+            }
+            Then::ServerHidden { round, .. } => self.again(round),
+            Then::RoomMade { round, .. } => self.again(round),
+            Then::Begun { round, tries } => self.begun(state, sent, is_made, round, tries),
+            Then::Drawn { round, tries } => {
+                let burst = state.head;
+                if is_made {
+                    return Mind::Position { round, tries, burst };
+                }
+                let is_young = state.now < burst.opened_at + self.rules().young;
+                if is_young { self.join_burst(state, burst, round, tries + 1) } else {
+                    Mind::Elect { round, tries: tries + 1, exhausted: None }
+                }
+            }
+            Then::Transition { transition, tries, sweep } => {
+                let (at, now) = lobby_and_time(sent);
+                if !is_made {
+                    let seen = state.lobbies[at];
+                    return self.after_refusal(state, transition, &seen, at, now, tries + 1, sweep);
+                }
+                self.transition_made(state, transition, at, now, true, sweep)
+            }
+            Then::Ended { sweep, is_draining, server } => {
+                if is_made && is_draining {
+                    let now = state.now;
+                    let sent = Sent::LetGo { server, allotted: 0, is_silent: false, now };
+                    return Mind::Send { sent, then: Then::CleanedUp { sweep, server, now } };
+                }
+                self.next_of(sweep)
+            }
+            Then::CleanedUp { sweep, server, now } => {
+                let seen = state.servers[server];
+                if !is_made && seen.used == 0 && seen.is_deregistered() && seen.allotted > 0 {
+                    let sent = Sent::LetGo { server, allotted: seen.allotted, is_silent: false, now };
+                    // Once more, whatever comes of it.
+                    return Mind::Send { sent, then: Then::Ended { sweep, is_draining: false, server } };
+                }
+                self.next_of(sweep)
+            }
+            Then::Announced => Mind::Done(Answer::Made),
+            Then::Beat { server, now } => {
+                let seen = state.servers[server];
+                let lives = is_made
+                    || seen.is_there() && !seen.is_deregistered() && (seen.lease == 0 || seen.beat_at > now);
+                if !lives {
+                    return Mind::Done(Answer::Refused);
+                }
+                let lease = seen.lease_until;
+                if seen.free_from == NEVER && seen.used < seen.capacity {
+                    return Mind::Send { sent: Sent::ShowServer { server }, then: Then::ServerShown { lease } };
+                }
+                Mind::Sweep { lobby: 0, lease, pass: 0 }
+            }
+            Then::ServerShown { lease } => Mind::Sweep { lobby: 0, lease, pass: 0 },
+            Then::Kept { lobby, lease } => {
+                let server = self.own_server();
+                if is_made || state.lobbies[lobby].stage == Stage::Ended {
+                    return Mind::Sweep { lobby: lobby + 1, lease, pass: 0 };
+                }
+                self.extend_lease(lobby, server, lease)
+            }
+            Then::LeaseExtended { lobby: at, lease } => {
+                let lobby = &state.lobbies[at];
+                let is_later = lobby.lease_until >= lease
+                    && usize::from(lobby.server) == self.own_server() + 1
+                    && !lobby.is_draining;
+                if (is_made || is_later) && lobby.joinable_from == NEVER {
+                    let sent = Sent::ShowRevived { lobby: at };
+                    return Mind::Send { sent, then: Then::Revived { lobby: at, lease } };
+                }
+                Mind::Sweep { lobby: at + 1, lease, pass: 0 }
+            }
+            Then::Revived { lobby, lease } => Mind::Sweep { lobby: lobby + 1, lease, pass: 0 },
+            Then::Registered => {
+                if is_made || state.actors[self.actor].times > 0 {
+                    return Mind::Done(if is_made { Answer::Made } else { Answer::Contention });
+                }
+                state.actors[self.actor].times += 1;
+                Mind::Idle
+            }
+            Then::Deregistered { pass, now } => {
+                let server = self.own_server();
+                if !is_made {
+                    return Mind::Done(Answer::Refused);
+                }
+                let Server { used, allotted, .. } = state.servers[server];
+                if used == 0 {
+                    let sent = Sent::LetGo { server, allotted, is_silent: false, now };
+                    return Mind::Send { sent, then: Then::LetGo { pass } };
+                }
+                Mind::Sweep { lobby: 0, lease: 0, pass }
+            }
+            Then::LetGo { pass } => Mind::Sweep { lobby: 0, lease: 0, pass },
+        }
+    }
+
+    fn own_server(&self) -> usize {
+        match self.role() {
+            Role::Beat { server, .. } | Role::Deregister { server } | Role::Register { server, .. } => server,
+            _ => 0,
+        }
+    }
+
+    fn taken(
+        &self,
+        state: &State,
+        sent: &Sent,
+        outcome: Outcome,
+        (round, tried, last, tries, burst): (u8, u8, Option<NoRoom>, u8, Option<Head>),
+    ) -> Mind {
+        let (Sent::TakeFree { lobby: at, seat, until, door, now, .. }
+        | Sent::TakeOver { lobby: at, seat, until, door, now, .. }) = *sent
+        else {
+            return Mind::Done(Answer::Bug);
+        };
+        let lobby = &state.lobbies[at];
+        if outcome == Outcome::Made || lobby.holds(seat) {
+            return self.learn(state, at);
+        }
+        let entry = lobby.entry(self.rules(), door, now);
+        let then = Then::Taken { round, tried, last, tries: tries + 1, burst };
+        if tries + 1 < TAKES_MAX {
+            match entry {
+                Entry::Free => {
+                    let hiding = Hiding::No;
+                    let sent = Sent::TakeFree { lobby: at, seat, until, door, hiding, now };
+                    return Mind::Send { sent, then };
+                }
+                Entry::TakeOver(lapsed) => {
+                    let reserved = (0..8).filter(|seat| lapsed & (1 << seat) != 0);
+                    let reserved =
+                        reserved.filter(|seat| lobby.reserved[*seat] > 0).fold(0, |bits, seat| bits | (1 << seat));
+                    let connected = lapsed & !reserved;
+                    let sent = Sent::TakeOver { lobby: at, seat, until, door, reserved, connected, now };
+                    return Mind::Send { sent, then };
+                }
+                _ => {}
+            }
+        }
+        let corrected = Then::Corrected { round, tried, last, burst };
+        let in_sight = (1..=now).contains(&lobby.joinable_from);
+        match entry {
+            _ if door == Door::Direct => {}
+            Entry::LeaseLapsed if in_sight => {
+                return Mind::Send { sent: Sent::HideSilent { lobby: at, now }, then: corrected };
+            }
+            Entry::Overdue if lobby.server > 0 => {
+                let sent = end_as_seen(lobby, at, EndCause::NeverReady, now);
+                return Mind::Send { sent, then: corrected };
+            }
+            Entry::Full if in_sight => {
+                let sent = Sent::HideFull { lobby: at, lapse: lobby.first_lapse(self.rules()) };
+                return Mind::Send { sent, then: corrected };
+            }
+            _ => {}
+        }
+        self.refused(round, tried, last, burst)
+    }
+
+    /// What follows a lobby that had no seat.
+    fn refused(&self, round: u8, tried: u8, last: Option<NoRoom>, burst: Option<Head>) -> Mind {
+        if self.door_is_direct() {
+            return Mind::Done(Answer::Refused);
+        }
+        match burst {
+            Some(burst) => Mind::Elect { round, tries: tried + 1, exhausted: Some(burst) },
+            None => Mind::Look { round, tried, last },
+        }
+    }
+
+    fn door_is_direct(&self) -> bool {
+        matches!(self.role(), Role::Join { .. })
+    }
+
+    fn placed(
+        &self,
+        state: &mut State,
+        sent: &Sent,
+        outcome: Outcome,
+        (round, tries, allotment, burst): (u8, u8, Allotment, Burst),
+    ) -> Mind {
+        let Sent::Create(Creation { lobby: at, seat, block, .. }) = *sent else {
+            return Mind::Done(Answer::Bug);
+        };
+        if matches!(burst, Burst::Begins(_)) {
+            if outcome == Outcome::Made {
+                self.judge_election(state, at, round);
+            } else {
+                state.actors[self.actor].is_contended = true;
+            }
+        }
+        let allotment = match outcome {
+            Outcome::Made => return self.learn(state, at),
+            Outcome::Refused(Part::Lobby) if state.lobbies[at].holds(seat) => return self.learn(state, at),
+            Outcome::Refused(Part::Lobby) => {
+                return match burst {
+                    Burst::Has { burst, tries } => Mind::Position { round, tries, burst },
+                    _ => self.again(round),
+                };
+            }
+            Outcome::Refused(Part::Head) => return self.join_burst(state, state.head, round, 0),
+            Outcome::Refused(Part::Ledger) if block.is_some_and(|block| block > 1) => Allotment::Singly,
+            Outcome::Refused(Part::Ledger) => Allotment::None,
+            _ => allotment,
+        };
+        if tries + 1 >= CREATIONS_MAX || matches!(burst, Burst::Begins(_)) {
+            return self.again(round);
+        }
+        Mind::Place { round, tries: tries + 1, allotment, burst }
+    }
+
+    fn begun(&self, state: &mut State, sent: &Sent, is_made: bool, round: u8, tries: u8) -> Mind {
+        let burst = state.head;
+        let Sent::Begin { first, .. } = *sent else { return Mind::Done(Answer::Bug) };
+        if is_made || usize::from(burst.first) == first + 1 {
+            if is_made {
+                self.judge_election(state, first, round);
+            }
+            return Mind::Position { round, tries, burst: Head { positions: 1, ..burst } };
+        }
+        state.actors[self.actor].is_contended = true;
+        self.join_burst(state, burst, round, tries)
+    }
+
+    /// A burst has begun with the lobby `first`: was none joinable, as far as its find could know when it looked?
+    fn judge_election(&self, state: &mut State, first: usize, round: u8) {
+        let Actor { is_contended, looked_at, .. } = state.actors[self.actor];
+        // After a race it is looked for once more, and counted.
+        if is_contended || round > 0 {
+            return;
+        }
+        let is_needless = state.history.lobbies.iter().enumerate().any(|(at, lobby)| {
+            at != first && lobby.joinable_since > 0 && lobby.joinable_since <= looked_at
+        });
+        if is_needless && !self.is_being_told(state) {
+            note(state, Err((9, "a burst began although a lobby was joinable, uncounted")));
+        }
+    }
+
+    /// Whether whoever freed a seat is still about to tell the head.
+    fn is_being_told(&self, state: &State) -> bool {
+        state.actors.iter().any(|actor| matches!(actor.mind, Mind::Send { then: Then::Announced, .. }))
+    }
+
+    fn join_burst(&self, state: &State, burst: Head, round: u8, tries: u8) -> Mind {
+        if tries >= ELECTIONS_MAX || burst.first == 0 {
+            return self.again(round);
+        }
+        if state.now >= burst.opened_at + self.rules().young {
+            let (at, _) = self.position(&burst);
+            let then = Then::Taken { round, tried: tries, last: None, tries: 0, burst: Some(burst) };
+            return self.take(state, at, Hiding::No, then);
+        }
+        Mind::Send { sent: Sent::Draw { first: burst.first }, then: Then::Drawn { round, tries } }
+    }
+
+    fn check(&self, transition: Transition, lobby: &Lobby, now: u8) -> Standing {
+        let due = |is_due| if is_due { Standing::Due } else { Standing::Done };
+        if let Transition::Leave(seat) = transition
+            && !lobby.holds(seat)
+        {
+            return Standing::Done;
+        }
+        if lobby.stage == Stage::Ended || lobby.is_overdue(self.rules(), now) {
+            return Standing::Illegal { is_over: true };
+        }
+        match transition {
+            Transition::Ready => due(lobby.stage == Stage::Starting),
+            Transition::Close => due(!lobby.closed),
+            Transition::Reopen if lobby.is_draining => Standing::Illegal { is_over: false },
+            Transition::Reopen => due(lobby.closed),
+            Transition::Drain => due(!lobby.is_draining),
+            Transition::Connect(seat, write) if lobby.connected[seat] > 0 => {
+                if lobby.connected_by == write { Standing::Done } else { Standing::Illegal { is_over: false } }
+            }
+            Transition::Connect(seat, _) => {
+                let is_due = lobby.stage == Stage::Ready && lobby.reserved[seat] > now;
+                if is_due { Standing::Due } else { Standing::Illegal { is_over: false } }
+            }
+            Transition::Leave(_) => Standing::Due,
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "what a refused write is judged by")]
+    fn after_refusal(
+        &self,
+        state: &State,
+        transition: Transition,
+        seen: &Lobby,
+        at: usize,
+        now: u8,
+        tries: u8,
+        sweep: Option<(usize, u8)>,
+    ) -> Mind {
+        match self.check(transition, seen, now) {
+            Standing::Due if tries >= TRANSITIONS_MAX => Mind::Done(Answer::Contention),
+            Standing::Due => {
+                let mind = self.transition(transition, Some(seen), at, now, sweep);
+                let Mind::Send { sent, .. } = mind else { return mind };
+                Mind::Send { sent, then: Then::Transition { transition, tries, sweep } }
+            }
+            Standing::Done => self.transition_made(state, transition, at, now, false, sweep),
+            Standing::Illegal { is_over } => {
+                let is_overdue = is_over && seen.stage == Stage::Starting;
+                if is_overdue && matches!(transition, Transition::Ready | Transition::Drain) {
+                    return self.end(state, at, EndCause::NeverReady, now, sweep);
+                }
+                match sweep {
+                    Some(_) => self.next_of(sweep),
+                    None => Mind::Done(Answer::Refused),
+                }
+            }
+        }
+    }
+
+    /// What follows a transition that was made, now or before.
+    fn transition_made(
+        &self,
+        state: &State,
+        transition: Transition,
+        at: usize,
+        now: u8,
+        is_new: bool,
+        sweep: Option<(usize, u8)>,
+    ) -> Mind {
+        let lobby = &state.lobbies[at];
+        if self.role_waits() {
+            return Mind::Done(Answer::Refused);
+        }
+        let is_idle = lobby.end_cause(self.rules(), now) == Some(EndCause::Idle);
+        let may_tell = self.rules().election.is_some()
+            && is_new
+            && lobby.joinable_from > 0
+            && lobby.taken < self.rules().max_players;
+        let announce = || Mind::Send {
+            sent: Sent::Begin { seen: None, first: at, taken: Some(lobby.taken), now },
+            then: Then::Announced,
+        };
+        match transition {
+            Transition::Leave(_) | Transition::Drain if is_idle => {
+                self.end(state, at, EndCause::Idle, now, sweep)
+            }
+            Transition::Leave(_) if may_tell && lobby.taken + 1 >= self.rules().max_players => announce(),
+            Transition::Reopen if may_tell => announce(),
+            _ => self.next_of(sweep),
+        }
+    }
+
+    /// Whether its transition is a find's, which gives up its seat.
+    fn role_waits(&self) -> bool {
+        matches!(self.role(), Role::Find { .. } | Role::Join { .. } | Role::Create { .. })
+    }
+
+    fn transition(
+        &self,
+        transition: Transition,
+        seen: Option<&Lobby>,
+        lobby: usize,
+        now: u8,
+        sweep: Option<(usize, u8)>,
+    ) -> Mind {
+        let sent = match transition {
+            Transition::Ready => {
+                let seen = seen.copied().unwrap_or_default();
+                let is_full = seen.joinable_from > 0 && seen.taken >= self.rules().max_players;
+                let anew = now + self.rules().reservation;
+                Sent::Ready { lobby, reserved: seen.reserved, anew, is_full, now }
+            }
+            Transition::Close => Sent::Close { lobby, now },
+            Transition::Reopen => {
+                Sent::Reopen { lobby, is_private: seen.is_some_and(|seen| seen.is_private), now }
+            }
+            Transition::Drain => Sent::Drain { lobby, now },
+            Transition::Connect(seat, write) => Sent::Connect { lobby, seat, write, now },
+            Transition::Leave(seat) => Sent::Leave {
+                lobby,
+                seat,
+                is_reserved: seen.is_some_and(|seen| seen.reserved[seat] > 0),
+                is_hidden: seen.is_some_and(|seen| seen.joinable_from == 0),
+                now,
+            },
+        };
+        Mind::Send { sent, then: Then::Transition { transition, tries: 0, sweep } }
+    }
+}
+
+pub(super) fn end_as_seen(lobby: &Lobby, at: usize, cause: EndCause, now: u8) -> Sent {
+    let server = usize::from(lobby.server.saturating_sub(1));
+    let (reserved, connected) = match cause {
+        EndCause::Idle => (lobby.reserved, lobby.connected),
+        _ => Default::default(),
+    };
+    Sent::End { lobby: at, server, cause, reserved, connected, now }
+}
+
+/// A server as its registration puts it.
+pub(super) fn registration_of(
+    seen: Option<Server>,
+    registration: u8,
+    capacity: u8,
+    lease: u8,
+    now: u8,
+) -> Server {
+    let ranked_at = seen.filter(|seen| !seen.is_deregistered()).map_or(now, |seen| seen.ranked_at);
+    let Server { used, allotted, cap_checked, .. } = seen.unwrap_or_default();
+    Server {
+        registration,
+        used,
+        allotted,
+        cap_checked,
+        capacity,
+        lease_until: if lease == 0 { NEVER } else { now + lease },
+        lease,
+        beat_at: now,
+        free_from: if used < capacity { ranked_at } else { NEVER },
+        ranked_at,
+        auto_ready: true,
+        expires: false,
+    }
+}
+
+const fn lobby_and_time(sent: &Sent) -> (usize, u8) {
+    match *sent {
+        Sent::Ready { lobby, now, .. }
+        | Sent::Close { lobby, now }
+        | Sent::Reopen { lobby, now, .. }
+        | Sent::Drain { lobby, now }
+        | Sent::Connect { lobby, now, .. }
+        | Sent::Leave { lobby, now, .. } => (lobby, now),
+        _ => (0, 0),
+    }
+}

@@ -1,0 +1,213 @@
+//! What must hold if everybody stopped in this very instant: a crash at any point needs no action of its own.
+//!
+//! On a copy of the tables the next heartbeat of each server is sent, whether seats can be taken is tried, everything
+//! lapses, every lobby ends, and as many lobbies are created as the cap allows: by the same writes, undisturbed.
+
+use super::{
+    State,
+    history::{Broken, broken},
+    programs::{end_as_seen, registration_of},
+    tables::{Door, EndCause, Entry, FAR, Hiding, LOBBIES, Lobby, NEVER, SERVERS, SPARE, Server, Stage, first},
+    writes::{Creation, Outcome, Part, Sent, Store, check_tables},
+};
+
+/// Says what would stay wrong for ever if nobody but newcomers acted from now on.
+pub(super) fn settle(store: &Store<'_>, state: &State) -> Result<(), Broken> {
+    let mut state = state.clone();
+    // No two beats of a server are at the same instant.
+    state.now += 1;
+    let now = state.now;
+    for server in 0..SERVERS {
+        beat(store, &mut state, server, now)?;
+        ask_again(store, &mut state, server, now)?;
+    }
+    check_sight(store, &state, now)?;
+    for at in 0..LOBBIES {
+        enter(store, &state, at, now)?;
+    }
+    end_all(store, &mut state)?;
+    fill(store, &mut state)
+}
+
+fn send(store: &Store<'_>, state: &mut State, sent: &Sent) -> Result<Outcome, Broken> {
+    let outcome = store.apply(state, sent);
+    if let Outcome::Bug(what) = outcome {
+        return Err((3, what));
+    }
+    match state.broken {
+        Some(found) => Err(found),
+        None => Ok(outcome),
+    }
+}
+
+/// One undisturbed heartbeat, after which each lobby of a living server is as its players are told.
+fn beat(store: &Store<'_>, state: &mut State, server: usize, now: u8) -> Result<(), Broken> {
+    let seen = state.servers[server];
+    if !seen.is_there() || seen.is_deregistered() {
+        return Ok(());
+    }
+    if seen.lease > 0 {
+        let outcome = send(store, state, &Sent::Heartbeat { server, now })?;
+        broken(outcome != Outcome::Made && state.servers[server].beat_at <= now, 10, "a server cannot beat")?;
+        let seen = state.servers[server];
+        if seen.free_from == NEVER && seen.used < seen.capacity {
+            send(store, state, &Sent::ShowServer { server })?;
+        }
+    }
+    let seen = state.servers[server];
+    let is_hidden = seen.used < seen.capacity && seen.lease_until > now && seen.free_from > now;
+    broken(is_hidden, 4, "a server's place stays out of sight")?;
+    let until = seen.lease_until;
+    for at in 0..LOBBIES {
+        let lobby = state.lobbies[at];
+        if usize::from(lobby.server) != server + 1 {
+            continue;
+        }
+        if let Some(cause @ (EndCause::Idle | EndCause::NeverReady)) = lobby.end_cause(store.rules, now) {
+            let outcome = send(store, state, &end_as_seen(&lobby, at, cause, now))?;
+            broken(outcome != Outcome::Made, 4, "a lobby that nobody needs cannot be ended")?;
+            continue;
+        }
+        if lobby.lease_until != until && !lobby.is_draining {
+            send(store, state, &Sent::ExtendLease { lobby: at, server, until })?;
+            if state.lobbies[at].joinable_from == NEVER {
+                send(store, state, &Sent::ShowRevived { lobby: at })?;
+            }
+            let is_dead = seen.lease_until > now && state.lobbies[at].lease_until <= now;
+            broken(is_dead, 10, "a late heartbeat does not revive a lobby")?;
+        }
+    }
+    Ok(())
+}
+
+/// A deregistration that was not answered is asked for again.
+fn ask_again(store: &Store<'_>, state: &mut State, server: usize, now: u8) -> Result<(), Broken> {
+    if !store.rules.asks_again || !state.servers[server].is_deregistered() {
+        return Ok(());
+    }
+    for at in 0..LOBBIES {
+        let lobby = state.lobbies[at];
+        if usize::from(lobby.server) != server + 1 {
+            continue;
+        }
+        if lobby.is_overdue(store.rules, now) {
+            send(store, state, &end_as_seen(&lobby, at, EndCause::NeverReady, now))?;
+        } else {
+            send(store, state, &Sent::Drain { lobby: at, now })?;
+        }
+    }
+    Ok(())
+}
+
+/// An open lobby with a free seat is in sight, or will be when the first of its seats lapses.
+fn check_sight(store: &Store<'_>, state: &State, now: u8) -> Result<(), Broken> {
+    for (at, lobby) in state.lobbies.iter().enumerate() {
+        let history = &state.history.lobbies[at];
+        let is_open = history.lives() && !history.is_closed && !history.is_draining && !lobby.is_private;
+        if !is_open || lobby.lease_until <= now || lobby.is_overdue(store.rules, now) {
+            continue;
+        }
+        broken(lobby.joinable_from == 0, 4, "an open lobby is never in sight again")?;
+        let has_free = lobby.held(now) < store.rules.max_players;
+        let sight = if has_free { now.max(lobby.first_lapse(store.rules).min(FAR)) } else { FAR };
+        broken(lobby.joinable_from > sight, 4, "a lobby with free seats stays out of sight")?;
+    }
+    Ok(())
+}
+
+/// A newcomer gets a seat where one is not held.
+fn enter(store: &Store<'_>, state: &State, at: usize, now: u8) -> Result<(), Broken> {
+    let rules = store.rules;
+    let (lobby, history) = (state.lobbies[at], &state.history.lobbies[at]);
+    let is_open = history.lives() && lobby.joinable_from > 0 && !lobby.is_overdue(rules, now);
+    if !is_open || lobby.lease_until <= now || lobby.held(now) >= rules.max_players || lobby.holds(SPARE) {
+        return Ok(());
+    }
+    let mut state = state.clone();
+    let (seat, until, door) = (SPARE, now + rules.reservation, Door::Find(lobby.version));
+    let sent = match lobby.entry(rules, door, now) {
+        Entry::TakeOver(lapsed) => {
+            let reserved = first(lapsed).filter(|seat| lobby.reserved[*seat] > 0);
+            let reserved = reserved.fold(0, |bits, seat| bits | (1 << seat));
+            Sent::TakeOver { lobby: at, seat, until, door, reserved, connected: lapsed & !reserved, now }
+        }
+        _ => Sent::TakeFree { lobby: at, seat, until, door, hiding: Hiding::No, now },
+    };
+    let outcome = send(store, &mut state, &sent)?;
+    broken(outcome != Outcome::Made, 4, "a seat that nobody holds cannot be taken")
+}
+
+/// Long after, when everything lapsed: each lobby may end, and gives its place back.
+fn end_all(store: &Store<'_>, state: &mut State) -> Result<(), Broken> {
+    for at in 0..LOBBIES {
+        let lobby = state.lobbies[at];
+        if !lobby.is_there() || lobby.stage == Stage::Ended {
+            continue;
+        }
+        let Some(cause) = lobby.end_cause(store.rules, FAR) else {
+            return Err((4, "a lobby never ends"));
+        };
+        let outcome = send(store, state, &end_as_seen(&lobby, at, cause, FAR))?;
+        broken(outcome != Outcome::Made, 4, "a lobby's room never comes back")?;
+    }
+    check_tables(store.rules, state)?;
+    let is_used = state.servers.iter().any(|server| server.used > 0);
+    broken(is_used, 4, "a server's place never comes back")
+}
+
+/// Exactly the cap can exist again, whatever was left where.
+fn fill(store: &Store<'_>, state: &mut State) -> Result<(), Broken> {
+    let cap = state.cap;
+    for server in 0..SERVERS {
+        let seen = state.servers[server];
+        if seen.is_there() && seen.is_deregistered() {
+            let sent = Sent::LetGo { server, allotted: seen.allotted, is_silent: false, now: FAR };
+            send(store, state, &sent)?;
+        } else if seen.is_there() && seen.lease_until <= FAR {
+            let sent = Sent::LetGo { server, allotted: seen.allotted, is_silent: true, now: FAR };
+            send(store, state, &sent)?;
+        }
+    }
+    let seen = Some(state.servers[0]).filter(Server::is_there);
+    let item = registration_of(seen, 250, cap + 1, 0, FAR);
+    let outcome = send(store, state, &Sent::Register { server: 0, item, seen })?;
+    broken(outcome != Outcome::Made, 4, "a server cannot register again")?;
+    let mut created = 0;
+    let mut may_reclaim = true;
+    while created <= cap {
+        // Identifiers are fresh; only how many live matters.
+        let at = usize::from(created) % LOBBIES;
+        state.lobbies[at] = Lobby::default();
+        state.history.lobbies[at] = Default::default();
+        let seen = state.servers[0];
+        let creation = Creation {
+            lobby: at,
+            seat: SPARE,
+            until: FAR + 1,
+            version: 0,
+            is_private: false,
+            server: 0,
+            seen,
+            block: seen.next_block(store.rules, cap).map(|block| block.min(1)),
+            cap,
+            begins: None,
+            may_create: true,
+            now: FAR,
+        };
+        match send(store, state, &Sent::Create(creation))? {
+            Outcome::Made => created += 1,
+            Outcome::Refused(Part::Ledger) if may_reclaim => {
+                may_reclaim = false;
+                for server in 0..SERVERS {
+                    let Server { allotted, used, .. } = state.servers[server];
+                    if allotted > used {
+                        let sent = Sent::TakeBack { server, allotted, block: allotted - used };
+                        send(store, state, &sent)?;
+                    }
+                }
+            }
+            _ => break,
+        }
+    }
+    broken(created != cap, 2, "not exactly the cap can exist")
+}

@@ -1,0 +1,261 @@
+//! The tables as they truly are, small: time in ticks, identifiers as positions, an absent attribute as 0.
+
+/// Lobbies that a configuration may have; the second half are second lobbies of bursts where there is an election.
+pub(super) const LOBBIES: usize = 6;
+/// Seats, each one find's; the last one is the settling's.
+pub(super) const SEATS: usize = 5;
+/// The seat of whoever looks whether a lobby can be entered once all is settled.
+pub(super) const SPARE: usize = SEATS - 1;
+/// Game servers.
+pub(super) const SERVERS: usize = 2;
+/// When every configuration begins; far enough from 0 that no time before it is negative.
+pub(super) const EPOCH: u8 = 20;
+/// Later than everything but [`NEVER`].
+pub(super) const FAR: u8 = 200;
+/// As in the product: no such time.
+pub(super) const NEVER: u8 = 255;
+
+/// One time for each seat; 0 for a seat that is not there.
+pub(super) type Seats = [u8; SEATS];
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) enum Stage {
+    #[default]
+    Missing,
+    Starting,
+    Ready,
+    Ended,
+}
+
+/// A lobby's item.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Lobby {
+    pub(super) stage: Stage,
+    /// The pool is the version here.
+    pub(super) version: u8,
+    pub(super) joinable_from: u8,
+    pub(super) created_at: u8,
+    pub(super) closed: bool,
+    pub(super) is_private: bool,
+    pub(super) is_draining: bool,
+    /// Its server's position and 1.
+    pub(super) server: u8,
+    pub(super) lease_until: u8,
+    pub(super) idle: u8,
+    pub(super) taken: u8,
+    pub(super) reserved: Seats,
+    pub(super) connected: Seats,
+    pub(super) vacated_at: u8,
+    /// A bit for each seat.
+    pub(super) lapsed: u8,
+    pub(super) connected_by: u8,
+}
+
+/// A game server's item; nothing is there while its registration is 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Server {
+    pub(super) registration: u8,
+    pub(super) used: u8,
+    pub(super) allotted: u8,
+    pub(super) cap_checked: u8,
+    pub(super) capacity: u8,
+    pub(super) lease_until: u8,
+    /// 0 without lease.
+    pub(super) lease: u8,
+    pub(super) beat_at: u8,
+    pub(super) free_from: u8,
+    pub(super) ranked_at: u8,
+    pub(super) auto_ready: bool,
+    pub(super) expires: bool,
+}
+
+/// The head of the one criteria there is; nothing is there while `first` is 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Head {
+    /// The first lobby's position and 1.
+    pub(super) first: u8,
+    pub(super) opened_at: u8,
+    pub(super) positions: u8,
+    pub(super) is_announced: bool,
+}
+
+/// How somebody comes to a lobby.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Door {
+    Find(u8),
+    Direct,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Hiding {
+    No,
+    IfLast { taken: u8, lapse: u8 },
+    Promised(u8),
+}
+
+/// What a door has for somebody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Entry {
+    Free,
+    /// The lapsed seats, a bit each.
+    TakeOver(u8),
+    LeaseLapsed,
+    Overdue,
+    Full,
+    Refused,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum EndCause {
+    Asked,
+    ServerDead,
+    NeverReady,
+    Idle,
+}
+
+/// How long things last, in ticks, and how many fit.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rules {
+    pub(super) max_players: u8,
+    pub(super) max_direct: u8,
+    pub(super) reservation: u8,
+    pub(super) starting_max: u8,
+    pub(super) connected_max: u8,
+    pub(super) idle: u8,
+    /// The namespace's cap at first.
+    pub(super) cap: u8,
+    /// Ticks that pass.
+    pub(super) ticks: u8,
+    /// Rounds of a find.
+    pub(super) rounds: u8,
+    /// Writes whose first attempt arrives late.
+    pub(super) late: u8,
+    /// How many allotted at once, at most.
+    pub(super) block: u8,
+    /// Whether creations are elected, and by how much the index lags at most then; without, it shows anything.
+    pub(super) election: Option<u8>,
+    /// Whether a deregistration that nobody answered is asked for again, once all is settled.
+    pub(super) asks_again: bool,
+    /// How long a burst is going on.
+    pub(super) window: u8,
+    /// How long a burst is young.
+    pub(super) young: u8,
+}
+
+pub(super) fn first(bits: u8) -> impl Iterator<Item = usize> {
+    (0..SEATS).filter(move |seat| bits & (1 << seat) != 0)
+}
+
+impl Lobby {
+    pub(super) fn is_there(&self) -> bool {
+        self.stage != Stage::Missing
+    }
+
+    /// The entries that it has, counted.
+    pub(super) fn entries(&self) -> u8 {
+        (self.reserved.iter().chain(&self.connected).filter(|until| **until > 0).count()) as u8
+    }
+
+    fn has_lapsed(&self, until: u8, now: u8) -> bool {
+        until > 0 && self.stage != Stage::Starting && until <= now
+    }
+
+    pub(super) fn lapsed_seats(&self, now: u8) -> u8 {
+        (0..SEATS)
+            .filter(|seat| {
+                self.has_lapsed(self.reserved[*seat], now) || self.has_lapsed(self.connected[*seat], now)
+            })
+            .fold(0, |bits, seat| bits | (1 << seat))
+    }
+
+    pub(super) fn held(&self, now: u8) -> u8 {
+        self.entries() - self.lapsed_seats(now).count_ones() as u8
+    }
+
+    pub(super) fn holds(&self, seat: usize) -> bool {
+        self.reserved[seat] > 0 || self.connected[seat] > 0
+    }
+
+    pub(super) fn first_lapse(&self, rules: &Rules) -> u8 {
+        let untils = self.reserved.iter().chain(&self.connected).filter(|until| **until > 0);
+        match (untils.min(), self.stage) {
+            (None, _) => NEVER,
+            (Some(_), Stage::Starting) => self.created_at + rules.starting_max,
+            (Some(until), _) => *until,
+        }
+    }
+
+    pub(super) fn is_overdue(&self, rules: &Rules, now: u8) -> bool {
+        self.stage == Stage::Starting && self.created_at + rules.starting_max <= now
+    }
+
+    pub(super) fn entry(&self, rules: &Rules, door: Door, now: u8) -> Entry {
+        if self.stage == Stage::Ended || !self.is_there() {
+            return Entry::Refused;
+        }
+        if self.is_overdue(rules, now) {
+            return Entry::Overdue;
+        }
+        if let Door::Find(version) = door
+            && (self.version != version || self.joinable_from == 0 || self.closed)
+        {
+            return Entry::Refused;
+        }
+        if self.lease_until <= now {
+            return Entry::LeaseLapsed;
+        }
+        let capacity = rules.capacity(door);
+        if self.taken < capacity {
+            return Entry::Free;
+        }
+        let lapsed = self.lapsed_seats(now);
+        let held = self.taken.saturating_sub(lapsed.count_ones() as u8);
+        if held < capacity { Entry::TakeOver(lapsed) } else { Entry::Full }
+    }
+
+    pub(super) fn end_cause(&self, rules: &Rules, now: u8) -> Option<EndCause> {
+        match self.stage {
+            Stage::Missing | Stage::Ended => return None,
+            _ if self.lease_until <= now => return Some(EndCause::ServerDead),
+            Stage::Starting => return self.is_overdue(rules, now).then_some(EndCause::NeverReady),
+            Stage::Ready => {}
+        }
+        let seats = self.reserved.iter().chain(&self.connected);
+        let last_held = seats.fold(self.created_at.max(self.vacated_at), |last, until| last.max(*until));
+        (last_held.saturating_add(self.idle) <= now).then_some(EndCause::Idle)
+    }
+}
+
+impl Server {
+    pub(super) fn is_there(&self) -> bool {
+        self.registration > 0
+    }
+
+    pub(super) fn is_deregistered(&self) -> bool {
+        self.ranked_at == NEVER
+    }
+
+    pub(super) fn fits(&self, now: u8) -> bool {
+        self.is_there() && self.used < self.capacity && self.lease_until > now && !self.is_deregistered()
+    }
+
+    pub(super) fn left(&self) -> u8 {
+        self.allotted.saturating_sub(self.used)
+    }
+
+    pub(super) fn next_block(&self, rules: &Rules, cap: u8) -> Option<u8> {
+        if self.left() > 0 {
+            return (self.cap_checked != cap).then_some(0);
+        }
+        Some(rules.block.min(cap).min(self.capacity.saturating_sub(self.allotted)).max(1))
+    }
+}
+
+impl Rules {
+    pub(super) fn capacity(&self, door: Door) -> u8 {
+        match door {
+            Door::Find(_) => self.max_players,
+            Door::Direct => self.max_direct,
+        }
+    }
+}

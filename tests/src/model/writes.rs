@@ -1,0 +1,836 @@
+//! The store's writes on the model's tables, each with exactly its conditions, by name.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::{
+    State,
+    history::{Broken, broken},
+    tables::{Door, EndCause, Head, Hiding, LOBBIES, Lobby, NEVER, Rules, SEATS, Seats, Server, Stage, first},
+};
+use crate::conditions::{self, Condition, Write};
+
+/// A write, single or a transaction, with everything that its writer put into it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Sent {
+    TakeFree { lobby: usize, seat: usize, until: u8, door: Door, hiding: Hiding, now: u8 },
+    TakeOver { lobby: usize, seat: usize, until: u8, door: Door, reserved: u8, connected: u8, now: u8 },
+    HideFull { lobby: usize, lapse: u8 },
+    HideSilent { lobby: usize, now: u8 },
+    Ready { lobby: usize, reserved: Seats, anew: u8, is_full: bool, now: u8 },
+    Close { lobby: usize, now: u8 },
+    Reopen { lobby: usize, is_private: bool, now: u8 },
+    Drain { lobby: usize, now: u8 },
+    Connect { lobby: usize, seat: usize, write: u8, now: u8 },
+    Leave { lobby: usize, seat: usize, is_reserved: bool, is_hidden: bool, now: u8 },
+    ExtendLease { lobby: usize, server: usize, until: u8 },
+    ShowRevived { lobby: usize },
+    End { lobby: usize, server: usize, cause: EndCause, reserved: Seats, connected: Seats, now: u8 },
+    Create(Creation),
+    Begin { seen: Option<Head>, first: usize, taken: Option<u8>, now: u8 },
+    Draw { first: u8 },
+    Register { server: usize, item: Server, seen: Option<Server> },
+    Heartbeat { server: usize, now: u8 },
+    ShowServer { server: usize },
+    Deregister { server: usize },
+    HideServer { server: usize, used: u8, now: u8 },
+    LetGo { server: usize, allotted: u8, is_silent: bool, now: u8 },
+    TakeBack { server: usize, allotted: u8, block: u8 },
+}
+
+/// The transaction that creates a lobby.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Creation {
+    pub(super) lobby: usize,
+    pub(super) seat: usize,
+    pub(super) until: u8,
+    pub(super) version: u8,
+    pub(super) is_private: bool,
+    pub(super) server: usize,
+    /// The server as seen.
+    pub(super) seen: Server,
+    pub(super) block: Option<u8>,
+    pub(super) cap: u8,
+    /// The election that is a part of it, and the head seen exhausted.
+    pub(super) begins: Option<Option<Head>>,
+    pub(super) may_create: bool,
+    pub(super) now: u8,
+}
+
+/// What came of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Made,
+    Refused(Part),
+    /// Not a refused condition, but a failure: the database refuses the expression, or the item is none that can be read.
+    Bug(&'static str),
+}
+
+/// Whose condition counts among those that refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    Lobby,
+    Head,
+    Ledger,
+    Server,
+}
+
+/// Which conditions were evaluated, and which refused a write alone.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    evaluated: [AtomicU64; 2],
+    decisive: [AtomicU64; 2],
+}
+
+/// A bit for each of [`conditions::all`].
+pub(super) type Bits = u128;
+
+pub(super) fn bit(condition: Condition) -> Bits {
+    let at = conditions::all().iter().position(|known| *known == condition);
+    1 << at.unwrap_or_else(|| panic!("the store has no such condition: {condition}"))
+}
+
+pub(super) fn conditions_of(bits: Bits) -> impl Iterator<Item = Condition> {
+    conditions::all().into_iter().enumerate().filter(move |(at, _)| bits & (1 << at) != 0).map(|(_, known)| known)
+}
+
+impl Seen {
+    fn note(&self, evaluated: Bits, failed: Bits) {
+        add(&self.evaluated, evaluated);
+        if failed.is_power_of_two() {
+            add(&self.decisive, failed);
+        }
+    }
+
+    pub(super) fn evaluated(&self) -> Bits {
+        read(&self.evaluated)
+    }
+
+    pub(super) fn decisive(&self) -> Bits {
+        read(&self.decisive)
+    }
+}
+
+fn add(set: &[AtomicU64; 2], bits: Bits) {
+    for (half, bits) in set.iter().zip([bits as u64, (bits >> 64) as u64]) {
+        if half.load(Ordering::Relaxed) & bits != bits {
+            half.fetch_or(bits, Ordering::Relaxed);
+        }
+    }
+}
+
+fn read(set: &[AtomicU64; 2]) -> Bits {
+    let [low, high] = set.each_ref().map(|half| Bits::from(half.load(Ordering::Relaxed)));
+    low | (high << 64)
+}
+
+/// A condition expression being evaluated.
+#[derive(Default)]
+struct Check {
+    evaluated: Bits,
+    failed: Bits,
+}
+
+impl Check {
+    fn clause(&mut self, bit: Bits, holds: bool) {
+        self.evaluated |= bit;
+        if !holds {
+            self.failed |= bit;
+        }
+    }
+}
+
+/// Evaluates one clause, known by its write and its text in the store.
+macro_rules! clause {
+    ($check:ident, $write:ident, $clause:literal, $holds:expr) => {{
+        static BIT: std::sync::LazyLock<Bits> =
+            std::sync::LazyLock::new(|| bit(Condition { write: Write::$write, clause: $clause }));
+        $check.clause(*BIT, $holds);
+    }};
+}
+
+macro_rules! enterable {
+    ($check:ident, $write:ident, $lobby:ident, $seat:ident, $door:ident, $now:ident, $limit:expr) => {
+        clause!($check, $write, "#stage <> :ended", $lobby.stage != Stage::Ended);
+        clause!(
+            $check,
+            $write,
+            "(#stage = :ready OR #created_at > :start_limit)",
+            $lobby.stage == Stage::Ready || $lobby.is_there() && $lobby.created_at > $limit
+        );
+        clause!($check, $write, "#lease_until > :now", $lobby.is_there() && $lobby.lease_until > $now);
+        clause!($check, $write, "attribute_not_exists(#reserved.#seat)", $lobby.reserved[$seat] == 0);
+        clause!($check, $write, "attribute_not_exists(#connected.#seat)", $lobby.connected[$seat] == 0);
+        if let Door::Find(version) = $door {
+            clause!($check, $write, "#pool = :pool", $lobby.is_there() && $lobby.version == version);
+            clause!($check, $write, "attribute_exists(#joinable_from)", $lobby.joinable_from > 0);
+        }
+    };
+}
+
+macro_rules! alive {
+    ($check:ident, $write:ident, $lobby:ident, $limit:expr) => {
+        clause!($check, $write, "#stage <> :ended", $lobby.stage != Stage::Ended);
+        clause!(
+            $check,
+            $write,
+            "(#stage = :ready OR #created_at > :start_limit)",
+            $lobby.stage == Stage::Ready || $lobby.is_there() && $lobby.created_at > $limit
+        );
+    };
+}
+
+/// What every write is evaluated with.
+#[derive(Clone, Copy)]
+pub(super) struct Store<'a> {
+    pub(super) rules: &'a Rules,
+    /// The condition that every write goes without.
+    pub(super) without: Bits,
+    pub(super) seen: &'a Seen,
+}
+
+impl Store<'_> {
+    /// Makes `sent`, or says what refused it; what breaks thereby is noted.
+    pub(super) fn apply(&self, state: &mut State, sent: &Sent) -> Outcome {
+        if let Sent::Create(creation) = sent {
+            return self.create(state, creation);
+        }
+        let limit = |now: u8| now - self.rules.starting_max;
+        let mut check = Check::default();
+        match *sent {
+            Sent::TakeFree { lobby: at, seat, until, door, hiding, now } => {
+                let lobby = state.lobbies[at];
+                enterable!(check, TakeFreeSeat, lobby, seat, door, now, limit(now));
+                if door == Door::Direct {
+                    let has_room = lobby.is_there() && lobby.taken < self.rules.max_direct;
+                    clause!(check, TakeFreeSeat, "#taken < #max_players_direct", has_room);
+                } else {
+                    let has_room = lobby.is_there() && lobby.taken < self.rules.max_players;
+                    clause!(check, TakeFreeSeat, "#taken < #max_players", has_room);
+                }
+                if let Hiding::IfLast { taken, .. } = hiding {
+                    clause!(check, TakeFreeSeat, "#taken = :last", lobby.is_there() && lobby.taken == taken);
+                }
+                self.on_lobby(state, at, &check, |state, lobby| {
+                    lobby.taken += 1;
+                    lobby.reserved[seat] = until;
+                    if let Hiding::IfLast { lapse, .. } | Hiding::Promised(lapse) = hiding {
+                        lobby.joinable_from = lapse;
+                    }
+                    state.history.granted(self.rules, lobby, at, seat, until, door, now)
+                })
+            }
+            Sent::TakeOver { lobby: at, seat, until, door, reserved, connected, now } => {
+                let lobby = state.lobbies[at];
+                enterable!(check, TakeOverSeat, lobby, seat, door, now, limit(now));
+                let count = (reserved | connected).count_ones() as u8;
+                let has_room = lobby.is_there() && lobby.taken < self.rules.capacity(door) + count;
+                clause!(check, TakeOverSeat, "#taken < :limit", has_room);
+                let is_over = |until: u8| until > 0 && until <= now;
+                if reserved > 0 {
+                    let all = first(reserved).all(|seat| is_over(lobby.reserved[seat]));
+                    clause!(check, TakeOverSeat, "#reserved.#lapsed <= :now", all);
+                }
+                if connected > 0 {
+                    let all = first(connected).all(|seat| is_over(lobby.connected[seat]));
+                    clause!(check, TakeOverSeat, "#connected.#lapsed <= :now", all);
+                }
+                self.on_lobby(state, at, &check, |state, lobby| {
+                    lobby.taken = lobby.taken.wrapping_sub(count).wrapping_add(1);
+                    first(reserved).for_each(|seat| lobby.reserved[seat] = 0);
+                    first(connected).for_each(|seat| lobby.connected[seat] = 0);
+                    lobby.reserved[seat] = until;
+                    lobby.lapsed |= reserved;
+                    state.history.taken_over(at, reserved | connected, now)?;
+                    state.history.granted(self.rules, lobby, at, seat, until, door, now)
+                })
+            }
+            Sent::HideFull { lobby: at, lapse } => {
+                let lobby = state.lobbies[at];
+                clause!(check, HideFull, "#taken >= #max_players", lobby.taken >= self.rules.max_players);
+                let is_earlier = lobby.joinable_from > 0 && lobby.joinable_from < lapse;
+                clause!(check, HideFull, "#joinable_from < :lapse", is_earlier);
+                self.on_lobby(state, at, &check, |_, lobby| {
+                    lobby.joinable_from = lapse;
+                    Ok(())
+                })
+            }
+            Sent::HideSilent { lobby: at, now } => {
+                let lobby = state.lobbies[at];
+                clause!(check, HideSilent, "#lease_until <= :now", lobby.is_there() && lobby.lease_until <= now);
+                clause!(check, HideSilent, "attribute_exists(#joinable_from)", lobby.joinable_from > 0);
+                self.on_lobby(state, at, &check, |_, lobby| {
+                    lobby.joinable_from = NEVER;
+                    Ok(())
+                })
+            }
+            Sent::Ready { lobby: at, reserved, anew, is_full, now } => {
+                let lobby = state.lobbies[at];
+                clause!(check, Ready, "#stage = :starting", lobby.stage == Stage::Starting);
+                clause!(check, Ready, "#reserved = :reserved", lobby.is_there() && lobby.reserved == reserved);
+                clause!(check, Ready, "#created_at > :start_limit", lobby.created_at > limit(now));
+                if is_full {
+                    clause!(check, Ready, "attribute_exists(#joinable_from)", lobby.joinable_from > 0);
+                }
+                self.on_lobby(state, at, &check, |state, lobby| {
+                    lobby.stage = Stage::Ready;
+                    lobby.reserved = reserved.map(|until| if until > 0 { anew } else { 0 });
+                    lobby.vacated_at = now;
+                    if is_full {
+                        lobby.joinable_from = anew;
+                    }
+                    state.history.became_ready(self.rules, at, anew, now)
+                })
+            }
+            Sent::Close { lobby: at, now } => {
+                let lobby = state.lobbies[at];
+                alive!(check, Close, lobby, limit(now));
+                clause!(check, Close, "#closed = :false", lobby.is_there() && !lobby.closed);
+                self.on_lobby(state, at, &check, |state, lobby| {
+                    lobby.closed = true;
+                    lobby.joinable_from = 0;
+                    state.history.closed(at)
+                })
+            }
+            Sent::Reopen { lobby: at, is_private, now } => {
+                let lobby = state.lobbies[at];
+                alive!(check, Reopen, lobby, limit(now));
+                clause!(check, Reopen, "#closed = :true", lobby.closed);
+                if is_private {
+                    clause!(check, Reopen, "attribute_exists(#is_private)", lobby.is_private);
+                } else {
+                    clause!(check, Reopen, "attribute_not_exists(#is_private)", !lobby.is_private);
+                }
+                clause!(check, Reopen, "attribute_not_exists(#is_draining)", !lobby.is_draining);
+                self.on_lobby(state, at, &check, |state, lobby| {
+                    lobby.closed = false;
+                    if !is_private {
+                        lobby.joinable_from = lobby.created_at;
+                    }
+                    state.history.reopened(at)
+                })
+            }
+            Sent::Drain { lobby: at, now } => {
+                let lobby = state.lobbies[at];
+                alive!(check, Drain, lobby, limit(now));
+                clause!(check, Drain, "#closed IN (:true, :false)", lobby.is_there());
+                clause!(check, Drain, "attribute_not_exists(#is_draining)", !lobby.is_draining);
+                self.on_lobby(state, at, &check, |state, lobby| {
+                    lobby.closed = true;
+                    lobby.is_draining = true;
+                    lobby.lease_until = NEVER;
+                    lobby.joinable_from = 0;
+                    lobby.idle = 0;
+                    state.history.drained(self.rules, at, now)
+                })
+            }
+            Sent::Connect { lobby: at, seat, write, now } => {
+                let lobby = state.lobbies[at];
+                clause!(check, Connect, "#stage = :ready", lobby.stage == Stage::Ready);
+                clause!(check, Connect, "#reserved.#seat > :now", lobby.reserved[seat] > now);
+                let until = now + self.rules.connected_max;
+                self.on_lobby(state, at, &check, |state, lobby| {
+                    lobby.connected[seat] = until;
+                    lobby.reserved[seat] = 0;
+                    lobby.connected_by = write;
+                    state.history.connected(at, seat, until, now)
+                })
+            }
+            Sent::Leave { lobby: at, seat, is_reserved, is_hidden, now } => {
+                let lobby = state.lobbies[at];
+                alive!(check, Leave, lobby, limit(now));
+                if is_reserved {
+                    clause!(check, Leave, "attribute_exists(#reserved.#seat)", lobby.reserved[seat] > 0);
+                } else {
+                    clause!(check, Leave, "attribute_exists(#connected.#seat)", lobby.connected[seat] > 0);
+                }
+                if is_hidden {
+                    clause!(check, Leave, "attribute_not_exists(#joinable_from)", lobby.joinable_from == 0);
+                } else {
+                    clause!(check, Leave, "attribute_exists(#joinable_from)", lobby.joinable_from > 0);
+                }
+                self.on_lobby(state, at, &check, |state, lobby| {
+                    lobby.taken = lobby.taken.wrapping_sub(1);
+                    lobby.vacated_at = now;
+                    if !is_hidden {
+                        lobby.joinable_from = lobby.created_at;
+                    }
+                    if is_reserved {
+                        lobby.reserved[seat] = 0;
+                    } else {
+                        lobby.connected[seat] = 0;
+                    }
+                    state.history.left(at, seat)
+                })
+            }
+            Sent::ExtendLease { lobby: at, server, until } => {
+                let lobby = state.lobbies[at];
+                clause!(check, ExtendLease, "#stage <> :ended", lobby.stage != Stage::Ended);
+                clause!(check, ExtendLease, "#server = :server", lobby.server == server as u8 + 1);
+                clause!(check, ExtendLease, "attribute_not_exists(#is_draining)", !lobby.is_draining);
+                clause!(
+                    check,
+                    ExtendLease,
+                    "(#lease_until < :until OR #lease_until = :never)",
+                    lobby.is_there() && (lobby.lease_until < until || lobby.lease_until == NEVER)
+                );
+                self.on_lobby(state, at, &check, |state, lobby| {
+                    lobby.lease_until = until;
+                    state.history.lease_extended(at, server, until)
+                })
+            }
+            Sent::ShowRevived { lobby: at } => {
+                let lobby = state.lobbies[at];
+                clause!(check, ShowRevived, "#joinable_from = :never", lobby.joinable_from == NEVER);
+                self.on_lobby(state, at, &check, |_, lobby| {
+                    lobby.joinable_from = lobby.created_at;
+                    Ok(())
+                })
+            }
+            Sent::End { lobby: at, server, cause, reserved, connected, now } => {
+                self.end(state, at, server, cause, &reserved, &connected, now)
+            }
+            Sent::Begin { seen, first, taken, now } => {
+                self.check_head(&mut check, &state.head, seen, now);
+                if self.is_refused(&check) {
+                    return Outcome::Refused(Part::Head);
+                }
+                replace_head(state, first, taken, now);
+                Outcome::Made
+            }
+            Sent::Draw { first } => {
+                clause!(check, DrawPosition, "#first = :first", state.head.first == first);
+                if self.is_refused(&check) {
+                    return Outcome::Refused(Part::Head);
+                }
+                state.head.positions += 1;
+                Outcome::Made
+            }
+            _ => self.on_servers(state, sent),
+        }
+    }
+
+    fn on_servers(&self, state: &mut State, sent: &Sent) -> Outcome {
+        let mut check = Check::default();
+        match *sent {
+            Sent::Register { server: at, item, seen } => {
+                let server = state.servers[at];
+                if let Some(seen) = seen {
+                    clause!(check, PutServer, "#used = :used", server.is_there() && server.used == seen.used);
+                    clause!(
+                        check,
+                        PutServer,
+                        "#allotted = :allotted",
+                        server.is_there() && server.allotted == seen.allotted
+                    );
+                    clause!(
+                        check,
+                        PutServer,
+                        "#registration = :registration",
+                        server.registration == seen.registration
+                    );
+                    clause!(
+                        check,
+                        PutServer,
+                        "#ranked_at = :ranked_at",
+                        server.is_there() && server.ranked_at == seen.ranked_at
+                    );
+                } else {
+                    clause!(check, PutServer, "attribute_not_exists(#server)", !server.is_there());
+                }
+                self.on_server(state, at, &check, |state, server| {
+                    *server = item;
+                    state.history.registered(at, &item)
+                })
+            }
+            Sent::Heartbeat { server: at, now } => {
+                let server = state.servers[at];
+                clause!(check, Heartbeat, "attribute_exists(#lease_ms)", server.is_there() && server.lease > 0);
+                clause!(check, Heartbeat, "#ranked_at < :never", server.is_there() && server.ranked_at < NEVER);
+                clause!(check, Heartbeat, "#beat_at <= :now", server.is_there() && server.beat_at <= now);
+                if !self.is_failing(&check) && server.lease == 0 {
+                    return Outcome::Bug("a lease is extended by nothing");
+                }
+                self.on_server(state, at, &check, |state, server| {
+                    server.lease_until = now + server.lease;
+                    server.beat_at = now;
+                    server.expires = false;
+                    state.history.beat(at, server.lease_until)
+                })
+            }
+            Sent::ShowServer { server: at } => {
+                let server = state.servers[at];
+                clause!(check, ShowServer, "#used < #capacity", server.used < server.capacity);
+                clause!(check, ShowServer, "#free_from = :never", server.free_from == NEVER);
+                self.on_server(state, at, &check, |_, server| {
+                    server.free_from = server.ranked_at;
+                    Ok(())
+                })
+            }
+            Sent::Deregister { server: at } => {
+                clause!(check, Deregister, "attribute_exists(#server)", state.servers[at].is_there());
+                self.on_server(state, at, &check, |state, server| {
+                    server.ranked_at = NEVER;
+                    server.free_from = NEVER;
+                    server.capacity = 0;
+                    state.history.servers[at].is_deregistered = true;
+                    Ok(())
+                })
+            }
+            Sent::HideServer { server: at, used, now } => {
+                let server = state.servers[at];
+                clause!(
+                    check,
+                    HideServer,
+                    "#lease_until <= :now",
+                    server.is_there() && server.lease_until <= now
+                );
+                clause!(check, HideServer, "#used = :used", server.is_there() && server.used == used);
+                self.on_server(state, at, &check, |_, server| {
+                    server.free_from = NEVER;
+                    Ok(())
+                })
+            }
+            Sent::LetGo { server: at, allotted, is_silent, now } => {
+                let server = state.servers[at];
+                if is_silent {
+                    clause!(
+                        check,
+                        HideServer,
+                        "#lease_until <= :now",
+                        server.is_there() && server.lease_until <= now
+                    );
+                    clause!(check, HideServer, "#used = :zero", server.is_there() && server.used == 0);
+                    clause!(
+                        check,
+                        HideServer,
+                        "#allotted = :allotted",
+                        server.is_there() && server.allotted == allotted
+                    );
+                } else {
+                    clause!(check, LetServerGo, "#ranked_at = :never", server.is_deregistered());
+                    clause!(check, LetServerGo, "#used = :zero", server.is_there() && server.used == 0);
+                    clause!(
+                        check,
+                        LetServerGo,
+                        "#allotted = :allotted",
+                        server.is_there() && server.allotted == allotted
+                    );
+                }
+                let write = |server: &mut Server| {
+                    server.expires = true;
+                    server.allotted = 0;
+                    if is_silent {
+                        server.free_from = NEVER;
+                    }
+                };
+                if allotted == 0 {
+                    return self.on_server(state, at, &check, |_, server| {
+                        write(server);
+                        Ok(())
+                    });
+                }
+                self.return_allotment(state, at, &check, allotted, write)
+            }
+            Sent::TakeBack { server: at, allotted, block } => {
+                let server = state.servers[at];
+                clause!(
+                    check,
+                    GiveBackAllotment,
+                    "#allotted = :allotted",
+                    server.is_there() && server.allotted == allotted
+                );
+                let rest = allotted.saturating_sub(block);
+                clause!(check, GiveBackAllotment, "#used <= :rest", server.is_there() && server.used <= rest);
+                self.return_allotment(state, at, &check, block, |server| {
+                    server.allotted = server.allotted.wrapping_sub(block);
+                })
+            }
+            _ => Outcome::Bug("no write of a server"),
+        }
+    }
+
+    fn return_allotment(
+        &self,
+        state: &mut State,
+        at: usize,
+        server: &Check,
+        block: u8,
+        write: impl FnOnce(&mut Server),
+    ) -> Outcome {
+        let mut ledger = Check::default();
+        clause!(ledger, ReturnAllotment, "#allotted >= :block", state.ledger >= block);
+        self.note(&[server, &ledger]);
+        if self.is_failing(server) {
+            return Outcome::Refused(Part::Server);
+        }
+        if self.is_failing(&ledger) {
+            return Outcome::Bug("the ledger does not know of an allotment");
+        }
+        write(&mut state.servers[at]);
+        state.ledger = state.ledger.wrapping_sub(block);
+        Outcome::Made
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "what the transaction is made of")]
+    fn end(
+        &self,
+        state: &mut State,
+        at: usize,
+        server_at: usize,
+        cause: EndCause,
+        reserved: &Seats,
+        connected: &Seats,
+        now: u8,
+    ) -> Outcome {
+        let (lobby, server) = (state.lobbies[at], state.servers[server_at]);
+        let mut check = Check::default();
+        clause!(check, End, "attribute_exists(#server)", lobby.server > 0);
+        match cause {
+            EndCause::Asked => clause!(check, End, "#stage <> :ended", lobby.stage != Stage::Ended),
+            EndCause::ServerDead => {
+                clause!(check, End, "#stage <> :ended", lobby.stage != Stage::Ended);
+                clause!(check, End, "#lease_until <= :now", lobby.lease_until <= now);
+            }
+            EndCause::NeverReady => {
+                clause!(check, End, "#stage = :starting", lobby.stage == Stage::Starting);
+                let is_over = lobby.created_at <= now - self.rules.starting_max;
+                clause!(check, End, "#created_at <= :start_limit", is_over);
+            }
+            EndCause::Idle => {
+                clause!(check, End, "#stage = :ready", lobby.stage == Stage::Ready);
+                clause!(check, End, "#reserved = :reserved", lobby.reserved == *reserved);
+                clause!(check, End, "#connected = :connected", lobby.connected == *connected);
+            }
+        }
+        let mut place = Check::default();
+        clause!(place, GiveBackPlace, "#used > :zero", server.is_there() && server.used > 0);
+        if cause == EndCause::ServerDead {
+            let is_dead = server.is_there() && server.lease_until <= now;
+            clause!(place, GiveBackPlace, "#lease_until <= :now", is_dead);
+        }
+        self.note(&[&check, &place]);
+        if self.is_failing(&check) {
+            return Outcome::Refused(Part::Lobby);
+        }
+        if self.is_failing(&place) {
+            return if cause == EndCause::ServerDead {
+                Outcome::Refused(Part::Server)
+            } else {
+                Outcome::Bug("a lobby's game server does not know of it")
+            };
+        }
+        let lobby = &mut state.lobbies[at];
+        lobby.stage = Stage::Ended;
+        lobby.joinable_from = 0;
+        lobby.server = 0;
+        let server = &mut state.servers[server_at];
+        server.used = server.used.wrapping_sub(1);
+        server.free_from = server.ranked_at;
+        let ended = state.history.ended(at, server_at, cause, now);
+        note(state, ended);
+        Outcome::Made
+    }
+
+    fn create(&self, state: &mut State, creation: &Creation) -> Outcome {
+        let Creation { lobby: at, seat, until, version, is_private, server: server_at, .. } = *creation;
+        let Creation { seen, block, cap, begins, now, .. } = *creation;
+        let (lobby, server) = (state.lobbies[at], state.servers[server_at]);
+        let mut check = Check::default();
+        clause!(check, PutLobby, "attribute_not_exists(#lobby_id)", !lobby.is_there());
+        let mut place = Check::default();
+        let last = seen.capacity.saturating_sub(1);
+        let is_last = seen.used >= last;
+        if is_last {
+            clause!(place, TakePlace, "#used = :last", server.is_there() && server.used == last);
+        } else {
+            clause!(place, TakePlace, "#used < :last", server.is_there() && server.used < last);
+        }
+        if block.is_none_or(|block| block == 0) {
+            clause!(place, TakePlace, "#used < #allotted", server.used < server.allotted);
+        }
+        if block.is_none() {
+            clause!(place, TakePlace, "#cap_checked = :cap", server.cap_checked == cap);
+        }
+        clause!(
+            place,
+            TakePlace,
+            "#capacity = :capacity",
+            server.is_there() && server.capacity == seen.capacity
+        );
+        clause!(place, TakePlace, "#registration = :registration", server.registration == seen.registration);
+        clause!(place, TakePlace, "#lease_until > :now", server.lease_until > now);
+        let mut head = Check::default();
+        if let Some(exhausted) = begins {
+            self.check_head(&mut head, &state.head, exhausted, now);
+        }
+        let mut ledger = Check::default();
+        if let Some(block) = block {
+            clause!(
+                ledger,
+                Allot,
+                "attribute_not_exists(#allotted) OR #allotted <= :room",
+                state.ledger <= cap.saturating_sub(block)
+            );
+        }
+        self.note(&[&check, &place, &head, &ledger]);
+        for (check, part) in
+            [(&check, Part::Lobby), (&head, Part::Head), (&ledger, Part::Ledger), (&place, Part::Server)]
+        {
+            if self.is_failing(check) {
+                return Outcome::Refused(part);
+            }
+        }
+        if !server.is_there() {
+            return Outcome::Bug("a place on a server that is not there");
+        }
+        let mut new = Lobby {
+            stage: if seen.auto_ready { Stage::Ready } else { Stage::Starting },
+            version,
+            created_at: now,
+            is_private,
+            server: server_at as u8 + 1,
+            lease_until: seen.lease_until,
+            idle: self.rules.idle,
+            taken: 1,
+            ..Lobby::default()
+        };
+        new.reserved[seat] = until;
+        if !is_private {
+            new.joinable_from = if self.rules.max_players > 1 { now } else { new.first_lapse(self.rules) };
+        }
+        state.lobbies[at] = new;
+        let server = &mut state.servers[server_at];
+        server.used += 1;
+        if let Some(block) = block {
+            server.allotted += block;
+            server.cap_checked = cap;
+            state.ledger += block;
+        }
+        if is_last {
+            server.free_from = NEVER;
+        }
+        if begins.is_some() {
+            replace_head(state, at, None, now);
+        }
+        let created = state.history.created(self.rules, creation, &new);
+        note(state, created);
+        Outcome::Made
+    }
+
+    fn check_head(&self, check: &mut Check, head: &Head, seen: Option<Head>, now: u8) {
+        let is_stale = head.first == 0 || head.opened_at <= now - self.rules.window;
+        match seen {
+            None => clause!(check, BeginBurst, "attribute_not_exists(#first) OR #opened_at <= :stale", is_stale),
+            Some(seen) => {
+                let is_seen = head.first == seen.first
+                    && head.opened_at == seen.opened_at
+                    && head.positions == seen.positions;
+                clause!(
+                    check,
+                    BeginBurst,
+                    "attribute_not_exists(#first) OR #opened_at <= :stale OR (#first = :seen AND #opened_at = :seen_at AND #positions = :drawn)",
+                    is_stale || is_seen
+                );
+            }
+        }
+    }
+
+    fn note(&self, checks: &[&Check]) {
+        let merged = checks.iter().fold((0, 0), |(evaluated, failed), check| {
+            (evaluated | check.evaluated, failed | check.failed)
+        });
+        self.seen.note(merged.0, merged.1);
+    }
+
+    const fn is_failing(&self, check: &Check) -> bool {
+        check.failed & !self.without != 0
+    }
+
+    fn is_refused(&self, check: &Check) -> bool {
+        self.note(&[check]);
+        self.is_failing(check)
+    }
+
+    fn on_lobby(
+        &self,
+        state: &mut State,
+        at: usize,
+        check: &Check,
+        write: impl FnOnce(&mut State, &mut Lobby) -> Result<(), Broken>,
+    ) -> Outcome {
+        if self.is_refused(check) {
+            return Outcome::Refused(Part::Lobby);
+        }
+        let mut lobby = state.lobbies[at];
+        if !lobby.is_there() {
+            return Outcome::Bug("a lobby that is not there was written to");
+        }
+        let result = write(state, &mut lobby);
+        state.lobbies[at] = lobby;
+        note(state, result);
+        Outcome::Made
+    }
+
+    fn on_server(
+        &self,
+        state: &mut State,
+        at: usize,
+        check: &Check,
+        write: impl FnOnce(&mut State, &mut Server) -> Result<(), Broken>,
+    ) -> Outcome {
+        if self.is_refused(check) {
+            return Outcome::Refused(Part::Server);
+        }
+        let mut server = state.servers[at];
+        let was_there = server.is_there();
+        let result = write(state, &mut server);
+        if !was_there && !server.is_there() {
+            return Outcome::Bug("a server that is not there was written to");
+        }
+        state.servers[at] = server;
+        note(state, result);
+        Outcome::Made
+    }
+}
+
+fn replace_head(state: &mut State, first: usize, taken: Option<u8>, now: u8) {
+    let is_announced = taken.is_some();
+    state.head =
+        Head { first: first as u8 + 1, opened_at: now, positions: taken.unwrap_or(1), is_announced };
+}
+
+pub(super) fn note(state: &mut State, result: Result<(), Broken>) {
+    if let Err(found) = result {
+        state.broken.get_or_insert(found);
+    }
+}
+
+/// What holds of the tables at every instant.
+pub(super) fn check_tables(rules: &Rules, state: &State) -> Result<(), Broken> {
+    let mut allotted = 0_u32;
+    for (at, server) in state.servers.iter().enumerate() {
+        allotted += u32::from(server.allotted);
+        let runs = (0..LOBBIES).filter(|lobby| state.history.lobbies[*lobby].runs_on(at)).count();
+        broken(server.is_there() && usize::from(server.used) != runs, 2, "a server's places are miscounted")?;
+        broken(server.used > server.allotted, 2, "a server runs more than it is allotted")?;
+    }
+    broken(allotted != u32::from(state.ledger), 2, "what is allotted does not add up to the ledger")?;
+    for (at, lobby) in state.lobbies.iter().enumerate().filter(|(_, lobby)| lobby.is_there()) {
+        let history = &state.history.lobbies[at];
+        let is_over = lobby.stage == Stage::Ended;
+        broken(history.has_ended != is_over, 10, "an ended lobby lives")?;
+        if is_over {
+            broken(lobby.joinable_from > 0 || lobby.server > 0, 10, "an ended lobby is in sight")?;
+            continue;
+        }
+        broken(lobby.taken != lobby.entries(), 1, "the seats taken are miscounted")?;
+        broken(lobby.entries() > rules.max_direct, 1, "more seats than there are")?;
+        let is_hidden = history.is_closed || history.is_draining || lobby.is_private;
+        broken(is_hidden && lobby.joinable_from > 0, 6, "a closed or private lobby is in sight")?;
+        for seat in 0..SEATS {
+            let is_held = state.history.seats[seat].is_held_in(at);
+            broken(is_held && !lobby.holds(seat), 4, "a seat was lost")?;
+        }
+    }
+    Ok(())
+}
