@@ -108,12 +108,20 @@ pub struct Outcomes {
 /// An invariant that does not hold.
 #[derive(Clone, Debug)]
 pub struct Violation {
-    /// Its name.
-    pub invariant: String,
+    /// Its name and what it says.
+    pub invariant: &'static str,
     /// What was seen.
     pub what: &'static str,
     /// The shortest way there.
     pub steps: Vec<String>,
+}
+
+impl Violation {
+    /// The invariant's short name: `I1`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.invariant.split(':').next().unwrap_or_default()
+    }
 }
 
 impl fmt::Display for Violation {
@@ -139,7 +147,7 @@ pub fn check(configuration: Configuration, without: Option<Condition>) -> Outcom
             [(before, Some(action)), (after, _)] => model.describe(before, *action, after),
             _ => String::new(),
         });
-        Violation { invariant: invariant.to_owned(), what, steps: steps.collect() }
+        Violation { invariant, what, steps: steps.collect() }
     });
     Outcomes {
         name,
@@ -229,7 +237,8 @@ impl stateright::Model for Checked {
             return;
         }
         let Configuration { rules, roles, .. } = &self.configuration;
-        if state.now < EPOCH + rules.ticks {
+        let is_pressed = (0..roles.len()).any(|actor| self.program(actor).is_pressed(state));
+        if state.now < EPOCH + rules.ticks && !is_pressed {
             actions.push(Action::Tick);
         }
         let mut choices = Vec::new();

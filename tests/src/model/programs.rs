@@ -276,6 +276,29 @@ impl Program<'_> {
             .then_some(Hiding::IfLast { taken: self.rules().max_players - 1, lapse })
     }
 
+    /// Whether no time may pass before its next step: an election is between a look and the lobby that comes of it.
+    pub(super) fn is_pressed(&self, state: &State) -> bool {
+        if self.rules().election.is_none() {
+            return false;
+        }
+        let actor = &state.actors[self.actor];
+        let since = match actor.mind {
+            Mind::Look { tried: 0, .. } => return false,
+            Mind::Look { .. } | Mind::Elect { .. } => actor.looked_at,
+            Mind::Place { burst: Burst::Begins(_), .. } => actor.looked_at,
+            Mind::Place { burst: Burst::Has { burst, .. }, .. } | Mind::Position { burst, .. } => burst.opened_at,
+            Mind::Send { sent, then } => match (sent, then) {
+                (Sent::Begin { taken: Some(_), now, .. }, _) => now,
+                (Sent::Begin { .. }, _) => actor.looked_at,
+                (Sent::Create(Creation { begins: Some(_), .. }), _) => actor.looked_at,
+                (_, Then::Placed { burst: Burst::Has { burst, .. }, .. }) => burst.opened_at,
+                _ => return false,
+            },
+            _ => return false,
+        };
+        state.now >= since + self.rules().patience
+    }
+
     /// Whether the index cannot but show the lobby.
     fn must_be_seen(&self, state: &State, at: usize) -> bool {
         let Some(lag) = self.rules().election else { return false };
@@ -982,7 +1005,7 @@ impl Program<'_> {
             && lobby.joinable_from > 0
             && lobby.taken < self.rules().max_players;
         let announce = || Mind::Send {
-            sent: Sent::Begin { seen: None, first: at, taken: Some(lobby.taken), now },
+            sent: Sent::Begin { seen: None, first: at, taken: Some(lobby.taken), now: state.now },
             then: Then::Announced,
         };
         match transition {

@@ -138,6 +138,8 @@ pub(super) struct Rules {
     pub(super) asks_again: bool,
     /// How long a burst is going on.
     pub(super) window: u8,
+    /// Ticks that may pass between a find's look and its election, and between that and the lobby, where there is one.
+    pub(super) patience: u8,
     /// How long a burst is young.
     pub(super) young: u8,
 }
