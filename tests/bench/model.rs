@@ -83,13 +83,22 @@ fn main() -> ExitCode {
         print(&outcomes);
         outcomes
     });
-    let violated = outcomes.iter().any(|outcomes| outcomes.violation.is_some());
     let states: usize = outcomes.iter().map(|outcomes| outcomes.states).sum();
     let seconds: f64 = outcomes.iter().map(|outcomes| outcomes.seconds).sum();
     println!("{states} states in {seconds:.0} s of computing");
     let outcomes: Vec<(Configuration, Outcomes)> = all().into_iter().zip(outcomes).collect();
+    let mut failed = outcomes.iter().any(|(_, outcomes)| outcomes.violation.is_some());
+    for condition in conditions::all() {
+        let is_evaluated = outcomes.iter().any(|(_, outcomes)| outcomes.evaluated.contains(&condition));
+        if is_evaluated == left_out(condition).is_some() {
+            eprintln!(
+                "{condition}: {}",
+                if is_evaluated { "left out, yet evaluated" } else { "never evaluated" }
+            );
+            failed = true;
+        }
+    }
     let mut text = without_mutations(&outcomes, &findings());
-    let mut failed = violated;
     if arguments.mutates || arguments.of.is_some() {
         let found = mutate(arguments.of.as_deref().unwrap_or_default(), &outcomes);
         for found in found.iter().filter(|found| found.is_unexpected()) {
@@ -100,7 +109,9 @@ fn main() -> ExitCode {
     }
     if arguments.checks {
         let committed = fs::read_to_string(TABLE).expect("the committed table");
-        let is_same = if arguments.mutates { committed == text } else {
+        let is_same = if arguments.mutates {
+            committed == text
+        } else {
             committed.starts_with(&text) && lists_every_condition(&committed)
         };
         if !is_same {

@@ -160,6 +160,30 @@ pub fn check(configuration: Configuration, without: Option<Condition>) -> Outcom
     }
 }
 
+/// The conditions that are evaluated on `walks` of at most `steps` chance steps through `configuration`: much less than
+/// every state, in much less time.
+#[must_use]
+pub fn walk(configuration: Configuration, walks: u32, steps: u32) -> BTreeSet<Condition> {
+    use stateright::Model as _;
+    let model = Checked {
+        configuration: Configuration { settles: false, ..configuration },
+        without: 0,
+        seen: Seen::default(),
+    };
+    let mut chance = fastrand::Rng::with_seed(1);
+    for _ in 0..walks {
+        let Some(mut state) = model.init_states().pop() else { break };
+        for _ in 0..steps {
+            let mut actions = Vec::new();
+            model.actions(&state, &mut actions);
+            let next = chance.choice(actions).and_then(|action| model.next_state(&state, action));
+            let Some(next) = next else { break };
+            state = next;
+        }
+    }
+    conditions_of(model.seen.evaluated()).collect()
+}
+
 impl Checked {
     const fn store(&self) -> Store<'_> {
         Store { rules: &self.configuration.rules, without: self.without, seen: &self.seen }
@@ -191,12 +215,16 @@ impl Checked {
         for at in 0..LOBBIES {
             let lobby = &state.lobbies[at];
             let entry = lobby.entry(&self.configuration.rules, Door::Find(state.version), state.now);
-            let is_joinable = matches!(entry, Entry::Free | Entry::TakeOver(_)) && lobby.stage == Stage::Ready;
+            let is_joinable =
+                matches!(entry, Entry::Free | Entry::TakeOver(_)) && lobby.stage == Stage::Ready;
             let history = &mut state.history.lobbies[at];
-            history.joinable_since = match (is_joinable, history.joinable_since) {
+            let is_free = entry == Entry::Free;
+            let is_as_before = history.joinable_since > 0 && history.was_free == is_free;
+            history.was_free = is_joinable && is_free;
+            history.joinable_since = match (is_joinable, is_as_before) {
                 (false, _) => 0,
-                (true, 0) => state.now,
-                (true, since) => since,
+                (true, false) => state.now,
+                (true, true) => history.joinable_since,
             };
         }
     }
@@ -220,6 +248,21 @@ impl Checked {
             Action::Copy(actor) => format!("{at}: {actor}'s write is sent twice"),
             Action::Late => format!("{at}: late arrives {:?}", before.late),
             Action::Expire(server) => format!("{at}: the record of server {server} expires"),
+        }
+    }
+}
+
+/// Keeps what an index that lags may show of each lobby at worst.
+fn note_index(state: &mut State, before: &State, lag: u8) {
+    for at in 0..LOBBIES {
+        let (old, new) = (before.lobbies[at].joinable_from, state.lobbies[at].joinable_from);
+        let history = &mut state.history.lobbies[at];
+        // A lobby that is not there is out of sight like one whose entry is in the far future.
+        let old = if old == 0 { tables::NEVER } else { old };
+        if old != new {
+            let may_lag = history.indexed_at + lag > state.now;
+            history.indexed_before = if may_lag { history.indexed_before.max(old) } else { old };
+            history.indexed_at = state.now;
         }
     }
 }
@@ -279,13 +322,8 @@ impl stateright::Model for Checked {
             }
             Action::Expire(at) => state.servers[at] = Server::default(),
         }
-        for at in 0..LOBBIES {
-            if before.lobbies[at].joinable_from != state.lobbies[at].joinable_from {
-                state.history.lobbies[at].indexed_at = state.now;
-            }
-        }
-        if self.configuration.rules.election.is_none() {
-            state.history.lobbies.iter_mut().for_each(|lobby| lobby.indexed_at = 0);
+        if let Some(lag) = self.configuration.rules.election {
+            note_index(&mut state, before, lag);
         }
         let has_written = state.lobbies != before.lobbies || state.servers != before.servers;
         if has_written || action == Action::Tick || state.head != before.head {
@@ -303,17 +341,20 @@ impl stateright::Model for Checked {
             };
         }
         let mut properties = property!(0 1 2 3 4 5 6 7 8);
-        properties.push(Property::always("I3: whoever began can go on until it is answered", |model: &Self, state: &State| {
-            let mut choices = Vec::new();
-            (0..model.configuration.roles.len()).all(|actor| {
-                let mind = &state.actors[actor].mind;
-                let program = model.program(actor);
-                state.broken.is_some() || mind.is_done() || *mind == programs::Mind::Idle || {
-                    program.choices(state, &mut choices);
-                    !choices.is_empty()
-                }
-            })
-        }));
+        properties.push(Property::always(
+            "I3: whoever began can go on until it is answered",
+            |model: &Self, state: &State| {
+                let mut choices = Vec::new();
+                (0..model.configuration.roles.len()).all(|actor| {
+                    let mind = &state.actors[actor].mind;
+                    let program = model.program(actor);
+                    state.broken.is_some() || mind.is_done() || *mind == programs::Mind::Idle || {
+                        program.choices(state, &mut choices);
+                        !choices.is_empty()
+                    }
+                })
+            },
+        ));
         properties
     }
 }

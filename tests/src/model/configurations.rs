@@ -36,8 +36,10 @@ const RULES: Rules = Rules {
     block: 1,
     election: None,
     asks_again: true,
+    beats_without_lease: true,
     window: 3,
     patience: 1,
+    counts_exactly: false,
     young: 1,
 };
 
@@ -104,7 +106,7 @@ pub fn all() -> Vec<Configuration> {
         },
         Configuration {
             name: "three finders, two servers, a cap of two",
-            rules: Rules { max_players: 1, max_direct: 1, ticks: 2, rounds: 2, ..RULES },
+            rules: Rules { ticks: 2, late: 1, ..RULES },
             servers: &[NEW, NEW],
             roles: &[FIND, FIND, FIND],
             ..base
@@ -178,7 +180,13 @@ pub fn all() -> Vec<Configuration> {
             servers: &[ONE],
             lobbies: &[(
                 4,
-                Lobby { taken: 1, reserved: [0, 0, EPOCH + 2, 0, 0], is_private: true, joinable_from: 0, ..LOBBY },
+                Lobby {
+                    taken: 1,
+                    reserved: [0, 0, EPOCH + 2, 0, 0],
+                    is_private: true,
+                    joinable_from: 0,
+                    ..LOBBY
+                },
             )],
             roles: &[LOOK, Role::Close { lobby: 4 }, Role::Reopen { lobby: 4 }, Role::End { lobby: 4 }],
             ..base
@@ -217,7 +225,10 @@ pub fn all() -> Vec<Configuration> {
             name: "a lobby never becomes ready",
             rules: Rules { late: 1, ticks: 3, starting_max: 1, ..RULES },
             servers: &[Server { lease: 3, lease_until: EPOCH + 3, ..ONE }],
-            lobbies: &[(4, Lobby { taken: 1, reserved: [0, 0, EPOCH + 2, 0, 0], lease_until: EPOCH + 3, ..STARTING })],
+            lobbies: &[(
+                4,
+                Lobby { taken: 1, reserved: [0, 0, EPOCH + 2, 0, 0], lease_until: EPOCH + 3, ..STARTING },
+            )],
             roles: &[
                 LOOK,
                 Role::Ready { lobby: 4 },
@@ -243,7 +254,10 @@ pub fn all() -> Vec<Configuration> {
             name: "leases and late heartbeats",
             rules: Rules { late: 1, ticks: 4, cap: 1, ..RULES },
             servers: &[Server { lease: 2, lease_until: EPOCH + 2, ..ONE }],
-            lobbies: &[(4, Lobby { lease_until: EPOCH + 2, taken: 1, connected: [0, 0, 0, NEVER - 1, 0], ..LOBBY })],
+            lobbies: &[(
+                4,
+                Lobby { lease_until: EPOCH + 2, taken: 1, connected: [0, 0, 0, NEVER - 1, 0], ..LOBBY },
+            )],
             roles: &[LOOK, Role::Beat { server: 0, times: 2 }, Role::Beat { server: 0, times: 1 }],
             ..base
         },
@@ -254,7 +268,10 @@ pub fn all() -> Vec<Configuration> {
                 Server { lease: 2, lease_until: EPOCH + 2, capacity: 1, free_from: NEVER, ..ONE },
                 Server { capacity: 1, ..NEW },
             ],
-            lobbies: &[(4, Lobby { lease_until: EPOCH + 2, taken: 1, connected: [0, 0, 0, NEVER - 1, 0], ..LOBBY })],
+            lobbies: &[(
+                4,
+                Lobby { lease_until: EPOCH + 2, taken: 1, connected: [0, 0, 0, NEVER - 1, 0], ..LOBBY },
+            )],
             roles: &[FIND, Role::Beat { server: 0, times: 2 }, Role::Close { lobby: 4 }],
             ..base
         },
@@ -264,7 +281,13 @@ pub fn all() -> Vec<Configuration> {
             servers: &[Server { lease: 2, lease_until: EPOCH + 2, ..ONE }],
             lobbies: &[(
                 4,
-                Lobby { lease_until: EPOCH + 2, taken: 1, connected: [0, 0, 0, EPOCH + 3, 0], idle: 0, ..LOBBY },
+                Lobby {
+                    lease_until: EPOCH + 2,
+                    taken: 1,
+                    connected: [0, 0, 0, EPOCH + 3, 0],
+                    idle: 0,
+                    ..LOBBY
+                },
             )],
             roles: &[
                 LOOK,
@@ -326,8 +349,19 @@ pub fn all() -> Vec<Configuration> {
         },
         Configuration {
             name: "blocks of the cap",
-            rules: Rules { ticks: 1, cap: 3, block: 2, max_players: 1, max_direct: 1, reservation: 3, ..RULES },
-            servers: &[Server { capacity: 3, cap_checked: 3, ..NEW }, Server { capacity: 3, cap_checked: 3, ..NEW }],
+            rules: Rules {
+                ticks: 1,
+                cap: 3,
+                block: 2,
+                max_players: 1,
+                max_direct: 1,
+                reservation: 3,
+                ..RULES
+            },
+            servers: &[
+                Server { capacity: 3, cap_checked: 3, ..NEW },
+                Server { capacity: 3, cap_checked: 3, ..NEW },
+            ],
             roles: &[FIND, FIND, FIND],
             ..base
         },
@@ -349,8 +383,14 @@ pub fn all() -> Vec<Configuration> {
         Configuration {
             name: "a silent server deregisters while room is made",
             rules: Rules { ticks: 3, cap: 1, ..RULES },
-            servers: &[Server { lease: 1, lease_until: EPOCH + 1, capacity: 1, free_from: NEVER, ..ONE }, NEW],
-            lobbies: &[(4, Lobby { lease_until: EPOCH + 1, taken: 1, connected: [0, 0, 0, EPOCH + 5, 0], ..LOBBY })],
+            servers: &[
+                Server { lease: 1, lease_until: EPOCH + 1, capacity: 1, free_from: NEVER, ..ONE },
+                NEW,
+            ],
+            lobbies: &[(
+                4,
+                Lobby { lease_until: EPOCH + 1, taken: 1, connected: [0, 0, 0, EPOCH + 5, 0], ..LOBBY },
+            )],
             roles: &[FIND, Role::Deregister { server: 0 }, Role::Leave { seat: 3 }],
             expires: true,
             ..base
@@ -368,12 +408,7 @@ pub fn all() -> Vec<Configuration> {
             rules: Rules { ticks: 2, starting_max: 1, cap: 1, ..RULES },
             servers: &[ONE],
             lobbies: &[(4, Lobby { taken: 2, reserved: [0, 0, EPOCH + 2, EPOCH + 2, 0], ..STARTING })],
-            roles: &[
-                LOOK,
-                Role::Ready { lobby: 4 },
-                Role::Leave { seat: 2 },
-                Role::Close { lobby: 4 },
-            ],
+            roles: &[LOOK, Role::Ready { lobby: 4 }, Role::Leave { seat: 2 }, Role::Close { lobby: 4 }],
             ..base
         },
         Configuration {
@@ -409,14 +444,57 @@ pub fn all() -> Vec<Configuration> {
         },
         Configuration {
             name: "an election of two beside a full lobby",
-            rules: Rules { election: Some(1), ticks: 4, rounds: 2, reservation: 4, cap: 4, connected_max: 9, ..RULES },
+            rules: Rules {
+                election: Some(1),
+                ticks: 4,
+                rounds: 2,
+                reservation: 4,
+                cap: 4,
+                connected_max: 9,
+                ..RULES
+            },
             servers: &[Server { capacity: 5, used: 1, allotted: 1, cap_checked: 4, ..ONE }],
             lobbies: &[(
                 2,
-                Lobby { taken: 2, connected: [0, 0, EPOCH + 9, EPOCH + 9, 0], joinable_from: EPOCH + 9, ..LOBBY },
+                Lobby {
+                    taken: 2,
+                    connected: [0, 0, EPOCH + 9, EPOCH + 9, 0],
+                    joinable_from: EPOCH + 9,
+                    ..LOBBY
+                },
             )],
             roles: &[FIND, FIND, Role::Leave { seat: 2 }],
             settles: false,
+            ..base
+        },
+        Configuration {
+            name: "a server of two places",
+            rules: Rules { max_players: 1, max_direct: 1, ticks: 1, cap: 3, ..RULES },
+            servers: &[NEW],
+            roles: &[FIND, FIND, FIND],
+            ..base
+        },
+        Configuration {
+            name: "an empty lobby ends while it is entered",
+            rules: Rules { ticks: 2, cap: 1, ..RULES },
+            servers: &[Server { capacity: 1, free_from: NEVER, ..ONE }],
+            lobbies: &[(4, Lobby { idle: 0, ..LOBBY })],
+            roles: &[FIND, LOOK, Role::Connect { seat: 1 }],
+            ..base
+        },
+        Configuration {
+            name: "a silent server is met while its lobby ends",
+            rules: Rules { ticks: 2, cap: 1, ..RULES },
+            servers: &[Server { lease: 1, lease_until: EPOCH + 1, ..ONE }, NEW],
+            lobbies: &[(4, Lobby { lease_until: EPOCH + 1, ..LOBBY })],
+            roles: &[FIND, FIND, Role::Beat { server: 0, times: 1 }],
+            ..base
+        },
+        Configuration {
+            name: "a cap raised and lowered",
+            rules: Rules { ticks: 0, cap: 1, max_players: 1, max_direct: 1, rounds: 1, ..RULES },
+            servers: &[Server { used: 0, allotted: 1, cap_checked: 1, ..ONE }],
+            roles: &[FIND, FIND, Role::SetCap(2), Role::End { lobby: 0 }],
             ..base
         },
         Configuration {
@@ -437,68 +515,109 @@ pub fn open_findings() -> Vec<(Configuration, &'static str)> {
     let base = base();
     vec![
         (
-        Configuration {
-            name: "a full lobby of connected players",
-            rules: Rules { ticks: 3, connected_max: 6, ..RULES },
-            servers: &[ONE],
-            lobbies: &[(4, Lobby { taken: 2, connected: [0, 0, EPOCH + 6, EPOCH + 6, 0], ..LOBBY })],
-            roles: &[LOOK, LOOK, Role::Leave { seat: 2 }, Role::Connect { seat: 0 }],
-            ..base
-        },
+            Configuration {
+                name: "a full lobby of connected players",
+                rules: Rules { ticks: 3, connected_max: 6, ..RULES },
+                servers: &[ONE],
+                lobbies: &[(4, Lobby { taken: 2, connected: [0, 0, EPOCH + 6, EPOCH + 6, 0], ..LOBBY })],
+                roles: &[LOOK, LOOK, Role::Leave { seat: 2 }, Role::Connect { seat: 0 }],
+                ..base
+            },
             "a lobby of connected players is hidden until their seats lapse, although one of them has left",
         ),
         (
-        Configuration {
-            name: "a server gives up its lease",
-            rules: Rules { ticks: 2, ..RULES },
-            servers: &[Server { lease: 1, lease_until: EPOCH + 1, ..ONE }],
-            lobbies: &[(4, Lobby { lease_until: EPOCH + 1, ..LOBBY })],
-            roles: &[LOOK, Role::Register { server: 0, capacity: 2, lease: 0 }, Role::Beat { server: 0, times: 1 }],
-            ..base
-        },
+            Configuration {
+                name: "a server gives up its lease",
+                rules: Rules { ticks: 2, ..RULES },
+                servers: &[Server { lease: 1, lease_until: EPOCH + 1, ..ONE }],
+                lobbies: &[(4, Lobby { lease_until: EPOCH + 1, ..LOBBY })],
+                roles: &[
+                    LOOK,
+                    Role::Register { server: 0, capacity: 2, lease: 0 },
+                    Role::Beat { server: 0, times: 1 },
+                ],
+                ..base
+            },
             "a heartbeat that crashes before it shows a revived lobby is never made up for by a server without lease",
         ),
         (
-        Configuration {
-            name: "a server without lease deregisters, interrupted",
-            rules: Rules { ticks: 1, asks_again: false, ..RULES },
-            servers: &[Server { lease: 1, lease_until: EPOCH + 1, ..ONE }],
-            lobbies: &[(4, Lobby { lease_until: EPOCH + 1, ..LOBBY })],
-            roles: &[Role::Register { server: 0, capacity: 2, lease: 0 }, Role::Deregister { server: 0 }],
-            ..base
-        },
+            Configuration {
+                name: "a server gives up its lease and does not beat",
+                rules: Rules { ticks: 0, beats_without_lease: false, ..RULES },
+                servers: &[Server { lease: 1, lease_until: EPOCH + 1, ..ONE }],
+                lobbies: &[(4, Lobby { lease_until: EPOCH + 1, ..LOBBY })],
+                roles: &[Role::Register { server: 0, capacity: 2, lease: 0 }],
+                ..base
+            },
+            "its lobbies keep the lease of before: once that lapsed nobody enters them, and nobody may end them",
+        ),
+        (
+            Configuration {
+                name: "a server without lease deregisters, interrupted",
+                rules: Rules { ticks: 1, asks_again: false, ..RULES },
+                servers: &[Server { lease: 1, lease_until: EPOCH + 1, ..ONE }],
+                lobbies: &[(4, Lobby { lease_until: EPOCH + 1, ..LOBBY })],
+                roles: &[Role::Register { server: 0, capacity: 2, lease: 0 }, Role::Deregister { server: 0 }],
+                ..base
+            },
             "nobody may end the lobbies of before as a dead server's, unless deregistering is asked again",
         ),
         (
-        Configuration {
-            name: "a creation on a server that was let go",
-            rules: Rules { ticks: 1, ..RULES },
-            servers: &[Server { lease: 1, lease_until: EPOCH + 1, ..NEW }],
-            roles: &[FIND, FIND],
-            expires: true,
-            ..base
-        },
+            Configuration {
+                name: "a creation on a server that was let go",
+                rules: Rules { ticks: 1, ..RULES },
+                servers: &[Server { lease: 1, lease_until: EPOCH + 1, ..NEW }],
+                roles: &[FIND, FIND],
+                expires: true,
+                ..base
+            },
             "a late creation leaves the server's record to expire, with its place and its part of the cap",
         ),
         (
-        Configuration {
-            name: "a cap lowered while a find goes by the old one",
-            rules: Rules { ticks: 0, rounds: 1, max_players: 1, max_direct: 1, ..RULES },
-            servers: &[Server { used: 0, allotted: 1, cap_checked: 1, ..ONE }, NEW],
-            roles: &[FIND, FIND, Role::SetCap(1)],
-            ..base
-        },
+            Configuration {
+                name: "a cap lowered while a find goes by the old one",
+                rules: Rules { ticks: 0, rounds: 1, max_players: 1, max_direct: 1, ..RULES },
+                servers: &[Server { used: 0, allotted: 1, cap_checked: 1, ..ONE }, NEW],
+                roles: &[FIND, FIND, Role::SetCap(1)],
+                ..base
+            },
             "what is left on a server checked against the new cap is used after a late find was allotted by the old one",
         ),
         (
-        Configuration {
-            name: "a lag of the whole window",
-            rules: Rules { election: Some(3), ticks: 4, rounds: 1, reservation: 4, cap: 4, ..RULES },
-            servers: &[Server { capacity: 5, ..NEW }],
-            roles: &[FIND, FIND],
-            settles: false,
-            ..base
-        },
+            Configuration {
+                name: "a race counted by an index that lags",
+                rules: Rules {
+                    election: Some(2),
+                    ticks: 3,
+                window: 4,
+                    reservation: 9,
+                    cap: 5,
+                    connected_max: 9,
+                    counts_exactly: true,
+                    max_players: 1,
+                    max_direct: 1,
+                    ..RULES
+                },
+                servers: &[Server { capacity: 6, cap_checked: 5, ..ONE }],
+                lobbies: &[(
+                    3,
+                    Lobby { taken: 1, connected: [0, 0, 0, EPOCH + 9, 0], joinable_from: EPOCH + 9, ..LOBBY },
+                )],
+                roles: &[FIND, FIND, Role::Leave { seat: 3 }],
+                settles: false,
+                ..base
+            },
+            "a seat freed during a burst is neither told to the head nor yet in the index, where a race is looked for",
+        ),
+        (
+            Configuration {
+                name: "a lag of the whole window",
+                rules: Rules { election: Some(3), ticks: 4, rounds: 1, reservation: 4, cap: 4, ..RULES },
+                servers: &[Server { capacity: 5, ..NEW }],
+                roles: &[FIND, FIND],
+                settles: false,
+                ..base
+            },
             "an index that lags for as long as a burst goes on, and a find that takes its time between look and election",
         ),
     ]

@@ -32,9 +32,13 @@ pub(super) struct LobbyHistory {
     pub(super) leased_until: u8,
     version: u8,
     server: u8,
-    /// When its entry of the index changed last, and since when it can be entered: where there is an election.
+    /// When its entry of the index changed last, what it was before at worst, and since when the lobby can be entered:
+    /// where there is an election.
     pub(super) indexed_at: u8,
+    pub(super) indexed_before: u8,
     pub(super) joinable_since: u8,
+    /// Whether a seat was free then, and not only lapsed.
+    pub(super) was_free: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -102,8 +106,7 @@ impl History {
             leased_until: item.lease_until,
             version: item.version,
             server: item.server.saturating_sub(1),
-            indexed_at: 0,
-            joinable_since: 0,
+            ..LobbyHistory::default()
         };
         for seat in 0..SEATS {
             let seats = [(Seat::Reserved, item.reserved[seat]), (Seat::Connected, item.connected[seat])];
@@ -205,6 +208,10 @@ impl History {
         Ok(())
     }
 
+    pub(super) fn hidden_as_silent(&self, at: usize, now: u8) -> Result<(), Broken> {
+        broken(self.lobbies[at].leased_until > now, 10, "a revived lobby was put out of sight")
+    }
+
     pub(super) fn lease_extended(&mut self, at: usize, server: usize, until: u8) -> Result<(), Broken> {
         let lobby = &mut self.lobbies[at];
         broken(lobby.has_ended, 10, "an ended lobby's lease was extended")?;
@@ -230,7 +237,14 @@ impl History {
         }
     }
 
-    pub(super) fn created(&mut self, rules: &Rules, creation: &Creation, item: &Lobby) -> Result<(), Broken> {
+    /// `cap_now` is the cap as it is, which the creator may not know yet.
+    pub(super) fn created(
+        &mut self,
+        rules: &Rules,
+        creation: &Creation,
+        item: &Lobby,
+        cap_now: u8,
+    ) -> Result<(), Broken> {
         let Creation { lobby: at, seat, until, version, server, seen, cap, now, .. } = *creation;
         let existed = self.lobbies[at].was_created;
         self.lobbies[at] = LobbyHistory {
@@ -240,14 +254,13 @@ impl History {
             leased_until: seen.lease_until,
             version,
             server: server as u8,
-            indexed_at: now,
             ..LobbyHistory::default()
         };
         broken(existed, 4, "a lobby was created over another one")?;
         let host = &self.servers[server];
         broken(!creation.may_create, 8, "a find created that may not")?;
         let live = self.lobbies.iter().filter(|lobby| lobby.lives()).count();
-        broken(live > usize::from(cap), 2, "more lobbies than the cap")?;
+        broken(live > usize::from(cap.max(cap_now)), 2, "more lobbies than the cap")?;
         let runs = self.lobbies.iter().filter(|lobby| lobby.runs_on(server)).count();
         broken(host.is_deregistered, 6, "a lobby on a server that deregistered")?;
         broken(host.leased_until <= now, 6, "a lobby on a dead server")?;

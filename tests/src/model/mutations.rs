@@ -4,6 +4,8 @@
 //! in those configurations alone, the smallest first.
 
 use super::{Configuration, Outcomes, check};
+use Verdict::{Needless, Unproved};
+
 use crate::conditions::{Condition, Write};
 
 /// Why nothing fails without a condition.
@@ -31,14 +33,105 @@ pub const LEFT_OUT: &[(Write, &str, &str)] = &[
     (Write::GrowShards, "attribute_not_exists(#joinable_from) OR #joinable_from <= :shards", SHARDS),
     (Write::RetireShards, "#joinable_from = :shards", SHARDS),
     (Write::RetireShards, "#renewed_at <= :stale", SHARDS),
-    (Write::NoteState, "attribute_exists(#server)", "a lobby's state is no part of matching: no invariant speaks of it"),
+    (
+        Write::NoteState,
+        "attribute_exists(#server)",
+        "a lobby's state is no part of matching: no invariant speaks of it",
+    ),
 ];
 
 const SHARDS: &str = "the index is a hint, which here shows anything";
 
 /// Conditions without which nothing fails, and why.
 pub const VERDICTS: &[(Write, &str, Verdict)] = &[
+    (
+        Write::TakeOverSeat,
+        "(#stage = :ready OR #created_at > :start_limit)",
+        Needless("nothing lapses while a lobby starts, and none starts again"),
+    ),
+    (
+        Write::TakeOverSeat,
+        "attribute_not_exists(#connected.#seat)",
+        Needless("a repetition finds the lapsed seats gone"),
+    ),
+    (
+        Write::TakeOverSeat,
+        "#pool = :pool",
+        Needless("the write before it was refused by a lobby of that pool, which never changes"),
+    ),
+    (Write::Leave, "(#stage = :ready OR #created_at > :start_limit)", Needless(SAME_CLOCK)),
+    (Write::Ready, "#created_at > :start_limit", Needless(SAME_CLOCK)),
+    (Write::End, "attribute_exists(#server)", Needless("an ended lobby is told by its stage, too")),
+    (Write::End, "#stage <> :ended", Needless("an ended lobby has no server")),
+    (Write::End, "#created_at <= :start_limit", Needless(SAME_CLOCK)),
+    (Write::End, "#stage = :ready", Needless("it was ready when seen, and an ended lobby has no server")),
+    (
+        Write::Drain,
+        "#closed IN (:true, :false)",
+        Needless("the lobby is there: its server's index told of it"),
+    ),
+    (Write::Drain, "attribute_not_exists(#is_draining)", Needless(AGAIN)),
+    (Write::Close, "(#stage = :ready OR #created_at > :start_limit)", Needless(NEVER_READY)),
+    (Write::Close, "#closed = :false", Needless(AGAIN)),
+    (Write::Reopen, "(#stage = :ready OR #created_at > :start_limit)", Needless(NEVER_READY)),
+    (
+        Write::Reopen,
+        "#closed = :true",
+        Needless("a lobby that is open comes into sight at most too early, which is a hint"),
+    ),
+    (Write::Reopen, "attribute_exists(#is_private)", Needless("a lobby that was seen private stays so")),
+    (Write::ExtendLease, "#stage <> :ended", Needless("an ended lobby has no server")),
+    (Write::ExtendLease, "#server = :server", Needless("a lobby's server changes by its end alone")),
+    (
+        Write::TakePlace,
+        "#cap_checked = :cap",
+        Unproved(
+            "it takes a cap that is lowered, raised and lowered again within the age of what one find knows",
+        ),
+    ),
+    (
+        Write::TakePlace,
+        "#lease_until > :now",
+        Needless("judged by the same clock before, and a registration's lease only grows"),
+    ),
+    (Write::GiveBackPlace, "#used > :zero", Needless("a lobby that lives is counted, by I2")),
+    (
+        Write::PutServer,
+        "#registration = :registration",
+        Needless("of two registrations the later one counts"),
+    ),
+    (
+        Write::PutServer,
+        "#ranked_at = :ranked_at",
+        Needless("it is as if the server had registered after it deregistered"),
+    ),
+    (Write::ShowServer, "#used < #capacity", Needless(HINT)),
+    (Write::ShowServer, "#free_from = :never", Needless(AGAIN)),
+    (
+        Write::HideServer,
+        "#used = :used",
+        Needless("what a silent server in or out of sight has left is taken back at the cap"),
+    ),
+    (Write::LetServerGo, "#used = :zero", Needless("nothing is created on a server that deregistered")),
+    (Write::ReturnAllotment, "#allotted >= :block", Needless("what a server has is in the sum, by I2")),
+    (
+        Write::BeginBurst,
+        "attribute_not_exists(#first) OR #opened_at <= :stale OR (#first = :seen AND #opened_at = :seen_at AND #positions = :drawn)",
+        Unproved(
+            "it keeps finds that saw a burst exhausted in one lobby; without it each makes its own, which is counted as a race",
+        ),
+    ),
+    (
+        Write::DrawPosition,
+        "#first = :first",
+        Needless("the answer tells which burst the position was drawn from"),
+    ),
 ];
+
+const SAME_CLOCK: &str = "judged by the same clock before, and a lobby's creation never changes";
+const AGAIN: &str = "doing it again changes nothing";
+const NEVER_READY: &str = "a lobby that never became ready takes nobody, and ends";
+const HINT: &str = "a full server in sight is a hint, and costs a refused write";
 
 impl Found {
     /// Why nothing fails without it, if that is known.

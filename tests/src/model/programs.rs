@@ -56,20 +56,49 @@ pub(super) enum Mind {
     #[default]
     Idle,
     /// Looks for a seat, for the last time when there is no room for another lobby.
-    Look { round: u8, tried: u8, last: Option<NoRoom> },
+    Look {
+        round: u8,
+        tried: u8,
+        last: Option<NoRoom>,
+    },
     /// Chooses a server.
-    Place { round: u8, tries: u8, allotment: Allotment, burst: Burst },
+    Place {
+        round: u8,
+        tries: u8,
+        allotment: Allotment,
+        burst: Burst,
+    },
     /// Makes room.
-    Room { round: u8, needed: NoRoom },
+    Room {
+        round: u8,
+        needed: NoRoom,
+    },
     /// Waits for its lobby to become ready.
-    Wait { lobby: usize },
+    Wait {
+        lobby: usize,
+    },
     /// Takes part in an election.
-    Elect { round: u8, tries: u8, exhausted: Option<Head> },
+    Elect {
+        round: u8,
+        tries: u8,
+        exhausted: Option<Head>,
+    },
     /// Goes to the burst's lobby of the last position drawn.
-    Position { round: u8, tries: u8, burst: Head },
+    Position {
+        round: u8,
+        tries: u8,
+        burst: Head,
+    },
     /// Reads the next of a server's lobbies.
-    Sweep { lobby: usize, lease: u8, pass: u8 },
-    Send { sent: Sent, then: Then },
+    Sweep {
+        lobby: usize,
+        lease: u8,
+        pass: u8,
+    },
+    Send {
+        sent: Sent,
+        then: Then,
+    },
     Done(Answer),
 }
 
@@ -286,7 +315,9 @@ impl Program<'_> {
             Mind::Look { tried: 0, .. } => return false,
             Mind::Look { .. } | Mind::Elect { .. } => actor.looked_at,
             Mind::Place { burst: Burst::Begins(_), .. } => actor.looked_at,
-            Mind::Place { burst: Burst::Has { burst, .. }, .. } | Mind::Position { burst, .. } => burst.opened_at,
+            Mind::Place { burst: Burst::Has { burst, .. }, .. } | Mind::Position { burst, .. } => {
+                burst.opened_at
+            }
             Mind::Send { sent, then } => match (sent, then) {
                 (Sent::Begin { taken: Some(_), now, .. }, _) => now,
                 (Sent::Begin { .. }, _) => actor.looked_at,
@@ -303,7 +334,7 @@ impl Program<'_> {
     fn must_be_seen(&self, state: &State, at: usize) -> bool {
         let Some(lag) = self.rules().election else { return false };
         let (lobby, history) = (&state.lobbies[at], &state.history.lobbies[at]);
-        let is_shown = history.indexed_at + lag <= state.now;
+        let is_shown = history.indexed_at + lag <= state.now || history.indexed_before <= state.now;
         is_shown && lobby.joinable_from > 0 && lobby.joinable_from <= state.now && history.joinable_since > 0
     }
 
@@ -433,12 +464,9 @@ impl Program<'_> {
             return Mind::Done(Answer::Contention);
         }
         match self.role() {
-            Role::Create { .. } => Mind::Place {
-                round: round + 1,
-                tries: 0,
-                allotment: Allotment::InBlocks,
-                burst: Burst::None,
-            },
+            Role::Create { .. } => {
+                Mind::Place { round: round + 1, tries: 0, allotment: Allotment::InBlocks, burst: Burst::None }
+            }
             _ => Mind::Look { round: round + 1, tried: 0, last: None },
         }
     }
@@ -464,9 +492,7 @@ impl Program<'_> {
     fn wait(&self, state: &State, at: usize) -> Mind {
         let lobby = &state.lobbies[at];
         match lobby.stage {
-            Stage::Starting => {
-                self.transition(Transition::Leave(self.actor), None, at, state.now, None)
-            }
+            Stage::Starting => self.transition(Transition::Leave(self.actor), None, at, state.now, None),
             Stage::Ready if lobby.holds(self.actor) => Mind::Done(Answer::Found(at)),
             _ => Mind::Done(Answer::Refused),
         }
@@ -680,7 +706,9 @@ impl Program<'_> {
                     return Mind::Position { round, tries, burst };
                 }
                 let is_young = state.now < burst.opened_at + self.rules().young;
-                if is_young { self.join_burst(state, burst, round, tries + 1) } else {
+                if is_young {
+                    self.join_burst(state, burst, round, tries + 1)
+                } else {
                     Mind::Elect { round, tries: tries + 1, exhausted: None }
                 }
             }
@@ -719,7 +747,10 @@ impl Program<'_> {
                 }
                 let lease = seen.lease_until;
                 if seen.free_from == NEVER && seen.used < seen.capacity {
-                    return Mind::Send { sent: Sent::ShowServer { server }, then: Then::ServerShown { lease } };
+                    return Mind::Send {
+                        sent: Sent::ShowServer { server },
+                        then: Then::ServerShown { lease },
+                    };
                 }
                 Mind::Sweep { lobby: 0, lease, pass: 0 }
             }
@@ -800,8 +831,9 @@ impl Program<'_> {
                 }
                 Entry::TakeOver(lapsed) => {
                     let reserved = (0..8).filter(|seat| lapsed & (1 << seat) != 0);
-                    let reserved =
-                        reserved.filter(|seat| lobby.reserved[*seat] > 0).fold(0, |bits, seat| bits | (1 << seat));
+                    let reserved = reserved
+                        .filter(|seat| lobby.reserved[*seat] > 0)
+                        .fold(0, |bits, seat| bits | (1 << seat));
                     let connected = lapsed & !reserved;
                     let sent = Sent::TakeOver { lobby: at, seat, until, door, reserved, connected, now };
                     return Mind::Send { sent, then };
@@ -897,12 +929,15 @@ impl Program<'_> {
     /// A burst has begun with the lobby `first`: was none joinable, as far as its find could know when it looked?
     fn judge_election(&self, state: &mut State, first: usize, round: u8) {
         let Actor { is_contended, looked_at, .. } = state.actors[self.actor];
-        // After a race it is looked for once more, and counted.
-        if is_contended || round > 0 {
+        // After a race the index is looked at once more, and what it shows is counted.
+        let is_looked_for = is_contended || round > 0;
+        if is_looked_for && !self.rules().counts_exactly {
             return;
         }
-        let is_needless = state.history.lobbies.iter().enumerate().any(|(at, lobby)| {
-            at != first && lobby.joinable_since > 0 && lobby.joinable_since <= looked_at
+        let is_needless = (0..LOBBIES).any(|at| {
+            let since = state.history.lobbies[at].joinable_since;
+            let is_counted = is_looked_for && self.must_be_seen(state, at);
+            at != first && since > 0 && since + u8::from(is_looked_for) <= looked_at && !is_counted
         });
         if is_needless && !self.is_being_told(state) {
             note(state, Err((9, "a burst began although a lobby was joinable, uncounted")));
@@ -943,7 +978,11 @@ impl Program<'_> {
             Transition::Reopen => due(lobby.closed),
             Transition::Drain => due(!lobby.is_draining),
             Transition::Connect(seat, write) if lobby.connected[seat] > 0 => {
-                if lobby.connected_by == write { Standing::Done } else { Standing::Illegal { is_over: false } }
+                if lobby.connected_by == write {
+                    Standing::Done
+                } else {
+                    Standing::Illegal { is_over: false }
+                }
             }
             Transition::Connect(seat, _) => {
                 let is_due = lobby.stage == Stage::Ready && lobby.reserved[seat] > now;

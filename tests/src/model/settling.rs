@@ -7,7 +7,9 @@ use super::{
     State,
     history::{Broken, broken},
     programs::{end_as_seen, registration_of},
-    tables::{Door, EndCause, Entry, FAR, Hiding, LOBBIES, Lobby, NEVER, SERVERS, SPARE, Server, Stage, first},
+    tables::{
+        Door, EndCause, Entry, FAR, Hiding, LOBBIES, Lobby, NEVER, SERVERS, SPARE, Server, Stage, first,
+    },
     writes::{Creation, Outcome, Part, Sent, Store, check_tables},
 };
 
@@ -57,6 +59,9 @@ fn beat(store: &Store<'_>, state: &mut State, server: usize, now: u8) -> Result<
     let seen = state.servers[server];
     let is_hidden = seen.used < seen.capacity && seen.lease_until > now && seen.free_from > now;
     broken(is_hidden, 4, "a server's place stays out of sight")?;
+    if seen.lease == 0 && !store.rules.beats_without_lease {
+        return Ok(());
+    }
     let until = seen.lease_until;
     for at in 0..LOBBIES {
         let lobby = state.lobbies[at];
@@ -99,7 +104,7 @@ fn ask_again(store: &Store<'_>, state: &mut State, server: usize, now: u8) -> Re
     Ok(())
 }
 
-/// An open lobby with a free seat is in sight, or will be when the first of its seats lapses.
+/// An open lobby with a free seat is in sight.
 fn check_sight(store: &Store<'_>, state: &State, now: u8) -> Result<(), Broken> {
     for (at, lobby) in state.lobbies.iter().enumerate() {
         let history = &state.history.lobbies[at];
@@ -109,10 +114,23 @@ fn check_sight(store: &Store<'_>, state: &State, now: u8) -> Result<(), Broken> 
         }
         broken(lobby.joinable_from == 0, 4, "an open lobby is never in sight again")?;
         let has_free = lobby.held(now) < store.rules.max_players;
-        let sight = if has_free { now.max(lobby.first_lapse(store.rules).min(FAR)) } else { FAR };
+        // A full one comes into sight by itself when enough of its seats lapse.
+        let sight = if has_free { now } else { next_free(store, lobby) };
         broken(lobby.joinable_from > sight, 4, "a lobby with free seats stays out of sight")?;
     }
     Ok(())
+}
+
+/// When a find gets a seat in a full lobby, if nobody leaves.
+fn next_free(store: &Store<'_>, lobby: &Lobby) -> u8 {
+    if lobby.stage == Stage::Starting {
+        return lobby.created_at + store.rules.starting_max;
+    }
+    let mut untils: Vec<u8> =
+        lobby.reserved.iter().chain(&lobby.connected).copied().filter(|until| *until > 0).collect();
+    untils.sort_unstable();
+    let beyond = untils.len().saturating_sub(usize::from(store.rules.max_players));
+    untils.get(beyond).copied().unwrap_or(NEVER)
 }
 
 /// A newcomer gets a seat where one is not held.

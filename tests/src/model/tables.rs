@@ -136,10 +136,14 @@ pub(super) struct Rules {
     pub(super) election: Option<u8>,
     /// Whether a deregistration that nobody answered is asked for again, once all is settled.
     pub(super) asks_again: bool,
+    /// Whether a server without lease beats all the same, once all is settled.
+    pub(super) beats_without_lease: bool,
     /// How long a burst is going on.
     pub(super) window: u8,
     /// Ticks that may pass between a find's look and its election, and between that and the lobby, where there is one.
     pub(super) patience: u8,
+    /// Whether a needless burst fails that was counted only if the index showed what it missed.
+    pub(super) counts_exactly: bool,
     /// How long a burst is young.
     pub(super) young: u8,
 }

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::{
     State,
     history::{Broken, broken},
-    tables::{Door, EndCause, Head, Hiding, LOBBIES, Lobby, NEVER, Rules, SEATS, Seats, Server, Stage, first},
+    tables::{
+        Door, EndCause, Head, Hiding, LOBBIES, Lobby, NEVER, Rules, SEATS, Seats, Server, Stage, first,
+    },
 };
 use crate::conditions::{self, Condition, Write};
 
@@ -90,7 +92,11 @@ pub(super) fn bit(condition: Condition) -> Bits {
 }
 
 pub(super) fn conditions_of(bits: Bits) -> impl Iterator<Item = Condition> {
-    conditions::all().into_iter().enumerate().filter(move |(at, _)| bits & (1 << at) != 0).map(|(_, known)| known)
+    conditions::all()
+        .into_iter()
+        .enumerate()
+        .filter(move |(at, _)| bits & (1 << at) != 0)
+        .map(|(_, known)| known)
 }
 
 impl Seen {
@@ -256,17 +262,27 @@ impl Store<'_> {
             }
             Sent::HideSilent { lobby: at, now } => {
                 let lobby = state.lobbies[at];
-                clause!(check, HideSilent, "#lease_until <= :now", lobby.is_there() && lobby.lease_until <= now);
+                clause!(
+                    check,
+                    HideSilent,
+                    "#lease_until <= :now",
+                    lobby.is_there() && lobby.lease_until <= now
+                );
                 clause!(check, HideSilent, "attribute_exists(#joinable_from)", lobby.joinable_from > 0);
-                self.on_lobby(state, at, &check, |_, lobby| {
+                self.on_lobby(state, at, &check, |state, lobby| {
                     lobby.joinable_from = NEVER;
-                    Ok(())
+                    state.history.hidden_as_silent(at, now)
                 })
             }
             Sent::Ready { lobby: at, reserved, anew, is_full, now } => {
                 let lobby = state.lobbies[at];
                 clause!(check, Ready, "#stage = :starting", lobby.stage == Stage::Starting);
-                clause!(check, Ready, "#reserved = :reserved", lobby.is_there() && lobby.reserved == reserved);
+                clause!(
+                    check,
+                    Ready,
+                    "#reserved = :reserved",
+                    lobby.is_there() && lobby.reserved == reserved
+                );
                 clause!(check, Ready, "#created_at > :start_limit", lobby.created_at > limit(now));
                 if is_full {
                     clause!(check, Ready, "attribute_exists(#joinable_from)", lobby.joinable_from > 0);
@@ -444,8 +460,18 @@ impl Store<'_> {
             }
             Sent::Heartbeat { server: at, now } => {
                 let server = state.servers[at];
-                clause!(check, Heartbeat, "attribute_exists(#lease_ms)", server.is_there() && server.lease > 0);
-                clause!(check, Heartbeat, "#ranked_at < :never", server.is_there() && server.ranked_at < NEVER);
+                clause!(
+                    check,
+                    Heartbeat,
+                    "attribute_exists(#lease_ms)",
+                    server.is_there() && server.lease > 0
+                );
+                clause!(
+                    check,
+                    Heartbeat,
+                    "#ranked_at < :never",
+                    server.is_there() && server.ranked_at < NEVER
+                );
                 clause!(check, Heartbeat, "#beat_at <= :now", server.is_there() && server.beat_at <= now);
                 if !self.is_failing(&check) && server.lease == 0 {
                     return Outcome::Bug("a lease is extended by nothing");
@@ -712,7 +738,7 @@ impl Store<'_> {
         if begins.is_some() {
             replace_head(state, at, None, now);
         }
-        let created = state.history.created(self.rules, creation, &new);
+        let created = state.history.created(self.rules, creation, &new, state.cap);
         note(state, created);
         Outcome::Made
     }
@@ -720,7 +746,9 @@ impl Store<'_> {
     fn check_head(&self, check: &mut Check, head: &Head, seen: Option<Head>, now: u8) {
         let is_stale = head.first == 0 || head.opened_at <= now - self.rules.window;
         match seen {
-            None => clause!(check, BeginBurst, "attribute_not_exists(#first) OR #opened_at <= :stale", is_stale),
+            None => {
+                clause!(check, BeginBurst, "attribute_not_exists(#first) OR #opened_at <= :stale", is_stale)
+            }
             Some(seen) => {
                 let is_seen = head.first == seen.first
                     && head.opened_at == seen.opened_at
@@ -736,9 +764,9 @@ impl Store<'_> {
     }
 
     fn note(&self, checks: &[&Check]) {
-        let merged = checks.iter().fold((0, 0), |(evaluated, failed), check| {
-            (evaluated | check.evaluated, failed | check.failed)
-        });
+        let merged = checks
+            .iter()
+            .fold((0, 0), |(evaluated, failed), check| (evaluated | check.evaluated, failed | check.failed));
         self.seen.note(merged.0, merged.1);
     }
 
@@ -795,8 +823,7 @@ impl Store<'_> {
 
 fn replace_head(state: &mut State, first: usize, taken: Option<u8>, now: u8) {
     let is_announced = taken.is_some();
-    state.head =
-        Head { first: first as u8 + 1, opened_at: now, positions: taken.unwrap_or(1), is_announced };
+    state.head = Head { first: first as u8 + 1, opened_at: now, positions: taken.unwrap_or(1), is_announced };
 }
 
 pub(super) fn note(state: &mut State, result: Result<(), Broken>) {
