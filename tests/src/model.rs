@@ -138,12 +138,14 @@ pub fn check(configuration: Configuration, without: Option<Condition>) -> Outcom
     let name = configuration.name;
     let model = Checked { configuration, without: without.map_or(0, bit), seen: Seen::default() };
     let checker = model.checker().finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
-    let found = checker.discoveries().into_iter().next();
-    let violation = found.map(|(invariant, path)| {
-        let what = path.last_state().broken.map_or("a request never ends", |(_, what)| what);
+    let found = checker.discoveries().into_iter().map(|(invariant, path)| (path.into_vec(), invariant));
+    // Several may be found before the checker stops: the same one every time.
+    let found = found.min_by_key(|(path, invariant)| (path.len(), *invariant));
+    let violation = found.map(|(path, invariant)| {
+        let broken = path.last().and_then(|(state, _)| state.broken);
+        let what = broken.map_or("a request never ends", |(_, what)| what);
         let model = checker.model();
-        let steps = path.into_vec();
-        let steps = steps.windows(2).map(|pair| match pair {
+        let steps = path.windows(2).map(|pair| match pair {
             [(before, Some(action)), (after, _)] => model.describe(before, *action, after),
             _ => String::new(),
         });

@@ -523,7 +523,7 @@ pub fn open_findings() -> Vec<(Configuration, &'static str)> {
                 roles: &[LOOK, LOOK, Role::Leave { seat: 2 }, Role::Connect { seat: 0 }],
                 ..base
             },
-            "a lobby of connected players is hidden until their seats lapse, although one of them has left",
+            "a late hint of when all seats were connected hides a lobby past the lapse of a seat that was reserved since",
         ),
         (
             Configuration {
@@ -589,7 +589,7 @@ pub fn open_findings() -> Vec<(Configuration, &'static str)> {
                 rules: Rules {
                     election: Some(2),
                     ticks: 3,
-                window: 4,
+                    window: 4,
                     reservation: 9,
                     cap: 5,
                     connected_max: 9,

@@ -110,7 +110,7 @@ pub const VERDICTS: &[(Write, &str, Verdict)] = &[
     (
         Write::HideServer,
         "#used = :used",
-        Needless("what a silent server in or out of sight has left is taken back at the cap"),
+        Needless("a silent server out of sight too early keeps its record, no more: what it has left is taken back at the cap"),
     ),
     (Write::LetServerGo, "#used = :zero", Needless("nothing is created on a server that deregistered")),
     (Write::ReturnAllotment, "#allotted >= :block", Needless("what a server has is in the sum, by I2")),
@@ -153,8 +153,8 @@ impl Found {
         let Condition { write, clause } = self.condition;
         let (invariant, configuration) = match (self.broken, self.verdict()) {
             (Some((configuration, invariant)), _) => (invariant.to_owned(), configuration),
-            (None, Some(Verdict::Needless(why))) => (format!("none: needless, because {why}"), ""),
-            (None, Some(Verdict::Unproved(why))) => (format!("none: unproved, because {why}"), ""),
+            (None, Some(Needless(why))) => (format!("none: needless, because {why}"), ""),
+            (None, Some(Unproved(why))) => (format!("none: unproved, because {why}"), ""),
             (None, None) if self.is_decisive => ("none".to_owned(), ""),
             (None, None) => ("none, and never alone in refusing".to_owned(), ""),
         };
