@@ -110,7 +110,9 @@ pub const VERDICTS: &[(Write, &str, Verdict)] = &[
     (
         Write::HideServer,
         "#used = :used",
-        Needless("a silent server out of sight too early keeps its record, no more: what it has left is taken back at the cap"),
+        Needless(
+            "a silent server out of sight too early keeps its record, no more: what it has left is taken back at the cap",
+        ),
     ),
     (Write::LetServerGo, "#used = :zero", Needless("nothing is created on a server that deregistered")),
     (Write::ReturnAllotment, "#allotted >= :block", Needless("what a server has is in the sum, by I2")),
