@@ -322,7 +322,11 @@ impl stateright::Model for Checked {
                     note(&mut state, Err((3, what)));
                 }
             }
-            Action::Expire(at) => state.servers[at] = Server::default(),
+            Action::Expire(at) => {
+                state.servers[at] = Server::default();
+                let expired = state.history.expired(at, state.now);
+                note(&mut state, expired);
+            }
         }
         if let Some(lag) = self.configuration.rules.election {
             note_index(&mut state, before, lag);

@@ -65,6 +65,8 @@ pub(super) struct ServerHistory {
     pub(super) leased_until: u8,
     registration: u8,
     capacity: u8,
+    /// Whether its registration was not answered so far.
+    pub(super) is_unanswered: bool,
 }
 
 impl LobbyHistory {
@@ -91,7 +93,7 @@ impl History {
     /// A server that was there from the beginning.
     pub(super) fn found_server(&mut self, at: usize, item: &Server) {
         let Server { lease_until: leased_until, registration, capacity, .. } = *item;
-        self.servers[at] = ServerHistory { is_deregistered: false, leased_until, registration, capacity };
+        self.servers[at] = ServerHistory { leased_until, registration, capacity, ..ServerHistory::default() };
     }
 
     /// A lobby that was there from the beginning.
@@ -273,7 +275,22 @@ impl History {
 
     pub(super) fn registered(&mut self, at: usize, item: &Server) -> Result<(), Broken> {
         self.found_server(at, item);
+        self.servers[at].is_unanswered = true;
         Ok(())
+    }
+
+    /// The registration that `actor` made is answered, if no other one followed it.
+    pub(super) const fn answered(&mut self, at: usize, actor: usize) {
+        let server = &mut self.servers[at];
+        if server.registration as usize % 8 == actor {
+            server.is_unanswered = false;
+        }
+    }
+
+    pub(super) fn expired(&self, at: usize, now: u8) -> Result<(), Broken> {
+        let server = &self.servers[at];
+        let lives = !server.is_deregistered && server.leased_until > now;
+        broken(lives, 4, "a living server's places are lost with its record")
     }
 
     pub(super) fn beat(&mut self, at: usize, until: u8) -> Result<(), Broken> {

@@ -96,6 +96,16 @@ pub const VERDICTS: &[(Write, &str, Verdict)] = &[
     ),
     (Write::GiveBackPlace, "#used > :zero", Needless("a lobby that lives is counted, by I2")),
     (
+        Write::AllotAhead,
+        "#registration = :registration",
+        Needless("what a server is allotted beyond its need is taken back at the cap, however it came"),
+    ),
+    (
+        Write::AllotAhead,
+        "#ranked_at < :never",
+        Needless("what a server that deregistered is allotted is taken back at the cap"),
+    ),
+    (
         Write::PutServer,
         "#registration = :registration",
         Needless("of two registrations the later one counts"),

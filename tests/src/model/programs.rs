@@ -3,18 +3,20 @@
 use super::{
     State,
     tables::{Door, EndCause, Entry, Head, Hiding, LOBBIES, Lobby, NEVER, Rules, SERVERS, Server, Stage},
-    writes::{Creation, Outcome, Part, Sent, Store, note},
+    writes::{Creation, LEFT_AT_REGISTRATION, Outcome, Part, Sent, Store, note},
 };
 
 /// Writes that one seat is taken with at most.
 const TAKES_MAX: u8 = 3;
 /// Transactions that one creation tries.
 const CREATIONS_MAX: u8 = 3;
+/// Times that a creation makes room.
+const ROOMS_MAX: u8 = 2;
 /// Writes of one transition.
 const TRANSITIONS_MAX: u8 = 4;
 /// Elections that one find takes part in.
 const ELECTIONS_MAX: u8 = 2;
-/// Passes over the lobbies of a server that deregistered.
+/// Passes over a server's lobbies.
 const PASSES_MAX: u8 = 2;
 
 /// What an actor is there for. Its find's seat and its own lobby have the number of the actor.
@@ -49,6 +51,8 @@ pub(super) struct Actor {
     looked_at: u8,
     /// How often it has done all that it does.
     times: u8,
+    /// How often it has made room for the lobby that it creates.
+    rooms: u8,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -72,6 +76,7 @@ pub(super) enum Mind {
     Room {
         round: u8,
         needed: NoRoom,
+        burst: Burst,
     },
     /// Waits for its lobby to become ready.
     Wait {
@@ -154,7 +159,7 @@ pub(super) enum Then {
     Hidden { lobby: usize },
     Placed { round: u8, tries: u8, allotment: Allotment, burst: Burst },
     ServerHidden { round: u8, tries: u8, allotment: Allotment, burst: Burst },
-    RoomMade { round: u8, is_draining: bool },
+    RoomMade { round: u8, burst: Burst },
     Begun { round: u8, tries: u8 },
     Drawn { round: u8, tries: u8 },
     Transition { transition: Transition, tries: u8, sweep: Option<(usize, u8)> },
@@ -164,9 +169,10 @@ pub(super) enum Then {
     Beat { server: usize, now: u8 },
     ServerShown { lease: u8 },
     Kept { lobby: usize, lease: u8 },
-    LeaseExtended { lobby: usize, lease: u8 },
-    Revived { lobby: usize, lease: u8 },
+    LeaseExtended { lobby: usize, lease: u8, pass: u8 },
+    Revived { lobby: usize, lease: u8, pass: u8 },
     Registered,
+    AllottedAhead,
     Deregistered { pass: u8, now: u8 },
     LetGo { pass: u8 },
 }
@@ -178,6 +184,16 @@ enum Standing {
 }
 
 impl Mind {
+    /// Whether it is about to create one lobby, or makes room for that.
+    const fn is_creating(&self) -> bool {
+        use Then::{Placed, RoomMade, ServerHidden};
+        match self {
+            Self::Place { .. } | Self::Room { .. } => true,
+            Self::Send { then, .. } => matches!(then, Placed { .. } | RoomMade { .. } | ServerHidden { .. }),
+            _ => false,
+        }
+    }
+
     pub(super) const fn is_done(&self) -> bool {
         matches!(self, Self::Done(_))
     }
@@ -348,7 +364,7 @@ impl Program<'_> {
             Mind::Place { round, tries, allotment, burst } => {
                 self.place(state, choice, round, tries, allotment, burst)
             }
-            Mind::Room { round, needed } => self.make_room(state, choice, round, needed),
+            Mind::Room { round, needed, burst } => self.make_room(state, choice, round, needed, burst),
             Mind::Wait { lobby } => self.wait(state, lobby),
             Mind::Elect { round, tries, exhausted } => self.elect(state, choice, round, tries, exhausted),
             Mind::Position { round, tries, burst } => self.take_position(state, choice, round, tries, burst),
@@ -362,7 +378,16 @@ impl Program<'_> {
             },
             Mind::Done(_) => mind,
         };
-        state.actors[self.actor].mind = next;
+        if let Role::Register { server, .. } = self.role()
+            && next == Mind::Done(Answer::Made)
+        {
+            state.history.answered(server, self.actor);
+        }
+        let actor = &mut state.actors[self.actor];
+        actor.mind = next;
+        if !next.is_creating() {
+            actor.rooms = 0;
+        }
     }
 
     fn begin(&self, state: &mut State) -> Mind {
@@ -476,7 +501,7 @@ impl Program<'_> {
         let lobby = &state.lobbies[at];
         let is_full = lobby.taken >= self.rules().max_players;
         if is_full && (1..=state.now).contains(&lobby.joinable_from) {
-            let sent = Sent::HideFull { lobby: at, lapse: lobby.first_lapse(self.rules()) };
+            let sent = hide_full(lobby, at, self.rules());
             return Mind::Send { sent, then: Then::Hidden { lobby: at } };
         }
         self.found(state, at)
@@ -551,27 +576,44 @@ impl Program<'_> {
                 Mind::Place { round, tries: tries + 1, allotment: Allotment::Singly, burst }
             };
         }
-        Mind::Room { round, needed: if is_at_cap { NoRoom::AtCap } else { NoRoom::NoServer } }
+        Mind::Room { round, needed: if is_at_cap { NoRoom::AtCap } else { NoRoom::NoServer }, burst }
     }
 
-    fn make_room(&self, state: &State, choice: usize, round: u8, needed: NoRoom) -> Mind {
+    /// Tries the same creation again, where there may be room for it now.
+    fn in_room(&self, state: &mut State, round: u8, burst: Burst) -> Mind {
+        let actor = &mut state.actors[self.actor];
+        actor.rooms += 1;
+        if actor.rooms >= ROOMS_MAX {
+            return self.again(round);
+        }
+        Mind::Place { round, tries: 0, allotment: Allotment::InBlocks, burst }
+    }
+
+    fn make_room(&self, state: &mut State, choice: usize, round: u8, needed: NoRoom, burst: Burst) -> Mind {
         let (now, cap) = (state.now, state.actors[self.actor].cap);
         if choice < SERVERS {
             let server = &state.servers[choice];
             if server.cap_checked == cap && server.fits(now) {
-                return self.again(round);
+                return self.in_room(state, round, burst);
             }
             let left = server.left();
             let block = if server.cap_checked == cap { left.div_ceil(2) } else { left };
             let sent = Sent::TakeBack { server: choice, allotted: server.allotted, block };
-            return Mind::Send { sent, then: Then::RoomMade { round, is_draining: false } };
+            return Mind::Send { sent, then: Then::RoomMade { round, burst } };
         }
         if choice < SERVERS + LOBBIES {
             let at = choice - SERVERS;
             let lobby = &state.lobbies[at];
-            let Some(cause) = lobby.end_cause(self.rules(), now) else { return Mind::Room { round, needed } };
-            let then = Then::RoomMade { round, is_draining: lobby.is_draining };
+            let Some(cause) = lobby.end_cause(self.rules(), now) else {
+                return Mind::Room { round, needed, burst };
+            };
+            let then = Then::RoomMade { round, burst };
             return Mind::Send { sent: end_as_seen(lobby, at, cause, now), then };
+        }
+        // What is left of the cap may be on its way.
+        let used: u8 = state.servers.iter().map(|server| server.used).sum();
+        if needed == NoRoom::AtCap && used < cap && state.actors[self.actor].rooms + 1 < ROOMS_MAX {
+            return self.in_room(state, round, burst);
         }
         match self.role() {
             Role::Create { .. } => Mind::Done(Answer::NoRoom(needed)),
@@ -621,17 +663,22 @@ impl Program<'_> {
     /// Goes on to the next lobby of its server.
     fn sweep(&self, state: &mut State, from: usize, lease: u8, pass: u8) -> Mind {
         let now = state.now;
-        let (server, drains) = match self.role() {
-            Role::Beat { server, .. } => (server, false),
-            Role::Deregister { server } => (server, true),
-            _ => return Mind::Done(Answer::Made),
-        };
+        let server = self.own_server();
+        let drains = matches!(self.role(), Role::Deregister { .. });
         let runs = |at: &usize| usize::from(state.lobbies[*at].server) == server + 1;
         let Some(at) = (from..LOBBIES).find(runs) else {
-            let is_left = (0..LOBBIES).filter(runs).any(|at| !state.lobbies[at].is_draining);
+            let mut left =
+                (0..LOBBIES).filter(runs).map(|at| state.lobbies[at]).filter(|lobby| !lobby.is_draining);
             return match self.role() {
                 Role::Beat { times, .. } => self.repeat(state, times),
-                _ if drains && is_left && pass + 1 < PASSES_MAX => Mind::Send {
+                Role::Register { .. } if left.any(|lobby| lobby.lease_until < NEVER) => {
+                    if pass + 1 < PASSES_MAX {
+                        Mind::Sweep { lobby: 0, lease, pass: pass + 1 }
+                    } else {
+                        Mind::Done(Answer::Contention)
+                    }
+                }
+                _ if drains && left.next().is_some() && pass + 1 < PASSES_MAX => Mind::Send {
                     sent: Sent::Deregister { server },
                     then: Then::Deregistered { pass: pass + 1, now },
                 },
@@ -641,13 +688,18 @@ impl Program<'_> {
         if drains {
             return self.transition(Transition::Drain, None, at, now, Some((at, pass)));
         }
+        if matches!(self.role(), Role::Register { .. }) {
+            return self.extend_lease(at, server, lease, pass);
+        }
         let lobby = state.lobbies[at];
         match lobby.end_cause(self.rules(), now) {
             Some(cause @ (EndCause::Idle | EndCause::NeverReady)) => {
                 let sent = end_as_seen(&lobby, at, cause, now);
                 Mind::Send { sent, then: Then::Kept { lobby: at, lease } }
             }
-            _ if lobby.lease_until != lease && !lobby.is_draining => self.extend_lease(at, server, lease),
+            _ if lobby.lease_until != lease && !lobby.is_draining => {
+                self.extend_lease(at, server, lease, pass)
+            }
             _ => Mind::Sweep { lobby: at + 1, lease, pass },
         }
     }
@@ -658,10 +710,10 @@ impl Program<'_> {
         if actor.times < times { Mind::Idle } else { Mind::Done(Answer::Made) }
     }
 
-    fn extend_lease(&self, lobby: usize, server: usize, until: u8) -> Mind {
+    const fn extend_lease(&self, lobby: usize, server: usize, until: u8, pass: u8) -> Mind {
         Mind::Send {
             sent: Sent::ExtendLease { lobby, server, until },
-            then: Then::LeaseExtended { lobby, lease: until },
+            then: Then::LeaseExtended { lobby, lease: until, pass },
         }
     }
 
@@ -698,7 +750,7 @@ impl Program<'_> {
                 Mind::Place { round, tries: tries + 1, allotment, burst }
             }
             Then::ServerHidden { round, .. } => self.again(round),
-            Then::RoomMade { round, .. } => self.again(round),
+            Then::RoomMade { round, burst } => self.in_room(state, round, burst),
             Then::Begun { round, tries } => self.begun(state, sent, is_made, round, tries),
             Then::Drawn { round, tries } => {
                 let burst = state.head;
@@ -760,27 +812,32 @@ impl Program<'_> {
                 if is_made || state.lobbies[lobby].stage == Stage::Ended {
                     return Mind::Sweep { lobby: lobby + 1, lease, pass: 0 };
                 }
-                self.extend_lease(lobby, server, lease)
+                self.extend_lease(lobby, server, lease, 0)
             }
-            Then::LeaseExtended { lobby: at, lease } => {
+            Then::LeaseExtended { lobby: at, lease, pass } => {
                 let lobby = &state.lobbies[at];
                 let is_later = lobby.lease_until >= lease
                     && usize::from(lobby.server) == self.own_server() + 1
                     && !lobby.is_draining;
                 if (is_made || is_later) && lobby.joinable_from == NEVER {
                     let sent = Sent::ShowRevived { lobby: at };
-                    return Mind::Send { sent, then: Then::Revived { lobby: at, lease } };
+                    return Mind::Send { sent, then: Then::Revived { lobby: at, lease, pass } };
                 }
-                Mind::Sweep { lobby: at + 1, lease, pass: 0 }
+                Mind::Sweep { lobby: at + 1, lease, pass }
             }
-            Then::Revived { lobby, lease } => Mind::Sweep { lobby: lobby + 1, lease, pass: 0 },
+            Then::Revived { lobby, lease, pass } => Mind::Sweep { lobby: lobby + 1, lease, pass },
             Then::Registered => {
-                if is_made || state.actors[self.actor].times > 0 {
-                    return Mind::Done(if is_made { Answer::Made } else { Answer::Contention });
+                if is_made {
+                    return self.registered(sent, state.actors[self.actor].cap);
+                }
+                if state.actors[self.actor].times > 0 {
+                    return Mind::Done(Answer::Contention);
                 }
                 state.actors[self.actor].times += 1;
                 Mind::Idle
             }
+            // Best effort: the first creation there allots a block, too.
+            Then::AllottedAhead => Mind::Done(Answer::Made),
             Then::Deregistered { pass, now } => {
                 let server = self.own_server();
                 if !is_made {
@@ -795,6 +852,20 @@ impl Program<'_> {
             }
             Then::LetGo { pass } => Mind::Sweep { lobby: 0, lease: 0, pass },
         }
+    }
+
+    /// What follows a registration: without lease it frees its lobbies of theirs, and a first block is allotted ahead.
+    fn registered(&self, sent: &Sent, cap: u8) -> Mind {
+        let Sent::Register { server, item, .. } = *sent else { return Mind::Done(Answer::Bug) };
+        if item.lease == 0 && item.used > 0 {
+            return Mind::Sweep { lobby: 0, lease: item.lease_until, pass: 0 };
+        }
+        let block = item.next_block(self.rules(), cap).unwrap_or_default();
+        if item.allotted > 0 || block > cap / LEFT_AT_REGISTRATION {
+            return Mind::Done(Answer::Made);
+        }
+        let sent = Sent::AllotAhead { server, registration: item.registration, block, cap };
+        Mind::Send { sent, then: Then::AllottedAhead }
     }
 
     fn own_server(&self) -> usize {
@@ -853,7 +924,7 @@ impl Program<'_> {
                 return Mind::Send { sent, then: corrected };
             }
             Entry::Full if in_sight => {
-                let sent = Sent::HideFull { lobby: at, lapse: lobby.first_lapse(self.rules()) };
+                let sent = hide_full(lobby, at, self.rules());
                 return Mind::Send { sent, then: corrected };
             }
             _ => {}
@@ -1093,6 +1164,10 @@ impl Program<'_> {
         };
         Mind::Send { sent, then: Then::Transition { transition, tries: 0, sweep } }
     }
+}
+
+fn hide_full(lobby: &Lobby, at: usize, rules: &Rules) -> Sent {
+    Sent::HideFull { lobby: at, lapse: lobby.first_lapse(rules), vacated_at: lobby.vacated_at }
 }
 
 pub(super) fn end_as_seen(lobby: &Lobby, at: usize, cause: EndCause, now: u8) -> Sent {

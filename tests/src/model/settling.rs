@@ -20,6 +20,7 @@ pub(super) fn settle(store: &Store<'_>, state: &State) -> Result<(), Broken> {
     state.now += 1;
     let now = state.now;
     for server in 0..SERVERS {
+        register_again(store, &mut state, server, now)?;
         beat(store, &mut state, server, now)?;
         ask_again(store, &mut state, server, now)?;
     }
@@ -80,6 +81,29 @@ fn beat(store: &Store<'_>, state: &mut State, server: usize, now: u8) -> Result<
             }
             let is_dead = seen.lease_until > now && state.lobbies[at].lease_until <= now;
             broken(is_dead, 10, "a late heartbeat does not revive a lobby")?;
+        }
+    }
+    Ok(())
+}
+
+/// A server repeats its registration without lease if that was not answered; beats make up for one with a lease.
+fn register_again(store: &Store<'_>, state: &mut State, server: usize, now: u8) -> Result<(), Broken> {
+    let seen = state.servers[server];
+    let is_unanswered = state.history.servers[server].is_unanswered;
+    if !is_unanswered || !seen.is_there() || seen.is_deregistered() || seen.lease > 0 {
+        return Ok(());
+    }
+    let item = registration_of(Some(seen), 249, seen.capacity, 0, now);
+    let outcome = send(store, state, &Sent::Register { server, item, seen: Some(seen) })?;
+    broken(outcome != Outcome::Made, 4, "a server cannot register again")?;
+    let until = item.lease_until;
+    for at in 0..LOBBIES {
+        let lobby = state.lobbies[at];
+        if usize::from(lobby.server) == server + 1 && !lobby.is_draining {
+            send(store, state, &Sent::ExtendLease { lobby: at, server, until })?;
+            if state.lobbies[at].joinable_from == NEVER {
+                send(store, state, &Sent::ShowRevived { lobby: at })?;
+            }
         }
     }
     Ok(())

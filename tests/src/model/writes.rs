@@ -16,7 +16,7 @@ use crate::conditions::{self, Condition, Write};
 pub(super) enum Sent {
     TakeFree { lobby: usize, seat: usize, until: u8, door: Door, hiding: Hiding, now: u8 },
     TakeOver { lobby: usize, seat: usize, until: u8, door: Door, reserved: u8, connected: u8, now: u8 },
-    HideFull { lobby: usize, lapse: u8 },
+    HideFull { lobby: usize, lapse: u8, vacated_at: u8 },
     HideSilent { lobby: usize, now: u8 },
     Ready { lobby: usize, reserved: Seats, anew: u8, is_full: bool, now: u8 },
     Close { lobby: usize, now: u8 },
@@ -31,6 +31,7 @@ pub(super) enum Sent {
     Begin { seen: Option<Head>, first: usize, taken: Option<u8>, now: u8 },
     Draw { first: u8 },
     Register { server: usize, item: Server, seen: Option<Server> },
+    AllotAhead { server: usize, registration: u8, block: u8, cap: u8 },
     Heartbeat { server: usize, now: u8 },
     ShowServer { server: usize },
     Deregister { server: usize },
@@ -82,6 +83,9 @@ pub(super) struct Seen {
     evaluated: [AtomicU64; 2],
     decisive: [AtomicU64; 2],
 }
+
+/// The part of the cap that must be left for a registration to allot some.
+pub(super) const LEFT_AT_REGISTRATION: u8 = 2;
 
 /// A bit for each of [`conditions::all`].
 pub(super) type Bits = u128;
@@ -250,11 +254,18 @@ impl Store<'_> {
                     state.history.granted(self.rules, lobby, at, seat, until, door, now)
                 })
             }
-            Sent::HideFull { lobby: at, lapse } => {
+            Sent::HideFull { lobby: at, lapse, vacated_at } => {
                 let lobby = state.lobbies[at];
                 clause!(check, HideFull, "#taken >= #max_players", lobby.taken >= self.rules.max_players);
                 let is_earlier = lobby.joinable_from > 0 && lobby.joinable_from < lapse;
                 clause!(check, HideFull, "#joinable_from < :lapse", is_earlier);
+                if vacated_at == 0 {
+                    let is_unvacated = lobby.vacated_at == 0;
+                    clause!(check, HideFull, "attribute_not_exists(#vacated_at)", is_unvacated);
+                } else {
+                    let is_as_seen = lobby.vacated_at == vacated_at;
+                    clause!(check, HideFull, "#vacated_at = :vacated_at", is_as_seen);
+                }
                 self.on_lobby(state, at, &check, |_, lobby| {
                     lobby.joinable_from = lapse;
                     Ok(())
@@ -458,6 +469,31 @@ impl Store<'_> {
                     state.history.registered(at, &item)
                 })
             }
+            Sent::AllotAhead { server: at, registration, block, cap } => {
+                let server = state.servers[at];
+                let is_seen = server.is_there() && server.registration == registration;
+                clause!(check, AllotAhead, "#registration = :registration", is_seen);
+                let is_registered = server.is_there() && server.ranked_at < NEVER;
+                clause!(check, AllotAhead, "#ranked_at < :never", is_registered);
+                clause!(check, AllotAhead, "attribute_not_exists(#expires_at)", !server.expires);
+                let room = cap / LEFT_AT_REGISTRATION;
+                let ledger = self.allotting(state, room, block);
+                self.note(&[&check, &ledger]);
+                if self.is_failing(&check) {
+                    return Outcome::Refused(Part::Server);
+                }
+                if self.is_failing(&ledger) {
+                    return Outcome::Refused(Part::Ledger);
+                }
+                if !server.is_there() {
+                    return Outcome::Bug("a block for a server that is not there");
+                }
+                let server = &mut state.servers[at];
+                server.allotted += block;
+                server.cap_checked = cap;
+                state.ledger += block;
+                Outcome::Made
+            }
             Sent::Heartbeat { server: at, now } => {
                 let server = state.servers[at];
                 clause!(
@@ -575,6 +611,17 @@ impl Store<'_> {
         }
     }
 
+    fn allotting(&self, state: &State, cap: u8, block: u8) -> Check {
+        let mut ledger = Check::default();
+        clause!(
+            ledger,
+            Allot,
+            "attribute_not_exists(#allotted) OR #allotted <= :room",
+            state.ledger <= cap.saturating_sub(block)
+        );
+        ledger
+    }
+
     fn return_allotment(
         &self,
         state: &mut State,
@@ -685,19 +732,12 @@ impl Store<'_> {
         );
         clause!(place, TakePlace, "#registration = :registration", server.registration == seen.registration);
         clause!(place, TakePlace, "#lease_until > :now", server.lease_until > now);
+        clause!(place, TakePlace, "attribute_not_exists(#expires_at)", !server.expires);
         let mut head = Check::default();
         if let Some(exhausted) = begins {
             self.check_head(&mut head, &state.head, exhausted, now);
         }
-        let mut ledger = Check::default();
-        if let Some(block) = block {
-            clause!(
-                ledger,
-                Allot,
-                "attribute_not_exists(#allotted) OR #allotted <= :room",
-                state.ledger <= cap.saturating_sub(block)
-            );
-        }
+        let ledger = block.map_or_else(Check::default, |block| self.allotting(state, cap, block));
         self.note(&[&check, &place, &head, &ledger]);
         for (check, part) in
             [(&check, Part::Lobby), (&head, Part::Head), (&ledger, Part::Ledger), (&place, Part::Server)]
