@@ -483,6 +483,31 @@ pub fn all() -> Vec<Configuration> {
             ..base
         },
         Configuration {
+            name: "an idle lobby is entered and left",
+            rules: Rules { ticks: 2, ..RULES },
+            servers: &[ONE],
+            lobbies: &[(4, Lobby { idle: 2, created_at: EPOCH - 2, joinable_from: EPOCH - 2, ..LOBBY })],
+            roles: &[Role::Beat { server: 0, times: 1 }, Role::Join { lobby: 4 }, Role::Leave { seat: 1 }],
+            ..base
+        },
+        Configuration {
+            name: "an idle lobby that was left is entered and left",
+            rules: Rules { ticks: 2, ..RULES },
+            servers: &[ONE],
+            lobbies: &[(
+                4,
+                Lobby {
+                    idle: 2,
+                    created_at: EPOCH - 3,
+                    joinable_from: EPOCH - 3,
+                    vacated_at: EPOCH - 2,
+                    ..LOBBY
+                },
+            )],
+            roles: &[Role::Beat { server: 0, times: 1 }, Role::Join { lobby: 4 }, Role::Leave { seat: 1 }],
+            ..base
+        },
+        Configuration {
             name: "a silent server is met while its lobby ends",
             rules: Rules { ticks: 2, cap: 1, ..RULES },
             servers: &[Server { lease: 1, lease_until: EPOCH + 1, ..ONE }, NEW],

@@ -28,6 +28,8 @@ pub(super) struct LobbyHistory {
     pub(super) is_draining: bool,
     pub(super) was_ready: bool,
     pub(super) created_at: u8,
+    /// When a seat was given up last.
+    left_at: u8,
     /// Until when its server has said that it lives.
     pub(super) leased_until: u8,
     version: u8,
@@ -202,8 +204,9 @@ impl History {
         Ok(())
     }
 
-    pub(super) fn left(&mut self, at: usize, seat: usize) -> Result<(), Broken> {
+    pub(super) fn left(&mut self, at: usize, seat: usize, now: u8) -> Result<(), Broken> {
         broken(self.lobbies[at].has_ended, 10, "an ended lobby was left")?;
+        self.lobbies[at].left_at = now;
         if self.seats[seat].is_held_in(at) {
             self.seats[seat].state = Seat::Left;
         }
@@ -224,10 +227,19 @@ impl History {
         Ok(())
     }
 
-    pub(super) fn ended(&mut self, at: usize, server: usize, cause: EndCause, now: u8) -> Result<(), Broken> {
+    /// `idle` is how long the lobby stays empty.
+    pub(super) fn ended(
+        &mut self,
+        at: usize,
+        server: usize,
+        cause: EndCause,
+        idle: u8,
+        now: u8,
+    ) -> Result<(), Broken> {
         let held = self.seats.iter().any(|seat| seat.is_held_in(at) && seat.until > now);
         let was_leased = self.lobbies[at].leased_until > now;
         let lobby = &mut self.lobbies[at];
+        let is_early = lobby.left_at > 0 && lobby.left_at + idle > now;
         let had_ended = std::mem::replace(&mut lobby.has_ended, true);
         broken(had_ended, 4, "a lobby ended twice")?;
         let lives = self.servers[server].leased_until > now;
@@ -235,7 +247,10 @@ impl History {
             EndCause::Asked => Ok(()),
             EndCause::ServerDead => broken(lives || was_leased, 10, "a living server's lobby was replaced"),
             EndCause::NeverReady => broken(lobby.was_ready, 4, "a ready lobby ended as if it had never been"),
-            EndCause::Idle => broken(held, 4, "a lobby ended with a held seat"),
+            EndCause::Idle => {
+                broken(held, 4, "a lobby ended with a held seat")?;
+                broken(is_early, 4, "a lobby ended before its idle time was over")
+            }
         }
     }
 

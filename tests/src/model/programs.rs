@@ -3,7 +3,7 @@
 use super::{
     State,
     tables::{Door, EndCause, Entry, Head, Hiding, LOBBIES, Lobby, NEVER, Rules, SERVERS, Server, Stage},
-    writes::{Creation, LEFT_AT_REGISTRATION, Outcome, Part, Sent, Store, note},
+    writes::{Creation, LEFT_AT_REGISTRATION, Outcome, Part, SeenIdle, Sent, Store, note},
 };
 
 /// Writes that one seat is taken with at most.
@@ -1172,11 +1172,12 @@ fn hide_full(lobby: &Lobby, at: usize, rules: &Rules) -> Sent {
 
 pub(super) fn end_as_seen(lobby: &Lobby, at: usize, cause: EndCause, now: u8) -> Sent {
     let server = usize::from(lobby.server.saturating_sub(1));
-    let (reserved, connected) = match cause {
-        EndCause::Idle => (lobby.reserved, lobby.connected),
-        _ => Default::default(),
+    let Lobby { reserved, connected, vacated_at, .. } = *lobby;
+    let seen = match cause {
+        EndCause::Idle => SeenIdle { reserved, connected, vacated_at },
+        _ => SeenIdle::default(),
     };
-    Sent::End { lobby: at, server, cause, reserved, connected, now }
+    Sent::End { lobby: at, server, cause, seen, now }
 }
 
 /// A server as its registration puts it.

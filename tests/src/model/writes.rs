@@ -26,7 +26,7 @@ pub(super) enum Sent {
     Leave { lobby: usize, seat: usize, is_reserved: bool, is_hidden: bool, now: u8 },
     ExtendLease { lobby: usize, server: usize, until: u8 },
     ShowRevived { lobby: usize },
-    End { lobby: usize, server: usize, cause: EndCause, reserved: Seats, connected: Seats, now: u8 },
+    End { seen: SeenIdle, lobby: usize, server: usize, cause: EndCause, now: u8 },
     Create(Creation),
     Begin { seen: Option<Head>, first: usize, taken: Option<u8>, now: u8 },
     Draw { first: u8 },
@@ -38,6 +38,14 @@ pub(super) enum Sent {
     HideServer { server: usize, used: u8, now: u8 },
     LetGo { server: usize, allotted: u8, is_silent: bool, now: u8 },
     TakeBack { server: usize, allotted: u8, block: u8 },
+}
+
+/// What an end for idleness saw of the lobby.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct SeenIdle {
+    pub(super) reserved: Seats,
+    pub(super) connected: Seats,
+    pub(super) vacated_at: u8,
 }
 
 /// The transaction that creates a lobby.
@@ -386,7 +394,7 @@ impl Store<'_> {
                     } else {
                         lobby.connected[seat] = 0;
                     }
-                    state.history.left(at, seat)
+                    state.history.left(at, seat, now)
                 })
             }
             Sent::ExtendLease { lobby: at, server, until } => {
@@ -413,8 +421,8 @@ impl Store<'_> {
                     Ok(())
                 })
             }
-            Sent::End { lobby: at, server, cause, reserved, connected, now } => {
-                self.end(state, at, server, cause, &reserved, &connected, now)
+            Sent::End { lobby: at, server, cause, seen, now } => {
+                self.end(state, at, server, cause, &seen, now)
             }
             Sent::Begin { seen, first, taken, now } => {
                 self.check_head(&mut check, &state.head, seen, now);
@@ -644,15 +652,13 @@ impl Store<'_> {
         Outcome::Made
     }
 
-    #[expect(clippy::too_many_arguments, reason = "what the transaction is made of")]
     fn end(
         &self,
         state: &mut State,
         at: usize,
         server_at: usize,
         cause: EndCause,
-        reserved: &Seats,
-        connected: &Seats,
+        seen: &SeenIdle,
         now: u8,
     ) -> Outcome {
         let (lobby, server) = (state.lobbies[at], state.servers[server_at]);
@@ -671,8 +677,14 @@ impl Store<'_> {
             }
             EndCause::Idle => {
                 clause!(check, End, "#stage = :ready", lobby.stage == Stage::Ready);
-                clause!(check, End, "#reserved = :reserved", lobby.reserved == *reserved);
-                clause!(check, End, "#connected = :connected", lobby.connected == *connected);
+                clause!(check, End, "#reserved = :reserved", lobby.reserved == seen.reserved);
+                clause!(check, End, "#connected = :connected", lobby.connected == seen.connected);
+                let is_unvacated = lobby.vacated_at == seen.vacated_at;
+                if seen.vacated_at == 0 {
+                    clause!(check, End, "attribute_not_exists(#vacated_at)", is_unvacated);
+                } else {
+                    clause!(check, End, "#vacated_at = :vacated_at", is_unvacated);
+                }
             }
         }
         let mut place = Check::default();
@@ -692,14 +704,14 @@ impl Store<'_> {
                 Outcome::Bug("a lobby's game server does not know of it")
             };
         }
-        let lobby = &mut state.lobbies[at];
-        lobby.stage = Stage::Ended;
-        lobby.joinable_from = 0;
-        lobby.server = 0;
+        let ended = &mut state.lobbies[at];
+        ended.stage = Stage::Ended;
+        ended.joinable_from = 0;
+        ended.server = 0;
         let server = &mut state.servers[server_at];
         server.used = server.used.wrapping_sub(1);
         server.free_from = server.ranked_at;
-        let ended = state.history.ended(at, server_at, cause, now);
+        let ended = state.history.ended(at, server_at, cause, lobby.idle, now);
         note(state, ended);
         Outcome::Made
     }
