@@ -163,7 +163,9 @@ impl GameServers {
                     break;
                 }
             }
-            if living >= server.used {
+            // Some end meanwhile.
+            let now = self.store.server(&server.server).await?;
+            if now.is_none_or(|now| living >= now.used) {
                 return Ok(());
             }
             self.ambient.sleep(INDEX_PAUSE * 2_u32.pow(pass)).await;

@@ -52,7 +52,10 @@ pub const VERDICTS: &[(Write, &str, &str)] = &[
         "judged by the same clock before, and a registration's lease grows",
     ),
     (Write::GiveBackPlace, "#used > :zero", "a lobby that lives is counted"),
-    (Write::AllotAhead, "#registration = :registration", "a block too many is in the sum, and taken back"),
+    (Write::AllotAhead, "#registration = :registration", TAKEN_BACK),
+    (Write::AllotAhead, "#ranked_at < :never", TAKEN_BACK),
+    (Write::AllotAhead, "attribute_not_exists(#expires_at)", NO_EXPIRY),
+    (Write::TakePlace, "attribute_not_exists(#expires_at)", NO_EXPIRY),
     (Write::PutServer, "#registration = :registration", "the later of two registrations counts"),
     (Write::PutServer, "#ranked_at = :ranked_at", "as if it had registered after it deregistered"),
     (Write::ShowServer, "#used < #capacity", HINT),
@@ -74,6 +77,8 @@ pub const VERDICTS: &[(Write, &str, &str)] = &[
 
 const SAME_POOL: &str = "a lobby's pool never changes, and whoever claims a seat has it from there";
 const SAME_CREATION: &str = "judged by the same clock before, and a lobby's creation never changes";
+const TAKEN_BACK: &str = "a block too many is in the sum, and taken back at the cap";
+const NO_EXPIRY: &str = "nothing expires in a simulation";
 const SAME_AGAIN: &str = "doing it again changes nothing";
 const ONE_SHARD: &str = "the worlds of a simulation are too small for shards";
 const HINT: &str = "a hint: wrong it costs a refused write";
@@ -92,6 +97,14 @@ pub const RARE: &[(Write, &str, &str)] = &[
     ),
     (Write::Leave, "attribute_not_exists(#joinable_from)", "it is reopened and filled between two writes"),
     (Write::End, "#lease_until <= :now", "a silent server deregisters between a read and the end"),
+    (
+        Write::End,
+        "attribute_not_exists(#vacated_at)",
+        "a player comes and goes between a late read and the end",
+    ),
+    (Write::End, "#vacated_at = :vacated_at", "a player comes and goes between a late read and the end"),
+    (Write::HideFull, "attribute_not_exists(#vacated_at)", "a hint is late by a leave and a find"),
+    (Write::HideFull, "#vacated_at = :vacated_at", "a hint is late by a leave and a find"),
     (Write::End, "#connected = :connected", "a player finds and connects between a read and the end"),
     (Write::Drain, "#stage <> :ended", "it ends between a read of the index and the drain"),
     (
