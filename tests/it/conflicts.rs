@@ -97,6 +97,31 @@ async fn a_database_that_only_conflicts_is_unavailable_not_broken() {
     assert_eq!(error.status_and_code().1, "API_UNAVAILABLE");
 }
 
+#[tokio::test]
+async fn a_creation_that_succeeded_unheard_is_answered_as_it_is_there() {
+    let stack = TestStack::start().await;
+    let game = stack.make_game("unheard", json!({ "arena": { "regions": ["fra"] } }), 9, 0).await;
+    for server in ["first", "second"] {
+        game.add_server(&stack, server, "fra", 1, Timestamp::NEVER).await;
+    }
+    let found = game.find(&stack, json!({ "game_modes": ["arena"] })).await.expect_ok();
+    let lobby = game.lobby(&stack, &found.lobby_id()).await;
+    let mut servers = all_servers(stack.store(), game.namespace_id()).await;
+    servers.retain(|server| Some(&server.server) != lobby.server.as_ref());
+    let other = servers.remove(0);
+    let again = Lobby { server: Some(other.server.clone()), ports: other.ports.clone(), ..lobby.clone() };
+    let creation = Creation {
+        lobby: again,
+        server: other,
+        lobby_count_max: 9,
+        block: Some(1),
+        beginning: None,
+        config: None,
+    };
+    let outcome = stack.store().create_lobby(&creation, stack.clock.now()).await.unwrap();
+    assert_eq!(outcome, CreationOutcome::CreatedBefore(Box::new(lobby)));
+}
+
 /// A refused transaction, its parts refused by `codes`.
 fn cancelled<const PARTS: usize>(codes: [&str; PARTS]) -> (u16, Value) {
     cancelled_for(&codes.map(|code| (code, None)))

@@ -407,10 +407,12 @@ impl Matchmaker {
                     let Creation { lobby, server, block, .. } = creation;
                     self.recall
                         .correct_server(&server.clone(), Some(server.with_another(block, lobby_count_max)));
-                    let way = Way::Created { is_race_create: false };
-                    let found = Found { seat_id: seat_id.clone(), taken_at: now, way, lobby };
-                    self.learn(&found.lobby, now).await?;
-                    return Ok(Attempt::Created(Box::new(found)));
+                    return self.created_now(lobby, seat_id, now).await;
+                }
+                // Where it is, and how, is told by what is there: this attempt may have been for another server.
+                CreationOutcome::CreatedBefore(lobby) => {
+                    self.recall.forget_servers(&creation.server.placement_pool);
+                    return self.created_now(*lobby, seat_id, now).await;
                 }
                 CreationOutcome::Exists(_) => return Ok(Attempt::Exists),
                 CreationOutcome::Outrun(burst) => return Ok(Attempt::Outrun(burst)),
@@ -434,6 +436,12 @@ impl Matchmaker {
             }
         }
         Ok(Attempt::Lost)
+    }
+
+    async fn created_now(&self, lobby: Lobby, seat_id: &SeatId, now: Timestamp) -> Result<Attempt, Error> {
+        self.learn(&lobby, now).await?;
+        let way = Way::Created { is_race_create: false };
+        Ok(Attempt::Created(Box::new(Found { seat_id: seat_id.clone(), taken_at: now, way, lobby })))
     }
 
     /// Reads the servers that lobbies of `pool` can be placed on, as a function's first creation does.

@@ -128,6 +128,8 @@ pub struct Creation {
 pub enum CreationOutcome {
     /// The lobby exists, its first seat taken.
     Created,
+    /// An earlier attempt had created it unheard, on another server perhaps; as it is.
+    CreatedBefore(Box<Lobby>),
     /// Somebody created this very lobby; as it is.
     Exists(Box<Lobby>),
     /// Another burst is going on.
@@ -391,10 +393,13 @@ fn read_refusal(
         |reason: &CancellationReason| -> Option<Item> { reason.item.clone().filter(|item| !item.is_empty()) };
     if let Some(reason) = refused(Part::Lobby) {
         let item = item(reason).ok_or_else(|| Error::Bug("a refused put returned no item".to_owned()))?;
-        let lobby: Lobby = from_item(item)?;
-        // An earlier attempt of the same transaction succeeded unheard.
+        let lobby: Box<Lobby> = Box::new(from_item(item)?);
         let is_own = wanted.reserved.keys().any(|seat| lobby.reserved.contains_key(seat));
-        return Ok(if is_own { CreationOutcome::Created } else { CreationOutcome::Exists(Box::new(lobby)) });
+        return Ok(if is_own {
+            CreationOutcome::CreatedBefore(lobby)
+        } else {
+            CreationOutcome::Exists(lobby)
+        });
     }
     if let Some(reason) = refused(Part::Head)
         && let Some(item) = item(reason)
