@@ -60,7 +60,7 @@ impl GameServers {
     }
 
     /// Registers a server of a namespace of at most `lobby_count_max` lobbies, or registers it anew under its `server_id`; its
-    /// lobbies stay as they are.
+    /// lobbies stay as they are, but for their leases when it gives up its own.
     ///
     /// # Errors
     /// [`Error::InvalidServer`] when region or ports would change under live lobbies; [`Error::Contention`],

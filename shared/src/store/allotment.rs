@@ -6,7 +6,8 @@
 //! moves in transactions, so that the sum is exact after a crash at any point.
 //!
 //! A server keeps the cap that its allotment was checked against. Once the cap is another one its next creation compares
-//! the sum with that: after a cap was lowered nothing is created from what was allotted before.
+//! the sum with that: after a cap was lowered nothing is created from what was allotted before, but by finds that still go
+//! by the old one.
 
 use aws_sdk_dynamodb::{
     operation::transact_write_items::TransactWriteItemsError,
