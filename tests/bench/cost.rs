@@ -1,7 +1,8 @@
 //! `cargo bench -p muster-tests --bench cost`: what each operation asks of DynamoDB and costs, written to `tests/cost.md`.
 //!
-//! Counted, not timed: the figures are the same on every machine, so that `-- --check` compares them with the committed
-//! report and fails where they differ. Each operation is warm: its settings are known.
+//! Counted, not timed: with the same identifiers and times in each run the figures are the same on every machine, so that
+//! `-- --check` compares them with the committed report and fails where they differ. Each operation is warm: its settings are
+//! known.
 
 #![expect(
     clippy::expect_used,
@@ -49,7 +50,7 @@ struct Bench {
 
 impl Bench {
     async fn start() -> Self {
-        let stack = TestStack::start().await;
+        let stack = TestStack::start_repeatable().await;
         let meter = Meter::on();
         let store = stack.store().metered(meter.clone());
         let keys = Arc::clone(stack.stack.keys());

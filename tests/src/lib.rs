@@ -9,10 +9,10 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicU64, Ordering},
     },
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::Duration,
 };
 
 use http::{HeaderMap, Method, Request, StatusCode};
@@ -62,13 +62,23 @@ pub mod virtual_time;
 pub struct TestClock {
     now: Arc<AtomicU64>,
     turned: Arc<Notify>,
+    randomness: Ambient,
 }
 
 impl TestClock {
     fn starting_now() -> Self {
-        let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970");
-        let now = Arc::new(AtomicU64::new((Timestamp::default() + elapsed).0));
-        Self { now, turned: Arc::default() }
+        let randomness = Ambient::system();
+        let now = Arc::new(AtomicU64::new(randomness.now().0));
+        Self { now, turned: Arc::default(), randomness }
+    }
+
+    /// The same time and the same randomness in each run.
+    fn repeatable() -> Self {
+        let chance = Mutex::new(fastrand::Rng::with_seed(1));
+        let entropy = move |bytes: &mut [u8]| chance.lock().expect("no panic").fill(bytes);
+        let began_at = Timestamp(1_800_000_000_123);
+        let now = Arc::new(AtomicU64::new(began_at.0));
+        Self { now, turned: Arc::default(), randomness: Ambient::new(move || began_at, entropy) }
     }
 
     /// The time that the stack sees.
@@ -85,7 +95,7 @@ impl TestClock {
 
     fn ambient(&self) -> Ambient {
         let (clock, sleeping) = (self.clone(), self.clone());
-        Ambient::system().with_clock(move || clock.now()).with_sleeper(move |span| {
+        self.randomness.with_clock(move || clock.now()).with_sleeper(move |span| {
             let clock = sleeping.clone();
             let until = clock.now() + span;
             async move {
@@ -154,6 +164,14 @@ impl TestStack {
     /// Starts a stack in memory.
     pub async fn start() -> Self {
         Self::start_with(Storage::Memory).await
+    }
+
+    /// Starts a stack in memory whose items are the same in each run, byte for byte, as far as they are made one after the other.
+    pub async fn start_repeatable() -> Self {
+        let clock = TestClock::repeatable();
+        // The stack's own tasks draw from another source: nobody knows when.
+        let ambient = TestClock { randomness: Ambient::system(), ..clock.clone() }.ambient();
+        Self { clock, ..Self::start_on(Storage::Memory, ambient).await }
     }
 
     /// Starts a stack in memory whose clock is the machine's, for benchmarks.
