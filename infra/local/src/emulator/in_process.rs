@@ -4,15 +4,19 @@
 
 use std::fmt;
 
-use dynoxide::{Database, DynoxideError};
+use dynoxide::{Database, DynoxideError, actions::transact_write_items::TransactWriteItemsRequest};
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{EmulatorError, schema};
 use crate::template::Table;
 
-/// A database in memory; clones are handles to the same one.
+/// A database; clones are handles to the same one.
 #[derive(Clone)]
-pub struct InProcess(Database);
+pub struct InProcess {
+    database: Database,
+    /// Whether the tokens of transactions are remembered for those that are sent again.
+    remembers_tokens: bool,
+}
 
 /// An answer in DynamoDB's wire format.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,13 +37,21 @@ impl InProcess {
         for table in tables {
             schema::ensure(&database, table)?;
         }
-        Ok(Self(database))
+        Ok(Self::from(database))
+    }
+
+    /// For callers that lose no answer and so never send a transaction again: its `ClientRequestToken` is not remembered.
+    ///
+    /// The emulator looks through all tokens of the last ten minutes at each transaction.
+    #[must_use]
+    pub fn asked_once(self) -> Self {
+        Self { remembers_tokens: false, ..self }
     }
 
     /// Answers `operation` (as `x-amz-target` names it after the dot) for the JSON `body`, at once.
     #[must_use]
     pub fn answer(&self, operation: &str, body: &[u8]) -> WireAnswer {
-        let database = &self.0;
+        let database = &self.database;
         let answered = match operation {
             "GetItem" => run(body, |request| database.get_item(request)),
             "BatchWriteItem" => run(body, |request| database.batch_write_item(request)),
@@ -49,7 +61,10 @@ impl InProcess {
             "PutItem" => run(body, |request| database.put_item(request)),
             "UpdateItem" => run(body, |request| database.update_item(request)),
             "DeleteItem" => run(body, |request| database.delete_item(request)),
-            "TransactWriteItems" => run(body, |request| database.transact_write_items(request)),
+            "TransactWriteItems" => run(body, |mut request: TransactWriteItemsRequest| {
+                request.client_request_token.take_if(|_| !self.remembers_tokens);
+                database.transact_write_items(request)
+            }),
             other => {
                 Err(DynoxideError::ValidationException(format!("{other} is not among what Muster asks for")))
             }
@@ -63,7 +78,7 @@ impl InProcess {
 
 impl From<Database> for InProcess {
     fn from(database: Database) -> Self {
-        Self(database)
+        Self { database, remembers_tokens: true }
     }
 }
 
