@@ -31,6 +31,11 @@ pub const VERDICTS: &[(Write, &str, &str)] = &[
         "attribute_not_exists(#reserved.#seat)",
         "a repetition finds the lapsed seats gone",
     ),
+    (
+        Write::TakeOverSeat,
+        "attribute_not_exists(#connected.#seat)",
+        "a repetition finds the lapsed seats gone",
+    ),
     (Write::TakeOverSeat, "#lease_until > :now", "judged by the same clock before, and a lease grows"),
     (Write::Ready, "#created_at > :start_limit", SAME_CREATION),
     (Write::Leave, "(#stage = :ready OR #created_at > :start_limit)", SAME_CREATION),
@@ -87,6 +92,18 @@ const SAME_ITEM: &str = "the item is there for a day after the lobby's end";
 
 /// Conditions whose loss breaks an invariant only when much comes together, and what.
 pub const RARE: &[(Write, &str, &str)] = &[
+    (Write::Ready, "#stage = :starting", "it ends between a read and its `ready`, or that is late"),
+    (
+        Write::ExtendLease,
+        "(#lease_until < :until OR #lease_until = :never)",
+        "a server gives a lease up while an earlier beat is on its way",
+    ),
+    (
+        Write::GiveBackAllotment,
+        "#used <= :rest",
+        "a lobby is placed between a read of the server and the return",
+    ),
+    (Write::Heartbeat, "#beat_at <= :now", "an earlier beat arrives after a later one of a shorter lease"),
     (Write::TakeOverSeat, "#stage <> :ended", "it ends between two writes of a find"),
     (Write::TakeOverSeat, "attribute_exists(#joinable_from)", "it closes between two writes of a find"),
     (Write::TakeOverSeat, "#taken < :limit", "a join fills the lobby between two writes of a find"),
