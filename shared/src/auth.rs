@@ -73,6 +73,12 @@ impl NamespaceRight {
     pub const fn namespace_id(&self) -> &NamespaceId {
         &self.namespace.namespace_id
     }
+
+    /// The namespace as it was when the right was given.
+    #[must_use]
+    pub const fn namespace(&self) -> &Namespace {
+        &self.namespace
+    }
 }
 
 /// Turns the tokens of cloud operations into rights.

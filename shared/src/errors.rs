@@ -72,6 +72,16 @@ pub enum Error {
     #[error("the namespace already has 32 users; replace or remove one")]
     TooManyAuthUsers,
 
+    /// 400: a domain that no page can have, or that names none.
+    #[error("the domain must be a host name, such as play.example.com, without scheme, port and path")]
+    InvalidDomain,
+    /// 409: the domain is another namespace's.
+    #[error("the domain belongs to another namespace")]
+    DomainTaken,
+    /// 400: the namespace already has its 10 domains.
+    #[error("the namespace already has 10 domains; remove one")]
+    TooManyDomains,
+
     /// 400: a find without a game mode.
     #[error("name at least one game mode")]
     NoGameModeProvided,
@@ -196,6 +206,9 @@ impl Error {
             Self::InvalidAuthUserPassword => (BAD_REQUEST, "CDN_INVALID_AUTH_USER_PASSWORD"),
             Self::InvalidAuthUser => (BAD_REQUEST, "CDN_INVALID_AUTH_USER"),
             Self::TooManyAuthUsers => (BAD_REQUEST, "CDN_TOO_MANY_AUTH_USERS"),
+            Self::InvalidDomain => (BAD_REQUEST, "CDN_INVALID_DOMAIN"),
+            Self::DomainTaken => (StatusCode::CONFLICT, "CDN_DOMAIN_TAKEN"),
+            Self::TooManyDomains => (BAD_REQUEST, "CDN_TOO_MANY_DOMAINS"),
             Self::NoGameModeProvided => (BAD_REQUEST, "MATCHMAKER_NO_GAME_MODE_PROVIDED"),
             Self::GameModeNotFound(_) => (BAD_REQUEST, "MATCHMAKER_GAME_MODE_NOT_FOUND"),
             Self::TooManyTags => (BAD_REQUEST, "MATCHMAKER_TOO_MANY_TAGS"),

@@ -6,6 +6,7 @@ use crate::{
     ambient::Ambient,
     auth::{CloudAuth, MatchmakerAuth},
     config::{Environment, InvalidConfig},
+    issuing::Issuer,
     matchmaking::Matchmaker,
     settings_cache::{SETTINGS_AGE_MAX, SettingsCache},
     store::Store,
@@ -45,6 +46,12 @@ impl Function {
     #[must_use]
     pub fn cloud_auth(&self) -> CloudAuth {
         CloudAuth::new(self.store.clone(), Arc::clone(&self.keys), self.ambient.clone())
+    }
+
+    /// The issuer of tokens.
+    #[must_use]
+    pub fn issuer(&self) -> Issuer {
+        Issuer::new(self.store.clone(), Arc::clone(&self.keys), self.ambient.clone())
     }
 
     /// The rights of matchmaker operations.

@@ -49,7 +49,7 @@ pub trait Operation: Send + Sync + 'static {
 }
 
 /// The body `{}` of an operation whose response is empty.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Empty {}
 
 /// One request, as the gateway handed it over.

@@ -1,9 +1,10 @@
 //! Muster's common crate: what every operation knows about the domain, the wire and the tables.
 //!
 //! The layers, outermost first: [`http`] turns gateway events into [`http::Request`] and answers into responses,
-//! [`auth`] turns tokens into rights, [`rules`] decides over plain values, [`matchmaking`] chooses and creates
-//! lobbies, [`hosting`] is what their servers do, [`overview`] what is seen from outside, [`store`] holds every DynamoDB condition. Nothing below `http` knows a gateway; nothing above `store`
-//! knows an attribute name; rules know neither clock nor randomness.
+//! [`auth`] turns tokens into rights and [`issuing`] rights into tokens, [`rules`] decides over plain values, [`matchmaking`]
+//! chooses and creates lobbies, [`hosting`] is what their servers do, [`overview`] what is seen from outside, [`store`] holds
+//! every DynamoDB condition. Nothing below `http` knows a gateway; nothing above `store` knows an attribute name; rules know
+//! neither clock nor randomness.
 
 mod aged;
 pub mod ambient;
@@ -14,6 +15,7 @@ pub mod function;
 pub mod hosting;
 pub mod http;
 pub mod ids;
+pub mod issuing;
 pub mod lobby;
 pub mod matchmaking;
 pub mod models;

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 
 use crate::{
     ambient::{Ambient, Timestamp},
+    auth::GameRight,
     errors::Error,
     ids::{GameId, NamespaceId, RegionId, VersionId},
+    issuing::issue_cloud_token,
     rules::{names::is_name_id, version_config::validate},
     settings::{CdnAuthType, Game, Namespace, Region, Revocations, Version, VersionConfig},
-    store::{Store, catalog::NameOutcome, tokens::CloudTokenRecord},
+    store::{Store, catalog::NameOutcome},
     tokens::CloudToken,
 };
 
@@ -115,7 +117,8 @@ pub async fn create_game(
         // The game is new, and its namespaces' names differ.
         namespaces.extend(add_namespace(store, ambient, namespace, &version).await?);
     }
-    let cloud_token = issue_cloud_token(store, ambient, &game.game_id).await?;
+    let right = GameRight::of_operator(game.game_id.clone());
+    let cloud_token = issue_cloud_token(store, ambient, &right).await?;
     Ok(CreatedGame { game, version, namespaces, cloud_token })
 }
 
@@ -151,26 +154,6 @@ pub async fn add_version(
         Version { game_id: game_id.clone(), version_id, display_name, created_at: ambient.now(), config };
     store.add_version(&version).await?;
     Ok(version)
-}
-
-/// Issues a cloud token of a game.
-///
-/// # Errors
-/// [`Error::Unavailable`], [`Error::Bug`].
-pub async fn issue_cloud_token(
-    store: &Store,
-    ambient: &Ambient,
-    game_id: &GameId,
-) -> Result<CloudToken, Error> {
-    let token = CloudToken::random(ambient);
-    let record = CloudTokenRecord {
-        game_id: game_id.clone(),
-        token_id: ambient.uuid().into(),
-        created_at: ambient.now(),
-        revoked_at: None,
-    };
-    store.add_cloud_token(&token, &record).await?;
-    Ok(token)
 }
 
 impl NewNamespace {

@@ -1,9 +1,6 @@
 //! What a studio configures: games with regions, versions with game modes, namespaces.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::{collections::BTreeMap, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
@@ -70,15 +67,18 @@ impl TryFrom<String> for CdnAuthType {
     }
 }
 
+/// Single tokens that a namespace can have revoked.
+pub const REVOKED_TOKENS_MAX: usize = 100;
+
 /// The signed tokens of a namespace that no longer count.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Revocations {
     /// Tokens of a kind issued before this time are revoked.
     #[serde(default)]
     pub not_before: BTreeMap<TokenKind, Timestamp>,
-    /// Single revoked tokens, at most 100.
+    /// Single revoked tokens, at most [`REVOKED_TOKENS_MAX`], in the order of their revocation.
     #[serde(default)]
-    pub token_ids: BTreeSet<TokenId>,
+    pub token_ids: Vec<TokenId>,
 }
 
 impl Revocations {

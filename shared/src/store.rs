@@ -22,6 +22,7 @@ use crate::errors::Error;
 
 pub mod allotment;
 pub mod catalog;
+pub mod cdn;
 mod conflicts;
 pub mod creation;
 pub mod deployments;

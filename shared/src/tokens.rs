@@ -89,6 +89,25 @@ pub struct Credential {
     pub issued_at: Timestamp,
 }
 
+impl Credential {
+    /// A credential that nobody has yet, issued now.
+    #[must_use]
+    pub fn fresh(game_id: &GameId, namespace_id: &NamespaceId, ambient: &Ambient) -> Self {
+        Self {
+            game_id: game_id.clone(),
+            namespace_id: namespace_id.clone(),
+            token_id: ambient.uuid().into(),
+            issued_at: Timestamp(ambient.now().secs() * 1_000),
+        }
+    }
+
+    /// When its token expires.
+    #[must_use]
+    pub fn expires_at(&self) -> Timestamp {
+        self.issued_at + CREDENTIAL_LIFE
+    }
+}
+
 /// What a development token carries for its mock answers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DevelopmentHost {
@@ -183,6 +202,15 @@ impl SignedClaims {
         }
     }
 
+    fn of_credential(kind: TokenKind, credential: &Credential) -> Self {
+        Self {
+            jti: Some(credential.token_id.clone()),
+            game: Some(credential.game_id.clone()),
+            ns: Some(credential.namespace_id.clone()),
+            ..Self::new(kind, credential.issued_at, CREDENTIAL_LIFE)
+        }
+    }
+
     fn credential(&self) -> Option<Credential> {
         Some(Credential {
             game_id: self.game.clone()?,
@@ -258,43 +286,17 @@ impl TokenKeys {
         Ok(Self { current: SigningKey::new(current)?, previous: previous.map(SigningKey::new).transpose()? })
     }
 
-    /// Issues a public or server token of a namespace.
+    /// Issues the public or server token of a credential.
     #[must_use]
-    pub fn issue_credential(
-        &self,
-        kind: CredentialKind,
-        game_id: &GameId,
-        namespace_id: &NamespaceId,
-        ambient: &Ambient,
-    ) -> String {
-        let kind = match kind {
-            CredentialKind::Public => TokenKind::Public,
-            CredentialKind::Server => TokenKind::Server,
-        };
-        self.sign(&SignedClaims {
-            jti: Some(ambient.uuid().into()),
-            game: Some(game_id.clone()),
-            ns: Some(namespace_id.clone()),
-            ..SignedClaims::new(kind, ambient.now(), CREDENTIAL_LIFE)
-        })
+    pub fn issue_credential(&self, kind: CredentialKind, credential: &Credential) -> String {
+        self.sign(&SignedClaims::of_credential(kind.into(), credential))
     }
 
-    /// Issues a development token of a namespace.
+    /// Issues the development token of a credential.
     #[must_use]
-    pub fn issue_development(
-        &self,
-        game_id: &GameId,
-        namespace_id: &NamespaceId,
-        host: DevelopmentHost,
-        ambient: &Ambient,
-    ) -> String {
-        self.sign(&SignedClaims {
-            jti: Some(ambient.uuid().into()),
-            game: Some(game_id.clone()),
-            ns: Some(namespace_id.clone()),
-            host: Some(host),
-            ..SignedClaims::new(TokenKind::Development, ambient.now(), CREDENTIAL_LIFE)
-        })
+    pub fn issue_development(&self, credential: &Credential, host: DevelopmentHost) -> String {
+        let claims = SignedClaims::of_credential(TokenKind::Development, credential);
+        self.sign(&SignedClaims { host: Some(host), ..claims })
     }
 
     /// Issues the lobby token of a lobby; the lobby alone judges until when it counts.
@@ -389,6 +391,15 @@ pub enum CredentialKind {
     Public,
     /// For game servers.
     Server,
+}
+
+impl From<CredentialKind> for TokenKind {
+    fn from(kind: CredentialKind) -> Self {
+        match kind {
+            CredentialKind::Public => Self::Public,
+            CredentialKind::Server => Self::Server,
+        }
+    }
 }
 
 /// A cloud token's text: 32 random bytes behind its prefix.

@@ -31,7 +31,7 @@ use serde_json::json;
 use shared::{
     ambient::{Ambient, Timestamp},
     store::{Store, meter::Usage},
-    tokens::TokenKeys,
+    tokens::{Credential, TokenKeys},
 };
 
 /// Finds of each timed run over HTTP, and of each timed run of creations.
@@ -66,7 +66,10 @@ impl Bench {
         let modes = json!({ "arena": { "regions": ["fra"], "max_players": 10, "reservation_seconds": 600 } });
         let game = self.stack.make_game(&format!("bench-{}", self.games), modes, 32_767, 100_000).await;
         let kind = shared::tokens::CredentialKind::Public;
-        let token = self.keys.issue_credential(kind, game.game_id(), game.namespace_id(), &Ambient::system());
+        let token = self.keys.issue_credential(
+            kind,
+            &Credential::fresh(game.game_id(), game.namespace_id(), &Ambient::system()),
+        );
         (game, token)
     }
 

@@ -707,6 +707,95 @@ await check("a development token with unusable ports is refused", async () => {
 	await neverSends(issue({ web: { port: 80, protocol: "quic" } }));
 });
 
+await check("validateGameNamespace names what would be refused", async () => {
+	const validate = async (displayName, nameId) => {
+		const { errors } = await namespaces.validateGameNamespace(gameId, { displayName, nameId });
+		return errors.map((error) => error.path);
+	};
+	assert.deepEqual(await validate("New", "new-one"), []);
+	assert.deepEqual(await validate("", "No Such Name"), [["display-name", "too-short"], ["name-id", "invalid"]]);
+	const { namespace } = await namespaces.getGameNamespaceById(gameId, ownId);
+	assert.deepEqual(await validate("New", namespace.nameId), [["name-id", "not-unique"]]);
+});
+
+await check("getGameNamespaceById tells the namespace with its settings, and no hash", async () => {
+	await namespaces.updateNamespaceCdnAuthUser(gameId, ownId, { user: "tester", password: BCRYPT_HASH });
+	const { namespace } = await namespaces.getGameNamespaceById(gameId, ownId);
+	assert.equal(namespace.namespaceId, ownId);
+	assert.ok(namespace.createTs instanceof Date && Math.abs(Date.now() - namespace.createTs) < 3_600_000);
+	assert.ok(versionIds.includes(namespace.versionId));
+	assert.deepEqual(namespace.config.cdn, {
+		enableDomainPublicAuth: true,
+		domains: [],
+		authType: "none",
+		authUserList: [{ user: "tester" }],
+	});
+	const { lobbyCountMax, ...caps } = namespace.config.matchmaker;
+	assert.equal(lobbyCountMax, OWN_LOBBIES);
+	assert.deepEqual([...new Set(Object.values(caps))], [1_001]);
+	assert.ok(!JSON.stringify(namespace).includes("$2b$"));
+
+	for (let times = 0; times < 2; times += 1) {
+		assert.equal(await namespaces.removeNamespaceCdnAuthUser(gameId, ownId, "tester"), undefined);
+	}
+	const after = await namespaces.getGameNamespaceById(gameId, ownId);
+	assert.deepEqual(after.namespace.config.cdn.authUserList, []);
+	await refusesAsNotFound(namespaces.getGameNamespaceById(gameId, NIL_UUID), "CLOUD_NAMESPACE_NOT_FOUND");
+});
+
+await check("pages of a namespace's domain need no token, unless that is switched off", async () => {
+	const page = (domain) => send("GET", "/matchmaker/regions", { headers: { origin: `https://${domain}` } });
+	for (let times = 0; times < 2; times += 1) {
+		assert.equal(await namespaces.addNamespaceDomain(gameId, ownId, { domain: "Pages.example" }), undefined);
+	}
+	assert.equal((await page("pages.example:8080")).status, 200);
+	assert.equal((await page("other.example")).status, 401);
+	const { namespace } = await namespaces.getGameNamespaceById(gameId, ownId);
+	assert.deepEqual(
+		namespace.config.cdn.domains.map(({ domain, verificationStatus }) => [domain, verificationStatus]),
+		[["pages.example", "active"]],
+	);
+	await refuses(namespaces.addNamespaceDomain(gameId, namespaceId, { domain: "pages.example" }), RivetError, 409, "CDN_DOMAIN_TAKEN");
+	await refusesAsBadRequest(namespaces.addNamespaceDomain(gameId, ownId, { domain: "127.0.0.1" }), "CDN_INVALID_DOMAIN");
+
+	assert.equal(await namespaces.toggleNamespaceDomainPublicAuth(gameId, ownId, { enabled: false }), undefined);
+	assert.equal((await page("pages.example")).status, 401);
+	assert.equal(await namespaces.toggleNamespaceDomainPublicAuth(gameId, ownId, { enabled: true }), undefined);
+	assert.equal((await page("pages.example")).status, 200);
+	for (let times = 0; times < 2; times += 1) {
+		assert.equal(await namespaces.removeNamespaceDomain(gameId, ownId, "pages.example"), undefined);
+	}
+	assert.equal((await page("pages.example")).status, 401);
+});
+
+await check("getGameNamespaceVersionHistoryList tells the versions, newest first, by pages", async () => {
+	const history = async (request) => (await namespaces.getGameNamespaceVersionHistoryList(gameId, ownId, request)).versions;
+	const { namespace } = await namespaces.getGameNamespaceById(gameId, ownId);
+	const others = versionIds.filter((versionId) => versionId !== namespace.versionId);
+	for (const versionId of [others[0], namespace.versionId]) {
+		await namespaces.updateGameNamespaceVersion(gameId, ownId, { versionId });
+	}
+	const all = await history({ limit: 32 });
+	assert.deepEqual(all.slice(0, 2).map((entry) => entry.versionId), [namespace.versionId, others[0]]);
+	assert.ok(all.every((entry) => entry.namespaceId === ownId && entry.deployTs instanceof Date));
+	const paged = [];
+	for (let anchor; ; anchor = paged.at(-1).deployTs.toISOString()) {
+		const page = await history({ anchor, limit: 1 });
+		if (page.length === 0) break;
+		paged.push(...page);
+	}
+	assert.deepEqual(paged, all);
+	await refusesAsBadRequest(history({ limit: 33 }), "API_BAD_BODY");
+	await refusesAsBadRequest(history({ anchor: "yesterday" }), "API_BAD_BODY");
+});
+
+await check("createCloudToken gives another token for the game", async () => {
+	const created = await developer.cloud.games.tokens.createCloudToken(gameId);
+	assert.deepEqual(Object.keys(created), ["token"]);
+	const other = clientWith(created.token).cloud.games.namespaces;
+	assert.equal((await other.getGameNamespaceById(gameId, ownId)).namespace.namespaceId, ownId);
+});
+
 await check("a version in the client's form, which describes containers, is refused", async () => {
 	const gameModes = { duel: { regions: { [regionIds[0]]: {} }, maxPlayers: 2 } };
 	const config = { matchmaker: { gameModes } };
@@ -964,8 +1053,11 @@ await check("a browser game may call from any origin and read the request's id",
 
 // --- the whole interface ---
 
-// The client never had operations for game servers, and describes versions otherwise.
+// The client never had operations for game servers, and describes versions otherwise, and games by their studio's group.
 const NOT_THE_CLIENTS = [
+	"GET /cloud/games/{game_id}",
+	"GET /cloud/games/{game_id}/versions/{version_id}",
+	"POST /cloud/games/{game_id}/versions/validate",
 	"POST /cloud/games/{game_id}/versions",
 	"POST /cloud/games/{game_id}/namespaces/{namespace_id}/tokens/server",
 	"POST /matchmaker/servers/register",

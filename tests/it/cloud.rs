@@ -2,6 +2,7 @@
 
 #![expect(
     clippy::indexing_slicing,
+    clippy::panic,
     clippy::unwrap_used,
     reason = "this is test code: what cannot go on panics"
 )]
@@ -13,12 +14,13 @@ use http::Method;
 use muster_tests::{Answer, TestStack};
 use serde_json::{Value, json};
 use shared::{
-    auth::{GameRight, NamespaceRight},
-    ids::{NamespaceId, VersionId},
+    ids::NamespaceId,
     settings::{CdnAuthType, Namespace},
 };
 
 mod auth_users;
+mod namespaces;
+mod tokens;
 
 /// A cloud operation on one of the demo's namespaces, with the demo's cloud token.
 async fn call_on(
@@ -43,19 +45,8 @@ async fn namespace(stack: &TestStack, id: &NamespaceId) -> Namespace {
     read.unwrap().unwrap()
 }
 
-async fn operator(stack: &TestStack, id: &NamespaceId) -> NamespaceRight {
-    let right = GameRight::of_operator(stack.demo().game_id.clone());
-    right.on_namespace(id, stack.store()).await.unwrap()
-}
-
 async fn set_version(stack: &TestStack, version_id: &str) -> Answer {
     call(stack, Method::PUT, "version", json!({ "version_id": version_id })).await
-}
-
-/// The versions that the demo's namespace was set to, newest first.
-async fn history(stack: &TestStack) -> Vec<VersionId> {
-    let history = stack.store().version_history(&stack.demo().namespace_id).await;
-    history.unwrap().into_iter().map(|entry| entry.version_id).collect()
 }
 
 #[tokio::test]
@@ -148,12 +139,12 @@ async fn a_namespace_runs_the_version_it_was_set_to() {
     let [first, second] = stack.demo().version_ids.as_slice() else {
         panic!("the demo has two versions");
     };
-    assert_eq!(history(&stack).await, std::slice::from_ref(first));
+    assert_eq!(stack.version_history(&stack.demo().namespace_id).await, std::slice::from_ref(first));
     stack.clock.advance(Duration::from_millis(1));
     let answer = set_version(&stack, second.as_str()).await;
     assert_eq!(answer.expect_ok().body, json!({}));
     assert_eq!(namespace(&stack, id).await.version_id, *second);
-    assert_eq!(history(&stack).await, [second.clone(), first.clone()]);
+    assert_eq!(stack.version_history(&stack.demo().namespace_id).await, [second.clone(), first.clone()]);
 }
 
 #[tokio::test]
@@ -164,7 +155,7 @@ async fn setting_the_same_version_again_is_no_change() {
         stack.clock.advance(Duration::from_millis(1));
         assert_eq!(set_version(&stack, current).await.expect_ok().body, json!({}));
     }
-    assert_eq!(history(&stack).await.len(), 1);
+    assert_eq!(stack.version_history(&stack.demo().namespace_id).await.len(), 1);
 }
 
 #[tokio::test]
@@ -195,7 +186,7 @@ async fn a_version_that_the_game_lacks_changes_nothing() {
         assert_eq!(answer.refusal(), (404, "CLOUD_VERSION_NOT_FOUND"), "{version_id}");
     }
     assert_eq!(namespace(&stack, id).await, before);
-    assert_eq!(history(&stack).await, [before.version_id]);
+    assert_eq!(stack.version_history(&stack.demo().namespace_id).await, [before.version_id]);
 }
 
 #[tokio::test]
@@ -207,7 +198,11 @@ async fn the_history_has_changes_of_one_millisecond_in_their_order() {
         let version_id = &versions[change % 2];
         let _set = set_version(&stack, version_id.as_str()).await.expect_ok();
         expected.insert(0, version_id.clone());
-        assert_eq!(history(&stack).await, expected, "after {change} changes");
+        assert_eq!(
+            stack.version_history(&stack.demo().namespace_id).await,
+            expected,
+            "after {change} changes"
+        );
     }
 }
 
@@ -223,7 +218,7 @@ async fn concurrent_changes_of_version_leave_a_history_that_ends_at_the_current_
             let is_expected = matches!(refusal, (200, "") | (503, "API_UNAVAILABLE"));
             assert!(is_expected, "{refusal:?}");
         }
-        let history = history(&stack).await;
+        let history = stack.version_history(&stack.demo().namespace_id).await;
         // A change is from one version to another, so no two neighbours are the same.
         assert!(history.windows(2).all(|pair| pair[0] != pair[1]), "{history:?}");
         assert_eq!(history[0], namespace(&stack, id).await.version_id);
@@ -236,10 +231,8 @@ async fn operations_on_one_namespace_leave_the_other_alone() {
     let demo = stack.demo();
     let (here, there) = (&demo.namespace_id, &demo.other_namespace_id);
     let state = async |id: &NamespaceId| {
-        let right = operator(&stack, id).await;
-        let users = stack.store().cdn_users(&right).await.unwrap();
-        let history = stack.store().version_history(id).await.unwrap();
-        (namespace(&stack, id).await, users, history)
+        let cdn = stack.store().cdn_settings(&stack.right(id).await).await.unwrap();
+        (namespace(&stack, id).await, cdn, stack.version_history(id).await)
     };
     let before = state(here).await;
     let hash = auth_users::hash();
@@ -253,10 +246,10 @@ async fn operations_on_one_namespace_leave_the_other_alone() {
     }
     assert_eq!(state(here).await, before, "I11");
 
-    let (changed, users, history) = state(there).await;
+    let (changed, cdn, history) = state(there).await;
     assert_eq!(changed.cdn_auth_type, CdnAuthType::Basic);
     assert_eq!(changed.version_id, demo.version_ids[1]);
-    assert_eq!(users, ["nightly"]);
-    let versions: BTreeSet<_> = history.into_iter().map(|entry| entry.version_id).collect();
+    assert_eq!(cdn.users, ["nightly"]);
+    let versions: BTreeSet<_> = history.into_iter().collect();
     assert_eq!(versions, demo.version_ids.iter().cloned().collect());
 }

@@ -268,7 +268,7 @@ async fn a_switch_of_version_hides_older_lobbies_at_once() {
     let _again = switch(versions[1].as_str()).await;
     let _back = switch(versions[0].as_str()).await;
     assert_eq!(lobby(&stack, body).await, older);
-    let history = stack.store().version_history(&stack.demo().namespace_id).await.unwrap();
+    let history = stack.version_history(&stack.demo().namespace_id).await;
     assert_eq!(history.len(), 3, "the first version and two changes; setting the same again writes none");
 }
 
@@ -278,7 +278,10 @@ async fn namespaces_never_see_each_others_lobbies() {
     let demo = stack.demo();
     let keys = stack.stack.keys();
     let kind = shared::tokens::CredentialKind::Public;
-    let other = keys.issue_credential(kind, &demo.game_id, &demo.other_namespace_id, &stack.ambient());
+    let other = keys.issue_credential(
+        kind,
+        &shared::tokens::Credential::fresh(&demo.game_id, &demo.other_namespace_id, &stack.ambient()),
+    );
     let here = lobby(&stack, json!({ "game_modes": ["arena"] })).await;
     let prevented = json!({ "game_modes": ["arena"], "prevent_auto_create_lobby": true });
     assert_eq!(

@@ -92,7 +92,7 @@ impl fmt::Display for Operation {
     }
 }
 
-const OPERATIONS: [Operation; 27] = [
+const OPERATIONS: [Operation; 38] = [
     Operation {
         method: Method::POST,
         path: "/matchmaker/lobbies/find",
@@ -292,6 +292,85 @@ const OPERATIONS: [Operation; 27] = [
         reads: Reads::Nothing,
         answers_nothing: false,
     },
+    Operation {
+        method: Method::GET,
+        path: "/cloud/games/{game_id}",
+        right: Right::Cloud,
+        reads: Reads::Nothing,
+        answers_nothing: false,
+    },
+    Operation {
+        method: Method::POST,
+        path: "/cloud/games/{game_id}/versions/validate",
+        right: Right::Cloud,
+        reads: Reads::Object(
+            |_| json!({ "display_name": "1.2", "config": { "game_modes": { "arena": { "regions": ["fra"] } } } }),
+        ),
+        answers_nothing: false,
+    },
+    Operation {
+        method: Method::GET,
+        path: "/cloud/games/{game_id}/versions/{version_id}",
+        right: Right::Cloud,
+        reads: Reads::Nothing,
+        answers_nothing: false,
+    },
+    Operation {
+        method: Method::POST,
+        path: "/cloud/games/{game_id}/namespaces/validate",
+        right: Right::Cloud,
+        reads: Reads::Object(|scene| json!({ "display_name": "New", "name_id": scene.fresh_name })),
+        answers_nothing: false,
+    },
+    Operation {
+        method: Method::GET,
+        path: "/cloud/games/{game_id}/namespaces/{namespace_id}",
+        right: Right::Cloud,
+        reads: Reads::Nothing,
+        answers_nothing: false,
+    },
+    Operation {
+        method: Method::DELETE,
+        path: "/cloud/games/{game_id}/namespaces/{namespace_id}/auth-user/{user}",
+        right: Right::Cloud,
+        reads: Reads::Nothing,
+        answers_nothing: true,
+    },
+    Operation {
+        method: Method::PUT,
+        path: "/cloud/games/{game_id}/namespaces/{namespace_id}/domain-public-auth",
+        right: Right::Cloud,
+        reads: Reads::Object(|_| json!({ "enabled": true })),
+        answers_nothing: true,
+    },
+    Operation {
+        method: Method::POST,
+        path: "/cloud/games/{game_id}/namespaces/{namespace_id}/domains",
+        right: Right::Cloud,
+        reads: Reads::Object(|scene| json!({ "domain": scene.domain() })),
+        answers_nothing: true,
+    },
+    Operation {
+        method: Method::DELETE,
+        path: "/cloud/games/{game_id}/namespaces/{namespace_id}/domains/{domain}",
+        right: Right::Cloud,
+        reads: Reads::Nothing,
+        answers_nothing: true,
+    },
+    Operation {
+        method: Method::GET,
+        path: "/cloud/games/{game_id}/namespaces/{namespace_id}/version-history",
+        right: Right::Cloud,
+        reads: Reads::Nothing,
+        answers_nothing: false,
+    },
+    Operation {
+        method: Method::POST,
+        path: "/cloud/games/{game_id}/tokens/cloud",
+        right: Right::Cloud,
+        reads: Reads::Nothing,
+        answers_nothing: false,
+    },
 ];
 
 impl Operation {
@@ -348,7 +427,9 @@ impl Operation {
     }
 
     fn path_in(&self, game_id: &str, namespace_id: &str) -> String {
-        self.path.replace("{game_id}", game_id).replace("{namespace_id}", namespace_id)
+        let path = self.path.replace("{game_id}", game_id).replace("{namespace_id}", namespace_id);
+        let path = path.replace("{version_id}", "unknown").replace("{user}", "nightly");
+        path.replace("{domain}", "page.example")
     }
 
     fn valid_body(&self, scene: &Scene<'_>) -> String {
@@ -458,7 +539,7 @@ async fn other_paths_and_methods_are_answered_by_the_gateway_itself() {
     for operation in &OPERATIONS {
         let path = scene.path(operation.path);
         for (method, path) in [
-            (Method::DELETE, path.clone()),
+            (Method::PATCH, path.clone()),
             (operation.method.clone(), format!("{path}/")),
             (operation.method.clone(), format!("{path}/more")),
             (operation.method.clone(), format!("/v1{path}")),

@@ -195,6 +195,7 @@ async fn the_answers_that_hold_tokens_are_known_to_the_tests_of_the_log() {
     }
     issuing.sort();
     let expected = [
+        "create-cloud-token",
         "create-development-token",
         "create-lobby",
         "create-public-token",

@@ -29,7 +29,7 @@ use shared::{
     provision::{CreatedGame, NewGame, NewNamespace, create_game},
     settings::Region,
     store::Store,
-    tokens::{Claims, CredentialKind, LobbyClaims, PlayerSeat, TokenKeys},
+    tokens::{Claims, Credential, CredentialKind, LobbyClaims, PlayerSeat, TokenKeys},
 };
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -161,8 +161,10 @@ impl World {
         let store = Store::new(client(&database, Asker::Operator, 0), table_names());
         let game = make_game(&store, &ambient, scenario.capacity).await;
         let (game_id, namespace_id) = (&game.game.game_id, &game.namespaces[0].namespace_id);
-        let token = keys.issue_credential(CredentialKind::Public, game_id, namespace_id, &ambient);
-        let server_token = keys.issue_credential(CredentialKind::Server, game_id, namespace_id, &ambient);
+        let token = keys
+            .issue_credential(CredentialKind::Public, &Credential::fresh(game_id, namespace_id, &ambient));
+        let server_token = keys
+            .issue_credential(CredentialKind::Server, &Credential::fresh(game_id, namespace_id, &ambient));
         let sizes = fleet::sizes(scenario.steady_lobbies(), &mut random);
         let began = Instant::now();
         let mut servers = Vec::new();

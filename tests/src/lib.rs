@@ -31,14 +31,16 @@ use muster_local::{
 use serde_json::{Value, json};
 use shared::{
     ambient::{Ambient, Timestamp},
-    ids::{GameId, GameMode, NamespaceId, RegionId},
+    auth::{GameRight, NamespaceRight},
+    ids::{GameId, GameMode, NamespaceId, RegionId, VersionId},
     lobby::Lobby,
     models::Pool,
     provision::{CreatedGame, NewGame, NewNamespace, create_game},
+    rules::origin::OriginHost,
     settings::Region,
-    store::{Store, servers::Server},
+    store::{Store, cdn::DomainOutcome, servers::Server},
     telemetry,
-    tokens::{Claims, CredentialKind, LobbyClaims, PlayerSeat},
+    tokens::{Claims, Credential, CredentialKind, LobbyClaims, PlayerSeat},
 };
 use tokio::sync::Notify;
 
@@ -212,6 +214,26 @@ impl TestStack {
         self.clock.ambient()
     }
 
+    /// The operator's right to a namespace of the demo game.
+    pub async fn right(&self, namespace_id: &NamespaceId) -> NamespaceRight {
+        let right = GameRight::of_operator(self.demo().game_id.clone());
+        right.on_namespace(namespace_id, self.store()).await.expect("a namespace of the demo")
+    }
+
+    /// Has a namespace of the demo game own the host of `origin`, which no other has.
+    pub async fn add_domain(&self, namespace_id: &NamespaceId, origin: &str) {
+        let host = OriginHost::parse(origin).expect("an origin");
+        let right = self.right(namespace_id).await;
+        let added = self.store().add_domain(&right, &host, self.clock.now()).await;
+        assert_eq!(added.expect("a write"), DomainOutcome::Added);
+    }
+
+    /// The versions that a namespace ran, newest first, at most 32.
+    pub async fn version_history(&self, namespace_id: &NamespaceId) -> Vec<VersionId> {
+        let history = self.store().version_history(namespace_id, Timestamp::NEVER, 32).await;
+        history.expect("a read").into_iter().map(|entry| entry.version_id).collect()
+    }
+
     /// An isolated function instance on the stack's database, under the stack's clock.
     #[must_use]
     pub fn instance(&self) -> Instance {
@@ -370,8 +392,14 @@ impl TestGame {
     fn new(stack: &TestStack, created: CreatedGame) -> Self {
         let (game_id, namespace_id) = (&created.game.game_id, &created.namespaces[0].namespace_id);
         let keys = stack.stack.keys();
-        let public = keys.issue_credential(CredentialKind::Public, game_id, namespace_id, &stack.ambient());
-        let server = keys.issue_credential(CredentialKind::Server, game_id, namespace_id, &stack.ambient());
+        let public = keys.issue_credential(
+            CredentialKind::Public,
+            &Credential::fresh(game_id, namespace_id, &stack.ambient()),
+        );
+        let server = keys.issue_credential(
+            CredentialKind::Server,
+            &Credential::fresh(game_id, namespace_id, &stack.ambient()),
+        );
         Self { created, public, server }
     }
 

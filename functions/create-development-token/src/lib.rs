@@ -1,15 +1,13 @@
 //! `POST /cloud/games/{game_id}/namespaces/{namespace_id}/tokens/development`: a token for mock answers, which lead to a
 //! developer's own machine.
 
-use std::sync::Arc;
-
 use shared::{
-    ambient::Ambient,
     auth::CloudAuth,
     errors::Error,
     http::{Operation, Request},
+    issuing::Issuer,
     models::Ports,
-    tokens::{DevelopmentHost, TokenKeys},
+    tokens::DevelopmentHost,
     wire::{CreateDevelopmentTokenRequest, TokenResponse},
 };
 
@@ -17,15 +15,14 @@ use shared::{
 #[derive(Debug)]
 pub struct CreateDevelopmentToken {
     auth: CloudAuth,
-    keys: Arc<TokenKeys>,
-    ambient: Ambient,
+    issuer: Issuer,
 }
 
 impl CreateDevelopmentToken {
-    /// The operation, signing with `keys`, for whom `auth` lets in.
+    /// The operation, with tokens of `issuer`, for whom `auth` lets in.
     #[must_use]
-    pub const fn new(auth: CloudAuth, keys: Arc<TokenKeys>, ambient: Ambient) -> Self {
-        Self { auth, keys, ambient }
+    pub const fn new(auth: CloudAuth, issuer: Issuer) -> Self {
+        Self { auth, issuer }
     }
 }
 
@@ -43,7 +40,6 @@ impl Operation for CreateDevelopmentToken {
         let ports =
             Ports::of_specs(&ports, Some(&hostname)).map_err(|invalid| Error::Validation(invalid.0))?;
         let host = DevelopmentHost { hostname, ports };
-        let (game_id, namespace_id) = (right.game_id(), right.namespace_id());
-        Ok(TokenResponse { token: self.keys.issue_development(game_id, namespace_id, host, &self.ambient) })
+        Ok(TokenResponse { token: self.issuer.development(&right, host).await? })
     }
 }

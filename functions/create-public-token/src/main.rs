@@ -6,5 +6,5 @@ use shared::{function::Function, http};
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_http::Error> {
     let function = Function::start().await?;
-    http::serve(CreatePublicToken::new(function.cloud_auth(), function.keys, function.ambient)).await
+    http::serve(CreatePublicToken::new(function.cloud_auth(), function.issuer())).await
 }

@@ -6,7 +6,6 @@ use shared::{
     errors::Error,
     http::{Operation, Request},
     provision::add_version,
-    rules::{names::display_name_violations, version_config},
     store::Store,
     wire::{CreateVersionRequest, CreateVersionResponse},
 };
@@ -36,10 +35,7 @@ impl Operation for CreateVersion {
         let game_id = request.path("game_id")?;
         let right = self.auth.game(request, &game_id).await?;
         let game = self.store.game(right.game_id()).await?.ok_or(Error::NotFound)?;
-        let body: CreateVersionRequest =
-            request.json()?.without_nulls_in_each("/config/game_modes").parse()?;
-        let mut violations = display_name_violations(&body.display_name);
-        violations.extend(version_config::validate(&body.config, &game.regions));
+        let (body, violations) = CreateVersionRequest::read(request, &game)?;
         if !violations.is_empty() {
             return Err(Error::Validation(violations));
         }

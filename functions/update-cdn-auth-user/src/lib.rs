@@ -4,8 +4,8 @@ use shared::{
     auth::CloudAuth,
     errors::Error,
     http::{Empty, Operation, Request},
-    rules::{bcrypt_hash::BcryptHash, cdn_user::check_name},
-    store::{Store, catalog::CdnUserOutcome},
+    rules::bcrypt_hash::BcryptHash,
+    store::{Store, cdn::CdnUserOutcome},
     wire::UpdateCdnAuthUserRequest,
 };
 
@@ -34,10 +34,10 @@ impl Operation for UpdateCdnAuthUser {
         let (game_id, namespace_id) = (request.path("game_id")?, request.path("namespace_id")?);
         let right = self.auth.namespace(request, &game_id, &namespace_id).await?;
         let body: UpdateCdnAuthUserRequest = request.body()?;
-        check_name(&body.user).map_err(|_| Error::InvalidAuthUser)?;
+        let user = body.user.parse().map_err(|_| Error::InvalidAuthUser)?;
         let hash = BcryptHash::parse(&body.password, self.bcrypt_cost_max)
             .map_err(|_| Error::InvalidAuthUserPassword)?;
-        match self.store.set_cdn_user(&right, &body.user, &hash).await? {
+        match self.store.set_cdn_user(&right, &user, &hash).await? {
             CdnUserOutcome::Set => Ok(Empty {}),
             CdnUserOutcome::TooMany => Err(Error::TooManyAuthUsers),
         }

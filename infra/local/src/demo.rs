@@ -1,15 +1,17 @@
 //! The demo game: something to find from the first second.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde::Serialize;
 use serde_json::json;
 use shared::{
     ambient::{Ambient, Timestamp},
+    auth::GameRight,
     errors::Error,
     ids::{GameId, GameMode, NamespaceId, RegionId, VersionId, WriteId},
+    issuing::Issuer,
     models::{PortNumbers, PortRange, Ports, Protocol, ServerKey, ServerPort},
-    provision::{NewGame, NewNamespace, ProvisionError, add_version, create_game, issue_cloud_token},
+    provision::{NewGame, NewNamespace, ProvisionError, add_version, create_game},
     settings::{Game, Namespace, Region, VersionConfig},
     store::{
         Store,
@@ -88,7 +90,7 @@ impl Demo {
     /// [`DemoError`].
     pub async fn prepare(
         store: &Store,
-        keys: &TokenKeys,
+        keys: &Arc<TokenKeys>,
         ambient: &Ambient,
         base_url: String,
     ) -> Result<Self, DemoError> {
@@ -110,14 +112,16 @@ impl Demo {
         versions.sort_by_key(|version| (version.version_id != main.version_id, version.created_at));
         let modes = versions.first().map(|version| version.config.game_modes.keys().cloned().collect());
 
-        let cloud = issue_cloud_token(store, ambient, &game.game_id).await?;
-        let credential = |kind| keys.issue_credential(kind, &game.game_id, &main.namespace_id, ambient);
+        let issuer = Issuer::new(store.clone(), Arc::clone(keys), ambient.clone());
+        let right = GameRight::of_operator(game.game_id.clone());
+        let cloud = issuer.cloud(&right).await?;
+        let right = right.on_namespace(&main.namespace_id, store).await?;
         let development = DevelopmentHost { hostname: "127.0.0.1".to_owned(), ports: development_ports()? };
         let tokens = DemoTokens {
             cloud: cloud.reveal().to_owned(),
-            public: credential(CredentialKind::Public),
-            development: keys.issue_development(&game.game_id, &main.namespace_id, development, ambient),
-            server: credential(CredentialKind::Server),
+            public: issuer.credential(&right, CredentialKind::Public).await?,
+            development: issuer.development(&right, development).await?,
+            server: issuer.credential(&right, CredentialKind::Server).await?,
         };
         Ok(Self {
             base_url,

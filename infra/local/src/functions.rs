@@ -3,26 +3,35 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use add_domain::AddDomain;
 use connect_player::ConnectPlayer;
+use create_cloud_token::CreateCloudToken;
 use create_development_token::CreateDevelopmentToken;
 use create_lobby::CreateLobby;
 use create_namespace::CreateNamespace;
 use create_public_token::CreatePublicToken;
 use create_server_token::CreateServerToken;
 use create_version::CreateVersion;
+use delete_cdn_auth_user::DeleteCdnAuthUser;
+use delete_domain::DeleteDomain;
 use deregister_server::DeregisterServer;
 use disconnect_player::DisconnectPlayer;
 use end_lobby::EndLobby;
 use find_lobby::FindLobby;
 use get_bootstrap::GetBootstrap;
+use get_game::GetGame;
 use get_lobby_state::GetLobbyState;
+use get_namespace::GetNamespace;
 use get_player_statistics::GetPlayerStatistics;
+use get_version::GetVersion;
+use get_version_history::GetVersionHistory;
 use heartbeat_server::HeartbeatServer;
 use join_lobby::JoinLobby;
 use list_lobbies::ListLobbies;
 use list_regions::ListRegions;
 use register_server::RegisterServer;
 use set_cdn_auth_type::SetCdnAuthType;
+use set_domain_public_auth::SetDomainPublicAuth;
 use set_lobby_closed::SetLobbyClosed;
 use set_lobby_ready::SetLobbyReady;
 use set_lobby_state::SetLobbyState;
@@ -31,6 +40,7 @@ use shared::{
     auth::{CloudAuth, MatchmakerAuth},
     config::{Environment, InvalidConfig},
     http::{Operation, answer},
+    issuing::Issuer,
     matchmaking::Matchmaker,
     rules::bcrypt_hash::COST_MAX,
     settings_cache::SettingsCache,
@@ -41,6 +51,8 @@ use update_cdn_auth_user::UpdateCdnAuthUser;
 use update_matchmaker_config::UpdateMatchmakerConfig;
 use update_namespace_version::UpdateNamespaceVersion;
 use validate_matchmaker_config::ValidateMatchmakerConfig;
+use validate_namespace::ValidateNamespace;
+use validate_version::ValidateVersion;
 
 use crate::{gateway::Handler, permissions::restrict, template::Permissions};
 
@@ -124,6 +136,7 @@ impl Functions {
         let (keys, ambient) = (Arc::clone(&self.keys), self.ambient.clone());
         let store = restricted(&self.store, &self.permissions, name);
         let auth = CloudAuth::new(store.clone(), Arc::clone(&keys), ambient.clone());
+        let issuer = Issuer::new(store.clone(), keys, ambient.clone());
         Some(match name {
             "get-bootstrap" => reading(self.bootstrap.clone()),
             "validate-matchmaker-config" => reading(ValidateMatchmakerConfig::new(auth)),
@@ -133,9 +146,20 @@ impl Functions {
             "update-namespace-version" => self.writing(UpdateNamespaceVersion::new(auth, store, ambient)),
             "create-namespace" => self.writing(CreateNamespace::new(auth, store, ambient)),
             "create-version" => self.writing(CreateVersion::new(auth, store, ambient)),
-            "create-public-token" => reading(CreatePublicToken::new(auth, keys, ambient)),
-            "create-development-token" => reading(CreateDevelopmentToken::new(auth, keys, ambient)),
-            "create-server-token" => reading(CreateServerToken::new(auth, keys, ambient)),
+            "delete-cdn-auth-user" => reading(DeleteCdnAuthUser::new(auth, store)),
+            "set-domain-public-auth" => self.writing(SetDomainPublicAuth::new(auth, store)),
+            "add-domain" => self.writing(AddDomain::new(auth, store, ambient)),
+            "delete-domain" => self.writing(DeleteDomain::new(auth, store)),
+            "get-game" => reading(GetGame::new(auth, store)),
+            "get-namespace" => reading(GetNamespace::new(auth, store)),
+            "get-version" => reading(GetVersion::new(auth, store)),
+            "get-version-history" => reading(GetVersionHistory::new(auth, store)),
+            "validate-namespace" => reading(ValidateNamespace::new(auth, store)),
+            "validate-version" => reading(ValidateVersion::new(auth, store)),
+            "create-public-token" => reading(CreatePublicToken::new(auth, issuer)),
+            "create-development-token" => reading(CreateDevelopmentToken::new(auth, issuer)),
+            "create-server-token" => reading(CreateServerToken::new(auth, issuer)),
+            "create-cloud-token" => reading(CreateCloudToken::new(auth, issuer)),
             _ => return None,
         })
     }

@@ -2,42 +2,38 @@
 //!
 //! Partition `GAME#<game>` holds the sort keys `GAME`, `NAME#<name_id>`, `NAMESPACE#<id>`, `CDN#<namespace>` and
 //! `VERSION#<id>`; partition `HISTORY#<namespace>` one entry for each change of version, by time; partition
-//! `DOMAIN#<host>` the namespace of a domain; partition `GAMENAME#<name_id>` the game of a name.
+//! `DOMAIN#<host>` the namespace of a domain; partition `GAMENAME#<name_id>` the game of a name; partition `TOKENS#<game>`
+//! the tokens that were issued.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use aws_sdk_dynamodb::{
-    operation::{transact_write_items::TransactWriteItemsError, update_item::UpdateItemError},
+    operation::{
+        transact_write_items::TransactWriteItemsError,
+        update_item::{UpdateItemError, builders::UpdateItemFluentBuilder},
+    },
     types::{AttributeValue, Put, TransactWriteItem},
 };
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{
-    Item, Store, deployments::Deployment, expressions::names, failure, from_item, number, text, to_item,
+    Item, Store, cdn::Cdn, deployments::Deployment, expressions::names, failure, from_item, number, text,
+    to_item,
 };
 use crate::{
     auth::NamespaceRight,
     errors::Error,
     ids::{GameId, NamespaceId, VersionId},
-    rules::{bcrypt_hash::BcryptHash, origin::OriginHost},
+    rules::origin::OriginHost,
     settings::{CdnAuthType, Game, Namespace, Version},
 };
 
-/// The most users of a namespace's CDN.
-pub const CDN_USERS_MAX: usize = 32;
-
 #[derive(Serialize)]
-struct Keyed<'a, T> {
-    pk: String,
-    sk: String,
+pub(super) struct Keyed<'a, T> {
+    pub pk: String,
+    pub sk: String,
     #[serde(flatten)]
-    value: &'a T,
-}
-
-/// The users of a namespace's CDN; an item of its own, so that no find ever reads a hash.
-#[derive(Serialize, Deserialize)]
-struct CdnUsers {
-    users: BTreeMap<String, BcryptHash>,
+    pub value: &'a T,
 }
 
 /// The namespace that a domain belongs to.
@@ -49,14 +45,8 @@ pub struct DomainOwner {
     pub namespace_id: NamespaceId,
 }
 
-/// What became of adding a CDN user.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CdnUserOutcome {
-    /// The user has the hash.
-    Set,
-    /// The namespace has its [`CDN_USERS_MAX`] users, and this is none of them.
-    TooMany,
-}
+/// Tries of a transaction while others are in its way.
+const TRANSACTION_TRIES: u32 = 16;
 
 /// Whether a new name was free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,8 +69,13 @@ pub(super) fn version_key(version_id: &VersionId) -> String {
     format!("VERSION#{version_id}")
 }
 
-fn cdn_key(namespace_id: &NamespaceId) -> String {
+pub(super) fn cdn_key(namespace_id: &NamespaceId) -> String {
     format!("CDN#{namespace_id}")
+}
+
+/// The key of a namespace's own item.
+pub(super) fn namespace_item(right: &NamespaceRight) -> Item {
+    key(game_key(right.game_id()), namespace_key(right.namespace_id()))
 }
 
 pub(super) fn key(pk: String, sk: String) -> Item {
@@ -161,12 +156,43 @@ impl Store {
         self.catalog_item(format!("DOMAIN#{host}"), "DOMAIN".to_owned()).await
     }
 
+    /// The games of the deployment, by name. A scan of the catalogue: for the operator, never for an operation.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn games(&self) -> Result<Vec<Game>, Error> {
+        let mut games: Vec<Game> = Vec::new();
+        let mut start: Option<Item> = None;
+        loop {
+            let scan = self
+                .client
+                .scan()
+                .table_name(&self.tables.catalog)
+                .consistent_read(true)
+                .filter_expression("#sk = :game")
+                .expression_attribute_names("#sk", "sk")
+                .expression_attribute_values(":game", text("GAME"))
+                .set_exclusive_start_key(start)
+                .return_consumed_capacity(self.meter.mode());
+            let answer = scan.send().await.map_err(|error| failure(&error))?;
+            self.meter.read(answer.consumed_capacity());
+            for item in answer.items.unwrap_or_default() {
+                games.push(from_item(item)?);
+            }
+            start = answer.last_evaluated_key;
+            if start.is_none() {
+                games.sort_by(|one, other| one.name_id.cmp(&other.name_id));
+                return Ok(games);
+            }
+        }
+    }
+
     /// The namespaces of a game. One query; all of the game's namespaces are read.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn namespaces(&self, game_id: &GameId) -> Result<Vec<Namespace>, Error> {
-        self.of_game(game_id, "NAMESPACE#").await
+        self.partition(game_key(game_id), "NAMESPACE#").await
     }
 
     /// The versions of a game. One query; all of the game's versions are read.
@@ -174,7 +200,7 @@ impl Store {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn versions(&self, game_id: &GameId) -> Result<Vec<Version>, Error> {
-        self.of_game(game_id, "VERSION#").await
+        self.partition(game_key(game_id), "VERSION#").await
     }
 
     /// Sets how many lobbies a namespace may hold, and how many seats one of its clients. One write unit.
@@ -206,84 +232,52 @@ impl Store {
         self.update_namespace(right, "SET #cdn_auth_type = :auth_type", [(":auth_type", auth_type)]).await
     }
 
+    /// Sets whether pages of a namespace's domains need no token. One write unit.
+    ///
+    /// # Errors
+    /// [`Error::NamespaceNotFound`] when the namespace has gone meanwhile; [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn set_domain_public_auth(&self, right: &NamespaceRight, enabled: bool) -> Result<(), Error> {
+        let change = "SET #enable_domain_public_auth = :enabled";
+        self.update_namespace(right, change, [(":enabled", AttributeValue::Bool(enabled))]).await
+    }
+
     async fn update_namespace(
         &self,
         right: &NamespaceRight,
         change: &str,
         values: impl IntoIterator<Item = (&'static str, AttributeValue)>,
     ) -> Result<(), Error> {
-        let condition = "attribute_exists(#sk)";
-        let values = values.into_iter().map(|(name, value)| (name.to_owned(), value));
-        let call = self
-            .client
+        let values = values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        let write = self
+            .catalog_update(namespace_item(right), change, "attribute_exists(#sk)")
+            .set_expression_attribute_values(Some(values));
+        if self.applies(write).await? { Ok(()) } else { Err(Error::NamespaceNotFound) }
+    }
+
+    /// A conditional update of the catalogue's item `key`, which lacks its values yet.
+    pub(super) fn catalog_update(&self, key: Item, change: &str, condition: &str) -> UpdateItemFluentBuilder {
+        self.client
             .update_item()
             .table_name(&self.tables.catalog)
-            .set_key(Some(key(game_key(right.game_id()), namespace_key(right.namespace_id()))))
+            .set_key(Some(key))
             .update_expression(change)
             .condition_expression(condition)
             .set_expression_attribute_names(Some(names(&[change, condition])))
-            .set_expression_attribute_values(Some(values.collect()))
-            .return_consumed_capacity(self.meter.mode());
-        match call.send().await {
+    }
+
+    /// Sends a conditional update; whether its condition held.
+    pub(super) async fn applies(&self, write: UpdateItemFluentBuilder) -> Result<bool, Error> {
+        match write.return_consumed_capacity(self.meter.mode()).send().await {
             Ok(answer) => {
                 self.meter.wrote(answer.consumed_capacity());
-                Ok(())
+                Ok(true)
             }
             Err(error) if is_conditional(error.as_service_error()) => {
                 self.meter.refused(1.0);
-                Err(Error::NamespaceNotFound)
+                Ok(false)
             }
             Err(error) => Err(failure(&error)),
         }
-    }
-
-    /// Gives a CDN user its hash in one conditional write: a new user only below [`CDN_USERS_MAX`], a known one always.
-    ///
-    /// One write unit for each started KB of users.
-    ///
-    /// # Errors
-    /// [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn set_cdn_user(
-        &self,
-        right: &NamespaceRight,
-        user: &str,
-        hash: &BcryptHash,
-    ) -> Result<CdnUserOutcome, Error> {
-        let change = "SET #users.#user = :hash";
-        let condition = "attribute_exists(#users.#user) OR size(#users) < :max";
-        let call = self
-            .client
-            .update_item()
-            .table_name(&self.tables.catalog)
-            .set_key(Some(key(game_key(right.game_id()), cdn_key(right.namespace_id()))))
-            .update_expression(change)
-            .condition_expression(condition)
-            .set_expression_attribute_names(Some(names(&[change, condition])))
-            .expression_attribute_names("#user", user)
-            .expression_attribute_values(":hash", text(hash.reveal()))
-            .expression_attribute_values(":max", number(CDN_USERS_MAX))
-            .return_consumed_capacity(self.meter.mode());
-        match call.send().await {
-            Ok(answer) => {
-                self.meter.wrote(answer.consumed_capacity());
-                Ok(CdnUserOutcome::Set)
-            }
-            Err(error) if is_conditional(error.as_service_error()) => {
-                self.meter.refused(1.0);
-                Ok(CdnUserOutcome::TooMany)
-            }
-            Err(error) => Err(failure(&error)),
-        }
-    }
-
-    /// The names of a namespace's CDN users, in order; never a hash.
-    ///
-    /// # Errors
-    /// [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn cdn_users(&self, right: &NamespaceRight) -> Result<Vec<String>, Error> {
-        let users: Option<CdnUsers> =
-            self.catalog_item(game_key(right.game_id()), cdn_key(right.namespace_id())).await?;
-        Ok(users.map(|users| users.users.into_keys().collect()).unwrap_or_default())
     }
 
     /// Adds a game under a name that no other game has.
@@ -326,22 +320,10 @@ impl Store {
         let items = vec![
             self.put_new(name, &HashMap::from([("namespace_id", &namespace.namespace_id)]))?,
             self.put_new((partition.clone(), namespace_key(&namespace.namespace_id)), namespace)?,
-            self.put_new(
-                (partition, cdn_key(&namespace.namespace_id)),
-                &CdnUsers { users: BTreeMap::new() },
-            )?,
+            self.put_new((partition, cdn_key(&namespace.namespace_id)), &Cdn::default())?,
             self.put_new(deployment.key(), &deployment)?,
         ];
         self.add(items).await
-    }
-
-    /// Registers `host` for a namespace, unless it is another's.
-    ///
-    /// # Errors
-    /// [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn add_domain(&self, host: &OriginHost, owner: &DomainOwner) -> Result<NameOutcome, Error> {
-        let key = (format!("DOMAIN#{host}"), "DOMAIN".to_owned());
-        self.add(vec![self.put_new(key, owner)?]).await
     }
 
     pub(super) fn put_new(
@@ -360,35 +342,47 @@ impl Store {
     }
 
     async fn add(&self, items: Vec<TransactWriteItem>) -> Result<NameOutcome, Error> {
-        let count = items.len();
-        let call = self
-            .client
-            .transact_write_items()
-            .set_transact_items(Some(items))
-            .return_consumed_capacity(self.meter.mode());
-        match call.send().await {
-            Ok(answer) => {
-                self.meter.wrote(answer.consumed_capacity());
-                Ok(NameOutcome::Created)
-            }
-            Err(error) => match error.as_service_error() {
-                Some(TransactWriteItemsError::TransactionCanceledException(canceled)) => {
-                    self.meter.refused(2.0 * count as f64);
-                    let refused = |code| {
-                        canceled.cancellation_reasons().iter().any(|reason| reason.code() == Some(code))
-                    };
-                    if refused("ConditionalCheckFailed") {
-                        Ok(NameOutcome::Taken)
-                    } else {
-                        Err(failure(&error))
-                    }
+        let refused = self.together(items).await?;
+        Ok(if refused.is_empty() { NameOutcome::Created } else { NameOutcome::Taken })
+    }
+
+    /// Writes `parts` in one transaction of small items; the positions of those whose conditions refused it, none when all are
+    /// written. Repeated while another transaction is in the way.
+    pub(super) async fn together(&self, parts: Vec<TransactWriteItem>) -> Result<Vec<usize>, Error> {
+        let mut tries = 1..=TRANSACTION_TRIES;
+        loop {
+            let call = self
+                .client
+                .transact_write_items()
+                .set_transact_items(Some(parts.clone()))
+                .return_consumed_capacity(self.meter.mode());
+            let error = match call.send().await {
+                Ok(answer) => {
+                    self.meter.wrote(answer.consumed_capacity());
+                    return Ok(Vec::new());
                 }
-                _ => Err(failure(&error)),
-            },
+                Err(error) => error,
+            };
+            let canceled = match error.as_service_error() {
+                Some(TransactWriteItemsError::TransactionCanceledException(canceled)) => canceled,
+                _ => return Err(failure(&error)),
+            };
+            self.meter.refused(2.0 * parts.len() as f64);
+            let with = |code| {
+                let reasons = canceled.cancellation_reasons().iter().enumerate();
+                reasons.filter(move |(_, reason)| reason.code() == Some(code)).map(|(part, _)| part)
+            };
+            let refused: Vec<_> = with("ConditionalCheckFailed").collect();
+            if !refused.is_empty() {
+                return Ok(refused);
+            }
+            if with("TransactionConflict").next().is_none() || tries.next().is_none() {
+                return Err(failure(&error));
+            }
         }
     }
 
-    async fn catalog_item<T: serde::de::DeserializeOwned>(
+    pub(super) async fn catalog_item<T: DeserializeOwned>(
         &self,
         pk: String,
         sk: String,
@@ -396,9 +390,10 @@ impl Store {
         self.read(&self.tables.catalog, key(pk, sk)).await
     }
 
-    async fn of_game<T: serde::de::DeserializeOwned>(
+    /// The items of a partition whose sort keys begin with `prefix`, in their order. One query for each MB.
+    pub(super) async fn partition<T: DeserializeOwned>(
         &self,
-        game_id: &GameId,
+        pk: String,
         prefix: &str,
     ) -> Result<Vec<T>, Error> {
         let mut found = Vec::new();
@@ -409,9 +404,10 @@ impl Store {
                 .query()
                 .table_name(&self.tables.catalog)
                 .key_condition_expression("#pk = :pk AND begins_with(#sk, :prefix)")
+                .consistent_read(true)
                 .expression_attribute_names("#pk", "pk")
                 .expression_attribute_names("#sk", "sk")
-                .expression_attribute_values(":pk", text(game_key(game_id)))
+                .expression_attribute_values(":pk", text(pk.clone()))
                 .expression_attribute_values(":prefix", text(prefix))
                 .set_exclusive_start_key(start)
                 .return_consumed_capacity(self.meter.mode());

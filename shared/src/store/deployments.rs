@@ -36,9 +36,13 @@ pub struct Deployment {
 }
 
 impl Deployment {
-    /// Entries sort by time; fourteen digits hold every time up to [`Timestamp::NEVER`].
     pub(super) fn key(&self) -> (String, String) {
-        (format!("HISTORY#{}", self.namespace_id), format!("{:014}", self.deployed_at.0))
+        (format!("HISTORY#{}", self.namespace_id), Self::sort_key(self.deployed_at))
+    }
+
+    /// Entries sort by time; fourteen digits hold every time up to [`Timestamp::NEVER`].
+    fn sort_key(at: Timestamp) -> String {
+        format!("{:014}", at.min(Timestamp::NEVER).0)
     }
 }
 
@@ -142,17 +146,25 @@ impl Store {
         }
     }
 
-    /// The last changes of a namespace's version, newest first, at most 32. One query.
+    /// The last changes of a namespace's version before `before`, newest first, at most `limit`. One query.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn version_history(&self, namespace_id: &NamespaceId) -> Result<Vec<Deployment>, Error> {
-        let query = self.client.query().scan_index_forward(false).limit(32);
+    pub async fn version_history(
+        &self,
+        namespace_id: &NamespaceId,
+        before: Timestamp,
+        limit: u16,
+    ) -> Result<Vec<Deployment>, Error> {
+        let query = self.client.query().scan_index_forward(false).limit(limit.into());
         let query = query
             .table_name(&self.tables.catalog)
-            .key_condition_expression("#pk = :pk")
+            .consistent_read(true)
+            .key_condition_expression("#pk = :pk AND #sk < :before")
             .expression_attribute_names("#pk", "pk")
-            .expression_attribute_values(":pk", text(format!("HISTORY#{namespace_id}")));
+            .expression_attribute_names("#sk", "sk")
+            .expression_attribute_values(":pk", text(format!("HISTORY#{namespace_id}")))
+            .expression_attribute_values(":before", text(Deployment::sort_key(before)));
         let answer = query
             .return_consumed_capacity(self.meter.mode())
             .send()

@@ -1,16 +1,27 @@
-//! Cloud tokens, by the digest of their text.
+//! Tokens: cloud tokens by the digest of their text, and of every issued token its identifier and dates.
+//!
+//! The table of tokens is keyed by digest. The catalogue's partition `TOKENS#<game>` has one item for each token of the game,
+//! by its identifier; that of a cloud token holds the digest, too, which nothing but its revocation reads.
 
+use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem};
 use serde::{Deserialize, Serialize};
 
-use super::{Item, Store, failure, text, to_item};
+use super::{
+    Item, Store, as_part,
+    catalog::{game_key, key, namespace_item, namespace_key},
+    creation::update,
+    number, text, to_item,
+};
 use crate::{
     ambient::Timestamp,
+    auth::{GameRight, NamespaceRight},
     errors::Error,
-    ids::{GameId, TokenId},
-    tokens::CloudToken,
+    ids::{GameId, NamespaceId, TokenId},
+    settings::{REVOKED_TOKENS_MAX, Revocations},
+    tokens::{CloudToken, Credential, TokenKind},
 };
 
-/// What is stored of a cloud token.
+/// What authorizes by a cloud token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CloudTokenRecord {
     /// The game whose every cloud operation it allows.
@@ -24,11 +35,90 @@ pub struct CloudTokenRecord {
     pub revoked_at: Option<Timestamp>,
 }
 
+/// What is known of a token that was issued; never its text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IssuedToken {
+    /// Its game.
+    pub game_id: GameId,
+    /// Its identifier.
+    pub token_id: TokenId,
+    /// What it allows.
+    pub kind: TokenKind,
+    /// Its namespace; a cloud token has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace_id: Option<NamespaceId>,
+    /// When it was issued.
+    pub issued_at: Timestamp,
+    /// When it expires; a cloud token never does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+    /// When it was revoked by its identifier, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revoked_at: Option<Timestamp>,
+}
+
+impl IssuedToken {
+    /// The token of a credential.
+    #[must_use]
+    pub fn of_credential(kind: TokenKind, credential: &Credential) -> Self {
+        Self {
+            game_id: credential.game_id.clone(),
+            token_id: credential.token_id.clone(),
+            kind,
+            namespace_id: Some(credential.namespace_id.clone()),
+            issued_at: credential.issued_at,
+            expires_at: Some(credential.expires_at()),
+            revoked_at: None,
+        }
+    }
+
+    /// A cloud token.
+    #[must_use]
+    pub const fn cloud(game_id: GameId, token_id: TokenId, issued_at: Timestamp) -> Self {
+        Self {
+            game_id,
+            token_id,
+            kind: TokenKind::Cloud,
+            namespace_id: None,
+            issued_at,
+            expires_at: None,
+            revoked_at: None,
+        }
+    }
+}
+
+/// What became of a revocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RevokeOutcome {
+    /// The token counts no more, in deployed functions after the 30 s that settings may be cached.
+    Revoked,
+    /// It did not count before.
+    RevokedBefore,
+    /// The game never issued it.
+    Unknown,
+    /// Its namespace remembers [`REVOKED_TOKENS_MAX`] single tokens.
+    TooMany,
+}
+
 #[derive(Serialize)]
 struct StoredToken<'a> {
     digest: String,
     #[serde(flatten)]
     record: &'a CloudTokenRecord,
+}
+
+#[derive(Serialize)]
+struct NotedCloudToken<'a> {
+    digest: String,
+    #[serde(flatten)]
+    issued: &'a IssuedToken,
+}
+
+/// Tries of one revocation of many while others change what is revoked.
+const REVOKE_TRIES: usize = 16;
+
+fn tokens_key(game_id: &GameId) -> String {
+    format!("TOKENS#{game_id}")
 }
 
 impl Store {
@@ -40,21 +130,138 @@ impl Store {
         self.read(&self.tables.tokens, Item::from([("digest".to_owned(), text(token.digest()))])).await
     }
 
-    /// Keeps the digest of a fresh cloud token. One write unit.
+    /// Keeps the digest of a fresh cloud token, and notes it among those of its game. One transaction of four write units.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn add_cloud_token(&self, token: &CloudToken, record: &CloudTokenRecord) -> Result<(), Error> {
-        let answer = self
-            .client
-            .put_item()
+    pub async fn add_cloud_token(&self, token: &CloudToken, issued: &IssuedToken) -> Result<(), Error> {
+        let record = CloudTokenRecord {
+            game_id: issued.game_id.clone(),
+            token_id: issued.token_id.clone(),
+            created_at: issued.issued_at,
+            revoked_at: None,
+        };
+        let put = Put::builder()
             .table_name(&self.tables.tokens)
-            .set_item(Some(to_item(&StoredToken { digest: token.digest(), record })?))
-            .return_consumed_capacity(self.meter.mode())
-            .send()
-            .await
-            .map_err(|error| failure(&error))?;
-        self.meter.wrote(answer.consumed_capacity());
-        Ok(())
+            .set_item(Some(to_item(&StoredToken { digest: token.digest(), record: &record })?))
+            .build()
+            .map_err(|error| Error::Bug(error.to_string()))?;
+        let noted = NotedCloudToken { digest: token.digest(), issued };
+        let parts = vec![
+            TransactWriteItem::builder().put(put).build(),
+            self.put_new((tokens_key(&issued.game_id), issued.token_id.to_string()), &noted)?,
+        ];
+        self.fresh(parts).await
+    }
+
+    /// Notes a token of a namespace among those of its game. One transaction of two write units.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn add_issued_token(&self, issued: &IssuedToken) -> Result<(), Error> {
+        let key = (tokens_key(&issued.game_id), issued.token_id.to_string());
+        self.fresh(vec![self.put_new(key, issued)?]).await
+    }
+
+    async fn fresh(&self, parts: Vec<TransactWriteItem>) -> Result<(), Error> {
+        if self.together(parts).await?.is_empty() {
+            Ok(())
+        } else {
+            Err(Error::Bug("a fresh token identifier was taken".to_owned()))
+        }
+    }
+
+    /// The tokens that a game ever issued, oldest first. One query; all of them are read.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn issued_tokens(&self, game_id: &GameId) -> Result<Vec<IssuedToken>, Error> {
+        let mut tokens: Vec<IssuedToken> = self.partition(tokens_key(game_id), "").await?;
+        tokens.sort_by(|one, other| (one.issued_at, &one.token_id).cmp(&(other.issued_at, &other.token_id)));
+        Ok(tokens)
+    }
+
+    /// Revokes one token of a game, by its identifier, in one transaction of four write units.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn revoke_token(
+        &self,
+        right: &GameRight,
+        token_id: &TokenId,
+        now: Timestamp,
+    ) -> Result<RevokeOutcome, Error> {
+        #[derive(Deserialize)]
+        struct Noted {
+            namespace_id: Option<NamespaceId>,
+            digest: Option<String>,
+        }
+        let noted_key = key(tokens_key(right.game_id()), token_id.to_string());
+        let noted = self.read::<Noted>(&self.tables.catalog, noted_key.clone()).await?;
+        let effect = match noted {
+            Some(Noted { digest: Some(digest), .. }) => {
+                let key = Item::from([("digest".to_owned(), text(digest))]);
+                let update = self.catalog_update(key, "SET #revoked_at = :now", "attribute_exists(#digest)");
+                update.table_name(&self.tables.tokens).expression_attribute_values(":now", number(now))
+            }
+            Some(Noted { namespace_id: Some(namespace_id), .. }) => {
+                let key = key(game_key(right.game_id()), namespace_key(&namespace_id));
+                let change = "SET #revocations.#token_ids = list_append(#revocations.#token_ids, :ids)";
+                let ids = AttributeValue::L(vec![text(token_id.as_str())]);
+                self.catalog_update(key, change, "size(#revocations.#token_ids) < :max")
+                    .expression_attribute_values(":ids", ids)
+                    .expression_attribute_values(":max", number(REVOKED_TOKENS_MAX))
+            }
+            Some(_) | None => return Ok(RevokeOutcome::Unknown),
+        };
+        let note = self
+            .catalog_update(noted_key, "SET #revoked_at = :now", "attribute_not_exists(#revoked_at)")
+            .expression_attribute_values(":now", number(now));
+        Ok(match self.together(vec![update(as_part(&note))?, update(as_part(&effect))?]).await?.first() {
+            None => RevokeOutcome::Revoked,
+            Some(0) => RevokeOutcome::RevokedBefore,
+            Some(_) => RevokeOutcome::TooMany,
+        })
+    }
+
+    /// Revokes all tokens of `kind` that a namespace issued before `limit`. Single revocations among them are forgotten.
+    ///
+    /// # Errors
+    /// [`Error::NamespaceNotFound`] when the namespace has gone meanwhile; [`Error::Contention`] while others revoke,
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn revoke_tokens_before(
+        &self,
+        right: &NamespaceRight,
+        kind: TokenKind,
+        limit: Timestamp,
+    ) -> Result<(), Error> {
+        let tokens = self.issued_tokens(right.game_id()).await?;
+        let goes = |id: &TokenId| {
+            tokens.iter().any(|token| token.token_id == *id && token.kind == kind && token.issued_at < limit)
+        };
+        for _ in 0..REVOKE_TRIES {
+            let namespace = self.namespace(right.game_id(), right.namespace_id()).await?;
+            let seen = namespace.ok_or(Error::NamespaceNotFound)?.revocations;
+            let mut revocations = seen.clone();
+            revocations.token_ids.retain(|id| !goes(id));
+            let not_before = revocations.not_before.entry(kind).or_default();
+            *not_before = limit.max(*not_before);
+            let value = |revocations: &Revocations| {
+                let value = serde_dynamo::to_attribute_value(revocations);
+                value.map_err(|error| Error::Bug(error.to_string()))
+            };
+            let write = self
+                .catalog_update(
+                    namespace_item(right),
+                    "SET #revocations = :revocations",
+                    "#revocations = :seen",
+                )
+                .expression_attribute_values(":revocations", value(&revocations)?)
+                .expression_attribute_values(":seen", value(&seen)?);
+            if self.applies(write).await? {
+                return Ok(());
+            }
+        }
+        Err(Error::Contention)
     }
 }

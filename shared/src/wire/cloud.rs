@@ -4,11 +4,15 @@ use std::{collections::BTreeMap, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
+use super::time;
 use crate::{
-    http::{object, objects_by_name},
-    ids::{NamespaceId, VersionId},
-    rules::ports::PortSpec,
-    settings::{self, CdnAuthType},
+    ambient::Timestamp,
+    errors::Error,
+    http::{Empty, Request, object, objects_by_name},
+    ids::{GameId, NamespaceId, RegionId, VersionId},
+    rules::{names::display_name_violations, ports::PortSpec, version_config},
+    settings::{self, CdnAuthType, Game, Namespace, Region, Version},
+    store::{cdn::CdnSettings, deployments::Deployment},
 };
 
 /// Request of versions.
@@ -19,6 +23,19 @@ pub struct CreateVersionRequest {
     /// What the version configures.
     #[serde(deserialize_with = "object")]
     pub config: settings::VersionConfig,
+}
+
+impl CreateVersionRequest {
+    /// The body of `request`, and where a version of `game` made of it would be refused, as paths.
+    ///
+    /// # Errors
+    /// [`Error::BodyTooLarge`], [`Error::BadBody`], also for fields that no configuration has.
+    pub fn read(request: &Request, game: &Game) -> Result<(Self, Vec<Vec<String>>), Error> {
+        let body: Self = request.json()?.without_nulls_in_each("/config/game_modes").parse()?;
+        let mut violations = display_name_violations(&body.display_name);
+        violations.extend(version_config::validate(&body.config, &game.regions));
+        Ok((body, violations))
+    }
 }
 
 /// Response of versions.
@@ -44,6 +61,318 @@ pub struct CreateNamespaceRequest {
 pub struct CreateNamespaceResponse {
     /// The namespace.
     pub namespace_id: NamespaceId,
+}
+
+/// Request of namespaces/validate.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct ValidateNamespaceRequest {
+    /// The name that people read.
+    pub display_name: String,
+    /// Its name in addresses.
+    pub name_id: String,
+}
+
+/// Response of games: the game with what belongs to it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct GetGameResponse {
+    /// The game.
+    pub game: GameFull,
+}
+
+/// A game with what belongs to it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct GameFull {
+    /// Its identifier.
+    pub game_id: GameId,
+    /// Its name in addresses.
+    pub name_id: String,
+    /// The name that people read.
+    pub display_name: String,
+    /// When it was made.
+    pub create_ts: String,
+    /// Its namespaces, by name.
+    pub namespaces: Vec<NamespaceSummary>,
+    /// Its versions, newest first.
+    pub versions: Vec<VersionSummary>,
+    /// Its regions, by identifier.
+    pub available_regions: Vec<RegionSummary>,
+}
+
+impl GameFull {
+    /// The game as the wire has it.
+    #[must_use]
+    pub fn new(game: &Game, mut namespaces: Vec<Namespace>, mut versions: Vec<Version>) -> Self {
+        namespaces.sort_by(|one, other| one.name_id.cmp(&other.name_id));
+        versions.sort_by(|one, other| {
+            (other.created_at, &other.version_id).cmp(&(one.created_at, &one.version_id))
+        });
+        Self {
+            game_id: game.game_id.clone(),
+            name_id: game.name_id.clone(),
+            display_name: game.display_name.clone(),
+            create_ts: time(game.created_at),
+            namespaces: namespaces.iter().map(NamespaceSummary::new).collect(),
+            versions: versions.iter().map(VersionSummary::new).collect(),
+            available_regions: game.regions.iter().map(RegionSummary::new).collect(),
+        }
+    }
+}
+
+/// A region of a game.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RegionSummary {
+    /// Its identifier.
+    pub region_id: RegionId,
+    /// The same, as the original's clients expect it.
+    pub region_name_id: RegionId,
+    /// The name that players read.
+    pub region_display_name: String,
+    /// The name of whoever runs the machines there.
+    pub provider_display_name: String,
+}
+
+impl RegionSummary {
+    fn new((region_id, region): (&RegionId, &Region)) -> Self {
+        Self {
+            region_id: region_id.clone(),
+            region_name_id: region_id.clone(),
+            region_display_name: region.display_name.clone(),
+            provider_display_name: region.provider_display_name.clone(),
+        }
+    }
+}
+
+/// A namespace without its settings.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct NamespaceSummary {
+    /// Its identifier.
+    pub namespace_id: NamespaceId,
+    /// When it was made.
+    pub create_ts: String,
+    /// The name that people read.
+    pub display_name: String,
+    /// The version that it runs.
+    pub version_id: VersionId,
+    /// Its name in addresses.
+    pub name_id: String,
+}
+
+impl NamespaceSummary {
+    fn new(namespace: &Namespace) -> Self {
+        Self {
+            namespace_id: namespace.namespace_id.clone(),
+            create_ts: time(namespace.created_at),
+            display_name: namespace.display_name.clone(),
+            version_id: namespace.version_id.clone(),
+            name_id: namespace.name_id.clone(),
+        }
+    }
+}
+
+/// Response of namespaces/{namespace_id}.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct GetNamespaceResponse {
+    /// The namespace.
+    pub namespace: NamespaceFull,
+}
+
+/// A namespace with its settings; never a hash.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct NamespaceFull {
+    /// Its names and its version.
+    #[serde(flatten)]
+    pub summary: NamespaceSummary,
+    /// Its settings.
+    pub config: NamespaceConfig,
+}
+
+impl NamespaceFull {
+    /// The namespace as the wire has it.
+    #[must_use]
+    pub fn new(namespace: &Namespace, cdn: CdnSettings) -> Self {
+        let players = namespace.max_players_per_client;
+        Self {
+            summary: NamespaceSummary::new(namespace),
+            config: NamespaceConfig {
+                cdn: CdnConfig {
+                    enable_domain_public_auth: namespace.enable_domain_public_auth,
+                    domains: cdn.domains.into_iter().map(CdnDomain::new).collect(),
+                    auth_type: namespace.cdn_auth_type,
+                    auth_user_list: cdn.users.into_iter().map(|user| CdnAuthUser { user }).collect(),
+                },
+                matchmaker: MatchmakerConfig {
+                    lobby_count_max: namespace.lobby_count_max,
+                    max_players_per_client: players,
+                    max_players_per_client_vpn: players,
+                    max_players_per_client_proxy: players,
+                    max_players_per_client_tor: players,
+                    max_players_per_client_hosting: players,
+                },
+                kv: Empty {},
+                identity: Empty {},
+            },
+        }
+    }
+}
+
+/// The settings of a namespace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct NamespaceConfig {
+    /// Who may see its pages.
+    pub cdn: CdnConfig,
+    /// How much it may hold.
+    pub matchmaker: MatchmakerConfig,
+    /// Nothing; the original's clients expect it.
+    pub kv: Empty,
+    /// Nothing; the original's clients expect it.
+    pub identity: Empty,
+}
+
+/// Who may see a namespace's pages.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CdnConfig {
+    /// Whether pages of its domains need no token.
+    pub enable_domain_public_auth: bool,
+    /// Its domains, in order.
+    pub domains: Vec<CdnDomain>,
+    /// How its CDN authenticates.
+    pub auth_type: CdnAuthType,
+    /// Its CDN's users, in order.
+    pub auth_user_list: Vec<CdnAuthUser>,
+}
+
+/// A user of a namespace's CDN.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CdnAuthUser {
+    /// The user's name.
+    pub user: String,
+}
+
+/// A domain of a namespace. It counts at once: whose it is, the registration alone says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CdnDomain {
+    /// Its host name.
+    pub domain: String,
+    /// When it was added.
+    pub create_ts: String,
+    /// `active`, always.
+    pub verification_status: &'static str,
+    /// None.
+    pub verification_method: Empty,
+    /// None.
+    pub verification_errors: [String; 0],
+}
+
+impl CdnDomain {
+    fn new((domain, created_at): (String, Timestamp)) -> Self {
+        Self {
+            domain,
+            create_ts: time(created_at),
+            verification_status: "active",
+            verification_method: Empty {},
+            verification_errors: [],
+        }
+    }
+}
+
+/// How much a namespace may hold. The original told clients by the sort of their network; here all have one cap.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MatchmakerConfig {
+    /// Lobbies that it may hold.
+    pub lobby_count_max: u32,
+    /// Seats that one client address may hold.
+    pub max_players_per_client: u32,
+    /// The same.
+    pub max_players_per_client_vpn: u32,
+    /// The same.
+    pub max_players_per_client_proxy: u32,
+    /// The same.
+    pub max_players_per_client_tor: u32,
+    /// The same.
+    pub max_players_per_client_hosting: u32,
+}
+
+/// Request of domain-public-auth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub struct SetDomainPublicAuthRequest {
+    /// Whether pages of the namespace's domains need no token.
+    pub enabled: bool,
+}
+
+/// Request of domains.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct AddDomainRequest {
+    /// The host name.
+    pub domain: String,
+}
+
+/// Response of version-history.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct VersionHistoryResponse {
+    /// The changes, newest first.
+    pub versions: Vec<VersionChange>,
+}
+
+/// One change of a namespace's version.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct VersionChange {
+    /// The namespace.
+    pub namespace_id: NamespaceId,
+    /// What it was changed to.
+    pub version_id: VersionId,
+    /// When; given as `anchor` it asks for the changes before this one.
+    pub deploy_ts: String,
+}
+
+impl From<Deployment> for VersionChange {
+    fn from(deployment: Deployment) -> Self {
+        let Deployment { namespace_id, version_id, deployed_at } = deployment;
+        Self { namespace_id, version_id, deploy_ts: time(deployed_at) }
+    }
+}
+
+/// Response of versions/{version_id}.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct GetVersionResponse {
+    /// The version.
+    pub version: VersionFull,
+}
+
+/// A version without what it configures.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct VersionSummary {
+    /// Its identifier.
+    pub version_id: VersionId,
+    /// When it was made.
+    pub create_ts: String,
+    /// The name that people read.
+    pub display_name: String,
+}
+
+impl VersionSummary {
+    fn new(version: &Version) -> Self {
+        Self {
+            version_id: version.version_id.clone(),
+            create_ts: time(version.created_at),
+            display_name: version.display_name.clone(),
+        }
+    }
+}
+
+/// A version with what it configures.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct VersionFull {
+    /// Its name and age.
+    #[serde(flatten)]
+    pub summary: VersionSummary,
+    /// What it configures, with every default.
+    pub config: settings::VersionConfig,
+}
+
+impl From<Version> for VersionFull {
+    fn from(version: Version) -> Self {
+        Self { summary: VersionSummary::new(&version), config: version.config }
+    }
 }
 
 /// Request of tokens/development.

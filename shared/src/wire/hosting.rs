@@ -131,6 +131,13 @@ pub fn time(at: Timestamp) -> String {
     format!("{}.{:03}Z", second.trim_end_matches('Z'), at.0 % 1_000)
 }
 
+/// An instant of the wire, or any other of RFC 3339; nothing for other text.
+#[must_use]
+pub fn parse_time(text: &str) -> Option<Timestamp> {
+    let at = DateTime::from_str(text, DateTimeFormat::DateTimeWithOffset).ok()?;
+    u64::try_from(at.to_millis().ok()?).ok().map(Timestamp)
+}
+
 /// The end of a lease as the wire has it; nothing without lease.
 #[must_use]
 pub fn lease_end(until: Timestamp) -> Option<String> {

@@ -6,7 +6,6 @@ use http::{HeaderMap, Method, Request};
 use http_body_util::Full;
 use muster_tests::{Answer, TestStack};
 use serde_json::{Value, json};
-use shared::store::catalog::DomainOwner;
 
 use super::document::{Document, Operation};
 use crate::refusals::Scene;
@@ -17,10 +16,7 @@ mod refusals;
 /// A stack whose demo namespace owns the domain of the documented origin.
 async fn start() -> TestStack {
     let stack = TestStack::start().await;
-    let (game_id, namespace_id) = (stack.demo().game_id.clone(), stack.demo().namespace_id.clone());
-    let owner = DomainOwner { game_id, namespace_id };
-    let host = shared::rules::origin::OriginHost::parse(ORIGIN).unwrap();
-    let _new = stack.store().add_domain(&host, &owner).await.unwrap();
+    stack.add_domain(&stack.demo().namespace_id, ORIGIN).await;
     stack
 }
 
@@ -36,7 +32,9 @@ fn token<'a>(scene: &'a Scene<'_>, scheme: &str) -> &'a str {
 fn realized(scene: &Scene<'_>, example: Option<&Value>, scheme: Option<&str>) -> String {
     let Some(mut example) = example.cloned() else { return String::new() };
     let player = if scheme == Some("developmentToken") { &scene.mock_player } else { &scene.player };
+    let domain = scene.domain();
     for (name, real) in [
+        ("domain", domain.as_str()),
         ("lobby_id", scene.lobby_id.as_str()),
         ("player_token", player),
         ("server_id", &scene.server_id),
@@ -85,7 +83,7 @@ async fn each_documented_request_gets_the_documented_answer_by_every_right() {
     let players = (2 + 1 + 2) * 3 + 3 + 4 + 3 + 3;
     let lobby_servers = 2 + 2 + 2 * 2 + 2 + 2;
     let game_servers = 2 * 2 + 2 + 3 + 2;
-    let cloud = 1 + 2 + 1 + 1 + 1 + 2 + 1 + 1 + 1 + 1 + 1;
+    let cloud = 1 + 2 + 1 + 1 + 1 + 2 + 1 + 1 + 1 + 1 + 1 + 11;
     assert_eq!(answers, players + lobby_servers + game_servers + cloud, "requests times rights");
 }
 

@@ -9,7 +9,7 @@ use http::Method;
 use muster_tests::{Answer, TestStack};
 use serde_json::{Value, json};
 
-use super::{call, operator};
+use super::call;
 
 const INVALID_PASSWORD: (u16, &str) = (400, "CDN_INVALID_AUTH_USER_PASSWORD");
 const TOO_MANY: (u16, &str) = (400, "CDN_TOO_MANY_AUTH_USERS");
@@ -29,9 +29,9 @@ async fn add(stack: &TestStack, user: impl Into<Value>, password: &str) -> Answe
 }
 
 async fn users(stack: &TestStack) -> BTreeSet<String> {
-    let right = operator(stack, &stack.demo().namespace_id).await;
-    let users = stack.store().cdn_users(&right).await.unwrap();
-    users.into_iter().collect()
+    let right = stack.right(&stack.demo().namespace_id).await;
+    let cdn = stack.store().cdn_settings(&right).await.unwrap();
+    cdn.users.into_iter().collect()
 }
 
 /// The hash that is kept of a user.

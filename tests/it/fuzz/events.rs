@@ -21,7 +21,10 @@ use proptest::{
 };
 use regex_lite::Regex;
 use serde_json::{Value, json};
-use shared::http::{BODY_BYTES_MAX, Request as MusterRequest};
+use shared::{
+    http::{BODY_BYTES_MAX, Request as MusterRequest},
+    rules::{cdn_user::CdnUserName, origin::OriginHost},
+};
 use time::OffsetDateTime;
 
 use super::{
@@ -144,12 +147,17 @@ impl Oddity {
     }
 }
 
-/// Whether some parameter of the path has not the form of an identifier.
+/// Whether some parameter of the path has not its form, mostly that of an identifier.
 fn is_off_path(event: &Value, path: &str) -> bool {
-    let form = Regex::new("^[A-Za-z0-9_-]{1,64}$").unwrap();
+    let identifier = Regex::new("^[A-Za-z0-9_-]{1,64}$").unwrap();
+    let has_form = |name: &str, text: &str| match name {
+        "user" => text.parse::<CdnUserName>().is_ok(),
+        "domain" => text.parse::<OriginHost>().is_ok(),
+        _ => identifier.is_match(text),
+    };
     let named = Regex::new(r"\{(\w+)\}").unwrap();
     let mut parameters = named.captures_iter(path).map(|found| found.get(1).unwrap().as_str());
-    parameters.any(|name| !event["pathParameters"][name].as_str().is_some_and(|text| form.is_match(text)))
+    parameters.any(|name| !event["pathParameters"][name].as_str().is_some_and(|text| has_form(name, text)))
 }
 
 /// The bytes of an event's body.

@@ -19,8 +19,8 @@ use shared::{
     ids::{GameId, LobbyId, NamespaceId, SeatId},
     models::{PortNumbers, Protocol, ServerPort},
     tokens::{
-        CREDENTIAL_LIFE, Claims, CloudToken, CredentialKind, DevelopmentHost, InvalidToken, LobbyClaims,
-        PLAYER_TOKEN_LIFE, PlayerSeat, TokenKeys,
+        CREDENTIAL_LIFE, Claims, CloudToken, Credential, CredentialKind, DevelopmentHost, InvalidToken,
+        LobbyClaims, PLAYER_TOKEN_LIFE, PlayerSeat, TokenKeys,
     },
 };
 
@@ -234,15 +234,17 @@ fn an_issued_token_counts_to_the_last_second_of_its_life() {
             let mut event = service.event(operation, Some(right));
             let namespace_id: NamespaceId = service.text("NAMESPACE_ID").parse().unwrap();
             let token = match right {
-                "publicToken" => {
-                    service.keys().issue_credential(CredentialKind::Public, &game_id, &namespace_id, &then)
-                }
-                "serverToken" => {
-                    service.keys().issue_credential(CredentialKind::Server, &game_id, &namespace_id, &then)
-                }
-                "developmentToken" => {
-                    service.keys().issue_development(&game_id, &namespace_id, host("a"), &then)
-                }
+                "publicToken" => service.keys().issue_credential(
+                    CredentialKind::Public,
+                    &Credential::fresh(&game_id, &namespace_id, &then),
+                ),
+                "serverToken" => service.keys().issue_credential(
+                    CredentialKind::Server,
+                    &Credential::fresh(&game_id, &namespace_id, &then),
+                ),
+                "developmentToken" => service
+                    .keys()
+                    .issue_development(&Credential::fresh(&game_id, &namespace_id, &then), host("a")),
                 "lobbyToken" => {
                     let lobby_id = service.text("LOBBY_ID").parse().unwrap();
                     let claims = LobbyClaims { game_id: game_id.clone(), namespace_id, lobby_id };
@@ -323,19 +325,24 @@ fn a_token_gives_back_the_claims_that_it_was_issued_for() {
             lobby_id: lobby_id.clone(),
         };
         let seat = PlayerSeat { namespace_id: namespace_id.clone(), lobby_id, seat_id };
-        let credential = |kind| keys.issue_credential(kind, &game_id, &namespace_id, &then);
+        let credential =
+            |kind| keys.issue_credential(kind, &Credential::fresh(&game_id, &namespace_id, &then));
         let year = CREDENTIAL_LIFE;
         for (prefix, token, life) in [
             ("pub_", credential(CredentialKind::Public), year),
             ("server_", credential(CredentialKind::Server), year),
-            ("dev_", keys.issue_development(&game_id, &namespace_id, host(&label), &then), year),
+            (
+                "dev_",
+                keys.issue_development(&Credential::fresh(&game_id, &namespace_id, &then), host(&label)),
+                year,
+            ),
             ("lobby_", keys.issue_lobby(&lobby, issued_at), year),
             ("player_", keys.issue_player(&seat, issued_at), PLAYER_TOKEN_LIFE),
             ("dev_player_", keys.issue_development_player(&then), PLAYER_TOKEN_LIFE),
         ] {
             prop_assert!(token.strip_prefix(prefix).is_some_and(|jwt| jwt.starts_with("ey")), "{}", token);
             let claims = keys.verify_at_any_age(&token).unwrap();
-            let is_of = |credential: &shared::tokens::Credential| {
+            let is_of = |credential: &Credential| {
                 credential.game_id == game_id
                     && credential.namespace_id == namespace_id
                     && credential.issued_at == Timestamp(issued_at.secs() * 1_000)
@@ -398,11 +405,16 @@ fn claims_that_are_signed_count_only_when_they_are_complete() {
         lobby_id: lobby_id.clone(),
     };
     let seat = PlayerSeat { namespace_id: namespace_id.clone(), lobby_id, seat_id: SeatId::random(&ambient) };
-    let credential = |kind| keys.issue_credential(kind, &game_id, &namespace_id, &ambient);
+    let credential =
+        |kind| keys.issue_credential(kind, &Credential::fresh(&game_id, &namespace_id, &ambient));
     let tokens = [
         ("public", "pub_", credential(CredentialKind::Public)),
         ("server", "server_", credential(CredentialKind::Server)),
-        ("development", "dev_", keys.issue_development(&game_id, &namespace_id, host("a"), &ambient)),
+        (
+            "development",
+            "dev_",
+            keys.issue_development(&Credential::fresh(&game_id, &namespace_id, &ambient), host("a")),
+        ),
         ("lobby", "lobby_", keys.issue_lobby(&lobby, ambient.now())),
         ("player", "player_", keys.issue_player(&seat, ambient.now())),
         ("development_player", "dev_player_", keys.issue_development_player(&ambient)),

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use shared::{
     models::{PortNumbers, PortRange, Protocol, ServerPort},
     store::TableNames,
-    tokens::{Claims, DevelopmentHost, TokenKeys},
+    tokens::{Claims, Credential, DevelopmentHost, TokenKeys},
 };
 
 use super::{Operation, Scene, player_token};
@@ -29,7 +29,7 @@ fn token(stack: &TestStack, ports: &[(&str, PortNumbers, Protocol)]) -> String {
     let host = DevelopmentHost { hostname: "play.test".to_owned(), ports: ports.try_into().unwrap() };
     let demo = stack.demo();
     let (keys, ambient) = (stack.stack.keys(), stack.ambient());
-    keys.issue_development(&demo.game_id, &demo.namespace_id, host, &ambient)
+    keys.issue_development(&Credential::fresh(&demo.game_id, &demo.namespace_id, &ambient), host)
 }
 
 const RANGE: PortNumbers = PortNumbers::PortRange(PortRange { min: 26_000, max: 26_007 });

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use shared::{
     ambient::Ambient,
     store::{Store, emulator_client},
-    tokens::{CloudToken, CredentialKind, TokenKeys},
+    tokens::{CloudToken, Credential, CredentialKind, TokenKeys},
 };
 
 use super::{OPERATIONS, Operation, Reads, Right, Scene, write_to_namespace};
@@ -362,7 +362,7 @@ async fn whoever_shows_no_usable_token_costs_no_database_call() {
     let unreachable = Unreachable::new(stack.stack.keys());
     let strange = TokenKeys::new(&[8; 32], None).unwrap();
     let credential = |keys: &TokenKeys, kind| {
-        keys.issue_credential(kind, scene.game_id, scene.namespace_id, &stack.ambient())
+        keys.issue_credential(kind, &Credential::fresh(scene.game_id, scene.namespace_id, &stack.ambient()))
     };
     let forged = credential(&strange, CredentialKind::Public);
     let never_issued = CloudToken::random(&stack.ambient());

@@ -5,10 +5,7 @@ use std::time::Duration;
 use aws_sdk_dynamodb::types::AttributeValue;
 use muster_tests::{Answer, TestStack};
 use serde_json::json;
-use shared::{
-    rules::origin::OriginHost,
-    store::catalog::{DomainOwner, NameOutcome},
-};
+use shared::{rules::origin::OriginHost, store::cdn::DomainOutcome};
 
 use super::{Operation, Scene, send, write_to_namespace};
 
@@ -19,18 +16,8 @@ const SETTINGS_AGE_MAX: Duration = Duration::from_secs(1);
 /// A stack whose demo namespace has the domain `play.example`.
 async fn stack_with_domain() -> TestStack {
     let stack = TestStack::start().await;
-    add_domain(&stack, "https://play.example").await;
+    stack.add_domain(&stack.demo().namespace_id, "https://play.example").await;
     stack
-}
-
-async fn add_domain(stack: &TestStack, origin: &str) {
-    let host = OriginHost::parse(origin).unwrap();
-    let added = stack.store().add_domain(&host, &owner(stack)).await.unwrap();
-    assert_eq!(added, NameOutcome::Created);
-}
-
-fn owner(stack: &TestStack) -> DomainOwner {
-    DomainOwner { game_id: stack.demo().game_id.clone(), namespace_id: stack.demo().namespace_id.clone() }
 }
 
 /// A request of a page: `query` as in the address, headers as given.
@@ -99,14 +86,14 @@ async fn any_other_origin_is_nobody() {
 async fn an_address_never_matches_even_if_it_were_registered() {
     let stack = TestStack::start().await;
     for host in ["127.0.0.1", "[::1]", "::1", "2130706433"] {
-        let owner = owner(&stack);
+        let demo = stack.demo();
         let write = stack.store().client().put_item();
         let write = write
             .table_name(&stack.store().tables().catalog)
             .item("pk", AttributeValue::S(format!("DOMAIN#{host}")))
             .item("sk", AttributeValue::S("DOMAIN".to_owned()))
-            .item("game_id", AttributeValue::S(owner.game_id.to_string()))
-            .item("namespace_id", AttributeValue::S(owner.namespace_id.to_string()));
+            .item("game_id", AttributeValue::S(demo.game_id.to_string()))
+            .item("namespace_id", AttributeValue::S(demo.namespace_id.to_string()));
         let _written = write.send().await.unwrap();
     }
     let scene = Scene::on(&stack).await;
@@ -216,7 +203,7 @@ async fn a_domain_registered_later_is_known_a_second_after() {
     for (n, operation) in Operation::for_pages().enumerate() {
         let origin = format!("https://late-{n}.example");
         assert_eq!(ask_from(operation, &scene, &origin).await.refusal(), UNAUTHORIZED, "{operation}");
-        add_domain(&stack, &origin).await;
+        stack.add_domain(&stack.demo().namespace_id, &origin).await;
         stack.clock.advance(SETTINGS_AGE_MAX);
         assert_eq!(ask_from(operation, &scene, &origin).await.status, 200, "{operation}");
     }
@@ -226,13 +213,11 @@ async fn a_domain_registered_later_is_known_a_second_after() {
 async fn a_domain_belongs_to_one_namespace() {
     let stack = stack_with_domain().await;
     let (here, there) = (Scene::on(&stack).await, Scene::in_other_namespace(&stack).await);
-    let other = DomainOwner { namespace_id: stack.demo().other_namespace_id.clone(), ..owner(&stack) };
+    let other = &stack.demo().other_namespace_id;
     let host = OriginHost::parse("https://play.example").unwrap();
-    let taken = stack.store().add_domain(&host, &other).await.unwrap();
-    assert_eq!(taken, NameOutcome::Taken);
-    let second = OriginHost::parse("https://staging.example").unwrap();
-    let added = stack.store().add_domain(&second, &other).await.unwrap();
-    assert_eq!(added, NameOutcome::Created);
+    let taken = stack.store().add_domain(&stack.right(other).await, &host, stack.clock.now()).await.unwrap();
+    assert_eq!(taken, DomainOutcome::Taken);
+    stack.add_domain(other, "https://staging.example").await;
     for operation in Operation::for_pages() {
         for (origin, own, foreign) in
             [("https://play.example", &here, &there), ("https://staging.example", &there, &here)]
@@ -254,10 +239,7 @@ async fn a_domain_belongs_to_one_namespace() {
 async fn lists_and_counts_that_a_page_gets_are_those_of_its_namespace() {
     let stack = stack_with_domain().await;
     let found = stack.find(json!({ "game_modes": ["duel"] })).await.expect_ok();
-    let elsewhere = DomainOwner { namespace_id: stack.demo().other_namespace_id.clone(), ..owner(&stack) };
-    let host = OriginHost::parse("https://staging.example").unwrap();
-    let added = stack.store().add_domain(&host, &elsewhere).await.unwrap();
-    assert_eq!(added, NameOutcome::Created);
+    stack.add_domain(&stack.demo().other_namespace_id, "https://staging.example").await;
     let get = async |path: &str, origin: &str| {
         let headers = [("origin", origin.as_bytes())];
         send(&stack, &http::Method::GET, path, &headers, "").await.expect_ok().body

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{Operation, Scene};
 
 /// The identifiers that paths carry.
-const PARAMETERS: [&str; 3] = ["{game_id}", "{namespace_id}", "{lobby_id}"];
+const PARAMETERS: [&str; 4] = ["{game_id}", "{namespace_id}", "{version_id}", "{lobby_id}"];
 
 /// Path segments that decode to no identifier.
 fn malformed_segments() -> Vec<String> {
@@ -88,8 +88,16 @@ async fn an_identifier_is_read_percent_decoded() {
     let encode = |id: &str| -> String { id.bytes().map(|byte| format!("%{byte:02X}")).collect() };
     for operation in operations() {
         let scene = Scene::on(&stack).await;
-        let path = operation.path_in(&encode(scene.game_id.as_str()), &encode(scene.namespace_id.as_str()));
-        let path = path.replace("{lobby_id}", &encode(&scene.lobby_id));
+        let ids = [
+            ("{game_id}", scene.game_id.as_str()),
+            ("{namespace_id}", scene.namespace_id.as_str()),
+            ("{version_id}", scene.version_id.as_str()),
+            ("{lobby_id}", &scene.lobby_id),
+            ("{user}", "nightly"),
+            ("{domain}", &scene.domain()),
+        ];
+        let encoded = |path: String, (parameter, id): (&str, &str)| path.replace(parameter, &encode(id));
+        let path = ids.into_iter().fold(operation.path.to_owned(), encoded);
         let (method, body) = (operation.method.clone(), operation.valid_body(&scene));
         let answer = stack.call(method, &path, operation.token(&scene), body).await;
         assert_eq!(answer.status, 200, "{operation}: {}", answer.body);
@@ -106,6 +114,7 @@ async fn the_longest_identifier_is_looked_for() {
             let expected = match parameter {
                 "{game_id}" => (403, "API_FORBIDDEN"),
                 "{namespace_id}" => (404, "CLOUD_NAMESPACE_NOT_FOUND"),
+                "{version_id}" => (404, "CLOUD_VERSION_NOT_FOUND"),
                 _ => (400, "MATCHMAKER_LOBBY_NOT_FOUND"),
             };
             assert_eq!(answer.refusal(), expected, "{operation} {parameter}");

@@ -6,9 +6,10 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use muster_tests::TestStack;
 use shared::{
     ambient::Timestamp,
+    auth::GameRight,
     ids::{NamespaceId, TokenId},
-    provision::issue_cloud_token,
-    tokens::{Claims, CloudToken, CredentialKind},
+    issuing::issue_cloud_token,
+    tokens::{Claims, CloudToken, Credential, CredentialKind},
 };
 
 use super::{Operation, Right, Scene, write_to_namespace};
@@ -40,7 +41,10 @@ fn token_id(stack: &TestStack, token: &str) -> TokenId {
 }
 
 fn fresh(stack: &TestStack, kind: CredentialKind, namespace_id: &NamespaceId) -> String {
-    stack.stack.keys().issue_credential(kind, &stack.demo().game_id, namespace_id, &stack.ambient())
+    stack
+        .stack
+        .keys()
+        .issue_credential(kind, &Credential::fresh(&stack.demo().game_id, namespace_id, &stack.ambient()))
 }
 
 fn fresh_public(stack: &TestStack) -> String {
@@ -183,7 +187,10 @@ async fn a_revoked_cloud_token_is_refused_at_once_and_everywhere() {
             assert_eq!(answer.refusal(), (401, "TOKEN_REVOKED"), "{operation}");
         }
     }
-    let fresh = issue_cloud_token(stack.store(), &stack.ambient(), &demo.game_id).await.unwrap();
+    let fresh =
+        issue_cloud_token(stack.store(), &stack.ambient(), &GameRight::of_operator(demo.game_id.clone()))
+            .await
+            .unwrap();
     for operation in Operation::with(Right::Cloud) {
         let answer = operation.call(&scene, Some(fresh.reveal())).await;
         assert_eq!(answer.status, 200, "{operation}: {}", answer.body);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use shared::{
     ids::{GameId, NamespaceId, VersionId},
     models::{PortNumbers, Protocol, ServerPort},
-    tokens::{CredentialKind, DevelopmentHost},
+    tokens::{Credential, CredentialKind, DevelopmentHost},
 };
 
 /// A namespace with a lobby and a game server that no other scene has.
@@ -55,11 +55,13 @@ impl<'a> Scene<'a> {
         let demo = stack.demo();
         let (game_id, namespace_id) = (&demo.game_id, &demo.other_namespace_id);
         let (keys, ambient) = (stack.stack.keys(), stack.ambient());
-        let credential = |kind| keys.issue_credential(kind, game_id, namespace_id, &ambient);
+        let credential =
+            |kind| keys.issue_credential(kind, &Credential::fresh(game_id, namespace_id, &ambient));
         let tokens = Tokens {
             cloud: demo.tokens.cloud.clone(),
             public: credential(CredentialKind::Public),
-            development: keys.issue_development(game_id, namespace_id, development_host(), &ambient),
+            development: keys
+                .issue_development(&Credential::fresh(game_id, namespace_id, &ambient), development_host()),
             server: credential(CredentialKind::Server),
             lobby: String::new(),
         };
@@ -133,7 +135,14 @@ impl<'a> Scene<'a> {
     pub fn path(&self, template: &str) -> String {
         let path = template.replace("{game_id}", self.game_id.as_str());
         let path = path.replace("{namespace_id}", self.namespace_id.as_str());
+        let path = path.replace("{version_id}", self.version_id.as_str());
+        let path = path.replace("{user}", "nightly").replace("{domain}", &self.domain());
         path.replace("{lobby_id}", &self.lobby_id)
+    }
+
+    /// A domain that no other namespace has.
+    pub fn domain(&self) -> String {
+        format!("{}.example", self.namespace_id)
     }
 }
 

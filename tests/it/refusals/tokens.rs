@@ -9,7 +9,7 @@ use shared::{
     ambient::Ambient,
     ids::{GameId, LobbyId, NamespaceId, SeatId},
     lobby::Stage,
-    tokens::{CloudToken, CredentialKind, LobbyClaims, PlayerSeat, TokenKeys},
+    tokens::{CloudToken, Credential, CredentialKind, LobbyClaims, PlayerSeat, TokenKeys},
 };
 
 use super::{OPERATIONS, Operation, Right, Scene, scene::development_host};
@@ -37,11 +37,14 @@ fn signed_tokens_of(
         seat_id: SeatId::random(ambient),
     };
     let lobby = LobbyClaims { game_id: game, namespace_id: namespace, lobby_id };
-    let credential = |kind| keys.issue_credential(kind, game_id, namespace_id, ambient);
+    let credential = |kind| keys.issue_credential(kind, &Credential::fresh(game_id, namespace_id, ambient));
     BTreeMap::from([
         ("public", credential(CredentialKind::Public)),
         ("server", credential(CredentialKind::Server)),
-        ("development", keys.issue_development(game_id, namespace_id, development_host(), ambient)),
+        (
+            "development",
+            keys.issue_development(&Credential::fresh(game_id, namespace_id, ambient), development_host()),
+        ),
         ("lobby", keys.issue_lobby(&lobby, ambient.now())),
         ("player", keys.issue_player(&seat, ambient.now())),
         ("development player", keys.issue_development_player(ambient)),

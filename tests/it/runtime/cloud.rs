@@ -67,8 +67,8 @@ async fn update_cdn_auth_user_adds_the_user() {
     let name = "update-cdn-auth-user";
     assert_eq!(deployment.answer(name, name).await, (200, json!({})));
     let right = deployment.right().await;
-    let users = deployment.stack.store().cdn_users(&right).await;
-    assert_eq!(users.unwrap(), ["tester"]);
+    let users = deployment.stack.store().cdn_settings(&right).await;
+    assert_eq!(users.unwrap().users, ["tester"]);
 }
 
 #[tokio::test]
@@ -121,7 +121,7 @@ async fn update_matchmaker_config_sets_both_caps() {
 }
 
 #[tokio::test]
-async fn the_functions_that_issue_tokens_sign_them_for_the_namespace_and_write_nothing() {
+async fn the_functions_that_issue_tokens_sign_them_for_the_namespace_and_note_them() {
     let deployment = Deployment::start().await;
     let now = shared::ambient::Ambient::system().now();
     for binary in ["create-public-token", "create-server-token", "create-development-token"] {
@@ -141,5 +141,9 @@ async fn the_functions_that_issue_tokens_sign_them_for_the_namespace_and_write_n
         assert_eq!(&credential.game_id, deployment.game_id(), "{binary}");
         assert_eq!(&credential.namespace_id, deployment.namespace_id(), "{binary}");
         assert_eq!(deployment.namespace().await, namespace, "{binary}");
+        let noted = deployment.stack.store().issued_tokens(deployment.game_id()).await.unwrap();
+        let noted: Vec<_> = noted.iter().filter(|token| token.token_id == credential.token_id).collect();
+        assert_eq!(noted.len(), 1, "{binary}");
+        assert_eq!(noted[0].namespace_id.as_ref(), Some(deployment.namespace_id()), "{binary}");
     }
 }

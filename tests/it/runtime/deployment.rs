@@ -10,12 +10,12 @@ use shared::{
     ambient::Ambient,
     auth::{GameRight, NamespaceRight},
     ids::{GameId, LobbyId, NamespaceId},
+    issuing::issue_cloud_token,
     lobby::Lobby,
     models::ServerKey,
-    provision::issue_cloud_token,
     settings::Namespace,
     store::servers::Server,
-    tokens::{Claims, CredentialKind, LobbyClaims, PlayerSeat, TokenKeys},
+    tokens::{Claims, Credential, CredentialKind, LobbyClaims, PlayerSeat, TokenKeys},
 };
 
 use super::{service::Instance, status_and_body};
@@ -55,9 +55,12 @@ impl Deployment {
         let stack = TestStack::start_live().await;
         let (demo, ambient) = (stack.demo(), Ambient::system());
         let keys = TokenKeys::new(SIGNING_KEY.as_bytes(), None).unwrap();
-        let credential = |kind| keys.issue_credential(kind, &demo.game_id, &demo.namespace_id, &ambient);
+        let credential = |kind| {
+            keys.issue_credential(kind, &Credential::fresh(&demo.game_id, &demo.namespace_id, &ambient))
+        };
         let (public, server) = (credential(CredentialKind::Public), credential(CredentialKind::Server));
-        let cloud = issue_cloud_token(stack.store(), &ambient, &demo.game_id).await;
+        let cloud =
+            issue_cloud_token(stack.store(), &ambient, &GameRight::of_operator(demo.game_id.clone())).await;
         let cloud = cloud.unwrap().reveal().to_owned();
         Self { stack, keys, public, server, cloud }
     }
@@ -193,9 +196,7 @@ impl Deployment {
     }
 
     pub async fn right(&self) -> NamespaceRight {
-        let game = GameRight::of_operator(self.game_id().clone());
-        let right = game.on_namespace(self.namespace_id(), self.stack.store());
-        right.await.unwrap()
+        self.stack.right(self.namespace_id()).await
     }
 }
 

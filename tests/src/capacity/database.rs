@@ -668,7 +668,7 @@ mod tests {
         hosting::lobby_server::LobbyServer,
         ids::LobbyId,
         store::Store,
-        tokens::{Claims, CredentialKind, LobbyClaims, TokenKeys},
+        tokens::{Claims, Credential, CredentialKind, LobbyClaims, TokenKeys},
     };
 
     use super::*;
@@ -745,7 +745,7 @@ mod tests {
         let store = Store::new(client_over(Arc::clone(&link)), table_names());
         let game = make_game(&store, &ambient, u32::try_from(CAPACITY).unwrap()).await;
         let (game_id, namespace_id) = (&game.game.game_id, &game.namespaces[0].namespace_id);
-        let token = |kind| keys.issue_credential(kind, game_id, namespace_id, &ambient);
+        let token = |kind| keys.issue_credential(kind, &Credential::fresh(game_id, namespace_id, &ambient));
         let (public, server) = (token(CredentialKind::Public), token(CredentialKind::Server));
         for number in 0..3 {
             let server = GameServer::new(number, store.clone(), &keys, &ambient, &server);

@@ -9,7 +9,7 @@ use shared::{
     provision::{NewGame, NewNamespace, add_version, create_game},
     settings::Region,
     store::Store,
-    tokens::{CredentialKind, LobbyClaims, TokenKeys},
+    tokens::{Credential, CredentialKind, LobbyClaims, TokenKeys},
 };
 
 use super::chance::Chance;
@@ -174,7 +174,9 @@ impl World {
         let second =
             add_version(store, ambient, &game_id, "2".to_owned(), config()).await.expect("a version");
         let namespaces = created.namespaces.iter().map(|namespace| {
-            let issue = |kind| keys.issue_credential(kind, &game_id, &namespace.namespace_id, ambient);
+            let issue = |kind| {
+                keys.issue_credential(kind, &Credential::fresh(&game_id, &namespace.namespace_id, ambient))
+            };
             Namespace {
                 id: namespace.namespace_id.clone(),
                 public: issue(CredentialKind::Public),

@@ -9,9 +9,10 @@ use muster_tests::{Answer, TestGame, TestStack};
 use serde_json::{Value, json};
 use shared::{
     ambient::Ambient,
+    auth::GameRight,
+    issuing::issue_cloud_token,
     lobby::Lobby,
-    provision::issue_cloud_token,
-    tokens::{Claims, CloudToken, CredentialKind, PlayerSeat},
+    tokens::{Claims, CloudToken, Credential, CredentialKind, PlayerSeat},
 };
 
 use super::{Document, Scene, request, start, token};
@@ -122,9 +123,12 @@ async fn meet_tokens(met: &mut Met<'_>, stack: &TestStack) {
     let long_ago = stack.clock.now().before(Duration::from_secs(2 * 365 * 24 * 3_600));
     let then = Ambient::system().with_clock(move || long_ago);
     let public = CredentialKind::Public;
-    let expired = keys.issue_credential(public, scene.game_id, scene.namespace_id, &then);
+    let expired = keys.issue_credential(public, &Credential::fresh(scene.game_id, scene.namespace_id, &then));
     let revoked = revoked_development_token(stack).await;
-    let revoked_cloud = issue_cloud_token(stack.store(), &ambient, scene.game_id).await.unwrap();
+    let revoked_cloud =
+        issue_cloud_token(stack.store(), &ambient, &GameRight::of_operator(scene.game_id.clone()))
+            .await
+            .unwrap();
     revoke_cloud_token(stack, &revoked_cloud).await;
     for operation in met.document.operations() {
         let rights = operation.rights();
@@ -156,7 +160,7 @@ async fn revoked_development_token(stack: &TestStack) -> String {
     else {
         panic!("the demo's development token is none");
     };
-    let token = keys.issue_development(game_id, namespace_id, host, &ambient);
+    let token = keys.issue_development(&Credential::fresh(game_id, namespace_id, &ambient), host);
     let Ok(Claims::Development(credential, _)) = keys.verify(&token, stack.clock.now()) else {
         panic!("a fresh token does not verify");
     };
@@ -464,6 +468,24 @@ async fn meet_values(met: &mut Met<'_>, stack: &TestStack) {
         stack.call(Method::POST, &path, Some(&scene.tokens.cloud), body).await.expect_ok();
     }
     met.ask(&scene, add, user("33", password), (400, "CDN_TOO_MANY_AUTH_USERS")).await;
+    let domain = |domain: &str| json!({ "domain": domain }).to_string();
+    let add = ("addDomain", "cloud");
+    met.ask(&scene, add, domain("https://a.example"), (400, "CDN_INVALID_DOMAIN")).await;
+    let theirs = Scene::in_other_namespace(stack).await;
+    stack.add_domain(theirs.namespace_id, "https://theirs.example").await;
+    met.ask(&scene, add, domain("theirs.example"), (409, "CDN_DOMAIN_TAKEN")).await;
+    let right = stack.right(scene.namespace_id).await;
+    let count = stack.store().cdn_settings(&right).await.unwrap().domains.len();
+    for n in count..10 {
+        stack.add_domain(scene.namespace_id, &format!("https://d{n}.example")).await;
+    }
+    met.ask(&scene, add, domain("one-more.example"), (400, "CDN_TOO_MANY_DOMAINS")).await;
+    let history = scene.path(met.document.operation("getVersionHistory").path);
+    let answer = stack.call(Method::GET, &format!("{history}?limit=0"), Some(&scene.tokens.cloud), "").await;
+    met.note("getVersionHistory", &answer, (400, "API_BAD_BODY"));
+    let unknown = scene.path(&met.document.operation("getVersion").path.replace("{version_id}", "unknown"));
+    let answer = stack.call(Method::GET, &unknown, Some(&scene.tokens.cloud), "").await;
+    met.note("getVersion", &answer, (404, "CLOUD_VERSION_NOT_FOUND"));
     for (id, body, path) in [
         (
             "createVersion",

@@ -13,7 +13,7 @@ use shared::{
     models::Protocol,
     rules::{
         bcrypt_hash::BcryptHash,
-        cdn_user::check_name,
+        cdn_user::CdnUserName,
         names::{display_name_violations, is_name_id},
     },
     settings::CdnAuthType,
@@ -89,7 +89,7 @@ fn names_are_those_that_the_document_allows() {
         let is_line = (1..=128).contains(&length) && !text.chars().any(is_control);
 
         let is_user = is_line && !text.contains(':');
-        prop_assert_eq!(check_name(&text).is_ok(), is_user);
+        prop_assert_eq!(text.parse::<CdnUserName>().is_ok(), is_user);
         prop_assert_eq!(is_documented("UpdateCdnAuthUserRequest", "user", &text), is_user);
 
         let is_shown = is_line && !text.chars().all(char::is_whitespace);

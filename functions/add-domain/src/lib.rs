@@ -1,0 +1,44 @@
+//! `POST /cloud/games/{game_id}/namespaces/{namespace_id}/domains`: a domain of the namespace, which no other may have.
+
+use shared::{
+    ambient::Ambient,
+    auth::CloudAuth,
+    errors::Error,
+    http::{Empty, Operation, Request},
+    store::{Store, cdn::DomainOutcome},
+    wire::AddDomainRequest,
+};
+
+/// The operation.
+#[derive(Debug)]
+pub struct AddDomain {
+    auth: CloudAuth,
+    store: Store,
+    ambient: Ambient,
+}
+
+impl AddDomain {
+    /// The operation on `store`, for whom `auth` lets in.
+    #[must_use]
+    pub const fn new(auth: CloudAuth, store: Store, ambient: Ambient) -> Self {
+        Self { auth, store, ambient }
+    }
+}
+
+impl Operation for AddDomain {
+    type Output = Empty;
+
+    const NAME: &'static str = "add-domain";
+
+    async fn call(&self, request: &Request) -> Result<Empty, Error> {
+        let (game_id, namespace_id) = (request.path("game_id")?, request.path("namespace_id")?);
+        let right = self.auth.namespace(request, &game_id, &namespace_id).await?;
+        let AddDomainRequest { domain } = request.body()?;
+        let host = domain.parse().map_err(|_| Error::InvalidDomain)?;
+        match self.store.add_domain(&right, &host, self.ambient.now()).await? {
+            DomainOutcome::Added => Ok(Empty {}),
+            DomainOutcome::Taken => Err(Error::DomainTaken),
+            DomainOutcome::TooMany => Err(Error::TooManyDomains),
+        }
+    }
+}

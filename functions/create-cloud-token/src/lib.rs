@@ -1,0 +1,37 @@
+//! `POST /cloud/games/{game_id}/tokens/cloud`: a token for every cloud operation of the game.
+
+use shared::{
+    auth::CloudAuth,
+    errors::Error,
+    http::{Operation, Request},
+    issuing::Issuer,
+    wire::TokenResponse,
+};
+
+/// The operation.
+#[derive(Debug)]
+pub struct CreateCloudToken {
+    auth: CloudAuth,
+    issuer: Issuer,
+}
+
+impl CreateCloudToken {
+    /// The operation, with tokens of `issuer`, for whom `auth` lets in.
+    #[must_use]
+    pub const fn new(auth: CloudAuth, issuer: Issuer) -> Self {
+        Self { auth, issuer }
+    }
+}
+
+impl Operation for CreateCloudToken {
+    type Output = TokenResponse;
+
+    const NAME: &'static str = "create-cloud-token";
+
+    async fn call(&self, request: &Request) -> Result<TokenResponse, Error> {
+        let game_id = request.path("game_id")?;
+        let right = self.auth.game(request, &game_id).await?;
+        let token = self.issuer.cloud(&right).await?;
+        Ok(TokenResponse { token: token.reveal().to_owned() })
+    }
+}

@@ -1,0 +1,39 @@
+//! `DELETE /cloud/games/{game_id}/namespaces/{namespace_id}/auth-user/{user}`: a user of the namespace's CDN less. A user who is not
+//! there has gone already.
+
+use shared::{
+    auth::CloudAuth,
+    errors::Error,
+    http::{Empty, Operation, Request},
+    rules::cdn_user::CdnUserName,
+    store::Store,
+};
+
+/// The operation.
+#[derive(Debug)]
+pub struct DeleteCdnAuthUser {
+    auth: CloudAuth,
+    store: Store,
+}
+
+impl DeleteCdnAuthUser {
+    /// The operation on `store`, for whom `auth` lets in.
+    #[must_use]
+    pub const fn new(auth: CloudAuth, store: Store) -> Self {
+        Self { auth, store }
+    }
+}
+
+impl Operation for DeleteCdnAuthUser {
+    type Output = Empty;
+
+    const NAME: &'static str = "delete-cdn-auth-user";
+
+    async fn call(&self, request: &Request) -> Result<Empty, Error> {
+        let (game_id, namespace_id) = (request.path("game_id")?, request.path("namespace_id")?);
+        let user: CdnUserName = request.path("user")?;
+        let right = self.auth.namespace(request, &game_id, &namespace_id).await?;
+        self.store.remove_cdn_user(&right, &user).await?;
+        Ok(Empty {})
+    }
+}

@@ -1,0 +1,39 @@
+//! `DELETE /cloud/games/{game_id}/namespaces/{namespace_id}/domains/{domain}`: a domain of the namespace less. One that it does not
+//! have stays whose it is.
+
+use shared::{
+    auth::CloudAuth,
+    errors::Error,
+    http::{Empty, Operation, Request},
+    rules::origin::OriginHost,
+    store::Store,
+};
+
+/// The operation.
+#[derive(Debug)]
+pub struct DeleteDomain {
+    auth: CloudAuth,
+    store: Store,
+}
+
+impl DeleteDomain {
+    /// The operation on `store`, for whom `auth` lets in.
+    #[must_use]
+    pub const fn new(auth: CloudAuth, store: Store) -> Self {
+        Self { auth, store }
+    }
+}
+
+impl Operation for DeleteDomain {
+    type Output = Empty;
+
+    const NAME: &'static str = "delete-domain";
+
+    async fn call(&self, request: &Request) -> Result<Empty, Error> {
+        let (game_id, namespace_id) = (request.path("game_id")?, request.path("namespace_id")?);
+        let host: OriginHost = request.path("domain")?;
+        let right = self.auth.namespace(request, &game_id, &namespace_id).await?;
+        self.store.remove_domain(&right, &host).await?;
+        Ok(Empty {})
+    }
+}

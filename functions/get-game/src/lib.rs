@@ -1,0 +1,39 @@
+//! `GET /cloud/games/{game_id}`: the game with its namespaces, versions and regions.
+
+use shared::{
+    auth::CloudAuth,
+    errors::Error,
+    http::{Operation, Request},
+    store::Store,
+    wire::{GameFull, GetGameResponse},
+};
+
+/// The operation.
+#[derive(Debug)]
+pub struct GetGame {
+    auth: CloudAuth,
+    store: Store,
+}
+
+impl GetGame {
+    /// The operation on `store`, for whom `auth` lets in.
+    #[must_use]
+    pub const fn new(auth: CloudAuth, store: Store) -> Self {
+        Self { auth, store }
+    }
+}
+
+impl Operation for GetGame {
+    type Output = GetGameResponse;
+
+    const NAME: &'static str = "get-game";
+
+    async fn call(&self, request: &Request) -> Result<GetGameResponse, Error> {
+        let game_id = request.path("game_id")?;
+        let right = self.auth.game(request, &game_id).await?;
+        let game = self.store.game(right.game_id()).await?.ok_or(Error::NotFound)?;
+        let namespaces = self.store.namespaces(right.game_id()).await?;
+        let versions = self.store.versions(right.game_id()).await?;
+        Ok(GetGameResponse { game: GameFull::new(&game, namespaces, versions) })
+    }
+}

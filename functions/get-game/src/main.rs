@@ -1,0 +1,10 @@
+//! The Lambda function of games.
+
+use get_game::GetGame;
+use shared::{function::Function, http};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), lambda_http::Error> {
+    let function = Function::start().await?;
+    http::serve(GetGame::new(function.cloud_auth(), function.store)).await
+}

@@ -1,0 +1,37 @@
+//! `GET /cloud/games/{game_id}/namespaces/{namespace_id}`: the namespace with its settings, never with a hash.
+
+use shared::{
+    auth::CloudAuth,
+    errors::Error,
+    http::{Operation, Request},
+    store::Store,
+    wire::{GetNamespaceResponse, NamespaceFull},
+};
+
+/// The operation.
+#[derive(Debug)]
+pub struct GetNamespace {
+    auth: CloudAuth,
+    store: Store,
+}
+
+impl GetNamespace {
+    /// The operation on `store`, for whom `auth` lets in.
+    #[must_use]
+    pub const fn new(auth: CloudAuth, store: Store) -> Self {
+        Self { auth, store }
+    }
+}
+
+impl Operation for GetNamespace {
+    type Output = GetNamespaceResponse;
+
+    const NAME: &'static str = "get-namespace";
+
+    async fn call(&self, request: &Request) -> Result<GetNamespaceResponse, Error> {
+        let (game_id, namespace_id) = (request.path("game_id")?, request.path("namespace_id")?);
+        let right = self.auth.namespace(request, &game_id, &namespace_id).await?;
+        let cdn = self.store.cdn_settings(&right).await?;
+        Ok(GetNamespaceResponse { namespace: NamespaceFull::new(right.namespace(), cdn) })
+    }
+}

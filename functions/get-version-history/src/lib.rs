@@ -1,0 +1,50 @@
+//! `GET /cloud/games/{game_id}/namespaces/{namespace_id}/version-history`: the changes of its version, newest first.
+
+use shared::{
+    ambient::Timestamp,
+    auth::CloudAuth,
+    errors::Error,
+    http::{Operation, Request, bad_body},
+    store::Store,
+    wire::{VersionHistoryResponse, parse_time},
+};
+
+/// The most changes of one answer.
+const LIMIT_MAX: u16 = 32;
+
+/// The operation.
+#[derive(Debug)]
+pub struct GetVersionHistory {
+    auth: CloudAuth,
+    store: Store,
+}
+
+impl GetVersionHistory {
+    /// The operation on `store`, for whom `auth` lets in.
+    #[must_use]
+    pub const fn new(auth: CloudAuth, store: Store) -> Self {
+        Self { auth, store }
+    }
+}
+
+impl Operation for GetVersionHistory {
+    type Output = VersionHistoryResponse;
+
+    const NAME: &'static str = "get-version-history";
+
+    async fn call(&self, request: &Request) -> Result<VersionHistoryResponse, Error> {
+        let (game_id, namespace_id) = (request.path("game_id")?, request.path("namespace_id")?);
+        let right = self.auth.namespace(request, &game_id, &namespace_id).await?;
+        let limit = match request.query("limit") {
+            Some(text) => text.parse().ok().filter(|limit| (1..=LIMIT_MAX).contains(limit)),
+            None => Some(LIMIT_MAX),
+        };
+        let limit = limit.ok_or_else(|| bad_body("limit", "must be 1 to 32"))?;
+        let anchor = match request.query("anchor").filter(|anchor| !anchor.is_empty()) {
+            Some(text) => parse_time(text).ok_or_else(|| bad_body("anchor", "must be a deploy_ts"))?,
+            None => Timestamp::NEVER,
+        };
+        let history = self.store.version_history(right.namespace_id(), anchor, limit).await?;
+        Ok(VersionHistoryResponse { versions: history.into_iter().map(Into::into).collect() })
+    }
+}

@@ -1,0 +1,38 @@
+//! `PUT /cloud/games/{game_id}/namespaces/{namespace_id}/domain-public-auth`: whether pages of its domains need no token.
+
+use shared::{
+    auth::CloudAuth,
+    errors::Error,
+    http::{Empty, Operation, Request},
+    store::Store,
+    wire::SetDomainPublicAuthRequest,
+};
+
+/// The operation.
+#[derive(Debug)]
+pub struct SetDomainPublicAuth {
+    auth: CloudAuth,
+    store: Store,
+}
+
+impl SetDomainPublicAuth {
+    /// The operation on `store`, for whom `auth` lets in.
+    #[must_use]
+    pub const fn new(auth: CloudAuth, store: Store) -> Self {
+        Self { auth, store }
+    }
+}
+
+impl Operation for SetDomainPublicAuth {
+    type Output = Empty;
+
+    const NAME: &'static str = "set-domain-public-auth";
+
+    async fn call(&self, request: &Request) -> Result<Empty, Error> {
+        let (game_id, namespace_id) = (request.path("game_id")?, request.path("namespace_id")?);
+        let right = self.auth.namespace(request, &game_id, &namespace_id).await?;
+        let SetDomainPublicAuthRequest { enabled } = request.body()?;
+        self.store.set_domain_public_auth(&right, enabled).await?;
+        Ok(Empty {})
+    }
+}

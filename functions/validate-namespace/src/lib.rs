@@ -1,0 +1,44 @@
+//! `POST /cloud/games/{game_id}/namespaces/validate`: what would be refused of a new namespace; nothing is made.
+
+use shared::{
+    auth::CloudAuth,
+    errors::Error,
+    http::{Operation, Request},
+    rules::names::{display_name_violations, name_id_violations},
+    store::Store,
+    wire::{ValidateNamespaceRequest, ValidationResponse},
+};
+
+/// The operation.
+#[derive(Debug)]
+pub struct ValidateNamespace {
+    auth: CloudAuth,
+    store: Store,
+}
+
+impl ValidateNamespace {
+    /// The operation on `store`, for whom `auth` lets in.
+    #[must_use]
+    pub const fn new(auth: CloudAuth, store: Store) -> Self {
+        Self { auth, store }
+    }
+}
+
+impl Operation for ValidateNamespace {
+    type Output = ValidationResponse;
+
+    const NAME: &'static str = "validate-namespace";
+
+    async fn call(&self, request: &Request) -> Result<ValidationResponse, Error> {
+        let game_id = request.path("game_id")?;
+        let right = self.auth.game(request, &game_id).await?;
+        let ValidateNamespaceRequest { display_name, name_id } = request.body()?;
+        let mut violations = display_name_violations(&display_name);
+        violations.extend(name_id_violations(&name_id));
+        let namespaces = self.store.namespaces(right.game_id()).await?;
+        if namespaces.iter().any(|namespace| namespace.name_id == name_id) {
+            violations.push(vec!["name-id".to_owned(), "not-unique".to_owned()]);
+        }
+        Ok(ValidationResponse::new(violations))
+    }
+}

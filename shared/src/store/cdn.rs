@@ -1,0 +1,173 @@
+//! Who may see a namespace's pages: the users of its CDN, and its domains.
+//!
+//! Both stand in one item of the namespace, apart from its settings, so that no find ever reads a hash; a domain also has a
+//! partition of its own, which makes it one namespace's over the whole deployment.
+
+use std::collections::BTreeMap;
+
+use aws_sdk_dynamodb::types::{Delete, Put, TransactWriteItem};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Store, as_part,
+    catalog::{DomainOwner, Keyed, cdn_key, game_key, key},
+    creation::update,
+    number, text, to_item,
+};
+use crate::{
+    ambient::Timestamp,
+    auth::NamespaceRight,
+    errors::Error,
+    rules::{bcrypt_hash::BcryptHash, cdn_user::CdnUserName, origin::OriginHost},
+};
+
+/// The most users of a namespace's CDN.
+pub const CDN_USERS_MAX: usize = 32;
+/// The most domains of a namespace.
+pub const DOMAINS_MAX: usize = 10;
+
+/// What is kept of a namespace's CDN.
+#[derive(Default, Serialize, Deserialize)]
+pub(super) struct Cdn {
+    users: BTreeMap<String, BcryptHash>,
+    domains: BTreeMap<String, Timestamp>,
+}
+
+/// What may be told of a namespace's CDN; never a hash.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CdnSettings {
+    /// The names of its users, in order.
+    pub users: Vec<String>,
+    /// Its domains, and when each was added.
+    pub domains: BTreeMap<String, Timestamp>,
+}
+
+/// What became of adding a CDN user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CdnUserOutcome {
+    /// The user has the hash.
+    Set,
+    /// The namespace has its [`CDN_USERS_MAX`] users, and this is none of them.
+    TooMany,
+}
+
+/// What became of adding a domain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DomainOutcome {
+    /// It is the namespace's, now or already before.
+    Added,
+    /// It is another namespace's.
+    Taken,
+    /// The namespace has its [`DOMAINS_MAX`] domains, and this is none of them.
+    TooMany,
+}
+
+fn domain_key(host: &OriginHost) -> (String, String) {
+    (format!("DOMAIN#{host}"), "DOMAIN".to_owned())
+}
+
+impl Store {
+    /// Gives a CDN user its hash in one conditional write: a new user only below [`CDN_USERS_MAX`], a known one always.
+    ///
+    /// One write unit for each started KB of users and domains.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn set_cdn_user(
+        &self,
+        right: &NamespaceRight,
+        user: &CdnUserName,
+        hash: &BcryptHash,
+    ) -> Result<CdnUserOutcome, Error> {
+        let key = key(game_key(right.game_id()), cdn_key(right.namespace_id()));
+        let condition = "attribute_exists(#users.#user) OR size(#users) < :max";
+        let write = self
+            .catalog_update(key, "SET #users.#user = :hash", condition)
+            .expression_attribute_names("#user", user.as_str())
+            .expression_attribute_values(":hash", text(hash.reveal()))
+            .expression_attribute_values(":max", number(CDN_USERS_MAX));
+        Ok(if self.applies(write).await? { CdnUserOutcome::Set } else { CdnUserOutcome::TooMany })
+    }
+
+    /// Removes a CDN user, if there is one of that name. One write unit for each started KB of users and domains.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn remove_cdn_user(&self, right: &NamespaceRight, user: &CdnUserName) -> Result<(), Error> {
+        let key = key(game_key(right.game_id()), cdn_key(right.namespace_id()));
+        let write = self
+            .catalog_update(key, "REMOVE #users.#user", "attribute_exists(#users.#user)")
+            .expression_attribute_names("#user", user.as_str());
+        self.applies(write).await.map(|_was_there| ())
+    }
+
+    /// What may be told of a namespace's CDN. One consistent read unit for each started 4 KB.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn cdn_settings(&self, right: &NamespaceRight) -> Result<CdnSettings, Error> {
+        let cdn = self.catalog_item(game_key(right.game_id()), cdn_key(right.namespace_id())).await?;
+        let Cdn { users, domains } = cdn.unwrap_or_default();
+        Ok(CdnSettings { users: users.into_keys().collect(), domains })
+    }
+
+    /// Registers `host` for a namespace, in one transaction of four write units.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn add_domain(
+        &self,
+        right: &NamespaceRight,
+        host: &OriginHost,
+        now: Timestamp,
+    ) -> Result<DomainOutcome, Error> {
+        let owner =
+            DomainOwner { game_id: right.game_id().clone(), namespace_id: right.namespace_id().clone() };
+        let (pk, sk) = domain_key(host);
+        let claim = Put::builder()
+            .table_name(&self.tables.catalog)
+            .set_item(Some(to_item(&Keyed { pk, sk, value: &owner })?))
+            .condition_expression("attribute_not_exists(#pk) OR #namespace_id = :namespace_id")
+            .expression_attribute_names("#pk", "pk")
+            .expression_attribute_names("#namespace_id", "namespace_id")
+            .expression_attribute_values(":namespace_id", text(right.namespace_id().as_str()))
+            .build()
+            .map_err(|error| Error::Bug(error.to_string()))?;
+        let key = key(game_key(right.game_id()), cdn_key(right.namespace_id()));
+        let change = "SET #domains.#host = if_not_exists(#domains.#host, :now)";
+        let condition = "attribute_exists(#domains.#host) OR size(#domains) < :max";
+        let list = self
+            .catalog_update(key, change, condition)
+            .expression_attribute_names("#host", host.as_str())
+            .expression_attribute_values(":now", number(now))
+            .expression_attribute_values(":max", number(DOMAINS_MAX));
+        let parts = vec![TransactWriteItem::builder().put(claim).build(), update(as_part(&list))?];
+        Ok(match self.together(parts).await?.first() {
+            None => DomainOutcome::Added,
+            Some(0) => DomainOutcome::Taken,
+            Some(_) => DomainOutcome::TooMany,
+        })
+    }
+
+    /// Gives a domain of a namespace up; a domain that it does not have stays whose it is. One transaction of four write units.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn remove_domain(&self, right: &NamespaceRight, host: &OriginHost) -> Result<(), Error> {
+        let (pk, sk) = domain_key(host);
+        let claim = Delete::builder()
+            .table_name(&self.tables.catalog)
+            .set_key(Some(key(pk, sk)))
+            .condition_expression("#namespace_id = :namespace_id")
+            .expression_attribute_names("#namespace_id", "namespace_id")
+            .expression_attribute_values(":namespace_id", text(right.namespace_id().as_str()))
+            .build()
+            .map_err(|error| Error::Bug(error.to_string()))?;
+        let key = key(game_key(right.game_id()), cdn_key(right.namespace_id()));
+        let list = self
+            .catalog_update(key, "REMOVE #domains.#host", "attribute_exists(#domains.#host)")
+            .expression_attribute_names("#host", host.as_str());
+        let parts = vec![TransactWriteItem::builder().delete(claim).build(), update(as_part(&list))?];
+        self.together(parts).await.map(|_refused| ())
+    }
+}
