@@ -19,11 +19,12 @@ use crate::{
     ids::{LobbyId, NamespaceId, VersionId},
     lobby::{Lobby, Stage},
     models::{Pool, ServerKey},
+    settings::Game,
     settings_cache::Settings,
     store::{
         Store,
         lobby_data::Part,
-        servers::PlacementPool,
+        servers::{PlacementPool, Server},
         statistics::{COUNT_AGE_MAX, KeptCount, Turn},
     },
     wire::{LobbyInfo, PlayerStatistics},
@@ -208,21 +209,8 @@ impl Overview {
     }
 
     async fn count(&self, settings: &Settings, now: Timestamp) -> Result<PlayerStatistics, Error> {
-        let mut servers = Vec::new();
-        for region_id in settings.game.regions.keys() {
-            let namespace_id = settings.namespace.namespace_id.clone();
-            let pool = PlacementPool { namespace_id, region_id: region_id.clone() };
-            let mut cursor = None;
-            loop {
-                let (page, next) = self.store.servers(&pool, cursor).await?;
-                let used = page.into_iter().filter(|server| server.used > 0);
-                servers.extend(used.map(|server| server.server));
-                cursor = next;
-                if cursor.is_none() {
-                    break;
-                }
-            }
-        }
+        let servers = servers_of(&self.store, &settings.game, &settings.namespace.namespace_id).await?;
+        let servers = servers.into_iter().filter(|server| server.used > 0).map(|server| server.server);
         let tallies = stream::iter(servers).map(|server| self.tally(server, now));
         let mut tallies = tallies.buffer_unordered(QUERIES_AT_ONCE);
         let mut statistics = PlayerStatistics::default();
@@ -239,19 +227,58 @@ impl Overview {
 
     /// Seats held on one server, by pool.
     async fn tally(&self, server: ServerKey, now: Timestamp) -> Result<BTreeMap<Pool, u64>, Error> {
-        let (mut tally, mut cursor) = (BTreeMap::new(), None);
+        let mut tally = BTreeMap::new();
+        for lobby in lobbies_on(&self.store, &server).await? {
+            if lobby.lease_until > now {
+                let held = u64::try_from(lobby.held_seats(now)).unwrap_or(u64::MAX);
+                *tally.entry(lobby.pool).or_default() += held;
+            }
+        }
+        Ok(tally)
+    }
+}
+
+/// The game servers of a namespace, full and silent ones too, by region. Two calls for each hundred, eventually consistent.
+///
+/// # Errors
+/// [`Error::Unavailable`], [`Error::Bug`].
+pub async fn servers_of(
+    store: &Store,
+    game: &Game,
+    namespace_id: &NamespaceId,
+) -> Result<Vec<Server>, Error> {
+    let mut servers = Vec::new();
+    for region_id in game.regions.keys() {
+        let pool = PlacementPool { namespace_id: namespace_id.clone(), region_id: region_id.clone() };
+        let mut cursor = None;
         loop {
-            let page = self.store.lobbies_of_server(&server, cursor.as_ref(), LOBBIES_AT_ONCE).await?;
-            for lobby in self.store.lobbies(&page.lobby_ids).await? {
-                if lobby.stage != Stage::Ended && lobby.lease_until > now {
-                    let held = u64::try_from(lobby.held_seats(now)).unwrap_or(u64::MAX);
-                    *tally.entry(lobby.pool).or_default() += held;
-                }
-            }
-            cursor = page.next;
+            let (page, next) = store.servers(&pool, cursor).await?;
+            servers.extend(page);
+            cursor = next;
             if cursor.is_none() {
-                return Ok(tally);
+                break;
             }
+        }
+    }
+    Ok(servers)
+}
+
+/// The lobbies of a game server that have not ended, oldest first. Two calls for each hundred, eventually consistent.
+///
+/// # Errors
+/// [`Error::Unavailable`], [`Error::Bug`].
+pub async fn lobbies_on(store: &Store, server: &ServerKey) -> Result<Vec<Lobby>, Error> {
+    let (mut lobbies, mut cursor) = (Vec::new(), None);
+    loop {
+        let page = store.lobbies_of_server(server, cursor.as_ref(), LOBBIES_AT_ONCE).await?;
+        let read = store.lobbies(&page.lobby_ids).await?;
+        lobbies.extend(read.into_iter().filter(|lobby| lobby.stage != Stage::Ended));
+        cursor = page.next;
+        if cursor.is_none() {
+            lobbies.sort_by(|one, other| {
+                (one.created_at, &one.lobby_id).cmp(&(other.created_at, &other.lobby_id))
+            });
+            return Ok(lobbies);
         }
     }
 }

@@ -89,10 +89,7 @@ pub async fn create_game(
     new: NewGame,
 ) -> Result<CreatedGame, ProvisionError> {
     check_names(&new)?;
-    let on_globe = |region: &Region| {
-        (-90.0..=90.0).contains(&region.latitude) && (-180.0..=180.0).contains(&region.longitude)
-    };
-    if new.regions.is_empty() || !new.regions.values().all(on_globe) {
+    if new.regions.is_empty() || !new.regions.values().all(is_on_globe) {
         return Err(ProvisionError::InvalidRegions);
     }
     let violations = validate(&new.config, &new.regions);
@@ -120,6 +117,12 @@ pub async fn create_game(
     let right = GameRight::of_operator(game.game_id.clone());
     let cloud_token = issue_cloud_token(store, ambient, &right).await?;
     Ok(CreatedGame { game, version, namespaces, cloud_token })
+}
+
+/// Whether a region's place is one.
+#[must_use]
+pub fn is_on_globe(region: &Region) -> bool {
+    (-90.0..=90.0).contains(&region.latitude) && (-180.0..=180.0).contains(&region.longitude)
 }
 
 /// Adds a namespace that runs `version`, under a name that was checked; nothing when another namespace of the game has it.

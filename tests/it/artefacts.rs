@@ -18,7 +18,7 @@ use std::{
 
 use muster_tests::binaries::{build, profile_folder};
 use tokio::{
-    io::{AsyncBufReadExt as _, AsyncRead, BufReader},
+    io::{AsyncBufReadExt as _, AsyncRead, AsyncWriteExt as _, BufReader},
     process::{Child, Command},
     sync::watch,
     task::JoinHandle,
@@ -69,11 +69,20 @@ pub struct Ended {
 impl Program {
     /// Starts a binary of the workspace with `environment` and nothing of this process's own.
     pub fn start(name: &str, arguments: &[&str], environment: &BTreeMap<String, String>) -> Self {
+        Self::start_reading(name, arguments, environment, Stdio::null())
+    }
+
+    fn start_reading(
+        name: &str,
+        arguments: &[&str],
+        environment: &BTreeMap<String, String>,
+        input: Stdio,
+    ) -> Self {
         let mut child = Command::new(binary(name))
             .args(arguments)
             .env_clear()
             .envs(environment)
-            .stdin(Stdio::null())
+            .stdin(input)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true)
@@ -87,6 +96,16 @@ impl Program {
     /// Runs a binary of the workspace until it ends.
     pub async fn run(name: &str, arguments: &[&str], environment: &BTreeMap<String, String>) -> Ended {
         Self::start(name, arguments, environment).end().await
+    }
+
+    /// Runs a binary of the workspace with `input` piped in until it ends.
+    pub async fn run_with(name: &str, arguments: &[&str], input: &str) -> Ended {
+        let mut program = Self::start_reading(name, arguments, &BTreeMap::new(), Stdio::piped());
+        let mut pipe = program.child.stdin.take().expect("a pipe");
+        // What it does not read it need not get.
+        let _read = pipe.write_all(input.as_bytes()).await;
+        drop(pipe);
+        program.end().await
     }
 
     /// The first line on standard output that contains `part`, once it is there; nothing when the process ends without.

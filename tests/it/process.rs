@@ -22,6 +22,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::artefacts::{Ended, PATIENCE, Program, TestFolder};
 
+mod commands;
 mod operator;
 
 const BINARY: &str = "muster-local";

@@ -5,6 +5,7 @@ use std::{
     sync::Arc,
 };
 
+use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use shared::{
@@ -131,7 +132,8 @@ impl Stack {
             let handler = handler.ok_or_else(|| StackError::UnknownFunction(route.function.clone()))?;
             routes.push((route, handler));
         }
-        let gateway = Gateway::new(routes, local_routes(&demo, &emulator, &functions), template.cors);
+        let local = local_routes(&demo, &emulator, &key, &functions);
+        let gateway = Gateway::new(routes, local, template.cors);
         let (stop, stopped) = oneshot::channel();
         let gateway = tokio::spawn(gateway.serve(listener, async move {
             let _told_or_dropped = stopped.await;
@@ -174,16 +176,19 @@ impl Stack {
     }
 }
 
-/// What only the local stack answers: the demo, where its store listens for the operator's command, what it counted.
+/// What only the local stack answers: the demo; for the operator's command where its store listens and what it signs with; what it
+/// counted.
 fn local_routes(
     demo: &Demo,
     emulator: &Emulator,
+    signing_key: &[u8],
     functions: &Arc<Functions>,
 ) -> Vec<(Method, String, LocalHandler)> {
     let tables = table_names();
     let demo = json!(demo);
     let store = json!({
         "endpoint": emulator.endpoint,
+        "signing_key": BASE64.encode(signing_key),
         "tables": {
             "catalog": tables.catalog,
             "tokens": tables.tokens,

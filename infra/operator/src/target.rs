@@ -2,13 +2,19 @@
 
 use std::time::Duration;
 
-use aws_config::{BehaviorVersion, Region};
+use aws_config::{BehaviorVersion, Region, SdkConfig};
+use aws_sdk_cloudformation::types::Stack;
 use clap::Args;
 use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper::body::Bytes;
 use hyper_util::{client::legacy::Client, rt::TokioExecutor};
 use serde::Deserialize;
-use shared::store::{Store, TableNames, emulator_client};
+use shared::{
+    ambient::Ambient,
+    store::{Store, TableNames, emulator_client},
+};
+
+use crate::deployment::{Deployment, KeySource};
 
 /// Which deployment is meant.
 #[derive(Debug, Args)]
@@ -23,12 +29,9 @@ pub struct Target {
         default_missing_value = "http://127.0.0.1:3000"
     )]
     local: Option<String>,
-    /// The AWS deployment's catalogue table: its stack output CatalogTableName.
-    #[arg(long, global = true, value_name = "TABLE", env = "MUSTER_CATALOG_TABLE")]
-    catalog_table: Option<String>,
-    /// The AWS deployment's token table: its stack output TokensTableName.
-    #[arg(long, global = true, value_name = "TABLE", env = "MUSTER_TOKENS_TABLE")]
-    tokens_table: Option<String>,
+    /// Work in AWS, in the deployment of this CloudFormation stack, with your own credentials.
+    #[arg(long, global = true, value_name = "NAME", env = "MUSTER_STACK", conflicts_with = "local")]
+    stack: Option<String>,
     /// The AWS region; the credential chain's own when absent.
     #[arg(long, global = true, value_name = "REGION")]
     aws_region: Option<String>,
@@ -38,11 +41,19 @@ pub struct Target {
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
     /// Nothing said which.
-    #[error(
-        "say which deployment: --local for the local stack, or --catalog-table and --tokens-table \
-         (the stack's outputs) for AWS"
-    )]
+    #[error("say which deployment: --local for the local stack, or --stack NAME for a stack in AWS")]
     Missing,
+    /// The stack in AWS cannot be described, or is none of Muster's.
+    #[error("the stack `{stack}` cannot be used: {problem}; check its name, the region and your credentials")]
+    NoStack {
+        /// Its name.
+        stack: String,
+        /// What happened.
+        problem: String,
+    },
+    /// The key that tokens are signed with cannot be read.
+    #[error("the signing key cannot be read: {0}")]
+    NoSigningKey(String),
     /// The local stack did not answer.
     #[error("no local stack answers at {url} ({problem}); start it with `cargo run`")]
     NoLocalStack {
@@ -57,6 +68,7 @@ pub enum TargetError {
 #[derive(Deserialize)]
 struct LocalStore {
     endpoint: String,
+    signing_key: String,
     tables: LocalTables,
 }
 
@@ -76,22 +88,55 @@ const LOCAL_TIMEOUT: Duration = Duration::from_secs(5);
 const LOCAL_ANSWER_BYTES_MAX: usize = 64 * 1024;
 
 impl Target {
-    /// The store of the deployment.
+    /// The deployment.
     ///
     /// # Errors
     /// [`TargetError`].
-    pub async fn store(&self) -> Result<Store, TargetError> {
+    pub(crate) async fn open(&self) -> Result<Deployment, TargetError> {
+        let ambient = Ambient::system();
         if let Some(url) = &self.local {
             let no_stack = |problem: String| TargetError::NoLocalStack { url: url.clone(), problem };
             let asked = tokio::time::timeout(LOCAL_TIMEOUT, ask_local_stack(url)).await;
             let local = asked.map_err(|_| no_stack("no answer in time".to_owned()))?.map_err(no_stack)?;
             let LocalTables { catalog, tokens, lobbies, lobby_data, servers, ledger } = local.tables;
             let tables = TableNames { catalog, tokens, lobbies, lobby_data, servers, ledger };
-            return Ok(Store::new(emulator_client(&local.endpoint), tables));
+            let store = Store::new(emulator_client(&local.endpoint), tables);
+            return Ok(Deployment {
+                store,
+                ambient,
+                name: url.clone(),
+                key: KeySource::Local(local.signing_key),
+            });
         }
-        let (Some(catalog), Some(tokens)) = (&self.catalog_table, &self.tokens_table) else {
-            return Err(TargetError::Missing);
+        let stack = self.stack.as_ref().ok_or(TargetError::Missing)?;
+        let no_stack = |problem: String| TargetError::NoStack { stack: stack.clone(), problem };
+        let config = self.aws_config().await;
+        let asked =
+            aws_sdk_cloudformation::Client::new(&config).describe_stacks().stack_name(stack).send().await;
+        let answer = asked.map_err(|error| {
+            no_stack(aws_sdk_cloudformation::error::DisplayErrorContext(&error).to_string())
+        })?;
+        let outputs = answer.stacks().first().map(Stack::outputs).unwrap_or_default();
+        let output = |name: &str| {
+            let found = outputs.iter().find(|output| output.output_key() == Some(name));
+            let value = found.and_then(|output| output.output_value());
+            value.map(ToOwned::to_owned).ok_or_else(|| no_stack(format!("it has no output {name}")))
         };
+        let tables = TableNames {
+            catalog: output("CatalogTableName")?,
+            tokens: output("TokensTableName")?,
+            lobbies: output("LobbiesTableName")?,
+            lobby_data: output("LobbyDataTableName")?,
+            servers: output("ServersTableName")?,
+            ledger: output("LedgerTableName")?,
+        };
+        let key =
+            KeySource::Secret(aws_sdk_secretsmanager::Client::new(&config), output("SigningKeySecretArn")?);
+        let store = Store::new(aws_sdk_dynamodb::Client::new(&config), tables);
+        Ok(Deployment { store, ambient, name: stack.clone(), key })
+    }
+
+    async fn aws_config(&self) -> SdkConfig {
         let tls = aws_smithy_http_client::tls::Provider::Rustls(
             aws_smithy_http_client::tls::rustls_provider::CryptoMode::Ring,
         );
@@ -100,9 +145,7 @@ impl Target {
         if let Some(region) = &self.aws_region {
             chain = chain.region(Region::new(region.clone()));
         }
-        let client = aws_sdk_dynamodb::Client::new(&chain.load().await);
-        let tables = TableNames { catalog: catalog.clone(), tokens: tokens.clone(), ..TableNames::default() };
-        Ok(Store::new(client, tables))
+        chain.load().await
     }
 }
 

@@ -23,9 +23,9 @@ use super::{
 use crate::{
     auth::NamespaceRight,
     errors::Error,
-    ids::{GameId, NamespaceId, VersionId},
+    ids::{GameId, NamespaceId, RegionId, VersionId},
     rules::origin::OriginHost,
-    settings::{CdnAuthType, Game, Namespace, Version},
+    settings::{CdnAuthType, Game, Namespace, Region, Version},
 };
 
 #[derive(Serialize)]
@@ -291,6 +291,33 @@ impl Store {
             self.put_new((game_key(&game.game_id), "GAME".to_owned()), game)?,
         ];
         self.add(items).await
+    }
+
+    /// Adds a region to a game, unless it has one of that identifier. One write unit.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when the game has gone meanwhile; [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn add_region(
+        &self,
+        game_id: &GameId,
+        region_id: &RegionId,
+        region: &Region,
+    ) -> Result<NameOutcome, Error> {
+        let region =
+            serde_dynamo::to_attribute_value(region).map_err(|error| Error::Bug(error.to_string()))?;
+        let condition = "attribute_exists(#sk) AND attribute_not_exists(#regions.#id)";
+        let key = key(game_key(game_id), "GAME".to_owned());
+        let write = self
+            .catalog_update(key, "SET #regions.#id = :region", condition)
+            .expression_attribute_names("#id", region_id.as_str())
+            .expression_attribute_values(":region", region);
+        if self.applies(write).await? {
+            return Ok(NameOutcome::Created);
+        }
+        match self.game(game_id).await? {
+            Some(_) => Ok(NameOutcome::Taken),
+            None => Err(Error::NotFound),
+        }
     }
 
     /// Adds a version; its identifier is fresh.

@@ -1,0 +1,224 @@
+//! Who may see a namespace's pages: authentication, users, domains.
+
+use std::io::{IsTerminal as _, Read as _};
+
+use clap::{Subcommand, ValueEnum};
+use serde_json::json;
+use shared::{
+    errors::Error,
+    rules::{
+        bcrypt_hash::{BcryptHash, COST_MAX},
+        cdn_user::CdnUserName,
+        origin::OriginHost,
+    },
+    settings::CdnAuthType,
+    store::cdn::{CdnUserOutcome, DomainOutcome},
+    wire::time,
+};
+
+use crate::{
+    CommandError,
+    deployment::Deployment,
+    lookup::{self, NamespaceName},
+    report::Report,
+};
+
+/// The cost of hashes made here: a quarter of a second.
+const BCRYPT_COST: u32 = 12;
+/// bcrypt looks at no more of a password, in bytes.
+const PASSWORD_BYTES_MAX: usize = 72;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Action {
+    /// Sets how visitors are authenticated.
+    Auth {
+        /// The namespace.
+        #[arg(value_name = "GAME/NAMESPACE")]
+        namespace: NamespaceName,
+        /// How.
+        auth_type: AuthType,
+    },
+    /// The users that HTTP Basic lets in.
+    #[command(subcommand)]
+    User(UserAction),
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum AuthType {
+    /// Everybody may read.
+    None,
+    /// HTTP Basic, with the namespace's users.
+    Basic,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum UserAction {
+    /// Lists the users.
+    List {
+        /// The namespace.
+        #[arg(value_name = "GAME/NAMESPACE")]
+        namespace: NamespaceName,
+    },
+    /// Adds a user, or sets another password; asks for it, or reads it from standard input when that is no terminal.
+    Set {
+        /// The namespace.
+        #[arg(value_name = "GAME/NAMESPACE")]
+        namespace: NamespaceName,
+        /// The user's name: 1 to 128 characters without `:` and control characters.
+        #[arg(value_parser = |text: &str| text.parse::<CdnUserName>())]
+        user: CdnUserName,
+    },
+    /// Removes a user.
+    Remove {
+        /// The namespace.
+        #[arg(value_name = "GAME/NAMESPACE")]
+        namespace: NamespaceName,
+        /// The user's name.
+        #[arg(value_parser = |text: &str| text.parse::<CdnUserName>())]
+        user: CdnUserName,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DomainAction {
+    /// Lists the domains.
+    List {
+        /// The namespace.
+        #[arg(value_name = "GAME/NAMESPACE")]
+        namespace: NamespaceName,
+    },
+    /// Adds a domain, which no other namespace of the deployment may have.
+    Add {
+        /// The namespace.
+        #[arg(value_name = "GAME/NAMESPACE")]
+        namespace: NamespaceName,
+        /// The host name, without scheme and port.
+        #[arg(value_parser = |text: &str| text.parse::<OriginHost>())]
+        domain: OriginHost,
+    },
+    /// Removes a domain.
+    Remove {
+        /// The namespace.
+        #[arg(value_name = "GAME/NAMESPACE")]
+        namespace: NamespaceName,
+        /// The host name.
+        #[arg(value_parser = |text: &str| text.parse::<OriginHost>())]
+        domain: OriginHost,
+    },
+    /// Sets whether pages of the domains need no token.
+    PublicAuth {
+        /// The namespace.
+        #[arg(value_name = "GAME/NAMESPACE")]
+        namespace: NamespaceName,
+        /// Whether.
+        switch: Switch,
+    },
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Switch {
+    On,
+    Off,
+}
+
+pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Report, CommandError> {
+    let store = &deployment.store;
+    match action {
+        Action::Auth { namespace, auth_type } => {
+            let (_, right) = lookup::namespace(store, &namespace).await?;
+            let auth_type = match auth_type {
+                AuthType::None => CdnAuthType::None,
+                AuthType::Basic => CdnAuthType::Basic,
+            };
+            store.set_cdn_auth_type(&right, auth_type).await?;
+            Ok(Report::done())
+        }
+        Action::User(UserAction::List { namespace }) => {
+            let (_, right) = lookup::namespace(store, &namespace).await?;
+            let users = store.cdn_settings(&right).await?.users;
+            let json = json!({ "users": users });
+            Ok(Report::table(["user"], users.into_iter().map(|user| [user]).collect(), json))
+        }
+        Action::User(UserAction::Set { namespace, user }) => {
+            let (_, right) = lookup::namespace(store, &namespace).await?;
+            let password = read_password(&user)?;
+            let hash = bcrypt::hash(&password, BCRYPT_COST).map_err(|error| Error::Bug(error.to_string()))?;
+            let hash = BcryptHash::parse(&hash, COST_MAX).map_err(|error| Error::Bug(error.to_string()))?;
+            match store.set_cdn_user(&right, &user, &hash).await? {
+                CdnUserOutcome::Set => Ok(Report::done()),
+                CdnUserOutcome::TooMany => Err(Error::TooManyAuthUsers.into()),
+            }
+        }
+        Action::User(UserAction::Remove { namespace, user }) => {
+            let (_, right) = lookup::namespace(store, &namespace).await?;
+            store.remove_cdn_user(&right, &user).await?;
+            Ok(Report::done())
+        }
+    }
+}
+
+pub(crate) async fn run_on_domains(
+    action: DomainAction,
+    deployment: &Deployment,
+) -> Result<Report, CommandError> {
+    let store = &deployment.store;
+    match action {
+        DomainAction::List { namespace } => {
+            let (_, right) = lookup::namespace(store, &namespace).await?;
+            let domains = store.cdn_settings(&right).await?.domains;
+            let json =
+                domains.iter().map(|(domain, added)| json!({ "domain": domain, "create_ts": time(*added) }));
+            let json = json!({ "domains": json.collect::<Vec<_>>() });
+            let rows = domains.into_iter().map(|(domain, added)| [domain, time(added)]).collect();
+            Ok(Report::table(["domain", "added"], rows, json))
+        }
+        DomainAction::Add { namespace, domain } => {
+            let (_, right) = lookup::namespace(store, &namespace).await?;
+            match store.add_domain(&right, &domain, deployment.ambient.now()).await? {
+                DomainOutcome::Added => Ok(Report {
+                    text: format!("{domain} is added"),
+                    json: json!({ "domain": domain.as_str() }),
+                }),
+                DomainOutcome::Taken => Err(Error::DomainTaken.into()),
+                DomainOutcome::TooMany => Err(Error::TooManyDomains.into()),
+            }
+        }
+        DomainAction::Remove { namespace, domain } => {
+            let (_, right) = lookup::namespace(store, &namespace).await?;
+            store.remove_domain(&right, &domain).await?;
+            Ok(Report::done())
+        }
+        DomainAction::PublicAuth { namespace, switch } => {
+            let (_, right) = lookup::namespace(store, &namespace).await?;
+            store.set_domain_public_auth(&right, matches!(switch, Switch::On)).await?;
+            Ok(Report::done())
+        }
+    }
+}
+
+/// Asks for a password without echo, twice; or takes what is piped in, up to the end of its first line.
+fn read_password(user: &CdnUserName) -> Result<String, CommandError> {
+    let refused = |problem: &str| CommandError::Refused(problem.to_owned());
+    let unreadable =
+        |error: std::io::Error| CommandError::Refused(format!("cannot read a password: {error}"));
+    let password = if std::io::stdin().is_terminal() {
+        let first =
+            rpassword::prompt_password(format!("Password of {}: ", user.as_str())).map_err(unreadable)?;
+        let second = rpassword::prompt_password("Again: ").map_err(unreadable)?;
+        if first != second {
+            return Err(refused("the passwords differ; nothing was changed"));
+        }
+        first
+    } else {
+        let mut text = String::new();
+        std::io::stdin().take(1_024).read_to_string(&mut text).map_err(unreadable)?;
+        text.lines().next().unwrap_or_default().to_owned()
+    };
+    if password.is_empty() {
+        return Err(refused("a password is needed, on the terminal or piped in"));
+    }
+    if password.len() > PASSWORD_BYTES_MAX {
+        return Err(refused("bcrypt takes passwords of at most 72 bytes"));
+    }
+    Ok(password)
+}

@@ -1,0 +1,84 @@
+//! Files with a version's configuration, and where in them something is wrong.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use saphyr::{LoadableYamlNode as _, MarkedYaml};
+use shared::settings::VersionConfig;
+
+use crate::CommandError;
+
+/// A version's configuration, and the file that it is from.
+#[derive(Debug)]
+pub(crate) struct ConfigFile {
+    pub config: VersionConfig,
+    path: PathBuf,
+    text: String,
+}
+
+/// Reads the configuration in a file.
+///
+/// # Errors
+/// [`CommandError::UnreadableFile`]; [`CommandError::InvalidFile`], which names path, line and column.
+pub(crate) fn read(path: &Path) -> Result<ConfigFile, CommandError> {
+    let path = path.to_owned();
+    let text = fs::read_to_string(&path)
+        .map_err(|error| CommandError::UnreadableFile { path: path.clone(), error })?;
+    let invalid = |at: String, problem: String| CommandError::InvalidFile { path: path.clone(), at, problem };
+    let mut json = serde_json::Deserializer::from_str(&text);
+    let config = serde_path_to_error::deserialize(&mut json)
+        .map_err(|error| invalid(error.path().to_string(), error.inner().to_string()))?;
+    json.end().map_err(|error| invalid(".".to_owned(), error.to_string()))?;
+    Ok(ConfigFile { config, path, text })
+}
+
+impl ConfigFile {
+    /// The file's refusal for breaking rules at `violations`, each a path whose end says how.
+    pub fn broken(&self, violations: &[Vec<String>]) -> CommandError {
+        let problem = |path: &Vec<String>| {
+            let at = path.join("/");
+            match line(&self.text, path) {
+                Some(line) => format!("line {line}: {at}"),
+                None => at,
+            }
+        };
+        CommandError::BrokenRules {
+            path: self.path.clone(),
+            problems: violations.iter().map(problem).collect(),
+        }
+    }
+}
+
+/// The line of the JSON `text` where what `path` leads to begins, as far as it leads anywhere. JSON is YAML.
+fn line(text: &str, path: &[String]) -> Option<usize> {
+    let documents = MarkedYaml::load_from_str(text).ok()?;
+    let mut node = documents.first()?;
+    for name in path {
+        let Some(fields) = node.data.as_mapping() else { break };
+        let field = fields.iter().find(|(key, _)| key.data.as_str() == Some(name));
+        let Some((_, value)) = field else { break };
+        node = value;
+    }
+    Some(node.span.start.line())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_leads_to_its_line() {
+        let text = "{\n  \"game_modes\": {\n    \"a\": { \"regions\": [\"fra\"],\n      \"max_players\":\n 900 }\n  }\n}";
+        let path = |text: &str| text.split('/').map(ToOwned::to_owned).collect::<Vec<_>>();
+        for (at, expected) in [
+            ("game_modes/too-few", 2),
+            ("game_modes/a/regions/not-found", 3),
+            ("game_modes/a/max_players/too-high", 5),
+        ] {
+            assert_eq!(line(text, &path(at)), Some(expected), "{at}");
+        }
+        assert_eq!(line("{", &path("a")), None);
+    }
+}

@@ -1,0 +1,75 @@
+//! Why the command did not do what it was asked, in words for its user.
+
+use std::path::PathBuf;
+
+use shared::{errors::Error, ids::RegionId, provision::ProvisionError};
+
+use crate::target::TargetError;
+
+/// Why the command did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    /// A file that cannot be read.
+    #[error("cannot read {}: {error}", path.display())]
+    UnreadableFile {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// A file that is no version configuration.
+    #[error("{} is no version configuration: at `{at}`: {problem}", path.display())]
+    InvalidFile {
+        /// The file.
+        path: PathBuf,
+        /// Where in it.
+        at: String,
+        /// What is wrong there.
+        problem: String,
+    },
+    /// A version configuration that breaks rules.
+    #[error("{} is not valid: {}", path.display(), problems.join("; "))]
+    BrokenRules {
+        /// The file.
+        path: PathBuf,
+        /// Each with its line and path.
+        problems: Vec<String>,
+    },
+    /// A region given twice.
+    #[error("the region `{0}` is given twice")]
+    RepeatedRegion(RegionId),
+    /// What the command names is not there.
+    #[error("there is no {what} `{name}`; {hint}")]
+    Unknown {
+        /// What kind of thing.
+        what: &'static str,
+        /// How it was named.
+        name: String,
+        /// What to do instead.
+        hint: String,
+    },
+    /// Arguments that a rule refuses.
+    #[error("{0}")]
+    Refused(String),
+    /// Something is not as it should be.
+    #[error("{0}")]
+    Unhealthy(String),
+    /// The game cannot be made.
+    #[error(transparent)]
+    Provision(#[from] ProvisionError),
+    /// The deployment cannot be reached.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// An operation's own refusal, or a failure of the store.
+    #[error("{}", told(.0))]
+    Operation(#[from] Error),
+}
+
+fn told(error: &Error) -> String {
+    let cause = error.cause().map(|cause| format!(": {cause}")).unwrap_or_default();
+    let hint = match error {
+        Error::Unavailable(_) => "; try `muster doctor`",
+        _ => "",
+    };
+    format!("{error}{cause}{hint}")
+}

@@ -1,0 +1,272 @@
+//! Games and their regions.
+
+use std::{collections::BTreeMap, path::PathBuf, str::FromStr};
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+use shared::{
+    ids::RegionId,
+    provision::{CreatedGame, NewGame, NewNamespace, ProvisionError, create_game, is_on_globe},
+    settings::{LOBBY_COUNT_MAX_DEFAULT, MAX_PLAYERS_PER_CLIENT_DEFAULT, Region},
+    store::catalog::NameOutcome,
+    wire::{GameFull, time},
+};
+
+use crate::{CommandError, config_file, deployment::Deployment, lookup, report::Report};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Action {
+    /// Makes a game: its regions, a first version, the namespaces `prod` and `staging`, and a cloud token.
+    Create(CreateGame),
+    /// Lists the games.
+    List,
+    /// Shows a game with its regions, namespaces and versions.
+    Show {
+        /// The game.
+        game: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum RegionAction {
+    /// Adds a region to a game.
+    Add {
+        /// The game.
+        game: String,
+        /// The region, such as `fra=Frankfurt@50.11,8.68`.
+        #[arg(value_name = "ID=NAME@LATITUDE,LONGITUDE")]
+        region: NamedRegion,
+        /// Who runs the machines there.
+        #[arg(long, default_value = "Own servers")]
+        provider: String,
+    },
+    /// Lists the regions of a game.
+    List {
+        /// The game.
+        game: String,
+    },
+}
+
+/// What a new game is to be.
+#[derive(Debug, Args)]
+pub(crate) struct CreateGame {
+    /// The game's name in addresses: a-z, 0-9 and inner hyphens, unique in the deployment.
+    name: String,
+    /// The name that people read; the name in addresses when absent.
+    #[arg(long)]
+    display_name: Option<String>,
+    /// A region, such as `fra=Frankfurt@50.11,8.68`; repeat for more.
+    #[arg(long = "region", required = true, value_name = "ID=NAME@LATITUDE,LONGITUDE")]
+    regions: Vec<NamedRegion>,
+    /// Who runs the machines in the regions.
+    #[arg(long, default_value = "Own servers")]
+    provider: String,
+    /// A file with the first version's configuration, such as `{"game_modes": {"arena": {"regions": ["fra"]}}}`.
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+    /// What the first version is called.
+    #[arg(long, default_value = "1")]
+    version_name: String,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct NamedRegion {
+    region_id: RegionId,
+    display_name: String,
+    latitude: f64,
+    longitude: f64,
+}
+
+impl NamedRegion {
+    fn into_region(self, provider: &str) -> (RegionId, Region) {
+        let Self { region_id, display_name, latitude, longitude } = self;
+        let provider_display_name = provider.to_owned();
+        (region_id, Region { display_name, provider_display_name, latitude, longitude })
+    }
+}
+
+impl FromStr for NamedRegion {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let form =
+            || "write a region as ID=NAME@LATITUDE,LONGITUDE, such as fra=Frankfurt@50.11,8.68".to_owned();
+        let (id, rest) = text.split_once('=').ok_or_else(form)?;
+        let (name, place) = rest.rsplit_once('@').ok_or_else(form)?;
+        let (latitude, longitude) = place.split_once(',').ok_or_else(form)?;
+        Ok(Self {
+            region_id: id.parse().map_err(|error| format!("the region's ID {error}"))?,
+            display_name: name.to_owned(),
+            latitude: latitude.trim().parse().map_err(|_| form())?,
+            longitude: longitude.trim().parse().map_err(|_| form())?,
+        })
+    }
+}
+
+pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Report, CommandError> {
+    let store = &deployment.store;
+    match action {
+        Action::Create(create) => {
+            let new = create.into_new_game()?;
+            Ok(created(&create_game(store, &deployment.ambient, new).await?))
+        }
+        Action::List => {
+            let games = store.games().await?;
+            let json = games.iter().map(|game| {
+                json!({ "game_id": game.game_id, "name_id": game.name_id, "display_name": game.display_name,
+                        "create_ts": time(game.created_at) })
+            });
+            let row = |game: &shared::settings::Game| {
+                [
+                    game.name_id.clone(),
+                    game.game_id.to_string(),
+                    game.display_name.clone(),
+                    time(game.created_at),
+                ]
+            };
+            let rows = games.iter().map(row).collect();
+            Ok(Report::table(
+                ["name", "id", "display name", "created"],
+                rows,
+                json!({ "games": json.collect::<Vec<_>>() }),
+            ))
+        }
+        Action::Show { game } => {
+            let game = lookup::game(store, &game).await?;
+            let namespaces = store.namespaces(&game.game_id).await?;
+            let versions = store.versions(&game.game_id).await?;
+            let full = GameFull::new(&game, namespaces, versions);
+            let mut lines = vec![
+                ("game", format!("{}  {}", full.game_id, full.name_id)),
+                ("name", full.display_name.clone()),
+                ("created", full.create_ts.clone()),
+            ];
+            let region = |(id, region): (&RegionId, &Region)| {
+                let Region { display_name, provider_display_name, latitude, longitude } = region;
+                ("region", format!("{id}  {display_name}@{latitude},{longitude}  {provider_display_name}"))
+            };
+            lines.extend(game.regions.iter().map(region));
+            let version_name = |id| {
+                let version = full.versions.iter().find(|version| version.version_id == id);
+                version.map(|version| version.display_name.clone()).unwrap_or_default()
+            };
+            lines.extend(full.namespaces.iter().map(|namespace| {
+                let version = version_name(namespace.version_id.clone());
+                ("namespace", format!("{}  {}  runs {version}", namespace.namespace_id, namespace.name_id))
+            }));
+            lines.extend(full.versions.iter().map(|version| {
+                (
+                    "version",
+                    format!("{}  {}  {}", version.version_id, version.display_name, version.create_ts),
+                )
+            }));
+            let json = json!({ "game": full });
+            Ok(Report::list(lines, json))
+        }
+    }
+}
+
+pub(crate) async fn run_on_regions(
+    action: RegionAction,
+    deployment: &Deployment,
+) -> Result<Report, CommandError> {
+    let store = &deployment.store;
+    match action {
+        RegionAction::Add { game, region, provider } => {
+            let game = lookup::game(store, &game).await?;
+            let (region_id, region) = region.into_region(&provider);
+            if !is_on_globe(&region) {
+                return Err(ProvisionError::InvalidRegions.into());
+            }
+            match store.add_region(&game.game_id, &region_id, &region).await? {
+                NameOutcome::Created => Ok(Report {
+                    text: format!(
+                        "{} has the region {region_id}; versions made from now on may use it",
+                        game.name_id
+                    ),
+                    json: json!({ "region_id": region_id }),
+                }),
+                NameOutcome::Taken => {
+                    Err(CommandError::Refused(format!("{} has a region `{region_id}` already", game.name_id)))
+                }
+            }
+        }
+        RegionAction::List { game } => {
+            let game = lookup::game(store, &game).await?;
+            let rows = game.regions.iter().map(|(id, region)| {
+                let Region { display_name, provider_display_name, latitude, longitude } = region;
+                [
+                    id.to_string(),
+                    display_name.clone(),
+                    format!("{latitude},{longitude}"),
+                    provider_display_name.clone(),
+                ]
+            });
+            let json = json!({ "regions": game.regions });
+            Ok(Report::table(["id", "name", "place", "provider"], rows.collect(), json))
+        }
+    }
+}
+
+impl CreateGame {
+    fn into_new_game(self) -> Result<NewGame, CommandError> {
+        let config = config_file::read(&self.config)?.config;
+        let mut regions = BTreeMap::new();
+        for named in self.regions {
+            let (region_id, region) = named.into_region(&self.provider);
+            if regions.insert(region_id.clone(), region).is_some() {
+                return Err(CommandError::RepeatedRegion(region_id));
+            }
+        }
+        let namespace = |name_id: &str, display_name: &str| NewNamespace {
+            name_id: name_id.to_owned(),
+            display_name: display_name.to_owned(),
+            lobby_count_max: LOBBY_COUNT_MAX_DEFAULT,
+            max_players_per_client: MAX_PLAYERS_PER_CLIENT_DEFAULT,
+        };
+        Ok(NewGame {
+            display_name: self.display_name.unwrap_or_else(|| self.name.clone()),
+            name_id: self.name,
+            regions,
+            version_name: self.version_name,
+            config,
+            namespaces: vec![namespace("prod", "Production"), namespace("staging", "Staging")],
+        })
+    }
+}
+
+fn created(created: &CreatedGame) -> Report {
+    let namespaces: BTreeMap<_, _> =
+        created.namespaces.iter().map(|namespace| (&namespace.name_id, &namespace.namespace_id)).collect();
+    let json = json!({
+        "game_id": created.game.game_id,
+        "version_id": created.version.version_id,
+        "namespaces": namespaces,
+        "cloud_token": created.cloud_token.reveal(),
+    });
+    let mut lines = vec![
+        ("game", format!("{}  {}", created.game.game_id, created.game.name_id)),
+        ("version", format!("{}  {}", created.version.version_id, created.version.display_name)),
+    ];
+    let namespaces = created.namespaces.iter();
+    lines.extend(namespaces.map(|new| ("namespace", format!("{}  {}", new.namespace_id, new.name_id))));
+    lines.push(("token", created.cloud_token.reveal().to_owned()));
+    let mut report = Report::list(lines, json);
+    report.text.push_str("\nKeep the token now: only its digest is stored, so it cannot be shown again.");
+    report
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_region_is_read_from_its_short_form() {
+        let region: NamedRegion = "fra=Frankfurt @ Main@50.11,-8.68".parse().unwrap();
+        assert_eq!((region.region_id.as_str(), region.display_name.as_str()), ("fra", "Frankfurt @ Main"));
+        assert_eq!((region.latitude, region.longitude), (50.11, -8.68));
+        for text in ["fra", "fra=Frankfurt", "=F@1,2", "fra=F@1", "fra=F@x,y", "f a=F@1,2"] {
+            assert!(text.parse::<NamedRegion>().is_err(), "{text}");
+        }
+    }
+}

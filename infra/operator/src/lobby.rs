@@ -1,0 +1,198 @@
+//! Lobbies and game servers of a namespace.
+
+use clap::Subcommand;
+use serde_json::{Value, json};
+use shared::{
+    ambient::Timestamp,
+    ids::LobbyId,
+    lobby::{EndCause, Lobby, Stage},
+    overview::{lobbies_on, servers_of},
+    store::{ending::EndOutcome, servers::Server},
+    wire::{lease_end, time},
+};
+
+use crate::{
+    CommandError,
+    deployment::Deployment,
+    lookup::{self, NamespaceName},
+    report::Report,
+};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Action {
+    /// Lists the lobbies that have not ended, closed and private ones too.
+    List {
+        /// The namespace.
+        #[arg(value_name = "GAME/NAMESPACE")]
+        namespace: NamespaceName,
+    },
+    /// Shows a lobby, also for a day after its end.
+    Show {
+        /// The lobby.
+        lobby_id: LobbyId,
+    },
+    /// Ends a lobby: its seats end, its place is free.
+    End {
+        /// The lobby.
+        lobby_id: LobbyId,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ServerAction {
+    /// Lists the game servers, full and silent ones too.
+    List {
+        /// The namespace.
+        #[arg(value_name = "GAME/NAMESPACE")]
+        namespace: NamespaceName,
+    },
+}
+
+pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Report, CommandError> {
+    let (store, now) = (&deployment.store, deployment.ambient.now());
+    match action {
+        Action::List { namespace } => {
+            let (game, right) = lookup::namespace(store, &namespace).await?;
+            let mut lobbies = Vec::new();
+            for server in servers_of(store, &game, right.namespace_id()).await? {
+                lobbies.extend(lobbies_on(store, &server.server).await?);
+            }
+            lobbies.sort_by(|one, other| {
+                (one.created_at, &one.lobby_id).cmp(&(other.created_at, &other.lobby_id))
+            });
+            let rows = lobbies.iter().map(|lobby| {
+                [
+                    lobby.lobby_id.to_string(),
+                    lobby.pool.game_mode.to_string(),
+                    lobby.pool.region_id.to_string(),
+                    format!("{}/{}", lobby.held_seats(now), lobby.max_players),
+                    state(lobby, now).to_owned(),
+                    lobby.server.as_ref().map(|server| server.server_id.to_string()).unwrap_or_default(),
+                    time(lobby.created_at),
+                ]
+            });
+            let rows = rows.collect();
+            let json =
+                json!({ "lobbies": lobbies.iter().map(|lobby| describe(lobby, now)).collect::<Vec<_>>() });
+            Ok(Report::table(["id", "mode", "region", "seats", "state", "server", "created"], rows, json))
+        }
+        Action::Show { lobby_id } => {
+            let lobby = find(deployment, &lobby_id).await?;
+            let seats = format!(
+                "{} of {} ({} by joining): {} reserved, {} connected",
+                lobby.held_seats(now),
+                lobby.max_players,
+                lobby.max_players_direct,
+                lobby.reserved.values().filter(|until| **until > now).count(),
+                lobby.connected.len(),
+            );
+            let tags: Vec<_> = lobby.tags.iter().map(|(name, tag)| format!("{name}={tag}")).collect();
+            let lines = vec![
+                ("lobby", lobby.lobby_id.to_string()),
+                ("namespace", lobby.pool.namespace_id.to_string()),
+                ("version", lobby.pool.version_id.to_string()),
+                ("mode", lobby.pool.game_mode.to_string()),
+                ("region", lobby.pool.region_id.to_string()),
+                ("state", state(&lobby, now).to_owned()),
+                ("seats", seats),
+                ("tags", tags.join(" ")),
+                (
+                    "server",
+                    lobby.server.as_ref().map(|server| server.server_id.to_string()).unwrap_or_default(),
+                ),
+                ("lease until", lease_end(lobby.lease_until).unwrap_or_else(|| "none".to_owned())),
+                ("created", time(lobby.created_at)),
+            ];
+            let json = json!({ "lobby": describe(&lobby, now) });
+            Ok(Report::list(lines, json))
+        }
+        Action::End { lobby_id } => {
+            let lobby = find(deployment, &lobby_id).await?;
+            let outcome = store.end_lobby(&lobby, EndCause::Asked, &deployment.ambient).await?;
+            let has_ended = outcome == EndOutcome::Ended;
+            let text = if has_ended { "the lobby has ended" } else { "the lobby had ended before" };
+            Ok(Report { text: text.to_owned(), json: json!({ "lobby_id": lobby_id, "ended": has_ended }) })
+        }
+    }
+}
+
+pub(crate) async fn run_on_servers(
+    action: ServerAction,
+    deployment: &Deployment,
+) -> Result<Report, CommandError> {
+    let (store, now) = (&deployment.store, deployment.ambient.now());
+    let ServerAction::List { namespace } = action;
+    let (game, right) = lookup::namespace(store, &namespace).await?;
+    let servers = servers_of(store, &game, right.namespace_id()).await?;
+    let modes = |server: &Server| match &server.game_modes {
+        Some(modes) => modes.iter().map(ToString::to_string).collect::<Vec<_>>().join(","),
+        None => "all".to_owned(),
+    };
+    let rows = servers.iter().map(|server| {
+        [
+            server.server.server_id.to_string(),
+            server.placement_pool.region_id.to_string(),
+            format!("{}/{}", server.used, server.capacity),
+            modes(server),
+            server_state(server, now).to_owned(),
+            lease_end(server.lease_until).unwrap_or_else(|| "none".to_owned()),
+        ]
+    });
+    let rows = rows.collect();
+    let json = servers.iter().map(|server| {
+        json!({ "server_id": server.server.server_id, "region_id": server.placement_pool.region_id,
+                "lobbies": server.used, "capacity": server.capacity, "game_modes": server.game_modes,
+                "state": server_state(server, now), "lease_expires_at": lease_end(server.lease_until) })
+    });
+    let json = json!({ "servers": json.collect::<Vec<_>>() });
+    Ok(Report::table(["id", "region", "lobbies", "modes", "state", "lease until"], rows, json))
+}
+
+async fn find(deployment: &Deployment, id: &LobbyId) -> Result<Lobby, CommandError> {
+    let unknown = || CommandError::Unknown {
+        what: "lobby",
+        name: id.to_string(),
+        hint: "`muster lobby list GAME/NAMESPACE` lists those there are".to_owned(),
+    };
+    deployment.store.lobby(id).await?.ok_or_else(unknown)
+}
+
+fn describe(lobby: &Lobby, now: Timestamp) -> Value {
+    json!({
+        "lobby_id": lobby.lobby_id, "namespace_id": lobby.pool.namespace_id, "version_id": lobby.pool.version_id,
+        "game_mode": lobby.pool.game_mode, "region_id": lobby.pool.region_id, "state": state(lobby, now),
+        "players": lobby.held_seats(now), "max_players": lobby.max_players,
+        "max_players_direct": lobby.max_players_direct, "private": lobby.is_private, "closed": lobby.closed,
+        "tags": lobby.tags, "server_id": lobby.server.as_ref().map(|server| &server.server_id),
+        "lease_expires_at": lease_end(lobby.lease_until), "created_at": time(lobby.created_at),
+    })
+}
+
+/// What a lobby is to finds, the worst first.
+fn state(lobby: &Lobby, now: Timestamp) -> &'static str {
+    if lobby.stage == Stage::Ended {
+        "ended"
+    } else if lobby.lease_until <= now {
+        "silent"
+    } else if lobby.closed {
+        "closed"
+    } else if lobby.stage == Stage::Starting {
+        "starting"
+    } else if lobby.is_private {
+        "private"
+    } else {
+        "open"
+    }
+}
+
+fn server_state(server: &Server, now: Timestamp) -> &'static str {
+    if server.is_deregistered() {
+        "deregistered"
+    } else if server.lease_until <= now {
+        "silent"
+    } else if server.used >= server.capacity {
+        "full"
+    } else {
+        "free"
+    }
+}

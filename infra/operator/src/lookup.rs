@@ -1,0 +1,86 @@
+//! Finding what a command names: by name, or by identifier.
+
+use std::str::FromStr;
+
+use shared::{
+    auth::{GameRight, NamespaceRight},
+    settings::{Game, Version},
+    store::Store,
+};
+
+use crate::CommandError;
+
+/// A namespace as commands name it: `GAME/NAMESPACE`, each by name or identifier.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NamespaceName {
+    pub game: String,
+    pub namespace: String,
+}
+
+impl FromStr for NamespaceName {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, &'static str> {
+        match text.split_once('/') {
+            Some((game, namespace))
+                if !game.is_empty() && !namespace.is_empty() && !namespace.contains('/') =>
+            {
+                Ok(Self { game: game.to_owned(), namespace: namespace.to_owned() })
+            }
+            _ => Err("write a namespace as GAME/NAMESPACE, such as my-game/prod"),
+        }
+    }
+}
+
+fn unknown(what: &'static str, name: &str, hint: impl Into<String>) -> CommandError {
+    CommandError::Unknown { what, name: name.to_owned(), hint: hint.into() }
+}
+
+/// The game of this name or identifier.
+pub(crate) async fn game(store: &Store, name: &str) -> Result<Game, CommandError> {
+    if let Some(game) = store.game_by_name(name).await? {
+        return Ok(game);
+    }
+    let game = match name.parse() {
+        Ok(id) => store.game(&id).await?,
+        Err(_) => None,
+    };
+    game.ok_or_else(|| unknown("game", name, "`muster game list` lists those there are"))
+}
+
+/// The game, and the operator's right to the namespace.
+pub(crate) async fn namespace(
+    store: &Store,
+    name: &NamespaceName,
+) -> Result<(Game, NamespaceRight), CommandError> {
+    let game = game(store, &name.game).await?;
+    let all = store.namespaces(&game.game_id).await?;
+    let is_named = |id: &str, name_id: &str| id == name.namespace || name_id == name.namespace;
+    let found = all
+        .into_iter()
+        .find(|namespace| is_named(namespace.namespace_id.as_str(), &namespace.name_id))
+        .ok_or_else(|| {
+            let hint = format!("`muster namespace list {}` lists those there are", name.game);
+            unknown("namespace", &name.namespace, hint)
+        })?;
+    let right = GameRight::of_operator(game.game_id.clone());
+    let right = right.on_namespace(&found.namespace_id, store).await?;
+    Ok((game, right))
+}
+
+/// The version of this identifier, or the only one of this name.
+pub(crate) async fn version(store: &Store, game: &Game, name: &str) -> Result<Version, CommandError> {
+    let all = store.versions(&game.game_id).await?;
+    if let Some(version) = all.iter().find(|version| version.version_id.as_str() == name) {
+        return Ok(version.clone());
+    }
+    let mut named = all.into_iter().filter(|version| version.display_name == name);
+    let list = format!("`muster version list {}` lists those there are", game.name_id);
+    match (named.next(), named.next()) {
+        (Some(version), None) => Ok(version),
+        (Some(_), Some(_)) => Err(CommandError::Refused(format!(
+            "several versions are called `{name}`: name it by its identifier; {list}"
+        ))),
+        (None, _) => Err(unknown("version", name, list)),
+    }
+}

@@ -1,0 +1,154 @@
+//! Namespaces and their matchmaker settings.
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+use shared::{
+    errors::Error,
+    provision::{NewNamespace, add_namespace},
+    rules::{
+        matchmaker_config,
+        names::{display_name_violations, is_name_id},
+    },
+    settings::{LOBBY_COUNT_MAX_DEFAULT, MAX_PLAYERS_PER_CLIENT_DEFAULT},
+    wire::{NamespaceFull, time},
+};
+
+use crate::{
+    CommandError,
+    deployment::Deployment,
+    lookup::{self, NamespaceName},
+    report::Report,
+};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Action {
+    /// Makes a namespace that runs a version.
+    Create {
+        /// The new namespace: its name in addresses has a-z, 0-9 and inner hyphens.
+        #[arg(value_name = "GAME/NAMESPACE")]
+        namespace: NamespaceName,
+        /// The version that it is to run, by its identifier or its name.
+        #[arg(long)]
+        version: String,
+        /// The name that people read; the name in addresses when absent.
+        #[arg(long)]
+        display_name: Option<String>,
+    },
+    /// Lists the namespaces of a game.
+    List {
+        /// The game.
+        game: String,
+    },
+    /// Shows a namespace and its settings.
+    Show {
+        /// The namespace.
+        #[arg(value_name = "GAME/NAMESPACE")]
+        namespace: NamespaceName,
+    },
+}
+
+/// How much a namespace may hold; what is not given stays as it is.
+#[derive(Debug, Args)]
+pub(crate) struct MatchmakerConfig {
+    /// The namespace.
+    #[arg(value_name = "GAME/NAMESPACE")]
+    namespace: NamespaceName,
+    /// Lobbies that it may hold, 1 to 32767. Lowering it ends none.
+    #[arg(long)]
+    lobby_count_max: Option<u32>,
+    /// Seats that one client address may hold; above 1000 any number.
+    #[arg(long)]
+    max_players_per_client: Option<u32>,
+}
+
+pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Report, CommandError> {
+    let store = &deployment.store;
+    match action {
+        Action::Create { namespace, version, display_name } => {
+            let game = lookup::game(store, &namespace.game).await?;
+            let version = lookup::version(store, &game, &version).await?;
+            let name_id = namespace.namespace;
+            let display_name = display_name.unwrap_or_else(|| name_id.clone());
+            if !is_name_id(&name_id) || !display_name_violations(&display_name).is_empty() {
+                let form = "a namespace's name has 1 to 64 characters of a-z, 0-9 and inner hyphens, its display name 1 to 128";
+                return Err(CommandError::Refused(form.to_owned()));
+            }
+            let new = NewNamespace {
+                name_id: name_id.clone(),
+                display_name,
+                lobby_count_max: LOBBY_COUNT_MAX_DEFAULT,
+                max_players_per_client: MAX_PLAYERS_PER_CLIENT_DEFAULT,
+            };
+            let made = add_namespace(store, &deployment.ambient, new, &version).await?;
+            let taken =
+                || CommandError::Refused(format!("{} has a namespace `{name_id}` already", game.name_id));
+            let made = made.ok_or_else(taken)?;
+            let lines = vec![("namespace", format!("{}  {}", made.namespace_id, made.name_id))];
+            Ok(Report::list(lines, json!({ "namespace_id": made.namespace_id })))
+        }
+        Action::List { game } => {
+            let game = lookup::game(store, &game).await?;
+            let versions = store.versions(&game.game_id).await?;
+            let mut namespaces = store.namespaces(&game.game_id).await?;
+            namespaces.sort_by(|one, other| one.name_id.cmp(&other.name_id));
+            let rows = namespaces.iter().map(|namespace| {
+                let version = versions.iter().find(|version| version.version_id == namespace.version_id);
+                [
+                    namespace.name_id.clone(),
+                    namespace.namespace_id.to_string(),
+                    version.map(|version| version.display_name.clone()).unwrap_or_default(),
+                    time(namespace.deployed_at),
+                ]
+            });
+            let rows = rows.collect();
+            let json = namespaces.iter().map(|namespace| {
+                json!({ "namespace_id": namespace.namespace_id, "name_id": namespace.name_id,
+                        "display_name": namespace.display_name, "version_id": namespace.version_id })
+            });
+            let json = json!({ "namespaces": json.collect::<Vec<_>>() });
+            Ok(Report::table(["name", "id", "version", "since"], rows, json))
+        }
+        Action::Show { namespace } => {
+            let (_, right) = lookup::namespace(store, &namespace).await?;
+            let cdn = store.cdn_settings(&right).await?;
+            let full = NamespaceFull::new(right.namespace(), cdn);
+            let (summary, matchmaker, cdn) = (&full.summary, &full.config.matchmaker, &full.config.cdn);
+            let domains: Vec<_> = cdn.domains.iter().map(|domain| domain.domain.as_str()).collect();
+            let users: Vec<_> = cdn.auth_user_list.iter().map(|user| user.user.as_str()).collect();
+            let lines = vec![
+                ("namespace", format!("{}  {}", summary.namespace_id, summary.name_id)),
+                ("name", summary.display_name.clone()),
+                ("created", summary.create_ts.clone()),
+                ("version", summary.version_id.to_string()),
+                ("lobbies at most", matchmaker.lobby_count_max.to_string()),
+                ("seats a client", matchmaker.max_players_per_client.to_string()),
+                ("domains", domains.join(" ")),
+                ("pages without token", if cdn.enable_domain_public_auth { "yes" } else { "no" }.to_owned()),
+                ("cdn authentication", format!("{:?}", cdn.auth_type).to_lowercase()),
+                ("cdn users", users.join(" ")),
+            ];
+            let json = json!({ "namespace": full });
+            Ok(Report::list(lines, json))
+        }
+    }
+}
+
+pub(crate) async fn configure(
+    config: MatchmakerConfig,
+    deployment: &Deployment,
+) -> Result<Report, CommandError> {
+    let store = &deployment.store;
+    let (_, right) = lookup::namespace(store, &config.namespace).await?;
+    let before = right.namespace();
+    let lobbies = config.lobby_count_max.unwrap_or(before.lobby_count_max);
+    let players = config.max_players_per_client.unwrap_or(before.max_players_per_client);
+    let violations = matchmaker_config::validate(lobbies, players);
+    if !violations.is_empty() {
+        return Err(Error::Validation(violations).into());
+    }
+    if config.lobby_count_max.is_some() || config.max_players_per_client.is_some() {
+        store.set_matchmaker_config(&right, lobbies, players).await?;
+    }
+    let lines = vec![("lobbies at most", lobbies.to_string()), ("seats a client", players.to_string())];
+    Ok(Report::list(lines, json!({ "lobby_count_max": lobbies, "max_players_per_client": players })))
+}

@@ -1,0 +1,64 @@
+//! What the command answers: a text for people, JSON for programs.
+
+use serde_json::{Value, json};
+
+/// An answer in both forms.
+#[derive(Clone, Debug)]
+pub(crate) struct Report {
+    pub text: String,
+    pub json: Value,
+}
+
+impl Report {
+    /// The answer of what answers nothing.
+    pub fn done() -> Self {
+        Self { text: "done".to_owned(), json: json!({}) }
+    }
+
+    /// A table, and what it stands for.
+    pub fn table<const N: usize>(head: [&str; N], rows: Vec<[String; N]>, json: Value) -> Self {
+        Self { text: table(head, rows), json }
+    }
+
+    /// Named values, one a line.
+    pub fn list(lines: Vec<(&str, String)>, json: Value) -> Self {
+        let width = lines.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+        let lines: Vec<_> =
+            lines.into_iter().map(|(name, value)| format!("{name:width$}  {value}")).collect();
+        Self { text: lines.join("\n"), json }
+    }
+
+    /// What is printed.
+    pub fn show(self, as_json: bool) -> String {
+        if as_json { self.json.to_string() } else { self.text }
+    }
+}
+
+/// Rows in columns under a head; the head alone says that there are none.
+fn table<const N: usize>(head: [&str; N], rows: Vec<[String; N]>) -> String {
+    let head = head.map(str::to_uppercase);
+    let all: Vec<[String; N]> = std::iter::once(head).chain(rows).collect();
+    let mut widths = [0; N];
+    for row in &all {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = cell.chars().count().max(*width);
+        }
+    }
+    let line = |row: &[String; N]| {
+        let cells: Vec<_> = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+        cells.join("  ").trim_end().to_owned()
+    };
+    all.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let rows = vec![["a".to_owned(), "1".to_owned()], ["größer".to_owned(), String::new()]];
+        assert_eq!(table(["name", "n"], rows), "NAME    N\na       1\ngrößer");
+        assert_eq!(table(["name", "n"], Vec::new()), "NAME  N");
+    }
+}

@@ -1,0 +1,235 @@
+//! Tokens: issuing them, listing what was issued, revoking.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use clap::{Subcommand, ValueEnum};
+use serde_json::json;
+use shared::{
+    ambient::Timestamp,
+    auth::GameRight,
+    errors::Error,
+    ids::TokenId,
+    models::Ports,
+    rules::ports::PortSpec,
+    settings::{Namespace, REVOKED_TOKENS_MAX},
+    store::tokens::{IssuedToken, RevokeOutcome},
+    tokens::{CredentialKind, DevelopmentHost, TokenKind},
+    wire::time,
+};
+
+use crate::{
+    CommandError,
+    deployment::Deployment,
+    lookup::{self, NamespaceName},
+    report::Report,
+};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Action {
+    /// Issues a token; it is shown this once.
+    #[command(subcommand)]
+    Create(Kind),
+    /// Lists the tokens of a game by identifier and dates, never the tokens.
+    List {
+        /// The game.
+        game: String,
+    },
+    /// Revokes one token.
+    Revoke {
+        /// The game.
+        game: String,
+        /// The token's identifier, as the list has it.
+        token_id: TokenId,
+    },
+    /// Revokes all tokens of a kind that a namespace issued until now.
+    RevokeAll {
+        /// The namespace.
+        #[arg(value_name = "GAME/NAMESPACE")]
+        namespace: NamespaceName,
+        /// The kind.
+        kind: NamespaceKind,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Kind {
+    /// For studios: every cloud operation of a game.
+    Cloud {
+        /// The game.
+        game: String,
+    },
+    /// For game clients: the matchmaker operations of players in a namespace.
+    Public {
+        /// The namespace.
+        #[arg(value_name = "GAME/NAMESPACE")]
+        namespace: NamespaceName,
+    },
+    /// For game servers of a namespace.
+    Server {
+        /// The namespace.
+        #[arg(value_name = "GAME/NAMESPACE")]
+        namespace: NamespaceName,
+    },
+    /// For developers: answers that lead to their own machine.
+    Development {
+        /// The namespace.
+        #[arg(value_name = "GAME/NAMESPACE")]
+        namespace: NamespaceName,
+        /// The developer's machine.
+        #[arg(long, default_value = "127.0.0.1")]
+        hostname: String,
+        /// A port, such as `default=7777/udp` or `game=26000-27000/udp`; repeat for more.
+        #[arg(long = "port", required = true, value_name = "LABEL=PORT/PROTOCOL", value_parser = port)]
+        ports: Vec<(String, PortSpec)>,
+    },
+}
+
+/// The kinds of token that a namespace issues.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum NamespaceKind {
+    Public,
+    Server,
+    Development,
+}
+
+fn port(text: &str) -> Result<(String, PortSpec), String> {
+    let form = || "write a port as LABEL=PORT/PROTOCOL, such as default=7777/udp".to_owned();
+    let (label, rest) = text.split_once('=').ok_or_else(form)?;
+    let (numbers, protocol) = rest.split_once('/').ok_or_else(form)?;
+    let number = |text: &str| text.parse::<u16>().map_err(|_| form());
+    let spec = match numbers.split_once('-') {
+        Some((min, max)) => {
+            json!({ "port_range": { "min": number(min)?, "max": number(max)? }, "protocol": protocol })
+        }
+        None => json!({ "port": number(numbers)?, "protocol": protocol }),
+    };
+    let spec = serde_json::from_value(spec).map_err(|error| format!("{}: {error}", form()))?;
+    Ok((label.to_owned(), spec))
+}
+
+pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Report, CommandError> {
+    let store = &deployment.store;
+    match action {
+        Action::Create(kind) => {
+            let token = issue(kind, deployment).await?;
+            Ok(Report { json: json!({ "token": token }), text: token })
+        }
+        Action::List { game } => {
+            let game = lookup::game(store, &game).await?;
+            let namespaces = store.namespaces(&game.game_id).await?;
+            let now = deployment.ambient.now();
+            let tokens = store.issued_tokens(&game.game_id).await?;
+            let namespace = |token: &IssuedToken| {
+                namespaces
+                    .iter()
+                    .find(|namespace| Some(&namespace.namespace_id) == token.namespace_id.as_ref())
+            };
+            let name =
+                |token: &IssuedToken| namespace(token).map(|found| found.name_id.clone()).unwrap_or_default();
+            let rows = tokens.iter().map(|token| {
+                [
+                    token.token_id.to_string(),
+                    kind_name(token.kind),
+                    name(token),
+                    time(token.issued_at),
+                    token.expires_at.map(time).unwrap_or_default(),
+                    state(token, namespace(token), now).to_owned(),
+                ]
+            });
+            let rows = rows.collect();
+            let json = tokens.iter().map(|token| {
+                json!({ "token_id": token.token_id, "kind": token.kind, "namespace_id": token.namespace_id,
+                        "issued_at": time(token.issued_at), "expires_at": token.expires_at.map(time),
+                        "revoked_at": token.revoked_at.map(time), "state": state(token, namespace(token), now) })
+            });
+            let json = json!({ "tokens": json.collect::<Vec<_>>() });
+            Ok(Report::table(["id", "kind", "namespace", "issued", "expires", "state"], rows, json))
+        }
+        Action::Revoke { game, token_id } => {
+            let game = lookup::game(store, &game).await?;
+            let right = GameRight::of_operator(game.game_id.clone());
+            match store.revoke_token(&right, &token_id, deployment.ambient.now()).await? {
+                RevokeOutcome::Revoked => Ok(Report {
+                    text: format!(
+                        "{token_id} is revoked; functions that know the settings learn of it within 30 s"
+                    ),
+                    json: json!({ "token_id": token_id, "revoked": true }),
+                }),
+                RevokeOutcome::RevokedBefore => Ok(Report {
+                    text: format!("{token_id} was revoked before"),
+                    json: json!({ "token_id": token_id, "revoked": false }),
+                }),
+                RevokeOutcome::Unknown => Err(CommandError::Unknown {
+                    what: "token",
+                    name: token_id.to_string(),
+                    hint: format!("`muster token list {}` lists those there are", game.name_id),
+                }),
+                RevokeOutcome::TooMany => Err(CommandError::Refused(format!(
+                    "the namespace has {REVOKED_TOKENS_MAX} tokens revoked singly; `muster token revoke-all` revokes all of a kind"
+                ))),
+            }
+        }
+        Action::RevokeAll { namespace, kind } => {
+            let (_, right) = lookup::namespace(store, &namespace).await?;
+            // Tokens carry whole seconds: those of this one count as issued until now.
+            let limit = Timestamp(deployment.ambient.now().secs() * 1_000) + Duration::from_secs(1);
+            let kind = match kind {
+                NamespaceKind::Public => TokenKind::Public,
+                NamespaceKind::Server => TokenKind::Server,
+                NamespaceKind::Development => TokenKind::Development,
+            };
+            store.revoke_tokens_before(&right, kind, limit).await?;
+            let (kind, limit) = (kind_name(kind), time(limit));
+            Ok(Report {
+                text: format!(
+                    "{kind} tokens of {} count if issued from {limit} on",
+                    right.namespace().name_id
+                ),
+                json: json!({ "kind": kind, "not_before": limit }),
+            })
+        }
+    }
+}
+
+async fn issue(kind: Kind, deployment: &Deployment) -> Result<String, CommandError> {
+    let store = &deployment.store;
+    let issuer = deployment.issuer();
+    Ok(match kind {
+        Kind::Cloud { game } => {
+            let game = lookup::game(store, &game).await?;
+            let right = GameRight::of_operator(game.game_id);
+            issuer.await?.cloud(&right).await?.reveal().to_owned()
+        }
+        Kind::Public { namespace } => {
+            let (_, right) = lookup::namespace(store, &namespace).await?;
+            issuer.await?.credential(&right, CredentialKind::Public).await?
+        }
+        Kind::Server { namespace } => {
+            let (_, right) = lookup::namespace(store, &namespace).await?;
+            issuer.await?.credential(&right, CredentialKind::Server).await?
+        }
+        Kind::Development { namespace, hostname, ports } => {
+            let (_, right) = lookup::namespace(store, &namespace).await?;
+            let ports: BTreeMap<_, _> = ports.into_iter().collect();
+            let ports =
+                Ports::of_specs(&ports, Some(&hostname)).map_err(|invalid| Error::Validation(invalid.0))?;
+            issuer.await?.development(&right, DevelopmentHost { hostname, ports }).await?
+        }
+    })
+}
+
+fn kind_name(kind: TokenKind) -> String {
+    serde_json::to_value(kind).ok().and_then(|name| name.as_str().map(ToOwned::to_owned)).unwrap_or_default()
+}
+
+/// Whether a token counts.
+fn state(token: &IssuedToken, namespace: Option<&Namespace>, now: Timestamp) -> &'static str {
+    let limit = namespace.and_then(|namespace| namespace.revocations.not_before.get(&token.kind));
+    if token.revoked_at.is_some() || limit.is_some_and(|limit| token.issued_at < *limit) {
+        "revoked"
+    } else if token.expires_at.is_some_and(|expiry| expiry <= now) {
+        "expired"
+    } else {
+        "valid"
+    }
+}

@@ -1,0 +1,261 @@
+//! Versions: what is matched, how, and where; and which of them a namespace runs.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use clap::Subcommand;
+use serde_json::{Map, Value, json};
+use shared::{
+    ambient::Timestamp,
+    provision::add_version,
+    rules::{names::display_name_violations, version_config},
+    settings::{Region, Version},
+    store::deployments::VersionOutcome,
+    wire::{VersionChange, VersionFull, time},
+};
+
+use crate::{
+    CommandError,
+    config_file::{self, ConfigFile},
+    deployment::Deployment,
+    lookup::{self, NamespaceName},
+    report::Report,
+};
+
+/// The interface's own description of version configurations is where their schema comes from.
+const OPENAPI: &str = include_str!("../../openapi.json");
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Action {
+    /// Makes a version from a file; no namespace runs it yet.
+    Create {
+        /// The game.
+        game: String,
+        /// The file with the version's configuration.
+        file: PathBuf,
+        /// What the version is called.
+        #[arg(long)]
+        name: String,
+        /// Have this namespace run it at once; repeat for more.
+        #[arg(long = "set", value_name = "GAME/NAMESPACE")]
+        set: Vec<NamespaceName>,
+    },
+    /// Lists the versions of a game, newest first.
+    List {
+        /// The game.
+        game: String,
+    },
+    /// Shows a version with its configuration.
+    Show {
+        /// The game.
+        game: String,
+        /// The version, by its identifier or its name.
+        version: String,
+    },
+    /// Has a namespace run a version: from the next find on only lobbies of it match.
+    Set {
+        /// The namespace.
+        #[arg(value_name = "GAME/NAMESPACE")]
+        namespace: NamespaceName,
+        /// The version, by its identifier or its name.
+        version: String,
+    },
+    /// Lists the versions that a namespace ran, newest first.
+    History {
+        /// The namespace.
+        #[arg(value_name = "GAME/NAMESPACE")]
+        namespace: NamespaceName,
+        /// The most to list, 1 to 32.
+        #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=32))]
+        limit: u16,
+    },
+    /// Says what is wrong with a file, by line and path.
+    Validate {
+        /// The file with a version's configuration.
+        file: PathBuf,
+        /// The game whose regions it may use; without one, every region counts as there.
+        #[arg(long)]
+        game: Option<String>,
+    },
+    /// Prints the JSON Schema of such files, for editors.
+    Schema,
+}
+
+pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Report, CommandError> {
+    let store = &deployment.store;
+    match action {
+        Action::Create { game, file, name, set } => {
+            let game = lookup::game(store, &game).await?;
+            let read = config_file::read(&file)?;
+            check(&read, &game.regions)?;
+            if !display_name_violations(&name).is_empty() {
+                let form = "a version's name has 1 to 128 characters, no control characters among them";
+                return Err(CommandError::Refused(form.to_owned()));
+            }
+            // All of them are there before anything is made.
+            let mut rights = Vec::new();
+            for namespace in &set {
+                let (owner, right) = lookup::namespace(store, namespace).await?;
+                if owner.game_id != game.game_id {
+                    let name = &namespace.game;
+                    return Err(CommandError::Refused(format!(
+                        "the version is one of {}, not of {name}",
+                        game.name_id
+                    )));
+                }
+                rights.push(right);
+            }
+            let version = add_version(store, &deployment.ambient, &game.game_id, name, read.config).await?;
+            for right in &rights {
+                store.set_version(right, &version.version_id, deployment.ambient.now()).await?;
+            }
+            let lines = vec![("version", format!("{}  {}", version.version_id, version.display_name))];
+            Ok(Report::list(lines, json!({ "version_id": version.version_id })))
+        }
+        Action::List { game } => {
+            let game = lookup::game(store, &game).await?;
+            let mut versions = store.versions(&game.game_id).await?;
+            versions.sort_by(|one, other| {
+                (other.created_at, &other.version_id).cmp(&(one.created_at, &one.version_id))
+            });
+            let namespaces = store.namespaces(&game.game_id).await?;
+            let run_by = |version: &Version| {
+                let running =
+                    namespaces.iter().filter(|namespace| namespace.version_id == version.version_id);
+                running.map(|namespace| namespace.name_id.clone()).collect::<Vec<_>>()
+            };
+            let rows = versions.iter().map(|version| {
+                let Version { version_id, display_name, created_at, config, .. } = version;
+                let modes: Vec<_> = config.game_modes.keys().map(ToString::to_string).collect();
+                [
+                    display_name.clone(),
+                    version_id.to_string(),
+                    time(*created_at),
+                    modes.join(","),
+                    run_by(version).join(","),
+                ]
+            });
+            let json = versions.iter().map(|version| {
+                json!({ "version_id": version.version_id, "display_name": version.display_name,
+                        "create_ts": time(version.created_at), "namespaces": run_by(version) })
+            });
+            let json = json!({ "versions": json.collect::<Vec<_>>() });
+            Ok(Report::table(["name", "id", "created", "modes", "run by"], rows.collect(), json))
+        }
+        Action::Show { game, version } => {
+            let game = lookup::game(store, &game).await?;
+            let full = VersionFull::from(lookup::version(store, &game, &version).await?);
+            let text = serde_json::to_string_pretty(&full.config).unwrap_or_default();
+            Ok(Report { text, json: json!({ "version": full }) })
+        }
+        Action::Set { namespace, version } => {
+            let (game, right) = lookup::namespace(store, &namespace).await?;
+            let version = lookup::version(store, &game, &version).await?;
+            let outcome = store.set_version(&right, &version.version_id, deployment.ambient.now()).await?;
+            let is_new = outcome == VersionOutcome::Changed;
+            let says = if is_new { "runs" } else { "ran it already:" };
+            let text = format!(
+                "{} {says} {}  {}",
+                right.namespace().name_id,
+                version.version_id,
+                version.display_name
+            );
+            Ok(Report { text, json: json!({ "version_id": version.version_id, "changed": is_new }) })
+        }
+        Action::History { namespace, limit } => {
+            let (_, right) = lookup::namespace(store, &namespace).await?;
+            let history = store.version_history(right.namespace_id(), Timestamp::NEVER, limit).await?;
+            let changes: Vec<VersionChange> = history.into_iter().map(Into::into).collect();
+            let rows = changes.iter().map(|change| [change.deploy_ts.clone(), change.version_id.to_string()]);
+            let rows = rows.collect();
+            Ok(Report::table(["since", "version"], rows, json!({ "versions": changes })))
+        }
+        Action::Validate { file, game } => {
+            let read = config_file::read(&file)?;
+            if let Some(game) = game {
+                check(&read, &lookup::game(store, &game).await?.regions)?;
+            }
+            Ok(valid())
+        }
+        Action::Schema => Ok(schema()),
+    }
+}
+
+/// Checks a file without a deployment: whatever regions it names count as there.
+pub(crate) fn validate(file: &Path) -> Result<Report, CommandError> {
+    let read = config_file::read(file)?;
+    let named = read.config.game_modes.values().flat_map(|mode| mode.regions.iter().cloned());
+    let any = Region {
+        display_name: String::new(),
+        provider_display_name: String::new(),
+        latitude: 0.0,
+        longitude: 0.0,
+    };
+    check(&read, &named.map(|region_id| (region_id, any.clone())).collect())?;
+    Ok(valid())
+}
+
+fn check(read: &ConfigFile, regions: &BTreeMap<shared::ids::RegionId, Region>) -> Result<(), CommandError> {
+    let violations = version_config::validate(&read.config, regions);
+    if violations.is_empty() { Ok(()) } else { Err(read.broken(&violations)) }
+}
+
+fn valid() -> Report {
+    Report { text: "valid".to_owned(), json: json!({ "valid": true }) }
+}
+
+/// The JSON Schema of version configurations, out of the interface's description.
+pub(crate) fn schema() -> Report {
+    let document: Value = serde_json::from_str(OPENAPI).unwrap_or_default();
+    let components = document.pointer("/components/schemas").and_then(Value::as_object);
+    let mut definitions = Map::new();
+    let resolved =
+        components.and_then(|components| definition(components, "VersionConfig", &mut definitions));
+    let mut schema = Map::from_iter([
+        ("$schema".to_owned(), json!("https://json-schema.org/draft/2020-12/schema")),
+        ("title".to_owned(), json!("A version of a game")),
+    ]);
+    if let Some(Value::Object(fields)) = resolved {
+        schema.extend(fields);
+    }
+    schema.insert("$defs".to_owned(), definitions.into());
+    let json = Value::Object(schema);
+    Report { text: serde_json::to_string_pretty(&json).unwrap_or_default(), json }
+}
+
+/// A component whose references lead to `definitions`, which gets what they lead to.
+fn definition(
+    components: &Map<String, Value>,
+    name: &str,
+    definitions: &mut Map<String, Value>,
+) -> Option<Value> {
+    let mut schema = components.get(name)?.clone();
+    resolve(components, &mut schema, definitions);
+    Some(schema)
+}
+
+/// Makes references lead to `definitions`. Objects have no other properties than those: a version is refused for others.
+fn resolve(components: &Map<String, Value>, schema: &mut Value, definitions: &mut Map<String, Value>) {
+    match schema {
+        Value::Object(fields) => {
+            if let Some(Value::String(reference)) = fields.get_mut("$ref") {
+                let name = reference.rsplit('/').next().unwrap_or_default().to_owned();
+                *reference = format!("#/$defs/{name}");
+                if !definitions.contains_key(&name) {
+                    definitions.insert(name.clone(), Value::Null);
+                    if let Some(resolved) = definition(components, &name, definitions) {
+                        definitions.insert(name, resolved);
+                    }
+                }
+            }
+            if fields.contains_key("properties") && !fields.contains_key("additionalProperties") {
+                fields.insert("additionalProperties".to_owned(), false.into());
+            }
+            fields.values_mut().for_each(|field| resolve(components, field, definitions));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| resolve(components, item, definitions)),
+        _ => {}
+    }
+}

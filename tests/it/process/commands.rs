@@ -1,0 +1,269 @@
+//! Each of the operator's commands against a running stack, for people and as JSON.
+
+use std::{collections::BTreeSet, sync::Mutex};
+
+use clap::CommandFactory as _;
+
+use super::*;
+
+const MODES: &str = r#"{"game_modes": {"arena": {"regions": ["fra"], "max_players": 8}, "duel": {"regions": ["fra"], "max_players": 2}}}"#;
+
+/// Who works with the commands, in one form of answers.
+struct Operator<'a> {
+    local: &'a Local,
+    /// The commands that were run, without their arguments.
+    run: &'a Mutex<BTreeSet<String>>,
+    is_json: bool,
+    game: String,
+}
+
+impl Operator<'_> {
+    async fn end(&self, command: &str, arguments: &[&str], input: &str) -> Ended {
+        self.run.lock().unwrap().insert(command.to_owned());
+        let mut all: Vec<&str> = command.split(' ').collect();
+        all.extend(arguments);
+        all.push(&self.local.option);
+        if self.is_json {
+            all.push("--json");
+        }
+        Program::run_with("muster", &all, input).await
+    }
+
+    /// What a command answers, which must succeed: its text, or the text of its JSON.
+    async fn ask(&self, command: &str, arguments: &[&str]) -> String {
+        self.ask_with(command, arguments, "").await
+    }
+
+    async fn ask_with(&self, command: &str, arguments: &[&str], input: &str) -> String {
+        let Ended { status, stdout, stderr } = self.end(command, arguments, input).await;
+        assert!(status.success(), "{command} {arguments:?}: {stderr}");
+        assert_eq!(stderr, "", "{command} {arguments:?}");
+        if self.is_json && command != "completions" {
+            let json: Value = serde_json::from_str(&stdout).unwrap_or_else(|_| panic!("{command}: {stdout}"));
+            assert!(json.is_object(), "{command}: {stdout}");
+        }
+        stdout
+    }
+
+    /// The only identifier of a kind in an answer, which ends there or has a name beside it.
+    async fn ask_id(&self, command: &str, arguments: &[&str]) -> String {
+        let answer = self.ask(command, arguments).await;
+        let id = Regex::new("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}").unwrap();
+        id.find(&answer).unwrap_or_else(|| panic!("{command}: {answer}")).as_str().to_owned()
+    }
+
+    async fn ask_token(&self, arguments: &[&str]) -> String {
+        let (kind, rest) = arguments.split_first().unwrap();
+        let answer = self.ask(&format!("token create {kind}"), rest).await;
+        let token = Regex::new("(cloud|pub|dev|server)_[A-Za-z0-9_.-]+").unwrap();
+        token.find(&answer).unwrap_or_else(|| panic!("{answer}")).as_str().to_owned()
+    }
+
+    /// The refusal of a command, one line that says what to do.
+    async fn refusal(&self, command: &str, arguments: &[&str]) -> String {
+        let Ended { status, stdout, stderr } = self.end(command, arguments, "").await;
+        assert_eq!((status.code(), stdout.as_str()), (Some(1), ""), "{command} {arguments:?}: {stderr}");
+        stderr.strip_prefix("muster: ").unwrap_or_else(|| panic!("{stderr}")).trim_end().to_owned()
+    }
+
+    fn namespace(&self, name: &str) -> String {
+        format!("{}/{name}", self.game)
+    }
+}
+
+#[tokio::test]
+async fn every_command_does_its_work_and_says_so_in_both_forms() {
+    let (local, folder, run) = (Local::start(&[]).await, TestFolder::new(), Mutex::default());
+    let file = folder.path("modes.json");
+    fs::write(&file, MODES).unwrap();
+    for is_json in [false, true] {
+        let game = format!("game-{is_json}");
+        let operator = Operator { local: &local, run: &run, is_json, game };
+        make(&operator, &file).await;
+        versions(&operator, &file).await;
+        tokens(&operator).await;
+        pages(&operator).await;
+        play(&operator).await;
+        let health = operator.ask("doctor", &[]).await;
+        assert!(health.contains("signing key") && health.contains(&operator.namespace("prod")), "{health}");
+        assert!(operator.ask("completions", &["bash"]).await.contains("muster"));
+    }
+    let mut known = BTreeSet::new();
+    leaves(&muster::Command::command(), "", &mut known);
+    assert_eq!(run.into_inner().unwrap(), known);
+}
+
+/// The commands that have none below them.
+fn leaves(command: &clap::Command, path: &str, found: &mut BTreeSet<String>) {
+    let below: Vec<_> = command.get_subcommands().filter(|below| below.get_name() != "help").collect();
+    if below.is_empty() {
+        found.insert(path.trim_start().to_owned());
+    }
+    for below in below {
+        leaves(below, &format!("{path} {}", below.get_name()), found);
+    }
+}
+
+async fn make(operator: &Operator<'_>, file: &str) {
+    let game = operator.game.as_str();
+    let create = [game, "--config", file, "--region", "fra=Frankfurt@50.11,8.68"];
+    let created = operator.ask("game create", &create).await;
+    assert!(
+        created.contains("cloud_") && created.contains("prod") && created.contains("staging"),
+        "{created}"
+    );
+    assert!(operator.ask("game list", &[]).await.contains(game));
+    operator.ask("region add", &[game, "ams=Amsterdam@52.37,4.89", "--provider", "Us"]).await;
+    let taken = operator.refusal("region add", &[game, "ams=Amsterdam@52.37,4.89"]).await;
+    assert!(taken.contains("already"), "{taken}");
+    let outside = operator.refusal("region add", &[game, "x=X@91,0"]).await;
+    assert!(outside.contains("latitudes"), "{outside}");
+    assert!(operator.ask("region list", &[game]).await.contains("Amsterdam"));
+    assert!(operator.ask("game show", &[game]).await.contains("ams"));
+    let unknown = operator.refusal("game show", &["nothing"]).await;
+    assert_eq!(unknown, "there is no game `nothing`; `muster game list` lists those there are");
+}
+
+async fn versions(operator: &Operator<'_>, file: &str) {
+    let (game, prod, staging) =
+        (operator.game.as_str(), operator.namespace("prod"), operator.namespace("staging"));
+    assert!(operator.ask("version validate", &[file, "--game", game]).await.contains("valid"));
+    let schema: Value = serde_json::from_str(&operator.ask("version schema", &[]).await).unwrap();
+    assert_eq!(schema["properties"]["game_modes"]["additionalProperties"]["$ref"], "#/$defs/GameModeConfig");
+    let id = operator.ask_id("version create", &[game, file, "--name", "two", "--set", &prod]).await;
+    let list = operator.ask("version list", &[game]).await;
+    assert!(list.contains(&id) && list.contains("two") && list.contains("prod"), "{list}");
+    assert!(operator.ask("version show", &[game, "two"]).await.contains("duel"));
+    assert!(operator.ask("version set", &[&staging, "two"]).await.contains(&id));
+    let history = operator.ask("version history", &[&prod]).await;
+    assert!(history.contains(&id), "{history}");
+    let unknown = operator.refusal("version set", &[&prod, "three"]).await;
+    assert!(unknown.starts_with("there is no version `three`; `muster version list "), "{unknown}");
+    operator.ask("version create", &[game, file, "--name", "two"]).await;
+    let several = operator.refusal("version show", &[game, "two"]).await;
+    assert!(several.contains("several versions are called `two`"), "{several}");
+
+    let extra = operator.namespace("extra");
+    operator.ask_id("namespace create", &[&extra, "--version", &id, "--display-name", "Extra"]).await;
+    let taken = operator.refusal("namespace create", &[&extra, "--version", &id]).await;
+    assert!(taken.contains("already"), "{taken}");
+    assert!(operator.ask("namespace list", &[game]).await.contains("extra"));
+    operator.ask("mm-config", &[&extra, "--lobby-count-max", "77"]).await;
+    let refused = operator.refusal("mm-config", &[&extra, "--lobby-count-max", "0"]).await;
+    assert!(refused.contains("lobby-count/too-low"), "{refused}");
+    let shown = operator.ask("namespace show", &[&extra]).await;
+    assert!(shown.contains("77") && shown.contains("Extra") && shown.contains(&id), "{shown}");
+}
+
+async fn tokens(operator: &Operator<'_>) {
+    let (game, staging) = (operator.game.as_str(), operator.namespace("staging"));
+    let url = format!("{}/matchmaker/regions", operator.local.base_url);
+    let regions = async |token: &str| {
+        send(Request::get(&url).header("authorization", format!("Bearer {token}")), "").await
+    };
+    let before = operator.ask("token list", &[game]).await;
+    let first = operator.ask_token(&["public", &staging]).await;
+    assert_eq!(regions(&first).await.status, 200);
+    let development = operator.ask_token(&["development", &staging, "--port", "default=7777/udp"]).await;
+    assert_eq!(regions(&development).await.status, 200);
+    let cloud = operator.ask_token(&["cloud", game]).await;
+    let after = operator.ask("token list", &[game]).await;
+    assert!(!after.contains(&first) && !after.contains(&cloud), "tokens are never listed");
+    let id = Regex::new("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}").unwrap();
+    let ids = |text: &str| id.find_iter(text).map(|id| id.as_str().to_owned()).collect::<BTreeSet<_>>();
+    let new: Vec<_> = ids(&after).difference(&ids(&before)).cloned().collect();
+    assert!(new.len() >= 3, "{after}");
+    for token_id in &new {
+        // Namespaces have identifiers, too.
+        let _outcome = operator.end("token revoke", &[game, token_id], "").await;
+    }
+    wait_for(async || regions(&first).await.refusal() == (401, "TOKEN_REVOKED")).await;
+    assert_eq!(regions(&development).await.refusal(), (401, "TOKEN_REVOKED"));
+    let unknown = operator.refusal("token revoke", &[game, "nothing"]).await;
+    assert!(unknown.starts_with("there is no token `nothing`; "), "{unknown}");
+    let second = operator.ask_token(&["public", &staging]).await;
+    assert_eq!(regions(&second).await.status, 200);
+    operator.ask("token revoke-all", &[&staging, "public"]).await;
+    wait_for(async || regions(&second).await.refusal() == (401, "TOKEN_REVOKED")).await;
+    let listed = operator.ask("token list", &[game]).await;
+    assert!(listed.contains("revoked") && listed.contains("valid"), "{listed}");
+}
+
+/// Settings are up to a second old in the stack.
+async fn wait_for(happened: impl AsyncFn() -> bool) {
+    timeout(PATIENCE, async {
+        while !happened().await {
+            sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await
+    .expect("in time");
+}
+
+async fn pages(operator: &Operator<'_>) {
+    let prod = operator.namespace("prod");
+    let domain = format!("{}.example", operator.game);
+    operator.ask("cdn auth", &[&prod, "basic"]).await;
+    operator.ask_with("cdn user set", &[&prod, "tester"], "correct horse\n").await;
+    let none = operator.refusal("cdn user set", &[&prod, "tester"]).await;
+    assert_eq!(none, "a password is needed, on the terminal or piped in");
+    let users = operator.ask("cdn user list", &[&prod]).await;
+    assert!(users.contains("tester") && !users.contains("$2"), "{users}");
+    operator.ask("cdn user remove", &[&prod, "tester"]).await;
+    assert!(!operator.ask("cdn user list", &[&prod]).await.contains("tester"));
+    operator.ask("domain add", &[&prod, &domain]).await;
+    let taken = operator.refusal("domain add", &[&operator.namespace("staging"), &domain]).await;
+    assert_eq!(taken, "the domain belongs to another namespace");
+    assert!(operator.ask("domain list", &[&prod]).await.contains(&domain));
+    operator.ask("domain public-auth", &[&prod, "off"]).await;
+    assert!(operator.ask("namespace show", &[&prod]).await.contains(&domain));
+    operator.ask("domain remove", &[&prod, &domain]).await;
+    assert!(!operator.ask("domain list", &[&prod]).await.contains(&domain));
+}
+
+/// From tokens to a lobby and its end.
+async fn play(operator: &Operator<'_>) {
+    let prod = operator.namespace("prod");
+    let server = operator.ask_token(&["server", &prod]).await;
+    let public = operator.ask_token(&["public", &prod]).await;
+    let registration = json!({ "server_id": "one", "region_id": "fra", "capacity": 4,
+        "ports": { "default": { "hostname": "a.example", "port": 7_777, "protocol": "udp" } } });
+    let url = format!("{}/matchmaker/servers/register", operator.local.base_url);
+    post(&url, &server, &registration.to_string()).await.expect_ok();
+    let servers = operator.ask("server list", &[&prod]).await;
+    assert!(servers.contains("one") && servers.contains("free"), "{servers}");
+    let found = operator.local.find(&public, json!({ "game_modes": ["duel"] })).await.expect_ok();
+    let lobby = found.lobby_id();
+    let list = operator.ask("lobby list", &[&prod]).await;
+    assert!(list.contains(&lobby) && list.contains("duel") && list.contains("open"), "{list}");
+    assert!(operator.ask("lobby show", &[&lobby]).await.contains(&lobby));
+    operator.ask("lobby end", &[&lobby]).await;
+    assert!(!operator.ask("lobby list", &[&prod]).await.contains(&lobby));
+    let ended = operator.ask("lobby show", &[&lobby]).await;
+    assert!(ended.contains("ended"), "{ended}");
+    let unknown = operator.refusal("lobby end", &["nothing"]).await;
+    assert!(unknown.starts_with("there is no lobby `nothing`; "), "{unknown}");
+}
+
+#[tokio::test]
+async fn a_file_is_validated_without_a_stack_by_line_and_path() {
+    let folder = TestFolder::new();
+    let file = folder.path("modes.json");
+    let validate = async |text: &str| {
+        fs::write(&file, text).unwrap();
+        Program::run("muster", &["version", "validate", &file], &BTreeMap::new()).await
+    };
+    assert_eq!(validate(MODES).await.stdout, "valid\n");
+    for (text, expected) in [
+        (
+            "{\n \"game_modes\": {\n  \"a\": {\"regions\": [\"x\"],\n   \"max_players\": 257}}}",
+            "line 4: game_modes/a/max_players/too-high",
+        ),
+        ("{\n \"game_modes\": {\n  \"a\": {\"regions\": [\"x\"],\n   \"max_player\": 2}}}", "line 4 column"),
+        ("{\n \"game_modes\": {}}", "line 2: game_modes/too-few"),
+    ] {
+        let Ended { status, stdout, stderr } = validate(text).await;
+        assert_eq!((status.code(), stdout.as_str()), (Some(1), ""), "{text}");
+        assert!(stderr.contains(expected) && stderr.contains(&file), "{stderr}");
+    }
+}
