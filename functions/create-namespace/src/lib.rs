@@ -6,7 +6,7 @@ use shared::{
     errors::Error,
     http::{Operation, Request},
     provision::{NewNamespace, add_namespace},
-    rules::names::{display_name_violations, name_id_violations},
+    rules::names::namespace_violations,
     settings::{LOBBY_COUNT_MAX_DEFAULT, MAX_PLAYERS_PER_CLIENT_DEFAULT},
     store::Store,
     wire::{CreateNamespaceRequest, CreateNamespaceResponse},
@@ -37,8 +37,7 @@ impl Operation for CreateNamespace {
         let game_id = request.path("game_id")?;
         let right = self.auth.game(request, &game_id).await?;
         let CreateNamespaceRequest { display_name, version_id, name_id } = request.body()?;
-        let mut violations = display_name_violations(&display_name);
-        violations.extend(name_id_violations(&name_id));
+        let violations = namespace_violations(&display_name, &name_id);
         if !violations.is_empty() {
             return Err(Error::Validation(violations));
         }

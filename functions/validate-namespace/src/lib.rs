@@ -4,7 +4,7 @@ use shared::{
     auth::CloudAuth,
     errors::Error,
     http::{Operation, Request},
-    rules::names::{display_name_violations, name_id_violations},
+    rules::names::{is_name_id, namespace_violations},
     store::Store,
     wire::{ValidateNamespaceRequest, ValidationResponse},
 };
@@ -33,10 +33,8 @@ impl Operation for ValidateNamespace {
         let game_id = request.path("game_id")?;
         let right = self.auth.game(request, &game_id).await?;
         let ValidateNamespaceRequest { display_name, name_id } = request.body()?;
-        let mut violations = display_name_violations(&display_name);
-        violations.extend(name_id_violations(&name_id));
-        let namespaces = self.store.namespaces(right.game_id()).await?;
-        if namespaces.iter().any(|namespace| namespace.name_id == name_id) {
+        let mut violations = namespace_violations(&display_name, &name_id);
+        if is_name_id(&name_id) && self.store.has_namespace(right.game_id(), &name_id).await? {
             violations.push(vec!["name-id".to_owned(), "not-unique".to_owned()]);
         }
         Ok(ValidationResponse::new(violations))

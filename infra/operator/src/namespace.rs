@@ -5,10 +5,7 @@ use serde_json::json;
 use shared::{
     errors::Error,
     provision::{NewNamespace, add_namespace},
-    rules::{
-        matchmaker_config,
-        names::{display_name_violations, is_name_id},
-    },
+    rules::{matchmaker_config, names::namespace_violations},
     settings::{LOBBY_COUNT_MAX_DEFAULT, MAX_PLAYERS_PER_CLIENT_DEFAULT},
     wire::{NamespaceFull, time},
 };
@@ -69,9 +66,9 @@ pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Repor
             let version = lookup::version(store, &game, &version).await?;
             let name_id = namespace.namespace;
             let display_name = display_name.unwrap_or_else(|| name_id.clone());
-            if !is_name_id(&name_id) || !display_name_violations(&display_name).is_empty() {
-                let form = "a namespace's name has 1 to 64 characters of a-z, 0-9 and inner hyphens, its display name 1 to 128";
-                return Err(CommandError::Refused(form.to_owned()));
+            let violations = namespace_violations(&display_name, &name_id);
+            if !violations.is_empty() {
+                return Err(Error::Validation(violations).into());
             }
             let new = NewNamespace {
                 name_id: name_id.clone(),

@@ -172,13 +172,11 @@ pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Repor
             let rows = rows.collect();
             Ok(Report::table(["since", "version"], rows, json!({ "versions": changes })))
         }
-        Action::Validate { file, game } => {
-            let read = config_file::read(&file)?;
-            if let Some(game) = game {
-                check(&read, &lookup::game(store, &game).await?.regions)?;
-            }
+        Action::Validate { file, game: Some(game) } => {
+            check(&config_file::read(&file)?, &lookup::game(store, &game).await?.regions)?;
             Ok(valid())
         }
+        Action::Validate { file, game: None } => validate(&file),
         Action::Schema => Ok(schema()),
     }
 }

@@ -14,10 +14,14 @@ pub fn is_name_id(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }
 
-/// Where a name in addresses would be refused, as paths.
+/// Where the names of a namespace would be refused, as paths.
 #[must_use]
-pub fn name_id_violations(text: &str) -> Vec<Vec<String>> {
-    if is_name_id(text) { Vec::new() } else { vec![vec!["name-id".to_owned(), "invalid".to_owned()]] }
+pub fn namespace_violations(display_name: &str, name_id: &str) -> Vec<Vec<String>> {
+    let mut violations = display_name_violations(display_name);
+    if !is_name_id(name_id) {
+        violations.push(vec!["name-id".to_owned(), "invalid".to_owned()]);
+    }
+    violations
 }
 
 /// Where a name that people read would be refused, as paths: 1 to 128 characters, no control characters.

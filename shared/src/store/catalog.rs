@@ -14,7 +14,10 @@ use aws_sdk_dynamodb::{
     },
     types::{AttributeValue, Put, TransactWriteItem},
 };
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{
+    Deserialize, Serialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
 
 use super::{
     Item, Store, cdn::Cdn, deployments::Deployment, expressions::names, failure, from_item, number, text,
@@ -63,6 +66,10 @@ pub(super) fn game_key(game_id: &GameId) -> String {
 
 pub(super) fn namespace_key(namespace_id: &NamespaceId) -> String {
     format!("NAMESPACE#{namespace_id}")
+}
+
+fn name_key(name_id: &str) -> String {
+    format!("NAME#{name_id}")
 }
 
 pub(super) fn version_key(version_id: &VersionId) -> String {
@@ -185,6 +192,15 @@ impl Store {
                 return Ok(games);
             }
         }
+    }
+
+    /// Whether a game has a namespace named `name_id`. One consistent read unit.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn has_namespace(&self, game_id: &GameId, name_id: &str) -> Result<bool, Error> {
+        let named: Option<IgnoredAny> = self.catalog_item(game_key(game_id), name_key(name_id)).await?;
+        Ok(named.is_some())
     }
 
     /// The namespaces of a game. One query; all of the game's namespaces are read.
@@ -343,7 +359,7 @@ impl Store {
             version_id: namespace.version_id.clone(),
             deployed_at: namespace.created_at,
         };
-        let name = (partition.clone(), format!("NAME#{}", namespace.name_id));
+        let name = (partition.clone(), name_key(&namespace.name_id));
         let items = vec![
             self.put_new(name, &HashMap::from([("namespace_id", &namespace.namespace_id)]))?,
             self.put_new((partition.clone(), namespace_key(&namespace.namespace_id)), namespace)?,
