@@ -5,6 +5,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    iter,
     sync::{
         Mutex,
         atomic::{AtomicU64, Ordering},
@@ -12,12 +13,14 @@ use std::{
     time::Duration,
 };
 
+use aws_sdk_dynamodb::types::{AttributeValue, Get, TransactGetItem};
 use futures_util::{FutureExt as _, StreamExt as _, future::join_all, stream};
-use muster_tests::{Answer, TestGame, TestStack};
+use muster_tests::{Answer, TestGame, TestStack, instance::Instance};
 use serde_json::json;
 use shared::{
     ambient::{Ambient, Timestamp},
     lobby::{Lobby, Stage},
+    store::servers::Server,
 };
 
 use super::{CLOSED, find, game, heartbeat, live, register};
@@ -218,11 +221,12 @@ impl Churn<'_> {
 
     /// Reads all lobbies again and again: no state ever read may break an invariant.
     async fn sample(&self) -> usize {
+        let instance = self.stack.instance();
         let mut samples = 0;
         while !self.is_over() {
             let lobbies = self.stack.all_lobbies(self.game.namespace_id()).await;
             check_seats(&lobbies);
-            assert!(u64::from(live(self.stack, self.game).await) <= SERVERS * LOBBIES_PER_SERVER, "I2");
+            check_fleet(&instance, self.game).await;
             samples += 1;
             self.pause(MINUTE / 12).await;
         }
@@ -236,6 +240,29 @@ fn check_seats(lobbies: &[Lobby]) {
         assert!(lobby.taken <= MAX_PLAYERS_DIRECT, "I1: {lobby:?}");
         assert!(lobby.reserved.keys().all(|seat| !lobby.connected.contains_key(seat)), "{lobby:?}");
     }
+}
+
+/// No server runs more lobbies than are allotted to it, and the ledger knows their sum, as of one moment: two reads of a fleet
+/// at work would not agree. `instance` has a connection of its own: the stack's takes no call that Muster does not make.
+async fn check_fleet(instance: &Instance, game: &TestGame) {
+    let (store, namespace_id) = (instance.store(), game.namespace_id());
+    let get = |table: &str, key: &str, value: String| {
+        let get = Get::builder().table_name(table).key(key, AttributeValue::S(value)).build().unwrap();
+        TransactGetItem::builder().get(get).build()
+    };
+    let servers =
+        (0..SERVERS).map(|n| get(&store.tables().servers, "server", format!("{namespace_id}/server-{n}")));
+    let ledger = get(&store.tables().ledger, "pk", format!("allotted/{namespace_id}"));
+    let reads = iter::once(ledger).chain(servers).collect();
+    let read = store.client().transact_get_items().set_transact_items(Some(reads)).send().await.unwrap();
+    let mut items = read.responses.unwrap().into_iter().map(|response| response.item);
+    let ledger = items.next().unwrap();
+    let servers: Vec<Server> = serde_dynamo::from_items(items.flatten().collect::<Vec<_>>()).unwrap();
+    let allotted: u32 = servers.iter().map(|server| server.allotted).sum();
+    let known = ledger.map_or_else(|| "0".to_owned(), |ledger| ledger["allotted"].as_n().unwrap().clone());
+    assert_eq!(known, allotted.to_string(), "I2");
+    assert!(u64::from(allotted) <= SERVERS * LOBBIES_PER_SERVER, "I2: {allotted}");
+    assert!(servers.iter().all(|server| server.used <= server.allotted), "I2: {servers:?}");
 }
 
 async fn server_uses(stack: &TestStack, game: &TestGame) -> BTreeMap<String, u32> {
