@@ -55,7 +55,7 @@ use fleet::GameServer;
 use limits::COLD_START_MS;
 use outcome::{Lobbies, Outcome};
 use scenario::{LOBBY_COUNT_MAX, Scenario, Shape};
-use traffic::Asker;
+use traffic::{Asker, Traffic};
 use value::Value;
 
 /// When the simulated time begins: any time would do.
@@ -69,6 +69,8 @@ const HOST_PAUSE_MS: u64 = 250;
 const HOST_TRIES: u32 = 10;
 /// How long finds under way may take after the last one came.
 const DRAIN_MS: u64 = 30_000;
+/// How often a run says how far it is.
+const PROGRESS_MS: u64 = 1_000;
 /// Servers that register at the same time.
 const REGISTRATIONS_AT_ONCE: usize = 50;
 
@@ -238,16 +240,28 @@ impl World {
             for event in due.into_iter().flatten() {
                 tokio::spawn(Arc::clone(self).host(event));
             }
-            if at_ms % 5_000 == 4_999 {
-                let tally = lock(&self.tally);
-                let (finds, answered) = (tally.finds, tally.latencies_ms.len());
-                progress(format!(
-                    "{}: {} s, {finds} finds, {answered} answered",
-                    self.scenario,
-                    at_ms / 1_000
-                ));
+            if at_ms % PROGRESS_MS == PROGRESS_MS - 1 {
+                progress(self.progress(at_ms / 1_000));
             }
         }
+    }
+
+    /// What came of the scenario until `second`, and what DynamoDB refused so far.
+    fn progress(&self, second: u64) -> String {
+        let tally = lock(&self.tally);
+        let (finds, answered) = (tally.finds, tally.latencies_ms.len());
+        let (refused, instances) = (&tally.refused, lock(&self.instances).0.len());
+        let traffic = [Asker::Find, Asker::LobbyServer, Asker::GameServer].map(|asker| {
+            let Traffic { calls, throttles, conflicts, unmet, .. } = self.database.traffic(asker);
+            format!(
+                "{asker:?}: {calls} calls, throttles {throttles:?}, conflicts {conflicts:?}, unmet {unmet:?}"
+            )
+        });
+        format!(
+            "{}: {second} s, {finds} finds, {answered} answered, {refused:?}, {instances} instances; {}",
+            self.scenario,
+            traffic.join("; ")
+        )
     }
 
     /// Instances that know settings and servers, but no lobby.
