@@ -112,6 +112,17 @@ impl Request {
         Coordinates::new(degrees("cloudfront-viewer-latitude")?, degrees("cloudfront-viewer-longitude")?)
     }
 
+    /// The address of the client: by the word of the edge, which alone may name another than the gateway saw (see
+    /// [`Request::viewer`]); else the one that the gateway saw.
+    #[must_use]
+    pub fn client_ip(&self, edge_secret: Option<&str>) -> Option<IpAddr> {
+        let edge = edge_secret.filter(|secret| self.came_through_edge(secret));
+        let viewer = edge.and_then(|_| self.header("cloudfront-viewer-address")?.rsplit_once(':'));
+        // CloudFront writes IPv6 addresses without the brackets that others put before a port.
+        let address = |(address, _port): (&str, &str)| address.trim_matches(['[', ']']).parse().ok();
+        viewer.and_then(address).or_else(|| self.source_ip())
+    }
+
     /// The address that the request came from, by the gateway's own word.
     #[must_use]
     pub fn source_ip(&self) -> Option<IpAddr> {

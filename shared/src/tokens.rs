@@ -269,10 +269,17 @@ impl SigningKey {
     }
 }
 
+/// A key for `purpose` alone, from which the secret cannot be found.
+fn derived_key(secret: &[u8], purpose: &[u8]) -> hmac::Key {
+    let derived = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, secret), purpose);
+    hmac::Key::new(hmac::HMAC_SHA256, derived.as_ref())
+}
+
 /// Signs and verifies tokens with the deployment's key; a previous key is still accepted while rotating.
 pub struct TokenKeys {
     current: SigningKey,
     previous: Option<SigningKey>,
+    address_key: hmac::Key,
 }
 
 impl TokenKeys {
@@ -283,7 +290,16 @@ impl TokenKeys {
     pub fn new(current: &[u8], previous: Option<&[u8]>) -> Result<Self, SigningKeyTooShort> {
         // The first key of the process installs the provider; later ones find it in place.
         let _already_installed = RING_PROVIDER.install_default();
-        Ok(Self { current: SigningKey::new(current)?, previous: previous.map(SigningKey::new).transpose()? })
+        Ok(Self {
+            current: SigningKey::new(current)?,
+            previous: previous.map(SigningKey::new).transpose()?,
+            address_key: derived_key(current, b"muster client address key"),
+        })
+    }
+
+    /// The key that clients' addresses are hashed under ([`crate::client_address`]): no use of it can help to forge a token.
+    pub(crate) const fn address_key(&self) -> &hmac::Key {
+        &self.address_key
     }
 
     /// Issues the public or server token of a credential.

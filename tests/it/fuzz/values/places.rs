@@ -226,6 +226,23 @@ fn coordinates_lie_on_the_globe_and_count_by_the_word_of_the_edge_alone() {
 }
 
 #[test]
+fn an_address_is_another_than_the_gateway_saw_by_the_word_of_the_edge_alone() {
+    for (viewer, shown, expected) in [
+        ("198.51.100.10:46532", "secret", "198.51.100.10"),
+        ("2001:db8:1:2:3:4:5:6:46532", "secret", "2001:db8:1:2:3:4:5:6"),
+        ("[2001:db8::1]:46532", "secret", "2001:db8::1"),
+        ("198.51.100.10:46532", "guessed", "127.0.0.1"),
+        ("198.51.100.10", "secret", "127.0.0.1"),
+        ("nonsense:1", "secret", "127.0.0.1"),
+    ] {
+        let headers = [("cloudfront-viewer-address", viewer), ("x-muster-edge-secret", shown)];
+        let request = instance::request(&headers, &Value::Null);
+        assert_eq!(request.client_ip(Some("secret")), Some(expected.parse().unwrap()), "{viewer} {shown}");
+        assert_eq!(request.client_ip(None), request.source_ip(), "{viewer} {shown}");
+    }
+}
+
+#[test]
 fn a_distance_is_that_of_the_globe() {
     let place = || (-90.0..90.0, -180.0..180.0);
     check_plain(
