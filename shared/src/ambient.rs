@@ -6,11 +6,12 @@ use std::{
     fmt,
     future::Future,
     ops::Add,
-    pin::Pin,
+    pin::{Pin, pin},
     sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use futures_util::future::{Either, select};
 use ring::rand::{SecureRandom, SystemRandom};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -150,6 +151,14 @@ impl Ambient {
     pub fn jittered(&self, span: Duration) -> Duration {
         let micros = u64::try_from(span.as_micros()).unwrap_or(u64::MAX);
         Duration::from_micros(micros / 2 + self.below(micros / 2 + 1))
+    }
+}
+
+/// What `work` comes to, when it does within `span`; it is dropped when it does not.
+pub async fn within<T>(ambient: &Ambient, span: Duration, work: impl Future<Output = T>) -> Option<T> {
+    match select(pin!(work), pin!(ambient.sleep(span))).await {
+        Either::Left((done, _)) => Some(done),
+        Either::Right(_) => None,
     }
 }
 

@@ -7,6 +7,8 @@ use std::{env, str::FromStr, sync::Arc};
 use aws_sdk_dynamodb::config::Credentials;
 
 use crate::{
+    screening::{Outside, web_client::Reach},
+    secrets::{Parameters, Secrets, parameters_client},
     store::{Store, TableNames, aws_client, emulator_client},
     tokens::{SigningKeyTooShort, TokenKeys},
 };
@@ -49,23 +51,63 @@ impl Environment {
             lobby_data: table("MUSTER_LOBBY_DATA_TABLE"),
             servers: table("MUSTER_SERVERS_TABLE"),
             ledger: table("MUSTER_LEDGER_TABLE"),
+            secrets: table("MUSTER_SECRETS_TABLE"),
         };
         let client = match self.optional("AWS_ENDPOINT_URL_DYNAMODB") {
             Some(endpoint) if endpoint.starts_with("http://") => emulator_client(&endpoint),
             Some(_) => return Err(invalid("AWS_ENDPOINT_URL_DYNAMODB", "must begin with http://")),
-            // Lambda renews credentials by starting a new process, so the environment's hold for this one.
-            None => aws_client(
-                self.required("AWS_REGION")?,
-                Credentials::new(
-                    self.required("AWS_ACCESS_KEY_ID")?,
-                    self.required("AWS_SECRET_ACCESS_KEY")?,
-                    self.optional("AWS_SESSION_TOKEN"),
-                    None,
-                    "environment",
-                ),
-            ),
+            None => aws_client(self.required("AWS_REGION")?, self.credentials()?),
         };
         Ok(Store::new(client, tables))
+    }
+
+    // Lambda renews credentials by starting a new process, so the environment's hold for this one.
+    fn credentials(self) -> Result<Credentials, InvalidConfig> {
+        Ok(Credentials::new(
+            self.required("AWS_ACCESS_KEY_ID")?,
+            self.required("AWS_SECRET_ACCESS_KEY")?,
+            self.optional("AWS_SESSION_TOKEN"),
+            None,
+            "environment",
+        ))
+    }
+
+    /// Where the secrets of versions are kept.
+    ///
+    /// `MUSTER_SECRETS_PATH`: the path of their parameters in Systems Manager. `AWS_ENDPOINT_URL_SSM`: an emulator of it, as
+    /// `http://host:port`. `MUSTER_SECRETS_TABLE`: the table that holds them instead, in the local stack, whose `store` this is.
+    ///
+    /// # Errors
+    /// [`InvalidConfig`] when neither is given, or region or credentials are missing.
+    pub fn secrets(self, store: &Store) -> Result<Secrets, InvalidConfig> {
+        if !store.tables().secrets.is_empty() {
+            return Ok(Secrets::Table(store.clone()));
+        }
+        let path = self.required("MUSTER_SECRETS_PATH")?;
+        let endpoint = self.optional("AWS_ENDPOINT_URL_SSM");
+        if endpoint.as_ref().is_some_and(|endpoint| !endpoint.starts_with("http://")) {
+            return Err(invalid("AWS_ENDPOINT_URL_SSM", "must begin with http://"));
+        }
+        let client =
+            parameters_client(self.required("AWS_REGION")?, self.credentials()?, endpoint.as_deref());
+        Ok(Secrets::Parameters(Parameters { client, path }))
+    }
+
+    /// Whom players' captchas and verifications are asked of, for tests: no template sets these.
+    ///
+    /// `MUSTER_HCAPTCHA_URL`, `MUSTER_TURNSTILE_URL`: the providers' `siteverify`. `MUSTER_REACH`: `anywhere` lets calls go to
+    /// private addresses, and without TLS.
+    ///
+    /// # Errors
+    /// [`InvalidConfig`] for another reach.
+    pub fn outside(self) -> Result<Outside, InvalidConfig> {
+        let outside = Outside::default();
+        Ok(Outside {
+            hcaptcha_url: self.optional("MUSTER_HCAPTCHA_URL").unwrap_or(outside.hcaptcha_url),
+            turnstile_url: self.optional("MUSTER_TURNSTILE_URL").unwrap_or(outside.turnstile_url),
+            reach: self.parsed::<Reach>("MUSTER_REACH")?.unwrap_or_default(),
+            resolver: outside.resolver,
+        })
     }
 
     /// `MUSTER_SIGNING_KEY`: the secret that tokens are signed with. `MUSTER_SIGNING_KEY_PREVIOUS`: one that is still

@@ -3,11 +3,11 @@
 use lambda_http::http::StatusCode;
 use serde_json::{Value, json};
 
-use crate::ids::GameMode;
+use crate::{ids::GameMode, settings::CaptchaProvider};
 
 /// Why an operation did not do what it was asked.
 ///
-/// The display text is the public `message`. [`Error::Unavailable`] and [`Error::Bug`] carry a cause that is logged
+/// The display text is the public `message`. [`Error::CaptchaUnavailable`], [`Error::Unavailable`] and [`Error::Bug`] carry a cause that is logged
 /// once and never sent.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -160,6 +160,26 @@ pub enum Error {
     /// 400: a game server that never registered, or deregistered.
     #[error("there is no such game server")]
     ServerNotFound,
+    /// 403: the version asks for a captcha, and the client's last pass does not count any more.
+    #[error("a captcha must be passed first")]
+    CaptchaRequired {
+        /// Whose captcha.
+        provider: CaptchaProvider,
+        /// The key that pages show.
+        site_key: String,
+    },
+    /// 400: the provider refused the answer to a captcha, or it is another provider's.
+    #[error("the captcha was not passed")]
+    CaptchaFailed,
+    /// 503: the captcha provider could not be asked, or made no sense.
+    #[error("captchas cannot be checked now; try again shortly")]
+    CaptchaUnavailable(String),
+    /// 400: the studio's own backend does not let the player in.
+    #[error("the game does not let this player in")]
+    VerificationFailed,
+    /// 400: the studio's own backend could not be asked.
+    #[error("the game could not be asked whether it lets this player in")]
+    VerificationRequestFailed,
     /// 503: the lobby's game server did not say ready in time; the seat was given back.
     #[error("the lobby did not become ready in time; try again shortly")]
     LobbyStartTimeout,
@@ -234,6 +254,11 @@ impl Error {
             Self::PlayerInDifferentLobby => (BAD_REQUEST, "MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY"),
             Self::InvalidServer(_) => (BAD_REQUEST, "MATCHMAKER_INVALID_SERVER"),
             Self::ServerNotFound => (BAD_REQUEST, "MATCHMAKER_SERVER_NOT_FOUND"),
+            Self::CaptchaRequired { .. } => (StatusCode::FORBIDDEN, "CAPTCHA_CAPTCHA_REQUIRED"),
+            Self::CaptchaFailed => (BAD_REQUEST, "CAPTCHA_CAPTCHA_FAILED"),
+            Self::CaptchaUnavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, "CAPTCHA_UNAVAILABLE"),
+            Self::VerificationFailed => (BAD_REQUEST, "MATCHMAKER_VERIFICATION_FAILED"),
+            Self::VerificationRequestFailed => (BAD_REQUEST, "MATCHMAKER_VERIFICATION_REQUEST_FAILED"),
             Self::LobbyStartTimeout => (StatusCode::SERVICE_UNAVAILABLE, "MATCHMAKER_LOBBY_START_TIMEOUT"),
             Self::NoServerAvailable => (StatusCode::SERVICE_UNAVAILABLE, "MATCHMAKER_NO_SERVER_AVAILABLE"),
             Self::Contention => (StatusCode::SERVICE_UNAVAILABLE, "MATCHMAKER_CONTENTION"),
@@ -256,6 +281,9 @@ impl Error {
                 Some(json!({ "errors": errors }))
             }
             Self::GameModeNotFound(mode) => Some(json!({ "game_mode": mode })),
+            Self::CaptchaRequired { provider, site_key } => {
+                Some(json!({ provider.name(): { "site_key": site_key } }))
+            }
             Self::RegionNotFound(region) => Some(json!({ "region": region })),
             Self::DynamicMaxPlayersInvalid { max: Some(max) } => Some(json!({ "max": max })),
             _ => None,
@@ -267,7 +295,10 @@ impl Error {
     pub const fn retry_after_secs(&self) -> Option<u64> {
         match self {
             Self::NoServerAvailable => Some(NO_SERVER_RETRY_AFTER_SECS),
-            Self::Contention | Self::LobbyStartTimeout | Self::Unavailable(_) => Some(RETRY_AFTER_SECS),
+            Self::Contention
+            | Self::LobbyStartTimeout
+            | Self::CaptchaUnavailable(_)
+            | Self::Unavailable(_) => Some(RETRY_AFTER_SECS),
             _ => None,
         }
     }
@@ -276,7 +307,7 @@ impl Error {
     #[must_use]
     pub fn cause(&self) -> Option<&str> {
         match self {
-            Self::Unavailable(cause) | Self::Bug(cause) => Some(cause),
+            Self::CaptchaUnavailable(cause) | Self::Unavailable(cause) | Self::Bug(cause) => Some(cause),
             _ => None,
         }
     }

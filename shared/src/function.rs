@@ -8,6 +8,8 @@ use crate::{
     config::{Environment, InvalidConfig},
     issuing::Issuer,
     matchmaking::Matchmaker,
+    screening::Screening,
+    secrets::Secrets,
     settings_cache::{SETTINGS_AGE_MAX, SettingsCache},
     store::Store,
     telemetry,
@@ -65,6 +67,24 @@ impl Function {
     pub fn matchmaker(&self) -> Arc<Matchmaker> {
         let settings = Arc::clone(&self.settings);
         Arc::new(Matchmaker::new(self.store.clone(), settings, self.ambient.clone()))
+    }
+
+    /// Where the secrets of versions are kept.
+    ///
+    /// # Errors
+    /// As [`Environment::secrets`].
+    pub fn secrets(&self) -> Result<Secrets, InvalidConfig> {
+        self.environment.secrets(&self.store)
+    }
+
+    /// What decides whom captcha providers and studios' backends let in.
+    ///
+    /// # Errors
+    /// As [`Environment::secrets`] and [`Environment::outside`].
+    pub fn screening(&self) -> Result<Arc<Screening>, InvalidConfig> {
+        let (store, keys) = (self.store.clone(), Arc::clone(&self.keys));
+        let (secrets, outside) = (self.secrets()?, self.environment.outside()?);
+        Ok(Arc::new(Screening::new(store, secrets, keys, self.ambient.clone(), outside)))
     }
 
     /// `MUSTER_EDGE_SECRET`: what the edge proves itself with, if there is one.

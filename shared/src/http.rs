@@ -254,6 +254,14 @@ pub fn optional_object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     Ok(Option::<Object<T>>::deserialize(from)?.map(|object| object.0))
 }
 
+/// What the whole of `bytes` holds, which is one JSON object.
+///
+/// # Errors
+/// Anything else than a JSON object that fits `T`.
+pub fn strict_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, serde_json::Error> {
+    serde_json::from_slice(bytes).map(|object: Object<T>| object.0)
+}
+
 /// Deserializes a JSON object as `T`.
 ///
 /// # Errors

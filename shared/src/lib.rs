@@ -1,8 +1,8 @@
 //! Muster's common crate: what every operation knows about the domain, the wire and the tables.
 //!
 //! The layers, outermost first: [`http`] turns gateway events into [`http::Request`] and answers into responses,
-//! [`auth`] turns tokens into rights and [`issuing`] rights into tokens, [`rules`] decides over plain values, [`matchmaking`]
-//! chooses and creates lobbies, [`hosting`] is what their servers do, [`overview`] what is seen from outside, [`store`] holds
+//! [`auth`] turns tokens into rights and [`issuing`] rights into tokens, [`rules`] decides over plain values, [`screening`] has
+//! captcha providers and studios' backends say who may enter, [`matchmaking`] chooses and creates lobbies, [`hosting`] is what their servers do, [`overview`] what is seen from outside, [`store`] holds
 //! every DynamoDB condition. Nothing below `http` knows a gateway; nothing above `store` knows an attribute name; rules know
 //! neither clock nor randomness.
 
@@ -23,6 +23,8 @@ pub mod models;
 pub mod overview;
 pub mod provision;
 pub mod rules;
+pub mod screening;
+pub mod secrets;
 pub mod settings;
 pub mod settings_cache;
 pub mod store;

@@ -35,7 +35,7 @@ use crate::{
 };
 
 mod create;
-mod join;
+pub mod join;
 mod recall;
 pub mod reply;
 mod room;
@@ -77,6 +77,8 @@ pub struct Search {
     pub may_create: bool,
     /// What the creator of a lobby of its own configured.
     pub config: Option<LobbyConfig>,
+    /// When the request came: so long it has waited already.
+    pub asked_at: Timestamp,
 }
 
 /// How a find came to its seat.
@@ -136,7 +138,7 @@ impl Matchmaker {
     pub async fn find(&self, search: &Search) -> Result<Found, Error> {
         let began_at = self.ambient.now();
         let found = self.find_seat(search, began_at + FIND_DEADLINE).await?;
-        self.until_ready(found, began_at).await
+        self.until_ready(found, search.asked_at).await
     }
 
     async fn find_seat(&self, search: &Search, deadline: Timestamp) -> Result<Found, Error> {

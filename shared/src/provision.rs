@@ -9,6 +9,7 @@ use crate::{
     ids::{GameId, NamespaceId, RegionId, VersionId},
     issuing::issue_cloud_token,
     rules::{names::is_name_id, version_config::validate},
+    secrets::{Secrets, VersionSecrets},
     settings::{CdnAuthType, Game, Namespace, Region, Revocations, Version, VersionConfig},
     store::{Store, catalog::NameOutcome},
     tokens::CloudToken,
@@ -85,6 +86,7 @@ pub enum ProvisionError {
 /// [`ProvisionError`]; nothing is made unless everything is valid and the name is free.
 pub async fn create_game(
     store: &Store,
+    secrets: &Secrets,
     ambient: &Ambient,
     new: NewGame,
 ) -> Result<CreatedGame, ProvisionError> {
@@ -108,7 +110,7 @@ pub async fn create_game(
     if store.add_game(&game).await? == NameOutcome::Taken {
         return Err(ProvisionError::NameTaken(game.name_id));
     }
-    let version = add_version(store, ambient, &game.game_id, new.version_name, new.config).await?;
+    let version = add_version(store, secrets, ambient, &game.game_id, new.version_name, new.config).await?;
     let mut namespaces = Vec::new();
     for namespace in new.namespaces {
         // The game is new, and its namespaces' names differ.
@@ -141,20 +143,28 @@ pub async fn add_namespace(
     Ok((outcome == NameOutcome::Created).then_some(namespace))
 }
 
-/// Adds a version that was checked.
+/// Adds a version that was checked; its secrets are kept first, apart from it.
 ///
 /// # Errors
 /// [`Error::Unavailable`], [`Error::Bug`].
 pub async fn add_version(
     store: &Store,
+    secrets: &Secrets,
     ambient: &Ambient,
     game_id: &GameId,
     display_name: String,
     config: VersionConfig,
 ) -> Result<Version, Error> {
     let version_id = VersionId::from(ambient.uuid());
-    let version =
-        Version { game_id: game_id.clone(), version_id, display_name, created_at: ambient.now(), config };
+    let secrets = secrets.keep(&version_id, &VersionSecrets::of(&config)).await?;
+    let version = Version {
+        game_id: game_id.clone(),
+        version_id,
+        display_name,
+        created_at: ambient.now(),
+        config,
+        secrets,
+    };
     store.add_version(&version).await?;
     Ok(version)
 }

@@ -9,5 +9,6 @@ pub mod matchmaker_config;
 pub mod names;
 pub mod origin;
 pub mod ports;
+pub mod public_url;
 pub mod registration;
 pub mod version_config;

@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     ambient::Timestamp,
-    http::{object, objects_by_name},
+    http::{object, objects_by_name, optional_object},
     ids::{GameId, GameMode, NamespaceId, RegionId, TokenId, VersionId},
+    secrets::{ParameterName, Secret},
     tokens::{Credential, TokenKind},
 };
 
@@ -121,16 +122,63 @@ pub struct Namespace {
     pub revocations: Revocations,
 }
 
-/// Whether a way into lobbies is open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A studio's own backend that says who may use a way into lobbies.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Verification {
+    /// Where it is asked: https, on a public address ([`crate::rules::public_url`]).
+    pub url: String,
+    /// Headers that it is asked with, by name; their values are secrets.
+    #[serde(default)]
+    pub headers: BTreeMap<String, Secret>,
+}
+
+/// Whether a way into lobbies is open, and to whom.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Action {
     /// Whether requests may use it.
     pub enabled: bool,
+    /// Who says which players may; all may when absent.
+    #[serde(default, deserialize_with = "optional_object", skip_serializing_if = "Option::is_none")]
+    pub verification: Option<Verification>,
+}
+
+impl Action {
+    const fn open_to_all(enabled: bool) -> Self {
+        Self { enabled, verification: None }
+    }
+}
+
+/// A way into lobbies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EntryKind {
+    /// Being matched.
+    Find,
+    /// Entering a lobby by its identifier.
+    Join,
+    /// Making a lobby of one's own.
+    Create,
+}
+
+impl EntryKind {
+    /// Every way.
+    pub const ALL: [Self; 3] = [Self::Find, Self::Join, Self::Create];
+
+    /// What the wire calls it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Find => "find",
+            Self::Join => "join",
+            Self::Create => "create",
+        }
+    }
 }
 
 /// The ways into the lobbies of a mode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Actions {
     /// Being matched.
@@ -147,9 +195,9 @@ pub struct Actions {
 impl Default for Actions {
     fn default() -> Self {
         Self {
-            find: Action { enabled: true },
-            join: Action { enabled: true },
-            create: Action { enabled: false },
+            find: Action::open_to_all(true),
+            join: Action::open_to_all(true),
+            create: Action::open_to_all(false),
         }
     }
 }
@@ -198,6 +246,21 @@ impl GameModeConfig {
         120
     }
 
+    /// Each way in by its name.
+    pub fn actions(&self) -> impl Iterator<Item = (EntryKind, &Action)> {
+        EntryKind::ALL.into_iter().map(|kind| (kind, self.action(kind)))
+    }
+
+    /// A way in.
+    #[must_use]
+    pub const fn action(&self, kind: EntryKind) -> &Action {
+        match kind {
+            EntryKind::Find => &self.actions.find,
+            EntryKind::Join => &self.actions.join,
+            EntryKind::Create => &self.actions.create,
+        }
+    }
+
     /// Players that may be in a lobby by joining it directly.
     #[must_use]
     pub fn direct(&self) -> u32 {
@@ -215,6 +278,66 @@ const fn yes() -> bool {
     true
 }
 
+/// The keys of a site at a captcha provider.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CaptchaKeys {
+    /// What pages show.
+    pub site_key: String,
+    /// What the provider knows the deployment by.
+    pub secret_key: Secret,
+}
+
+/// The providers of captchas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CaptchaProvider {
+    /// hCaptcha.
+    Hcaptcha,
+    /// Cloudflare Turnstile.
+    Turnstile,
+}
+
+impl CaptchaProvider {
+    /// What the wire calls it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Hcaptcha => "hcaptcha",
+            Self::Turnstile => "turnstile",
+        }
+    }
+}
+
+/// When players must pass a captcha, and whose.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CaptchaConfig {
+    /// Requests that a client may make after each pass, at most 600.
+    pub requests_before_reverify: u32,
+    /// How long a pass counts, in milliseconds, at most 12 h.
+    pub verification_ttl: u64,
+    /// The site at hCaptcha; exactly one provider is given.
+    #[serde(default, deserialize_with = "optional_object", skip_serializing_if = "Option::is_none")]
+    pub hcaptcha: Option<CaptchaKeys>,
+    /// The site at Turnstile.
+    #[serde(default, deserialize_with = "optional_object", skip_serializing_if = "Option::is_none")]
+    pub turnstile: Option<CaptchaKeys>,
+}
+
+impl CaptchaConfig {
+    /// The providers that are given, with their keys: one in each valid configuration.
+    pub fn providers(&self) -> impl Iterator<Item = (CaptchaProvider, &CaptchaKeys)> {
+        let hcaptcha = self.hcaptcha.iter().map(|keys| (CaptchaProvider::Hcaptcha, keys));
+        hcaptcha.chain(self.turnstile.iter().map(|keys| (CaptchaProvider::Turnstile, keys)))
+    }
+
+    /// How long a pass counts.
+    #[must_use]
+    pub const fn ttl(&self) -> Duration {
+        Duration::from_millis(self.verification_ttl)
+    }
+}
+
 /// The matchmaking configuration that a version holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -222,6 +345,9 @@ pub struct VersionConfig {
     /// The modes by name.
     #[serde(deserialize_with = "objects_by_name")]
     pub game_modes: BTreeMap<GameMode, GameModeConfig>,
+    /// The captcha that players must pass; none when absent.
+    #[serde(default, deserialize_with = "optional_object", skip_serializing_if = "Option::is_none")]
+    pub captcha: Option<CaptchaConfig>,
 }
 
 /// A version of a game; immutable.
@@ -235,6 +361,9 @@ pub struct Version {
     pub display_name: String,
     /// When it was made.
     pub created_at: Timestamp,
-    /// What it configures.
+    /// What it configures, without its secrets.
     pub config: VersionConfig,
+    /// Where its secrets are, if it has any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<ParameterName>,
 }

@@ -21,6 +21,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use crate::errors::Error;
 
 pub mod allotment;
+pub mod captcha;
 pub mod catalog;
 pub mod cdn;
 mod conflicts;
@@ -31,6 +32,7 @@ mod expressions;
 pub mod lobbies;
 pub mod lobby_data;
 pub mod meter;
+mod secrets;
 pub mod servers;
 pub mod shards;
 pub mod statistics;
@@ -56,8 +58,10 @@ pub struct TableNames {
     pub lobby_data: String,
     /// Game servers.
     pub servers: String,
-    /// What is counted or elected: live lobbies of a namespace, heads of bursts.
+    /// What is counted or elected: live lobbies of a namespace, heads of bursts, passed captchas.
     pub ledger: String,
+    /// Secrets of versions, in the local stack alone.
+    pub secrets: String,
 }
 
 /// The DynamoDB store.

@@ -27,6 +27,7 @@ use shared::{
     ids::{LobbyId, SeatId},
     lobby::Lobby,
     models::ServerKey,
+    screening::Outside,
     store::meter::Meter,
 };
 use tokio::sync::Mutex;
@@ -55,7 +56,8 @@ impl Bench {
         let store = stack.store().metered(meter.clone());
         let keys = Arc::clone(stack.stack.keys());
         let permissions = Template::parse(TEMPLATE).expect("the template").permissions;
-        let functions = Functions::new(store, permissions, keys, stack.ambient()).expect("the operations");
+        let functions = Functions::new(store, permissions, keys, stack.ambient(), Outside::default());
+        let functions = functions.expect("the operations");
         Self { stack, functions, instances: Mutex::default(), meter, report: Mutex::default() }
     }
 

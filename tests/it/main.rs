@@ -16,5 +16,6 @@ mod model;
 mod process;
 mod refusals;
 mod runtime;
+mod screening;
 mod shards;
 mod simulation;

@@ -13,6 +13,8 @@ use shared::{
     http::{Operation as _, Request},
     matchmaking::Matchmaker,
     models::Pool,
+    screening::{Outside, Screening},
+    secrets::Secrets,
     settings_cache::{SETTINGS_AGE_MAX, SettingsCache},
     store::{
         Store, emulator_client,
@@ -41,12 +43,21 @@ impl Instance {
     /// An instance that remembers nothing yet, on the database behind `client`.
     #[must_use]
     pub fn over(client: Client, keys: &Arc<TokenKeys>, ambient: &Ambient) -> Self {
+        Self::among(Outside::default(), client, keys, ambient)
+    }
+
+    /// An instance that asks those `outside` about captchas and verifications.
+    #[must_use]
+    pub fn among(outside: Outside, client: Client, keys: &Arc<TokenKeys>, ambient: &Ambient) -> Self {
         let meter = Meter::on();
         let store = Store::new(client, table_names()).metered(meter.clone());
         let settings = Arc::new(SettingsCache::new(store.clone(), ambient.clone(), SETTINGS_AGE_MAX));
         let matchmaker = Arc::new(Matchmaker::new(store.clone(), Arc::clone(&settings), ambient.clone()));
         let auth = MatchmakerAuth::new(settings, Arc::clone(keys), ambient.clone());
-        let find_lobby = FindLobby::new(auth, Arc::clone(&matchmaker), ambient.clone(), None);
+        let secrets = Secrets::Table(store.clone());
+        let screening = Screening::new(store.clone(), secrets, Arc::clone(keys), ambient.clone(), outside);
+        let find_lobby =
+            FindLobby::new(auth, Arc::clone(&matchmaker), Arc::new(screening), ambient.clone(), None);
         Self { find_lobby, matchmaker, store, meter }
     }
 

@@ -37,6 +37,8 @@ use shared::{
     models::Pool,
     provision::{CreatedGame, NewGame, NewNamespace, create_game},
     rules::origin::OriginHost,
+    screening::Outside,
+    secrets::Secrets,
     settings::Region,
     store::{Store, cdn::DomainOutcome, servers::Server},
     telemetry,
@@ -188,9 +190,19 @@ impl TestStack {
     }
 
     async fn start_on(storage: Storage, ambient: Ambient) -> Self {
+        Self::start_among(Outside::default(), storage, ambient).await
+    }
+
+    /// Starts a stack in memory that asks those `outside` about captchas and verifications.
+    pub async fn start_with_outside(outside: Outside) -> Self {
+        let clock = TestClock::starting_now();
+        Self { clock: clock.clone(), ..Self::start_among(outside, Storage::Memory, clock.ambient()).await }
+    }
+
+    async fn start_among(outside: Outside, storage: Storage, ambient: Ambient) -> Self {
         // Silent, unless MUSTER_LOG asks for more.
         telemetry::log_text(telemetry::LevelFilter::OFF);
-        let options = Options { port: 0, storage, ambient };
+        let options = Options { port: 0, storage, ambient, outside };
         let stack = Stack::start(options).await.expect("the stack starts");
         let client = Client::builder(TokioExecutor::new()).build_http();
         Self { stack, clock: TestClock::starting_now(), client }
@@ -206,6 +218,12 @@ impl TestStack {
     #[must_use]
     pub fn store(&self) -> &Store {
         self.stack.store()
+    }
+
+    /// Where the stack keeps the secrets of versions.
+    #[must_use]
+    pub fn secrets(&self) -> Secrets {
+        Secrets::Table(self.store().clone())
     }
 
     /// The stack's randomness under its clock.
@@ -313,7 +331,7 @@ impl TestStack {
     pub async fn make_game(&self, name: &str, modes: Value, lobby_count_max: u32, places: u32) -> TestGame {
         let ambient = self.ambient();
         let new = new_game(name, modes, lobby_count_max);
-        let created = create_game(self.store(), &ambient, new).await.expect("a game");
+        let created = create_game(self.store(), &self.secrets(), &ambient, new).await.expect("a game");
         let game = TestGame::new(self, created);
         for region_id in ["fra", "nyc"].into_iter().filter(|_| places > 0) {
             game.add_server(self, region_id, region_id, places, Timestamp::NEVER).await;

@@ -9,6 +9,7 @@ use shared::{
     http::{Operation, Request},
     matchmaking::{Matchmaker, Search, reply::mock_seat},
     rules::{criteria::Criteria, lobby_config::LobbyConfig},
+    screening::{Entry, Screening},
     wire::{CreateLobbyRequest, FindLobbyResponse},
 };
 
@@ -17,21 +18,23 @@ use shared::{
 pub struct CreateLobby {
     auth: MatchmakerAuth,
     matchmaker: Arc<Matchmaker>,
+    screening: Arc<Screening>,
     ambient: Ambient,
     edge_secret: Option<String>,
 }
 
 impl CreateLobby {
-    /// The operation with `matchmaker`, for whom `auth` lets in; `edge_secret` is what the edge proves itself with, if there
+    /// The operation with `matchmaker`, for whom `auth` and `screening` let in; `edge_secret` is what the edge proves itself with, if there
     /// is one.
     #[must_use]
     pub const fn new(
         auth: MatchmakerAuth,
         matchmaker: Arc<Matchmaker>,
+        screening: Arc<Screening>,
         ambient: Ambient,
         edge_secret: Option<String>,
     ) -> Self {
-        Self { auth, matchmaker, ambient, edge_secret }
+        Self { auth, matchmaker, screening, ambient, edge_secret }
     }
 }
 
@@ -41,6 +44,7 @@ impl Operation for CreateLobby {
     const NAME: &'static str = "create-lobby";
 
     async fn call(&self, request: &Request) -> Result<FindLobbyResponse, Error> {
+        let asked_at = self.ambient.now();
         // What: any JSON will do for a developer; its types count for everybody else.
         let body = request.json()?;
         let caller = self.auth.caller(request);
@@ -65,8 +69,12 @@ impl Operation for CreateLobby {
             viewer,
         )?;
 
+        // Screening.
+        let entry = Entry::create(&body, &criteria, &settings.version);
+        self.screening.check(&entry, request, self.edge_secret.as_deref()).await?;
+
         // Store.
-        let search = Search { criteria, settings: Arc::clone(&settings), may_create: true, config };
+        let search = Search { criteria, settings: Arc::clone(&settings), may_create: true, config, asked_at };
         let found = self.matchmaker.create_custom_lobby(&search).await?;
         found.log();
 

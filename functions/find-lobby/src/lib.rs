@@ -9,6 +9,7 @@ use shared::{
     http::{Operation, Request},
     matchmaking::{Matchmaker, Search, reply::mock_seat},
     rules::criteria::Criteria,
+    screening::{Entry, Screening},
     wire::{FindLobbyRequest, FindLobbyResponse},
 };
 
@@ -17,21 +18,23 @@ use shared::{
 pub struct FindLobby {
     auth: MatchmakerAuth,
     matchmaker: Arc<Matchmaker>,
+    screening: Arc<Screening>,
     ambient: Ambient,
     edge_secret: Option<String>,
 }
 
 impl FindLobby {
-    /// The operation with `matchmaker`, for whom `auth` lets in; `edge_secret` is what the edge proves itself with, if there
+    /// The operation with `matchmaker`, for whom `auth` and `screening` let in; `edge_secret` is what the edge proves itself with, if there
     /// is one.
     #[must_use]
     pub const fn new(
         auth: MatchmakerAuth,
         matchmaker: Arc<Matchmaker>,
+        screening: Arc<Screening>,
         ambient: Ambient,
         edge_secret: Option<String>,
     ) -> Self {
-        Self { auth, matchmaker, ambient, edge_secret }
+        Self { auth, matchmaker, screening, ambient, edge_secret }
     }
 }
 
@@ -41,6 +44,7 @@ impl Operation for FindLobby {
     const NAME: &'static str = "find-lobby";
 
     async fn call(&self, request: &Request) -> Result<FindLobbyResponse, Error> {
+        let asked_at = self.ambient.now();
         // What: any JSON will do for a developer; its types count for everybody else.
         let body = request.json()?;
         let caller = self.auth.caller(request);
@@ -62,9 +66,13 @@ impl Operation for FindLobby {
         let criteria =
             Criteria::resolve(&body, right.namespace_id(), &settings.game, &settings.version, viewer)?;
 
+        // Screening.
+        let entry = Entry::find(&body, &criteria, &right, &settings.version);
+        self.screening.check(&entry, request, self.edge_secret.as_deref()).await?;
+
         // Store.
         let may_create = !body.prevent_auto_create_lobby;
-        let search = Search { criteria, settings: Arc::clone(&settings), may_create, config: None };
+        let search = Search { criteria, settings: Arc::clone(&settings), may_create, config: None, asked_at };
         let found = self.matchmaker.find(&search).await?;
         found.log();
 

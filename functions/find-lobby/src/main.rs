@@ -6,10 +6,11 @@ use shared::{function::Function, http};
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_http::Error> {
     let function = Function::start().await?;
-    let edge_secret = function.edge_secret();
+    let (screening, edge_secret) = (function.screening()?, function.edge_secret());
     http::serve(FindLobby::new(
         function.matchmaker_auth(),
         function.matchmaker(),
+        screening,
         function.ambient,
         edge_secret,
     ))

@@ -8,6 +8,7 @@ use shared::{
     errors::Error,
     http::{Operation, Request},
     matchmaking::{Matchmaker, reply::mock_seat},
+    screening::{Entry, Screening},
     wire::{FindLobbyResponse, JoinLobbyRequest},
 };
 
@@ -16,14 +17,23 @@ use shared::{
 pub struct JoinLobby {
     auth: MatchmakerAuth,
     matchmaker: Arc<Matchmaker>,
+    screening: Arc<Screening>,
     ambient: Ambient,
+    edge_secret: Option<String>,
 }
 
 impl JoinLobby {
-    /// The operation with `matchmaker`, for whom `auth` lets in.
+    /// The operation with `matchmaker`, for whom `auth` and `screening` let in; `edge_secret` is what the edge proves itself
+    /// with, if there is one.
     #[must_use]
-    pub const fn new(auth: MatchmakerAuth, matchmaker: Arc<Matchmaker>, ambient: Ambient) -> Self {
-        Self { auth, matchmaker, ambient }
+    pub const fn new(
+        auth: MatchmakerAuth,
+        matchmaker: Arc<Matchmaker>,
+        screening: Arc<Screening>,
+        ambient: Ambient,
+        edge_secret: Option<String>,
+    ) -> Self {
+        Self { auth, matchmaker, screening, ambient, edge_secret }
     }
 }
 
@@ -46,9 +56,16 @@ impl Operation for JoinLobby {
         // Who.
         let (_right, settings) = self.auth.player(caller?, request).await?;
 
-        // Store.
+        // Rules.
         let lobby_id = body.lobby_id.parse().map_err(|_| Error::LobbyNotFound)?;
-        let found = self.matchmaker.join(&settings, lobby_id).await?;
+        let joinable = self.matchmaker.joinable(&settings, lobby_id).await?;
+
+        // Screening.
+        let entry = Entry::join(&body, &joinable.lobby, &joinable.version);
+        self.screening.check(&entry, request, self.edge_secret.as_deref()).await?;
+
+        // Store.
+        let found = self.matchmaker.join(&joinable).await?;
         found.log();
 
         // Reply.

@@ -6,5 +6,13 @@ use shared::{function::Function, http};
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_http::Error> {
     let function = Function::start().await?;
-    http::serve(JoinLobby::new(function.matchmaker_auth(), function.matchmaker(), function.ambient)).await
+    let (screening, edge_secret) = (function.screening()?, function.edge_secret());
+    http::serve(JoinLobby::new(
+        function.matchmaker_auth(),
+        function.matchmaker(),
+        screening,
+        function.ambient,
+        edge_secret,
+    ))
+    .await
 }

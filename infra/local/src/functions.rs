@@ -43,6 +43,8 @@ use shared::{
     issuing::Issuer,
     matchmaking::Matchmaker,
     rules::bcrypt_hash::COST_MAX,
+    screening::{Outside, Screening},
+    secrets::Secrets,
     settings_cache::SettingsCache,
     store::Store,
     tokens::TokenKeys,
@@ -54,7 +56,7 @@ use validate_matchmaker_config::ValidateMatchmakerConfig;
 use validate_namespace::ValidateNamespace;
 use validate_version::ValidateVersion;
 
-use crate::{gateway::Handler, permissions::restrict, template::Permissions};
+use crate::{gateway::Handler, permissions::restrict, stack::SECRETS_TABLE, template::Permissions};
 
 /// How old settings may be here: another process's write is seen within a second, an own one at once.
 const SETTINGS_AGE_MAX: Duration = Duration::from_secs(1);
@@ -69,11 +71,13 @@ pub struct Functions {
     ambient: Ambient,
     settings: Arc<SettingsCache>,
     matchmaker: Arc<Matchmaker>,
+    outside: Outside,
     bootstrap: GetBootstrap,
 }
 
 impl Functions {
-    /// The operations over `store`, each with its `permissions`, by its code's folder.
+    /// The operations over `store`, each with its `permissions`, by its code's folder; captchas and verifications are asked of
+    /// those `outside`.
     ///
     /// # Errors
     /// [`InvalidConfig`] when the process's environment holds an unusable `MUSTER_ACCESS`.
@@ -82,6 +86,7 @@ impl Functions {
         permissions: BTreeMap<String, Permissions>,
         keys: Arc<TokenKeys>,
         ambient: Ambient,
+        outside: Outside,
     ) -> Result<Self, InvalidConfig> {
         // Listing regions reads the settings and nothing else.
         let settings = restricted(&store, &permissions, "list-regions");
@@ -89,7 +94,7 @@ impl Functions {
         let finding = restricted(&store, &permissions, "find-lobby");
         let matchmaker = Arc::new(Matchmaker::new(finding, Arc::clone(&settings), ambient.clone()));
         let bootstrap = GetBootstrap::from_environment(Environment::of_process())?;
-        Ok(Self { store, permissions, keys, ambient, settings, matchmaker, bootstrap })
+        Ok(Self { store, permissions, keys, ambient, settings, matchmaker, outside, bootstrap })
     }
 
     /// Lobbies created so far although another was joinable.
@@ -112,9 +117,14 @@ impl Functions {
         let matchmaker =
             || Arc::new(Matchmaker::new(store.clone(), Arc::clone(&self.settings), ambient.clone()));
         Some(match name {
-            "find-lobby" => reading(FindLobby::new(auth, Arc::clone(&self.matchmaker), ambient, None)),
-            "join-lobby" => reading(JoinLobby::new(auth, matchmaker(), ambient)),
-            "create-lobby" => reading(CreateLobby::new(auth, matchmaker(), ambient, None)),
+            "find-lobby" => {
+                let matchmaker = Arc::clone(&self.matchmaker);
+                reading(FindLobby::new(auth, matchmaker, self.screening(name), ambient, None))
+            }
+            "join-lobby" => reading(JoinLobby::new(auth, matchmaker(), self.screening(name), ambient, None)),
+            "create-lobby" => {
+                reading(CreateLobby::new(auth, matchmaker(), self.screening(name), ambient, None))
+            }
             "list-lobbies" => reading(ListLobbies::new(auth, store, ambient)),
             "get-lobby-state" => reading(GetLobbyState::new(auth, store, ambient)),
             "set-lobby-state" => reading(SetLobbyState::new(auth, store, ambient)),
@@ -145,7 +155,10 @@ impl Functions {
             "update-cdn-auth-user" => self.writing(UpdateCdnAuthUser::new(auth, store, COST_MAX)),
             "update-namespace-version" => self.writing(UpdateNamespaceVersion::new(auth, store, ambient)),
             "create-namespace" => self.writing(CreateNamespace::new(auth, store, ambient)),
-            "create-version" => self.writing(CreateVersion::new(auth, store, ambient)),
+            "create-version" => {
+                let secrets = Secrets::Table(self.secrets_store(name));
+                self.writing(CreateVersion::new(auth, store, secrets, ambient))
+            }
             "delete-cdn-auth-user" => reading(DeleteCdnAuthUser::new(auth, store)),
             "set-domain-public-auth" => self.writing(SetDomainPublicAuth::new(auth, store)),
             "add-domain" => self.writing(AddDomain::new(auth, store, ambient)),
@@ -162,6 +175,23 @@ impl Functions {
             "create-cloud-token" => reading(CreateCloudToken::new(auth, issuer)),
             _ => return None,
         })
+    }
+
+    fn screening(&self, name: &str) -> Arc<Screening> {
+        let store = restricted(&self.store, &self.permissions, name);
+        let (keys, ambient) = (Arc::clone(&self.keys), self.ambient.clone());
+        let secrets = Secrets::Table(self.secrets_store(name));
+        Arc::new(Screening::new(store, secrets, keys, ambient, self.outside.clone()))
+    }
+
+    /// The store for the secrets of the function `name`, which may there what the template allows it of parameters.
+    fn secrets_store(&self, name: &str) -> Store {
+        let permissions = self.permissions.get(&format!("functions/{name}")).cloned().unwrap_or_default();
+        self.store.with_client(restrict(
+            self.store.client(),
+            name,
+            &permissions.of_parameters_on(SECRETS_TABLE),
+        ))
     }
 
     /// A handler that changes settings: the next find must see them.

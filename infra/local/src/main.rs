@@ -11,6 +11,7 @@ use muster_local::{
 };
 use shared::{
     ambient::Ambient,
+    config::Environment,
     telemetry::{self, LevelFilter},
 };
 
@@ -37,12 +38,13 @@ struct Arguments {
 async fn main() -> ExitCode {
     let arguments = Arguments::parse();
     telemetry::log_text(if arguments.quiet { LevelFilter::ERROR } else { LevelFilter::INFO });
-    let options = Options {
-        port: arguments.port,
-        storage: arguments.data.map_or(Storage::Memory, Storage::Folder),
-        ambient: Ambient::system(),
-    };
     let result = async {
+        let options = Options {
+            port: arguments.port,
+            storage: arguments.data.map_or(Storage::Memory, Storage::Folder),
+            ambient: Ambient::system(),
+            outside: Environment::of_process().outside()?,
+        };
         // Listened for before anybody is told that the stack runs.
         let end = EndRequest::listen();
         let stack = Stack::start(options).await?;

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use shared::{
     ambient::Ambient,
     config::InvalidConfig,
+    screening::Outside,
     store::{Store, TableNames},
     tokens::{SigningKeyTooShort, TokenKeys},
 };
@@ -23,7 +24,7 @@ use crate::{
     gateway::{self, Gateway, GatewayError},
     local::LocalHandler,
     signing_key,
-    template::{Template, TemplateError},
+    template::{AttributeType, Key, Table, Template, TemplateError},
 };
 
 /// The template that users deploy: routes and tables are read from it here, too.
@@ -38,6 +39,8 @@ pub struct Options {
     pub storage: Storage,
     /// The clock and randomness.
     pub ambient: Ambient,
+    /// Whom captchas and verifications are asked of.
+    pub outside: Outside,
 }
 
 /// A running stack.
@@ -85,6 +88,19 @@ impl From<SigningKeyTooShort> for StackError {
     }
 }
 
+/// The table that stands for Systems Manager, which holds the secrets of versions in AWS; no template has it.
+pub const SECRETS_TABLE: &str = "SecretsTable";
+
+fn secrets_table() -> Table {
+    Table {
+        logical_id: SECRETS_TABLE.to_owned(),
+        attributes: vec![("name".to_owned(), AttributeType::Text)],
+        key: Key { partition: "name".to_owned(), sort: None },
+        indexes: Vec::new(),
+        ttl_attribute: None,
+    }
+}
+
 /// The tables' names: here, their logical identifiers in the template.
 #[must_use]
 pub fn table_names() -> TableNames {
@@ -95,6 +111,7 @@ pub fn table_names() -> TableNames {
         lobby_data: "LobbyDataTable".to_owned(),
         servers: "ServersTable".to_owned(),
         ledger: "LedgerTable".to_owned(),
+        secrets: SECRETS_TABLE.to_owned(),
     }
 }
 
@@ -104,8 +121,9 @@ impl Stack {
     /// # Errors
     /// [`StackError`]; nothing is left running.
     pub async fn start(options: Options) -> Result<Self, StackError> {
-        let Options { port, storage, ambient } = options;
-        let template = Template::parse(TEMPLATE)?;
+        let Options { port, storage, ambient, outside } = options;
+        let mut template = Template::parse(TEMPLATE)?;
+        template.tables.push(secrets_table());
         // The port first: a second stack must not touch anything before it learns that it is the second.
         let listener = gateway::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await?;
         let address = listener.local_addr().map_err(|source| GatewayError::Bind {
@@ -124,7 +142,8 @@ impl Stack {
         let store = Store::new(client_over(Arc::clone(&emulator.link)), table_names());
         let demo = Demo::prepare(&store, &keys, &ambient, base_url).await?;
         let functions =
-            Arc::new(Functions::new(store.clone(), template.permissions, Arc::clone(&keys), ambient)?);
+            Functions::new(store.clone(), template.permissions, Arc::clone(&keys), ambient, outside)?;
+        let functions = Arc::new(functions);
 
         let mut routes = Vec::new();
         for route in template.routes {
@@ -196,6 +215,7 @@ fn local_routes(
             "lobby_data": tables.lobby_data,
             "servers": tables.servers,
             "ledger": tables.ledger,
+            "secrets": tables.secrets,
         },
     });
     let functions = Arc::clone(functions);

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use aws_sdk_secretsmanager::Client as Secrets;
+use aws_sdk_secretsmanager::Client as SecretsManager;
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
-use shared::{ambient::Ambient, issuing::Issuer, store::Store, tokens::TokenKeys};
+use shared::{ambient::Ambient, issuing::Issuer, secrets::Secrets, store::Store, tokens::TokenKeys};
 
 use crate::{CommandError, target::TargetError};
 
@@ -14,13 +14,15 @@ pub(crate) enum KeySource {
     /// Told by the local stack, in Base64.
     Local(String),
     /// A secret in AWS.
-    Secret(Secrets, String),
+    Secret(SecretsManager, String),
 }
 
 /// The deployment that a command works in.
 #[derive(Debug)]
 pub(crate) struct Deployment {
     pub store: Store,
+    /// Where the secrets of versions are kept.
+    pub secrets: Secrets,
     pub ambient: Ambient,
     /// How people name it.
     pub name: String,

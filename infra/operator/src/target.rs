@@ -11,6 +11,7 @@ use hyper_util::{client::legacy::Client, rt::TokioExecutor};
 use serde::Deserialize;
 use shared::{
     ambient::Ambient,
+    secrets::{Parameters, Secrets},
     store::{Store, TableNames, emulator_client},
 };
 
@@ -80,6 +81,7 @@ struct LocalTables {
     lobby_data: String,
     servers: String,
     ledger: String,
+    secrets: String,
 }
 
 /// How long the local stack may take to answer.
@@ -98,10 +100,11 @@ impl Target {
             let no_stack = |problem: String| TargetError::NoLocalStack { url: url.clone(), problem };
             let asked = tokio::time::timeout(LOCAL_TIMEOUT, ask_local_stack(url)).await;
             let local = asked.map_err(|_| no_stack("no answer in time".to_owned()))?.map_err(no_stack)?;
-            let LocalTables { catalog, tokens, lobbies, lobby_data, servers, ledger } = local.tables;
-            let tables = TableNames { catalog, tokens, lobbies, lobby_data, servers, ledger };
+            let LocalTables { catalog, tokens, lobbies, lobby_data, servers, ledger, secrets } = local.tables;
+            let tables = TableNames { catalog, tokens, lobbies, lobby_data, servers, ledger, secrets };
             let store = Store::new(emulator_client(&local.endpoint), tables);
             return Ok(Deployment {
+                secrets: Secrets::Table(store.clone()),
                 store,
                 ambient,
                 name: url.clone(),
@@ -129,11 +132,15 @@ impl Target {
             lobby_data: output("LobbyDataTableName")?,
             servers: output("ServersTableName")?,
             ledger: output("LedgerTableName")?,
+            secrets: String::new(),
         };
+        let parameters =
+            Parameters { client: aws_sdk_ssm::Client::new(&config), path: output("SecretsPath")? };
         let key =
             KeySource::Secret(aws_sdk_secretsmanager::Client::new(&config), output("SigningKeySecretArn")?);
         let store = Store::new(aws_sdk_dynamodb::Client::new(&config), tables);
-        Ok(Deployment { store, ambient, name: stack.clone(), key })
+        let secrets = Secrets::Parameters(parameters);
+        Ok(Deployment { store, secrets, ambient, name: stack.clone(), key })
     }
 
     async fn aws_config(&self) -> SdkConfig {

@@ -1,46 +1,71 @@
 //! The other ways to a seat: joining a lobby by its identifier, creating one of one's own.
 
+use std::sync::Arc;
+
 use super::{
     FIND_DEADLINE, Found, Matchmaker, ROUND_PAUSE, ROUNDS_MAX, Search, Way,
     create::{Attempt, Placing},
 };
 use crate::{
+    ambient::Timestamp,
     errors::Error,
     ids::{LobbyId, SeatId},
-    lobby::{Door, Refusal, Stage},
+    lobby::{Door, Lobby, Refusal, Stage},
+    settings::Version,
     settings_cache::Settings,
     store::lobbies::{Hiding, SeatClaim, SeatOutcome},
 };
 
+/// A lobby that may be joined, as far as its version's rules go.
+#[derive(Clone, Debug)]
+pub struct Joinable {
+    /// The lobby as it was read.
+    pub lobby: Lobby,
+    /// Its own version, which need not be the namespace's current one.
+    pub version: Arc<Version>,
+    /// When the request came.
+    pub asked_at: Timestamp,
+}
+
 impl Matchmaker {
-    /// A seat in the lobby `lobby_id` of the namespace that `settings` are of, up to the lobby's direct capacity, under the
-    /// rules of the lobby's own version. A closed or private lobby can be joined, too.
+    /// The lobby `lobby_id` of the namespace that `settings` are of, if the rules of its own version let it be joined. A closed
+    /// or private lobby can be joined, too.
     ///
     /// # Errors
-    /// [`Error::LobbyNotFound`], also for lobbies of other namespaces (I11) and of servers that are not alive (I6);
-    /// [`Error::LobbyStopped`], [`Error::JoinDisabled`], [`Error::LobbyFull`], [`Error::LobbyStartTimeout`];
+    /// [`Error::LobbyNotFound`], also for lobbies of other namespaces (I11); [`Error::LobbyStopped`], [`Error::JoinDisabled`];
     /// [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn join(&self, settings: &Settings, lobby_id: LobbyId) -> Result<Found, Error> {
-        let began_at = self.ambient.now();
+    pub async fn joinable(&self, settings: &Settings, lobby_id: LobbyId) -> Result<Joinable, Error> {
+        let asked_at = self.ambient.now();
         let namespace_id = &settings.namespace.namespace_id;
         let lobby = self.store.lobby(&lobby_id).await?.ok_or(Error::LobbyNotFound)?;
         if lobby.pool.namespace_id != *namespace_id {
             return Err(Error::LobbyNotFound);
         }
-        if lobby.stage == Stage::Ended || lobby.is_overdue(began_at) {
+        if lobby.stage == Stage::Ended || lobby.is_overdue(asked_at) {
             return Err(Error::LobbyStopped);
         }
         let version = self.settings.version(&settings.game.game_id, &lobby.pool.version_id).await?;
-        let mode = version.as_ref().and_then(|version| version.config.game_modes.get(&lobby.pool.game_mode));
-        let mode = mode.ok_or_else(|| Error::Bug("a lobby's version or mode is gone".to_owned()))?;
+        let gone = || Error::Bug("a lobby's version or mode is gone".to_owned());
+        let version = version.ok_or_else(gone)?;
+        let mode = version.config.game_modes.get(&lobby.pool.game_mode).ok_or_else(gone)?;
         if !mode.actions.join.enabled {
             return Err(Error::JoinDisabled(lobby.pool.game_mode));
         }
+        Ok(Joinable { lobby, version, asked_at })
+    }
+
+    /// A seat in a lobby that may be joined, up to its direct capacity.
+    ///
+    /// # Errors
+    /// [`Error::LobbyNotFound`] when its server is not alive (I6); [`Error::LobbyStopped`], [`Error::LobbyFull`],
+    /// [`Error::LobbyStartTimeout`]; [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn join(&self, joinable: &Joinable) -> Result<Found, Error> {
+        let began_at = self.ambient.now();
         let claim = SeatClaim {
-            lobby_id,
+            lobby_id: joinable.lobby.lobby_id.clone(),
             door: Door::Direct,
             seat_id: SeatId::random(&self.ambient),
-            until: began_at + lobby.reservation(),
+            until: began_at + joinable.lobby.reservation(),
             hiding: Hiding::No,
         };
         match self.store.take_seat(&claim, began_at).await? {
@@ -48,7 +73,7 @@ impl Matchmaker {
                 self.learn(&lobby, began_at).await?;
                 let found =
                     Found { lobby: *lobby, seat_id: claim.seat_id, taken_at: began_at, way: Way::Joined };
-                self.until_ready(found, began_at).await
+                self.until_ready(found, joinable.asked_at).await
             }
             SeatOutcome::Refused(refusal, _) => Err(match refusal {
                 Refusal::Full => Error::LobbyFull,
@@ -70,7 +95,7 @@ impl Matchmaker {
         let (lobby_id, seat_id) = (LobbyId::from(self.ambient.uuid()), SeatId::random(&self.ambient));
         for round in 0..ROUNDS_MAX {
             match self.attempt(search, &lobby_id, &seat_id, Placing::default(), None).await? {
-                Attempt::Created(found) => return self.until_ready(*found, began_at).await,
+                Attempt::Created(found) => return self.until_ready(*found, search.asked_at).await,
                 Attempt::NoRoom(refusal) => return Err(refusal.into()),
                 Attempt::Exists | Attempt::Outrun(_) | Attempt::Lost => {}
             }

@@ -20,13 +20,13 @@ impl Matchmaker {
     /// The seat once its lobby is ready, by looking at the lobby again and again; at once when it is.
     ///
     /// # Errors
-    /// [`Error::LobbyStartTimeout`] when the lobby did not become ready within 25 s of `began_at`, the seat then given
+    /// [`Error::LobbyStartTimeout`] when the lobby did not become ready within 25 s of `asked_at`, the seat then given
     /// back, or when it ended instead; [`Error::Unavailable`], [`Error::Bug`].
-    pub(super) async fn until_ready(&self, mut found: Found, began_at: Timestamp) -> Result<Found, Error> {
+    pub(super) async fn until_ready(&self, mut found: Found, asked_at: Timestamp) -> Result<Found, Error> {
         let mut pause = POLL_PAUSE;
         while found.lobby.stage == Stage::Starting {
             let now = self.ambient.now();
-            let deadline = began_at + READY_DEADLINE;
+            let deadline = asked_at + READY_DEADLINE;
             if now >= deadline {
                 return self.give_up(found, now).await;
             }

@@ -2,9 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use lambda_http::http::{HeaderName, HeaderValue};
+
+use super::public_url;
 use crate::{
     ids::RegionId,
-    settings::{GameModeConfig, Region, VersionConfig},
+    secrets::{self, VersionSecrets},
+    settings::{CaptchaConfig, GameModeConfig, Region, Verification, VersionConfig},
 };
 
 /// The most modes of a version.
@@ -13,6 +17,32 @@ pub const GAME_MODES_MAX: usize = 32;
 pub const MAX_PLAYERS_LIMIT: u32 = 256;
 /// The longest time that an empty lobby may stay, in seconds: a day.
 const IDLE_SECONDS_MAX: u32 = 86_400;
+/// The most requests after a passed captcha.
+const REQUESTS_BEFORE_REVERIFY_MAX: u32 = 600;
+/// The longest time that a passed captcha may count, in milliseconds: 12 hours.
+const VERIFICATION_TTL_MS_MAX: u64 = 12 * 3_600_000;
+/// Longest key of a site at a captcha provider, in bytes.
+const CAPTCHA_KEY_BYTES_MAX: usize = 256;
+/// The most headers of a verification.
+const HEADERS_MAX: usize = 32;
+/// Longest name of such a header, in bytes.
+const HEADER_NAME_BYTES_MAX: usize = 128;
+/// Longest value of such a header, in bytes.
+const HEADER_VALUE_BYTES_MAX: usize = 1_024;
+/// Headers that say how a request travels, which is not a studio's to say.
+const HEADERS_OF_TRANSPORT: [&str; 11] = [
+    "connection",
+    "content-length",
+    "content-type",
+    "expect",
+    "host",
+    "keep-alive",
+    "proxy-authorization",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
 
 /// Where `config` would be refused, as paths; empty when it is valid in a game with `regions`.
 #[must_use]
@@ -29,8 +59,87 @@ pub fn validate(config: &VersionConfig, regions: &BTreeMap<RegionId, Region>) ->
         errors.extend(mode_violations(mode, regions).into_iter().map(|(field, violation)| {
             vec!["game_modes".to_owned(), name.to_string(), field.to_owned(), violation.to_owned()]
         }));
+        for (kind, action) in mode.actions() {
+            let at = ["game_modes", name.as_str(), "actions", kind.name(), "verification"];
+            let violations = action.verification.iter().flat_map(verification_violations);
+            errors.extend(violations.map(|rest| below(&at, &rest)));
+        }
+    }
+    if let Some(captcha) = &config.captcha {
+        errors.extend(captcha_violations(captcha).iter().map(|rest| below(&["captcha"], rest)));
+    }
+    if VersionSecrets::of(config).packed().len() > secrets::PARAMETERS_MAX {
+        errors.push(vec!["secrets".to_owned(), "too-large".to_owned()]);
     }
     errors
+}
+
+fn below(at: &[&str], rest: &[&str]) -> Vec<String> {
+    at.iter().chain(rest).map(|part| (*part).to_owned()).collect()
+}
+
+fn verification_violations(verification: &Verification) -> Vec<Vec<&str>> {
+    let mut violations = Vec::new();
+    if let Err(problem) = public_url::parse(&verification.url) {
+        violations.push(vec!["url", problem]);
+    }
+    if verification.headers.len() > HEADERS_MAX {
+        // As with modes: the list has a bound.
+        violations.push(vec!["headers", "too-many"]);
+        return violations;
+    }
+    let mut names = BTreeSet::new();
+    for (name, value) in &verification.headers {
+        let lower = name.to_ascii_lowercase();
+        if name.len() > HEADER_NAME_BYTES_MAX || HeaderName::from_bytes(name.as_bytes()).is_err() {
+            violations.push(vec!["headers", "name-invalid"]);
+        } else if HEADERS_OF_TRANSPORT.contains(&lower.as_str()) {
+            violations.push(vec!["headers", name, "not-allowed"]);
+        } else if !names.insert(lower) {
+            violations.push(vec!["headers", name, "duplicate"]);
+        } else if let Some(problem) = header_value_problem(value.reveal()) {
+            violations.push(vec!["headers", name, problem]);
+        }
+    }
+    violations
+}
+
+fn header_value_problem(value: Option<&str>) -> Option<&'static str> {
+    let Some(value) = value else { return Some("missing") };
+    if value.len() > HEADER_VALUE_BYTES_MAX {
+        return Some("too-long");
+    }
+    let is_visible = value.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
+    (!is_visible || HeaderValue::from_str(value).is_err()).then_some("invalid")
+}
+
+fn captcha_violations(captcha: &CaptchaConfig) -> Vec<Vec<&'static str>> {
+    let mut violations = Vec::new();
+    if captcha.requests_before_reverify > REQUESTS_BEFORE_REVERIFY_MAX {
+        violations.push(vec!["requests_before_reverify", "too-high"]);
+    }
+    if captcha.verification_ttl > VERIFICATION_TTL_MS_MAX {
+        violations.push(vec!["verification_ttl", "too-high"]);
+    }
+    match captcha.providers().count() {
+        0 => violations.push(vec!["provider", "missing"]),
+        1 => {}
+        _ => violations.push(vec!["provider", "too-many"]),
+    }
+    for (provider, keys) in captcha.providers() {
+        for (field, key) in
+            [("site_key", Some(keys.site_key.as_str())), ("secret_key", keys.secret_key.reveal())]
+        {
+            let problem = match key {
+                None | Some("") => "missing",
+                Some(key) if key.len() > CAPTCHA_KEY_BYTES_MAX => "too-long",
+                Some(key) if !key.bytes().all(|byte| byte.is_ascii_graphic()) => "invalid",
+                Some(_) => continue,
+            };
+            violations.push(vec![provider.name(), field, problem]);
+        }
+    }
+    violations
 }
 
 fn mode_violations(
@@ -107,6 +216,85 @@ mod tests {
                 "game_modes/c/regions/duplicate",
             ]
         );
+    }
+
+    fn with_captcha(captcha: serde_json::Value) -> Vec<String> {
+        let modes = serde_json::json!({ "a": { "regions": ["eu"] } });
+        violations(&serde_json::json!({ "game_modes": modes, "captcha": captcha }).to_string())
+    }
+
+    fn with_verification(verification: serde_json::Value) -> Vec<String> {
+        let action = serde_json::json!({ "enabled": true, "verification": verification });
+        let mode = serde_json::json!({ "regions": ["eu"], "actions": { "join": action } });
+        violations(&serde_json::json!({ "game_modes": { "a": mode } }).to_string())
+    }
+
+    #[test]
+    fn a_captcha_has_one_provider_its_keys_and_bounds() {
+        let keys = serde_json::json!({ "site_key": "site", "secret_key": "secret" });
+        let captcha = |requests: u32, ttl: u64| serde_json::json!({ "requests_before_reverify": requests, "verification_ttl": ttl, "hcaptcha": keys });
+        for (requests, ttl) in [(0, 0), (600, 43_200_000)] {
+            assert!(with_captcha(captcha(requests, ttl)).is_empty(), "{requests} {ttl}");
+        }
+        assert_eq!(
+            with_captcha(captcha(601, 43_200_001)),
+            ["captcha/requests_before_reverify/too-high", "captcha/verification_ttl/too-high"]
+        );
+        let mut both = captcha(1, 1);
+        both["turnstile"] = keys.clone();
+        assert_eq!(with_captcha(both), ["captcha/provider/too-many"]);
+        let mut none = captcha(1, 1);
+        none.as_object_mut().unwrap().remove("hcaptcha");
+        assert_eq!(with_captcha(none), ["captcha/provider/missing"]);
+        let mut unusable = captcha(1, 1);
+        unusable["hcaptcha"] = serde_json::json!({ "site_key": "", "secret_key": "a b" });
+        assert_eq!(
+            with_captcha(unusable.clone()),
+            ["captcha/hcaptcha/site_key/missing", "captcha/hcaptcha/secret_key/invalid"]
+        );
+        unusable["hcaptcha"] = serde_json::json!({ "site_key": "x".repeat(257), "secret_key": null });
+        assert_eq!(
+            with_captcha(unusable),
+            ["captcha/hcaptcha/site_key/too-long", "captcha/hcaptcha/secret_key/missing"]
+        );
+    }
+
+    #[test]
+    fn a_verification_goes_to_a_public_address_with_legal_headers() {
+        let url = "https://verify.example/";
+        let all = serde_json::json!({ "url": url, "headers": { "Authorization": "Bearer x", "x-a": "" } });
+        assert!(with_verification(all).is_empty());
+        let at = "game_modes/a/actions/join/verification";
+        for (url, problem) in [("http://verify.example/", "not-https"), ("https://10.0.0.1/", "not-public")] {
+            let problem = format!("{at}/url/{problem}");
+            assert_eq!(with_verification(serde_json::json!({ "url": url })), [problem]);
+        }
+        for (headers, problem) in [
+            (serde_json::json!({ "a b": "x" }), "name-invalid"),
+            (serde_json::json!({ "": "x" }), "name-invalid"),
+            (serde_json::json!({ "Host": "x" }), "Host/not-allowed"),
+            (serde_json::json!({ "content-length": "1" }), "content-length/not-allowed"),
+            (serde_json::json!({ "X-A": "x", "x-a": "y" }), "x-a/duplicate"),
+            (serde_json::json!({ "x-a": null }), "x-a/missing"),
+            (serde_json::json!({ "x-a": "a\r\nb: c" }), "x-a/invalid"),
+            (serde_json::json!({ "x-a": "ä" }), "x-a/invalid"),
+            (serde_json::json!({ "x-a": "x".repeat(1_025) }), "x-a/too-long"),
+        ] {
+            let problem = format!("{at}/headers/{problem}");
+            assert_eq!(with_verification(serde_json::json!({ "url": url, "headers": headers })), [problem]);
+        }
+        let many = |count: u32| -> serde_json::Value {
+            (0..count).map(|n| (format!("x-{n}"), serde_json::Value::from("x".repeat(1_000)))).collect()
+        };
+        assert_eq!(
+            with_verification(serde_json::json!({ "url": url, "headers": many(33) })),
+            [format!("{at}/headers/too-many"), "secrets/too-large".to_owned()]
+        );
+        assert_eq!(
+            with_verification(serde_json::json!({ "url": url, "headers": many(32) })),
+            ["secrets/too-large"]
+        );
+        assert!(with_verification(serde_json::json!({ "url": url, "headers": many(24) })).is_empty());
     }
 
     #[test]

@@ -31,7 +31,11 @@ impl CreateVersionRequest {
     /// # Errors
     /// [`Error::BodyTooLarge`], [`Error::BadBody`], also for fields that no configuration has.
     pub fn read(request: &Request, game: &Game) -> Result<(Self, Vec<Vec<String>>), Error> {
-        let body: Self = request.json()?.without_nulls_in_each("/config/game_modes").parse()?;
+        let body: Self = request
+            .json()?
+            .without_nulls_in_each("/config/game_modes")
+            .without_nulls_in_each("/config/captcha")
+            .parse()?;
         let mut violations = display_name_violations(&body.display_name);
         violations.extend(version_config::validate(&body.config, &game.regions));
         Ok((body, violations))

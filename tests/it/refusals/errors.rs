@@ -13,6 +13,7 @@ use muster_tests::{Answer, TestStack};
 use serde_json::{Value, json};
 use shared::{
     ambient::Ambient,
+    screening::Outside,
     store::{Store, emulator_client},
     tokens::{CloudToken, Credential, CredentialKind, TokenKeys},
 };
@@ -314,7 +315,9 @@ impl Unreachable {
         let store = Store::new(emulator_client("http://127.0.0.1:9"), muster_local::stack::table_names());
         let template = Template::parse(TEMPLATE).unwrap();
         let permissions = template.permissions.clone();
-        let functions = Functions::new(store, permissions, Arc::clone(keys), Ambient::system()).unwrap();
+        let functions =
+            Functions::new(store, permissions, Arc::clone(keys), Ambient::system(), Outside::default())
+                .unwrap();
         Self { functions, template }
     }
 

@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use muster_local::{functions::Functions, template::Permissions};
-use shared::store::Store;
+use shared::{screening::Outside, store::Store};
 use tokio::{task::JoinSet, time::sleep};
 
 use super::{
@@ -99,7 +99,8 @@ impl Workload {
     fn instance(&self) -> Instance {
         let World { keys, ambient, .. } = &*self.world;
         let permissions = (*self.permissions).clone();
-        let functions = Functions::new(self.store.clone(), permissions, Arc::clone(keys), ambient.clone());
+        let (keys, ambient) = (Arc::clone(keys), ambient.clone());
+        let functions = Functions::new(self.store.clone(), permissions, keys, ambient, Outside::default());
         Instance::new(functions.expect("an environment without access of its own"))
     }
 

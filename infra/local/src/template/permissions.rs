@@ -6,28 +6,44 @@ use saphyr::Yaml;
 
 use super::{Node, Problem, TemplateError};
 
-/// The DynamoDB actions that a function's own statements allow, each on one table or index.
+/// The actions of DynamoDB that a function's own statements allow, each on one table or index, and those of Systems Manager.
 ///
 /// A resource is a table's logical identifier, an index `table/index/name`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Permissions(BTreeSet<(String, String)>);
+pub struct Permissions {
+    tables: BTreeSet<(String, String)>,
+    /// The actions of Systems Manager, on the deployment's own secrets.
+    parameters: BTreeSet<String>,
+}
+
+/// The parameters that versions' secrets are kept in, as the template names them.
+const SECRET_PARAMETERS: &str = "arn:${AWS::Partition}:ssm:${AWS::Region}:${AWS::AccountId}:parameter/muster/${AWS::StackName}/versions/*";
 
 impl Permissions {
     /// Whether `action`, such as `GetItem`, is allowed on `resource`.
     #[must_use]
     pub fn allow(&self, action: &str, resource: &str) -> bool {
-        self.0.contains(&(action.to_owned(), resource.to_owned()))
+        self.tables.contains(&(action.to_owned(), resource.to_owned()))
     }
 
     /// Whether everything that these allow the `others` allow, too.
     #[must_use]
     pub fn are_within(&self, others: &Self) -> bool {
-        self.0.is_subset(&others.0)
+        self.tables.is_subset(&others.tables) && self.parameters.is_subset(&others.parameters)
+    }
+
+    /// What these allow of parameters, as permissions on a `table` that stands for them.
+    #[must_use]
+    pub fn of_parameters_on(&self, table: &str) -> Self {
+        let same = [("PutParameter", "PutItem"), ("GetParameters", "GetItem")];
+        let allowed = same.into_iter().filter(|(action, _)| self.parameters.contains(*action));
+        let tables = allowed.map(|(_, action)| (action.to_owned(), table.to_owned())).collect();
+        Self { tables, parameters: BTreeSet::new() }
     }
 
     /// Reads the statements of a function; policies by name say nothing of tables here.
     pub(super) fn read(properties: &Node<'_>) -> Result<Self, TemplateError> {
-        let mut permissions = BTreeSet::new();
+        let mut permissions = Self::default();
         let Some(policies) = properties.find("Policies")? else {
             return Ok(Self::default());
         };
@@ -40,19 +56,33 @@ impl Permissions {
                 }
                 let resources = one_or_more(&statement.get("Resource")?)?;
                 for action in one_or_more(&statement.get("Action")?)? {
-                    let Some(action) = action.text()?.strip_prefix("dynamodb:") else { continue };
+                    let action = action.text()?;
                     for resource in &resources {
-                        permissions.insert((action.to_owned(), table_or_index(resource)?));
+                        if let Some(action) = action.strip_prefix("dynamodb:") {
+                            permissions.tables.insert((action.to_owned(), table_or_index(resource)?));
+                        } else if let Some(action) = action.strip_prefix("ssm:") {
+                            check_secret_parameters(resource)?;
+                            permissions.parameters.insert(action.to_owned());
+                        }
                     }
                 }
             }
         }
-        Ok(Self(permissions))
+        Ok(permissions)
     }
 }
 
 fn one_or_more<'a>(node: &Node<'a>) -> Result<Vec<Node<'a>>, TemplateError> {
     if node.yaml.is_sequence() { node.items() } else { Ok(vec![node.property("0")]) }
+}
+
+fn check_secret_parameters(node: &Node<'_>) -> Result<(), TemplateError> {
+    match node.yaml {
+        Yaml::Tagged(tag, inner) if tag.suffix == "Sub" && inner.as_str() == Some(SECRET_PARAMETERS) => {
+            Ok(())
+        }
+        _ => Err(node.error(Problem::Not("the Arn of the parameters of versions' secrets"))),
+    }
 }
 
 /// `!GetAtt LobbiesTable.Arn` or `!Sub ${LobbiesTable.Arn}/index/candidates`.

@@ -137,7 +137,7 @@ fn a_version_reads_back_and_is_valid_within_its_limits() {
             );
             prop_assert_eq!(read.allow_dynamic_max_players, flag("allow_dynamic_max_players", false));
             let actions =
-                [read.actions.find, read.actions.join, read.actions.create].map(|action| action.enabled);
+                [&read.actions.find, &read.actions.join, &read.actions.create].map(|action| action.enabled);
             prop_assert_eq!(actions, [action("find", true), action("join", true), action("create", false)]);
         }
         Ok(())

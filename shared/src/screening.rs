@@ -1,0 +1,175 @@
+//! Whom captcha providers and studios' own backends let in: asked after every rule, before any seat is taken.
+//!
+//! Both fail closed: who cannot be asked about is not let in. All of it is bounded in time: three seconds for the secrets, five
+//! for the provider, five for all backends together.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use aws_smithy_runtime_api::client::dns::SharedDnsResolver;
+
+use crate::{
+    ambient::Ambient,
+    auth::PlayerRight,
+    errors::Error,
+    http::Request,
+    ids::{GameMode, NamespaceId, RegionId},
+    lobby::Lobby,
+    models::Tags,
+    rules::criteria::Criteria,
+    secrets::{Secrets, SecretsCache},
+    settings::{EntryKind, Version},
+    store::Store,
+    tokens::TokenKeys,
+    wire::{Captcha, CreateLobbyRequest, FindLobbyRequest, JoinLobbyRequest},
+};
+
+pub mod captcha;
+pub mod verification;
+pub mod web_client;
+
+use web_client::{Reach, SystemResolver, WebClient};
+
+/// What lies outside of the deployment, and how much of it may be called.
+#[derive(Clone, Debug)]
+pub struct Outside {
+    /// hCaptcha's `siteverify`.
+    pub hcaptcha_url: String,
+    /// Turnstile's `siteverify`.
+    pub turnstile_url: String,
+    /// Which addresses may be called.
+    pub reach: Reach,
+    /// Who says which addresses a name has.
+    pub resolver: SharedDnsResolver,
+}
+
+impl Default for Outside {
+    fn default() -> Self {
+        Self {
+            hcaptcha_url: captcha::HCAPTCHA_URL.to_owned(),
+            turnstile_url: captcha::TURNSTILE_URL.to_owned(),
+            reach: Reach::Public,
+            resolver: SharedDnsResolver::new(SystemResolver),
+        }
+    }
+}
+
+/// What a player asks to be let into.
+#[derive(Debug)]
+pub struct Entry<'a> {
+    kind: EntryKind,
+    namespace_id: &'a NamespaceId,
+    version: &'a Version,
+    /// Each mode with the regions meant.
+    modes: Vec<(&'a GameMode, Vec<&'a RegionId>)>,
+    tags: &'a Tags,
+    max_players: Option<u32>,
+    captcha: Option<&'a Captcha>,
+    verification_data: Option<&'a serde_json::Map<String, serde_json::Value>>,
+}
+
+impl<'a> Entry<'a> {
+    /// A find that every rule allows.
+    #[must_use]
+    pub fn find(
+        body: &'a FindLobbyRequest,
+        criteria: &'a Criteria,
+        right: &'a PlayerRight,
+        version: &'a Version,
+    ) -> Self {
+        let named: BTreeSet<_> = body.game_modes.iter().map(String::as_str).collect();
+        let modes = version.config.game_modes.keys().filter(|mode| named.contains(mode.as_str()));
+        let regions = |mode: &GameMode| {
+            let pools = criteria.pools.iter().map(|searched| &searched.pool);
+            pools.filter(|pool| pool.game_mode == *mode).map(|pool| &pool.region_id).collect()
+        };
+        Self {
+            kind: EntryKind::Find,
+            namespace_id: right.namespace_id(),
+            version,
+            modes: modes.map(|mode| (mode, regions(mode))).collect(),
+            tags: &criteria.tags,
+            max_players: body.max_players,
+            captcha: body.captcha.as_ref(),
+            verification_data: body.verification_data.as_ref(),
+        }
+    }
+
+    /// A join of a lobby, under the rules of its own version.
+    #[must_use]
+    pub fn join(body: &'a JoinLobbyRequest, lobby: &'a Lobby, version: &'a Version) -> Self {
+        Self {
+            kind: EntryKind::Join,
+            namespace_id: &lobby.pool.namespace_id,
+            version,
+            modes: vec![(&lobby.pool.game_mode, vec![&lobby.pool.region_id])],
+            tags: &lobby.tags,
+            max_players: Some(lobby.max_players_direct),
+            captcha: body.captcha.as_ref(),
+            verification_data: body.verification_data.as_ref(),
+        }
+    }
+
+    /// A creation that every rule allows.
+    #[must_use]
+    pub fn create(body: &'a CreateLobbyRequest, criteria: &'a Criteria, version: &'a Version) -> Self {
+        let pool = &criteria.new_lobby.pool;
+        Self {
+            kind: EntryKind::Create,
+            namespace_id: &pool.namespace_id,
+            version,
+            modes: vec![(&pool.game_mode, vec![&pool.region_id])],
+            tags: &criteria.tags,
+            max_players: body.max_players,
+            captcha: body.captcha.as_ref(),
+            verification_data: body.verification_data.as_ref(),
+        }
+    }
+}
+
+/// Asks captcha providers and studios' backends.
+#[derive(Debug)]
+pub struct Screening {
+    store: Store,
+    secrets: SecretsCache,
+    keys: Arc<TokenKeys>,
+    ambient: Ambient,
+    web: WebClient,
+    hcaptcha_url: String,
+    turnstile_url: String,
+}
+
+impl Screening {
+    /// A screening that asks those `outside`, with the secrets of `secrets`; passed captchas are kept in `store`.
+    #[must_use]
+    pub fn new(
+        store: Store,
+        secrets: Secrets,
+        keys: Arc<TokenKeys>,
+        ambient: Ambient,
+        outside: Outside,
+    ) -> Self {
+        let Outside { hcaptcha_url, turnstile_url, reach, resolver } = outside;
+        let secrets = SecretsCache::new(secrets, ambient.clone());
+        let web = WebClient::new(reach, resolver, ambient.clone());
+        Self { store, secrets, keys, ambient, web, hcaptcha_url, turnstile_url }
+    }
+
+    /// Lets the player of `request` in, or not. No call of anything for a version without captcha and a way in without verification;
+    /// `edge_secret` is what the edge proves itself with, if there is one.
+    ///
+    /// # Errors
+    /// [`Error::CaptchaRequired`], [`Error::CaptchaFailed`], [`Error::CaptchaUnavailable`], [`Error::VerificationFailed`],
+    /// [`Error::VerificationRequestFailed`]; [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn check(
+        &self,
+        entry: &Entry<'_>,
+        request: &Request,
+        edge_secret: Option<&str>,
+    ) -> Result<(), Error> {
+        let client_ip = request.client_ip(edge_secret);
+        if let Some(config) = &entry.version.config.captcha {
+            self.check_captcha(entry, config, client_ip).await?;
+        }
+        self.verify(entry, client_ip).await
+    }
+}

@@ -1,0 +1,191 @@
+//! Captchas: whether one is due, and whether its provider says that it was passed.
+//!
+//! A pass counts for a client in a namespace, for `verification_ttl` and `requests_before_reverify` requests. While it counts, an
+//! answer in a request is not looked at. An answer is single use at its provider, but a request may have to be repeated: until its
+//! pass is noted, Turnstile takes a repetition by the idempotency key, which depends on the pass before, so that no answer brings
+//! two passes; afterwards Muster itself lets the answer count a few more times, shortly, without counting the requests anew.
+
+use std::{net::IpAddr, time::Duration};
+
+use ring::hmac;
+use serde::Deserialize;
+use url::form_urlencoded;
+
+use super::{
+    Entry, Screening,
+    web_client::{NoAnswer, Post},
+};
+use crate::{
+    ambient::Timestamp,
+    client_address::ClientAddress,
+    errors::Error,
+    http::strict_json,
+    settings::{CaptchaConfig, CaptchaKeys, CaptchaProvider},
+    store::captcha::{CaptchaClient, CaptchaPass, CaptchaTerms, Standing},
+    wire::Captcha,
+};
+
+/// Where hCaptcha verifies answers (its documentation, "Verify the User Response Server Side").
+pub const HCAPTCHA_URL: &str = "https://api.hcaptcha.com/siteverify";
+/// Where Turnstile verifies answers (its documentation, "Server-side validation").
+pub const TURNSTILE_URL: &str = "https://challenges.cloudflare.com/turnstile/v0/siteverify";
+
+/// How long a provider may take.
+const PROVIDER_TIMEOUT: Duration = Duration::from_secs(5);
+/// Largest answer of a provider that is read, in bytes; theirs have some hundred.
+const PROVIDER_ANSWER_BYTES_MAX: usize = 16 * 1_024;
+/// Longest answer to a captcha that a provider is asked about, in bytes. Turnstile's have at most 2,048, hCaptcha's some thousand.
+const RESPONSE_BYTES_MAX: usize = 16 * 1_024;
+/// How long after its pass an answer still lets the same request be repeated.
+const REPEAT_SPAN: Duration = Duration::from_secs(60);
+/// How often it does.
+const REPEATS_MAX: u32 = 3;
+/// Bytes of an answer's digest.
+const DIGEST_BYTES: usize = 16;
+/// Codes of the providers that tell of a fault of the deployment or the provider, not of the player's answer.
+const FAULT_CODES: [&str; 7] = [
+    "bad-request",
+    "internal-error",
+    "invalid-input-secret",
+    "missing-input-secret",
+    "not-using-dummy-passcode",
+    "sitekey-secret-mismatch",
+    "invalid-sitekey",
+];
+
+/// A provider's answer; of what else it holds nothing counts.
+#[derive(Debug, Deserialize)]
+struct SiteVerify {
+    success: bool,
+    #[serde(default, rename = "error-codes")]
+    error_codes: Vec<String>,
+}
+
+impl Screening {
+    /// Whether the client need not pass a captcha now, or has just done so.
+    pub(super) async fn check_captcha(
+        &self,
+        entry: &Entry<'_>,
+        config: &CaptchaConfig,
+        client_ip: Option<IpAddr>,
+    ) -> Result<(), Error> {
+        let address = ClientAddress::of(client_ip, &self.keys);
+        let client = CaptchaClient { namespace_id: entry.namespace_id, address: &address };
+        let terms = CaptchaTerms { ttl: config.ttl(), requests: config.requests_before_reverify };
+        let now = self.ambient.now();
+        let last = match self.store.count_captcha_request(client, terms, now).await? {
+            Standing::Passed => return Ok(()),
+            Standing::Due(last) => last,
+        };
+        let (provider, keys) = config
+            .providers()
+            .next()
+            .ok_or_else(|| Error::Bug("a version's captcha has no provider".to_owned()))?;
+        let Some(answered) = entry.captcha.filter(|captcha| **captcha != Captcha::default()) else {
+            return Err(Error::CaptchaRequired { provider, site_key: keys.site_key.clone() });
+        };
+        let response = match provider {
+            CaptchaProvider::Hcaptcha => &answered.hcaptcha,
+            CaptchaProvider::Turnstile => &answered.turnstile,
+        };
+        let response = response.as_ref().map(|response| response.client_response.as_str());
+        let response =
+            response.filter(|response| !response.is_empty() && response.len() <= RESPONSE_BYTES_MAX);
+        let response = response.ok_or(Error::CaptchaFailed)?;
+
+        let digest = self.digest(client, &["answer", response]);
+        let answer = digest.simple().to_string();
+        if last.as_ref().is_some_and(|last| last.answer == answer) {
+            let oldest = now.before(REPEAT_SPAN);
+            let repeats = self.store.repeat_captcha_answer(client, &answer, oldest, REPEATS_MAX).await?;
+            return if repeats { Ok(()) } else { Err(Error::CaptchaFailed) };
+        }
+        let asked = Asked { provider, keys, response, client_ip };
+        self.ask_provider(entry, client, &asked, last.as_ref()).await?;
+        self.store.pass_captcha(client, &answer, self.ambient.now()).await
+    }
+
+    async fn ask_provider(
+        &self,
+        entry: &Entry<'_>,
+        client: CaptchaClient<'_>,
+        asked: &Asked<'_>,
+        last: Option<&CaptchaPass>,
+    ) -> Result<(), Error> {
+        let secrets = self.secrets.of(entry.version).await?;
+        let secret = secrets.captcha_key();
+        let secret = secret.ok_or_else(|| Error::Bug("a version's captcha key is gone".to_owned()))?;
+        let url = match asked.provider {
+            CaptchaProvider::Hcaptcha => &self.hcaptcha_url,
+            CaptchaProvider::Turnstile => &self.turnstile_url,
+        };
+        let post = Post {
+            url,
+            content_type: "application/x-www-form-urlencoded",
+            headers: Vec::new(),
+            body: self.form(client, asked, secret, last),
+            answer_bytes_max: Some(PROVIDER_ANSWER_BYTES_MAX),
+        };
+        let unavailable =
+            |cause: String| Error::CaptchaUnavailable(format!("{}: {cause}", asked.provider.name()));
+        let answer = self.web.post(post, PROVIDER_TIMEOUT).await;
+        let answer = answer.map_err(|error: NoAnswer| unavailable(error.to_string()))?;
+        if answer.status.as_u16() != 200 {
+            return Err(unavailable(format!("it answered {}", answer.status.as_u16())));
+        }
+        let verified: SiteVerify = strict_json(&answer.body)
+            .map_err(|_| unavailable("its answer is no JSON object with `success`".to_owned()))?;
+        if verified.success {
+            return Ok(());
+        }
+        match verified.error_codes.iter().find(|code| FAULT_CODES.contains(&code.as_str())) {
+            Some(fault) => Err(unavailable(format!("it refused to judge: {fault}"))),
+            None => Err(Error::CaptchaFailed),
+        }
+    }
+
+    /// What a provider is told of an answer.
+    fn form(
+        &self,
+        client: CaptchaClient<'_>,
+        asked: &Asked<'_>,
+        secret: &str,
+        last: Option<&CaptchaPass>,
+    ) -> String {
+        let mut form = form_urlencoded::Serializer::new(String::new());
+        form.append_pair("secret", secret).append_pair("response", asked.response);
+        if let Some(address) = asked.client_ip {
+            form.append_pair("remoteip", &address.to_canonical().to_string());
+        }
+        match asked.provider {
+            CaptchaProvider::Hcaptcha => form.append_pair("sitekey", &asked.keys.site_key),
+            CaptchaProvider::Turnstile => {
+                let last_at = last.map_or(Timestamp::default(), |last| last.passed_at).to_string();
+                let key = self.digest(client, &["idempotency", asked.response, &last_at]);
+                form.append_pair("idempotency_key", &key.to_string())
+            }
+        };
+        form.finish()
+    }
+
+    /// A digest of `parts` that means nothing for another client, namespace or deployment.
+    fn digest(&self, client: CaptchaClient<'_>, parts: &[&str]) -> uuid::Uuid {
+        let mut digest = hmac::Context::with_key(self.keys.address_key());
+        let of_client = [client.namespace_id.as_str(), client.address.as_str()];
+        for part in ["captcha"].iter().chain(&of_client).chain(parts) {
+            digest.update(&u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
+            digest.update(part.as_bytes());
+        }
+        let mut bytes = [0; DIGEST_BYTES];
+        bytes.iter_mut().zip(digest.sign().as_ref()).for_each(|(byte, digest)| *byte = *digest);
+        uuid::Builder::from_random_bytes(bytes).into_uuid()
+    }
+}
+
+/// What a provider is asked.
+struct Asked<'a> {
+    provider: CaptchaProvider,
+    keys: &'a CaptchaKeys,
+    response: &'a str,
+    client_ip: Option<IpAddr>,
+}

@@ -1,0 +1,145 @@
+//! Studios' own word on who may enter: a POST to the URL that the mode's way in configures.
+//!
+//! Of the answer its status alone counts; its body is not read, so that it may be of any length, and a redirect is not followed.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+    time::Duration,
+};
+
+use futures_util::future::join_all;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::{Entry, Screening, web_client::Post};
+use crate::{
+    ambient::within,
+    errors::Error,
+    ids::{GameMode, NamespaceId, RegionId},
+    models::Tags,
+    secrets::VersionSecrets,
+    settings::{EntryKind, Verification},
+};
+
+/// How long all of a request's verifications may take together.
+const VERIFICATION_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What a studio's backend is told.
+#[derive(Debug, Serialize)]
+struct Question<'a> {
+    /// What the client sent for it; `null` when it sent nothing.
+    verification_data: Option<&'a Map<String, Value>>,
+    game: QuestionGame<'a>,
+    client: QuestionClient,
+    kind: EntryKind,
+}
+
+#[derive(Debug, Serialize)]
+struct QuestionGame<'a> {
+    namespace_id: &'a NamespaceId,
+    game_mode: &'a GameMode,
+    region_ids: &'a [&'a RegionId],
+    tags: &'a Tags,
+    max_players: Option<u32>,
+}
+
+#[derive(Debug, Serialize)]
+struct QuestionClient {
+    /// `null` when the gateway did not tell.
+    address: Option<IpAddr>,
+}
+
+/// A mode's way in whose backend is to be asked.
+struct Rule<'a> {
+    mode: &'a GameMode,
+    region_ids: &'a [&'a RegionId],
+    verification: &'a Verification,
+}
+
+impl Screening {
+    /// Whether the backends of all modes' ways in let the player in: those at different URLs are asked at the same time, those
+    /// at one URL one after the other.
+    pub(super) async fn verify(&self, entry: &Entry<'_>, client_ip: Option<IpAddr>) -> Result<(), Error> {
+        let mut by_url: BTreeMap<&str, Vec<Rule<'_>>> = BTreeMap::new();
+        for (mode, region_ids) in &entry.modes {
+            let config = entry.version.config.game_modes.get(*mode);
+            let verification = config.and_then(|config| config.action(entry.kind).verification.as_ref());
+            if let Some(verification) = verification {
+                by_url.entry(&verification.url).or_default().push(Rule { mode, region_ids, verification });
+            }
+        }
+        if by_url.is_empty() {
+            return Ok(());
+        }
+        let secrets = self.secrets.of(entry.version).await?;
+        let asked = by_url.values().map(|rules| self.ask_in_turn(entry, rules, &secrets, client_ip));
+        let answered = within(&self.ambient, VERIFICATION_TIMEOUT, join_all(asked)).await;
+        let Some(answers) = answered else {
+            let urls: BTreeSet<_> = by_url.keys().map(|url| host(url)).collect();
+            tracing::warn!(verification.hosts = ?urls, "not all verifications came in time");
+            return Err(Error::VerificationRequestFailed);
+        };
+        // A refusal says more than a failure.
+        let refused = answers.iter().any(|answer| matches!(answer, Err(Error::VerificationFailed)));
+        if refused { Err(Error::VerificationFailed) } else { answers.into_iter().collect() }
+    }
+
+    async fn ask_in_turn(
+        &self,
+        entry: &Entry<'_>,
+        rules: &[Rule<'_>],
+        secrets: &VersionSecrets,
+        client_ip: Option<IpAddr>,
+    ) -> Result<(), Error> {
+        for rule in rules {
+            self.ask_backend(entry, rule, secrets, client_ip).await?;
+        }
+        Ok(())
+    }
+
+    async fn ask_backend(
+        &self,
+        entry: &Entry<'_>,
+        rule: &Rule<'_>,
+        secrets: &VersionSecrets,
+        client_ip: Option<IpAddr>,
+    ) -> Result<(), Error> {
+        let question = Question {
+            verification_data: entry.verification_data,
+            game: QuestionGame {
+                namespace_id: entry.namespace_id,
+                game_mode: rule.mode,
+                region_ids: rule.region_ids,
+                tags: entry.tags,
+                max_players: entry.max_players,
+            },
+            client: QuestionClient { address: client_ip.map(|address| address.to_canonical()) },
+            kind: entry.kind,
+        };
+        let body = serde_json::to_string(&question).map_err(|error| Error::Bug(error.to_string()))?;
+        let mut headers = Vec::new();
+        for name in rule.verification.headers.keys() {
+            let value = secrets.header(rule.mode, entry.kind, name);
+            let value =
+                value.ok_or_else(|| Error::Bug("a version's verification header is gone".to_owned()))?;
+            headers.push((name.as_str(), value));
+        }
+        let url = &rule.verification.url;
+        let post = Post { url, content_type: "application/json", headers, body, answer_bytes_max: None };
+        match self.web.post(post, VERIFICATION_TIMEOUT).await {
+            Ok(answer) if (200..300).contains(&answer.status.as_u16()) => Ok(()),
+            Ok(_) => Err(Error::VerificationFailed),
+            Err(problem) => {
+                let (host, mode) = (host(url), rule.mode);
+                tracing::warn!(verification.host = host, game_mode = %mode, problem = %problem, "a verification failed");
+                Err(Error::VerificationRequestFailed)
+            }
+        }
+    }
+}
+
+/// The host of a URL, which the log may name; the rest may tell what it should not.
+fn host(url: &str) -> String {
+    url.parse().ok().and_then(|url: url::Url| url.host_str().map(ToOwned::to_owned)).unwrap_or_default()
+}

@@ -1,0 +1,138 @@
+//! Passed captchas: one item of the ledger for each namespace and client, under `captcha/<namespace>/<client>`.
+
+use std::{collections::HashMap, time::Duration};
+
+use aws_sdk_dynamodb::{operation::update_item::builders::UpdateItemFluentBuilder, types::AttributeValue};
+use serde::{Deserialize, de::IgnoredAny};
+
+use super::{Store, expressions::names, number, text};
+use crate::{ambient::Timestamp, client_address::ClientAddress, errors::Error, ids::NamespaceId};
+
+/// After this long no pass counts under any version (the most that `verification_ttl` may be, and an hour for clocks that differ).
+const PASS_LIFE: Duration = Duration::from_secs(13 * 3_600);
+
+/// A client in a namespace, which shares its captchas with no other.
+#[derive(Clone, Copy, Debug)]
+pub struct CaptchaClient<'a> {
+    /// The namespace.
+    pub namespace_id: &'a NamespaceId,
+    /// The client.
+    pub address: &'a ClientAddress,
+}
+
+/// How long a pass counts.
+#[derive(Clone, Copy, Debug)]
+pub struct CaptchaTerms {
+    /// Its age at most.
+    pub ttl: Duration,
+    /// Requests after it at most.
+    pub requests: u32,
+}
+
+/// The last pass of a client.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct CaptchaPass {
+    /// When.
+    pub passed_at: Timestamp,
+    /// The digest of the answer that passed.
+    pub answer: String,
+}
+
+/// Whether a client's last pass still counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It does, and the request was counted.
+    Passed,
+    /// It does not, or there is none.
+    Due(Option<CaptchaPass>),
+}
+
+impl Store {
+    /// Counts a request of a client, if its last pass allows another one at `now`: exactly, however many come at once. One write
+    /// unit, refused or not.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn count_captcha_request(
+        &self,
+        client: CaptchaClient<'_>,
+        terms: CaptchaTerms,
+        now: Timestamp,
+    ) -> Result<Standing, Error> {
+        let write = self
+            .captcha_update(
+                client,
+                "SET #requests = #requests + :one",
+                Some("#passed_at >= :oldest AND #requests < :most"),
+            )
+            .expression_attribute_values(":one", number(1))
+            .expression_attribute_values(":oldest", number(now.before(terms.ttl)))
+            .expression_attribute_values(":most", number(terms.requests));
+        Ok(match self.update::<CaptchaPass>(write).await? {
+            Ok(_counted) => Standing::Passed,
+            Err(pass) => Standing::Due(pass),
+        })
+    }
+
+    /// Counts a repetition of the request whose `answer` was the last to pass, no earlier than `oldest` and at most `most` times;
+    /// whether it is one. One write unit.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn repeat_captcha_answer(
+        &self,
+        client: CaptchaClient<'_>,
+        answer: &str,
+        oldest: Timestamp,
+        most: u32,
+    ) -> Result<bool, Error> {
+        let condition = "#answer = :answer AND #passed_at >= :oldest AND #repeats < :most";
+        let write = self
+            .captcha_update(client, "SET #repeats = #repeats + :one", Some(condition))
+            .expression_attribute_values(":one", number(1))
+            .expression_attribute_values(":answer", text(answer))
+            .expression_attribute_values(":oldest", number(oldest))
+            .expression_attribute_values(":most", number(most));
+        Ok(self.update::<IgnoredAny>(write).await?.is_ok())
+    }
+
+    /// Notes that a client passed at `now` by `answer`, a digest; its requests are counted anew. One write unit.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn pass_captcha(
+        &self,
+        client: CaptchaClient<'_>,
+        answer: &str,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        let change = "SET #passed_at = :now, #answer = :answer, #requests = :zero, #repeats = :zero, #expires_at = :expiry";
+        let write = self
+            .captcha_update(client, change, None)
+            .expression_attribute_values(":now", number(now))
+            .expression_attribute_values(":answer", text(answer))
+            .expression_attribute_values(":zero", number(0))
+            .expression_attribute_values(":expiry", number((now + PASS_LIFE).secs()));
+        match self.update::<IgnoredAny>(write).await? {
+            Ok(_noted) => Ok(()),
+            Err(_) => Err(Error::Bug("a write without a condition was refused".to_owned())),
+        }
+    }
+
+    fn captcha_update(
+        &self,
+        client: CaptchaClient<'_>,
+        change: &str,
+        condition: Option<&str>,
+    ) -> UpdateItemFluentBuilder {
+        let key = format!("captcha/{}/{}", client.namespace_id, client.address);
+        let expressions: Vec<_> = [change].into_iter().chain(condition).collect();
+        self.client
+            .update_item()
+            .table_name(&self.tables.ledger)
+            .set_key(Some(HashMap::from([("pk".to_owned(), AttributeValue::S(key))])))
+            .update_expression(change)
+            .set_condition_expression(condition.map(ToOwned::to_owned))
+            .set_expression_attribute_names(Some(names(&expressions)))
+    }
+}
