@@ -229,20 +229,23 @@ impl MatchmakerAuth {
         caller: Caller,
         request: &Request,
     ) -> Result<(PlayerRight, Arc<Settings>), Error> {
-        let settings = match caller {
-            Caller::Player(credential) => self.settings_of(&credential, TokenKind::Public).await?,
+        let (credential, settings) = match caller {
+            Caller::Player(credential) => {
+                let settings = self.settings_of(&credential, TokenKind::Public).await?;
+                (credential.token_id.into(), settings)
+            }
             Caller::Anonymous => {
                 let host = request.origin().ok_or(Error::Unauthorized)?;
                 let owner = self.settings.domain_owner(&host).await?.ok_or(Error::Unauthorized)?;
                 let settings = self.settings.settings(&owner.game_id, &owner.namespace_id).await?;
                 let enabled = settings.filter(|settings| settings.namespace.enable_domain_public_auth);
-                enabled.ok_or(Error::Unauthorized)?
+                (host.to_string(), enabled.ok_or(Error::Unauthorized)?)
             }
             Caller::Developer(..) | Caller::GameServer(_) | Caller::Lobby(_) => {
                 return Err(Error::WrongTokenKind);
             }
         };
-        Ok((PlayerRight { namespace_id: settings.namespace.namespace_id.clone() }, settings))
+        Ok((PlayerRight { namespace_id: settings.namespace.namespace_id.clone(), credential }, settings))
     }
 
     /// The right of a game server, with the settings of its namespace.
@@ -276,6 +279,7 @@ impl MatchmakerAuth {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlayerRight {
     namespace_id: NamespaceId,
+    credential: String,
 }
 
 impl PlayerRight {
@@ -283,6 +287,12 @@ impl PlayerRight {
     #[must_use]
     pub const fn namespace_id(&self) -> &NamespaceId {
         &self.namespace_id
+    }
+
+    /// What it was given for, to tell callers apart: a public token's identifier, or a page's host.
+    #[must_use]
+    pub fn credential(&self) -> &str {
+        &self.credential
     }
 }
 

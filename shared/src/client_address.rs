@@ -9,7 +9,7 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use ring::hmac;
 use serde::{Deserialize, Serialize};
 
-use crate::tokens::TokenKeys;
+use crate::{ids::NamespaceId, tokens::TokenKeys};
 
 /// Bytes of a hash that are kept: with half of SHA-256 no two of a deployment's clients share one.
 const HASH_BYTES: usize = 16;
@@ -46,6 +46,23 @@ impl ClientAddress {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+/// A client of a namespace, which shares nothing of it with any other namespace.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Client {
+    /// The namespace.
+    pub namespace_id: NamespaceId,
+    /// Where it asks from.
+    pub address: ClientAddress,
+}
+
+impl Client {
+    /// The key of the item that knows of its `matter`.
+    #[must_use]
+    pub fn key(&self, matter: &str) -> String {
+        format!("{matter}/{}/{}", self.namespace_id, self.address)
     }
 }
 

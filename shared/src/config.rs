@@ -37,8 +37,8 @@ impl Environment {
     /// A store over the tables that this function is given; tables that it is not given have empty names.
     ///
     /// `MUSTER_CATALOG_TABLE`, `MUSTER_TOKENS_TABLE`, `MUSTER_LOBBIES_TABLE`,
-    /// `MUSTER_LOBBY_DATA_TABLE`, `MUSTER_SERVERS_TABLE`, `MUSTER_LEDGER_TABLE`: the tables' names. `AWS_ENDPOINT_URL_DYNAMODB`: an emulator, as `http://host:port`;
-    /// AWS when absent. `AWS_REGION`, `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`: set by Lambda.
+    /// `MUSTER_LOBBY_DATA_TABLE`, `MUSTER_SERVERS_TABLE`, `MUSTER_LEDGER_TABLE`, `MUSTER_CLIENTS_TABLE`: the tables' names.
+    /// `AWS_ENDPOINT_URL_DYNAMODB`: an emulator, as `http://host:port`; AWS when absent. `AWS_REGION`, `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`: set by Lambda.
     ///
     /// # Errors
     /// [`InvalidConfig`] when region or credentials are missing.
@@ -52,6 +52,7 @@ impl Environment {
             servers: table("MUSTER_SERVERS_TABLE"),
             ledger: table("MUSTER_LEDGER_TABLE"),
             secrets: table("MUSTER_SECRETS_TABLE"),
+            clients: table("MUSTER_CLIENTS_TABLE"),
         };
         let client = match self.optional("AWS_ENDPOINT_URL_DYNAMODB") {
             Some(endpoint) if endpoint.starts_with("http://") => emulator_client(&endpoint),

@@ -26,6 +26,12 @@ pub enum Error {
         problem: String,
     },
 
+    /// 400: a header that must be understood and cannot be.
+    #[error("the header `{0}` must be 1 to 64 visible ASCII characters")]
+    BadHeader(&'static str),
+    /// 409: the `Idempotency-Key` of another request.
+    #[error("the Idempotency-Key was used for another request; use a fresh one")]
+    IdempotencyMismatch,
     /// 401: no token, or not as `Authorization: Bearer`.
     #[error("a token is needed, as `Authorization: Bearer <token>`")]
     Unauthorized,
@@ -124,6 +130,9 @@ pub enum Error {
     /// 400: the namespace holds its `lobby_count_max` lobbies, all without a fitting seat.
     #[error("the namespace holds as many lobbies as it may")]
     TooManyLobbies,
+    /// 400: the client's address holds as many seats of the namespace as it may.
+    #[error("too many players of this address hold a seat; one of them has to leave first")]
+    TooManyPlayersFromSource,
     /// 400: a lobby that does not exist, is another namespace's, or whose game server is not alive.
     #[error("there is no such lobby")]
     LobbyNotFound,
@@ -212,6 +221,8 @@ impl Error {
             Self::NotFound => (StatusCode::NOT_FOUND, "API_NOT_FOUND"),
             Self::BodyTooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "API_BODY_TOO_LARGE"),
             Self::BadBody { .. } => (BAD_REQUEST, "API_BAD_BODY"),
+            Self::BadHeader(_) => (BAD_REQUEST, "API_BAD_HEADER"),
+            Self::IdempotencyMismatch => (StatusCode::CONFLICT, "API_IDEMPOTENCY_MISMATCH"),
             Self::Unauthorized => (StatusCode::UNAUTHORIZED, "API_UNAUTHORIZED"),
             Self::TokenInvalid => (StatusCode::UNAUTHORIZED, "TOKEN_INVALID"),
             Self::TokenExpired => (StatusCode::UNAUTHORIZED, "CLAIMS_ENTITLEMENT_EXPIRED"),
@@ -242,6 +253,7 @@ impl Error {
             Self::FindDisabled(_) => (BAD_REQUEST, "MATCHMAKER_FIND_DISABLED"),
             Self::NoAvailableLobbies => (BAD_REQUEST, "MATCHMAKER_NO_AVAILABLE_LOBBIES"),
             Self::TooManyLobbies => (BAD_REQUEST, "MATCHMAKER_TOO_MANY_LOBBIES"),
+            Self::TooManyPlayersFromSource => (BAD_REQUEST, "MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE"),
             Self::LobbyNotFound => (BAD_REQUEST, "MATCHMAKER_LOBBY_NOT_FOUND"),
             Self::LobbyStopped => (BAD_REQUEST, "MATCHMAKER_LOBBY_STOPPED"),
             Self::LobbyFull => (BAD_REQUEST, "MATCHMAKER_LOBBY_FULL"),

@@ -30,6 +30,10 @@ use crate::{
 /// The largest body that an operation reads, in bytes (decisions on HTTP conventions).
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
 
+/// The header by which a client names a request (decisions on lobbies.find).
+const IDEMPOTENCY_HEADER: &str = "idempotency-key";
+/// The longest such name, in characters.
+const IDEMPOTENCY_KEY_CHARS_MAX: usize = 64;
 /// The header that the edge proves itself with.
 const EDGE_SECRET_HEADER: &str = "x-muster-edge-secret";
 
@@ -129,6 +133,22 @@ impl Request {
         self.gateway_context()?.http.source_ip.as_deref()?.parse().ok()
     }
 
+    /// The name that the client gave its request, so that it can repeat it: 1 to 64 visible ASCII characters.
+    ///
+    /// # Errors
+    /// [`Error::BadHeader`] for any other, and for more than one.
+    pub fn idempotency_key(&self) -> Result<Option<&str>, Error> {
+        let refused = || Error::BadHeader("idempotency-key");
+        let mut values = self.0.headers().get_all(IDEMPOTENCY_HEADER).iter();
+        let Some(value) = values.next() else { return Ok(None) };
+        if values.next().is_some() {
+            return Err(refused());
+        }
+        let is_visible = |text: &&str| text.bytes().all(|byte| byte.is_ascii_graphic());
+        let key = value.to_str().ok().filter(is_visible);
+        key.filter(|key| (1..=IDEMPOTENCY_KEY_CHARS_MAX).contains(&key.len())).map(Some).ok_or_else(refused)
+    }
+
     /// The body as JSON; an empty body is the empty object.
     ///
     /// # Errors
@@ -199,6 +219,14 @@ impl From<lambda_http::Request> for Request {
 pub struct JsonBody(Value);
 
 impl JsonBody {
+    /// The body as one text for all bodies that parse alike: names in order, without fields that are `null`.
+    #[must_use]
+    pub fn canonical(&self) -> String {
+        let mut value = self.0.clone();
+        strip_nulls(&mut value);
+        value.to_string()
+    }
+
     /// The body without fields that are `null` in the objects that the object at `pointer` holds, however deep: for types
     /// that do not take `null` as absent.
     #[must_use]

@@ -24,6 +24,7 @@ pub mod overview;
 pub mod provision;
 pub mod rules;
 pub mod screening;
+pub mod seating;
 pub mod secrets;
 pub mod settings;
 pub mod settings_cache;

@@ -130,6 +130,17 @@ pub enum Entry {
     Refused(Refusal),
 }
 
+/// What a lobby knows of a seat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SeatState {
+    /// Somebody holds it.
+    Held,
+    /// It was taken here and is held no more: it lapsed, or the lobby ended.
+    Gone,
+    /// It was left, or never taken here.
+    Unknown,
+}
+
 /// Why a lobby ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndCause {
@@ -206,6 +217,17 @@ impl Lobby {
             (None, _) => Timestamp::NEVER,
             (Some(_), Stage::Starting) => self.created_at + STARTING_MAX,
             (Some(until), _) => until,
+        }
+    }
+
+    /// What became of a seat by `now`.
+    #[must_use]
+    pub fn seat_state(&self, seat_id: &SeatId, now: Timestamp) -> SeatState {
+        match self.reserved.get(seat_id).or_else(|| self.connected.get(seat_id)) {
+            Some(until) if self.stage != Stage::Ended && !self.has_lapsed(*until, now) => SeatState::Held,
+            Some(_) => SeatState::Gone,
+            None if self.lapsed.contains(seat_id) => SeatState::Gone,
+            None => SeatState::Unknown,
         }
     }
 

@@ -20,12 +20,13 @@ use crate::{
     errors::Error,
     hosting::end_in_passing,
     ids::{LobbyId, SeatId},
-    lobby::{Door, EndCause, Entry, Lobby, Refusal, contains_tags, sort_fullest_first},
+    lobby::{Door, EndCause, Entry, Lobby, Refusal, SeatState, contains_tags, sort_fullest_first},
     models::{Pool, Tags},
     rules::{
         criteria::{Criteria, SearchedPool},
         lobby_config::LobbyConfig,
     },
+    seating::Seeker,
     settings_cache::{Settings, SettingsCache},
     store::{
         Store,
@@ -77,8 +78,6 @@ pub struct Search {
     pub may_create: bool,
     /// What the creator of a lobby of its own configured.
     pub config: Option<LobbyConfig>,
-    /// When the request came: so long it has waited already.
-    pub asked_at: Timestamp,
 }
 
 /// How a find came to its seat.
@@ -123,6 +122,12 @@ impl Matchmaker {
         Self { store, settings, ambient, recall: Recall::default(), race_creates: AtomicU64::new(0) }
     }
 
+    /// The store that it works on.
+    #[must_use]
+    pub const fn store(&self) -> &Store {
+        &self.store
+    }
+
     /// Lobbies created so far although another was joinable (I9).
     #[must_use]
     pub fn race_creates(&self) -> u64 {
@@ -133,29 +138,42 @@ impl Matchmaker {
     ///
     /// # Errors
     /// [`Error::NoAvailableLobbies`], [`Error::TooManyLobbies`], [`Error::NoServerAvailable`], [`Error::Contention`],
-    /// [`Error::LobbyStartTimeout`]; [`Error::Unavailable`], [`Error::Bug`]. A seat may then be reserved all the same; it
-    /// lapses by itself.
-    pub async fn find(&self, search: &Search) -> Result<Found, Error> {
+    /// [`Error::LobbyStartTimeout`]; what [`Seeker::aim`] refuses; [`Error::Unavailable`], [`Error::Bug`]. A seat may then be
+    /// reserved all the same; it lapses by itself.
+    pub async fn find(&self, search: &Search, seeker: &Seeker) -> Result<Found, Error> {
         let began_at = self.ambient.now();
-        let found = self.find_seat(search, began_at + FIND_DEADLINE).await?;
-        self.until_ready(found, search.asked_at).await
+        let found = match self.find_interrupted(seeker).await? {
+            Some(found) => found,
+            None => self.find_seat(search, seeker, began_at + FIND_DEADLINE).await?,
+        };
+        self.until_ready(found, seeker.began_at()).await
     }
 
-    async fn find_seat(&self, search: &Search, deadline: Timestamp) -> Result<Found, Error> {
-        let seat_id = SeatId::random(&self.ambient);
+    /// The seat that an earlier run of the same request had taken before it crashed, if it had.
+    async fn find_interrupted(&self, seeker: &Seeker) -> Result<Option<Found>, Error> {
+        let Some(aim) = seeker.interrupted() else { return Ok(None) };
+        let Some(lobby) = self.store.lobby(&aim.lobby_id).await? else { return Ok(None) };
+        if lobby.seat_state(seeker.seat_id(), self.ambient.now()) != SeatState::Held {
+            return Ok(None);
+        }
+        let taken_at = seeker.resume(aim.clone()).await?;
+        Ok(Some(Found { lobby, seat_id: seeker.seat_id().clone(), taken_at, way: Way::Joined }))
+    }
+
+    async fn find_seat(&self, search: &Search, seeker: &Seeker, deadline: Timestamp) -> Result<Found, Error> {
         let [searched] = search.criteria.pools.as_slice() else {
-            return self.find_by_looking(search, &seat_id, deadline).await;
+            return self.find_by_looking(search, seeker, deadline).await;
         };
         // Whatever it is, what was learnt without tags says nothing of lobbies with them.
         if !search.criteria.tags.is_empty() {
-            return self.find_by_looking(search, &seat_id, deadline).await;
+            return self.find_by_looking(search, seeker, deadline).await;
         }
         let is_under_load = self.recall.begin_find(&searched.pool, self.ambient.now());
         let _under_way = UnderWay { recall: &self.recall, pool: &searched.pool };
         if is_under_load {
-            self.find_under_load(search, searched, &seat_id, deadline).await
+            self.find_under_load(search, searched, seeker, deadline).await
         } else {
-            self.find_by_looking(search, &seat_id, deadline).await
+            self.find_by_looking(search, seeker, deadline).await
         }
     }
 
@@ -163,27 +181,27 @@ impl Matchmaker {
     async fn find_by_looking(
         &self,
         search: &Search,
-        seat_id: &SeatId,
+        seeker: &Seeker,
         deadline: Timestamp,
     ) -> Result<Found, Error> {
         for round in 0..ROUNDS_MAX {
             let now = self.ambient.now();
             // Whoever cannot create may take what others hold for their own finds.
             let sight = if search.may_create { now } else { now + LANE_HOLD };
-            if let Some(found) = self.take_existing(search, seat_id, sight).await? {
+            if let Some(found) = self.take_existing(search, seeker, sight).await? {
                 return Ok(found);
             }
             if !search.may_create {
                 return Err(Error::NoAvailableLobbies);
             }
-            match self.create(search, seat_id, round > 0).await? {
+            match self.create(search, seeker, round > 0).await? {
                 Step::Found(found) => return Ok(*found),
                 Step::LookAgain => {}
                 Step::NoRoom(refusal) => {
                     // Seats may have come into sight since the look above; and what others hold for their own finds is
                     // better taken than none.
                     let sight = self.ambient.now() + LANE_HOLD;
-                    let found = self.take_existing(search, seat_id, sight).await?;
+                    let found = self.take_existing(search, seeker, sight).await?;
                     return found.ok_or_else(|| refusal.into());
                 }
             }
@@ -203,12 +221,12 @@ impl Matchmaker {
         &self,
         search: &Search,
         searched: &SearchedPool,
-        seat_id: &SeatId,
+        seeker: &Seeker,
         deadline: Timestamp,
     ) -> Result<Found, Error> {
         let pool = &searched.pool;
         for _ in 0..TIPS_MAX {
-            if let Some(found) = self.take_tip(searched, seat_id).await? {
+            if let Some(found) = self.take_tip(searched, seeker).await? {
                 return Ok(found);
             }
             if !search.may_create || self.recall.was_refused(pool, self.ambient.now()) {
@@ -224,13 +242,13 @@ impl Matchmaker {
                 drop(turn);
                 continue;
             }
-            let brought = self.bring_lobby(search, pool, seat_id, deadline).await;
+            let brought = self.bring_lobby(search, pool, seeker, deadline).await;
             if brought.is_err() {
                 self.recall.note_refusal(pool, self.ambient.now());
             }
             return brought;
         }
-        self.find_by_looking(search, seat_id, deadline).await
+        self.find_by_looking(search, seeker, deadline).await
     }
 
     /// Finds or creates a lobby on behalf of all finds of this instance that wait for one.
@@ -238,21 +256,21 @@ impl Matchmaker {
         &self,
         search: &Search,
         pool: &Pool,
-        seat_id: &SeatId,
+        seeker: &Seeker,
         deadline: Timestamp,
     ) -> Result<Found, Error> {
         if self.recall.is_laned(pool)
-            && let Step::Found(found) = self.create_in_lane(search, seat_id).await?
+            && let Step::Found(found) = self.create_in_lane(search, seeker).await?
         {
             return Ok(*found);
         }
-        self.find_by_looking(search, seat_id, deadline).await
+        self.find_by_looking(search, seeker, deadline).await
     }
 
-    async fn take_tip(&self, searched: &SearchedPool, seat_id: &SeatId) -> Result<Option<Found>, Error> {
+    async fn take_tip(&self, searched: &SearchedPool, seeker: &Seeker) -> Result<Option<Found>, Error> {
         let Some(tip) = self.recall.tip(&searched.pool, self.ambient.now()) else { return Ok(None) };
         let claimed = Claimed { pool: &tip.pool, lobby_id: tip.lobby_id.clone(), hiding: tip.hiding };
-        let taken = self.take(searched, claimed, seat_id).await;
+        let taken = self.take(searched, claimed, seeker).await;
         let is_refused = matches!(taken, Ok(Err(_)));
         self.recall.return_tip(&searched.pool, &tip, is_refused, self.ambient.now());
         Ok(taken?.ok())
@@ -263,7 +281,7 @@ impl Matchmaker {
     async fn take_existing(
         &self,
         search: &Search,
-        seat_id: &SeatId,
+        seeker: &Seeker,
         sight: Timestamp,
     ) -> Result<Option<Found>, Error> {
         let Criteria { pools, tags, .. } = &search.criteria;
@@ -276,10 +294,10 @@ impl Matchmaker {
             let lobby_id = only.lobby_id.clone();
             let hiding = self.recall.hiding(&only.pool, &lobby_id, self.ambient.now());
             let claimed = Claimed { pool: &only.pool, lobby_id, hiding };
-            return Ok(self.take(searched, claimed, seat_id).await?.ok());
+            return Ok(self.take(searched, claimed, seeker).await?.ok());
         }
         let waves = if tags.is_empty() { 0..1 } else { 0..WAVES_MAX };
-        if let Some(found) = self.take_fullest(pools, &candidates.fitting, waves, seat_id).await? {
+        if let Some(found) = self.take_fullest(pools, &candidates.fitting, waves, seeker).await? {
             return Ok(Some(found));
         }
         if !candidates.has_more || !tags.is_empty() {
@@ -287,7 +305,7 @@ impl Matchmaker {
         }
         // The oldest could not be entered, lobbies of a dead server for one: on to the younger.
         let candidates = self.look(pools, tags, CANDIDATES_MAX, sight).await?;
-        self.take_fullest(pools, &candidates.fitting, 1..WAVES_MAX, seat_id).await
+        self.take_fullest(pools, &candidates.fitting, 1..WAVES_MAX, seeker).await
     }
 
     /// Up to `limit` candidates of each pool that are in sight at `sight`, those with the queried tags.
@@ -319,7 +337,7 @@ impl Matchmaker {
         pools: &[SearchedPool],
         candidates: &[Candidate],
         waves: Range<usize>,
-        seat_id: &SeatId,
+        seeker: &Seeker,
     ) -> Result<Option<Found>, Error> {
         for wave in waves {
             let compared: Vec<LobbyId> = pools
@@ -349,7 +367,7 @@ impl Matchmaker {
             }
             for lobby in lobbies {
                 if let Some(searched) = searched(pools, &lobby.pool)
-                    && let Ok(found) = self.take(searched, Claimed::of(&lobby), seat_id).await?
+                    && let Ok(found) = self.take(searched, Claimed::of(&lobby), seeker).await?
                 {
                     return Ok(Some(found));
                 }
@@ -363,22 +381,24 @@ impl Matchmaker {
         &self,
         searched: &SearchedPool,
         claimed: Claimed<'_>,
-        seat_id: &SeatId,
+        seeker: &Seeker,
     ) -> Result<Result<Found, Refusal>, Error> {
         let now = self.ambient.now();
+        let taken_at = seeker.aim(&claimed.lobby_id, now).await?;
         let claim = SeatClaim {
             lobby_id: claimed.lobby_id,
             door: Door::Find(claimed.pool.clone()),
-            seat_id: seat_id.clone(),
+            seat_id: seeker.seat_id().clone(),
             until: now + searched.reservation,
             hiding: claimed.hiding,
         };
         match self.store.take_seat(&claim, now).await? {
             SeatOutcome::Taken(lobby) => {
                 self.learn(&lobby, now).await?;
-                Ok(Ok(Found { lobby: *lobby, seat_id: claim.seat_id, taken_at: now, way: Way::Joined }))
+                Ok(Ok(Found { lobby: *lobby, seat_id: claim.seat_id, taken_at, way: Way::Joined }))
             }
             SeatOutcome::Refused(refusal, seen) => {
+                seeker.missed();
                 self.recall.forget_lobby(&searched.pool, &claim.lobby_id);
                 if let Some(lobby) = seen {
                     self.recall.saw_full(&lobby);

@@ -29,9 +29,11 @@ pub mod creation;
 pub mod deployments;
 pub mod ending;
 mod expressions;
+pub mod holds;
 pub mod lobbies;
 pub mod lobby_data;
 pub mod meter;
+pub mod replays;
 mod secrets;
 pub mod servers;
 pub mod shards;
@@ -62,6 +64,8 @@ pub struct TableNames {
     pub ledger: String,
     /// Secrets of versions, in the local stack alone.
     pub secrets: String,
+    /// What is remembered of clients for a while: captchas passed, seats held, answers to repeated requests.
+    pub clients: String,
 }
 
 /// The DynamoDB store.

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     ambient::{Ambient, Timestamp},
+    client_address::ClientAddress,
     ids::{GameId, LobbyId, NamespaceId, SeatId, TokenId},
     models::Ports,
 };
@@ -137,6 +138,8 @@ pub struct PlayerSeat {
     pub lobby_id: LobbyId,
     /// The seat in it.
     pub seat_id: SeatId,
+    /// The client that holds it, where clients are held to a cap of seats.
+    pub client: Option<ClientAddress>,
 }
 
 /// What a verified token says.
@@ -184,6 +187,8 @@ struct SignedClaims {
     #[serde(skip_serializing_if = "Option::is_none")]
     seat: Option<SeatId>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    client: Option<ClientAddress>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     host: Option<DevelopmentHost>,
 }
 
@@ -198,6 +203,7 @@ impl SignedClaims {
             ns: None,
             lobby: None,
             seat: None,
+            client: None,
             host: None,
         }
     }
@@ -235,6 +241,7 @@ impl SignedClaims {
                 namespace_id: self.ns?,
                 lobby_id: self.lobby?,
                 seat_id: self.seat?,
+                client: self.client,
             }),
             TokenKind::DevelopmentPlayer => Claims::DevelopmentPlayer,
         })
@@ -329,12 +336,21 @@ impl TokenKeys {
     /// Issues the player token of a seat; the same seat at the same second gives the same token, byte for byte.
     #[must_use]
     pub fn issue_player(&self, seat: &PlayerSeat, now: Timestamp) -> String {
-        self.sign(&SignedClaims {
-            ns: Some(seat.namespace_id.clone()),
-            lobby: Some(seat.lobby_id.clone()),
-            seat: Some(seat.seat_id.clone()),
-            ..SignedClaims::new(TokenKind::Player, now, PLAYER_TOKEN_LIFE)
-        })
+        Self::sign_with(&self.current, &player_claims(seat, now))
+    }
+
+    /// Issues the player token of a seat once more, signed with the key `key_id` while that is known: then the same token,
+    /// byte for byte, although the keys were rotated meanwhile.
+    #[must_use]
+    pub fn issue_player_again(&self, seat: &PlayerSeat, at: Timestamp, key_id: &str) -> String {
+        let previous = self.previous.as_ref().filter(|key| key.id == key_id);
+        Self::sign_with(previous.unwrap_or(&self.current), &player_claims(seat, at))
+    }
+
+    /// The name of the key that tokens are signed with.
+    #[must_use]
+    pub fn key_id(&self) -> &str {
+        &self.current.id
     }
 
     /// Issues a fresh mock player token.
@@ -385,12 +401,26 @@ impl TokenKeys {
     }
 
     fn sign(&self, claims: &SignedClaims) -> String {
-        let header = Header { kid: Some(self.current.id.clone()), ..Header::new(Algorithm::HS256) };
-        let jwt = jsonwebtoken::encode(&header, claims, &self.current.encoding);
+        Self::sign_with(&self.current, claims)
+    }
+
+    fn sign_with(key: &SigningKey, claims: &SignedClaims) -> String {
+        let header = Header { kid: Some(key.id.clone()), ..Header::new(Algorithm::HS256) };
+        let jwt = jsonwebtoken::encode(&header, claims, &key.encoding);
         // The claims are plain strings and numbers and the algorithm is the provider's own.
         #[expect(clippy::expect_used, reason = "signing plain claims with HS256 cannot fail")]
         let jwt = jwt.expect("claims serialize");
         format!("{}{jwt}", claims.kind.prefix())
+    }
+}
+
+fn player_claims(seat: &PlayerSeat, now: Timestamp) -> SignedClaims {
+    SignedClaims {
+        ns: Some(seat.namespace_id.clone()),
+        lobby: Some(seat.lobby_id.clone()),
+        seat: Some(seat.seat_id.clone()),
+        client: seat.client.clone(),
+        ..SignedClaims::new(TokenKind::Player, now, PLAYER_TOKEN_LIFE)
     }
 }
 
@@ -473,6 +503,7 @@ mod tests {
             namespace_id: "ns".parse().unwrap(),
             lobby_id: LobbyId::nil(),
             seat_id: SeatId::random(&Ambient::system()),
+            client: None,
         }
     }
 

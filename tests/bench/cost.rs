@@ -11,19 +11,21 @@
     reason = "a benchmark panics on failure and prints its figures"
 )]
 
-use std::{collections::BTreeMap, process::ExitCode, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, net::Ipv4Addr, process::ExitCode, sync::Arc, time::Duration};
 
 use aws_sdk_dynamodb::types::{PutRequest, WriteRequest};
 use futures_util::future::join_all;
 use muster_local::{functions::Functions, gateway::Handler, stack::TEMPLATE, template::Template};
 use muster_tests::{
     TestGame, TestStack,
-    instance::{Instance, event},
+    instance::{Instance, event, event_from},
+    new_game,
     prices::Cost,
 };
 use serde_json::{Value, json};
 use shared::{
     ambient::Timestamp,
+    http::Request,
     ids::{LobbyId, SeatId},
     lobby::Lobby,
     models::ServerKey,
@@ -165,6 +167,66 @@ async fn finds(bench: &Bench) {
     }
     let mean = Cost::mean(instance.usage() - before, FINDS);
     bench.note("find: the mean under load into lobbies of ten", mean).await;
+}
+
+/// What a cap on a client's seats and an `Idempotency-Key` add to a find that joins a lobby.
+async fn clients(bench: &Bench) {
+    const CAP: u32 = 8;
+    let modes = json!({
+        "hall": { "regions": ["fra"], "max_players": 64, "reservation_seconds": 600 },
+        "none": { "regions": ["fra"] },
+    });
+    let game_of = async |name: &str, cap: u32| {
+        let mut new = new_game(name, modes.clone(), 32_767);
+        new.namespaces[0].max_players_per_client = cap;
+        bench.stack.make_game_of(new, 1_000).await
+    };
+    let (free, capped) = (game_of("free", u32::MAX).await, game_of("capped", CAP).await);
+    let elsewhere = Ipv4Addr::new(192, 0, 2, 1);
+    for game in [&free, &capped] {
+        let instance = bench.stack.instance();
+        let first = find_event(game, elsewhere, None);
+        instance.call(&first).await.expect("a seat");
+    }
+    let instance = bench.stack.instance();
+    for game in [&free, &capped] {
+        instance.warm_up(&game.public, &game.pool("none", "fra")).await;
+    }
+    let mut seats = Vec::new();
+    for (what, game, key) in [
+        ("find with an Idempotency-Key: joins", &free, Some("a")),
+        ("find with an Idempotency-Key: answered again", &free, Some("a")),
+        ("find under a cap: joins", &capped, None),
+        ("find under a cap, with an Idempotency-Key: joins", &capped, Some("b")),
+    ] {
+        bench.stack.clock.advance(Duration::from_millis(100));
+        let before = instance.usage();
+        let seat = instance.call(&find_event(game, Ipv4Addr::LOCALHOST, key)).await.expect("a seat");
+        bench.note(what, Cost::mean(instance.usage() - before, 1)).await;
+        seats.push(seat);
+    }
+    let seat = seats.pop().expect("seats");
+    let lobby_token = capped.lobby_token(&bench.stack, seat.lobby.lobby_id.as_str());
+    let disconnected = json!({ "player_token": seat.player.token });
+    bench.line("disconnected, under a cap", "disconnect-player", &lobby_token, disconnected, &[]).await;
+    while instance.call(&find_event(&capped, Ipv4Addr::LOCALHOST, None)).await.is_ok() {}
+    let before = instance.usage();
+    assert!(instance.call(&find_event(&capped, Ipv4Addr::LOCALHOST, None)).await.is_err(), "at its cap");
+    bench.note("find at its client's cap of 8: refused", Cost::mean(instance.usage() - before, 1)).await;
+    bench.stack.clock.advance(Duration::from_secs(601));
+    instance.warm_up(&capped.public, &capped.pool("none", "fra")).await;
+    let before = instance.usage();
+    instance.call(&find_event(&capped, Ipv4Addr::LOCALHOST, None)).await.expect("a seat");
+    let what = "find at its client's cap of 8, all of whose seats have lapsed: creates a lobby";
+    bench.note(what, Cost::mean(instance.usage() - before, 1)).await;
+}
+
+/// A find from a client's address, under a key if it has one.
+fn find_event(game: &TestGame, address: Ipv4Addr, key: Option<&str>) -> Request {
+    let authorization = format!("Bearer {}", game.public);
+    let mut headers = vec![("authorization", authorization.as_str())];
+    headers.extend(key.map(|key| ("idempotency-key", key)));
+    event_from(address, &headers, &json!({ "game_modes": ["hall"], "regions": ["fra"] }), &[]).into()
 }
 
 /// A lobby's life, one request after the other.
@@ -317,7 +379,7 @@ const HEAD: &str = "\
 
 Counted by `cargo bench -p muster-tests --bench cost` over the embedded database, as DynamoDB counts; dollars per million requests,
 of DynamoDB alone and with Lambda (128 MB, arm64, 2 ms and 5 ms a call) and HTTP API, at the prices of `tests/src/prices.rs`.
-Logs, metrics and traces are not in it; a per-client cap and idempotency are not built yet.
+Logs, metrics and traces are not in it; finds are without a per-client cap and `Idempotency-Key` unless said.
 
 | operation | calls | read units | write units | DynamoDB | all |
 |---|---|---|---|---|---|
@@ -328,6 +390,7 @@ async fn main() -> ExitCode {
     let bench = Bench::start().await;
     print!("{HEAD}");
     finds(&bench).await;
+    clients(&bench).await;
     life(&bench).await;
     overviews(&bench).await;
     heartbeats(&bench).await;

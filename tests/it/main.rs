@@ -17,5 +17,6 @@ mod process;
 mod refusals;
 mod runtime;
 mod screening;
+mod seating;
 mod shards;
 mod simulation;

@@ -44,6 +44,8 @@ const SOURCES: &[(&str, &str)] = &[
     ("ending", include_str!("../../shared/src/store/ending.rs")),
     ("lobbies", include_str!("../../shared/src/store/lobbies.rs")),
     ("lobby_data", include_str!("../../shared/src/store/lobby_data.rs")),
+    ("holds", include_str!("../../shared/src/store/holds.rs")),
+    ("replays", include_str!("../../shared/src/store/replays.rs")),
     ("servers", include_str!("../../shared/src/store/servers.rs")),
     ("shards", include_str!("../../shared/src/store/shards.rs")),
     ("transitions", include_str!("../../shared/src/store/transitions.rs")),

@@ -15,6 +15,8 @@ pub enum Table {
     Servers,
     /// What is allotted or elected.
     Ledger,
+    /// What is remembered of clients.
+    Clients,
 }
 
 macro_rules! writes {
@@ -33,6 +35,12 @@ macro_rules! writes {
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$write => $name,)* }
+            }
+
+            /// The table that it writes to.
+            #[must_use]
+            pub const fn table(self) -> Table {
+                self.shape().0
             }
 
             const fn shape(self) -> (Table, &'static str) {
@@ -77,6 +85,12 @@ writes! {
     ReturnAllotment: Ledger "#allotted = #allotted - :block" "return a block of the cap",
     BeginBurst: Ledger "#first = :new" "begin a burst",
     DrawPosition: Ledger "#positions = #positions + :one" "draw a position of a burst",
+    HoldSeat: Clients "#seat = :hold, #held" "hold a seat of a client",
+    PointHold: Clients "#seat = :hold" "point a client's hold to its lobby",
+    ReleaseHold: Clients "#held = #held - :one" "release a client's hold",
+    AimRun: Clients "#taken_at = :taken_at" "note what a repeatable request is about to do",
+    KeepAnswer: Clients "#answer = :answer" "keep the answer to a repeatable request",
+    ForgetRun: Clients "#expires_at = :now" "forget a repeatable request",
 }
 
 impl Write {
@@ -299,6 +313,26 @@ pub fn all() -> Vec<Condition> {
             ]],
         ),
         (Write::DrawPosition, &[&["#first = :first"]]),
+        (
+            Write::HoldSeat,
+            &[&[
+                "attribute_not_exists(#seat)",
+                "(attribute_not_exists(#held) OR #held < :limit)",
+                "#held < :limit",
+                "attribute_exists(#lapsed)",
+            ]],
+        ),
+        (Write::PointHold, &[&["attribute_exists(#seat)"]]),
+        (Write::ReleaseHold, &[&["attribute_exists(#seat)"]]),
+        (
+            Write::AimRun,
+            &[&[
+                "attribute_not_exists(#run) OR #expires_at <= :now_secs OR (#run = :run AND attribute_not_exists(#answer))",
+                "attribute_not_exists(#run) OR #expires_at <= :now_secs OR (#run = :run AND attribute_not_exists(#answer)) OR (#run = :seen AND #lease_until <= :now AND attribute_not_exists(#answer))",
+            ]],
+        ),
+        (Write::KeepAnswer, &[&["#run = :run"]]),
+        (Write::ForgetRun, &[&["#run = :run", "attribute_not_exists(#answer)"]]),
     ];
     let conditions = lists.iter().flat_map(|(write, lists)| {
         lists.iter().flat_map(|clauses| clauses.iter().map(|clause| Condition { write: *write, clause }))

@@ -1,6 +1,6 @@
 //! One function instance of find, as Lambda runs many: its own client, memory and meter, nothing shared but the tables.
 
-use std::sync::Arc;
+use std::{net::Ipv4Addr, sync::Arc};
 
 use aws_sdk_dynamodb::Client;
 use find_lobby::FindLobby;
@@ -122,6 +122,20 @@ pub fn request(headers: &[(&str, &str)], body: &Value) -> Request {
 /// When the headers are none.
 #[must_use]
 pub fn event(headers: &[(&str, &str)], body: &Value, parameters: &[(&str, &str)]) -> lambda_http::Request {
+    event_from(Ipv4Addr::LOCALHOST, headers, body, parameters)
+}
+
+/// The same from a client's address.
+///
+/// # Panics
+/// When the headers are none.
+#[must_use]
+pub fn event_from(
+    address: Ipv4Addr,
+    headers: &[(&str, &str)],
+    body: &Value,
+    parameters: &[(&str, &str)],
+) -> lambda_http::Request {
     let headers: serde_json::Map<_, _> =
         headers.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
     let path = "/matchmaker/lobbies/find";
@@ -137,7 +151,8 @@ pub fn event(headers: &[(&str, &str)], body: &Value, parameters: &[(&str, &str)]
             "domainName": "localhost",
             "domainPrefix": "localhost",
             "http": {
-                "method": "POST", "path": path, "protocol": "HTTP/1.1", "sourceIp": "127.0.0.1", "userAgent": "test",
+                "method": "POST", "path": path, "protocol": "HTTP/1.1", "sourceIp": address,
+                "userAgent": "test",
             },
             "requestId": "test",
             "routeKey": format!("POST {path}"),

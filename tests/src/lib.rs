@@ -8,6 +8,7 @@
 )]
 
 use std::{
+    net::Ipv4Addr,
     sync::{
         Arc, Mutex,
         atomic::{AtomicU64, Ordering},
@@ -260,11 +261,14 @@ impl TestStack {
 
     /// Sends any request.
     pub async fn send(&self, request: Request<Full<Bytes>>) -> Answer {
-        let response = self.client.request(request).await.expect("the gateway answers");
-        let (parts, body) = response.into_parts();
-        let body = body.collect().await.expect("a whole body").to_bytes();
-        let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
-        Answer { status: parts.status, headers: parts.headers, body }
+        answered(&self.client, request).await
+    }
+
+    /// Sends a request from one of this machine's own addresses.
+    pub async fn send_from(&self, address: Ipv4Addr, request: Request<Full<Bytes>>) -> Answer {
+        let mut connector = HttpConnector::new();
+        connector.set_local_address(Some(address.into()));
+        answered(&Client::builder(TokioExecutor::new()).build(connector), request).await
     }
 
     /// Sends a request with a token, if any, and a body as it is.
@@ -329,8 +333,12 @@ impl TestStack {
 
     /// Makes a game of its own with one namespace: regions `fra` and `nyc`, a server for `places` lobbies in each, if any.
     pub async fn make_game(&self, name: &str, modes: Value, lobby_count_max: u32, places: u32) -> TestGame {
+        self.make_game_of(new_game(name, modes, lobby_count_max), places).await
+    }
+
+    /// The same of a game described whole.
+    pub async fn make_game_of(&self, new: NewGame, places: u32) -> TestGame {
         let ambient = self.ambient();
-        let new = new_game(name, modes, lobby_count_max);
         let created = create_game(self.store(), &self.secrets(), &ambient, new).await.expect("a game");
         let game = TestGame::new(self, created);
         for region_id in ["fra", "nyc"].into_iter().filter(|_| places > 0) {
@@ -338,6 +346,14 @@ impl TestStack {
         }
         game
     }
+}
+
+async fn answered(client: &Client<HttpConnector, Full<Bytes>>, request: Request<Full<Bytes>>) -> Answer {
+    let response = client.request(request).await.expect("the gateway answers");
+    let (parts, body) = response.into_parts();
+    let body = body.collect().await.expect("a whole body").to_bytes();
+    let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
+    Answer { status: parts.status, headers: parts.headers, body }
 }
 
 /// The live lobbies of a namespace as its game servers count them, by a full read of the table.

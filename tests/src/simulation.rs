@@ -48,6 +48,9 @@ use crate::{
 /// The tables' time at which every run begins: the first day of 2026.
 const EPOCH: Timestamp = Timestamp(1_767_225_600_000);
 
+/// Makes another seed of a run's.
+const CLIENTS: u64 = 0x5eed_0f5e_a75e_a7e2;
+
 static PARSED: LazyLock<Parsed> = LazyLock::new(|| {
     let template = Template::parse(TEMPLATE).expect("the template");
     Parsed { tables: template.tables, permissions: Arc::new(template.permissions) }
@@ -118,6 +121,9 @@ async fn play(seed: u64, options: &Options) -> Network {
     let mut chance = Chance::new(seed);
     let bias = options.bias.or(options.without.map(|condition| condition.write));
     let mut plan = Plan::drawn(&mut chance, bias);
+    // Of a source of its own: what else happens in a run is as it is without.
+    let mut clients = Chance::new(seed ^ CLIENTS);
+    plan = plan.with_clients(&mut clients, bias);
     plan.actions = plan.actions.min(options.actions_max.unwrap_or(u64::MAX));
     let faults = Faults::drawn(&mut chance);
     let database = InProcess::new(tables).expect("tables");
@@ -138,7 +144,8 @@ async fn play(seed: u64, options: &Options) -> Network {
     {
         let mut state = network.state();
         for (namespace, cap) in world.namespaces.iter().zip(&world.plan.caps) {
-            state.model.add_namespace(namespace.id.to_string(), *cap, world.versions[0].clone());
+            let (id, holds_max) = (namespace.id.to_string(), world.plan.holds_max);
+            state.model.add_namespace(id, *cap, holds_max, world.versions[0].clone());
         }
         state.model.has_faults = true;
         state.note(&format!("the world: {:?}", world.plan));
@@ -146,7 +153,7 @@ async fn play(seed: u64, options: &Options) -> Network {
         state.faults = faults;
     }
     let mut workload =
-        Workload::new(world, network.clone(), store, Arc::clone(permissions), chance.fork(), bias);
+        Workload::new(world, network.clone(), store, Arc::clone(permissions), chance.fork(), clients, bias);
     // Whoever reads must find the world, however stale.
     workload.pass(3_000).await;
     workload.run().await;

@@ -10,6 +10,7 @@ use shared::{
     matchmaking::{Matchmaker, Search, reply::mock_seat},
     rules::{criteria::Criteria, lobby_config::LobbyConfig},
     screening::{Entry, Screening},
+    seating::{Entrance, Seating},
     wire::{CreateLobbyRequest, FindLobbyResponse},
 };
 
@@ -19,6 +20,7 @@ pub struct CreateLobby {
     auth: MatchmakerAuth,
     matchmaker: Arc<Matchmaker>,
     screening: Arc<Screening>,
+    seating: Seating,
     ambient: Ambient,
     edge_secret: Option<String>,
 }
@@ -27,14 +29,16 @@ impl CreateLobby {
     /// The operation with `matchmaker`, for whom `auth` and `screening` let in; `edge_secret` is what the edge proves itself with, if there
     /// is one.
     #[must_use]
-    pub const fn new(
+    pub fn new(
         auth: MatchmakerAuth,
         matchmaker: Arc<Matchmaker>,
         screening: Arc<Screening>,
         ambient: Ambient,
         edge_secret: Option<String>,
     ) -> Self {
-        Self { auth, matchmaker, screening, ambient, edge_secret }
+        let store = matchmaker.store().clone();
+        let seating = Seating::new(store, auth.clone(), ambient.clone(), edge_secret.clone());
+        Self { auth, matchmaker, screening, seating, ambient, edge_secret }
     }
 }
 
@@ -44,7 +48,6 @@ impl Operation for CreateLobby {
     const NAME: &'static str = "create-lobby";
 
     async fn call(&self, request: &Request) -> Result<FindLobbyResponse, Error> {
-        let asked_at = self.ambient.now();
         // What: any JSON will do for a developer; its types count for everybody else.
         let body = request.json()?;
         let caller = self.auth.caller(request);
@@ -58,6 +61,10 @@ impl Operation for CreateLobby {
 
         // Who.
         let (right, settings) = self.auth.player(caller?, request).await?;
+        let seeker = match self.seating.begin(request, &right, &settings, Self::NAME).await? {
+            Entrance::Replayed(answer) => return Ok(*answer),
+            Entrance::Open(seeker) => seeker,
+        };
 
         // Rules.
         let viewer = request.viewer(self.edge_secret.as_deref());
@@ -74,11 +81,10 @@ impl Operation for CreateLobby {
         self.screening.check(&entry, request, self.edge_secret.as_deref()).await?;
 
         // Store.
-        let search = Search { criteria, settings: Arc::clone(&settings), may_create: true, config, asked_at };
-        let found = self.matchmaker.create_custom_lobby(&search).await?;
-        found.log();
+        let search = Search { criteria, settings: Arc::clone(&settings), may_create: true, config };
+        let found = self.matchmaker.create_custom_lobby(&search, &seeker).await;
 
         // Reply.
-        found.into_response(&settings, self.auth.keys())
+        self.seating.finish(&seeker, found, &settings).await
     }
 }

@@ -10,6 +10,7 @@ use shared::{
     matchmaking::{Matchmaker, Search, reply::mock_seat},
     rules::criteria::Criteria,
     screening::{Entry, Screening},
+    seating::{Entrance, Seating},
     wire::{FindLobbyRequest, FindLobbyResponse},
 };
 
@@ -19,6 +20,7 @@ pub struct FindLobby {
     auth: MatchmakerAuth,
     matchmaker: Arc<Matchmaker>,
     screening: Arc<Screening>,
+    seating: Seating,
     ambient: Ambient,
     edge_secret: Option<String>,
 }
@@ -27,14 +29,16 @@ impl FindLobby {
     /// The operation with `matchmaker`, for whom `auth` and `screening` let in; `edge_secret` is what the edge proves itself with, if there
     /// is one.
     #[must_use]
-    pub const fn new(
+    pub fn new(
         auth: MatchmakerAuth,
         matchmaker: Arc<Matchmaker>,
         screening: Arc<Screening>,
         ambient: Ambient,
         edge_secret: Option<String>,
     ) -> Self {
-        Self { auth, matchmaker, screening, ambient, edge_secret }
+        let store = matchmaker.store().clone();
+        let seating = Seating::new(store, auth.clone(), ambient.clone(), edge_secret.clone());
+        Self { auth, matchmaker, screening, seating, ambient, edge_secret }
     }
 }
 
@@ -44,7 +48,6 @@ impl Operation for FindLobby {
     const NAME: &'static str = "find-lobby";
 
     async fn call(&self, request: &Request) -> Result<FindLobbyResponse, Error> {
-        let asked_at = self.ambient.now();
         // What: any JSON will do for a developer; its types count for everybody else.
         let body = request.json()?;
         let caller = self.auth.caller(request);
@@ -60,6 +63,10 @@ impl Operation for FindLobby {
 
         // Who.
         let (right, settings) = self.auth.player(caller?, request).await?;
+        let seeker = match self.seating.begin(request, &right, &settings, Self::NAME).await? {
+            Entrance::Replayed(answer) => return Ok(*answer),
+            Entrance::Open(seeker) => seeker,
+        };
 
         // Rules.
         let viewer = request.viewer(self.edge_secret.as_deref());
@@ -72,11 +79,10 @@ impl Operation for FindLobby {
 
         // Store.
         let may_create = !body.prevent_auto_create_lobby;
-        let search = Search { criteria, settings: Arc::clone(&settings), may_create, config: None, asked_at };
-        let found = self.matchmaker.find(&search).await?;
-        found.log();
+        let search = Search { criteria, settings: Arc::clone(&settings), may_create, config: None };
+        let found = self.matchmaker.find(&search, &seeker).await;
 
         // Reply.
-        found.into_response(&settings, self.auth.keys())
+        self.seating.finish(&seeker, found, &settings).await
     }
 }

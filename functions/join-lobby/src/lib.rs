@@ -9,6 +9,7 @@ use shared::{
     http::{Operation, Request},
     matchmaking::{Matchmaker, reply::mock_seat},
     screening::{Entry, Screening},
+    seating::{Entrance, Seating},
     wire::{FindLobbyResponse, JoinLobbyRequest},
 };
 
@@ -18,6 +19,7 @@ pub struct JoinLobby {
     auth: MatchmakerAuth,
     matchmaker: Arc<Matchmaker>,
     screening: Arc<Screening>,
+    seating: Seating,
     ambient: Ambient,
     edge_secret: Option<String>,
 }
@@ -26,14 +28,16 @@ impl JoinLobby {
     /// The operation with `matchmaker`, for whom `auth` and `screening` let in; `edge_secret` is what the edge proves itself
     /// with, if there is one.
     #[must_use]
-    pub const fn new(
+    pub fn new(
         auth: MatchmakerAuth,
         matchmaker: Arc<Matchmaker>,
         screening: Arc<Screening>,
         ambient: Ambient,
         edge_secret: Option<String>,
     ) -> Self {
-        Self { auth, matchmaker, screening, ambient, edge_secret }
+        let store = matchmaker.store().clone();
+        let seating = Seating::new(store, auth.clone(), ambient.clone(), edge_secret.clone());
+        Self { auth, matchmaker, screening, seating, ambient, edge_secret }
     }
 }
 
@@ -54,7 +58,11 @@ impl Operation for JoinLobby {
         let body: JoinLobbyRequest = body.parse()?;
 
         // Who.
-        let (_right, settings) = self.auth.player(caller?, request).await?;
+        let (right, settings) = self.auth.player(caller?, request).await?;
+        let seeker = match self.seating.begin(request, &right, &settings, Self::NAME).await? {
+            Entrance::Replayed(answer) => return Ok(*answer),
+            Entrance::Open(seeker) => seeker,
+        };
 
         // Rules.
         let lobby_id = body.lobby_id.parse().map_err(|_| Error::LobbyNotFound)?;
@@ -65,10 +73,9 @@ impl Operation for JoinLobby {
         self.screening.check(&entry, request, self.edge_secret.as_deref()).await?;
 
         // Store.
-        let found = self.matchmaker.join(&joinable).await?;
-        found.log();
+        let found = self.matchmaker.join(&joinable, &seeker).await;
 
         // Reply.
-        found.into_response(&settings, self.auth.keys())
+        self.seating.finish(&seeker, found, &settings).await
     }
 }

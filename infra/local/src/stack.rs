@@ -19,7 +19,10 @@ use tokio::{sync::oneshot, task::JoinHandle};
 
 use crate::{
     demo::{Demo, DemoError},
-    emulator::{Emulator, EmulatorError, Storage, link::client_over},
+    emulator::{
+        Emulator, EmulatorError, Storage,
+        link::{Link, client_over},
+    },
     functions::Functions,
     gateway::{self, Gateway, GatewayError},
     local::LocalHandler,
@@ -112,6 +115,7 @@ pub fn table_names() -> TableNames {
         servers: "ServersTable".to_owned(),
         ledger: "LedgerTable".to_owned(),
         secrets: SECRETS_TABLE.to_owned(),
+        clients: "ClientsTable".to_owned(),
     }
 }
 
@@ -172,6 +176,12 @@ impl Stack {
         &self.emulator.endpoint
     }
 
+    /// The way to the stack's database without a socket.
+    #[must_use]
+    pub fn store_link(&self) -> &Arc<dyn Link> {
+        &self.emulator.link
+    }
+
     /// The keys that the stack signs tokens with.
     #[must_use]
     pub const fn keys(&self) -> &Arc<TokenKeys> {
@@ -216,6 +226,7 @@ fn local_routes(
             "servers": tables.servers,
             "ledger": tables.ledger,
             "secrets": tables.secrets,
+            "clients": tables.clients,
         },
     });
     let functions = Arc::clone(functions);

@@ -6,6 +6,7 @@ use shared::{
     models::ServerKey,
     overview::servers_of,
     settings::Namespace,
+    store::replays::ReplayKey,
     tokens::CloudToken,
 };
 
@@ -60,6 +61,7 @@ async fn tables(deployment: &Deployment) -> Vec<Finding> {
         (&tables.lobby_data, store.lobby_state(&lobby).await.err()),
         (&tables.servers, store.server(&server).await.err()),
         (&tables.ledger, store.allotted_lobbies(&namespace).await.err()),
+        (&tables.clients, store.replay(&ReplayKey::new(["-"; 3], "-"), ambient.now()).await.err()),
     ];
     let finding = |(table, error): (&String, Option<shared::errors::Error>)| Finding {
         what: format!("table {table}"),

@@ -82,6 +82,7 @@ struct LocalTables {
     servers: String,
     ledger: String,
     secrets: String,
+    clients: String,
 }
 
 /// How long the local stack may take to answer.
@@ -100,8 +101,10 @@ impl Target {
             let no_stack = |problem: String| TargetError::NoLocalStack { url: url.clone(), problem };
             let asked = tokio::time::timeout(LOCAL_TIMEOUT, ask_local_stack(url)).await;
             let local = asked.map_err(|_| no_stack("no answer in time".to_owned()))?.map_err(no_stack)?;
-            let LocalTables { catalog, tokens, lobbies, lobby_data, servers, ledger, secrets } = local.tables;
-            let tables = TableNames { catalog, tokens, lobbies, lobby_data, servers, ledger, secrets };
+            let LocalTables { catalog, tokens, lobbies, lobby_data, servers, ledger, clients, secrets } =
+                local.tables;
+            let tables =
+                TableNames { catalog, tokens, lobbies, lobby_data, servers, ledger, clients, secrets };
             let store = Store::new(emulator_client(&local.endpoint), tables);
             return Ok(Deployment {
                 secrets: Secrets::Table(store.clone()),
@@ -133,6 +136,7 @@ impl Target {
             servers: output("ServersTableName")?,
             ledger: output("LedgerTableName")?,
             secrets: String::new(),
+            clients: output("ClientsTableName")?,
         };
         let parameters =
             Parameters { client: aws_sdk_ssm::Client::new(&config), path: output("SecretsPath")? };

@@ -9,8 +9,9 @@ use crate::{
     aged::Aged,
     ambient::Ambient,
     auth::LobbyRight,
+    client_address::Client,
     errors::Error,
-    ids::WriteId,
+    ids::{SeatId, WriteId},
     lobby::{
         EndCause, Lobby, Stage,
         lifecycle::{Illegal, Transition},
@@ -92,16 +93,19 @@ impl LobbyServer {
         accepted(self.transition(right, &Transition::Connect(seat.seat_id, write)).await?).map(|_| ())
     }
 
-    /// Frees the seat of the player whom `token` was given to, connected or not; the lobby can be found again, or ends when
+    /// Frees the seat of the player whom `token` was given to, connected or not, also for its client's cap at one write unit; the lobby can be found again, or ends when
     /// it is empty and its mode keeps no empty lobbies. Again: harmless.
     ///
     /// # Errors
     /// As [`LobbyServer::connect`], but for those of connecting; the token's age does not matter.
     pub async fn disconnect(&self, right: &LobbyRight, token: &str, keys: &TokenKeys) -> Result<(), Error> {
-        let seat = seat_of(right, token, keys)?;
-        let outcome = self.transition(right, &Transition::Leave(seat.seat_id)).await?;
+        let PlayerSeat { namespace_id, seat_id, client, .. } = seat_of(right, token, keys)?;
+        let outcome = self.transition(right, &Transition::Leave(seat_id.clone())).await?;
         let is_new = matches!(outcome, TransitionOutcome::Made(_));
         let lobby = accepted(outcome)?;
+        if let Some(address) = client {
+            self.release(&Client { namespace_id, address }, &seat_id).await;
+        }
         match lobby.end_cause(self.ambient.now()) {
             // Also when it was left before: whoever left last may have crashed on the way here.
             Some(EndCause::Idle) => end_in_passing(&self.store, &lobby, EndCause::Idle, &self.ambient).await,
@@ -134,6 +138,14 @@ impl LobbyServer {
         transition: &Transition,
     ) -> Result<TransitionOutcome, Error> {
         self.store.make_transition(right.lobby_id(), transition, self.ambient.now()).await
+    }
+
+    /// The seat is free already: that the client's hold of it stays a while must not fail what freed it.
+    async fn release(&self, client: &Client, seat_id: &SeatId) {
+        if let Err(error) = self.store.release_hold(client, seat_id).await {
+            let cause = error.cause().unwrap_or("refused").to_owned();
+            tracing::warn!(cause, "a client's hold of a seat that it left stays for half a minute");
+        }
     }
 
     /// The seat is free already: a hint that cannot be written must not fail what freed it.

@@ -10,6 +10,7 @@ use crate::{
     lobby::{Entry, Lobby, Refusal, Stage},
     models::Pool,
     rules::criteria::{NewLobby, SearchedPool},
+    seating::Seeker,
     store::{
         creation::{Beginning, Burst, BurstOutcome, Creation, CreationOutcome, HeadKey},
         lobbies::Hiding,
@@ -118,13 +119,13 @@ impl Matchmaker {
     pub(super) async fn create(
         &self,
         search: &Search,
-        seat_id: &SeatId,
+        seeker: &Seeker,
         contended: bool,
     ) -> Result<Step, Error> {
         let pool = &search.criteria.new_lobby.pool;
         let is_busy = search.criteria.tags.is_empty() && self.recall.is_busy(pool, self.ambient.now());
         if is_busy {
-            match self.create_in_lane(search, seat_id).await? {
+            match self.create_in_lane(search, seeker).await? {
                 Step::LookAgain => {}
                 Step::Found(found) => {
                     self.recall.note_busy(pool, self.ambient.now());
@@ -133,7 +134,7 @@ impl Matchmaker {
                 Step::NoRoom(reason) => return Ok(Step::NoRoom(reason)),
             }
         }
-        match self.create_elected(search, &Self::burst_key(&search.criteria), seat_id, contended).await {
+        match self.create_elected(search, &Self::burst_key(&search.criteria), seeker, contended).await {
             // The head takes no more: it is busier than any instance sees.
             Err(Error::Unavailable(cause)) => {
                 tracing::warn!(cause, "a lobby could not be created by election");
@@ -149,7 +150,7 @@ impl Matchmaker {
         &self,
         search: &Search,
         key: &HeadKey,
-        seat_id: &SeatId,
+        seeker: &Seeker,
         contended: bool,
     ) -> Result<Step, Error> {
         let mut exhausted = self.recall.exhausted_burst(key);
@@ -160,14 +161,14 @@ impl Matchmaker {
                 Some(burst) => burst,
                 None => {
                     let beginning = Beginning { key: key.clone(), exhausted: exhausted.take() };
-                    match self.begin_burst(search, beginning, seat_id, contended).await? {
+                    match self.begin_burst(search, beginning, seeker, contended).await? {
                         Begun::Step(step) => return Ok(step),
                         Begun::Outrun(burst) => burst,
                     }
                 }
             };
             contended = true;
-            match self.join_burst(search, key, burst, seat_id).await? {
+            match self.join_burst(search, key, burst, seeker).await? {
                 Joined::Step(step) => return Ok(step),
                 Joined::Exhausted(burst) => exhausted = Some(burst),
                 Joined::Replaced(burst) => {
@@ -188,13 +189,13 @@ impl Matchmaker {
         &self,
         search: &Search,
         beginning: Beginning,
-        seat_id: &SeatId,
+        seeker: &Seeker,
         contended: bool,
     ) -> Result<Begun, Error> {
         let key = &beginning.key;
         let first = LobbyId::from(self.ambient.uuid());
         if self.recall.is_alone(key) {
-            match self.attempt(search, &first, seat_id, Placing::default(), Some(&beginning)).await? {
+            match self.attempt(search, &first, seeker, Placing::default(), Some(&beginning)).await? {
                 Attempt::Created(found) => {
                     self.recall.remember_burst(
                         key,
@@ -218,7 +219,7 @@ impl Matchmaker {
             BurstOutcome::Begun(burst) => {
                 self.recall.remember_burst(key, burst.clone(), first);
                 self.recall.note_alone(key, !contended);
-                Begun::Step(self.take_position(search, &burst, seat_id, contended).await?)
+                Begun::Step(self.take_position(search, &burst, seeker, contended).await?)
             }
             BurstOutcome::Outrun(burst) => Begun::Outrun(burst),
         })
@@ -230,14 +231,14 @@ impl Matchmaker {
         search: &Search,
         key: &HeadKey,
         burst: Burst,
-        seat_id: &SeatId,
+        seeker: &Seeker,
     ) -> Result<Joined, Error> {
         let new = &search.criteria.new_lobby;
         let capacity = new.max_players;
         if self.ambient.now().since(burst.opened_at) >= YOUNG_BURST_AGE {
             let last = Self::lobby_of_burst(&burst, burst.positions.saturating_sub(1), capacity);
             self.recall.remember_burst(key, burst.clone(), last.clone());
-            return Ok(match self.take(&searched(new), in_burst(new, last, Hiding::No), seat_id).await? {
+            return Ok(match self.take(&searched(new), in_burst(new, last, Hiding::No), seeker).await? {
                 Ok(found) => Joined::Step(Step::Found(Box::new(found))),
                 Err(_) => Joined::Exhausted(burst),
             });
@@ -254,7 +255,7 @@ impl Matchmaker {
         if !burst.is_announced && f64::from(burst.positions) > BUSY_RATE * age.as_secs_f64() {
             self.recall.note_busy(&new.pool, now);
         }
-        match self.take_position(search, &burst, seat_id, true).await? {
+        match self.take_position(search, &burst, seeker, true).await? {
             Step::LookAgain => Ok(Joined::Exhausted(burst)),
             step => Ok(Joined::Step(step)),
         }
@@ -265,7 +266,7 @@ impl Matchmaker {
         &self,
         search: &Search,
         burst: &Burst,
-        seat_id: &SeatId,
+        seeker: &Seeker,
         contended: bool,
     ) -> Result<Step, Error> {
         let new = &search.criteria.new_lobby;
@@ -290,7 +291,7 @@ impl Matchmaker {
         }
         for wait in 0..=CREATOR_WAITS {
             if creates || wait == CREATOR_WAITS {
-                match self.attempt(search, &lobby_id, seat_id, placing, None).await? {
+                match self.attempt(search, &lobby_id, seeker, placing, None).await? {
                     Attempt::Created(found) => {
                         self.recall.saw_full(&found.lobby);
                         // Those before it are promised to others: a lobby that was drawn is needed.
@@ -305,7 +306,7 @@ impl Matchmaker {
                 let spacing = if wait == 0 { spacing } else { Duration::ZERO };
                 self.ambient.sleep(spacing + self.ambient.jittered(CREATOR_PAUSE * 2_u32.pow(wait))).await;
             }
-            match self.take(&searched(new), in_burst(new, lobby_id.clone(), hiding), seat_id).await? {
+            match self.take(&searched(new), in_burst(new, lobby_id.clone(), hiding), seeker).await? {
                 Ok(found) => return Ok(Step::Found(Box::new(found))),
                 Err(Refusal::Missing) => {}
                 Err(_) => return Ok(Step::LookAgain),
@@ -326,7 +327,7 @@ impl Matchmaker {
     }
 
     /// Creates a lobby for this instance alone, unelected.
-    pub(super) async fn create_in_lane(&self, search: &Search, seat_id: &SeatId) -> Result<Step, Error> {
+    pub(super) async fn create_in_lane(&self, search: &Search, seeker: &Seeker) -> Result<Step, Error> {
         let lobby_id = LobbyId::from(self.ambient.uuid());
         let shard = self.choose_shard(&search.criteria.new_lobby.pool).await?;
         let mut search = search.clone();
@@ -335,7 +336,7 @@ impl Matchmaker {
         let fills_it = self.recall.fills_alone(pool, *max_players, self.ambient.now());
         let sight_after = if fills_it { LANE_HOLD } else { Duration::ZERO };
         let placing = Placing { nth: 0, sight_after };
-        match self.attempt(&search, &lobby_id, seat_id, placing, None).await? {
+        match self.attempt(&search, &lobby_id, seeker, placing, None).await? {
             Attempt::Created(found) => Ok(Step::Found(found)),
             Attempt::NoRoom(reason) => Ok(Step::NoRoom(reason)),
             Attempt::Exists | Attempt::Outrun(_) | Attempt::Lost => Ok(Step::LookAgain),
@@ -348,12 +349,12 @@ impl Matchmaker {
         &self,
         search: &Search,
         lobby_id: &LobbyId,
-        seat_id: &SeatId,
+        seeker: &Seeker,
         placing: Placing,
         beginning: Option<&Beginning>,
     ) -> Result<Attempt, Error> {
         for round in 0..ROOMS_MAX {
-            let attempt = self.attempt_in_room(search, lobby_id, seat_id, placing, beginning).await?;
+            let attempt = self.attempt_in_room(search, lobby_id, seeker, placing, beginning).await?;
             let Attempt::NoRoom(reason) = attempt else { return Ok(attempt) };
             match self.make_room(search, reason).await? {
                 Room::Made => {}
@@ -373,7 +374,7 @@ impl Matchmaker {
         &self,
         search: &Search,
         lobby_id: &LobbyId,
-        seat_id: &SeatId,
+        seeker: &Seeker,
         placing: Placing,
         beginning: Option<&Beginning>,
     ) -> Result<Attempt, Error> {
@@ -393,26 +394,31 @@ impl Matchmaker {
                 }
                 return Ok(Attempt::NoRoom(if is_at_cap { NoRoom::AtCap } else { NoRoom::NoServer }));
             };
+            let taken_at = seeker.aim(lobby_id, now).await?;
             let block = server.next_block(lobby_count_max);
             let creation = Creation {
-                lobby: new_lobby(search, lobby_id, seat_id, &server, placing.sight_after, now),
+                lobby: new_lobby(search, lobby_id, seeker.seat_id(), &server, placing.sight_after, now),
                 lobby_count_max,
                 block: block.map(|block| if allotment == Allotment::Singly { block.min(1) } else { block }),
                 beginning: beginning.cloned(),
                 config: search.config.clone(),
                 server,
             };
-            match self.store.create_lobby(&creation, now).await? {
+            let outcome = self.store.create_lobby(&creation, now).await?;
+            if !matches!(outcome, CreationOutcome::Created | CreationOutcome::CreatedBefore(_)) {
+                seeker.missed();
+            }
+            match outcome {
                 CreationOutcome::Created => {
                     let Creation { lobby, server, block, .. } = creation;
                     self.recall
                         .correct_server(&server.clone(), Some(server.with_another(block, lobby_count_max)));
-                    return self.created_now(lobby, seat_id, now).await;
+                    return self.created_now(lobby, seeker, taken_at).await;
                 }
                 // Where it is, and how, is told by what is there: this attempt may have been for another server.
                 CreationOutcome::CreatedBefore(lobby) => {
                     self.recall.forget_servers(&creation.server.placement_pool);
-                    return self.created_now(*lobby, seat_id, now).await;
+                    return self.created_now(*lobby, seeker, taken_at).await;
                 }
                 CreationOutcome::Exists(_) => return Ok(Attempt::Exists),
                 CreationOutcome::Outrun(burst) => return Ok(Attempt::Outrun(burst)),
@@ -438,10 +444,15 @@ impl Matchmaker {
         Ok(Attempt::Lost)
     }
 
-    async fn created_now(&self, lobby: Lobby, seat_id: &SeatId, now: Timestamp) -> Result<Attempt, Error> {
-        self.learn(&lobby, now).await?;
+    async fn created_now(
+        &self,
+        lobby: Lobby,
+        seeker: &Seeker,
+        taken_at: Timestamp,
+    ) -> Result<Attempt, Error> {
+        self.learn(&lobby, taken_at).await?;
         let way = Way::Created { is_race_create: false };
-        Ok(Attempt::Created(Box::new(Found { seat_id: seat_id.clone(), taken_at: now, way, lobby })))
+        Ok(Attempt::Created(Box::new(Found { seat_id: seeker.seat_id().clone(), taken_at, way, lobby })))
     }
 
     /// Reads the servers that lobbies of `pool` can be placed on, as a function's first creation does.

@@ -7,10 +7,10 @@ use super::{
     create::{Attempt, Placing},
 };
 use crate::{
-    ambient::Timestamp,
     errors::Error,
-    ids::{LobbyId, SeatId},
+    ids::LobbyId,
     lobby::{Door, Lobby, Refusal, Stage},
+    seating::Seeker,
     settings::Version,
     settings_cache::Settings,
     store::lobbies::{Hiding, SeatClaim, SeatOutcome},
@@ -23,8 +23,6 @@ pub struct Joinable {
     pub lobby: Lobby,
     /// Its own version, which need not be the namespace's current one.
     pub version: Arc<Version>,
-    /// When the request came.
-    pub asked_at: Timestamp,
 }
 
 impl Matchmaker {
@@ -35,13 +33,13 @@ impl Matchmaker {
     /// [`Error::LobbyNotFound`], also for lobbies of other namespaces (I11); [`Error::LobbyStopped`], [`Error::JoinDisabled`];
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn joinable(&self, settings: &Settings, lobby_id: LobbyId) -> Result<Joinable, Error> {
-        let asked_at = self.ambient.now();
+        let now = self.ambient.now();
         let namespace_id = &settings.namespace.namespace_id;
         let lobby = self.store.lobby(&lobby_id).await?.ok_or(Error::LobbyNotFound)?;
         if lobby.pool.namespace_id != *namespace_id {
             return Err(Error::LobbyNotFound);
         }
-        if lobby.stage == Stage::Ended || lobby.is_overdue(asked_at) {
+        if lobby.stage == Stage::Ended || lobby.is_overdue(now) {
             return Err(Error::LobbyStopped);
         }
         let version = self.settings.version(&settings.game.game_id, &lobby.pool.version_id).await?;
@@ -51,7 +49,7 @@ impl Matchmaker {
         if !mode.actions.join.enabled {
             return Err(Error::JoinDisabled(lobby.pool.game_mode));
         }
-        Ok(Joinable { lobby, version, asked_at })
+        Ok(Joinable { lobby, version })
     }
 
     /// A seat in a lobby that may be joined, up to its direct capacity.
@@ -59,21 +57,24 @@ impl Matchmaker {
     /// # Errors
     /// [`Error::LobbyNotFound`] when its server is not alive (I6); [`Error::LobbyStopped`], [`Error::LobbyFull`],
     /// [`Error::LobbyStartTimeout`]; [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn join(&self, joinable: &Joinable) -> Result<Found, Error> {
+    pub async fn join(&self, joinable: &Joinable, seeker: &Seeker) -> Result<Found, Error> {
         let began_at = self.ambient.now();
+        if let Some(found) = self.find_interrupted(seeker).await? {
+            return self.until_ready(found, seeker.began_at()).await;
+        }
+        let taken_at = seeker.aim(&joinable.lobby.lobby_id, began_at).await?;
         let claim = SeatClaim {
             lobby_id: joinable.lobby.lobby_id.clone(),
             door: Door::Direct,
-            seat_id: SeatId::random(&self.ambient),
+            seat_id: seeker.seat_id().clone(),
             until: began_at + joinable.lobby.reservation(),
             hiding: Hiding::No,
         };
         match self.store.take_seat(&claim, began_at).await? {
             SeatOutcome::Taken(lobby) => {
                 self.learn(&lobby, began_at).await?;
-                let found =
-                    Found { lobby: *lobby, seat_id: claim.seat_id, taken_at: began_at, way: Way::Joined };
-                self.until_ready(found, joinable.asked_at).await
+                let found = Found { lobby: *lobby, seat_id: claim.seat_id, taken_at, way: Way::Joined };
+                self.until_ready(found, seeker.began_at()).await
             }
             SeatOutcome::Refused(refusal, _) => Err(match refusal {
                 Refusal::Full => Error::LobbyFull,
@@ -90,12 +91,15 @@ impl Matchmaker {
     /// # Errors
     /// [`Error::TooManyLobbies`], [`Error::NoServerAvailable`], [`Error::Contention`], [`Error::LobbyStartTimeout`];
     /// [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn create_custom_lobby(&self, search: &Search) -> Result<Found, Error> {
+    pub async fn create_custom_lobby(&self, search: &Search, seeker: &Seeker) -> Result<Found, Error> {
         let began_at = self.ambient.now();
-        let (lobby_id, seat_id) = (LobbyId::from(self.ambient.uuid()), SeatId::random(&self.ambient));
+        if let Some(found) = self.find_interrupted(seeker).await? {
+            return self.until_ready(found, seeker.began_at()).await;
+        }
+        let lobby_id = LobbyId::from(self.ambient.uuid());
         for round in 0..ROUNDS_MAX {
-            match self.attempt(search, &lobby_id, &seat_id, Placing::default(), None).await? {
-                Attempt::Created(found) => return self.until_ready(*found, search.asked_at).await,
+            match self.attempt(search, &lobby_id, seeker, Placing::default(), None).await? {
+                Attempt::Created(found) => return self.until_ready(*found, seeker.began_at()).await,
                 Attempt::NoRoom(refusal) => return Err(refusal.into()),
                 Attempt::Exists | Attempt::Outrun(_) | Attempt::Lost => {}
             }

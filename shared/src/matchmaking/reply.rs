@@ -3,6 +3,7 @@
 use super::{Found, Way};
 use crate::{
     ambient::Ambient,
+    client_address::ClientAddress,
     errors::Error,
     ids::{LobbyId, RegionId},
     settings_cache::Settings,
@@ -11,18 +12,27 @@ use crate::{
 };
 
 impl Found {
-    /// The answer: the lobby, its ports and a token for the seat.
+    /// The answer: the lobby, its ports and a token for the seat, which names the `client` that holds it under a cap.
     ///
     /// # Errors
     /// [`Error::Bug`] when the game lost the lobby's region.
-    pub fn into_response(self, settings: &Settings, keys: &TokenKeys) -> Result<FindLobbyResponse, Error> {
+    pub fn into_response(
+        self,
+        settings: &Settings,
+        client: Option<ClientAddress>,
+        keys: &TokenKeys,
+    ) -> Result<FindLobbyResponse, Error> {
         let Self { lobby, seat_id, taken_at, .. } = self;
         let region_id = lobby.pool.region_id.clone();
         let region = settings.game.regions.get(&region_id);
         let region =
             region.ok_or_else(|| Error::Bug("a lobby runs in a region that its game lacks".to_owned()))?;
-        let seat =
-            PlayerSeat { namespace_id: lobby.pool.namespace_id, lobby_id: lobby.lobby_id.clone(), seat_id };
+        let seat = PlayerSeat {
+            namespace_id: lobby.pool.namespace_id,
+            lobby_id: lobby.lobby_id.clone(),
+            seat_id,
+            client,
+        };
         Ok(FindLobbyResponse::new(
             lobby.lobby_id,
             wire::Region { region_id, display_name: region.display_name.clone() },

@@ -17,11 +17,11 @@ use super::{
 };
 use crate::{
     ambient::Timestamp,
-    client_address::ClientAddress,
+    client_address::{Client, ClientAddress},
     errors::Error,
     http::strict_json,
     settings::{CaptchaConfig, CaptchaKeys, CaptchaProvider},
-    store::captcha::{CaptchaClient, CaptchaPass, CaptchaTerms, Standing},
+    store::captcha::{CaptchaPass, CaptchaTerms, Standing},
     wire::Captcha,
 };
 
@@ -70,7 +70,7 @@ impl Screening {
         client_ip: Option<IpAddr>,
     ) -> Result<(), Error> {
         let address = ClientAddress::of(client_ip, &self.keys);
-        let client = CaptchaClient { namespace_id: entry.namespace_id, address: &address };
+        let client = &Client { namespace_id: entry.namespace_id.clone(), address };
         let terms = CaptchaTerms { ttl: config.ttl(), requests: config.requests_before_reverify };
         let now = self.ambient.now();
         let last = match self.store.count_captcha_request(client, terms, now).await? {
@@ -108,7 +108,7 @@ impl Screening {
     async fn ask_provider(
         &self,
         entry: &Entry<'_>,
-        client: CaptchaClient<'_>,
+        client: &Client,
         asked: &Asked<'_>,
         last: Option<&CaptchaPass>,
     ) -> Result<(), Error> {
@@ -145,13 +145,7 @@ impl Screening {
     }
 
     /// What a provider is told of an answer.
-    fn form(
-        &self,
-        client: CaptchaClient<'_>,
-        asked: &Asked<'_>,
-        secret: &str,
-        last: Option<&CaptchaPass>,
-    ) -> String {
+    fn form(&self, client: &Client, asked: &Asked<'_>, secret: &str, last: Option<&CaptchaPass>) -> String {
         let mut form = form_urlencoded::Serializer::new(String::new());
         form.append_pair("secret", secret).append_pair("response", asked.response);
         if let Some(address) = asked.client_ip {
@@ -169,7 +163,7 @@ impl Screening {
     }
 
     /// A digest of `parts` that means nothing for another client, namespace or deployment.
-    fn digest(&self, client: CaptchaClient<'_>, parts: &[&str]) -> uuid::Uuid {
+    fn digest(&self, client: &Client, parts: &[&str]) -> uuid::Uuid {
         let mut digest = hmac::Context::with_key(self.keys.address_key());
         let of_client = [client.namespace_id.as_str(), client.address.as_str()];
         for part in ["captcha"].iter().chain(&of_client).chain(parts) {

@@ -1,4 +1,4 @@
-//! Passed captchas: one item of the ledger for each namespace and client, under `captcha/<namespace>/<client>`.
+//! Passed captchas: one item for each namespace and client.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -6,19 +6,10 @@ use aws_sdk_dynamodb::{operation::update_item::builders::UpdateItemFluentBuilder
 use serde::{Deserialize, de::IgnoredAny};
 
 use super::{Store, expressions::names, number, text};
-use crate::{ambient::Timestamp, client_address::ClientAddress, errors::Error, ids::NamespaceId};
+use crate::{ambient::Timestamp, client_address::Client, errors::Error};
 
 /// After this long no pass counts under any version (the most that `verification_ttl` may be, and an hour for clocks that differ).
 const PASS_LIFE: Duration = Duration::from_secs(13 * 3_600);
-
-/// A client in a namespace, which shares its captchas with no other.
-#[derive(Clone, Copy, Debug)]
-pub struct CaptchaClient<'a> {
-    /// The namespace.
-    pub namespace_id: &'a NamespaceId,
-    /// The client.
-    pub address: &'a ClientAddress,
-}
 
 /// How long a pass counts.
 #[derive(Clone, Copy, Debug)]
@@ -55,7 +46,7 @@ impl Store {
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn count_captcha_request(
         &self,
-        client: CaptchaClient<'_>,
+        client: &Client,
         terms: CaptchaTerms,
         now: Timestamp,
     ) -> Result<Standing, Error> {
@@ -81,7 +72,7 @@ impl Store {
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn repeat_captcha_answer(
         &self,
-        client: CaptchaClient<'_>,
+        client: &Client,
         answer: &str,
         oldest: Timestamp,
         most: u32,
@@ -100,12 +91,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn pass_captcha(
-        &self,
-        client: CaptchaClient<'_>,
-        answer: &str,
-        now: Timestamp,
-    ) -> Result<(), Error> {
+    pub async fn pass_captcha(&self, client: &Client, answer: &str, now: Timestamp) -> Result<(), Error> {
         let change = "SET #passed_at = :now, #answer = :answer, #requests = :zero, #repeats = :zero, #expires_at = :expiry";
         let write = self
             .captcha_update(client, change, None)
@@ -121,16 +107,15 @@ impl Store {
 
     fn captcha_update(
         &self,
-        client: CaptchaClient<'_>,
+        client: &Client,
         change: &str,
         condition: Option<&str>,
     ) -> UpdateItemFluentBuilder {
-        let key = format!("captcha/{}/{}", client.namespace_id, client.address);
         let expressions: Vec<_> = [change].into_iter().chain(condition).collect();
         self.client
             .update_item()
-            .table_name(&self.tables.ledger)
-            .set_key(Some(HashMap::from([("pk".to_owned(), AttributeValue::S(key))])))
+            .table_name(&self.tables.clients)
+            .set_key(Some(HashMap::from([("pk".to_owned(), AttributeValue::S(client.key("captcha")))])))
             .update_expression(change)
             .set_condition_expression(condition.map(ToOwned::to_owned))
             .set_expression_attribute_names(Some(names(&expressions)))

@@ -104,7 +104,7 @@ impl Store {
             key(game_key(game_id), namespace_key(namespace_id)),
         ];
         let (mut game, mut namespace) = (None, None);
-        for item in self.batch_get(&self.tables.catalog, keys).await? {
+        for item in self.batch_get(&self.tables.catalog, keys, false).await? {
             if item.get("sk") == Some(&text("GAME")) {
                 game = Some(from_item(item)?);
             } else {

@@ -196,9 +196,21 @@ impl Store {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn lobbies(&self, ids: &[LobbyId]) -> Result<Vec<Lobby>, Error> {
+        self.read_lobbies(ids, false).await
+    }
+
+    /// The lobbies of `ids` that exist, in no order, as they now are. One call for each 100, one read unit each.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn lobbies_as_they_are(&self, ids: &[LobbyId]) -> Result<Vec<Lobby>, Error> {
+        self.read_lobbies(ids, true).await
+    }
+
+    async fn read_lobbies(&self, ids: &[LobbyId], is_consistent: bool) -> Result<Vec<Lobby>, Error> {
         let batches = ids.chunks(BATCH_MAX).map(|ids| {
             let key = |id: &LobbyId| Item::from([("lobby_id".to_owned(), text(id.as_str()))]);
-            self.batch_get(&self.tables.lobbies, ids.iter().map(key).collect())
+            self.batch_get(&self.tables.lobbies, ids.iter().map(key).collect(), is_consistent)
         });
         try_join_all(batches).await?.into_iter().flatten().map(from_item).collect()
     }
@@ -421,12 +433,18 @@ impl Store {
         self.update(write).await
     }
 
-    pub(super) async fn batch_get(&self, table: &str, keys: Vec<Item>) -> Result<Vec<Item>, Error> {
+    pub(super) async fn batch_get(
+        &self,
+        table: &str,
+        keys: Vec<Item>,
+        is_consistent: bool,
+    ) -> Result<Vec<Item>, Error> {
         let mut items = Vec::new();
         let mut keys = keys;
         while !keys.is_empty() {
             let request = KeysAndAttributes::builder()
                 .set_keys(Some(std::mem::take(&mut keys)))
+                .consistent_read(is_consistent)
                 .build()
                 .map_err(|error| Error::Bug(error.to_string()))?;
             let answer = self

@@ -102,7 +102,7 @@ impl Store {
             return Ok(Vec::new());
         }
         let keys = ids.iter().map(|id| data_key(id, part)).collect();
-        self.batch_get(&self.tables.lobby_data, keys)
+        self.batch_get(&self.tables.lobby_data, keys, false)
             .await?
             .into_iter()
             .map(|item| from_item::<StoredData>(item)?.json())

@@ -419,7 +419,7 @@ impl Store {
             .filter_map(key)
             .map(|server| Item::from([("server".to_owned(), server)]))
             .collect();
-        let servers = self.batch_get(&self.tables.servers, keys).await?;
+        let servers = self.batch_get(&self.tables.servers, keys, false).await?;
         let servers = servers.into_iter().map(from_item).collect::<Result<_, _>>()?;
         Ok((servers, answer.last_evaluated_key))
     }

@@ -140,7 +140,7 @@ impl FindLobbyResponse {
 }
 
 /// A lobby as find answers it (interface 2.1).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JoinLobby {
     /// Its identifier.
     pub lobby_id: LobbyId,
@@ -152,8 +152,16 @@ pub struct JoinLobby {
     pub player: Player,
 }
 
+impl JoinLobby {
+    /// The lobby as it may be kept: whoever reads it could not connect.
+    #[must_use]
+    pub fn without_token(&self) -> Self {
+        Self { player: Player { token: String::new() }, ..self.clone() }
+    }
+}
+
 /// A region (interface 2.2).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Region {
     /// Its short name, which requests use.
     pub region_id: RegionId,
@@ -162,14 +170,14 @@ pub struct Region {
 }
 
 /// A player (interface 2.3).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Player {
     /// What the client shows the lobby server.
     pub token: String,
 }
 
 /// A port (interface 2.4); what does not apply is null.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Port {
     /// Hostname and port, without a range.
     pub host: Option<String>,

@@ -324,7 +324,7 @@ fn a_token_gives_back_the_claims_that_it_was_issued_for() {
             namespace_id: namespace_id.clone(),
             lobby_id: lobby_id.clone(),
         };
-        let seat = PlayerSeat { namespace_id: namespace_id.clone(), lobby_id, seat_id };
+        let seat = PlayerSeat { namespace_id: namespace_id.clone(), lobby_id, seat_id, client: None };
         let credential =
             |kind| keys.issue_credential(kind, &Credential::fresh(&game_id, &namespace_id, &then));
         let year = CREDENTIAL_LIFE;
@@ -404,7 +404,12 @@ fn claims_that_are_signed_count_only_when_they_are_complete() {
         namespace_id: namespace_id.clone(),
         lobby_id: lobby_id.clone(),
     };
-    let seat = PlayerSeat { namespace_id: namespace_id.clone(), lobby_id, seat_id: SeatId::random(&ambient) };
+    let seat = PlayerSeat {
+        namespace_id: namespace_id.clone(),
+        lobby_id,
+        seat_id: SeatId::random(&ambient),
+        client: None,
+    };
     let credential =
         |kind| keys.issue_credential(kind, &Credential::fresh(&game_id, &namespace_id, &ambient));
     let tokens = [

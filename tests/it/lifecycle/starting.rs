@@ -112,8 +112,12 @@ async fn nobody_connects_before_the_lobby_is_ready() {
     find_during(&stack, &game, 1, async |lobbies| {
         let seat_id = lobbies[0].reserved.keys().next().cloned().unwrap();
         let lobby_id = lobbies[0].lobby_id.clone();
-        let seat =
-            shared::tokens::PlayerSeat { namespace_id: game.namespace_id().clone(), lobby_id, seat_id };
+        let seat = shared::tokens::PlayerSeat {
+            namespace_id: game.namespace_id().clone(),
+            lobby_id,
+            seat_id,
+            client: None,
+        };
         let token = stack.stack.keys().issue_player(&seat, stack.clock.now());
         let connected = (http::Method::POST, "players/connected");
         let body = json!({ "player_token": token });

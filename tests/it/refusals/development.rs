@@ -100,10 +100,10 @@ async fn each_mock_player_is_another_one_and_only_a_mock() {
 
 /// Everything that every table holds.
 async fn tables(stack: &TestStack) -> BTreeSet<String> {
-    let TableNames { catalog, tokens, lobbies, lobby_data, servers, ledger, secrets } =
+    let TableNames { catalog, tokens, lobbies, lobby_data, servers, ledger, clients, secrets } =
         stack.store().tables();
     let mut items = BTreeSet::new();
-    for table in [catalog, tokens, lobbies, lobby_data, servers, ledger, secrets] {
+    for table in [catalog, tokens, lobbies, lobby_data, servers, ledger, clients, secrets] {
         let scan = stack.store().client().scan().table_name(table).consistent_read(true);
         let found = scan.into_paginator().items().send().collect::<Result<Vec<_>, _>>().await.unwrap();
         items.extend(found.into_iter().map(|item| {

@@ -35,6 +35,7 @@ fn signed_tokens_of(
         namespace_id: namespace.clone(),
         lobby_id: lobby_id.clone(),
         seat_id: SeatId::random(ambient),
+        client: None,
     };
     let lobby = LobbyClaims { game_id: game, namespace_id: namespace, lobby_id };
     let credential = |kind| keys.issue_credential(kind, &Credential::fresh(game_id, namespace_id, ambient));
@@ -464,6 +465,7 @@ async fn a_lobby_token_says_nothing_of_a_lobby_that_ended_or_never_was() {
             namespace_id: scene.namespace_id.clone(),
             lobby_id: claims.lobby_id.clone(),
             seat_id: SeatId::random(&stack.ambient()),
+            client: None,
         };
         let (keys, now) = (stack.stack.keys(), stack.clock.now());
         scene.lobby_id = claims.lobby_id.to_string();

@@ -6,7 +6,7 @@
 use super::{Configuration, Outcomes, check};
 use Verdict::{Needless, Unproved};
 
-use crate::conditions::{Condition, Write};
+use crate::conditions::{Condition, Table, Write};
 
 /// Why nothing fails without a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +40,7 @@ pub const LEFT_OUT: &[(Write, &str, &str)] = &[
     ),
 ];
 
+const CLIENTS: &str = "what is remembered of clients is no part of the model; the simulation has it";
 const SHARDS: &str = "the index is a hint, which here shows anything";
 
 /// Conditions without which nothing fails, and why.
@@ -178,6 +179,9 @@ impl Found {
 #[must_use]
 pub fn left_out(condition: Condition) -> Option<&'static str> {
     let Condition { write, clause } = condition;
+    if write.table() == Table::Clients {
+        return Some(CLIENTS);
+    }
     LEFT_OUT.iter().find(|left| (left.0, left.1) == (write, clause)).map(|left| left.2)
 }
 

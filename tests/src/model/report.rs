@@ -10,8 +10,8 @@ use crate::conditions;
 const HEAD: &str = "# The model of matchmaking
 
 `cargo bench -p muster-tests --bench model` explores every state of these configurations: each order of the store's
-writes, with crashes, late repetitions of a write and time between any two steps. I5 and I12 are not modelled: they are
-not built yet. I11 is not: a namespace is a part of every key.
+writes, with crashes, late repetitions of a write and time between any two steps. I5 and I12 are not modelled: the
+simulation has them. I11 is not: a namespace is a part of every key.
 
 | configuration | states | depth |
 |---|---|---|

@@ -9,6 +9,7 @@ use super::{history::History, wire::Part};
 use crate::conditions::{Table, Write};
 
 pub(crate) mod answers;
+mod clients;
 mod lives;
 mod lobby;
 mod room;
@@ -72,6 +73,10 @@ pub(crate) struct Operation {
     pub(crate) function: &'static str,
     pub(crate) instance: usize,
     pub(crate) namespace: usize,
+    /// The last number of the address that it came from.
+    pub(crate) client: u8,
+    /// Its `Idempotency-Key`.
+    pub(crate) key: Option<String>,
     pub(crate) asked: Asked,
     pub(crate) began_at: u64,
     pub(crate) has_ended: bool,
@@ -93,6 +98,8 @@ pub(crate) struct Operation {
 pub(crate) struct Namespace {
     pub(crate) id: String,
     pub(crate) lobby_count_max: u32,
+    /// Seats that a client may hold.
+    pub(crate) holds_max: u32,
     /// The versions that it ran, each since when.
     pub(crate) versions: Vec<(u64, String)>,
     /// How many lobbies lived, each since when.
@@ -116,6 +123,10 @@ pub(crate) struct Model {
     pub(crate) tolerated: Option<&'static str>,
     /// How often each seat of a lobby was added.
     added: BTreeMap<(String, String), u32>,
+    /// Seats that were answered, each with its lobby, and who was told.
+    given: BTreeMap<(String, String), clients::Holder>,
+    /// What the requests of each key were answered.
+    kept: BTreeMap<String, Value>,
     /// Connects that were answered 200, by seat.
     connects: BTreeMap<String, u32>,
     /// How many operations were answered how.
@@ -124,9 +135,15 @@ pub(crate) struct Model {
 
 impl Model {
     /// Notes a namespace of the world.
-    pub(crate) fn add_namespace(&mut self, id: String, lobby_count_max: u32, version: String) {
+    pub(crate) fn add_namespace(
+        &mut self,
+        id: String,
+        lobby_count_max: u32,
+        holds_max: u32,
+        version: String,
+    ) {
         let (versions, live) = (vec![(0, version)], vec![(0, 0)]);
-        self.namespaces.push(Namespace { id, lobby_count_max, versions, live });
+        self.namespaces.push(Namespace { id, lobby_count_max, holds_max, versions, live });
     }
 
     /// Notes that `invariant` does not hold; the first failure counts.
@@ -170,7 +187,7 @@ impl Model {
             match super::wire::known_table(&change.part.place.table) {
                 Some(Table::Lobbies) if is_lobby => self.lobby_changed(change, history),
                 Some(Table::Servers) => self.check_server(change),
-                Some(Table::Lobbies | Table::Ledger) => {}
+                Some(Table::Lobbies | Table::Ledger | Table::Clients) => {}
                 None => self.note_version(change),
             }
         }
@@ -207,6 +224,9 @@ impl Model {
             self.check_creation(change, &after, history);
         }
         self.lobbies.insert(after.id.clone(), after);
+        if let Some(operation) = change.operation {
+            self.check_one_seat(operation, change.at);
+        }
     }
 
     fn count_live(&mut self, at: u64, before: Option<&Lobby>, after: &Lobby) {
@@ -233,6 +253,7 @@ impl Model {
             Some(Table::Lobbies) => item.and_then(|item| item["pool"]["S"].as_str()),
             Some(Table::Servers) => Some(change.part.place.key.as_str()),
             Some(Table::Ledger) => change.part.place.key.strip_prefix("allotted/"),
+            Some(Table::Clients) => change.part.place.key.strip_prefix("holds/"),
             None => None,
         };
         let owner = owner.map(|owner| owner.split('/').next().unwrap_or_default());

@@ -114,12 +114,12 @@ impl State {
                 };
                 item.map_or_else(|| json!({}), |item| json!({ "Item": *item }))
             }
-            "BatchGetItem" => self.read_batch(request, now.saturating_sub(staleness.read_ms)),
+            "BatchGetItem" => self.read_batch(request, now, staleness.read_ms),
             other => panic!("the simulation has no {other}"),
         }
     }
 
-    fn read_batch(&mut self, request: &Value, at: u64) -> Value {
+    fn read_batch(&mut self, request: &Value, now: u64, stale_ms: u64) -> Value {
         let (mut responses, mut unprocessed) = (json!({}), json!({}));
         for (table, asked) in request["RequestItems"].as_object().expect("tables") {
             let mut keys = asked["Keys"].as_array().cloned().unwrap_or_default();
@@ -130,6 +130,8 @@ impl State {
                     unprocessed[table] = json!({ "Keys": rest });
                 }
             }
+            let is_consistent = asked["ConsistentRead"] == json!(true);
+            let at = if is_consistent { now } else { now.saturating_sub(stale_ms) };
             let item = |key| self.history.as_of(&wire::place(table, key), at);
             let mut items: Vec<Value> = keys.iter().filter_map(item).map(|item| (*item).clone()).collect();
             // In no order.

@@ -15,7 +15,10 @@ use super::{
     model::{Asked, answers::Answer},
     world::World,
 };
-use crate::instance::event;
+use crate::instance::event_from;
+
+/// The client of requests for which it does not matter.
+pub(crate) const ANYBODY: u8 = 1;
 
 /// A request that can be sent, again and again.
 #[derive(Clone, Debug)]
@@ -26,6 +29,10 @@ pub(crate) struct Request {
     token: String,
     body: Value,
     parameters: Vec<(&'static str, String)>,
+    /// The last number of the address that it comes from.
+    pub(crate) client: u8,
+    /// Its `Idempotency-Key`.
+    pub(crate) key: Option<String>,
 }
 
 /// An isolated, warm instance of every function.
@@ -49,7 +56,22 @@ impl Instance {
 
 impl Request {
     fn new(function: &'static str, namespace: usize, asked: Asked, token: String, body: Value) -> Self {
-        Self { function, namespace, asked, token, body, parameters: Vec::new() }
+        Self { function, namespace, asked, token, body, parameters: Vec::new(), client: ANYBODY, key: None }
+    }
+
+    /// The same from a client's address.
+    pub(crate) fn from(self, client: u8) -> Self {
+        Self { client, ..self }
+    }
+
+    /// The same under a key.
+    pub(crate) fn keyed(self, key: String) -> Self {
+        Self { key: Some(key), ..self }
+    }
+
+    /// Whether it asks for a seat.
+    pub(crate) const fn asks_for_seat(&self) -> bool {
+        matches!(self.asked, Asked::Find { .. } | Asked::Join { .. } | Asked::Create { .. })
     }
 
     pub(crate) fn find(
@@ -180,7 +202,9 @@ impl Request {
         let bearer = format!("Bearer {}", self.token);
         let parameters: Vec<_> =
             self.parameters.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        event(&[("authorization", &bearer)], &self.body, &parameters)
+        let mut headers = vec![("authorization", bearer.as_str())];
+        headers.extend(self.key.as_deref().map(|key| ("idempotency-key", key)));
+        event_from([127, 0, 0, self.client].into(), &headers, &self.body, &parameters)
     }
 }
 

@@ -10,6 +10,9 @@ use super::{faults::Faults, model::Stage, requests::Request, workload::Workload}
 /// After how long nothing is under way any more: no late repetition, no lagging index.
 const QUIET_MS: u64 = 12_000;
 
+/// After how long a request without an answer is known to have ended.
+const PENDING_MS: u64 = 31_000;
+
 impl Workload {
     /// Has the world come to rest, ends every lobby, and fills namespaces and servers to the last seat.
     pub(crate) async fn settle(&mut self) {
@@ -47,7 +50,8 @@ impl Workload {
             self.send(Request::end(&world, namespace, &lobby));
             self.join().await;
         }
-        self.pass(3_000).await;
+        // Until no request is taken for one that may still be about to take a seat.
+        self.pass(if world.plan.holds_max == u32::MAX { 3_000 } else { PENDING_MS }).await;
         for server in 0..world.plan.servers.len() {
             self.send(Request::heartbeat(&world, server));
         }
@@ -86,7 +90,10 @@ impl Workload {
             .state()
             .note(&format!("{lobbies} lobbies of {} seats are to be filled", mode.max_players));
         for number in 0..=lobbies * mode.max_players {
+            // Each client as many as it may.
+            let client = 2 + u8::try_from(number / u64::from(world.plan.holds_max)).unwrap_or(u8::MAX - 2);
             let find = Request::find(&world, namespace, &[mode.name], &[region], BTreeMap::new(), true);
+            let find = find.from(client);
             let first = self.network.state().model.operations.len();
             self.send(find);
             while self.is_busy() {

@@ -37,6 +37,7 @@ pub(crate) fn known_table(name: &str) -> Option<Table> {
         "LobbiesTable" => Table::Lobbies,
         "ServersTable" => Table::Servers,
         "LedgerTable" => Table::Ledger,
+        "ClientsTable" => Table::Clients,
         _ => return None,
     })
 }
@@ -49,7 +50,7 @@ pub(crate) fn key_attributes(table: &str) -> &'static [&'static str] {
         "LobbiesTable" => &["lobby_id"],
         "LobbyDataTable" => &["lobby_id", "part"],
         "ServersTable" => &["server"],
-        "LedgerTable" => &["pk"],
+        "LedgerTable" | "ClientsTable" => &["pk"],
         other => panic!("no such table: {other}"),
     }
 }

@@ -11,10 +11,15 @@ use super::{
     chance::Chance,
     model::{Asked, Lobby, NEVER, Operation, Stage},
     network::{CURRENT, Network},
-    requests::{Instance, Mortal, Request, read_answer},
+    requests::{ANYBODY, Instance, Mortal, Request, read_answer},
     world::World,
 };
 use crate::conditions::Write;
+
+/// Clients of a run.
+const CLIENTS: usize = 3;
+/// For how long requests are repeated, in milliseconds: less than their answers are kept.
+const REPEATED_FOR_MS: u64 = 300_000;
 
 /// A seat that a player was given.
 #[derive(Clone, Debug)]
@@ -54,6 +59,10 @@ pub(crate) struct Workload {
     permissions: Arc<BTreeMap<String, Permissions>>,
     instances: Vec<Instance>,
     pub(crate) chance: Chance,
+    /// Who asks, and what is repeated.
+    clients: Chance,
+    /// Requests that may be repeated, each since when.
+    repeatable: Vec<(u64, Request)>,
     deeds: Vec<(Deed, u64)>,
     /// One in how many waits may be for something hours away.
     far: u64,
@@ -71,6 +80,7 @@ impl Workload {
         store: Store,
         permissions: Arc<BTreeMap<String, Permissions>>,
         mut chance: Chance,
+        clients: Chance,
         bias: Option<Write>,
     ) -> Self {
         let deeds = deeds(&mut chance, bias);
@@ -82,6 +92,8 @@ impl Workload {
             permissions,
             instances: Vec::new(),
             chance,
+            clients,
+            repeatable: Vec::new(),
             deeds,
             far: if bias == Some(Write::TakeOverSeat) { 4 } else { 24 },
             players: Arc::default(),
@@ -122,6 +134,7 @@ impl Workload {
             self.pass(span).await;
             let deed = self.chance.weighted(&self.deeds);
             self.act(deed);
+            self.repeat();
             self.start_lobbies();
             self.forget();
         }
@@ -344,8 +357,27 @@ impl Workload {
         lobbies.map(|lobby| (namespace(lobby), lobby.id.clone())).collect()
     }
 
-    /// Sends a request to some instance, perhaps twice.
+    /// Sends a request again that was sent within five minutes.
+    fn repeat(&mut self) {
+        let now = self.now();
+        self.repeatable.retain(|(since, _)| now - since < REPEATED_FOR_MS);
+        if self.clients.one_in(3)
+            && let Some((_, request)) = self.clients.pick(&self.repeatable).cloned()
+        {
+            self.deliver(request, 0);
+        }
+    }
+
+    /// Sends a request to some instance, perhaps twice; one for a seat from some client, perhaps under a key.
     pub(crate) fn send(&mut self, request: Request) {
+        let mut request = request;
+        if request.asks_for_seat() && request.client == ANYBODY {
+            request = request.from(2 + self.clients.below(CLIENTS) as u8);
+            if self.world.plan.has_keys && !self.clients.one_in(3) {
+                request = request.keyed(format!("key-{}", self.clients.range(0..=u64::MAX)));
+                self.repeatable.push((self.now(), request.clone()));
+            }
+        }
         let faults = self.network.state().faults.clone();
         if self.chance.permille(faults.asked_twice) {
             let delay = self.chance.weighted(&[(0, 1), (3, 1), (40, 1), (1_500, 1)]);
@@ -369,6 +401,8 @@ impl Workload {
                     function: request.function,
                     instance,
                     namespace: request.namespace,
+                    client: request.client,
+                    key: request.key.clone(),
                     asked: request.asked.clone(),
                     began_at: state.now(),
                     has_ended: false,
@@ -467,6 +501,8 @@ fn deeds(chance: &mut Chance, bias: Option<Write>) -> Vec<(Deed, u64)> {
         Some(Write::GiveBackAllotment | Write::AllotAhead | Write::Allot | Write::ReturnAllotment) => {
             &[Create, End, Register, Deregister]
         }
+        Some(Write::HoldSeat | Write::PointHold | Write::ReleaseHold) => &[Burst, Join, Disconnect, Find],
+        Some(Write::AimRun | Write::KeepAnswer | Write::ForgetRun) => &[Burst, Join, Find, Create],
         Some(Write::GrowShards | Write::RetireShards) | None => &[],
     };
     let weigh = |(deed, weight): (Deed, u64)| {

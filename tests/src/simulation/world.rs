@@ -14,7 +14,7 @@ use shared::{
 };
 
 use super::chance::Chance;
-use crate::conditions::Write;
+use crate::conditions::Write::{self, AimRun, ForgetRun, HoldSeat, KeepAnswer, PointHold, ReleaseHold};
 
 /// A mode of the game; every version has the same ones.
 #[derive(Clone, Debug)]
@@ -44,6 +44,10 @@ pub(crate) struct Plan {
     pub(crate) modes: Vec<Mode>,
     pub(crate) servers: Vec<Server>,
     pub(crate) caps: Vec<u32>,
+    /// Seats that a client may hold in each namespace.
+    pub(crate) holds_max: u32,
+    /// Whether requests bear keys of their own, by which they are repeated.
+    pub(crate) has_keys: bool,
     pub(crate) instances: usize,
     pub(crate) actions: u64,
     /// Whether lobbies are found by tags, too.
@@ -121,10 +125,27 @@ impl Plan {
             modes,
             servers,
             caps,
+            holds_max: u32::MAX,
+            has_keys: false,
             instances: 2 + chance.below(4),
             actions: chance.range(20..=50),
             has_tags: chance.one_in(5),
             is_slow_to_start,
+        }
+    }
+
+    /// The same with a cap for each client, or repeated requests, or both, or neither, as `chance` has it.
+    pub(crate) fn with_clients(self, chance: &mut Chance, bias: Option<Write>) -> Self {
+        let holds_max = chance.weighted(&[(u32::MAX, 4), (1, 1), (2, 2), (3, 1)]);
+        let has_keys = chance.one_in(2);
+        match bias {
+            Some(HoldSeat | PointHold | ReleaseHold) => {
+                Self { holds_max: holds_max.min(2), has_keys, ..self }
+            }
+            Some(AimRun | KeepAnswer | ForgetRun) => Self { has_keys: true, holds_max, ..self },
+            None => Self { holds_max, has_keys, ..self },
+            // What is looked for is met more often without.
+            Some(_) => self,
         }
     }
 
@@ -160,7 +181,7 @@ impl World {
             name_id: format!("n{number}"),
             display_name: "n".to_owned(),
             lobby_count_max: *cap,
-            max_players_per_client: u32::MAX,
+            max_players_per_client: plan.holds_max,
         });
         let new = NewGame {
             name_id: "game".to_owned(),

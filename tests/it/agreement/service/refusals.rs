@@ -4,8 +4,9 @@ use std::{collections::BTreeSet, pin::pin, time::Duration};
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures_util::FutureExt as _;
-use http::Method;
-use muster_tests::{Answer, TestGame, TestStack};
+use http::{Method, Request};
+use http_body_util::Full;
+use muster_tests::{Answer, TestGame, TestStack, new_game};
 use serde_json::{Value, json};
 use shared::{
     ambient::Ambient,
@@ -98,6 +99,7 @@ async fn each_documented_refusal_can_be_met_and_is_as_documented() {
     meet_criteria(&mut met, &stack).await;
     meet_room(&mut met, &stack).await;
     meet_joins(&mut met, &stack).await;
+    meet_clients(&mut met, &stack).await;
     meet_ends(&mut met, &stack).await;
     meet_players(&mut met, &stack).await;
     meet_servers(&mut met, &stack).await;
@@ -333,6 +335,45 @@ async fn meet_room(met: &mut Met<'_>, stack: &TestStack) {
     }
 }
 
+/// No seat more than a client may hold, and keys that are used otherwise than they may be.
+async fn meet_clients(met: &mut Met<'_>, stack: &TestStack) {
+    let arena = json!({ "arena": { "regions": ["fra"], "actions": { "create": { "enabled": true } } } });
+    let mut new = new_game("one-seat", arena.clone(), 9);
+    new.namespaces[0].max_players_per_client = 1;
+    let game = stack.make_game_of(new, 9).await;
+    for (id, body) in seat_requests(stack, &game).await {
+        let at_cap = (400, "MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE");
+        met.play((stack, &game), id, body, at_cap).await;
+    }
+
+    let game = stack.make_game("keyed", arena, 9, 9).await;
+    let ask = async |path: &str, key: &str, body: &Value| {
+        let request = Request::post(format!("{}{path}", stack.demo().base_url))
+            .header("authorization", format!("Bearer {}", game.public))
+            .header("idempotency-key", key);
+        stack.send(request.body(Full::new(body.to_string().into())).unwrap()).await
+    };
+    let requests = seat_requests(stack, &game).await;
+    for (number, (id, body)) in requests.iter().enumerate() {
+        let path = met.document.operation(id).path;
+        met.note(id, &ask(path, "not a key", body).await, (400, "API_BAD_HEADER"));
+        let (other, its_body) = &requests[(number + 1) % requests.len()];
+        ask(met.document.operation(other).path, id, its_body).await.expect_ok();
+        met.note(id, &ask(path, id, body).await, (409, "API_IDEMPOTENCY_MISMATCH"));
+    }
+}
+
+/// A request of each operation that gives seats, with one seat taken.
+async fn seat_requests(stack: &TestStack, game: &TestGame) -> [(&'static str, Value); 3] {
+    let find = json!({ "game_modes": ["arena"] });
+    let found = game.find(stack, find.clone()).await.expect_ok();
+    [
+        ("findLobby", find),
+        ("joinLobby", json!({ "lobby_id": found.lobby_id() })),
+        ("createLobby", json!({ "game_mode": "arena" })),
+    ]
+}
+
 async fn meet_joins(met: &mut Met<'_>, stack: &TestStack) {
     let modes = json!({
         "shut": { "regions": ["fra"], "actions": { "join": { "enabled": false } } },
@@ -528,6 +569,7 @@ async fn meet_starts(met: &mut Met<'_>, stack: &TestStack) {
             namespace_id: game.namespace_id().clone(),
             lobby_id: lobby.lobby_id.clone(),
             seat_id: lobby.reserved.keys().next().unwrap().clone(),
+            client: None,
         };
         let player = stack.stack.keys().issue_player(&seat, stack.clock.now());
         let conflict = (400, "MATCHMAKER_LOBBY_STATE_CONFLICT");

@@ -103,7 +103,10 @@ impl Model {
         let Some(seat) = answer.seat.clone() else {
             return self.fail("I4", format!("an answer without a seat: {}", answer.body));
         };
-        if !operation.seats.contains(&(lobby_id.clone(), seat.clone())) {
+        let taken = (lobby_id.clone(), seat.clone());
+        let is_own = operation.seats.contains(&taken);
+        let mut runs = self.operations.iter().filter(|run| run.repeats(operation));
+        if !is_own && !runs.any(|run| run.seats.contains(&taken)) {
             self.fail("I4", format!("{} answered seat {seat}, which it never took", operation.function));
         }
         let Some(lobby) = self.lobbies.get(&lobby_id) else {
@@ -111,12 +114,13 @@ impl Model {
         };
         let since_taken = time - self.time(operation.began_at);
         let may_have_lapsed = since_taken >= lobby.reservation_ms;
-        if lobby.lives() && !lobby.holds(&seat) && !may_have_lapsed {
+        if is_own && lobby.lives() && !lobby.holds(&seat) && !may_have_lapsed {
             self.fail("I4", format!("seat {seat} of lobby {lobby_id} was answered, and is gone"));
         }
         if self.lobbies.get(&lobby_id).is_some_and(|lobby| lobby.stage == super::Stage::Starting) {
             self.fail("I6", format!("lobby {lobby_id} was answered before it was ready"));
         }
+        self.check_given(operation, &lobby_id, &seat, answer, at);
     }
 
     /// I7: a player is let in once.
@@ -243,6 +247,7 @@ impl Model {
                 }
             }
             "MATCHMAKER_NO_SERVER_AVAILABLE" => self.check_no_server(&operation, at, history),
+            "MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE" => self.check_refused_client(&operation),
             _ => {}
         }
     }
@@ -288,6 +293,7 @@ fn codes(asked: &Asked) -> &'static [&'static str] {
             "MATCHMAKER_NO_AVAILABLE_LOBBIES",
             "MATCHMAKER_CONTENTION",
             "MATCHMAKER_LOBBY_START_TIMEOUT",
+            "MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE",
             "API_UNAVAILABLE",
         ],
         Asked::Create { .. } => &[
@@ -295,13 +301,16 @@ fn codes(asked: &Asked) -> &'static [&'static str] {
             "MATCHMAKER_NO_SERVER_AVAILABLE",
             "MATCHMAKER_CONTENTION",
             "MATCHMAKER_LOBBY_START_TIMEOUT",
+            "MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE",
             "API_UNAVAILABLE",
         ],
         Asked::Join { .. } => &[
             "MATCHMAKER_LOBBY_NOT_FOUND",
             "MATCHMAKER_LOBBY_STOPPED",
             "MATCHMAKER_LOBBY_FULL",
+            "MATCHMAKER_CONTENTION",
             "MATCHMAKER_LOBBY_START_TIMEOUT",
+            "MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE",
             "API_UNAVAILABLE",
         ],
         Asked::Connect { .. } => &[

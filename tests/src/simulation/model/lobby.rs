@@ -128,6 +128,12 @@ impl Lobby {
         self.reserved.contains_key(seat) || self.connected.contains_key(seat)
     }
 
+    /// Whether a seat is held at `time`.
+    pub(crate) fn holds_at(&self, seat: &str, time: u64) -> bool {
+        let until = self.reserved.get(seat).or_else(|| self.connected.get(seat));
+        until.is_some_and(|until| !self.lapses(*until, time))
+    }
+
     /// Whether a find may enter at `time`, but for what it asks for.
     pub(crate) fn is_open(&self, time: u64) -> bool {
         self.lives()

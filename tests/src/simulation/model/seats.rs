@@ -152,7 +152,12 @@ impl Model {
             && own.is_some_and(|own| match &own.asked {
                 Asked::Disconnect { seat: asked, lobby } => asked == seat && *lobby == before.id,
                 // A find that gives up.
-                _ => own.seats.iter().any(|(lobby, own)| *lobby == before.id && own == seat),
+                _ => self
+                    .operations
+                    .iter()
+                    .filter(|run| run.repeats(own) || std::ptr::eq(*run, own))
+                    .flat_map(|run| &run.seats)
+                    .any(|(lobby, own)| *lobby == before.id && own == seat),
             });
         let was_taken_over = change.is(Write::TakeOverSeat) && before.lapses(until, time);
         if !has_left && !was_taken_over {

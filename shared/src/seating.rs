@@ -1,0 +1,481 @@
+//! What surrounds the matching of one request for a seat: that its repetition gives the same seat (`Idempotency-Key`), that
+//! its client holds no more seats than it may, and the answer.
+//!
+//! [`Seating::begin`] comes before everything that a repetition need not pass again, [`Seating::finish`] after the match. In
+//! between the matchmaker tells the [`Seeker`] of each lobby that it is about to take the seat in, and goes no further when
+//! the seeker may not: so there is neither a seat without a hold nor one that a repetition would not find.
+//!
+//! A find without the header in a namespace without a cap makes no call of DynamoDB here.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use crate::{
+    ambient::{Ambient, Timestamp},
+    auth::{MatchmakerAuth, PlayerRight},
+    client_address::{Client, ClientAddress},
+    errors::Error,
+    http::Request,
+    ids::{LobbyId, SeatId, WriteId},
+    lobby::{EndCause, SeatState, Stage},
+    matchmaking::Found,
+    settings_cache::Settings,
+    store::{
+        Store,
+        ending::EndOutcome,
+        holds::{Hold, HoldOutcome, REPLACED_MAX},
+        replays::{KeptAnswer, ReplayKey, ReplayRecord, Run, hex_digest},
+    },
+    tokens::PlayerSeat,
+    wire::{FindLobbyResponse, JoinLobby},
+};
+
+/// A cap above this is none (decisions on the per-client cap).
+const CAP_MAX: u32 = 1_000;
+/// A hold of this age whose seat is not in its lobby stands for nothing: its request has ended, one way or the other.
+const PENDING_MAX: Duration = Duration::from_secs(30);
+/// Tries to note a hold while others free the same stale ones.
+const HOLD_ATTEMPTS: usize = 8;
+/// How long a repetition waits for the first request's answer: the gateway gives up after 30 s, and a match takes some, too.
+const WAIT_MAX: Duration = Duration::from_secs(20);
+/// Pause before it looks the first time, doubled each time.
+const WAIT_PAUSE: Duration = Duration::from_millis(100);
+/// The longest such pause.
+const WAIT_PAUSE_MAX: Duration = Duration::from_millis(1_600);
+/// How old the note of a lobby may be when another try of it begins: far younger than the run's lease.
+const AIM_AGE_MAX: Duration = Duration::from_secs(2);
+
+/// Lets requests for seats in and out.
+#[derive(Debug)]
+pub struct Seating {
+    store: Store,
+    auth: MatchmakerAuth,
+    ambient: Ambient,
+    edge_secret: Option<String>,
+}
+
+/// How a request begins.
+#[derive(Debug)]
+pub enum Entrance {
+    /// It was answered before: with this.
+    Replayed(Box<FindLobbyResponse>),
+    /// It is to be matched.
+    Open(Box<Seeker>),
+}
+
+/// One request on its way to one seat.
+#[derive(Debug)]
+pub struct Seeker {
+    store: Store,
+    ambient: Ambient,
+    began_at: Timestamp,
+    seat_id: SeatId,
+    client: Option<Client>,
+    /// The seats that the client may hold, where there is a cap.
+    holds_max: Option<u32>,
+    run: Option<Run>,
+    interrupted: Option<Aim>,
+    progress: Mutex<Progress>,
+}
+
+/// A lobby that the seat was, or is about to be, taken in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Aim {
+    /// The lobby.
+    pub lobby_id: LobbyId,
+    /// The time that the seat's token tells.
+    pub taken_at: Timestamp,
+}
+
+#[derive(Debug, Default)]
+struct Progress {
+    aim: Option<Aim>,
+    /// Whether it is unknown if the seat was taken there.
+    is_uncertain: bool,
+    hold: Option<Hold>,
+    /// Whether another run of the same request goes on in this one's place.
+    is_overtaken: bool,
+}
+
+impl Seating {
+    /// Seats in `store` for those whom `auth` lets in; `edge_secret` is what the edge proves itself with, if there is one.
+    #[must_use]
+    pub const fn new(
+        store: Store,
+        auth: MatchmakerAuth,
+        ambient: Ambient,
+        edge_secret: Option<String>,
+    ) -> Self {
+        Self { store, auth, ambient, edge_secret }
+    }
+
+    /// Begins `operation` for a player: its answer, when it was answered within the last ten minutes. While another
+    /// request with its key is under way, waits for that one's answer; one that crashed it goes on in the place of.
+    ///
+    /// One consistent read unit with an `Idempotency-Key`, more while it waits; nothing without.
+    ///
+    /// # Errors
+    /// [`Error::BadHeader`], [`Error::IdempotencyMismatch`]; [`Error::Contention`] when the first request's answer did not
+    /// come within 20 s; [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn begin(
+        &self,
+        request: &Request,
+        right: &PlayerRight,
+        settings: &Settings,
+        operation: &str,
+    ) -> Result<Entrance, Error> {
+        let began_at = self.ambient.now();
+        let address = ClientAddress::of(request.client_ip(self.edge_secret.as_deref()), self.auth.keys());
+        let client = Client { namespace_id: right.namespace_id().clone(), address };
+        let run = match request.idempotency_key()? {
+            Some(key) => {
+                let caller = [right.namespace_id().as_str(), right.credential(), client.address.as_str()];
+                Some(Run {
+                    key: ReplayKey::new(caller, key),
+                    body: hex_digest(format!("{operation} {}", request.json()?.canonical()).as_bytes()),
+                    seat: SeatId::random(&self.ambient),
+                    id: WriteId::random(&self.ambient),
+                    instead_of: None,
+                })
+            }
+            None => None,
+        };
+        let mut seeker = Seeker {
+            store: self.store.clone(),
+            ambient: self.ambient.clone(),
+            began_at,
+            seat_id: run.as_ref().map_or_else(|| SeatId::random(&self.ambient), |run| run.seat.clone()),
+            client: Some(client.clone()),
+            holds_max: Some(settings.namespace.max_players_per_client).filter(|max| *max <= CAP_MAX),
+            run,
+            interrupted: None,
+            progress: Mutex::default(),
+        };
+        let Some(run) = &mut seeker.run else { return Ok(Entrance::Open(Box::new(seeker))) };
+        match self.answer_of_others(run, &client, began_at).await? {
+            Others::Answered(answer) => return Ok(Entrance::Replayed(answer)),
+            Others::Crashed(record) => {
+                run.seat = record.seat.clone();
+                run.instead_of = Some(record.run);
+                seeker.seat_id = record.seat;
+                seeker.interrupted = Some(Aim { lobby_id: record.lobby, taken_at: record.taken_at });
+            }
+            Others::None => {}
+        }
+        Ok(Entrance::Open(Box::new(seeker)))
+    }
+
+    /// Ends a request with what was `found`: the answer, kept for its repetitions; or the refusal, with nothing left behind.
+    ///
+    /// One write unit with an `Idempotency-Key`; another one for a cap when the seat is not in the first lobby that was tried,
+    /// or there is none.
+    ///
+    /// # Errors
+    /// Those of `found`; [`Error::TooManyPlayersFromSource`] instead of a refusal of the match for a client at its cap;
+    /// [`Error::Contention`], [`Error::Unavailable`], [`Error::Bug`]. After the latter two the seat may be taken all the same:
+    /// a repetition finds it, else it lapses.
+    pub async fn finish(
+        &self,
+        seeker: &Seeker,
+        found: Result<Found, Error>,
+        settings: &Settings,
+    ) -> Result<FindLobbyResponse, Error> {
+        let found = match found {
+            Ok(found) => found,
+            Err(refusal) => return self.refuse(seeker, refusal).await,
+        };
+        found.log();
+        seeker.settle(&found).await?;
+        let client = seeker.capped().map(|(client, _)| client.address.clone());
+        let is_held = client.is_some();
+        let answer = found.into_response(settings, client, self.auth.keys())?;
+        if let Some(run) = &seeker.run {
+            let json = serde_json::to_string(&answer.lobby.without_token())
+                .map_err(|error| Error::Bug(format!("an answer did not serialize: {error}")))?;
+            let kept = KeptAnswer { json: &json, key_id: self.auth.keys().key_id(), is_held };
+            // Its repetition would find the seat where it was noted, and the same answer in it.
+            if let Err(Error::Unavailable(cause)) =
+                self.store.keep_answer(run, &kept, self.ambient.now()).await
+            {
+                tracing::warn!(cause, "an answer could not be kept for repetitions of its request");
+            }
+        }
+        Ok(answer)
+    }
+
+    async fn refuse(&self, seeker: &Seeker, refusal: Error) -> Result<FindLobbyResponse, Error> {
+        if seeker.progress().is_overtaken
+            && let (Some(run), Some(client)) = (&seeker.run, &seeker.client)
+        {
+            return match self.answer_of_others(run, client, seeker.began_at).await? {
+                Others::Answered(answer) => Ok(*answer),
+                Others::Crashed(_) | Others::None => Err(Error::Contention),
+            };
+        }
+        seeker.give_up(&refusal).await;
+        let is_of_match =
+            matches!(refusal, Error::NoAvailableLobbies | Error::TooManyLobbies | Error::NoServerAvailable);
+        // The cap comes before the match, which may have refused before any seat was within reach.
+        if is_of_match && seeker.is_at_cap().await? {
+            return Err(Error::TooManyPlayersFromSource);
+        }
+        Err(refusal)
+    }
+
+    /// What came of other runs of the same request, once that is known.
+    async fn answer_of_others(
+        &self,
+        run: &Run,
+        client: &Client,
+        began_at: Timestamp,
+    ) -> Result<Others, Error> {
+        let mut pause = WAIT_PAUSE;
+        loop {
+            let now = self.ambient.now();
+            let Some(record) = self.store.replay(&run.key, now).await? else { return Ok(Others::None) };
+            if record.body != run.body {
+                return Err(Error::IdempotencyMismatch);
+            }
+            if let Some(kept) = &record.answer {
+                return self.answer_again(&record, kept, client).map(Others::Answered);
+            }
+            if record.lease_until <= now {
+                return Ok(Others::Crashed(Box::new(record)));
+            }
+            if now >= began_at + WAIT_MAX {
+                return Err(Error::Contention);
+            }
+            self.ambient.sleep(pause).await;
+            pause = (pause * 2).min(WAIT_PAUSE_MAX);
+        }
+    }
+
+    fn answer_again(
+        &self,
+        record: &ReplayRecord,
+        kept: &str,
+        client: &Client,
+    ) -> Result<Box<FindLobbyResponse>, Error> {
+        let lobby: JoinLobby = serde_json::from_str(kept)
+            .map_err(|error| Error::Bug(format!("a kept answer did not parse: {error}")))?;
+        let seat = PlayerSeat {
+            namespace_id: client.namespace_id.clone(),
+            lobby_id: lobby.lobby_id.clone(),
+            seat_id: record.seat.clone(),
+            client: record.is_held.then(|| client.address.clone()),
+        };
+        let key_id = record.key_id.as_deref().unwrap_or_default();
+        let token = self.auth.keys().issue_player_again(&seat, record.taken_at, key_id);
+        tracing::info!(lobby.id = %lobby.lobby_id, "an answer was given again");
+        Ok(Box::new(FindLobbyResponse::new(lobby.lobby_id, lobby.region, lobby.ports, token)))
+    }
+}
+
+/// What other runs of a request came to.
+enum Others {
+    None,
+    Answered(Box<FindLobbyResponse>),
+    Crashed(Box<ReplayRecord>),
+}
+
+impl Seeker {
+    /// A seeker of nobody: without a cap, and of no request that is repeated.
+    #[must_use]
+    pub fn unbound(store: &Store, ambient: &Ambient) -> Self {
+        Self {
+            store: store.clone(),
+            ambient: ambient.clone(),
+            began_at: ambient.now(),
+            seat_id: SeatId::random(ambient),
+            client: None,
+            holds_max: None,
+            run: None,
+            interrupted: None,
+            progress: Mutex::default(),
+        }
+    }
+
+    /// The seat that it is to get.
+    #[must_use]
+    pub const fn seat_id(&self) -> &SeatId {
+        &self.seat_id
+    }
+
+    /// When its request began.
+    #[must_use]
+    pub const fn began_at(&self) -> Timestamp {
+        self.began_at
+    }
+
+    /// Where an earlier run of the same request may have taken the seat, before it crashed.
+    #[must_use]
+    pub const fn interrupted(&self) -> Option<&Aim> {
+        self.interrupted.as_ref()
+    }
+
+    /// Notes that the seat is about to be taken in `lobby_id` at `now`; when its token should say that it was.
+    ///
+    /// Under a cap one write unit the first time; with an `Idempotency-Key` one for each lobby. Nothing otherwise.
+    ///
+    /// # Errors
+    /// [`Error::TooManyPlayersFromSource`]; [`Error::Contention`] when another run of the request is under way, which ends this
+    /// one; [`Error::Unavailable`], also when the seat may have been taken in another lobby before, and [`Error::Bug`].
+    pub async fn aim(&self, lobby_id: &LobbyId, now: Timestamp) -> Result<Timestamp, Error> {
+        self.aim_as(Aim { lobby_id: lobby_id.clone(), taken_at: now }, now).await
+    }
+
+    /// As [`Seeker::aim`], for a seat that is there already and whose token says so.
+    ///
+    /// # Errors
+    /// As [`Seeker::aim`].
+    pub async fn resume(&self, aim: Aim) -> Result<Timestamp, Error> {
+        let now = self.ambient.now();
+        self.aim_as(aim, now).await
+    }
+
+    async fn aim_as(&self, aim: Aim, now: Timestamp) -> Result<Timestamp, Error> {
+        if self.run.is_none() && self.holds_max.is_none() {
+            return Ok(aim.taken_at);
+        }
+        let (is_elsewhere, known) = {
+            let progress = self.progress();
+            let is_elsewhere = progress.aim.as_ref().is_some_and(|earlier| earlier.lobby_id != aim.lobby_id);
+            let known = progress.aim.as_ref().filter(|_| !is_elsewhere).map(|earlier| earlier.taken_at);
+            (is_elsewhere && progress.is_uncertain, known)
+        };
+        if is_elsewhere {
+            return Err(Error::Unavailable("a seat may have been taken in another lobby".to_owned()));
+        }
+        let taken_at = match known {
+            Some(taken_at) if now.since(taken_at) < AIM_AGE_MAX => taken_at,
+            _ => {
+                if let Some(run) = &self.run
+                    && !self.store.aim_run(run, &aim.lobby_id, aim.taken_at, now).await?
+                {
+                    self.progress().is_overtaken = true;
+                    return Err(Error::Contention);
+                }
+                aim.taken_at
+            }
+        };
+        self.progress().aim = Some(Aim { lobby_id: aim.lobby_id.clone(), taken_at });
+        self.hold_in(&aim.lobby_id, now).await?;
+        self.progress().is_uncertain = true;
+        Ok(taken_at)
+    }
+
+    /// Notes that the seat was not taken in the lobby told last, for certain.
+    pub fn missed(&self) {
+        self.progress().is_uncertain = false;
+    }
+
+    async fn hold_in(&self, lobby_id: &LobbyId, now: Timestamp) -> Result<(), Error> {
+        let Some((client, holds_max)) = self.capped() else { return Ok(()) };
+        if self.progress().hold.is_some() {
+            return Ok(());
+        }
+        let hold = Hold { seat_id: self.seat_id.clone(), lobby_id: lobby_id.clone(), since: now };
+        let mut replaced = Vec::new();
+        for _ in 0..HOLD_ATTEMPTS {
+            match self.store.hold_seat(client, &hold, holds_max, &replaced).await? {
+                HoldOutcome::Noted => {
+                    self.progress().hold = Some(hold);
+                    return Ok(());
+                }
+                HoldOutcome::AtCap(holds) => {
+                    replaced = self.idle_holds(&holds).await?;
+                    replaced.truncate(REPLACED_MAX);
+                    let holds = u32::try_from(holds.len() - replaced.len()).unwrap_or(u32::MAX);
+                    if holds >= holds_max {
+                        return Err(Error::TooManyPlayersFromSource);
+                    }
+                }
+            }
+        }
+        Err(Error::Contention)
+    }
+
+    /// Those of `holds` that stand for no seat any more. One consistent read unit for each lobby; lobbies of dead servers end.
+    async fn idle_holds(&self, holds: &[Hold]) -> Result<Vec<Hold>, Error> {
+        let ids: BTreeSet<LobbyId> = holds.iter().map(|hold| hold.lobby_id.clone()).collect();
+        let ids: Vec<LobbyId> = ids.into_iter().collect();
+        let mut lobbies = self.store.lobbies_as_they_are(&ids).await?;
+        let now = self.ambient.now();
+        for lobby in &mut lobbies {
+            // Nobody plays there, but its server may come back: only its end is final.
+            if lobby.end_cause(now) == Some(EndCause::ServerDead) {
+                match self.store.end_lobby(lobby, EndCause::ServerDead, &self.ambient).await? {
+                    EndOutcome::Ended | EndOutcome::AlreadyEnded => lobby.stage = Stage::Ended,
+                    EndOutcome::Outdated => {}
+                }
+            }
+        }
+        let stands = |hold: &Hold| {
+            let lobby = lobbies.iter().find(|lobby| lobby.lobby_id == hold.lobby_id);
+            match lobby.map_or(SeatState::Unknown, |lobby| lobby.seat_state(&hold.seat_id, now)) {
+                SeatState::Held => true,
+                SeatState::Gone => false,
+                // Its request may be about to take it, there or elsewhere.
+                SeatState::Unknown => now.since(hold.since) < PENDING_MAX,
+            }
+        };
+        Ok(holds.iter().filter(|hold| !stands(hold)).cloned().collect())
+    }
+
+    /// Has the hold name the lobby that the seat is in.
+    async fn settle(&self, found: &Found) -> Result<(), Error> {
+        let hold = self.progress().hold.clone();
+        let (Some((client, _)), Some(hold)) = (self.capped(), hold) else { return Ok(()) };
+        if hold.lobby_id == found.lobby.lobby_id {
+            return Ok(());
+        }
+        // Without, the seat would be taken for one that was never taken: then rather none.
+        self.store.point_hold(client, &Hold { lobby_id: found.lobby.lobby_id.clone(), ..hold }).await
+    }
+
+    /// Leaves nothing behind of a request that was refused, as far as it is certain that it took no seat.
+    async fn give_up(&self, refusal: &Error) {
+        if matches!(refusal, Error::Unavailable(_) | Error::Bug(_)) {
+            return;
+        }
+        let (aim, hold) = {
+            let progress = self.progress();
+            (progress.aim.clone(), progress.hold.clone())
+        };
+        let now = self.ambient.now();
+        let mut given_up = Vec::new();
+        if let (Some((client, _)), Some(_)) = (self.capped(), hold) {
+            given_up.push(self.store.release_hold(client, &self.seat_id).await);
+        }
+        if let (Some(run), Some(_)) = (&self.run, aim) {
+            given_up.push(self.store.forget_run(run, now).await);
+        }
+        for error in given_up.into_iter().filter_map(Result::err) {
+            let cause = error.cause().unwrap_or("refused").to_owned();
+            tracing::warn!(cause, "what was noted of a refused request stays for half a minute");
+        }
+    }
+
+    /// Whether its client holds as many seats as it may, when it has noted none of its own.
+    async fn is_at_cap(&self) -> Result<bool, Error> {
+        let Some((client, holds_max)) = self.capped() else { return Ok(false) };
+        if self.progress().aim.is_some() {
+            return Ok(false);
+        }
+        let is_at_cap = |holds: usize| u32::try_from(holds).is_ok_and(|holds| holds >= holds_max);
+        let holds = self.store.holds(client).await?;
+        Ok(is_at_cap(holds.len()) && is_at_cap(holds.len() - self.idle_holds(&holds).await?.len()))
+    }
+
+    /// The client and how many seats it may hold, where there is a cap.
+    fn capped(&self) -> Option<(&Client, u32)> {
+        self.client.as_ref().zip(self.holds_max)
+    }
+
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,191 @@
+//! Seats that a client holds in a namespace, for the cap on them (I12).
+//!
+//! One item per client: `held` counts its holds, each an attribute of its own, named after the seat, that tells the lobby and
+//! since when. A hold is noted before its seat is taken and goes when the player leaves; so a client never has more seats than
+//! holds. Whatever else frees a seat, a lapsed reservation or a lobby's end, nobody tells the client's item: its holds are
+//! compared with their lobbies when it is at its cap, and those that stand for nothing are replaced then.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use serde_json::Value;
+
+use super::{Item, Store, expressions::names, number, text};
+use crate::{
+    ambient::Timestamp,
+    client_address::Client,
+    errors::Error,
+    ids::{LobbyId, SeatId},
+};
+
+/// How long a client's item is kept after its last hold: longer than any seat is held.
+const HOLDS_LIFE: Duration = Duration::from_secs(10 * 3_600);
+/// Holds that one write replaces at most, which keeps its expression far below DynamoDB's 4 KB.
+pub const REPLACED_MAX: usize = 25;
+/// What the attribute of a hold begins with.
+const HOLD: &str = "seat_";
+
+/// A client's item: each attribute by its name.
+type HoldsItem = BTreeMap<String, Value>;
+
+fn key(client: &Client) -> AttributeValue {
+    text(client.key("holds"))
+}
+
+/// A seat that a client holds, or is about to take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hold {
+    /// The seat.
+    pub seat_id: SeatId,
+    /// The lobby that it is in, or where it was tried first.
+    pub lobby_id: LobbyId,
+    /// When it was noted.
+    pub since: Timestamp,
+}
+
+impl Hold {
+    fn name(seat_id: &SeatId) -> String {
+        format!("{HOLD}{seat_id}")
+    }
+
+    fn value(&self) -> AttributeValue {
+        text(format!("{}~{}", self.lobby_id, self.since))
+    }
+
+    fn read(name: &str, value: &Value) -> Option<Self> {
+        let seat_id = name.strip_prefix(HOLD)?.parse().ok()?;
+        let (lobby_id, since) = value.as_str()?.split_once('~')?;
+        Some(Self { seat_id, lobby_id: lobby_id.parse().ok()?, since: Timestamp(since.parse().ok()?) })
+    }
+}
+
+/// What became of a hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HoldOutcome {
+    /// It is noted.
+    Noted,
+    /// The client has as many as it may: these, as far as they can be read.
+    AtCap(Vec<Hold>),
+}
+
+impl Store {
+    /// Notes `hold` while its client has less than `holds_max`, in place of `replaced`, at most [`REPLACED_MAX`], which it then
+    /// must still have. One write unit for each started KB of the item, which a dozen holds fill; the same when refused.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`]; it may be noted all the same.
+    pub async fn hold_seat(
+        &self,
+        client: &Client,
+        hold: &Hold,
+        holds_max: u32,
+        replaced: &[Hold],
+    ) -> Result<HoldOutcome, Error> {
+        let count = u32::try_from(replaced.len()).unwrap_or(u32::MAX);
+        let placeholders: Vec<String> = (0..replaced.len()).map(|n| format!("#lapsed{n}")).collect();
+        let (change, condition) = if replaced.is_empty() {
+            (
+                "SET #seat = :hold, #held = if_not_exists(#held, :zero) + :one, #expires_at = :expiry"
+                    .to_owned(),
+                "attribute_not_exists(#seat) AND (attribute_not_exists(#held) OR #held < :limit)".to_owned(),
+            )
+        } else {
+            let exist = placeholders.iter().map(|name| format!("attribute_exists({name})"));
+            (
+                format!(
+                    "SET #seat = :hold, #held = #held - :freed, #expires_at = :expiry REMOVE {}",
+                    placeholders.join(", ")
+                ),
+                format!(
+                    "attribute_not_exists(#seat) AND #held < :limit AND {}",
+                    exist.collect::<Vec<_>>().join(" AND ")
+                ),
+            )
+        };
+        let mut write = self
+            .client
+            .update_item()
+            .table_name(&self.tables.clients)
+            .key("pk", key(client))
+            .set_expression_attribute_names(Some(names(&[&change, &condition])))
+            .update_expression(change)
+            .condition_expression(condition)
+            .expression_attribute_names("#seat", Hold::name(&hold.seat_id))
+            .expression_attribute_values(":hold", hold.value())
+            .expression_attribute_values(":limit", number(holds_max.saturating_add(count)))
+            .expression_attribute_values(":expiry", number((hold.since + HOLDS_LIFE).secs()));
+        for (name, hold) in placeholders.into_iter().zip(replaced) {
+            write = write.expression_attribute_names(name, Hold::name(&hold.seat_id));
+        }
+        let write = if replaced.is_empty() {
+            write
+                .expression_attribute_values(":zero", number(0))
+                .expression_attribute_values(":one", number(1))
+        } else {
+            write.expression_attribute_values(":freed", number(count.saturating_sub(1)))
+        };
+        match self.update::<HoldsItem>(write).await? {
+            Ok(_) => Ok(HoldOutcome::Noted),
+            Err(item) => {
+                let holds = item.map(|item| holds_in(&item)).unwrap_or_default();
+                // An earlier attempt of the same write succeeded unheard, or an earlier run for the same seat.
+                let is_noted = holds.iter().any(|noted| noted.seat_id == hold.seat_id);
+                Ok(if is_noted { HoldOutcome::Noted } else { HoldOutcome::AtCap(holds) })
+            }
+        }
+    }
+
+    /// Notes that the seat of a hold is in `hold.lobby_id` after all; nothing when the hold is gone. One write unit.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn point_hold(&self, client: &Client, hold: &Hold) -> Result<(), Error> {
+        let change = "SET #seat = :hold";
+        let write = self
+            .client
+            .update_item()
+            .table_name(&self.tables.clients)
+            .key("pk", key(client))
+            .update_expression(change)
+            .condition_expression("attribute_exists(#seat)")
+            .expression_attribute_names("#seat", Hold::name(&hold.seat_id))
+            .expression_attribute_values(":hold", hold.value());
+        self.update::<HoldsItem>(write).await.map(|_| ())
+    }
+
+    /// Takes the hold of `seat_id` away; harmless when there is none. One write unit.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn release_hold(&self, client: &Client, seat_id: &SeatId) -> Result<(), Error> {
+        let change = "SET #held = #held - :one REMOVE #seat";
+        let write = self
+            .client
+            .update_item()
+            .table_name(&self.tables.clients)
+            .key("pk", key(client))
+            .update_expression(change)
+            .condition_expression("attribute_exists(#seat)")
+            .set_expression_attribute_names(Some(names(&[change])))
+            .expression_attribute_names("#seat", Hold::name(seat_id))
+            .expression_attribute_values(":one", number(1));
+        self.update::<HoldsItem>(write).await.map(|_| ())
+    }
+
+    /// The holds of a client. One consistent read unit for each started 4 KB.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn holds(&self, client: &Client) -> Result<Vec<Hold>, Error> {
+        let key = Item::from([("pk".to_owned(), key(client))]);
+        let item: Option<HoldsItem> = self.read(&self.tables.clients, key).await?;
+        Ok(item.map(|item| holds_in(&item)).unwrap_or_default())
+    }
+}
+
+fn holds_in(item: &HoldsItem) -> Vec<Hold> {
+    let mut holds: Vec<Hold> = item.iter().filter_map(|(name, value)| Hold::read(name, value)).collect();
+    // The oldest first: those are the likeliest to stand for nothing.
+    holds.sort_by(|a, b| (a.since, &a.seat_id).cmp(&(b.since, &b.seat_id)));
+    holds
+}

@@ -1,0 +1,207 @@
+//! Requests with an `Idempotency-Key`: repeated, at the same time or after a crash, they take one seat (I5).
+
+use std::{
+    collections::BTreeSet,
+    net::Ipv4Addr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use futures_util::future::{join_all, pending};
+use muster_local::emulator::link::{Call, Carried, Link, client_over};
+use muster_tests::{
+    Answer, TestGame, TestStack,
+    instance::{self, Instance},
+};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+use super::{HOME, arena, ask, capped_game, request, seat, seats_held};
+
+async fn find(stack: &TestStack, game: &TestGame, key: &str) -> Answer {
+    ask(stack, game, "find", key, &arena()).await
+}
+
+#[tokio::test]
+async fn a_repeated_request_is_answered_alike_byte_for_byte() {
+    let stack = TestStack::start().await;
+    let game = capped_game(&stack, "repeated", u32::MAX).await;
+    let custom = json!({ "game_mode": "arena" });
+    let first = find(&stack, &game, "k-find").await.expect_ok();
+    let join = json!({ "lobby_id": first.lobby_id() });
+    let requests = [("find", "k-find", arena()), ("join", "k-join", join), ("create", "k-create", custom)];
+    let mut seats = BTreeSet::from([seat(&stack, &first)]);
+    for (operation, key, body) in &requests {
+        let answer = ask(&stack, &game, operation, key, body).await.expect_ok();
+        stack.clock.advance(Duration::from_secs(3));
+        let again = ask(&stack, &game, operation, key, body).await.expect_ok();
+        assert_eq!(again.body.to_string(), answer.body.to_string(), "I5: {operation}");
+        seats.insert(seat(&stack, &answer));
+    }
+    assert_eq!(seats.len(), 3);
+    assert_eq!(seats_held(&stack, &game).await, seats, "I5");
+    let lobby = game.lobby(&stack, &first.lobby_id()).await;
+    assert_eq!(lobby.taken, 2, "I5: the find's and the join's");
+}
+
+#[tokio::test]
+async fn a_key_is_for_one_body_of_one_operation() {
+    let stack = TestStack::start().await;
+    let game = capped_game(&stack, "mismatch", 8).await;
+    let first = find(&stack, &game, "k").await.expect_ok();
+    let alike = json!({ "regions": null, "unknown": null, "game_modes": ["arena"] });
+    assert_eq!(ask(&stack, &game, "find", "k", &alike).await.expect_ok().body, first.body, "as parsed");
+    let other = json!({ "game_modes": ["arena"], "regions": ["fra"] });
+    let mismatch = (409, "API_IDEMPOTENCY_MISMATCH");
+    assert_eq!(ask(&stack, &game, "find", "k", &other).await.refusal(), mismatch);
+    assert_eq!(ask(&stack, &game, "create", "k", &json!({ "game_mode": "arena" })).await.refusal(), mismatch);
+    for key in ["", " ", "a b", &"x".repeat(65), "ü"] {
+        assert_eq!(find(&stack, &game, key).await.refusal(), (400, "API_BAD_HEADER"), "{key}");
+    }
+    find(&stack, &game, &"x".repeat(64)).await.expect_ok();
+}
+
+#[tokio::test]
+async fn every_caller_has_keys_of_its_own() {
+    let stack = TestStack::start().await;
+    let (game, other) = (capped_game(&stack, "callers", 8).await, capped_game(&stack, "others", 8).await);
+    let elsewhere = Ipv4Addr::new(127, 0, 1, 7);
+    let repeatable = |game: &TestGame| request(game, &stack.demo().base_url, "find", Some("k"), &arena());
+    let answers = [
+        stack.send_from(HOME, repeatable(&game)).await.expect_ok(),
+        stack.send_from(elsewhere, repeatable(&game)).await.expect_ok(),
+        stack.send_from(HOME, repeatable(&other)).await.expect_ok(),
+    ];
+    let seats: BTreeSet<_> = answers.iter().map(|answer| seat(&stack, answer)).collect();
+    assert_eq!(seats.len(), 3);
+}
+
+#[tokio::test]
+async fn requests_repeated_at_the_same_time_share_one_seat() {
+    let stack = TestStack::start().await;
+    let game = capped_game(&stack, "duplicates", 8).await;
+    let answers = join_all((0..24).map(|_| find(&stack, &game, "k"))).await;
+    let bodies: BTreeSet<String> =
+        answers.into_iter().map(|answer| answer.expect_ok().body.to_string()).collect();
+    assert_eq!(bodies.len(), 1, "I5");
+    assert_eq!(seats_held(&stack, &game).await.len(), 1, "I5");
+}
+
+#[tokio::test]
+async fn an_answer_is_kept_for_ten_minutes_whatever_became_of_its_seat() {
+    let stack = TestStack::start().await;
+    let game = capped_game(&stack, "kept", 8).await;
+    let first = find(&stack, &game, "k").await.expect_ok();
+    game.disconnect(&stack, &first).await.expect_ok();
+    game.serve(&stack, "end-lobby", json!({ "lobby_id": first.lobby_id() })).await.expect_ok();
+    stack.clock.advance(Duration::from_secs(598));
+    assert_eq!(find(&stack, &game, "k").await.expect_ok().body, first.body, "I5");
+    stack.clock.advance(Duration::from_secs(3));
+    let anew = find(&stack, &game, "k").await.expect_ok();
+    assert_ne!(seat(&stack, &anew), seat(&stack, &first), "forgotten");
+}
+
+#[tokio::test]
+async fn a_refusal_is_not_kept() {
+    let stack = TestStack::start().await;
+    let game = capped_game(&stack, "not-kept", 2).await;
+    let nowhere = json!({ "game_modes": ["arena"], "prevent_auto_create_lobby": true });
+    let nothing = (400, "MATCHMAKER_NO_AVAILABLE_LOBBIES");
+    assert_eq!(ask(&stack, &game, "find", "k", &nowhere).await.refusal(), nothing);
+    let found = game.find(&stack, arena()).await.expect_ok();
+    ask(&stack, &game, "find", "k", &nowhere).await.expect_ok();
+
+    // Refused after it was noted what it was about to do: by the cap, and by the lobby.
+    let join = json!({ "lobby_id": found.lobby_id() });
+    let refused = ask(&stack, &game, "join", "at-cap", &join).await;
+    assert_eq!(refused.refusal(), (400, "MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE"));
+    game.disconnect(&stack, &found).await.expect_ok();
+    ask(&stack, &game, "join", "at-cap", &join).await.expect_ok();
+
+    let game = capped_game(&stack, "full", u32::MAX).await;
+    let found = game.find(&stack, arena()).await.expect_ok();
+    let join = json!({ "lobby_id": found.lobby_id() });
+    for _ in 1..10 {
+        game.play(&stack, "lobbies/join", join.clone()).await.expect_ok();
+    }
+    let full = (400, "MATCHMAKER_LOBBY_FULL");
+    assert_eq!(ask(&stack, &game, "join", "full", &join).await.refusal(), full);
+    game.disconnect(&stack, &found).await.expect_ok();
+    ask(&stack, &game, "join", "full", &join).await.expect_ok();
+}
+
+/// A link that breaks for ever once it has carried so many calls: the last one is done, its answer never comes.
+#[derive(Debug)]
+struct Crashing {
+    link: Arc<dyn Link>,
+    left: AtomicUsize,
+    crashed: Arc<Notify>,
+}
+
+impl Link for Crashing {
+    fn carry(&self, call: Call) -> Carried {
+        let carried = self.link.carry(call);
+        if self.left.fetch_sub(1, Ordering::SeqCst) > 1 {
+            return carried;
+        }
+        let crashed = Arc::clone(&self.crashed);
+        Box::pin(async move {
+            let _done = carried.await;
+            crashed.notify_one();
+            pending().await
+        })
+    }
+}
+
+/// Lets a function crash after so many calls of DynamoDB; whether it did, or answered before.
+async fn crash(stack: &TestStack, event: &shared::http::Request, calls: usize) -> Option<Value> {
+    let crashed = Arc::new(Notify::new());
+    let link = Crashing {
+        link: Arc::clone(stack.stack.store_link()),
+        left: AtomicUsize::new(calls),
+        crashed: Arc::clone(&crashed),
+    };
+    let instance = Instance::over(client_over(Arc::new(link)), stack.stack.keys(), &stack.ambient());
+    tokio::select! {
+        () = crashed.notified() => None,
+        answer = instance.call(event) => Some(serde_json::to_value(answer.unwrap()).unwrap()),
+    }
+}
+
+#[tokio::test]
+async fn after_a_crash_at_any_call_the_repetition_has_the_same_one_seat() {
+    let stack = TestStack::start().await;
+    for has_lobby in [false, true] {
+        for calls in 1.. {
+            let game = capped_game(&stack, &format!("crash-{has_lobby}-{calls}"), 8).await;
+            if has_lobby {
+                game.find(&stack, arena()).await.expect_ok();
+            }
+            let others = seats_held(&stack, &game).await;
+            let token = format!("Bearer {}", game.public);
+            let headers = [("authorization", token.as_str()), ("idempotency-key", "k")];
+            let event = instance::request(&headers, &arena());
+            let answered = crash(&stack, &event, calls).await;
+            let taken = &seats_held(&stack, &game).await - &others;
+            assert!(taken.len() <= 1, "I5, after {calls} calls");
+            // The first run is left alone for as long as it may live.
+            stack.clock.advance(Duration::from_secs(11));
+            let again = stack.instance().call(&event).await.unwrap();
+            let again = serde_json::to_value(again).unwrap();
+            let held = &seats_held(&stack, &game).await - &others;
+            assert_eq!(held.len(), 1, "I5, after {calls} calls");
+            assert!(taken.is_subset(&held), "I5: the seat that the first run took, after {calls} calls");
+            let claims = stack.stack.keys().verify_at_any_age(again["player"]["token"].as_str().unwrap());
+            let Ok(shared::tokens::Claims::Player(told)) = claims else { unreachable!("{claims:?}") };
+            assert_eq!(held, BTreeSet::from([(told.lobby_id.to_string(), told.seat_id.to_string())]));
+            if let Some(answered) = answered {
+                assert_eq!(again, answered, "I5");
+                assert!(calls > 6, "a find makes more calls than {calls}");
+                break;
+            }
+        }
+    }
+}

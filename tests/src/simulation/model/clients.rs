@@ -1,0 +1,101 @@
+//! I5 and I12: repeated requests, and how many seats a client holds.
+
+use super::{Asked, Model, Operation, answers::Answer};
+
+/// One client of one namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Holder {
+    namespace: usize,
+    client: u8,
+}
+
+impl Operation {
+    /// Whether it is a repetition of the same request as `other`, or that itself.
+    pub(super) fn repeats(&self, other: &Self) -> bool {
+        self.key.is_some() && self.key == other.key
+    }
+}
+
+impl Model {
+    /// I5: what has the key of `operation` holds one seat at most.
+    pub(super) fn check_one_seat(&mut self, operation: usize, at: u64) {
+        let operation = &self.operations[operation];
+        if operation.key.is_none() {
+            return;
+        }
+        let time = self.time(at);
+        let runs = self.operations.iter().filter(|other| other.repeats(operation));
+        let seats: std::collections::BTreeSet<_> = runs.flat_map(|run| &run.seats).collect();
+        let is_held = |(lobby, seat): &&&(String, String)| {
+            self.lobbies.get(lobby).is_some_and(|lobby| lobby.lives() && lobby.holds_at(seat, time))
+        };
+        let held: Vec<_> = seats.iter().filter(is_held).collect();
+        if held.len() > 1 {
+            let what = format!("requests of one key hold the seats {held:?}");
+            self.fail("I5", what);
+        }
+    }
+
+    /// I5: requests of one key are answered alike. I12: with the seat just answered its client has no more than it may.
+    pub(super) fn check_given(
+        &mut self,
+        operation: &Operation,
+        lobby: &str,
+        seat: &str,
+        answer: &Answer,
+        at: u64,
+    ) {
+        if let Some(key) = &operation.key {
+            let kept = self.kept.entry(key.clone()).or_insert_with(|| answer.body.clone());
+            if *kept != answer.body {
+                let what = format!("the request {key} was answered {kept} and then {}", answer.body);
+                self.fail("I5", what);
+            }
+        }
+        let holder = Holder { namespace: operation.namespace, client: operation.client };
+        self.given.insert((lobby.to_owned(), seat.to_owned()), holder);
+        let time = self.time(at);
+        let held = self.given.iter().filter(|((lobby, seat), of)| {
+            let lobby = self.lobbies.get(lobby).filter(|lobby| lobby.lives());
+            **of == holder && lobby.is_some_and(|lobby| lobby.holds_at(seat, time))
+        });
+        let (held, holds_max) = (held.count(), self.namespaces[operation.namespace].holds_max);
+        if u32::try_from(held).is_ok_and(|held| held > holds_max) {
+            self.fail("I12", format!("a client holds {held} seats of {holds_max}"));
+        }
+    }
+
+    /// I12: a client is refused for its seats only when it has or had so many while it asked, or may have: one of its requests
+    /// within half a minute came to no answer.
+    pub(super) fn check_refused_client(&mut self, operation: &Operation) {
+        let (began_at, time) = (operation.began_at, self.time(operation.began_at));
+        let holder = Holder { namespace: operation.namespace, client: operation.client };
+        let is_recent = |other: &&Operation| {
+            let is_of_client = other.namespace == operation.namespace && other.client == operation.client;
+            let asks_for_seat =
+                matches!(other.asked, Asked::Find { .. } | Asked::Join { .. } | Asked::Create { .. });
+            let ended_at = match other.answered_at {
+                Some(at) => at,
+                None if other.has_ended => other.began_at + PENDING_MS,
+                None => u64::MAX,
+            };
+            // Or leaves one, which is told to the client's item in a write of its own.
+            let leaves = matches!(&other.asked, Asked::Disconnect { .. });
+            (is_of_client && asks_for_seat || leaves) && ended_at.saturating_add(PENDING_MS) > began_at
+        };
+        let pending = self.operations.iter().filter(is_recent).count() - 1;
+        let held = self.given.iter().filter(|((lobby, seat), of)| {
+            **of == holder && self.lobbies.get(lobby).is_some_and(|lobby| lobby.holds_at(seat, time))
+        });
+        let (held, holds_max) = (held.count() + pending, self.namespaces[operation.namespace].holds_max);
+        if u32::try_from(held).is_ok_and(|held| held < holds_max) {
+            self.fail(
+                "I12",
+                format!("a client was refused that can hold no more than {held} of {holds_max}"),
+            );
+        }
+    }
+}
+
+/// For how long it may be unknown whether a request took its seat, in milliseconds.
+const PENDING_MS: u64 = 31_000;
