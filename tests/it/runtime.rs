@@ -9,12 +9,17 @@
     reason = "this is test code: what cannot go on panics"
 )]
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
+use muster_local::stack::SECRETS_TABLE;
 use serde_json::{Value, json};
-use shared::{settings::CdnAuthType, tokens::CloudToken};
+use shared::{ambient::Ambient, provision::add_version, settings::CdnAuthType, tokens::CloudToken};
+use wiremock::{MockServer, ResponseTemplate};
 
-use crate::artefacts::{Ended, Program, functions};
+use crate::{
+    artefacts::{Ended, Program, functions},
+    screening,
+};
 
 mod cloud;
 mod deployment;
@@ -207,6 +212,54 @@ async fn the_answers_that_hold_tokens_are_known_to_the_tests_of_the_log() {
     assert_eq!(issuing, expected);
 }
 
+#[tokio::test]
+async fn a_function_asks_captcha_provider_and_backend_and_logs_no_secret_of_theirs() {
+    let (deployment, server) = (Deployment::start().await, MockServer::start().await);
+    let verdict = ResponseTemplate::new(200).set_body_json(json!({ "success": true }));
+    screening::answering(&server, "/turnstile", verdict).await;
+    screening::answering(&server, "/may", ResponseTemplate::new(204)).await;
+    let mut environment = deployment.environment("find-lobby");
+    for (name, value) in [
+        ("MUSTER_SECRETS_TABLE", SECRETS_TABLE.to_owned()),
+        ("MUSTER_TURNSTILE_URL", format!("{}/turnstile", server.uri())),
+        ("MUSTER_REACH", "anywhere".to_owned()),
+        ("MUSTER_LOG", "trace".to_owned()),
+    ] {
+        environment.insert(name.to_owned(), value);
+    }
+    let Example { mut event, .. } = deployment.example("find-lobby").await;
+    let modes = json!({ "arena": screening::mode(Some(&format!("{}/may", server.uri()))) });
+    let captcha = screening::captcha("turnstile", 1, Duration::from_secs(60));
+    let config = serde_json::from_value(json!({ "game_modes": modes, "captcha": captcha })).unwrap();
+    let (stack, ambient) = (&deployment.stack, Ambient::system());
+    let (store, secrets, game_id) = (stack.store(), stack.secrets(), deployment.game_id());
+    let version =
+        add_version(store, &secrets, &ambient, game_id, "guarded".to_owned(), config).await.unwrap();
+    let right = stack.right(deployment.namespace_id()).await;
+    store.set_version(&right, &version.version_id, ambient.now()).await.unwrap();
+
+    let mut instance = Instance::start("find-lobby", &environment).await;
+    let refused = instance.invoke(&event.to_string()).await.answer();
+    let (status, body) = status_and_body(&event, &refused);
+    assert_eq!((status, &body["code"]), (403, &json!("CAPTCHA_CAPTCHA_REQUIRED")));
+    let mut request: Value = serde_json::from_str(event["body"].as_str().unwrap()).unwrap();
+    request["captcha"] = json!({ "turnstile": { "client_response": "a-captcha-answer" } });
+    request["verification_data"] = json!({ "ticket": "a-ticket" });
+    event["body"] = request.to_string().into();
+    let found = instance.invoke(&event.to_string()).await.answer();
+    let (status, body) = status_and_body(&event, &found);
+    assert_eq!(status, 200, "{body}");
+    let asked = server.received_requests().await.unwrap();
+    let paths: Vec<_> = asked.iter().map(|request| request.url.path()).collect();
+    assert_eq!(paths, ["/turnstile", "/may"]);
+    let question: Value = asked[1].body_json().unwrap();
+    assert_eq!(question["client"]["address"], event["requestContext"]["http"]["sourceIp"]);
+    let Ended { stdout, stderr, .. } = instance.kill().await;
+    for secret in ["captcha-secret", "header-secret", "a-captcha-answer", "a-ticket"] {
+        assert!(!stdout.contains(secret) && !stderr.contains(secret), "{secret} is logged");
+    }
+}
+
 /// Whether Lambda takes it for a timestamp: RFC 3339 in UTC, to the millisecond at least.
 fn is_time(value: &Value) -> bool {
     let form = regex_lite::Regex::new(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3,}Z$").unwrap();
@@ -232,6 +285,10 @@ async fn a_function_without_usable_variables_ends_and_names_the_variable() {
         ("list-lobbies", "AWS_ACCESS_KEY_ID", None),
         ("create-server-token", "MUSTER_SIGNING_KEY", None),
         ("create-version", "AWS_ENDPOINT_URL_DYNAMODB", Some("ftp://key@example.com")),
+        ("create-version", "MUSTER_SECRETS_PATH", None),
+        ("find-lobby", "MUSTER_SECRETS_PATH", None),
+        ("join-lobby", "AWS_ENDPOINT_URL_SSM", Some("https://key@example.com")),
+        ("create-lobby", "MUSTER_REACH", Some("everywhere")),
     ];
     let nowhere = "127.0.0.1:9".parse().unwrap();
     for (binary, variable, value) in unusable {

@@ -148,6 +148,8 @@ async fn versions(operator: &Operator<'_>, file: &str) {
     let several = operator.refusal("version show", &[game, "two"]).await;
     assert!(several.contains("several versions are called `two`"), "{several}");
 
+    secrets(operator, file).await;
+
     let extra = operator.namespace("extra");
     operator.ask_id("namespace create", &[&extra, "--version", &id, "--display-name", "Extra"]).await;
     let taken = operator.refusal("namespace create", &[&extra, "--version", &id]).await;
@@ -158,6 +160,35 @@ async fn versions(operator: &Operator<'_>, file: &str) {
     assert!(refused.contains("lobby-count/too-low"), "{refused}");
     let shown = operator.ask("namespace show", &[&extra]).await;
     assert!(shown.contains("77") && shown.contains("Extra") && shown.contains(&id), "{shown}");
+}
+
+/// A version's secrets go in by a file and never come out.
+async fn secrets(operator: &Operator<'_>, file: &str) {
+    let game = operator.game.as_str();
+    let mut config: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+    config["captcha"] = json!({ "requests_before_reverify": 9, "verification_ttl": 60_000,
+                                "hcaptcha": { "site_key": "a-site-key", "secret_key": "a-captcha-secret" } });
+    let verification =
+        json!({ "url": "https://verify.example/", "headers": { "authorization": "a-header-secret" } });
+    config["game_modes"]["duel"]["actions"] =
+        json!({ "find": { "enabled": true, "verification": verification } });
+    let path = format!("{file}.secrets.json");
+    fs::write(&path, config.to_string()).unwrap();
+    assert!(operator.ask("version validate", &[&path, "--game", game]).await.contains("valid"));
+    operator.ask_id("version create", &[game, &path, "--name", "guarded"]).await;
+    let shown = operator.ask("version show", &[game, "guarded"]).await;
+    assert!(shown.contains("a-site-key") && shown.contains("https://verify.example/"), "{shown}");
+    assert!(!shown.contains("-secret\""), "{shown}");
+    // What was shown lacks the secrets, and says so when it is to be a version again.
+    let missing = operator.refusal("version validate", &[&shown_config(&path, config)]).await;
+    assert!(missing.contains("captcha/hcaptcha/secret_key/missing"), "{missing}");
+}
+
+/// A file with the configuration as it is shown.
+fn shown_config(path: &str, mut config: Value) -> String {
+    config["captcha"]["hcaptcha"]["secret_key"] = Value::Null;
+    fs::write(path, config.to_string()).unwrap();
+    path.to_owned()
 }
 
 async fn tokens(operator: &Operator<'_>) {

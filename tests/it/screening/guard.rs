@@ -95,6 +95,32 @@ async fn what_a_name_resolves_to_later_is_judged_again_and_only_judged_addresses
 }
 
 #[tokio::test]
+async fn https_is_tls_and_who_does_not_speak_it_learns_nothing() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let stack = TestStack::start().await;
+    let modes = json!({ "arena": mode(Some(&format!("https://verify.example:{port}/"))) });
+    let game = game(&stack, "tls", modes, Value::Null).await;
+    let resolver = SharedDnsResolver::new(Scripted::answering(&[&["127.0.0.1"]]));
+    let outside = Outside { resolver, reach: Reach::Anywhere, ..Outside::default() };
+    let client = emulator_client(stack.stack.store_endpoint());
+    let instance = Instance::among(outside, client, stack.stack.keys(), &stack.ambient());
+    let overheard = async {
+        let (mut connection, _) = listener.accept().await.unwrap();
+        let mut bytes = vec![0; 4_096];
+        let length = connection.read(&mut bytes).await.unwrap();
+        connection.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await.unwrap();
+        bytes.truncate(length);
+        bytes
+    };
+    let (refused, overheard) = tokio::join!(refusal(&instance, &game), overheard);
+    assert_eq!(refused, "MATCHMAKER_VERIFICATION_REQUEST_FAILED");
+    assert_eq!(overheard[0], 0x16, "a TLS handshake");
+    let text = String::from_utf8_lossy(&overheard);
+    assert!(text.contains("verify.example") && !text.contains("header-secret"), "{text}");
+}
+
+#[tokio::test]
 async fn a_private_address_in_place_of_a_name_is_not_called_however_it_is_spelled() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();

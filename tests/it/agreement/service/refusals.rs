@@ -15,9 +15,10 @@ use shared::{
     lobby::Lobby,
     tokens::{Claims, CloudToken, Credential, CredentialKind, PlayerSeat},
 };
+use wiremock::{MockServer, ResponseTemplate};
 
 use super::{Document, Scene, request, start, token};
-use crate::refusals::player_token;
+use crate::{refusals::player_token, screening};
 
 /// The refusals that were met, of those that are documented.
 struct Met<'a> {
@@ -105,6 +106,7 @@ async fn each_documented_refusal_can_be_met_and_is_as_documented() {
     meet_servers(&mut met, &stack).await;
     meet_values(&mut met, &stack).await;
     meet_starts(&mut met, &stack).await;
+    meet_screening(&mut met).await;
     assert!(met.differences.is_empty(), "{}", met.differences.join("\n"));
 
     let mut documented = BTreeSet::new();
@@ -555,6 +557,54 @@ async fn meet_values(met: &mut Met<'_>, stack: &TestStack) {
 }
 
 /// Lobbies that never become ready.
+/// Captchas and studios' backends, on a stack whose outside is this machine.
+async fn meet_screening(met: &mut Met<'_>) {
+    let (server, going) = (MockServer::start().await, MockServer::builder().start().await);
+    let judged = |success: bool| ResponseTemplate::new(200).set_body_json(json!({ "success": success }));
+    for (server, at) in [(&server, "/hcaptcha"), (&server, "/turnstile"), (&server, "/no"), (&going, "/gone")]
+    {
+        screening::answering(server, at, judged(true)).await;
+    }
+    let stack = TestStack::start_with_outside(screening::outside(&server.uri())).await;
+    let at = |url: String| screening::mode(Some(&url));
+    let modes = json!({ "open": screening::mode(None), "no": at(format!("{}/no", server.uri())),
+                        "gone": at(format!("{}/gone", going.uri())) });
+    let due = |provider| screening::captcha(provider, 0, Duration::from_secs(3_600));
+    let guarded = screening::game(&stack, "guarded", modes.clone(), due("hcaptcha")).await;
+    let down = screening::game(&stack, "down", modes.clone(), due("turnstile")).await;
+    let verified = screening::game(&stack, "verified", modes, Value::Null).await;
+    let answered = |provider: &str, text: &str| json!({ provider: { "client_response": text } });
+    let mut cases = Vec::new();
+    for (game, mode, captcha, refusal) in [
+        (&guarded, "open", Value::Null, (403, "CAPTCHA_CAPTCHA_REQUIRED")),
+        (&guarded, "open", answered("hcaptcha", "x"), (400, "CAPTCHA_CAPTCHA_FAILED")),
+        (&down, "open", answered("turnstile", "x"), (503, "CAPTCHA_UNAVAILABLE")),
+        (&verified, "no", Value::Null, (400, "MATCHMAKER_VERIFICATION_FAILED")),
+        (&verified, "gone", Value::Null, (400, "MATCHMAKER_VERIFICATION_REQUEST_FAILED")),
+    ] {
+        let passing = json!({ "hcaptcha": { "client_response": refusal.1 },
+                              "turnstile": { "client_response": refusal.1 } });
+        let create = json!({ "game_mode": mode, "captcha": passing });
+        let lobby_id = game.play(&stack, "lobbies/create", create).await.expect_ok().lobby_id();
+        cases.push((game, mode, captcha, refusal, lobby_id));
+    }
+    // From now on they let nobody in, or are not there.
+    server.reset().await;
+    drop(going);
+    screening::answering(&server, "/hcaptcha", judged(false)).await;
+    screening::answering(&server, "/no", ResponseTemplate::new(403)).await;
+    for (game, mode, captcha, refusal, lobby_id) in cases {
+        for (id, mut body) in [
+            ("findLobby", json!({ "game_modes": [mode] })),
+            ("createLobby", json!({ "game_mode": mode })),
+            ("joinLobby", json!({ "lobby_id": lobby_id })),
+        ] {
+            body["captcha"] = captcha.clone();
+            met.play((&stack, game), id, body, refusal).await;
+        }
+    }
+}
+
 async fn meet_starts(met: &mut Met<'_>, stack: &TestStack) {
     let arena = json!({ "regions": ["fra"], "actions": { "create": { "enabled": true } } });
     let game = stack.make_game("starts", json!({ "arena": arena }), 9, 0).await;
