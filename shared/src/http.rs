@@ -24,6 +24,7 @@ use tracing::Instrument as _;
 
 use crate::{
     errors::Error,
+    explaining::{EXPLAIN_HEADER, Explanation, Trace},
     rules::{geography::Coordinates, origin::OriginHost},
 };
 
@@ -58,7 +59,7 @@ pub struct Empty {}
 
 /// One request, as the gateway handed it over.
 #[derive(Debug)]
-pub struct Request(lambda_http::Request);
+pub struct Request(lambda_http::Request, Trace);
 
 impl Request {
     /// The path parameter `name`.
@@ -149,6 +150,24 @@ impl Request {
         key.filter(|key| (1..=IDEMPOTENCY_KEY_CHARS_MAX).contains(&key.len())).map(Some).ok_or_else(refused)
     }
 
+    /// What is noted of the request on its way.
+    #[must_use]
+    pub const fn trace(&self) -> &Trace {
+        &self.1
+    }
+
+    /// Whether whoever asks wants to know why it came out as it did.
+    #[must_use]
+    pub fn wants_explanation(&self) -> bool {
+        self.header(EXPLAIN_HEADER) == Some("1")
+    }
+
+    /// Why the request came out as it did, when that is wanted and may be told.
+    #[must_use]
+    pub fn explanation(&self) -> Option<Explanation> {
+        self.wants_explanation().then(|| self.trace().explanation()).flatten()
+    }
+
     /// The body as JSON; an empty body is the empty object.
     ///
     /// # Errors
@@ -210,7 +229,7 @@ impl Request {
 
 impl From<lambda_http::Request> for Request {
     fn from(event: lambda_http::Request) -> Self {
-        Self(event)
+        Self(event, Trace::default())
     }
 }
 
@@ -334,7 +353,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
 
 /// Answers one gateway event with `operation`; the log gets one line, the client one response.
 pub async fn answer<O: Operation>(operation: &O, event: lambda_http::Request) -> Response<Body> {
-    let request = Request(event);
+    let request = Request::from(event);
     let id = request.id().into_owned();
     let span = tracing::info_span!("request", operation = O::NAME, request.id = %id);
     async {
@@ -344,9 +363,9 @@ pub async fn answer<O: Operation>(operation: &O, event: lambda_http::Request) ->
                     tracing::info!(status = 200, "the operation succeeded");
                     respond(StatusCode::OK, &id, body, None)
                 }
-                Err(error) => refuse(&Error::Bug(format!("an answer did not serialize: {error}")), &id),
+                Err(error) => refuse(&Error::Bug(format!("an answer did not serialize: {error}")), &id, None),
             },
-            Err(error) => refuse(&error, &id),
+            Err(error) => refuse(&error, &id, request.explanation()),
         }
     }
     .instrument(span)
@@ -366,14 +385,18 @@ pub async fn serve<O: Operation>(operation: O) -> Result<(), lambda_http::Error>
     .await
 }
 
-fn refuse(error: &Error, id: &str) -> Response<Body> {
+fn refuse(error: &Error, id: &str, explanation: Option<Explanation>) -> Response<Body> {
     let (status, code) = error.status_and_code();
     match error.cause() {
         Some(cause) => tracing::error!(status = status.as_u16(), code, cause, "the operation failed"),
         None => tracing::info!(status = status.as_u16(), code, "the operation was refused"),
     }
     let mut body = json!({ "code": code, "message": error.to_string(), "ray_id": id });
-    if let (Some(metadata), Some(fields)) = (error.metadata(), body.as_object_mut()) {
+    let mut metadata = error.metadata();
+    if let Some(explanation) = explanation {
+        metadata.get_or_insert_with(|| json!({}))["explain"] = json!(explanation);
+    }
+    if let (Some(metadata), Some(fields)) = (metadata, body.as_object_mut()) {
         fields.insert("metadata".to_owned(), metadata);
     }
     respond(status, id, body.to_string().into_bytes(), error.retry_after_secs())

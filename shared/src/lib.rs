@@ -12,6 +12,7 @@ pub mod auth;
 pub mod client_address;
 pub mod config;
 pub mod errors;
+pub mod explaining;
 pub mod function;
 pub mod hosting;
 pub mod http;

@@ -18,6 +18,7 @@ use futures_util::future::try_join_all;
 use crate::{
     ambient::{Ambient, Timestamp},
     errors::Error,
+    explaining::{self, Reason},
     hosting::end_in_passing,
     ids::{LobbyId, SeatId},
     lobby::{Door, EndCause, Entry, Lobby, Refusal, SeatState, contains_tags, sort_fullest_first},
@@ -192,8 +193,10 @@ impl Matchmaker {
                 return Ok(found);
             }
             if !search.may_create {
+                seeker.trace().creation(explaining::Creation::Prevented);
                 return Err(Error::NoAvailableLobbies);
             }
+            seeker.trace().creation(explaining::Creation::NothingJoinable);
             match self.create(search, seeker, round > 0).await? {
                 Step::Found(found) => return Ok(*found),
                 Step::LookAgain => {}
@@ -288,6 +291,7 @@ impl Matchmaker {
         // Which candidates have the tags is known only after reading them.
         let first_limit = if tags.is_empty() { COMPARED_MAX + 1 } else { CANDIDATES_MAX };
         let candidates = self.look(pools, tags, first_limit, sight).await?;
+        seeker.trace().considered(candidates.fitting.len() + candidates.mismatched, candidates.mismatched);
         if let [only] = candidates.fitting.as_slice()
             && let Some(searched) = searched(pools, &only.pool)
         {
@@ -305,6 +309,7 @@ impl Matchmaker {
         }
         // The oldest could not be entered, lobbies of a dead server for one: on to the younger.
         let candidates = self.look(pools, tags, CANDIDATES_MAX, sight).await?;
+        seeker.trace().considered(candidates.fitting.len() + candidates.mismatched, candidates.mismatched);
         self.take_fullest(pools, &candidates.fitting, 1..WAVES_MAX, seeker).await
     }
 
@@ -317,14 +322,16 @@ impl Matchmaker {
         sight: Timestamp,
     ) -> Result<Candidates, Error> {
         let now = self.ambient.now();
-        let mut candidates = Candidates { fitting: Vec::new(), has_more: false };
+        let mut candidates = Candidates { fitting: Vec::new(), mismatched: 0, has_more: false };
         for pools in pools.chunks(QUERIES_AT_ONCE) {
             let queries = pools.iter().map(|searched| self.store.candidates(&searched.pool, sight, limit));
             for ((found, shards), searched) in try_join_all(queries).await?.into_iter().zip(pools) {
                 self.retire_shards(&searched.pool, shards, &found, now).await?;
                 candidates.has_more |= found.len() >= limit;
-                let fitting = found.into_iter().filter(|candidate| contains_tags(&candidate.tags, tags));
+                let (fitting, others): (Vec<_>, Vec<_>) =
+                    found.into_iter().partition(|candidate| contains_tags(&candidate.tags, tags));
                 candidates.fitting.extend(fitting);
+                candidates.mismatched += others.len();
             }
         }
         Ok(candidates)
@@ -355,7 +362,13 @@ impl Matchmaker {
             let now = self.ambient.now();
             let mut lobbies = self.store.lobbies(&compared).await?;
             self.correct_hints(&lobbies, pools, now).await?;
-            lobbies.retain(|lobby| !matches!(lobby.entry_for_find(now), Entry::Refused(_)));
+            lobbies.retain(|lobby| match lobby.entry_for_find(now) {
+                Entry::Refused(refusal) => {
+                    seeker.trace().refused(refusal.into());
+                    false
+                }
+                Entry::Free | Entry::TakeOver(_) => true,
+            });
             sort_fullest_first(&mut lobbies, now);
             if let [searched] = pools
                 && self.recall.is_busy(&searched.pool, now)
@@ -399,6 +412,8 @@ impl Matchmaker {
             }
             SeatOutcome::Refused(refusal, seen) => {
                 seeker.missed();
+                let is_race = refusal == Refusal::Full;
+                seeker.trace().refused(if is_race { Reason::RaceLost } else { refusal.into() });
                 self.recall.forget_lobby(&searched.pool, &claim.lobby_id);
                 if let Some(lobby) = seen {
                     self.recall.saw_full(&lobby);
@@ -496,6 +511,8 @@ impl<'a> Claimed<'a> {
 /// What the index knows.
 struct Candidates {
     fitting: Vec<Candidate>,
+    /// How many lack a queried tag.
+    mismatched: usize,
     /// Whether a pool has more than were read.
     has_more: bool,
 }

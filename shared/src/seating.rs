@@ -18,10 +18,11 @@ use crate::{
     auth::{MatchmakerAuth, PlayerRight},
     client_address::{Client, ClientAddress},
     errors::Error,
+    explaining::Trace,
     http::Request,
     ids::{LobbyId, SeatId, WriteId},
     lobby::{EndCause, SeatState, Stage},
-    matchmaking::Found,
+    matchmaking::{Found, Way},
     settings_cache::Settings,
     store::{
         Store,
@@ -78,6 +79,7 @@ pub struct Seeker {
     holds_max: Option<u32>,
     run: Option<Run>,
     interrupted: Option<Aim>,
+    trace: Trace,
     progress: Mutex<Progress>,
 }
 
@@ -152,11 +154,16 @@ impl Seating {
             holds_max: Some(settings.namespace.max_players_per_client).filter(|max| *max <= CAP_MAX),
             run,
             interrupted: None,
+            trace: request.trace().clone(),
             progress: Mutex::default(),
         };
+        seeker.trace.open();
         let Some(run) = &mut seeker.run else { return Ok(Entrance::Open(Box::new(seeker))) };
         match self.answer_of_others(run, &client, began_at).await? {
-            Others::Answered(answer) => return Ok(Entrance::Replayed(answer)),
+            Others::Answered(answer) => {
+                seeker.trace.replayed();
+                return Ok(Entrance::Replayed(answer));
+            }
             Others::Crashed(record) => {
                 run.seat = record.seat.clone();
                 run.instead_of = Some(record.run);
@@ -188,6 +195,7 @@ impl Seating {
             Err(refusal) => return self.refuse(seeker, refusal).await,
         };
         found.log();
+        seeker.trace.found(matches!(found.way, Way::Created { .. }));
         seeker.settle(&found).await?;
         let client = seeker.capped().map(|(client, _)| client.address.clone());
         let is_held = client.is_some();
@@ -211,7 +219,10 @@ impl Seating {
             && let (Some(run), Some(client)) = (&seeker.run, &seeker.client)
         {
             return match self.answer_of_others(run, client, seeker.began_at).await? {
-                Others::Answered(answer) => Ok(*answer),
+                Others::Answered(answer) => {
+                    seeker.trace.replayed();
+                    Ok(*answer)
+                }
                 Others::Crashed(_) | Others::None => Err(Error::Contention),
             };
         }
@@ -294,6 +305,7 @@ impl Seeker {
             holds_max: None,
             run: None,
             interrupted: None,
+            trace: Trace::default(),
             progress: Mutex::default(),
         }
     }
@@ -302,6 +314,12 @@ impl Seeker {
     #[must_use]
     pub const fn seat_id(&self) -> &SeatId {
         &self.seat_id
+    }
+
+    /// What is noted of its request.
+    #[must_use]
+    pub const fn trace(&self) -> &Trace {
+        &self.trace
     }
 
     /// When its request began.

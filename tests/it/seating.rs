@@ -15,6 +15,7 @@ use muster_tests::{Answer, TestGame, TestStack, new_game};
 use serde_json::{Value, json};
 
 mod cap;
+mod explaining;
 mod replays;
 
 /// Seats that a client may hold in the games here.

@@ -11,6 +11,7 @@ use shared::{
     rules::criteria::Criteria,
     screening::{Entry, Screening},
     seating::{Entrance, Seating},
+    store::meter::metered,
     wire::{FindLobbyRequest, FindLobbyResponse},
 };
 
@@ -48,12 +49,27 @@ impl Operation for FindLobby {
     const NAME: &'static str = "find-lobby";
 
     async fn call(&self, request: &Request) -> Result<FindLobbyResponse, Error> {
+        if !request.wants_explanation() {
+            let answer = self.find(request).await;
+            request.trace().log();
+            return answer;
+        }
+        let (answer, usage) = metered(self.find(request)).await;
+        request.trace().cost(usage);
+        request.trace().log();
+        answer.map(|answer| FindLobbyResponse { explain: request.explanation(), ..answer })
+    }
+}
+
+impl FindLobby {
+    async fn find(&self, request: &Request) -> Result<FindLobbyResponse, Error> {
         // What: any JSON will do for a developer; its types count for everybody else.
         let body = request.json()?;
         let caller = self.auth.caller(request);
         if let Ok(caller) = &caller
             && let Some(host) = self.auth.developer(caller).await?
         {
+            request.trace().open();
             return mock_seat(host, self.auth.keys(), &self.ambient);
         }
         let body: FindLobbyRequest = body.parse()?;
@@ -63,7 +79,7 @@ impl Operation for FindLobby {
 
         // Who.
         let (right, settings) = self.auth.player(caller?, request).await?;
-        let seeker = match self.seating.begin(request, &right, &settings, Self::NAME).await? {
+        let seeker = match self.seating.begin(request, &right, &settings, <Self as Operation>::NAME).await? {
             Entrance::Replayed(answer) => return Ok(*answer),
             Entrance::Open(seeker) => seeker,
         };
@@ -72,6 +88,7 @@ impl Operation for FindLobby {
         let viewer = request.viewer(self.edge_secret.as_deref());
         let criteria =
             Criteria::resolve(&body, right.namespace_id(), &settings.game, &settings.version, viewer)?;
+        request.trace().resolved(&criteria);
 
         // Screening.
         let entry = Entry::find(&body, &criteria, &right, &settings.version);

@@ -4,11 +4,15 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 use shared::{
     ambient::Timestamp,
+    errors::Error,
+    explaining::{Reason, Resolved},
     ids::LobbyId,
-    lobby::{EndCause, Lobby, Stage},
+    lobby::{EndCause, Entry, Lobby, Stage, contains_tags, sort_fullest_first},
+    models::Pool,
     overview::{lobbies_on, servers_of},
+    rules::criteria::Criteria,
     store::{ending::EndOutcome, servers::Server},
-    wire::{lease_end, time},
+    wire::{FindLobbyRequest, lease_end, time},
 };
 
 use crate::{
@@ -25,6 +29,21 @@ pub(crate) enum Action {
         /// The namespace.
         #[arg(value_name = "GAME/NAMESPACE")]
         namespace: NamespaceName,
+    },
+    /// Tells which lobby a find would take a seat in now, and why no other; takes none.
+    Explain {
+        /// The namespace.
+        #[arg(value_name = "GAME/NAMESPACE")]
+        namespace: NamespaceName,
+        /// A mode that is asked for; may be repeated.
+        #[arg(long = "mode", required = true)]
+        game_modes: Vec<String>,
+        /// A region that is asked for; may be repeated; the first one of the first mode when there is none.
+        #[arg(long = "region")]
+        regions: Vec<String>,
+        /// A tag that is asked for; may be repeated.
+        #[arg(long = "tag", value_name = "NAME=VALUE", value_parser = tag)]
+        tags: Vec<(String, String)>,
     },
     /// Shows a lobby, also for a day after its end.
     Show {
@@ -76,6 +95,15 @@ pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Repor
                 json!({ "lobbies": lobbies.iter().map(|lobby| describe(lobby, now)).collect::<Vec<_>>() });
             Ok(Report::table(["id", "mode", "region", "seats", "state", "server", "created"], rows, json))
         }
+        Action::Explain { namespace, game_modes, regions, tags } => {
+            let asked = FindLobbyRequest {
+                game_modes,
+                regions,
+                tags: tags.into_iter().collect(),
+                ..FindLobbyRequest::default()
+            };
+            explain(deployment, &namespace, &asked).await
+        }
         Action::Show { lobby_id } => {
             let lobby = find(deployment, &lobby_id).await?;
             let seats = format!(
@@ -114,6 +142,94 @@ pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Repor
             Ok(Report { text: text.to_owned(), json: json!({ "lobby_id": lobby_id, "ended": has_ended }) })
         }
     }
+}
+
+/// What a find goes by, for each lobby that has not ended.
+async fn explain(
+    deployment: &Deployment,
+    namespace: &NamespaceName,
+    asked: &FindLobbyRequest,
+) -> Result<Report, CommandError> {
+    let (store, now) = (&deployment.store, deployment.ambient.now());
+    let (game, right) = lookup::namespace(store, namespace).await?;
+    let version_id = &right.namespace().version_id;
+    let version = store.version(&game.game_id, version_id).await?;
+    let version = version.ok_or_else(|| CommandError::from(Error::VersionNotFound))?;
+    let criteria = Criteria::resolve(asked, right.namespace_id(), &game, &version, None)?;
+    let mut lobbies = Vec::new();
+    for server in servers_of(store, &game, right.namespace_id()).await? {
+        lobbies.extend(lobbies_on(store, &server.server).await?);
+    }
+    let (mut fitting, mut others) = (Vec::new(), Vec::new());
+    for lobby in lobbies {
+        match verdict(&lobby, &criteria, now) {
+            None => fitting.push(lobby),
+            Some(reason) => others.push((lobby, reason)),
+        }
+    }
+    sort_fullest_first(&mut fitting, now);
+    others.sort_by_key(|(lobby, reason)| (*reason, lobby.created_at));
+    let takes = fitting.first().map(|lobby| lobby.lobby_id.clone());
+    let told = |place: usize| if place == 0 { "taken" } else { "joinable, less full or younger" };
+    let rows: Vec<(Lobby, String)> = fitting
+        .into_iter()
+        .enumerate()
+        .map(|(place, lobby)| (lobby, told(place).to_owned()))
+        .chain(others.into_iter().map(|(lobby, reason)| {
+            let reason = json!(reason);
+            (lobby, reason.as_str().unwrap_or_default().to_owned())
+        }))
+        .collect();
+    let json = json!({
+        "resolved": Resolved::from(&criteria),
+        "takes": takes,
+        "creates": takes.is_none(),
+        "candidates": rows.iter().map(|(lobby, verdict)| {
+            json!({ "lobby": describe(lobby, now), "verdict": verdict })
+        }).collect::<Vec<_>>(),
+    });
+    let mut report = Report::table(
+        ["id", "mode", "region", "seats", "verdict"],
+        rows.into_iter()
+            .map(|(lobby, verdict)| {
+                [
+                    lobby.lobby_id.to_string(),
+                    lobby.pool.game_mode.to_string(),
+                    lobby.pool.region_id.to_string(),
+                    format!("{}/{}", lobby.held_seats(now), lobby.max_players),
+                    verdict,
+                ]
+            })
+            .collect(),
+        json,
+    );
+    if takes.is_none() {
+        let Pool { game_mode, region_id, .. } = &criteria.new_lobby.pool;
+        report.text = format!(
+            "{}\nno lobby fits: one of mode {game_mode} would be created in {region_id}",
+            report.text
+        );
+    }
+    Ok(report)
+}
+
+/// Why a find would not take a seat in a lobby, if so.
+fn verdict(lobby: &Lobby, criteria: &Criteria, now: Timestamp) -> Option<Reason> {
+    if !criteria.pools.iter().any(|searched| lobby.pool.is_shard_of(&searched.pool)) {
+        return Some(Reason::OtherVersion);
+    }
+    if !contains_tags(&lobby.tags, &criteria.tags) {
+        return Some(Reason::TagMismatch);
+    }
+    match lobby.entry_for_find(now) {
+        Entry::Free | Entry::TakeOver(_) => None,
+        Entry::Refused(refusal) => Some(refusal.into()),
+    }
+}
+
+fn tag(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or_else(|| "must be NAME=VALUE".to_owned())?;
+    Ok((name.to_owned(), value.to_owned()))
 }
 
 pub(crate) async fn run_on_servers(

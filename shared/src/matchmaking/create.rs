@@ -6,6 +6,7 @@ use super::{Claimed, Found, Matchmaker, Search, Way, recall::LEARNT_AGE_MAX, roo
 use crate::{
     ambient::Timestamp,
     errors::Error,
+    explaining,
     ids::{LobbyId, SeatId},
     lobby::{Entry, Lobby, Refusal, Stage},
     models::Pool,
@@ -337,7 +338,10 @@ impl Matchmaker {
         let sight_after = if fills_it { LANE_HOLD } else { Duration::ZERO };
         let placing = Placing { nth: 0, sight_after };
         match self.attempt(&search, &lobby_id, seeker, placing, None).await? {
-            Attempt::Created(found) => Ok(Step::Found(found)),
+            Attempt::Created(found) => {
+                seeker.trace().creation(explaining::Creation::PoolBusy);
+                Ok(Step::Found(found))
+            }
             Attempt::NoRoom(reason) => Ok(Step::NoRoom(reason)),
             Attempt::Exists | Attempt::Outrun(_) | Attempt::Lost => Ok(Step::LookAgain),
         }

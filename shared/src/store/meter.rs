@@ -30,6 +30,18 @@ impl Sub for Usage {
     }
 }
 
+tokio::task_local! {
+    /// Counts what one task asks, besides the store's own meter.
+    static OF_TASK: Meter;
+}
+
+/// What comes of `work`, and what it asked of the store.
+pub async fn metered<F: Future>(work: F) -> (F::Output, Usage) {
+    let meter = Meter::on();
+    let output = OF_TASK.scope(meter.clone(), work).await;
+    (output, meter.usage())
+}
+
 /// Counts usage; shared by its clones. Turned off, it costs nothing and DynamoDB is not asked for its figures.
 #[derive(Clone, Debug, Default)]
 pub struct Meter(Option<Arc<Mutex<Usage>>>);
@@ -56,7 +68,8 @@ impl Meter {
     }
 
     pub(super) fn mode(&self) -> ReturnConsumedCapacity {
-        if self.0.is_some() { ReturnConsumedCapacity::Total } else { ReturnConsumedCapacity::None }
+        let is_wanted = self.0.is_some() || OF_TASK.try_with(|_| ()).is_ok();
+        if is_wanted { ReturnConsumedCapacity::Total } else { ReturnConsumedCapacity::None }
     }
 
     /// Counts a read call by DynamoDB's own figures.
@@ -76,6 +89,11 @@ impl Meter {
     }
 
     fn count(&self, read_units: f64, write_units: f64) {
+        self.add(read_units, write_units);
+        let _nobody_asked = OF_TASK.try_with(|meter| meter.add(read_units, write_units));
+    }
+
+    fn add(&self, read_units: f64, write_units: f64) {
         if let Some(usage) = &self.0 {
             let mut usage = usage.lock().unwrap_or_else(PoisonError::into_inner);
             usage.calls += 1;

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::null_as_default;
 use crate::{
+    explaining::Explanation,
     http::optional_object,
     ids::{LobbyId, RegionId},
     models::{PortNumbers, PortRange, Ports, ServerPort, Tags},
@@ -119,7 +120,7 @@ pub struct CaptchaResponse {
 }
 
 /// Response of lobbies.find.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FindLobbyResponse {
     /// The lobby; it repeats ports and player, which deployed clients parse there.
     pub lobby: JoinLobby,
@@ -127,6 +128,9 @@ pub struct FindLobbyResponse {
     pub ports: BTreeMap<String, Port>,
     /// Who connects.
     pub player: Player,
+    /// Why the find came out so, when that was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explain: Option<Explanation>,
 }
 
 impl FindLobbyResponse {
@@ -135,7 +139,7 @@ impl FindLobbyResponse {
     pub fn new(lobby_id: LobbyId, region: Region, ports: BTreeMap<String, Port>, token: String) -> Self {
         let player = Player { token };
         let lobby = JoinLobby { lobby_id, region, ports: ports.clone(), player: player.clone() };
-        Self { lobby, ports, player }
+        Self { lobby, ports, player, explain: None }
     }
 }
 

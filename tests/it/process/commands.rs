@@ -273,6 +273,10 @@ async fn play(operator: &Operator<'_>) {
     let list = operator.ask("lobby list", &[&prod]).await;
     assert!(list.contains(&lobby) && list.contains("duel") && list.contains("open"), "{list}");
     assert!(operator.ask("lobby show", &[&lobby]).await.contains(&lobby));
+    let explained = operator.ask("lobby explain", &[&prod, "--mode", "duel"]).await;
+    assert!(explained.contains(&lobby) && explained.contains("taken"), "{explained}");
+    let elsewhere = operator.refusal("lobby explain", &[&prod, "--mode", "nothing"]).await;
+    assert!(elsewhere.contains("no game mode `nothing`"), "{elsewhere}");
     operator.ask("lobby end", &[&lobby]).await;
     assert!(!operator.ask("lobby list", &[&prod]).await.contains(&lobby));
     let ended = operator.ask("lobby show", &[&lobby]).await;

@@ -556,7 +556,6 @@ async fn meet_values(met: &mut Met<'_>, stack: &TestStack) {
     }
 }
 
-/// Lobbies that never become ready.
 /// Captchas and studios' backends, on a stack whose outside is this machine.
 async fn meet_screening(met: &mut Met<'_>) {
     let (server, going) = (MockServer::start().await, MockServer::builder().start().await);

@@ -1,0 +1,112 @@
+//! `muster-explain: 1`: why a find came out as it did, in counts.
+
+use std::time::Duration;
+
+use http::{Method, Request};
+use http_body_util::Full;
+use muster_tests::{Answer, TestGame, TestStack};
+use serde_json::{Value, json};
+
+async fn explained(stack: &TestStack, token: Option<&str>, body: &Value) -> Answer {
+    let url = format!("{}/matchmaker/lobbies/find", stack.demo().base_url);
+    let mut request = Request::post(url).header("muster-explain", "1");
+    if let Some(token) = token {
+        request = request.header("authorization", format!("Bearer {token}"));
+    }
+    stack.send(request.body(Full::new(body.to_string().into())).unwrap()).await
+}
+
+async fn game(stack: &TestStack, name: &str) -> TestGame {
+    let modes = json!({ "duel": { "regions": ["fra"], "max_players": 2, "taggable": true } });
+    stack.make_game(name, modes, 100, 100).await
+}
+
+async fn close(stack: &TestStack, game: &TestGame, lobby_id: &str) {
+    let closed = (Method::PUT, "lobbies/closed");
+    game.host(stack, lobby_id, closed, json!({ "is_closed": true })).await.expect_ok();
+}
+
+#[tokio::test]
+async fn a_find_tells_what_it_searched_created_and_cost() {
+    let stack = TestStack::start().await;
+    let game = game(&stack, "told").await;
+    let find = json!({ "game_modes": ["duel"], "tags": { "team": "red" } });
+    let created = explained(&stack, Some(&game.public), &find).await.expect_ok();
+    let explain = &created.body["explain"];
+    let duel = json!({ "game_mode": "duel", "region_id": "fra" });
+    let resolved = json!({
+        "searched": [duel], "creates": duel, "tags": { "team": "red" }, "max_players": 2,
+    });
+    assert_eq!(explain["resolved"], resolved);
+    assert_eq!((&explain["created"], &explain["creation"]), (&json!(true), &json!("nothing_joinable")));
+    assert!(explain["calls"].as_u64() >= Some(3) && explain["write_units"].as_f64() > Some(1.0), "{explain}");
+
+    let joined = explained(&stack, Some(&game.public), &find).await.expect_ok();
+    assert_eq!(joined.lobby_id(), created.lobby_id());
+    let explain = &joined.body["explain"];
+    assert_eq!((&explain["created"], &explain["considered"]), (&json!(false), &json!(1)));
+    assert!(explain.get("creation").is_none(), "{explain}");
+    let plain = game.find(&stack, find).await.expect_ok();
+    assert!(plain.body.get("explain").is_none(), "only when it is asked for");
+}
+
+#[tokio::test]
+async fn a_refused_find_tells_why_no_candidate_was_taken_and_names_none() {
+    let stack = TestStack::start().await;
+    let game = game(&stack, "refused").await;
+    let existing = |tag: &str| json!({ "game_modes": ["duel"], "tags": { "team": tag }, "prevent_auto_create_lobby": true });
+    let red =
+        game.find(&stack, json!({ "game_modes": ["duel"], "tags": { "team": "red" } })).await.expect_ok();
+    let answer = explained(&stack, Some(&game.public), &existing("blue")).await;
+    assert_eq!(answer.refusal(), (400, "MATCHMAKER_NO_AVAILABLE_LOBBIES"));
+    let explain = &answer.body["metadata"]["explain"];
+    assert_eq!(explain["refused"], json!({ "tag_mismatch": 1 }), "{explain}");
+    assert_eq!((&explain["considered"], &explain["creation"]), (&json!(1), &json!("prevented")));
+    assert!(!answer.body.to_string().contains(&red.lobby_id()), "counts, never identifiers");
+
+    // A closed lobby stays unknown.
+    close(&stack, &game, &red.lobby_id()).await;
+    let answer = explained(&stack, Some(&game.public), &existing("red")).await;
+    assert_eq!(answer.body["metadata"]["explain"]["considered"], 0);
+}
+
+#[tokio::test]
+async fn a_lobby_that_cannot_be_entered_is_told_by_its_reason() {
+    let stack = TestStack::start().await;
+    let game =
+        stack.make_game("silent", json!({ "duel": { "regions": ["fra"], "max_players": 2 } }), 100, 0).await;
+    let lease_until = stack.clock.now() + Duration::from_secs(60);
+    game.add_server(&stack, "silent", "fra", 9, lease_until).await;
+    game.find(&stack, json!({ "game_modes": ["duel"] })).await.expect_ok();
+    game.find(&stack, json!({ "game_modes": ["duel"] })).await.expect_ok();
+    game.find(&stack, json!({ "game_modes": ["duel"] })).await.expect_ok();
+    stack.clock.advance(Duration::from_secs(61));
+    let existing = json!({ "game_modes": ["duel"], "prevent_auto_create_lobby": true });
+    let answer = explained(&stack, Some(&game.public), &existing).await;
+    assert_eq!(
+        answer.body["metadata"]["explain"]["refused"],
+        json!({ "lease_expired": 1 }),
+        "{}",
+        answer.body
+    );
+}
+
+#[tokio::test]
+async fn nobody_is_told_who_may_not_find() {
+    let stack = TestStack::start().await;
+    let game = game(&stack, "nobody").await;
+    let find = json!({ "game_modes": ["duel"] });
+    for token in [None, Some(game.server.as_str()), Some("pub_nonsense")] {
+        let answer = explained(&stack, token, &find).await;
+        assert!(answer.status.is_client_error());
+        assert!(answer.body.pointer("/metadata/explain").is_none(), "{}", answer.body);
+    }
+    // A rule refused it before anything was searched.
+    let answer = explained(&stack, Some(&game.public), &json!({ "game_modes": ["nothing"] })).await;
+    assert_eq!(answer.refusal(), (400, "MATCHMAKER_GAME_MODE_NOT_FOUND"));
+    assert!(answer.body["metadata"]["explain"].get("resolved").is_none());
+    assert_eq!(answer.body["metadata"]["game_mode"], "nothing", "beside what the code promises");
+    let developer = stack.demo().tokens.development.clone();
+    let mock = explained(&stack, Some(&developer), &find).await.expect_ok();
+    assert!(mock.body["explain"].get("resolved").is_none(), "{}", mock.body);
+}
