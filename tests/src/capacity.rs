@@ -258,8 +258,10 @@ impl World {
                 "{asker:?}: {calls} calls, throttles {throttles:?}, conflicts {conflicts:?}, unmet {unmet:?}"
             )
         });
+        let Lobbies { created, full, partly_filled, .. } = self.lobbies();
         format!(
-            "{}: {second} s, {finds} finds, {answered} answered, {refused:?}, {instances} instances; {}",
+            "{}: {second} s, {finds} finds, {answered} answered, {refused:?}, {instances} instances, {created} \
+             lobbies, {full} full, {partly_filled} partly filled; {}",
             self.scenario,
             traffic.join("; ")
         )
@@ -356,10 +358,8 @@ impl World {
         }
     }
 
-    fn outcome(&self) -> Outcome {
-        let mut tally = std::mem::take(&mut *lock(&self.tally));
-        tally.latencies_ms.sort_unstable();
-        let instances = lock(&self.instances);
+    /// How full the lobbies are, without asking.
+    fn lobbies(&self) -> Lobbies {
         let mut lobbies = Lobbies::default();
         self.database.inspect("LobbiesTable", |lobby| {
             lobbies.created += 1;
@@ -373,6 +373,14 @@ impl World {
                 *count += 1;
             }
         });
+        lobbies
+    }
+
+    fn outcome(&self) -> Outcome {
+        let mut tally = std::mem::take(&mut *lock(&self.tally));
+        tally.latencies_ms.sort_unstable();
+        let instances = lock(&self.instances);
+        let mut lobbies = self.lobbies();
         lobbies.optimum = ideal::lobbies_created(&tally.stays, self.scenario.capacity as usize);
         Outcome {
             scenario: self.scenario,
