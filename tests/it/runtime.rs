@@ -11,7 +11,6 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use muster_local::stack::SECRETS_TABLE;
 use serde_json::{Value, json};
 use shared::{ambient::Ambient, provision::add_version, settings::CdnAuthType, tokens::CloudToken};
 use wiremock::{MockServer, ResponseTemplate};
@@ -220,7 +219,6 @@ async fn a_function_asks_captcha_provider_and_backend_and_logs_no_secret_of_thei
     screening::answering(&server, "/may", ResponseTemplate::new(204)).await;
     let mut environment = deployment.environment("find-lobby");
     for (name, value) in [
-        ("MUSTER_SECRETS_TABLE", SECRETS_TABLE.to_owned()),
         ("MUSTER_TURNSTILE_URL", format!("{}/turnstile", server.uri())),
         ("MUSTER_REACH", "anywhere".to_owned()),
         ("MUSTER_LOG", "trace".to_owned()),
