@@ -314,7 +314,7 @@ mod tests {
     #[test]
     fn secrets_are_packed_into_as_few_parameters_as_hold_them() {
         assert_eq!(VersionSecrets::default().packed(), [""; 0]);
-        let many: BTreeMap<_, _> = (0..12).map(|n| (format!("mode/find/h{n}"), "\"".repeat(500))).collect();
+        let many: BTreeMap<_, _> = (0..12).map(|n| (format!("mode/find/h{n}"), "\"".repeat(510))).collect();
         let secrets = VersionSecrets(many);
         let packed = secrets.packed();
         assert_eq!(packed.len(), 4, "three of somewhat more than 1,000 bytes each");

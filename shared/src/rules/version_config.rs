@@ -284,7 +284,7 @@ mod tests {
             assert_eq!(with_verification(serde_json::json!({ "url": url, "headers": headers })), [problem]);
         }
         let many = |count: u32| -> serde_json::Value {
-            (0..count).map(|n| (format!("x-{n}"), serde_json::Value::from("x".repeat(1_000)))).collect()
+            (0..count).map(|n| (format!("x-{n}"), serde_json::Value::from("x".repeat(1_024)))).collect()
         };
         assert_eq!(
             with_verification(serde_json::json!({ "url": url, "headers": many(33) })),
