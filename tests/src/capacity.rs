@@ -362,6 +362,10 @@ impl World {
     fn lobbies(&self) -> Lobbies {
         let mut lobbies = Lobbies::default();
         self.database.inspect("LobbiesTable", |lobby| {
+            // A sign of shards is no lobby.
+            if !lobby.contains_key("stage") {
+                return;
+            }
             lobbies.created += 1;
             let number = |name: &str| lobby.get(name).map_or(0, Value::to_whole);
             if lobby.get("stage") != Some(&Value::S("ended".to_owned())) {
