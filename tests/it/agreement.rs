@@ -32,7 +32,7 @@ use document::Document;
 const VARIABLES_OF_METHODS: [(&str, &[&str]); 4] = [
     ("Function::start()", &["MUSTER_CATALOG_TABLE", "MUSTER_SIGNING_KEY", "MUSTER_SIGNING_KEY_PREVIOUS"]),
     (".edge_secret()", &["MUSTER_EDGE_SECRET"]),
-    (".screening()", &["MUSTER_LEDGER_TABLE", "MUSTER_SECRETS_PATH"]),
+    (".screening()", &["MUSTER_CLIENTS_TABLE", "MUSTER_SECRETS_PATH"]),
     (".secrets()", &["MUSTER_SECRETS_PATH"]),
 ];
 

@@ -154,7 +154,7 @@ async fn the_local_routes_tell_the_demo_and_the_store() {
 
     let store = get(&format!("{}/_local/store", local.base_url)).await.expect_ok().body;
     assert!(store["endpoint"].as_str().unwrap().starts_with("http://127.0.0.1:"), "{store}");
-    assert_eq!(store["tables"].as_object().unwrap().len(), 7, "{store}");
+    assert_eq!(store["tables"].as_object().unwrap().len(), 8, "{store}");
 }
 
 #[tokio::test]

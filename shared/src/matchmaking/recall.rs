@@ -249,6 +249,10 @@ impl Recall {
         let mut memory = self.memory();
         make_space(&mut memory.pools);
         let memory = memory.pools.entry(pool.whole()).or_default();
+        // Not alone in its instance, the find may have lost to another one there.
+        if memory.under_way > 1 {
+            return;
+        }
         drop_old(&mut memory.lost_seats, now);
         memory.lost_seats.push_back(now);
         if memory.lost_seats.len() >= LOST_SEATS_BUSY {
