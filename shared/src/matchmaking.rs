@@ -278,7 +278,10 @@ impl Matchmaker {
         let Criteria { pools, tags, .. } = &search.criteria;
         let [searched] = pools.as_slice() else { return None };
         let is_any_welcome = search.may_create && tags.is_empty();
-        (is_any_welcome && self.recall.is_busy(&searched.pool, now)).then_some(searched)
+        // Finds of one process share what it knows: they need not keep out of each other's way.
+        let is_busy =
+            self.recall.has_one_find_at_a_time(&searched.pool) && self.recall.is_busy(&searched.pool, now);
+        (is_any_welcome && is_busy).then_some(searched)
     }
 
     /// Takes a seat in any lobby of a busy pool that had one a moment ago: the fullest is where all would meet.

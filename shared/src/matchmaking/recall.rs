@@ -336,6 +336,11 @@ impl Recall {
         memory.pools.entry(pool.whole()).or_default().busy_until = now + LEARNT_AGE_MAX;
     }
 
+    /// Whether no other find of `pool` is under way in this process, as in a deployed function.
+    pub(super) fn has_one_find_at_a_time(&self, pool: &Pool) -> bool {
+        self.memory().pools.get(&pool.whole()).is_none_or(|memory| memory.under_way <= 1)
+    }
+
     /// Whether many finds of other instances met this one's in `pool` within the last second, or this instance fills lobbies
     /// of its own or is under load, with one find after the other.
     pub(super) fn is_busy(&self, pool: &Pool, now: Timestamp) -> bool {
