@@ -58,11 +58,7 @@ const ROUND_PAUSE: Duration = Duration::from_millis(5);
 /// Candidates whose fullness is compared exactly in each pool (decisions on matching).
 const COMPARED_MAX: usize = 16;
 /// Candidates that a find tries while the pool is busy: each one costs a write, and others are after the same.
-const TRIED_WHILE_BUSY_MAX: usize = 3;
-/// Looks that it makes for them, each into another part of the index.
-const LOOKS_WHILE_BUSY_MAX: usize = 2;
-/// Candidates that such a look reads, one of which is drawn: the fewer, the more finds meet at one of them. One read unit.
-const DRAWN_FROM_MAX: usize = 40;
+const TRIED_WHILE_BUSY_MAX: usize = 2;
 /// Candidates looked at in each pool, at most.
 const CANDIDATES_MAX: usize = 1_000;
 /// Waves of comparison that those make.
@@ -71,8 +67,6 @@ const WAVES_MAX: usize = CANDIDATES_MAX.div_ceil(COMPARED_MAX);
 const QUERIES_AT_ONCE: usize = 16;
 /// A full lobby still in sight after this long was left there by a find that crashed; who sees it puts it right.
 const STALE_HINT_AGE: Duration = Duration::from_secs(2);
-/// A write of the index that takes this long was refused before: it takes some milliseconds, a repetition half a second.
-const SLOW_INDEX_PAUSE: Duration = Duration::from_millis(100);
 
 /// What a find looks for.
 #[derive(Clone, Debug)]
@@ -195,11 +189,7 @@ impl Matchmaker {
             let now = self.ambient.now();
             // Whoever cannot create may take what others hold for their own finds.
             let sight = if search.may_create { now } else { now + LANE_HOLD };
-            let existing = match self.search_while_busy(search, now) {
-                Some(searched) => self.take_any(search, searched, seeker).await?,
-                None => self.take_existing(search, seeker, sight).await?,
-            };
-            if let Some(found) = existing {
+            if let Some(found) = self.take_existing(search, seeker, sight).await? {
                 return Ok(found);
             }
             if !search.may_create {
@@ -255,11 +245,27 @@ impl Matchmaker {
                 drop(turn);
                 continue;
             }
-            let brought = self.find_by_looking(search, seeker, deadline).await;
+            let brought = self.bring_lobby(search, pool, seeker, deadline).await;
             if brought.is_err() {
                 self.recall.note_refusal(pool, self.ambient.now());
             }
             return brought;
+        }
+        self.find_by_looking(search, seeker, deadline).await
+    }
+
+    /// Finds or creates a lobby on behalf of all finds of this instance that wait for one.
+    async fn bring_lobby(
+        &self,
+        search: &Search,
+        pool: &Pool,
+        seeker: &Seeker,
+        deadline: Timestamp,
+    ) -> Result<Found, Error> {
+        if self.recall.is_laned(pool)
+            && let Step::Found(found) = self.create_in_lane(search, seeker).await?
+        {
+            return Ok(*found);
         }
         self.find_by_looking(search, seeker, deadline).await
     }
@@ -271,66 +277,6 @@ impl Matchmaker {
         let is_refused = matches!(taken, Ok(Err(_)));
         self.recall.return_tip(&searched.pool, &tip, is_refused, self.ambient.now());
         Ok(taken?.ok())
-    }
-
-    /// What is searched when it is one busy pool, in which a find may create when it is refused.
-    fn search_while_busy<'a>(&self, search: &'a Search, now: Timestamp) -> Option<&'a SearchedPool> {
-        let Criteria { pools, tags, .. } = &search.criteria;
-        let [searched] = pools.as_slice() else { return None };
-        let is_any_welcome = search.may_create && tags.is_empty();
-        // Finds of one process share what it knows: they need not keep out of each other's way.
-        let is_busy =
-            self.recall.has_one_find_at_a_time(&searched.pool) && self.recall.is_busy(&searched.pool, now);
-        (is_any_welcome && is_busy).then_some(searched)
-    }
-
-    /// Takes a seat in any lobby of a busy pool that had one a moment ago: the fullest is where all would meet.
-    ///
-    /// What a look showed is kept for the next finds of this instance, as long as it is true.
-    async fn take_any(
-        &self,
-        search: &Search,
-        searched: &SearchedPool,
-        seeker: &Seeker,
-    ) -> Result<Option<Found>, Error> {
-        let pool = &searched.pool;
-        let (mut looks, mut tries, mut are_all_full) = (0, 0, true);
-        while tries < TRIED_WHILE_BUSY_MAX {
-            let now = self.ambient.now();
-            let Some(candidate) = self.recall.draw_candidate(pool, &self.ambient, now) else {
-                if looks == LOOKS_WHILE_BUSY_MAX {
-                    break;
-                }
-                looks += 1;
-                let (shard, after) = self.recall.next_look(pool, &self.ambient, now);
-                let place = pool.in_shard(shard);
-                let (seen, shards) =
-                    self.store.candidates_of_shard(&place, after.as_ref(), now, DRAWN_FROM_MAX).await?;
-                if shard == 0 && after.is_none() {
-                    self.recall.note_shards(pool, shards, seen.len(), now);
-                }
-                let next = if seen.len() < DRAWN_FROM_MAX { None } else { seen.last().cloned() };
-                seeker.trace().considered(seen.len(), 0);
-                self.recall.remember_candidates(pool, seen, next, now);
-                continue;
-            };
-            let Candidate { lobby_id, pool: place, .. } = candidate;
-            let hiding = self.recall.hiding(&place, &lobby_id, now);
-            let claimed = Claimed { pool: &place, lobby_id, hiding };
-            match self.take(searched, claimed, seeker).await? {
-                Ok(found) => return Ok(Some(found)),
-                Err(refusal) => {
-                    tries += 1;
-                    are_all_full &= refusal == Refusal::Full;
-                    self.recall.note_lost_seat(pool, now);
-                    if looks == 0 {
-                        self.recall.forget_candidates(pool);
-                    }
-                }
-            }
-        }
-        // Others that are there for all to see may have seats, where those tried were of a dead server, for one.
-        Ok(if are_all_full { None } else { self.take_existing(search, seeker, self.ambient.now()).await? })
     }
 
     /// Takes a seat in the fullest lobby that has one; nothing when none that is in sight at `sight` has, so far as the
@@ -352,11 +298,7 @@ impl Matchmaker {
             let lobby_id = only.lobby_id.clone();
             let hiding = self.recall.hiding(&only.pool, &lobby_id, self.ambient.now());
             let claimed = Claimed { pool: &only.pool, lobby_id, hiding };
-            let taken = self.take(searched, claimed, seeker).await?;
-            if taken.is_err() {
-                self.recall.note_lost_seat(&only.pool, self.ambient.now());
-            }
-            return Ok(taken.ok());
+            return Ok(self.take(searched, claimed, seeker).await?.ok());
         }
         let waves = if tags.is_empty() { 0..1 } else { 0..WAVES_MAX };
         if let Some(found) = self.take_fullest(pools, &candidates.fitting, waves, seeker).await? {
@@ -384,7 +326,6 @@ impl Matchmaker {
         for pools in pools.chunks(QUERIES_AT_ONCE) {
             let queries = pools.iter().map(|searched| self.store.candidates(&searched.pool, sight, limit));
             for ((found, shards), searched) in try_join_all(queries).await?.into_iter().zip(pools) {
-                self.recall.note_shards(&searched.pool, shards, found.len(), now);
                 self.retire_shards(&searched.pool, shards, &found, now).await?;
                 candidates.has_more |= found.len() >= limit;
                 let (fitting, others): (Vec<_>, Vec<_>) =
@@ -438,10 +379,10 @@ impl Matchmaker {
                 lobbies.truncate(TRIED_WHILE_BUSY_MAX);
             }
             for lobby in lobbies {
-                let Some(searched) = searched(pools, &lobby.pool) else { continue };
-                match self.take(searched, Claimed::of(&lobby), seeker).await? {
-                    Ok(found) => return Ok(Some(found)),
-                    Err(_) => self.recall.note_lost_seat(&searched.pool, now),
+                if let Some(searched) = searched(pools, &lobby.pool)
+                    && let Ok(found) = self.take(searched, Claimed::of(&lobby), seeker).await?
+                {
+                    return Ok(Some(found));
                 }
             }
         }
@@ -457,21 +398,14 @@ impl Matchmaker {
     ) -> Result<Result<Found, Refusal>, Error> {
         let now = self.ambient.now();
         let taken_at = seeker.aim(&claimed.lobby_id, now).await?;
-        let mut claim = SeatClaim {
+        let claim = SeatClaim {
             lobby_id: claimed.lobby_id,
             door: Door::Find(claimed.pool.clone()),
             seat_id: seeker.seat_id().clone(),
             until: now + searched.reservation,
             hiding: claimed.hiding,
         };
-        let mut outcome = self.store.take_seat(&claim, now).await;
-        if matches!(outcome, Err(Error::Unavailable(_))) && claim.hiding != Hiding::No {
-            // Without the index, which may be what took no more.
-            self.recall.note_slow_index(&searched.pool, now);
-            claim.hiding = Hiding::No;
-            outcome = self.store.take_seat(&claim, now).await;
-        }
-        match outcome? {
+        match self.store.take_seat(&claim, now).await? {
             SeatOutcome::Taken(lobby) => {
                 self.learn(&lobby, now).await?;
                 Ok(Ok(Found { lobby: *lobby, seat_id: claim.seat_id, taken_at, way: Way::Joined }))
@@ -509,15 +443,8 @@ impl Matchmaker {
 
     /// The seat is taken already: a hint that cannot be written must not fail the find that holds it.
     async fn hide(&self, lobby: &Lobby) -> Result<(), Error> {
-        let shard = self.choose_shard(&lobby.pool).await?;
-        let began_at = self.ambient.now();
-        let hidden = self.store.hide_full_lobby(lobby, shard).await;
-        if self.ambient.now().since(began_at) >= SLOW_INDEX_PAUSE {
-            self.recall.note_slow_index(&lobby.pool, self.ambient.now());
-        }
-        match hidden {
+        match self.store.hide_full_lobby(lobby).await {
             Err(Error::Unavailable(cause)) => {
-                self.recall.note_slow_index(&lobby.pool, self.ambient.now());
                 tracing::warn!(lobby.id = %lobby.lobby_id, cause, "a full lobby stays in sight until the next find");
                 Ok(())
             }

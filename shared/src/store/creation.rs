@@ -258,25 +258,17 @@ impl Store {
     }
 
     /// Tells the head `key` of the lobby's criteria that `lobby` has a free seat again, which the index may not know yet: finds
-    /// that are about to create are sent there, as to a burst. Left alone while a burst is going on; a hint, no more. When what
-    /// the head then has began: until that is [`BURST_WINDOW`] old, the head leaves all others alone.
+    /// that are about to create are sent there, as to a burst. Left alone while a burst is going on; a hint, no more.
     ///
     /// One write unit.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn announce_free_seat(
-        &self,
-        key: HeadKey,
-        lobby: &Lobby,
-        now: Timestamp,
-    ) -> Result<Timestamp, Error> {
+    pub async fn announce_free_seat(&self, key: HeadKey, lobby: &Lobby, now: Timestamp) -> Result<(), Error> {
         let beginning = Beginning { key, exhausted: None };
         let write = self.replace_head(&beginning, &lobby.lobby_id, Some(lobby.taken), now);
-        Ok(match self.update::<Burst>(write).await? {
-            Ok(burst) | Err(Some(burst)) => burst.opened_at,
-            Err(None) => now,
-        })
+        let _left_alone = self.update::<Burst>(write).await?;
+        Ok(())
     }
 
     fn put_lobby(&self, lobby: &Lobby) -> Result<Put, Error> {
