@@ -25,8 +25,8 @@ const ELECTIONS_MAX: usize = 4;
 const CREATIONS_MAX: u32 = 8;
 /// Times that a creation makes room before the find looks again: others take what it made.
 const ROOMS_MAX: u32 = 5;
-/// Pause before room is looked for again that is on its way, tripled each time: as long as an index may lag, in all.
-const MOVING_PAUSE: Duration = Duration::from_millis(50);
+/// Pause before room is looked for again that is on its way, tripled each time, jittered: at least as long as an index may lag, in all.
+const MOVING_PAUSE: Duration = Duration::from_millis(100);
 /// Pause after a conflicting transaction, doubled each time, jittered: one takes some ten milliseconds.
 const CONFLICT_PAUSE: Duration = Duration::from_millis(8);
 /// A burst younger than this may be unknown to the index, so its newcomers share it by position; an older one that the
