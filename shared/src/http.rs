@@ -80,7 +80,7 @@ impl Request {
         // Not `header`: a token beyond ASCII is a broken one, not none.
         let text = str::from_utf8(self.0.headers().get(header::AUTHORIZATION)?.as_bytes()).ok()?;
         let (scheme, token) = text.split_once(' ')?;
-        let token = token.trim();
+        let token = token.trim_matches([' ', '\t']);
         (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
     }
 

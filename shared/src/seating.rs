@@ -74,7 +74,7 @@ pub struct Seeker {
     ambient: Ambient,
     began_at: Timestamp,
     seat_id: SeatId,
-    client: Option<Client>,
+    client: Client,
     /// The seats that the client may hold, where there is a cap.
     holds_max: Option<u32>,
     run: Option<Run>,
@@ -150,7 +150,7 @@ impl Seating {
             ambient: self.ambient.clone(),
             began_at,
             seat_id: run.as_ref().map_or_else(|| SeatId::random(&self.ambient), |run| run.seat.clone()),
-            client: Some(client.clone()),
+            client: client.clone(),
             holds_max: Some(settings.namespace.max_players_per_client).filter(|max| *max <= CAP_MAX),
             run,
             interrupted: None,
@@ -216,9 +216,9 @@ impl Seating {
 
     async fn refuse(&self, seeker: &Seeker, refusal: Error) -> Result<FindLobbyResponse, Error> {
         if seeker.progress().is_overtaken
-            && let (Some(run), Some(client)) = (&seeker.run, &seeker.client)
+            && let Some(run) = &seeker.run
         {
-            return match self.answer_of_others(run, client, seeker.began_at).await? {
+            return match self.answer_of_others(run, &seeker.client, seeker.began_at).await? {
                 Others::Answered(answer) => {
                     seeker.trace.replayed();
                     Ok(*answer)
@@ -293,23 +293,6 @@ enum Others {
 }
 
 impl Seeker {
-    /// A seeker of nobody: without a cap, and of no request that is repeated.
-    #[must_use]
-    pub fn unbound(store: &Store, ambient: &Ambient) -> Self {
-        Self {
-            store: store.clone(),
-            ambient: ambient.clone(),
-            began_at: ambient.now(),
-            seat_id: SeatId::random(ambient),
-            client: None,
-            holds_max: None,
-            run: None,
-            interrupted: None,
-            trace: Trace::default(),
-            progress: Mutex::default(),
-        }
-    }
-
     /// The seat that it is to get.
     #[must_use]
     pub const fn seat_id(&self) -> &SeatId {
@@ -403,6 +386,14 @@ impl Seeker {
                     self.progress().hold = Some(hold);
                     return Ok(());
                 }
+                // By a run that crashed: this one's from now on, unless it is freed as one that stands for nothing.
+                HoldOutcome::NotedBefore => {
+                    if self.store.point_hold(client, &hold).await? {
+                        self.progress().hold = Some(hold);
+                        return Ok(());
+                    }
+                    replaced.clear();
+                }
                 HoldOutcome::AtCap(holds) => {
                     replaced = self.idle_holds(&holds).await?;
                     replaced.truncate(REPLACED_MAX);
@@ -451,7 +442,8 @@ impl Seeker {
             return Ok(());
         }
         // Without, the seat would be taken for one that was never taken: then rather none.
-        self.store.point_hold(client, &Hold { lobby_id: found.lobby.lobby_id.clone(), ..hold }).await
+        let settled = Hold { lobby_id: found.lobby.lobby_id.clone(), ..hold };
+        self.store.point_hold(client, &settled).await.map(|_is_there| ())
     }
 
     /// Leaves nothing behind of a request that was refused, as far as it is certain that it took no seat.
@@ -490,7 +482,7 @@ impl Seeker {
 
     /// The client and how many seats it may hold, where there is a cap.
     fn capped(&self) -> Option<(&Client, u32)> {
-        self.client.as_ref().zip(self.holds_max)
+        self.holds_max.map(|holds_max| (&self.client, holds_max))
     }
 
     fn progress(&self) -> MutexGuard<'_, Progress> {

@@ -42,6 +42,7 @@ pub mod tokens;
 pub mod transitions;
 
 use conflicts::RetryConflicts;
+use expressions::names;
 use meter::Meter;
 
 /// A DynamoDB item.
@@ -148,6 +149,18 @@ impl Store {
                 _ => Err(failure(&error)),
             },
         }
+    }
+
+    /// An update of the clients' item `key`, with the names of its expressions.
+    fn client_update(&self, key: String, change: &str, condition: Option<&str>) -> UpdateItemFluentBuilder {
+        let expressions: Vec<_> = [change].into_iter().chain(condition).collect();
+        self.client
+            .update_item()
+            .table_name(&self.tables.clients)
+            .key("pk", AttributeValue::S(key))
+            .update_expression(change)
+            .set_condition_expression(condition.map(ToOwned::to_owned))
+            .set_expression_attribute_names(Some(names(&expressions)))
     }
 
     /// Opens the connection that the first request will use, by a read of nothing.

@@ -1,15 +1,18 @@
 //! Passed captchas: one item for each namespace and client.
 
-use std::{collections::HashMap, time::Duration};
+use std::time::Duration;
 
-use aws_sdk_dynamodb::{operation::update_item::builders::UpdateItemFluentBuilder, types::AttributeValue};
 use serde::{Deserialize, de::IgnoredAny};
 
-use super::{Store, expressions::names, number, text};
+use super::{Store, number, text};
 use crate::{ambient::Timestamp, client_address::Client, errors::Error};
 
 /// After this long no pass counts under any version (the most that `verification_ttl` may be, and an hour for clocks that differ).
 const PASS_LIFE: Duration = Duration::from_secs(13 * 3_600);
+
+fn key(client: &Client) -> String {
+    client.key("captcha")
+}
 
 /// How long a pass counts.
 #[derive(Clone, Copy, Debug)]
@@ -51,8 +54,8 @@ impl Store {
         now: Timestamp,
     ) -> Result<Standing, Error> {
         let write = self
-            .captcha_update(
-                client,
+            .client_update(
+                key(client),
                 "SET #requests = #requests + :one",
                 Some("#passed_at >= :oldest AND #requests < :most"),
             )
@@ -79,7 +82,7 @@ impl Store {
     ) -> Result<bool, Error> {
         let condition = "#answer = :answer AND #passed_at >= :oldest AND #repeats < :most";
         let write = self
-            .captcha_update(client, "SET #repeats = #repeats + :one", Some(condition))
+            .client_update(key(client), "SET #repeats = #repeats + :one", Some(condition))
             .expression_attribute_values(":one", number(1))
             .expression_attribute_values(":answer", text(answer))
             .expression_attribute_values(":oldest", number(oldest))
@@ -94,7 +97,7 @@ impl Store {
     pub async fn pass_captcha(&self, client: &Client, answer: &str, now: Timestamp) -> Result<(), Error> {
         let change = "SET #passed_at = :now, #answer = :answer, #requests = :zero, #repeats = :zero, #expires_at = :expiry";
         let write = self
-            .captcha_update(client, change, None)
+            .client_update(key(client), change, None)
             .expression_attribute_values(":now", number(now))
             .expression_attribute_values(":answer", text(answer))
             .expression_attribute_values(":zero", number(0))
@@ -103,21 +106,5 @@ impl Store {
             Ok(_noted) => Ok(()),
             Err(_) => Err(Error::Bug("a write without a condition was refused".to_owned())),
         }
-    }
-
-    fn captcha_update(
-        &self,
-        client: &Client,
-        change: &str,
-        condition: Option<&str>,
-    ) -> UpdateItemFluentBuilder {
-        let expressions: Vec<_> = [change].into_iter().chain(condition).collect();
-        self.client
-            .update_item()
-            .table_name(&self.tables.clients)
-            .set_key(Some(HashMap::from([("pk".to_owned(), AttributeValue::S(client.key("captcha")))])))
-            .update_expression(change)
-            .set_condition_expression(condition.map(ToOwned::to_owned))
-            .set_expression_attribute_names(Some(names(&expressions)))
     }
 }

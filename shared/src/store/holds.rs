@@ -10,7 +10,7 @@ use std::{collections::BTreeMap, time::Duration};
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::Value;
 
-use super::{Item, Store, expressions::names, number, text};
+use super::{Item, Store, number, text};
 use crate::{
     ambient::Timestamp,
     client_address::Client,
@@ -28,8 +28,8 @@ const HOLD: &str = "seat_";
 /// A client's item: each attribute by its name.
 type HoldsItem = BTreeMap<String, Value>;
 
-fn key(client: &Client) -> AttributeValue {
-    text(client.key("holds"))
+fn key(client: &Client) -> String {
+    client.key("holds")
 }
 
 /// A seat that a client holds, or is about to take.
@@ -64,6 +64,8 @@ impl Hold {
 pub enum HoldOutcome {
     /// It is noted.
     Noted,
+    /// An earlier run for the same seat noted it, maybe in another lobby.
+    NotedBefore,
     /// The client has as many as it may: these, as far as they can be read.
     AtCap(Vec<Hold>),
 }
@@ -103,13 +105,7 @@ impl Store {
             )
         };
         let mut write = self
-            .client
-            .update_item()
-            .table_name(&self.tables.clients)
-            .key("pk", key(client))
-            .set_expression_attribute_names(Some(names(&[&change, &condition])))
-            .update_expression(change)
-            .condition_expression(condition)
+            .client_update(key(client), &change, Some(&condition))
             .expression_attribute_names("#seat", Hold::name(&hold.seat_id))
             .expression_attribute_values(":hold", hold.value())
             .expression_attribute_values(":limit", number(holds_max.saturating_add(count)))
@@ -128,29 +124,27 @@ impl Store {
             Ok(_) => Ok(HoldOutcome::Noted),
             Err(item) => {
                 let holds = item.map(|item| holds_in(&item)).unwrap_or_default();
-                // An earlier attempt of the same write succeeded unheard, or an earlier run for the same seat.
-                let is_noted = holds.iter().any(|noted| noted.seat_id == hold.seat_id);
-                Ok(if is_noted { HoldOutcome::Noted } else { HoldOutcome::AtCap(holds) })
+                Ok(match holds.iter().find(|noted| noted.seat_id == hold.seat_id) {
+                    // An earlier attempt of this very write succeeded unheard.
+                    Some(noted) if noted == hold => HoldOutcome::Noted,
+                    Some(_) => HoldOutcome::NotedBefore,
+                    None => HoldOutcome::AtCap(holds),
+                })
             }
         }
     }
 
-    /// Notes that the seat of a hold is in `hold.lobby_id` after all; nothing when the hold is gone. One write unit.
+    /// Notes that the seat of a hold is, or is about to be, in `hold.lobby_id` after all, and since when; false when the hold
+    /// is gone. One write unit.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn point_hold(&self, client: &Client, hold: &Hold) -> Result<(), Error> {
-        let change = "SET #seat = :hold";
+    pub async fn point_hold(&self, client: &Client, hold: &Hold) -> Result<bool, Error> {
         let write = self
-            .client
-            .update_item()
-            .table_name(&self.tables.clients)
-            .key("pk", key(client))
-            .update_expression(change)
-            .condition_expression("attribute_exists(#seat)")
+            .client_update(key(client), "SET #seat = :hold", Some("attribute_exists(#seat)"))
             .expression_attribute_names("#seat", Hold::name(&hold.seat_id))
             .expression_attribute_values(":hold", hold.value());
-        self.update::<HoldsItem>(write).await.map(|_| ())
+        Ok(self.update::<HoldsItem>(write).await?.is_ok())
     }
 
     /// Takes the hold of `seat_id` away; harmless when there is none. One write unit.
@@ -160,13 +154,7 @@ impl Store {
     pub async fn release_hold(&self, client: &Client, seat_id: &SeatId) -> Result<(), Error> {
         let change = "SET #held = #held - :one REMOVE #seat";
         let write = self
-            .client
-            .update_item()
-            .table_name(&self.tables.clients)
-            .key("pk", key(client))
-            .update_expression(change)
-            .condition_expression("attribute_exists(#seat)")
-            .set_expression_attribute_names(Some(names(&[change])))
+            .client_update(key(client), change, Some("attribute_exists(#seat)"))
             .expression_attribute_names("#seat", Hold::name(seat_id))
             .expression_attribute_values(":one", number(1));
         self.update::<HoldsItem>(write).await.map(|_| ())
@@ -177,7 +165,7 @@ impl Store {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn holds(&self, client: &Client) -> Result<Vec<Hold>, Error> {
-        let key = Item::from([("pk".to_owned(), key(client))]);
+        let key = Item::from([("pk".to_owned(), text(key(client)))]);
         let item: Option<HoldsItem> = self.read(&self.tables.clients, key).await?;
         Ok(item.map(|item| holds_in(&item)).unwrap_or_default())
     }

@@ -10,7 +10,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use ring::digest::{SHA256, digest};
 use serde::Deserialize;
 
-use super::{Item, Store, expressions::names, number, text};
+use super::{Item, Store, number, text};
 use crate::{
     ambient::Timestamp,
     errors::Error,
@@ -130,13 +130,7 @@ impl Store {
                       #lease_until = :lease, #expires_at = :expiry REMOVE #answer, #key_id, #is_held";
         let condition = if run.instead_of.is_some() { IS_LEFT_ALONE } else { IS_OWN };
         let mut write = self
-            .client
-            .update_item()
-            .table_name(&self.tables.clients)
-            .key("pk", text(&run.key.0))
-            .update_expression(change)
-            .set_expression_attribute_names(Some(names(&[change, condition])))
-            .condition_expression(condition)
+            .client_update(run.key.0.clone(), change, Some(condition))
             .expression_attribute_values(":body", text(&run.body))
             .expression_attribute_values(":seat", text(run.seat.as_str()))
             .expression_attribute_values(":run", text(run.id.as_str()))
@@ -162,13 +156,7 @@ impl Store {
         let change = "SET #answer = :answer, #key_id = :key_id, #is_held = :held, #expires_at = :expiry";
         let condition = "#run = :run";
         let write = self
-            .client
-            .update_item()
-            .table_name(&self.tables.clients)
-            .key("pk", text(&run.key.0))
-            .update_expression(change)
-            .condition_expression(condition)
-            .set_expression_attribute_names(Some(names(&[change, condition])))
+            .client_update(run.key.0.clone(), change, Some(condition))
             .expression_attribute_values(":answer", text(answer.json))
             .expression_attribute_values(":key_id", text(answer.key_id))
             .expression_attribute_values(":held", AttributeValue::Bool(answer.is_held))
@@ -185,13 +173,7 @@ impl Store {
         let change = "SET #expires_at = :now";
         let condition = "#run = :run AND attribute_not_exists(#answer)";
         let write = self
-            .client
-            .update_item()
-            .table_name(&self.tables.clients)
-            .key("pk", text(&run.key.0))
-            .update_expression(change)
-            .condition_expression(condition)
-            .set_expression_attribute_names(Some(names(&[change, condition])))
+            .client_update(run.key.0.clone(), change, Some(condition))
             .expression_attribute_values(":now", number(now.secs()))
             .expression_attribute_values(":run", text(run.id.as_str()));
         self.update::<ReplayRecord>(write).await.map(|_| ())

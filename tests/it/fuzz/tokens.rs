@@ -470,6 +470,14 @@ fn a_cloud_token_has_32_bytes() {
 }
 
 #[test]
+fn a_bearer_ends_at_spaces_and_tabs_alone() {
+    let bearer =
+        |text: &str| instance::request(&[("authorization", text)], &Value::Null).bearer().map(str::to_owned);
+    assert_eq!(bearer("Bearer  token \t"), Some("token".to_owned()));
+    assert_eq!(bearer("Bearer \u{2003}token\u{a0}"), Some("\u{2003}token\u{a0}".to_owned()));
+}
+
+#[test]
 fn a_bearer_is_what_follows_the_scheme() {
     let scheme = prop_oneof![
         select(&["Bearer", "bearer", "BEARER", "Basic", "Bearer:", ""][..]).prop_map(str::to_owned),

@@ -19,7 +19,7 @@ use muster_tests::{
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use super::{HOME, arena, ask, capped_game, request, seat, seats_held};
+use super::{HOME, arena, ask, capped_game, find_from, request, seat, seats_held};
 
 async fn find(stack: &TestStack, game: &TestGame, key: &str) -> Answer {
     ask(stack, game, "find", key, &arena()).await
@@ -202,6 +202,31 @@ async fn after_a_crash_at_any_call_the_repetition_has_the_same_one_seat() {
                 assert!(calls > 6, "a find makes more calls than {calls}");
                 break;
             }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_seat_taken_elsewhere_after_a_crash_counts_against_the_cap() {
+    let stack = TestStack::start().await;
+    let cap = (400, "MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE");
+    for calls in 1.. {
+        let game = capped_game(&stack, &format!("elsewhere-{calls}"), 1).await;
+        let first = find_from(&stack, &game, Ipv4Addr::new(127, 0, 1, 1)).await.expect_ok();
+        let token = format!("Bearer {}", game.public);
+        let headers = [("authorization", token.as_str()), ("idempotency-key", "k")];
+        let event = instance::request(&headers, &arena());
+        let answered = crash(&stack, &event, calls).await;
+        let close = (http::Method::PUT, "lobbies/closed");
+        game.host(&stack, &first.lobby_id(), close, json!({ "is_closed": true })).await.expect_ok();
+        // Long enough for what the first run noted to stand for nothing.
+        stack.clock.advance(Duration::from_secs(31));
+        stack.instance().call(&event).await.unwrap();
+        stack.clock.advance(Duration::from_secs(31));
+        assert_eq!(game.find(&stack, arena()).await.refusal(), cap, "I12, after {calls} calls");
+        if answered.is_some() {
+            assert!(calls > 6, "a find makes more calls than {calls}");
+            break;
         }
     }
 }
