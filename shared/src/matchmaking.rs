@@ -36,6 +36,7 @@ use crate::{
     },
 };
 
+mod busy;
 mod create;
 pub mod join;
 mod recall;
@@ -58,7 +59,7 @@ const ROUND_PAUSE: Duration = Duration::from_millis(5);
 /// Candidates whose fullness is compared exactly in each pool (decisions on matching).
 const COMPARED_MAX: usize = 16;
 /// Candidates that a find tries while the pool is busy: each one costs a write, and others are after the same.
-const TRIED_WHILE_BUSY_MAX: usize = 2;
+const TRIED_WHILE_BUSY_MAX: usize = 3;
 /// Candidates looked at in each pool, at most.
 const CANDIDATES_MAX: usize = 1_000;
 /// Waves of comparison that those make.
@@ -67,6 +68,8 @@ const WAVES_MAX: usize = CANDIDATES_MAX.div_ceil(COMPARED_MAX);
 const QUERIES_AT_ONCE: usize = 16;
 /// A full lobby still in sight after this long was left there by a find that crashed; who sees it puts it right.
 const STALE_HINT_AGE: Duration = Duration::from_secs(2);
+/// A write of the index that takes this long was refused before: it takes some milliseconds, a repetition half a second.
+const SLOW_INDEX_PAUSE: Duration = Duration::from_millis(100);
 
 /// What a find looks for.
 #[derive(Clone, Debug)]
@@ -189,7 +192,11 @@ impl Matchmaker {
             let now = self.ambient.now();
             // Whoever cannot create may take what others hold for their own finds.
             let sight = if search.may_create { now } else { now + LANE_HOLD };
-            if let Some(found) = self.take_existing(search, seeker, sight).await? {
+            let existing = match self.search_while_busy(search, now) {
+                Some(searched) => self.take_any(search, searched, seeker).await?,
+                None => self.take_existing(search, seeker, sight).await?,
+            };
+            if let Some(found) = existing {
                 return Ok(found);
             }
             if !search.may_create {
@@ -245,27 +252,11 @@ impl Matchmaker {
                 drop(turn);
                 continue;
             }
-            let brought = self.bring_lobby(search, pool, seeker, deadline).await;
+            let brought = self.find_by_looking(search, seeker, deadline).await;
             if brought.is_err() {
                 self.recall.note_refusal(pool, self.ambient.now());
             }
             return brought;
-        }
-        self.find_by_looking(search, seeker, deadline).await
-    }
-
-    /// Finds or creates a lobby on behalf of all finds of this instance that wait for one.
-    async fn bring_lobby(
-        &self,
-        search: &Search,
-        pool: &Pool,
-        seeker: &Seeker,
-        deadline: Timestamp,
-    ) -> Result<Found, Error> {
-        if self.recall.is_laned(pool)
-            && let Step::Found(found) = self.create_in_lane(search, seeker).await?
-        {
-            return Ok(*found);
         }
         self.find_by_looking(search, seeker, deadline).await
     }
@@ -298,7 +289,11 @@ impl Matchmaker {
             let lobby_id = only.lobby_id.clone();
             let hiding = self.recall.hiding(&only.pool, &lobby_id, self.ambient.now());
             let claimed = Claimed { pool: &only.pool, lobby_id, hiding };
-            return Ok(self.take(searched, claimed, seeker).await?.ok());
+            let taken = self.take(searched, claimed, seeker).await?;
+            if taken.is_err() {
+                self.recall.note_lost_seat(&only.pool, self.ambient.now());
+            }
+            return Ok(taken.ok());
         }
         let waves = if tags.is_empty() { 0..1 } else { 0..WAVES_MAX };
         if let Some(found) = self.take_fullest(pools, &candidates.fitting, waves, seeker).await? {
@@ -326,6 +321,7 @@ impl Matchmaker {
         for pools in pools.chunks(QUERIES_AT_ONCE) {
             let queries = pools.iter().map(|searched| self.store.candidates(&searched.pool, sight, limit));
             for ((found, shards), searched) in try_join_all(queries).await?.into_iter().zip(pools) {
+                self.recall.note_shards(&searched.pool, shards, found.len(), now);
                 self.retire_shards(&searched.pool, shards, &found, now).await?;
                 candidates.has_more |= found.len() >= limit;
                 let (fitting, others): (Vec<_>, Vec<_>) =
@@ -379,10 +375,10 @@ impl Matchmaker {
                 lobbies.truncate(TRIED_WHILE_BUSY_MAX);
             }
             for lobby in lobbies {
-                if let Some(searched) = searched(pools, &lobby.pool)
-                    && let Ok(found) = self.take(searched, Claimed::of(&lobby), seeker).await?
-                {
-                    return Ok(Some(found));
+                let Some(searched) = searched(pools, &lobby.pool) else { continue };
+                match self.take(searched, Claimed::of(&lobby), seeker).await? {
+                    Ok(found) => return Ok(Some(found)),
+                    Err(_) => self.recall.note_lost_seat(&searched.pool, now),
                 }
             }
         }
@@ -398,14 +394,21 @@ impl Matchmaker {
     ) -> Result<Result<Found, Refusal>, Error> {
         let now = self.ambient.now();
         let taken_at = seeker.aim(&claimed.lobby_id, now).await?;
-        let claim = SeatClaim {
+        let mut claim = SeatClaim {
             lobby_id: claimed.lobby_id,
             door: Door::Find(claimed.pool.clone()),
             seat_id: seeker.seat_id().clone(),
             until: now + searched.reservation,
             hiding: claimed.hiding,
         };
-        match self.store.take_seat(&claim, now).await? {
+        let mut outcome = self.store.take_seat(&claim, now).await;
+        if matches!(outcome, Err(Error::Unavailable(_))) && claim.hiding != Hiding::No {
+            // Without the index, which may be what took no more.
+            self.recall.note_slow_index(&searched.pool, now);
+            claim.hiding = Hiding::No;
+            outcome = self.store.take_seat(&claim, now).await;
+        }
+        match outcome? {
             SeatOutcome::Taken(lobby) => {
                 self.learn(&lobby, now).await?;
                 Ok(Ok(Found { lobby: *lobby, seat_id: claim.seat_id, taken_at, way: Way::Joined }))
@@ -443,8 +446,15 @@ impl Matchmaker {
 
     /// The seat is taken already: a hint that cannot be written must not fail the find that holds it.
     async fn hide(&self, lobby: &Lobby) -> Result<(), Error> {
-        match self.store.hide_full_lobby(lobby).await {
+        let shard = self.choose_shard(&lobby.pool).await?;
+        let began_at = self.ambient.now();
+        let hidden = self.store.hide_full_lobby(lobby, shard).await;
+        if self.ambient.now().since(began_at) >= SLOW_INDEX_PAUSE {
+            self.recall.note_slow_index(&lobby.pool, self.ambient.now());
+        }
+        match hidden {
             Err(Error::Unavailable(cause)) => {
+                self.recall.note_slow_index(&lobby.pool, self.ambient.now());
                 tracing::warn!(lobby.id = %lobby.lobby_id, cause, "a full lobby stays in sight until the next find");
                 Ok(())
             }

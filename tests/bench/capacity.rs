@@ -1,7 +1,7 @@
 //! `cargo bench -p muster-tests --bench capacity`: finds by the thousand a second into one namespace, simulated.
 //!
 //! `-- --rate R --capacity C --shape spike|quiet --seconds N --stay S --seed S` runs one scenario, `-- --quick` what CI has time for;
-//! without either, all of them, a minute each. What is simulated and what is not: `muster_tests::capacity`. Prints one row
+//! without either, all of them, most a minute each. What is simulated and what is not: `muster_tests::capacity`. Prints one row
 //! for each scenario, and ends in failure when a bar is missed.
 
 #![expect(
@@ -48,6 +48,9 @@ const QUICK: Scenario = Scenario {
     stay_secs_max: STAY_SECS,
     seed: 1,
 };
+/// As many players leave as come, which is how a launched game lives: from 7.5 s on, and after 22.5 s all the time.
+const STEADY: Scenario = Scenario { seconds: 40, stay_secs_max: 15, ..QUICK };
+const QUICK_STEADY: Scenario = Scenario { seconds: 15, stay_secs_max: 8, ..QUICK };
 
 fn all(seconds: u32, stay_secs_max: u32, seed: u64) -> Vec<Scenario> {
     let mut scenarios = vec![Scenario { seed, ..BURST }];
@@ -94,13 +97,16 @@ fn asked() -> Vec<Scenario> {
         }
     }
     if is_quick {
-        return vec![Scenario { seed, ..BURST }, Scenario { seed, ..QUICK }];
+        return [BURST, QUICK, QUICK_STEADY].map(|scenario| Scenario { seed, ..scenario }).to_vec();
     }
     if is_burst {
         return vec![Scenario { seed, ..BURST }];
     }
     let is_one = rate.is_some() || capacity.is_some() || shape.is_some();
     let mut scenarios = all(seconds, stay_secs_max, seed);
+    if !is_one {
+        scenarios.push(Scenario { seed, ..STEADY });
+    }
     scenarios.retain(|scenario| {
         rate.is_none_or(|rate| rate == scenario.rate)
             && capacity.is_none_or(|capacity| capacity == scenario.capacity)

@@ -106,6 +106,30 @@ async fn an_unknown_host_is_asked_for_once_in_thirty_seconds() {
 }
 
 #[tokio::test]
+async fn a_flood_of_invented_hosts_costs_one_read_each_and_never_more() {
+    const HOSTS: usize = 3_000;
+    let stack = TestStack::start().await;
+    let instance = stack.instance();
+    for host in 0..HOSTS {
+        let origin = format!("https://{host}.example");
+        let find = request(&[("origin", &origin)], &json!({ "game_modes": ["duel"] }));
+        let (cost, answer) = cost_of(&instance, &find).await;
+        assert!(matches!(answer, Err(Error::Unauthorized)), "{answer:?}");
+        assert_eq!(cost, usage(1, 1.0, 0.0));
+    }
+    // What is remembered of hosts that are nobody's crowds out nothing of a namespace.
+    let demo = stack.demo();
+    let authorization = format!("Bearer {}", demo.tokens.public);
+    let find = request(&[("authorization", &authorization)], &json!({ "game_modes": ["arena"] }));
+    let _warm = instance.call(&find).await.unwrap();
+    let flood = request(&[("origin", "https://one-more.example")], &json!({ "game_modes": ["duel"] }));
+    let _refused = cost_of(&instance, &flood).await;
+    let (cost, answer) = cost_of(&instance, &find).await;
+    let _lobby = answer.unwrap();
+    assert_eq!(cost.calls, 2);
+}
+
+#[tokio::test]
 async fn settings_are_at_most_thirty_seconds_old() {
     let stack = TestStack::start().await;
     let demo = stack.demo();

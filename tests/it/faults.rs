@@ -138,7 +138,7 @@ async fn hiding_a_lobby_that_is_not_full_does_nothing() {
     let found = game.find(&stack, find()).await.expect_ok();
     let id = found.lobby_id().parse().unwrap();
     let lobby = stack.store().lobby(&id).await.unwrap().unwrap();
-    stack.store().hide_full_lobby(&lobby).await.unwrap();
+    stack.store().hide_full_lobby(&lobby, 0).await.unwrap();
     assert_eq!(stack.store().lobby(&id).await.unwrap(), Some(lobby));
 }
 

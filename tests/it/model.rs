@@ -55,7 +55,7 @@ fn every_property_holds_in_every_state_of_small_configurations() {
 fn what_a_condition_keeps_from_going_wrong_is_found_without_it() {
     let cases = [
         (Write::TakeFreeSeat, "#taken < #max_players", "a lowered cap", "I1"),
-        (Write::TakePlace, "#used = :last", "a creation sent twice", "I2"),
+        (Write::TakePlace, "#used = :last", "a server allotted more than it can run", "I2"),
         (Write::PutLobby, "attribute_not_exists(#lobby_id)", "a creation sent twice", "I4"),
         (Write::TakeFreeSeat, "#pool = :pool", "another version", "I6"),
     ];

@@ -11,12 +11,15 @@ use std::time::Duration;
 use muster_tests::{TestGame, TestStack};
 use serde_json::json;
 use shared::{
-    lobby::Lobby,
+    ids::SeatId,
+    lobby::{Door, Lobby, Refusal, lifecycle::Transition},
     models::Pool,
     store::{
         creation::{Creation, CreationOutcome},
+        lobbies::{Hiding, SeatClaim, SeatOutcome},
         servers::PlacementPool,
         shards::SHARDS_MAX,
+        transitions::TransitionOutcome,
     },
 };
 
@@ -31,7 +34,7 @@ async fn lobby_in(stack: &TestStack, game: &TestGame, shard: u8) -> Lobby {
     let placement =
         PlacementPool { namespace_id: pool.namespace_id.clone(), region_id: pool.region_id.clone() };
     let server = stack.store().servers(&placement, None).await.unwrap().0.remove(0);
-    let seat = shared::ids::SeatId::random(&stack.ambient());
+    let seat = SeatId::random(&stack.ambient());
     let now = stack.clock.now();
     let lobby = Lobby {
         lobby_id: stack.ambient().uuid().into(),
@@ -100,6 +103,42 @@ async fn lobbies_of_every_shard_are_found_fullest_first_and_listed() {
     assert!(made.iter().all(|lobby| found.contains(&lobby.lobby_id.to_string())), "I6");
     let listed = game_list(&stack, &game).await;
     assert_eq!(listed, 3);
+}
+
+#[tokio::test]
+async fn a_lobby_hidden_into_another_shard_is_found_there_and_by_who_saw_it_before() {
+    let stack = TestStack::start().await;
+    let game = arena(&stack, "moved").await;
+    let (pool, store, now) = (game.pool("arena", "fra"), stack.store(), stack.clock.now());
+    store.grow_shards(&pool, 4, now).await.unwrap();
+    let Lobby { lobby_id, reserved, .. } = lobby_in(&stack, &game, 0).await;
+    let seat = reserved.into_keys().next().unwrap();
+    let claim = |pool: Pool| SeatClaim {
+        lobby_id: lobby_id.clone(),
+        door: Door::Find(pool),
+        seat_id: SeatId::random(&stack.ambient()),
+        until: now + Duration::from_secs(120),
+        hiding: Hiding::No,
+    };
+    let mut last = None;
+    for _ in 0..2 {
+        let SeatOutcome::Taken(lobby) = store.take_seat(&claim(pool.clone()), now).await.unwrap() else {
+            panic!("it has seats")
+        };
+        last = Some(lobby);
+    }
+    store.hide_full_lobby(&last.unwrap(), 2).await.unwrap();
+    assert_eq!(shards(&stack, &pool).await, (0, 4), "it is full");
+
+    let left = store.make_transition(&lobby_id, &Transition::Leave(seat), now).await.unwrap();
+    assert!(matches!(left, TransitionOutcome::Made(_)));
+    let (candidates, _) = store.candidates(&pool, now, 99).await.unwrap();
+    assert_eq!(candidates[0].pool, pool.in_shard(2));
+    let other = game.pool("arena", "nyc");
+    let refused = store.take_seat(&claim(other), now).await.unwrap();
+    assert!(matches!(refused, SeatOutcome::Refused(Refusal::OtherPool, _)), "I6");
+    let taken = store.take_seat(&claim(pool), now).await.unwrap();
+    assert!(matches!(taken, SeatOutcome::Taken(_)), "by who saw it in the first shard");
 }
 
 async fn game_list(stack: &TestStack, game: &TestGame) -> usize {

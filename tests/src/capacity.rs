@@ -258,8 +258,10 @@ impl World {
                 "{asker:?}: {calls} calls, throttles {throttles:?}, conflicts {conflicts:?}, unmet {unmet:?}"
             )
         });
+        let Lobbies { created, full, partly_filled, .. } = self.lobbies();
         format!(
-            "{}: {second} s, {finds} finds, {answered} answered, {refused:?}, {instances} instances; {}",
+            "{}: {second} s, {finds} finds, {answered} answered, {refused:?}, {instances} instances, {created} \
+             lobbies, {full} full, {partly_filled} partly filled; {}",
             self.scenario,
             traffic.join("; ")
         )
@@ -356,12 +358,14 @@ impl World {
         }
     }
 
-    fn outcome(&self) -> Outcome {
-        let mut tally = std::mem::take(&mut *lock(&self.tally));
-        tally.latencies_ms.sort_unstable();
-        let instances = lock(&self.instances);
+    /// How full the lobbies are, without asking.
+    fn lobbies(&self) -> Lobbies {
         let mut lobbies = Lobbies::default();
         self.database.inspect("LobbiesTable", |lobby| {
+            // A sign of shards is no lobby.
+            if !lobby.contains_key("stage") {
+                return;
+            }
             lobbies.created += 1;
             let number = |name: &str| lobby.get(name).map_or(0, Value::to_whole);
             if lobby.get("stage") != Some(&Value::S("ended".to_owned())) {
@@ -373,6 +377,14 @@ impl World {
                 *count += 1;
             }
         });
+        lobbies
+    }
+
+    fn outcome(&self) -> Outcome {
+        let mut tally = std::mem::take(&mut *lock(&self.tally));
+        tally.latencies_ms.sort_unstable();
+        let instances = lock(&self.instances);
+        let mut lobbies = self.lobbies();
         lobbies.optimum = ideal::lobbies_created(&tally.stays, self.scenario.capacity as usize);
         Outcome {
             scenario: self.scenario,

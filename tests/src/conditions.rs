@@ -272,6 +272,7 @@ pub fn all() -> Vec<Condition> {
                 "#used = :last",
                 "#used < :last",
                 "#used < #allotted",
+                "#allotted = :allotted",
                 "#cap_checked = :cap",
                 "#capacity = :capacity",
                 "#registration = :registration",

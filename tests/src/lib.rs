@@ -8,6 +8,7 @@
 )]
 
 use std::{
+    collections::HashMap,
     net::Ipv4Addr,
     sync::{
         Arc, Mutex,
@@ -381,8 +382,10 @@ pub async fn all_servers(store: &Store, namespace_id: &NamespaceId) -> Vec<Serve
 /// Every lobby of a namespace, ended ones too, by a full read of the table.
 pub async fn all_lobbies(store: &Store, namespace_id: &NamespaceId) -> Vec<Lobby> {
     let scan = store.client().scan().table_name(&store.tables().lobbies);
-    let items: Vec<_> = scan.into_paginator().items().send().collect::<Result<_, _>>().await.expect("a scan");
-    // A lobby's state and configuration are in a table of their own.
+    let mut items: Vec<HashMap<String, aws_sdk_dynamodb::types::AttributeValue>> =
+        scan.into_paginator().items().send().collect::<Result<_, _>>().await.expect("a scan");
+    // A lobby's state and configuration are in a table of their own; a sign of shards is not, and no lobby.
+    items.retain(|item| item.contains_key("stage"));
     let lobbies: Vec<Lobby> = serde_dynamo::from_items(items).expect("lobbies");
     lobbies.into_iter().filter(|lobby| lobby.pool.namespace_id == *namespace_id).collect()
 }

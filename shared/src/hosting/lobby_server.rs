@@ -1,6 +1,6 @@
 //! What a lobby server says of its own lobby.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
@@ -16,7 +16,11 @@ use crate::{
         EndCause, Lobby, Stage,
         lifecycle::{Illegal, Transition},
     },
-    store::{Store, creation::HeadKey, transitions::TransitionOutcome},
+    store::{
+        Store,
+        creation::{BURST_WINDOW, HeadKey},
+        transitions::TransitionOutcome,
+    },
     tokens::{Claims, InvalidToken, PlayerSeat, TokenKeys},
 };
 
@@ -25,13 +29,11 @@ use crate::{
 pub struct LobbyServer {
     store: Store,
     ambient: Ambient,
-    /// Heads that this instance told of a free seat lately.
+    /// Heads that this instance told of a free seat, each with when what it then had began: meanwhile it leaves others alone,
+    /// and is one item.
     told: Arc<Aged<HeadKey, ()>>,
 }
 
-/// How often one instance tells the same head of free seats: where more become free, finds see them anyway, and the head is
-/// one item.
-const TELLING_INTERVAL: Duration = Duration::from_millis(100);
 /// Heads remembered.
 const HEADS_MAX: usize = 1_024;
 
@@ -155,13 +157,16 @@ impl LobbyServer {
         }
         let now = self.ambient.now();
         let key = HeadKey::new(&lobby.pool, &lobby.tags, lobby.max_players);
-        if self.told.get(&key, TELLING_INTERVAL, now).is_some() {
+        if self.told.get(&key, BURST_WINDOW, now).is_some() {
             return;
         }
-        self.told.put(key.clone(), (), now);
-        if let Err(error) = self.store.announce_free_seat(key, lobby, now).await {
-            let cause = error.cause().unwrap_or("refused").to_owned();
-            tracing::warn!(lobby.id = %lobby.lobby_id, cause, "a free seat could not be announced");
+        match self.store.announce_free_seat(key.clone(), lobby, now).await {
+            Ok(began_at) => self.told.put(key, (), began_at),
+            Err(error) => {
+                let cause = error.cause().unwrap_or("refused").to_owned();
+                tracing::warn!(lobby.id = %lobby.lobby_id, cause, "a free seat could not be announced");
+                self.told.put(key, (), now);
+            }
         }
     }
 }

@@ -255,6 +255,8 @@ impl Matchmaker {
         let age = now.since(burst.opened_at).max(BUSY_SPAN);
         if !burst.is_announced && f64::from(burst.positions) > BUSY_RATE * age.as_secs_f64() {
             self.recall.note_busy(&new.pool, now);
+            // So many lobbies a second as they are by then filled, left and filled again are too many for one shard.
+            self.recall.note_slow_index(&new.pool, now);
         }
         match self.take_position(search, &burst, seeker, true).await? {
             Step::LookAgain => Ok(Joined::Exhausted(burst)),

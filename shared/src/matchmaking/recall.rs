@@ -6,15 +6,15 @@ use std::{
     time::Duration,
 };
 
-use super::create::NoRoom;
+use super::{COMPARED_MAX, create::NoRoom};
 use crate::{
-    ambient::Timestamp,
+    ambient::{Ambient, Timestamp},
     ids::LobbyId,
     lobby::Lobby,
     models::Pool,
     store::{
         creation::{Burst, HeadKey},
-        lobbies::Hiding,
+        lobbies::{Candidate, Hiding},
         servers::{PlacementPool, Server},
         shards::SIGN_KNOWN_FOR,
     },
@@ -26,6 +26,12 @@ pub(super) const LEARNT_AGE_MAX: Duration = Duration::from_secs(1);
 const LOAD_FINDS: usize = 32;
 /// Seats lost to other instances within [`LEARNT_AGE_MAX`] from which an instance under load keeps to lobbies of its own.
 const LANE_CONFLICTS: usize = 3;
+/// Candidates that were full when a find came, within [`LEARNT_AGE_MAX`], from which a pool is busy.
+const LOST_SEATS_BUSY: usize = 2;
+/// For how long the shards that a sign told are looked into, though it was not seen since.
+const TOLD_SHARDS_AGE_MAX: Duration = Duration::from_secs(15);
+/// How long after learning of shards an instance has the pool grow no more: until lobbies have moved there.
+const GROWTH_PAUSE: Duration = Duration::from_secs(3);
 /// Meetings of creations at servers that count: they spread over 2^10 servers at most.
 const SPREAD_CONFLICTS_MAX: usize = 10;
 /// Entries of each kind kept.
@@ -65,10 +71,18 @@ struct PoolMemory {
     gate: Arc<tokio::sync::Mutex<()>>,
     /// When a find that was to bring a lobby for all brought none.
     refused_at: Option<Timestamp>,
-    /// When the index was too slow for a lobby.
+    /// When the index was too slow for a lobby, or others' finds told that it will be.
     slow_index_at: Option<Timestamp>,
     /// Shards as this instance wrote the sign of them, and when.
     shards: Option<(u8, Timestamp)>,
+    /// Shards as the sign told them last, and when.
+    told_shards: Option<(u8, Timestamp)>,
+    /// What the last look while the pool was busy showed, and when.
+    candidates: (Vec<Candidate>, Timestamp),
+    /// The last one of them, when more follow in its shard: where the next such look begins.
+    looked_to: Option<Candidate>,
+    /// When lobbies that a look showed turned out to be full.
+    lost_seats: VecDeque<Timestamp>,
     /// When this instance last saw whether the shards are still needed.
     swept_at: Option<Timestamp>,
 }
@@ -117,6 +131,13 @@ impl RememberedLobby {
 impl PoolMemory {
     fn is_under_load(&self) -> bool {
         self.finds.len() >= LOAD_FINDS
+    }
+
+    /// How many shards to look into.
+    fn shards_known(&self, now: Timestamp) -> u8 {
+        let known = [self.told_shards, self.shards].into_iter().flatten();
+        let known = known.filter(|(_, at)| now.since(*at) < TOLD_SHARDS_AGE_MAX);
+        known.map(|(shards, _)| shards).max().unwrap_or(1)
     }
 
     fn remembered(&mut self, id: &LobbyId) -> Option<&mut RememberedLobby> {
@@ -223,9 +244,89 @@ impl Recall {
         }
     }
 
-    /// Whether this instance fills lobbies of its own in `pool`: under load, after losing seats to other instances.
-    pub(super) fn is_laned(&self, pool: &Pool) -> bool {
-        self.memory().pools.get(pool).is_some_and(|memory| memory.is_laned)
+    /// Notes that a lobby of `pool` that a look showed had no seat for the find.
+    pub(super) fn note_lost_seat(&self, pool: &Pool, now: Timestamp) {
+        let mut memory = self.memory();
+        make_space(&mut memory.pools);
+        let memory = memory.pools.entry(pool.whole()).or_default();
+        // Not alone in its instance, the find may have lost to another one there.
+        if memory.under_way > 1 {
+            return;
+        }
+        drop_old(&mut memory.lost_seats, now);
+        memory.lost_seats.push_back(now);
+        if memory.lost_seats.len() >= LOST_SEATS_BUSY {
+            memory.lost_seats.clear();
+            memory.busy_until = now + LEARNT_AGE_MAX;
+        }
+    }
+
+    /// Keeps what a look at a busy pool showed.
+    pub(super) fn remember_candidates(
+        &self,
+        pool: &Pool,
+        candidates: Vec<Candidate>,
+        looked_to: Option<Candidate>,
+        now: Timestamp,
+    ) {
+        let mut memory = self.memory();
+        make_space(&mut memory.pools);
+        let memory = memory.pools.entry(pool.whole()).or_default();
+        // In a pool with shards, so many show that it still needs them.
+        let shards = usize::from(memory.shards_known(now));
+        if shards > 1 && candidates.len() * shards > COMPARED_MAX {
+            memory.busy_until = now + LEARNT_AGE_MAX;
+        }
+        memory.candidates = (candidates, now);
+        memory.looked_to = looked_to;
+    }
+
+    /// One of the candidates kept, any of them, which is kept no longer.
+    pub(super) fn draw_candidate(&self, pool: &Pool, ambient: &Ambient, now: Timestamp) -> Option<Candidate> {
+        let mut memory = self.memory();
+        let (candidates, seen_at) = &mut memory.pools.get_mut(&pool.whole())?.candidates;
+        if candidates.is_empty() || now.since(*seen_at) >= LEARNT_AGE_MAX {
+            return None;
+        }
+        let drawn = usize::try_from(ambient.below(candidates.len() as u64)).unwrap_or(0);
+        Some(candidates.swap_remove(drawn))
+    }
+
+    /// Keeps the candidates no longer: they were found to be old.
+    pub(super) fn forget_candidates(&self, pool: &Pool) {
+        if let Some(memory) = self.memory().pools.get_mut(&pool.whole()) {
+            memory.candidates.0.clear();
+        }
+    }
+
+    /// Notes how many shards of `pool` a look was told, and how many candidates it showed.
+    pub(super) fn note_shards(&self, pool: &Pool, shards: u8, seen: usize, now: Timestamp) {
+        let mut memory = self.memory();
+        if shards == 1 && !memory.pools.contains_key(&pool.whole()) {
+            return;
+        }
+        make_space(&mut memory.pools);
+        let memory = memory.pools.entry(pool.whole()).or_default();
+        memory.told_shards = Some((shards, now));
+        if shards > 1 && seen > COMPARED_MAX {
+            memory.busy_until = now + LEARNT_AGE_MAX;
+        }
+    }
+
+    /// The shard of the busy `pool` to look into and the candidate to begin after: where the last such look ended, so that
+    /// instances spread over the index; else any shard known, from its beginning.
+    pub(super) fn next_look(
+        &self,
+        pool: &Pool,
+        ambient: &Ambient,
+        now: Timestamp,
+    ) -> (u8, Option<Candidate>) {
+        let mut memory = self.memory();
+        let Some(memory) = memory.pools.get_mut(&pool.whole()) else { return (0, None) };
+        if let Some(last) = memory.looked_to.take() {
+            return (last.pool.shard, Some(last));
+        }
+        (u8::try_from(ambient.below(memory.shards_known(now).into())).unwrap_or(0), None)
     }
 
     /// Notes that many finds of other instances meet this one's in `pool`.
@@ -235,13 +336,18 @@ impl Recall {
         memory.pools.entry(pool.whole()).or_default().busy_until = now + LEARNT_AGE_MAX;
     }
 
-    /// Whether many finds of other instances met this one's in `pool` within the last second, or this instance is under load,
-    /// with one find after the other.
+    /// Whether no other find of `pool` is under way in this process, as in a deployed function.
+    pub(super) fn has_one_find_at_a_time(&self, pool: &Pool) -> bool {
+        self.memory().pools.get(&pool.whole()).is_none_or(|memory| memory.under_way <= 1)
+    }
+
+    /// Whether many finds of other instances met this one's in `pool` within the last second, or this instance fills lobbies
+    /// of its own or is under load, with one find after the other.
     pub(super) fn is_busy(&self, pool: &Pool, now: Timestamp) -> bool {
         let mut memory = self.memory();
         let Some(memory) = memory.pools.get_mut(&pool.whole()) else { return false };
         drop_old(&mut memory.finds, now);
-        memory.busy_until > now || (memory.under_way <= 1 && memory.is_under_load())
+        memory.busy_until > now || memory.is_laned || (memory.under_way <= 1 && memory.is_under_load())
     }
 
     /// What finds of this instance that all need a new lobby of `pool` wait at, so that one brings it for all.
@@ -316,7 +422,7 @@ impl Recall {
         }
     }
 
-    /// Notes that the index was too slow for a lobby of `pool`: it needs more shards.
+    /// Notes that the index was too slow for a lobby of `pool`, or will be: it needs more shards.
     pub(super) fn note_slow_index(&self, pool: &Pool, now: Timestamp) {
         let mut memory = self.memory();
         make_space(&mut memory.pools);
@@ -329,7 +435,12 @@ impl Recall {
         let Some(memory) = memory.pools.get_mut(&pool.whole()) else { return Sharding::Unneeded };
         let (shards, signed_at) = memory.shards.unwrap_or((1, Timestamp::default()));
         let age = now.since(signed_at);
-        if memory.slow_index_at.take().is_some_and(|at| now.since(at) < LEARNT_AGE_MAX) {
+        let (told, told_at) = memory.told_shards.unwrap_or((1, Timestamp::default()));
+        let is_slow = memory.slow_index_at.take().is_some_and(|at| now.since(at) < LEARNT_AGE_MAX);
+        if told > shards && now.since(told_at) < LEARNT_AGE_MAX {
+            return Sharding::Sign(told);
+        }
+        if is_slow && (shards == 1 || age >= GROWTH_PAUSE) {
             return Sharding::Sign(shards.saturating_mul(SHARD_GROWTH));
         }
         match shards {

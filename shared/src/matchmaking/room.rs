@@ -52,13 +52,13 @@ impl Matchmaker {
         if needed == NoRoom::AtCap {
             regions.extend(search.settings.game.regions.keys().filter(|region| **region != wanted.region_id));
         }
-        let (mut searched, mut used, mut are_all) = (Vec::new(), 0, true);
+        let (mut searched, mut running, mut are_all) = (Vec::new(), Vec::new(), true);
         for region_id in regions {
             let servers = self.servers_of(search, region_id).await?;
             if needed == NoRoom::AtCap && self.take_allotment_back(search, &servers).await? {
                 return Ok(Room::Made);
             }
-            used += servers.iter().map(|server| server.used).sum::<u32>();
+            running.extend(servers.iter().filter(|server| server.used > 0).cloned());
             are_all &= servers.len() < SERVERS_SEARCHED_MAX;
             searched.push((region_id, servers));
         }
@@ -70,9 +70,22 @@ impl Matchmaker {
             }
             self.recall.remember_vain_search(wanted, needed, now);
         }
+        if needed == NoRoom::NoServer || !are_all || self.are_all_used(search, running).await? {
+            return Ok(Room::None);
+        }
+        Ok(Room::Moving)
+    }
+
+    /// Whether the servers of `running`, as seen one after the other a moment ago, run as many lobbies as the namespace may
+    /// hold, all of them at one time: one whose lobby ended since, beside one that got another since, are one lobby and not two.
+    async fn are_all_used(&self, search: &Search, running: Vec<Server>) -> Result<bool, Error> {
         let lobby_count_max = search.settings.namespace.lobby_count_max;
-        let is_moving = needed == NoRoom::AtCap && are_all && used < lobby_count_max;
-        Ok(if is_moving { Room::Moving } else { Room::None })
+        let used = |servers: &[Server]| servers.iter().map(|server| server.used).sum::<u32>();
+        if used(&running) < lobby_count_max {
+            return Ok(false);
+        }
+        let keys: Vec<_> = running.into_iter().map(|server| server.server).collect();
+        Ok(used(&self.store.servers_as_they_are(&keys).await?) >= lobby_count_max)
     }
 
     async fn make_room_in(

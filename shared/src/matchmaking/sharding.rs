@@ -4,9 +4,13 @@ use super::{Matchmaker, recall::Sharding};
 use crate::{ambient::Timestamp, errors::Error, models::Pool, store::lobbies::Candidate};
 
 impl Matchmaker {
-    /// The shard for a lobby of this instance's own: the first, unless the index was too slow lately.
+    /// The shard for a lobby of this instance's own, or one that it hides: the first, unless the index was too slow while the
+    /// pool was busy.
     pub(super) async fn choose_shard(&self, pool: &Pool) -> Result<u8, Error> {
         let now = self.ambient.now();
+        if !self.recall.is_busy(pool, now) {
+            return Ok(0);
+        }
         let shards = match self.recall.sharding(pool, now) {
             Sharding::Unneeded => return Ok(0),
             Sharding::Known(shards) => shards,

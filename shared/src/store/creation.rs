@@ -258,17 +258,25 @@ impl Store {
     }
 
     /// Tells the head `key` of the lobby's criteria that `lobby` has a free seat again, which the index may not know yet: finds
-    /// that are about to create are sent there, as to a burst. Left alone while a burst is going on; a hint, no more.
+    /// that are about to create are sent there, as to a burst. Left alone while a burst is going on; a hint, no more. When what
+    /// the head then has began: until that is [`BURST_WINDOW`] old, the head leaves all others alone.
     ///
     /// One write unit.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn announce_free_seat(&self, key: HeadKey, lobby: &Lobby, now: Timestamp) -> Result<(), Error> {
+    pub async fn announce_free_seat(
+        &self,
+        key: HeadKey,
+        lobby: &Lobby,
+        now: Timestamp,
+    ) -> Result<Timestamp, Error> {
         let beginning = Beginning { key, exhausted: None };
         let write = self.replace_head(&beginning, &lobby.lobby_id, Some(lobby.taken), now);
-        let _left_alone = self.update::<Burst>(write).await?;
-        Ok(())
+        Ok(match self.update::<Burst>(write).await? {
+            Ok(burst) | Err(Some(burst)) => burst.opened_at,
+            Err(None) => now,
+        })
     }
 
     fn put_lobby(&self, lobby: &Lobby) -> Result<Put, Error> {
@@ -297,7 +305,10 @@ impl Store {
             if is_last { (", #free_from = :never", "#used = :last") } else { ("", "#used < :last") };
         let (allot, allotted) = match block {
             Some(0) => (", #cap_checked = :cap", " AND #used < #allotted"),
-            Some(_) => (", #allotted = #allotted + :block, #cap_checked = :cap", ""),
+            // As many as seen: of many finds that saw it exhausted at once, one brings it a block.
+            Some(_) => {
+                (", #allotted = #allotted + :block, #cap_checked = :cap", " AND #allotted = :allotted")
+            }
             None => ("", " AND #used < #allotted AND #cap_checked = :cap"),
         };
         let change = format!("SET #used = #used + :one{allot}{hide}");
@@ -322,7 +333,9 @@ impl Store {
             update = update.expression_attribute_values(":never", number(Timestamp::NEVER));
         }
         if let Some(block) = block.filter(|block| *block > 0) {
-            update = update.expression_attribute_values(":block", number(block));
+            update = update
+                .expression_attribute_values(":block", number(block))
+                .expression_attribute_values(":allotted", number(server.allotted));
         }
         update
     }

@@ -7,8 +7,8 @@ use futures_util::future::try_join_all;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Item, Store, as_part, ending::SILENT_SERVER_LIFE, expressions::names, failure, from_item, number, text,
-    to_item,
+    Item, Store, as_part, ending::SILENT_SERVER_LIFE, expressions::names, failure, from_item,
+    lobbies::BATCH_MAX, number, text, to_item,
 };
 use crate::{
     ambient::Timestamp,
@@ -216,6 +216,18 @@ impl Store {
         let start = start.map(|ServerCursor(start)| start);
         let (servers, next) = self.page_of_servers(pool, Timestamp::NEVER, start).await?;
         Ok((servers, next.map(ServerCursor)))
+    }
+
+    /// Those of `keys` that exist, in no order, as they now are. One call for each hundred, one read unit each.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn servers_as_they_are(&self, keys: &[ServerKey]) -> Result<Vec<Server>, Error> {
+        let batches = keys.chunks(BATCH_MAX).map(|keys| {
+            let key = |key: &ServerKey| Item::from([("server".to_owned(), text(key.to_string()))]);
+            self.batch_get(&self.tables.servers, keys.iter().map(key).collect(), true)
+        });
+        try_join_all(batches).await?.into_iter().flatten().map(from_item).collect()
     }
 
     /// Extends the lease of a server, and brings one back into sight that was silent. One write unit, and once three more

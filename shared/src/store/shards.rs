@@ -2,7 +2,7 @@
 //!
 //! All entries of a pool have one key, whose partition takes 1,000 write units a second; creating and filling a lobby is
 //! three of them, and an index that is too slow has DynamoDB refuse the lobbies' own writes. A pool in which that was met
-//! gets more shards: lobbies that instances create for themselves then bear one of them in their pool. That a pool has
+//! gets more shards: lobbies that instances create for themselves, or hide as they are full, then bear one of them in their pool. That a pool has
 //! shards is told by an entry of its first one, the sign, which every look reads anyway and which sorts before any lobby: a
 //! pool without shards pays nothing for it. The sign stays until all shards were seen empty.
 
@@ -73,7 +73,7 @@ impl Store {
     pub async fn retire_shards(&self, pool: &Pool, shards: u8, now: Timestamp) -> Result<(), Error> {
         let looks = (1..shards).map(|shard| {
             let pool = pool.in_shard(shard);
-            async move { self.candidates_of_shard(&pool, Timestamp::NEVER, 1).await }
+            async move { self.candidates_of_shard(&pool, None, Timestamp::NEVER, 1).await }
         });
         if try_join_all(looks).await?.iter().any(|(candidates, _)| !candidates.is_empty()) {
             return Ok(());

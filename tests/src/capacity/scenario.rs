@@ -8,6 +8,8 @@ pub const LOBBY_COUNT_MAX: u32 = 32_767;
 const CAP_SHARE: f64 = 0.65;
 /// How long a player stays who is not in a hurry, on the mean.
 pub const STAY_SECS: u32 = 300;
+/// The longest stay over the mean one; the shortest is as far below it.
+const STAY_MAX_SHARE: f64 = 1.5;
 /// The part of a quiet start during which the rate grows.
 const GROWTH_SHARE: f64 = 1.0 / 3.0;
 
@@ -69,6 +71,12 @@ impl Scenario {
         }
     }
 
+    /// Whether as many players leave as come before it ends.
+    #[must_use]
+    pub fn becomes_steady(&self) -> bool {
+        self.stay_secs() * STAY_MAX_SHARE <= f64::from(self.seconds)
+    }
+
     /// How long players come, in milliseconds.
     #[must_use]
     pub const fn length_ms(&self) -> u64 {
@@ -94,7 +102,7 @@ impl Scenario {
 
     /// How long a player stays: evenly between half the mean and one and a half.
     pub fn stay(&self, random: &mut fastrand::Rng) -> Duration {
-        Duration::from_secs_f64(self.stay_secs() * (0.5 + random.f64()))
+        Duration::from_secs_f64(self.stay_secs() * (STAY_MAX_SHARE - 1.0 + random.f64()))
     }
 }
 

@@ -126,6 +126,20 @@ pub fn all() -> Vec<Configuration> {
             ..base
         },
         Configuration {
+            name: "a server allotted more than it can run",
+            rules: Rules { ticks: 2, max_players: 1, max_direct: 1, ..RULES },
+            servers: &[Server { used: 0, allotted: 2, capacity: 1, ..SERVER }, NEW],
+            roles: &[FIND, FIND],
+            ..base
+        },
+        Configuration {
+            name: "three finders, a server allotted more than it can run",
+            rules: Rules { cap: 3, ticks: 2, max_players: 1, max_direct: 1, ..RULES },
+            servers: &[Server { used: 0, allotted: 3, cap_checked: 3, ..SERVER }],
+            roles: &[FIND, FIND, FIND],
+            ..base
+        },
+        Configuration {
             name: "a player's seat",
             rules: Rules { late: 1, ticks: 4, ..RULES },
             servers: &[ONE],

@@ -92,6 +92,14 @@ pub const VERDICTS: &[(Write, &str, Verdict)] = &[
     ),
     (
         Write::TakePlace,
+        "#allotted = :allotted",
+        Needless(
+            "what a server is allotted beyond its need is taken back at the cap, at a cost: many finds that see one exhausted \
+             server would each bring it a block",
+        ),
+    ),
+    (
+        Write::TakePlace,
         "#lease_until > :now",
         Needless("judged by the same clock before, and a registration's lease only grows"),
     ),

@@ -736,6 +736,9 @@ impl Store<'_> {
         if block.is_none() {
             clause!(place, TakePlace, "#cap_checked = :cap", server.cap_checked == cap);
         }
+        if block.is_some_and(|block| block > 0) {
+            clause!(place, TakePlace, "#allotted = :allotted", server.allotted == seen.allotted);
+        }
         clause!(
             place,
             TakePlace,

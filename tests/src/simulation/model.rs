@@ -123,8 +123,8 @@ pub(crate) struct Model {
     pub(crate) tolerated: Option<&'static str>,
     /// How often each seat of a lobby was added.
     added: BTreeMap<(String, String), u32>,
-    /// Seats that were answered, each with its lobby, and who was told.
-    given: BTreeMap<(String, String), clients::Holder>,
+    /// Seats that were answered, each with its lobby, and who was told; nobody once it was given up or lapsed.
+    given: BTreeMap<(String, String), Option<clients::Holder>>,
     /// What the requests of each key were answered.
     kept: BTreeMap<String, Value>,
     /// Connects that were answered 200, by seat.

@@ -51,6 +51,7 @@ pub const VERDICTS: &[(Write, &str, &str)] = &[
     (Write::ExtendLease, "#stage <> :ended", "an ended lobby has no server"),
     (Write::ExtendLease, "#server = :server", "a lobby's server changes by its end alone"),
     (Write::TakePlace, "#cap_checked = :cap", "the cap never changes in a simulation"),
+    (Write::TakePlace, "#allotted = :allotted", TAKEN_BACK),
     (
         Write::TakePlace,
         "#lease_until > :now",

@@ -53,11 +53,11 @@ impl Model {
             }
         }
         let holder = Holder { namespace: operation.namespace, client: operation.client };
-        self.given.insert((lobby.to_owned(), seat.to_owned()), holder);
+        self.given.entry((lobby.to_owned(), seat.to_owned())).or_insert(Some(holder));
         let time = self.time(at);
         let held = self.given.iter().filter(|((lobby, seat), of)| {
             let lobby = self.lobbies.get(lobby).filter(|lobby| lobby.lives());
-            **of == holder && lobby.is_some_and(|lobby| lobby.holds_at(seat, time))
+            **of == Some(holder) && lobby.is_some_and(|lobby| lobby.holds_at(seat, time))
         });
         let (held, holds_max) = (held.count(), self.namespaces[operation.namespace].holds_max);
         if u32::try_from(held).is_ok_and(|held| held > holds_max) {
@@ -85,7 +85,7 @@ impl Model {
         };
         let pending = self.operations.iter().filter(is_recent).count() - 1;
         let held = self.given.iter().filter(|((lobby, seat), of)| {
-            **of == holder && self.lobbies.get(lobby).is_some_and(|lobby| lobby.holds_at(seat, time))
+            **of == Some(holder) && self.lobbies.get(lobby).is_some_and(|lobby| lobby.holds_at(seat, time))
         });
         let (held, holds_max) = (held.count() + pending, self.namespaces[operation.namespace].holds_max);
         if u32::try_from(held).is_ok_and(|held| held < holds_max) {

@@ -163,6 +163,8 @@ impl Model {
         if !has_left && !was_taken_over {
             self.fail("I4", format!("seat {seat} of lobby {}, held until {until}, was lost", before.id));
         }
+        // Should the write that took it come once more, the reservation is nobody's.
+        self.given.insert((before.id.clone(), seat.to_owned()), None);
     }
 
     /// I7: a seat is connected once, while it is reserved in a lobby that is ready.
