@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     ids::{GameMode, RegionId},
     lobby::Refusal,
+    matchmaking::Way,
     models::{Pool, Tags},
     rules::criteria::Criteria,
     store::meter::Usage,
@@ -130,6 +131,17 @@ struct Noted {
     explanation: Explanation,
     /// Whether whoever asks may be told.
     is_open: bool,
+    /// How the seat came about.
+    way: Option<Way>,
+}
+
+/// How a request for a seat came out, for metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outline {
+    /// How the seat came about, if there is one.
+    pub way: Option<Way>,
+    /// Candidates that had a seat when they were looked at, and none when it was to be taken.
+    pub races_lost: u64,
 }
 
 impl Trace {
@@ -163,12 +175,21 @@ impl Trace {
     }
 
     /// Notes how the seat came about.
-    pub fn found(&self, created: bool) {
+    pub fn found(&self, way: Way) {
         let mut noted = self.noted();
-        noted.explanation.created = created;
-        if !created {
+        noted.way = Some(way);
+        noted.explanation.created = matches!(way, Way::Created { .. });
+        if way == Way::Joined {
             noted.explanation.creation = None;
         }
+    }
+
+    /// How the seat came about, if there is one, and how many candidates others were quicker at.
+    #[must_use]
+    pub fn outline(&self) -> Outline {
+        let noted = self.noted();
+        let races_lost = noted.explanation.refused.get(&Reason::RaceLost).copied().unwrap_or(0);
+        Outline { way: noted.way, races_lost: races_lost as u64 }
     }
 
     /// Notes that the answer was given before.

@@ -23,9 +23,13 @@ use serde_json::{Value, json, value::RawValue};
 use tracing::Instrument as _;
 
 use crate::{
+    ambient::Ambient,
+    config::Environment,
     errors::Error,
     explaining::{EXPLAIN_HEADER, Explanation, Trace},
+    metrics::{Counter, Counts},
     rules::{geography::Coordinates, origin::OriginHost},
+    telemetry,
 };
 
 /// The largest body that an operation reads, in bytes (decisions on HTTP conventions).
@@ -353,20 +357,31 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
 
 /// Answers one gateway event with `operation`; the log gets one line, the client one response.
 pub async fn answer<O: Operation>(operation: &O, event: lambda_http::Request) -> Response<Body> {
+    answer_counted(operation, event).await.0
+}
+
+/// The same, and what the request counts.
+pub async fn answer_counted<O: Operation>(
+    operation: &O,
+    event: lambda_http::Request,
+) -> (Response<Body>, Counts) {
     let request = Request::from(event);
     let id = request.id().into_owned();
     let span = tracing::info_span!("request", operation = O::NAME, request.id = %id);
     async {
-        match operation.call(&request).await {
-            Ok(output) => match serde_json::to_vec(&output) {
-                Ok(body) => {
-                    tracing::info!(status = 200, "the operation succeeded");
-                    respond(StatusCode::OK, &id, body, None)
-                }
-                Err(error) => refuse(&Error::Bug(format!("an answer did not serialize: {error}")), &id, None),
-            },
+        let outcome = operation.call(&request).await.and_then(|output| {
+            serde_json::to_vec(&output)
+                .map_err(|error| Error::Bug(format!("an answer did not serialize: {error}")))
+        });
+        let counts = Counts::of(request.trace(), outcome.as_ref().err());
+        let response = match outcome {
+            Ok(body) => {
+                tracing::info!(status = 200, "the operation succeeded");
+                respond(StatusCode::OK, &id, body, None)
+            }
             Err(error) => refuse(&error, &id, request.explanation()),
-        }
+        };
+        (response, counts)
     }
     .instrument(span)
     .await
@@ -377,10 +392,18 @@ pub async fn answer<O: Operation>(operation: &O, event: lambda_http::Request) ->
 /// # Errors
 /// Whatever ends the loop; the runtime then starts a new process.
 pub async fn serve<O: Operation>(operation: O) -> Result<(), lambda_http::Error> {
-    let operation = Arc::new(operation);
+    let served = Arc::new((operation, Counter::of(Environment::of_process()), Ambient::system()));
     lambda_runtime::run(Adapter::from(service_fn(move |event| {
-        let operation = Arc::clone(&operation);
-        async move { Ok::<_, Infallible>(answer(&*operation, event).await) }
+        let served = Arc::clone(&served);
+        async move {
+            let (operation, counter, ambient) = &*served;
+            let (response, counts) = answer_counted(operation, event).await;
+            let line = counter.as_ref().and_then(|counter| counter.line(O::NAME, counts, ambient.now()));
+            if let Some(line) = line {
+                telemetry::print(&line);
+            }
+            Ok::<_, Infallible>(response)
+        }
     })))
     .await
 }

@@ -20,6 +20,7 @@ pub mod ids;
 pub mod issuing;
 pub mod lobby;
 pub mod matchmaking;
+pub mod metrics;
 pub mod models;
 pub mod overview;
 pub mod provision;

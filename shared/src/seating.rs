@@ -22,7 +22,7 @@ use crate::{
     http::Request,
     ids::{LobbyId, SeatId, WriteId},
     lobby::{EndCause, SeatState, Stage},
-    matchmaking::{Found, Way},
+    matchmaking::Found,
     settings_cache::Settings,
     store::{
         Store,
@@ -195,7 +195,7 @@ impl Seating {
             Err(refusal) => return self.refuse(seeker, refusal).await,
         };
         found.log();
-        seeker.trace.found(matches!(found.way, Way::Created { .. }));
+        seeker.trace.found(found.way);
         seeker.settle(&found).await?;
         let client = seeker.capped().map(|(client, _)| client.address.clone());
         let is_held = client.is_some();

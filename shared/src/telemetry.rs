@@ -1,6 +1,6 @@
 //! Logging, set up once for each process.
 
-use std::io::IsTerminal as _;
+use std::io::{IsTerminal as _, Write as _};
 
 pub use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::{
@@ -22,6 +22,12 @@ pub fn log_json() {
         .with(discretion())
         .with(lines)
         .try_init();
+}
+
+/// Prints a line that is no log entry to where Lambda reads the log.
+pub fn print(line: &str) {
+    // Whoever reads it is gone: there is nobody to tell.
+    let _unheard = writeln!(std::io::stdout(), "{line}");
 }
 
 /// Logs as text lines to standard error, for people at a terminal.

@@ -254,6 +254,44 @@ fn the_document_has_every_error_code_and_no_other() {
 }
 
 #[test]
+fn the_reference_of_errors_has_every_code_with_its_statuses() {
+    let reference = fs::read_to_string(workspace().join("infra/docs/errors.md")).unwrap();
+    let (code, status) = (Regex::new("`([A-Z_]+)`").unwrap(), Regex::new("[0-9]{3}").unwrap());
+    let mut told = Codes::new();
+    for row in reference.lines().filter(|line| line.starts_with("| `")) {
+        let cells: Vec<_> = row.split('|').map(str::trim).collect();
+        assert_eq!(cells.len(), 6, "{row}");
+        assert!(["client", "developer", "game server", "lobby server", "owner"].contains(&cells[3]), "{row}");
+        for found in code.captures_iter(cells[1]) {
+            let statuses = status.find_iter(cells[2]).map(|found| {
+                let status = http::StatusCode::from_bytes(found.as_str().as_bytes()).unwrap();
+                status.canonical_reason().unwrap().to_uppercase().replace(' ', "_")
+            });
+            let is_new = told.insert(found.get(1).unwrap().as_str().to_owned(), statuses.collect()).is_none();
+            assert!(is_new, "{row}: told twice");
+        }
+    }
+    assert_eq!(told, codes_of_the_source());
+}
+
+#[test]
+fn workflows_use_actions_by_their_commit_alone() {
+    let (used, pinned) = (
+        Regex::new(r"(?m)^\s*(?:- )?uses: (.*)$").unwrap(),
+        Regex::new(r"^[\w.-]+/[\w./-]+@[0-9a-f]{40} # v[0-9.]+$|^\./").unwrap(),
+    );
+    let mut actions = 0;
+    for file in fs::read_dir(workspace().join(".github/workflows")).unwrap() {
+        let text = fs::read_to_string(file.unwrap().path()).unwrap();
+        for found in used.captures_iter(&text) {
+            assert!(pinned.is_match(&found[1]), "{}", &found[1]);
+            actions += 1;
+        }
+    }
+    assert!(actions > 5, "{actions} actions are not all");
+}
+
+#[test]
 fn each_documented_response_describes_its_codes_and_headers() {
     let document = Document::read();
     let item = Regex::new(r"(?m)^- `([A-Z_]+)`: ").unwrap();

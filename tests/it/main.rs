@@ -12,6 +12,7 @@ mod faults;
 mod fuzz;
 mod lifecycle;
 mod matching;
+mod metrics;
 mod model;
 mod process;
 mod refusals;

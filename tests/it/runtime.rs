@@ -142,10 +142,24 @@ async fn functions_log_each_request_as_json_and_never_a_secret() {
             assert!(!stdout.contains(secret) && !stderr.contains(secret), "{binary} logs a secret");
         }
         assert_eq!(stderr, "", "{binary}");
-        let lines: Vec<Value> = stdout
+        let lines = stdout
             .lines()
-            .map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{binary}: {line}")))
-            .collect();
+            .map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{binary}: {line}")));
+        let (metrics, lines): (Vec<Value>, Vec<Value>) =
+            lines.partition(|line: &Value| line["_aws"].is_object());
+        let cold: u64 = metrics.iter().filter_map(|line| line["ColdStart"].as_u64()).sum();
+        assert_eq!(cold, 1, "{binary}: {metrics:?}");
+        for line in &metrics {
+            assert_eq!(line["operation"], **binary, "{line}");
+            let [directive] = line["_aws"]["CloudWatchMetrics"].as_array().unwrap().as_slice() else {
+                panic!("{line}")
+            };
+            assert_eq!(directive["Namespace"], "Muster/a-stack", "{line}");
+            assert_eq!(directive["Dimensions"], json!([["operation"]]), "{line}");
+            for metric in directive["Metrics"].as_array().unwrap() {
+                assert!(line[metric["Name"].as_str().unwrap()].is_u64(), "{line}");
+            }
+        }
         for line in &lines {
             assert!(is_time(&line["timestamp"]), "{binary}: {line}");
             let level = line["level"].as_str().unwrap_or_default();

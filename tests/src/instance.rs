@@ -10,8 +10,9 @@ use shared::{
     ambient::Ambient,
     auth::MatchmakerAuth,
     errors::Error,
-    http::{Operation as _, Request},
+    http::{Operation as _, Request, answer_counted},
     matchmaking::Matchmaker,
+    metrics::Counts,
     models::Pool,
     screening::{Outside, Screening},
     secrets::Secrets,
@@ -85,6 +86,12 @@ impl Instance {
     /// As the operation.
     pub async fn call(&self, request: &Request) -> Result<FindLobbyResponse, Error> {
         self.find_lobby.call(request).await
+    }
+
+    /// Answers an event as a function does, and what the request counts.
+    pub async fn answer(&self, event: lambda_http::Request) -> (u16, Counts) {
+        let (response, counts) = answer_counted(&self.find_lobby, event).await;
+        (response.status().as_u16(), counts)
     }
 
     /// Finds a lobby.

@@ -1,0 +1,159 @@
+//! What requests count, and that alarms and dashboard go by nothing else.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use muster_tests::{
+    TestGame, TestStack,
+    instance::{Instance, event},
+};
+use regex_lite::Regex;
+use serde_json::{Value, json};
+use shared::{
+    ids::SeatId,
+    lobby::Door,
+    metrics::{
+        Counts,
+        Metric::{self, *},
+    },
+    store::{
+        emulator_client,
+        lobbies::{Hiding, SeatClaim, SeatOutcome},
+    },
+};
+use wiremock::{MockServer, ResponseTemplate};
+
+use crate::screening;
+
+const OBSERVABILITY: &str = include_str!("../../infra/observability.yaml");
+
+fn arena() -> Value {
+    json!({ "game_modes": ["arena"] })
+}
+
+/// Status and counts of a find.
+async fn counted(instance: &Instance, game: &TestGame, body: &Value) -> (u16, Vec<(Metric, u64)>) {
+    let (status, counts) =
+        instance.answer(event(&[("authorization", &format!("Bearer {}", game.public))], body, &[])).await;
+    (status, listed(&counts))
+}
+
+fn listed(counts: &Counts) -> Vec<(Metric, u64)> {
+    let counted = Metric::ALL.into_iter().map(|metric| (metric, counts.get(metric)));
+    counted.filter(|(_, count)| *count > 0).collect()
+}
+
+#[tokio::test]
+async fn seats_and_the_reasons_for_none_are_counted() {
+    let stack = TestStack::start().await;
+    let modes = json!({ "arena": { "regions": ["fra"], "max_players": 2 } });
+    let game = stack.make_game("one-place", modes.clone(), 9, 1).await;
+    let instance = stack.instance();
+    assert_eq!(counted(&instance, &game, &arena()).await, (200, vec![(LobbyCreated, 1)]));
+    assert_eq!(counted(&instance, &game, &arena()).await, (200, vec![(LobbyFound, 1)]));
+    assert_eq!(counted(&instance, &game, &arena()).await, (503, vec![(NoServerAvailable, 1)]));
+
+    let game = stack.make_game("one-lobby", modes, 1, 9).await;
+    counted(&instance, &game, &arena()).await;
+    counted(&instance, &game, &arena()).await;
+    assert_eq!(counted(&instance, &game, &arena()).await, (400, vec![(TooManyLobbies, 1)]));
+    // What the client did wrong is no metric.
+    assert_eq!(counted(&instance, &game, &json!({ "game_modes": [] })).await, (400, vec![]));
+}
+
+#[tokio::test]
+async fn whoever_may_not_find_is_counted() {
+    let stack = TestStack::start().await;
+    for headers in [&[][..], &[("authorization", "Bearer x")], &[("origin", "https://nobody.example")]] {
+        let (status, counts) = stack.instance().answer(event(headers, &arena(), &[])).await;
+        assert_eq!((status, listed(&counts)), (401, vec![(AuthRefused, 1)]), "{headers:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_seat_that_was_lost_to_others_is_counted() {
+    let stack = TestStack::start().await;
+    let modes = json!({ "arena": { "regions": ["fra"], "max_players": 2 } });
+    let game = stack.make_game("lost", modes, 9, 9).await;
+    let instance = stack.instance();
+    let first = instance.find(&game.public, &arena()).await.unwrap();
+    let now = stack.clock.now();
+    let claim = SeatClaim {
+        lobby_id: first.lobby.lobby_id,
+        door: Door::Find(game.pool("arena", "fra")),
+        seat_id: SeatId::random(&stack.ambient()),
+        until: now + Duration::from_secs(60),
+        // Whoever takes the last seat hides the lobby in a second write, which did not come yet.
+        hiding: Hiding::No,
+    };
+    assert!(matches!(stack.store().take_seat(&claim, now).await.unwrap(), SeatOutcome::Taken(_)));
+    let (status, counts) = counted(&stack.instance(), &game, &arena()).await;
+    // Once as the index shows it, once as the burst does that created it.
+    assert_eq!((status, counts), (200, vec![(LobbyCreated, 1), (SeatContention, 2)]));
+}
+
+#[tokio::test]
+async fn captchas_that_are_refused_or_not_judged_are_counted() {
+    let provider = MockServer::start().await;
+    let refusal = json!({ "success": false, "error-codes": ["invalid-input-response"] });
+    screening::answering(&provider, "/turnstile", ResponseTemplate::new(200).set_body_json(refusal)).await;
+    screening::answering(&provider, "/hcaptcha", ResponseTemplate::new(500)).await;
+    for (name, expected) in [("turnstile", (400, CaptchaRejected)), ("hcaptcha", (503, CaptchaUnavailable))] {
+        let outside = screening::outside(&provider.uri());
+        let stack = TestStack::start_with_outside(outside.clone()).await;
+        let captcha = screening::captcha(name, 9, Duration::from_secs(60));
+        let modes = json!({ "arena": screening::mode(None) });
+        let game = screening::game(&stack, "guarded", modes, captcha).await;
+        let client = emulator_client(stack.stack.store_endpoint());
+        let instance = Instance::among(outside, client, stack.stack.keys(), &stack.ambient());
+        let (status, counts) = counted(&instance, &game, &screening::find(Some((name, "answer")))).await;
+        assert_eq!((status, counts), (expected.0, vec![(expected.1, 1)]));
+        assert_eq!(
+            counted(&instance, &game, &screening::find(None)).await,
+            (403, vec![]),
+            "{name}: it is due"
+        );
+    }
+}
+
+#[tokio::test]
+async fn tables_that_do_not_answer_are_counted() {
+    let stack = TestStack::start().await;
+    let game = stack.make_game("down", json!({ "arena": { "regions": ["fra"] } }), 9, 9).await;
+    // Nobody listens there.
+    let instance = Instance::new("http://127.0.0.1:1", stack.stack.keys(), &stack.ambient());
+    assert_eq!(counted(&instance, &game, &arena()).await, (503, vec![(OperationFailed, 1)]));
+}
+
+#[test]
+fn alarms_and_dashboard_go_by_metrics_that_there_are() {
+    let names: BTreeSet<_> = Metric::ALL.into_iter().map(Metric::name).collect();
+    let own = Regex::new(r#"(?s)Namespace: !Sub Muster/\$\{StackName\}\s+MetricName: (\w+)\s+Dimensions: \[\{ Name: operation, Value: ([a-z-]+) \}\]"#).unwrap();
+    let shown = Regex::new(r#"\\"([A-Z]\w+)\\""#).unwrap();
+    let mut alarmed = BTreeSet::new();
+    for found in own.captures_iter(OBSERVABILITY) {
+        let (metric, operation) = (found.get(1).unwrap().as_str(), found.get(2).unwrap().as_str());
+        assert!(names.contains(metric), "{metric}");
+        assert!(
+            crate::artefacts::functions("").iter().any(|function| function.binary == operation),
+            "{operation}"
+        );
+        alarmed.insert(metric);
+    }
+    assert_eq!(
+        alarmed,
+        BTreeSet::from([
+            "CaptchaUnavailable",
+            "NoServerAvailable",
+            "OperationFailed",
+            "RaceCreate",
+            "TooManyLobbies"
+        ])
+    );
+    let searched: BTreeSet<_> =
+        shown.captures_iter(OBSERVABILITY).map(|found| found.get(1).unwrap().as_str()).collect();
+    let searched: BTreeSet<_> = searched.into_iter().filter(|name| !name.starts_with("Muster")).collect();
+    assert!(searched.is_subset(&names), "{searched:?}");
+    let untold: Vec<_> =
+        names.iter().filter(|name| !searched.contains(*name) && !alarmed.contains(*name)).collect();
+    assert!(untold.is_empty(), "nobody is told of {untold:?}");
+}
