@@ -24,6 +24,7 @@ use crate::artefacts::{Ended, PATIENCE, Program, TestFolder};
 
 mod commands;
 mod operator;
+mod store;
 
 const BINARY: &str = "muster-local";
 

@@ -25,11 +25,13 @@ mod deployment;
 mod lobbies;
 mod service;
 
-use deployment::{Deployment, Example, SIGNING_KEY, environment};
-use service::{Instance, Outcome, lambda_environment};
+pub(crate) use deployment::environment;
+use deployment::{Deployment, Example, SIGNING_KEY};
+pub(crate) use service::Instance;
+use service::{Outcome, lambda_environment};
 
 /// Status and body of a response, which must be one that the gateway sends as it is, under the request's own identifier.
-fn status_and_body(event: &Value, response: &Value) -> (u64, Value) {
+pub(crate) fn status_and_body(event: &Value, response: &Value) -> (u64, Value) {
     let headers = &response["headers"];
     let request_id = &event["requestContext"]["requestId"];
     assert!(request_id.is_string(), "{event}");

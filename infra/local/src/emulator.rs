@@ -70,6 +70,15 @@ impl Emulator {
     /// template, [`EmulatorError::Database`] and [`EmulatorError::Table`] when the emulator refuses, and
     /// [`EmulatorError::Start`] when the process has no port or thread left.
     pub fn start(storage: &Storage, tables: &[Table]) -> Result<Self, EmulatorError> {
+        Self::start_on(0, storage, tables)
+    }
+
+    /// The same on a port of 127.0.0.1; 0 takes a free one.
+    ///
+    /// # Errors
+    ///
+    /// As [`Emulator::start`]; [`EmulatorError::Start`] also when the port is taken.
+    pub fn start_on(port: u16, storage: &Storage, tables: &[Table]) -> Result<Self, EmulatorError> {
         let (database, lock) = match storage {
             Storage::Memory => (Database::memory().map_err(EmulatorError::Database)?, None),
             Storage::Folder(folder) => {
@@ -81,7 +90,7 @@ impl Emulator {
             schema::ensure(&database, table)?;
         }
 
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(EmulatorError::Start)?;
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(EmulatorError::Start)?;
         listener.set_nonblocking(true).map_err(EmulatorError::Start)?;
         let address = listener.local_addr().map_err(EmulatorError::Start)?;
         let runtime =

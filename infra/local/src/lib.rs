@@ -15,5 +15,6 @@ pub mod permissions;
 pub mod route;
 pub mod signing_key;
 pub mod stack;
+pub mod store_alone;
 pub mod template;
 pub mod welcome;

@@ -2,11 +2,12 @@
 
 use std::{path::PathBuf, process::ExitCode};
 
-use clap::Parser;
+use clap::{Parser, Subcommand};
 use mimalloc::MiMalloc;
 use muster_local::{
     emulator::Storage,
     stack::{Options, Stack},
+    store_alone::{self, StoreAlone},
     welcome,
 };
 use shared::{
@@ -21,7 +22,7 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// Runs Muster on this machine: gateway, operations and an embedded DynamoDB with a demo game.
 #[derive(Debug, Parser)]
-#[command(name = "muster-local", version, about)]
+#[command(name = "muster-local", version, about, args_conflicts_with_subcommands = true)]
 struct Arguments {
     /// Port of the gateway on 127.0.0.1; 0 takes a free one.
     #[arg(long, default_value_t = 3000)]
@@ -32,28 +33,57 @@ struct Arguments {
     /// Print nothing but errors.
     #[arg(long)]
     quiet: bool,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Runs the embedded DynamoDB alone, in memory, for functions in `sam local` or `cargo lambda watch`.
+    Store {
+        /// Port on 127.0.0.1; 0 takes a free one.
+        #[arg(long, default_value_t = 8000)]
+        port: u16,
+        /// What functions in containers call this machine; with `sam local --docker-network host` it is 127.0.0.1.
+        #[arg(long, value_name = "HOST", default_value = "host.docker.internal")]
+        container_host: String,
+        /// Folder for the environment that the functions need; it holds the key that tokens are signed with.
+        #[arg(long, value_name = "DIR", default_value = "target/store")]
+        environment: PathBuf,
+    },
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
     let arguments = Arguments::parse();
     telemetry::log_text(if arguments.quiet { LevelFilter::ERROR } else { LevelFilter::INFO });
-    let result = async {
-        let options = Options {
-            port: arguments.port,
-            storage: arguments.data.map_or(Storage::Memory, Storage::Folder),
-            ambient: Ambient::system(),
-            outside: Environment::of_process().outside()?,
-        };
-        // Listened for before anybody is told that the stack runs.
-        let end = EndRequest::listen();
-        let stack = Stack::start(options).await?;
+    let says = |text: String| {
         if !arguments.quiet {
             #[expect(clippy::print_stdout, reason = "what the user came for")]
             {
-                println!("{}", welcome::text(&stack.demo));
+                println!("{text}");
             }
         }
+    };
+    let result = async {
+        // Listened for before anybody is told that something runs.
+        let end = EndRequest::listen();
+        let ambient = Ambient::system();
+        if let Some(Command::Store { port, container_host, environment }) = arguments.command {
+            let options = store_alone::Options { port, container_host, environment, ambient };
+            let store = StoreAlone::start(options).await?;
+            says(store.text());
+            end.received().await;
+            return store.stop().await;
+        }
+        let options = Options {
+            port: arguments.port,
+            storage: arguments.data.map_or(Storage::Memory, Storage::Folder),
+            ambient,
+            outside: Environment::of_process().outside()?,
+        };
+        let stack = Stack::start(options).await?;
+        says(welcome::text(&stack.demo));
         end.received().await;
         stack.stop().await
     };

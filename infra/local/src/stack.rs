@@ -1,7 +1,9 @@
 //! The whole service in one process: emulator, operations, gateway.
 
 use std::{
+    io,
     net::{Ipv4Addr, SocketAddr},
+    path::PathBuf,
     sync::Arc,
 };
 
@@ -74,6 +76,14 @@ pub enum StackError {
     /// The database does not run.
     #[error("{0}")]
     Emulator(#[from] EmulatorError),
+    /// The environment of functions cannot be written.
+    #[error("{path}: {source}")]
+    EnvironmentFile {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// The signing key cannot be kept.
     #[error("the signing key in the data folder cannot be used: {0}")]
     SigningKey(String),
@@ -104,6 +114,13 @@ fn secrets_table() -> Table {
     }
 }
 
+/// The template, with the table that it lacks.
+pub(crate) fn local_template() -> Result<Template, TemplateError> {
+    let mut template = Template::parse(TEMPLATE)?;
+    template.tables.push(secrets_table());
+    Ok(template)
+}
+
 /// The tables' names: here, their logical identifiers in the template.
 #[must_use]
 pub fn table_names() -> TableNames {
@@ -126,8 +143,7 @@ impl Stack {
     /// [`StackError`]; nothing is left running.
     pub async fn start(options: Options) -> Result<Self, StackError> {
         let Options { port, storage, ambient, outside } = options;
-        let mut template = Template::parse(TEMPLATE)?;
-        template.tables.push(secrets_table());
+        let template = local_template()?;
         // The port first: a second stack must not touch anything before it learns that it is the second.
         let listener = gateway::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await?;
         let address = listener.local_addr().map_err(|source| GatewayError::Bind {

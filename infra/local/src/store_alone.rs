@@ -1,0 +1,151 @@
+//! The embedded DynamoDB alone, with the demo game, for functions that run elsewhere on this machine: in `sam local` and
+//! `cargo lambda watch`.
+
+use std::{
+    fs::{self, OpenOptions},
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
+use serde_json::json;
+use shared::{ambient::Ambient, store::Store, tokens::TokenKeys};
+
+use crate::{
+    demo::Demo,
+    emulator::{Emulator, Storage, link::client_over},
+    signing_key,
+    stack::{StackError, local_template, table_names},
+};
+
+/// Where `sam local start-api` listens unless told otherwise.
+const SAM_LOCAL_URL: &str = "http://127.0.0.1:3000";
+/// The environment for `sam local`, which gives a function those variables that its template has.
+const SAM_LOCAL_FILE: &str = "sam-local.json";
+/// The whole environment of a function, as lines, for `cargo lambda watch`.
+const LINES_FILE: &str = "functions.env";
+
+/// What it is started with.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The port on 127.0.0.1; 0 takes a free one.
+    pub port: u16,
+    /// What functions in containers call this machine.
+    pub container_host: String,
+    /// The folder for the functions' environment, which holds the key that tokens are signed with.
+    pub environment: PathBuf,
+    /// The clock and randomness.
+    pub ambient: Ambient,
+}
+
+/// A running database.
+#[derive(Debug)]
+pub struct StoreAlone {
+    /// What its demo offers.
+    pub demo: Demo,
+    emulator: Emulator,
+    environment: PathBuf,
+}
+
+impl StoreAlone {
+    /// Starts a database in memory, makes the demo game there, and writes the environment of functions that work on it.
+    ///
+    /// # Errors
+    /// [`StackError`].
+    pub async fn start(options: Options) -> Result<Self, StackError> {
+        let Options { port, container_host, environment, ambient } = options;
+        let emulator = Emulator::start_on(port, &Storage::Memory, &local_template()?.tables)?;
+        // As text: it is a variable of the functions.
+        let key = BASE64.encode(signing_key::fresh(&ambient));
+        let keys = Arc::new(TokenKeys::new(key.as_bytes(), None)?);
+        let store = Store::new(client_over(Arc::clone(&emulator.link)), table_names());
+        let demo = Demo::prepare(&store, &keys, &ambient, SAM_LOCAL_URL.to_owned()).await?;
+
+        let from_containers = emulator.endpoint.replace("127.0.0.1", &container_host);
+        let tables = table_names();
+        let parameters = json!({
+            "AWS_ENDPOINT_URL_DYNAMODB": from_containers,
+            "MUSTER_SECRETS_TABLE": tables.secrets,
+            "MUSTER_SIGNING_KEY": key,
+        });
+        let sam_local = format!("{:#}\n", json!({ "Parameters": parameters }));
+        let lines = [
+            ("AWS_ENDPOINT_URL_DYNAMODB", emulator.endpoint.as_str()),
+            ("MUSTER_CATALOG_TABLE", &tables.catalog),
+            ("MUSTER_TOKENS_TABLE", &tables.tokens),
+            ("MUSTER_LOBBIES_TABLE", &tables.lobbies),
+            ("MUSTER_LOBBY_DATA_TABLE", &tables.lobby_data),
+            ("MUSTER_SERVERS_TABLE", &tables.servers),
+            ("MUSTER_LEDGER_TABLE", &tables.ledger),
+            ("MUSTER_CLIENTS_TABLE", &tables.clients),
+            ("MUSTER_SECRETS_TABLE", &tables.secrets),
+            ("MUSTER_SIGNING_KEY", &key),
+        ];
+        let lines: String = lines.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
+        for (file, text) in [(SAM_LOCAL_FILE, sam_local), (LINES_FILE, lines)] {
+            let path = environment.join(file);
+            write_for_owner(&path, &text).map_err(|source| StackError::EnvironmentFile { path, source })?;
+        }
+        Ok(Self { demo, emulator, environment })
+    }
+
+    /// The address, and commands to paste.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let sam_local = self.environment.join(SAM_LOCAL_FILE);
+        let lines = self.environment.join(LINES_FILE);
+        format!(
+            r#"
+DynamoDB listens on {endpoint}
+
+Functions in containers, after `sam build`:
+
+sam local start-api --env-vars {sam_local}
+
+One of them, with a token of the demo:
+
+sed s/TOKEN/{public}/ tests/events/find-lobby.json | sam local invoke FindLobbyFunction --event - --env-vars {sam_local}
+
+Without containers, by cargo-lambda:
+
+cargo lambda watch --env-file {lines}
+sed s/TOKEN/{public}/ tests/events/find-lobby.json >event.json && cargo lambda invoke find-lobby --data-file event.json
+
+A cloud token: {cloud}
+A server token: {server}
+Ctrl-C stops it.
+"#,
+            endpoint = self.emulator.endpoint,
+            sam_local = sam_local.display(),
+            lines = lines.display(),
+            public = self.demo.tokens.public,
+            cloud = self.demo.tokens.cloud,
+            server = self.demo.tokens.server,
+        )
+    }
+
+    /// Stops it.
+    ///
+    /// # Errors
+    /// [`StackError::Emulator`] when it had stopped before.
+    pub async fn stop(self) -> Result<(), StackError> {
+        Ok(self.emulator.shutdown().await?)
+    }
+}
+
+/// Writes a file anew that its owner alone may read.
+fn write_for_owner(path: &Path, text: &str) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)?.write_all(text.as_bytes())
+}
