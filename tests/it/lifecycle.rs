@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 mod allotment;
 mod churn;
+mod data;
 mod joining;
 mod leases;
 mod overview;

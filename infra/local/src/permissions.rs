@@ -1,7 +1,14 @@
 //! Each function may ask of the database here what the template allows it in AWS, and nothing else: a permission that is
 //! missing there shows in every local run and test.
 
-use std::sync::Arc;
+use std::{
+    collections::BTreeSet,
+    env,
+    fs::OpenOptions,
+    io::{self, Write as _},
+    path::PathBuf,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+};
 
 use aws_sdk_dynamodb::{
     Client,
@@ -61,8 +68,13 @@ impl Intercept for Restriction {
         } else {
             return Err(format!("{} does what no permission is known for: {input:?}", self.function).into());
         };
-        match asked.into_iter().find(|(action, resource)| !self.permissions.allow(action, resource)) {
-            None => Ok(()),
+        match asked.iter().find(|(action, resource)| !self.permissions.allow(action, resource)) {
+            None => {
+                for (action, resource) in &asked {
+                    record(&self.function, action, resource)?;
+                }
+                Ok(())
+            }
             Some((action, resource)) => {
                 let problem =
                     format!("template.yaml does not allow {} {action} on {resource}", self.function);
@@ -70,6 +82,25 @@ impl Intercept for Restriction {
             }
         }
     }
+}
+
+/// The environment variable that names a file to which every permission that was needed is appended, as
+/// `function action resource`, for the comparison with those that the template grants.
+pub const RECORD_VARIABLE: &str = "MUSTER_PERMISSIONS_RECORD";
+
+/// Appends a permission that was needed to the record, if one is kept; each once in a process.
+fn record(function: &str, action: &str, resource: &str) -> io::Result<()> {
+    static RECORD: OnceLock<Option<(PathBuf, Mutex<BTreeSet<String>>)>> = OnceLock::new();
+    let record = RECORD.get_or_init(|| Some((env::var_os(RECORD_VARIABLE)?.into(), Mutex::default())));
+    let Some((path, known)) = record else { return Ok(()) };
+    let line = format!("{function} {action} {resource}\n");
+    let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+    if known.contains(&line) {
+        return Ok(());
+    }
+    OpenOptions::new().create(true).append(true).open(path)?.write_all(line.as_bytes())?;
+    known.insert(line);
+    Ok(())
 }
 
 fn table(name: Option<&str>) -> String {

@@ -2,9 +2,11 @@
 
 use serde_json::json;
 use shared::{
+    errors::Error,
     ids::{LobbyId, NamespaceId},
     models::ServerKey,
     overview::servers_of,
+    secrets::SecretsCache,
     settings::Namespace,
     store::replays::ReplayKey,
     tokens::CloudToken,
@@ -63,15 +65,20 @@ async fn tables(deployment: &Deployment) -> Vec<Finding> {
         (&tables.ledger, store.allotted_lobbies(&namespace).await.err()),
         (&tables.clients, store.replay(&ReplayKey::new(["-"; 3], "-"), ambient.now()).await.err()),
     ];
-    let finding = |(table, error): (&String, Option<shared::errors::Error>)| Finding {
+    let finding = |(table, error): (&String, Option<Error>)| Finding {
         what: format!("table {table}"),
-        problem: error.map(|error| error.cause().map_or_else(|| error.to_string(), ToOwned::to_owned)),
+        problem: error.as_ref().map(cause),
     };
     looks.into_iter().map(finding).collect()
 }
 
+fn cause(error: &Error) -> String {
+    error.cause().map_or_else(|| error.to_string(), ToOwned::to_owned)
+}
+
 async fn games(deployment: &Deployment) -> Result<Vec<Finding>, CommandError> {
     let (store, now) = (&deployment.store, deployment.ambient.now());
+    let secrets = SecretsCache::new(deployment.secrets.clone(), deployment.ambient.clone());
     let mut findings = Vec::new();
     for game in store.games().await? {
         let versions = store.versions(&game.game_id).await?;
@@ -81,6 +88,11 @@ async fn games(deployment: &Deployment) -> Result<Vec<Finding>, CommandError> {
             let has_version = versions.iter().any(|version| version.version_id == *version_id);
             let problem = (!has_version).then(|| format!("its version {version_id} is not there"));
             findings.push(Finding { what: format!("{at} runs a version"), problem });
+            let version = versions.iter().find(|version| version.version_id == *version_id);
+            if let Some(version) = version.filter(|version| !version.secrets.is_empty()) {
+                let problem = secrets.of(version).await.err().map(|error| cause(&error));
+                findings.push(Finding { what: format!("{at} can read its secrets"), problem });
+            }
             let servers = servers_of(store, &game, namespace_id).await?;
             let living =
                 servers.iter().filter(|server| server.lease_until > now && !server.is_deregistered()).count();

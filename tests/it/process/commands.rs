@@ -69,6 +69,15 @@ impl Operator<'_> {
     }
 }
 
+/// A version whose players pass a captcha.
+const GUARDED: &str = r#"{
+  "game_modes": { "arena": { "regions": ["fra"] } },
+  "captcha": {
+    "requests_before_reverify": 9, "verification_ttl": 60000,
+    "turnstile": { "site_key": "site", "secret_key": "of-a-test" }
+  }
+}"#;
+
 #[tokio::test]
 async fn every_command_does_its_work_and_says_so_in_both_forms() {
     let (local, folder, run) = (Local::start(&[]).await, TestFolder::new(), Mutex::default());
@@ -82,7 +91,13 @@ async fn every_command_does_its_work_and_says_so_in_both_forms() {
         tokens(&operator).await;
         pages(&operator).await;
         play(&operator).await;
+        let guarded = folder.path("guarded.json");
+        fs::write(&guarded, GUARDED).unwrap();
+        let set = operator.namespace("staging");
+        let create = [operator.game.as_str(), &guarded, "--name", "guarded", "--set", &set];
+        operator.ask("version create", &create).await;
         let health = operator.ask("doctor", &[]).await;
+        assert!(health.contains(&format!("{set} can read its secrets")), "{health}");
         assert!(health.contains("signing key") && health.contains(&operator.namespace("prod")), "{health}");
         assert!(operator.ask("completions", &["bash"]).await.contains("muster"));
     }

@@ -94,6 +94,23 @@ async fn seats_of_a_server_that_died_can_be_held_again() {
 }
 
 #[tokio::test]
+async fn a_join_frees_what_its_client_held_on_a_server_that_died() {
+    let stack = TestStack::start().await;
+    let game = capped_game(&stack, "dead-join", 1).await;
+    let dying = stack.clock.now() + Duration::from_secs(60);
+    game.add_server(&stack, "dying", "fra", 1, dying).await;
+    let custom = json!({ "game_mode": "arena", "publicity": "private", "lobby_config": { "map": "x" } });
+    let held = game.play(&stack, "lobbies/create", custom).await.expect_ok();
+    assert_eq!(held.body["ports"]["default"]["hostname"], "dying.example");
+    let open = find_from(&stack, &game, Ipv4Addr::new(127, 0, 1, 1)).await.expect_ok();
+    let join = json!({ "lobby_id": open.lobby_id() });
+    assert_eq!(game.play(&stack, "lobbies/join", join.clone()).await.refusal(), TOO_MANY);
+    stack.clock.advance(Duration::from_secs(61));
+    game.play(&stack, "lobbies/join", join).await.expect_ok();
+    assert_eq!(game.lobby(&stack, &held.lobby_id()).await.stage, shared::lobby::Stage::Ended);
+}
+
+#[tokio::test]
 async fn joins_and_custom_lobbies_count_too_and_other_namespaces_do_not() {
     let stack = TestStack::start().await;
     let (game, other) = (capped_game(&stack, "all", 3).await, capped_game(&stack, "other", 3).await);

@@ -79,6 +79,11 @@ pub const VERDICTS: &[(Write, &str, &str)] = &[
         RACE,
     ),
     (Write::DrawPosition, "#first = :first", RACE),
+    (
+        Write::HoldSeat,
+        "#held < :limit",
+        "a client holds more than it may only after its cap was lowered, which no simulation does",
+    ),
 ];
 
 const SAME_POOL: &str = "a lobby's pool never changes, and whoever claims a seat has it from there";
@@ -158,6 +163,16 @@ pub const RARE: &[(Write, &str, &str)] = &[
     (Write::TakeFreeSeat, "#taken = :last", "an instance's knowledge of the last seat is old"),
     (Write::HideFull, "#taken >= #max_players", "a seat is left before the lobby is hidden"),
     (Write::End, "#stage = :starting", "it becomes ready at the last moment, by a write that is late"),
+    (
+        Write::PointHold,
+        "attribute_exists(#seat)",
+        "a hold is freed as one that stands for nothing while its request goes on for half a minute",
+    ),
+    (
+        Write::AimRun,
+        "attribute_not_exists(#run) OR #expires_at <= :now_secs OR (#run = :run AND attribute_not_exists(#answer)) OR (#run = :seen AND #lease_until <= :now AND attribute_not_exists(#answer))",
+        "two repetitions go on for one request that crashed",
+    ),
 ];
 
 impl Found {

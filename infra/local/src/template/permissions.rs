@@ -26,6 +26,11 @@ impl Permissions {
         self.tables.contains(&(action.to_owned(), resource.to_owned()))
     }
 
+    /// Every action on every table and index that is allowed.
+    pub fn granted(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.tables.iter().map(|(action, resource)| (action.as_str(), resource.as_str()))
+    }
+
     /// Whether everything that these allow the `others` allow, too.
     #[must_use]
     pub fn are_within(&self, others: &Self) -> bool {

@@ -1,0 +1,68 @@
+//! `cargo bench -p muster-tests --bench permissions -- FILE`: whether each function of the template is granted what the tests needed
+//! and nothing else. They write it to FILE when `MUSTER_PERMISSIONS_RECORD` names that.
+
+#![expect(
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "a benchmark panics on failure and prints its figures"
+)]
+
+use std::{collections::BTreeSet, fs, process::ExitCode};
+
+use muster_local::{
+    stack::{SECRETS_TABLE, TEMPLATE},
+    template::Template,
+};
+
+/// What no test through the local stack needs, and the template grants all the same: function, action and table.
+///
+/// A lobby that did not become ready in five minutes ends when its server says so at last, with its configuration, and with the record
+/// and the allotment of a server that deregistered meanwhile; so does an idle one at the heartbeat of such a server.
+const ENDING: [(&str, &str, &str); 3] = [
+    ("set-lobby-ready", "DeleteItem", "LobbyDataTable"),
+    ("set-lobby-ready", "UpdateItem", "LedgerTable"),
+    ("heartbeat-server", "UpdateItem", "LedgerTable"),
+];
+/// The catalogue is read by each function in init, which opens its connection that way, and by those of the matchmaker for their
+/// settings, which the local stack's functions read for each other.
+const CATALOG: &str = "CatalogTable";
+
+fn main() -> ExitCode {
+    let path =
+        std::env::args().skip(1).find(|argument| argument != "--bench").expect("a file of what was needed");
+    let needed = fs::read_to_string(path).expect("what was needed");
+    let needed: BTreeSet<(String, String, String)> = needed
+        .lines()
+        .map(|line| {
+            let mut words = line.split(' ').map(str::to_owned);
+            let mut word = || words.next().expect("three words");
+            (word(), word(), word())
+        })
+        .collect();
+    let template = Template::parse(TEMPLATE).expect("a template");
+    let is_of_matchmaker = |code_uri: &str| {
+        let mut routes = template.routes.iter();
+        routes.any(|route| route.code_uri == code_uri && route.key().contains(" /matchmaker/"))
+    };
+    let (mut granted, mut unneeded) = (0, 0);
+    for (code_uri, permissions) in &template.permissions {
+        let function = code_uri.strip_prefix("functions/").expect("a function's folder");
+        let of_secrets = permissions.of_parameters_on(SECRETS_TABLE);
+        for (action, resource) in permissions.granted().chain(of_secrets.granted()) {
+            granted += 1;
+            let grant = (function.to_owned(), action.to_owned(), resource.to_owned());
+            let is_of_settings = action == "BatchGetItem" && is_of_matchmaker(code_uri);
+            let is_of_catalog = resource == CATALOG && (action == "GetItem" || is_of_settings);
+            let is_excused = is_of_catalog || ENDING.contains(&(function, action, resource));
+            if !needed.contains(&grant) && !is_excused {
+                unneeded += 1;
+                println!("{function} may {action} on {resource}, which nothing needed");
+            }
+        }
+    }
+    println!(
+        "{} permissions were needed, {granted} are granted, {unneeded} of them for nothing",
+        needed.len()
+    );
+    if unneeded == 0 && !needed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
