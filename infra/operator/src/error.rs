@@ -27,7 +27,17 @@ pub enum CommandError {
         /// What is wrong there.
         problem: String,
     },
-    /// A version configuration that breaks rules.
+    /// A file that is no exported game.
+    #[error("{} is no exported game: at `{at}`: {problem}", path.display())]
+    InvalidGameFile {
+        /// The file.
+        path: PathBuf,
+        /// Where in it.
+        at: String,
+        /// What is wrong there.
+        problem: String,
+    },
+    /// A version configuration, or an exported game, that breaks rules.
     #[error("{} is not valid: {}", path.display(), problems.join("; "))]
     BrokenRules {
         /// The file.

@@ -12,7 +12,7 @@ use shared::{
     wire::{GameFull, time},
 };
 
-use crate::{CommandError, config_file, deployment::Deployment, lookup, report::Report};
+use crate::{CommandError, config_file, deployment::Deployment, exchange, lookup, report::Report};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Action {
@@ -24,6 +24,19 @@ pub(crate) enum Action {
     Show {
         /// The game.
         game: String,
+    },
+    /// Prints a game as a file: regions, versions, namespaces, domains; no secrets, tokens or passwords.
+    Export {
+        /// The game.
+        game: String,
+    },
+    /// Makes the game of such a file, with a cloud token; secrets that its versions need stand there as `null` and must be filled in.
+    Import {
+        /// The file.
+        file: PathBuf,
+        /// The game's name here; the file's own when absent.
+        #[arg(long)]
+        name: Option<String>,
     },
 }
 
@@ -110,6 +123,8 @@ pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Repor
             let new = create.into_new_game()?;
             Ok(created(&create_game(store, &deployment.secrets, &deployment.ambient, new).await?))
         }
+        Action::Export { game } => exchange::export(&game, deployment).await,
+        Action::Import { file, name } => exchange::import(file, name, deployment).await,
         Action::List => {
             let games = store.games().await?;
             let json = games.iter().map(|game| {
@@ -235,7 +250,7 @@ impl CreateGame {
     }
 }
 
-fn created(created: &CreatedGame) -> Report {
+pub(crate) fn created(created: &CreatedGame) -> Report {
     let namespaces: BTreeMap<_, _> =
         created.namespaces.iter().map(|namespace| (&namespace.name_id, &namespace.namespace_id)).collect();
     let json = json!({

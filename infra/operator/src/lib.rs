@@ -11,6 +11,7 @@ mod config_file;
 mod deployment;
 mod doctor;
 mod error;
+mod exchange;
 mod game;
 mod lobby;
 mod lookup;

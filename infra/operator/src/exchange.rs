@@ -1,0 +1,196 @@
+//! A game as a file: a backup of its settings, and the way out of a deployment or into another one.
+//!
+//! The file has what a find depends on: regions, versions, and namespaces with what they may hold and their domains. It has no
+//! secrets, tokens or password hashes: secrets stand as `null` and are filled in before the import.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+use shared::{
+    auth::GameRight,
+    ids::{RegionId, VersionId},
+    provision::{NewGame, NewNamespace, add_version, create_game},
+    rules::{matchmaker_config, names::display_name_violations, origin::OriginHost, version_config},
+    settings::{CdnAuthType, Game, Region, VersionConfig},
+    store::cdn::DomainOutcome,
+};
+
+use crate::{CommandError, deployment::Deployment, game, lookup, report::Report};
+
+/// The form of the file, which changes when an older command could not read it.
+const FORM: u32 = 1;
+
+/// A game.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GameFile {
+    /// [`FORM`].
+    muster_game: u32,
+    name_id: String,
+    display_name: String,
+    regions: BTreeMap<RegionId, Region>,
+    /// The oldest first.
+    versions: Vec<VersionEntry>,
+    namespaces: Vec<NamespaceEntry>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct VersionEntry {
+    /// What namespaces here name it by; it gets another one.
+    version_id: VersionId,
+    display_name: String,
+    config: VersionConfig,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NamespaceEntry {
+    name_id: String,
+    display_name: String,
+    version_id: VersionId,
+    lobby_count_max: u32,
+    max_players_per_client: u32,
+    cdn_auth_type: CdnAuthType,
+    enable_domain_public_auth: bool,
+    domains: Vec<String>,
+}
+
+/// The game as a file's text.
+pub(crate) async fn export(name: &str, deployment: &Deployment) -> Result<Report, CommandError> {
+    let store = &deployment.store;
+    let game = lookup::game(store, name).await?;
+    let mut versions = store.versions(&game.game_id).await?;
+    versions
+        .sort_by(|one, other| (one.created_at, &one.version_id).cmp(&(other.created_at, &other.version_id)));
+    let right = GameRight::of_operator(game.game_id.clone());
+    let mut namespaces = Vec::new();
+    for namespace in store.namespaces(&game.game_id).await? {
+        let right = right.clone().on_namespace(&namespace.namespace_id, store).await?;
+        namespaces.push(NamespaceEntry {
+            name_id: namespace.name_id,
+            display_name: namespace.display_name,
+            version_id: namespace.version_id,
+            lobby_count_max: namespace.lobby_count_max,
+            max_players_per_client: namespace.max_players_per_client,
+            cdn_auth_type: namespace.cdn_auth_type,
+            enable_domain_public_auth: namespace.enable_domain_public_auth,
+            domains: store.cdn_settings(&right).await?.domains.into_keys().collect(),
+        });
+    }
+    let Game { name_id, display_name, regions, .. } = game;
+    let versions = versions.into_iter().map(|version| VersionEntry {
+        version_id: version.version_id,
+        display_name: version.display_name,
+        config: version.config,
+    });
+    let versions = versions.collect();
+    let file = GameFile { muster_game: FORM, name_id, display_name, regions, versions, namespaces };
+    let json = serde_json::to_value(&file).unwrap_or_default();
+    Ok(Report { text: serde_json::to_string_pretty(&file).unwrap_or_default(), json })
+}
+
+/// Makes the game of a file, under another name if one is given.
+pub(crate) async fn import(
+    path: PathBuf,
+    name: Option<String>,
+    deployment: &Deployment,
+) -> Result<Report, CommandError> {
+    let file = read(&path)?;
+    let problems = problems(&file);
+    if !problems.is_empty() {
+        return Err(CommandError::BrokenRules { path, problems });
+    }
+    let GameFile { name_id, display_name, regions, versions, namespaces, .. } = file;
+    let Deployment { store, secrets, ambient, .. } = deployment;
+    let mut versions = versions.into_iter();
+    let Some(first) = versions.next() else {
+        return Err(CommandError::BrokenRules { path, problems: vec!["versions/missing".to_owned()] });
+    };
+    let new_namespaces = namespaces.iter().map(|namespace| NewNamespace {
+        name_id: namespace.name_id.clone(),
+        display_name: namespace.display_name.clone(),
+        lobby_count_max: namespace.lobby_count_max,
+        max_players_per_client: namespace.max_players_per_client,
+    });
+    let new = NewGame {
+        name_id: name.unwrap_or(name_id),
+        display_name,
+        regions,
+        version_name: first.display_name,
+        config: first.config,
+        namespaces: new_namespaces.collect(),
+    };
+    let created = create_game(store, secrets, ambient, new).await?;
+    let game_id = &created.game.game_id;
+    let mut made = BTreeMap::from([(first.version_id, created.version.version_id.clone())]);
+    for VersionEntry { version_id, display_name, config } in versions {
+        let version = add_version(store, secrets, ambient, game_id, display_name, config).await?;
+        made.insert(version_id, version.version_id);
+    }
+    let right = GameRight::of_operator(game_id.clone());
+    for (entry, namespace) in namespaces.iter().zip(&created.namespaces) {
+        let right = right.clone().on_namespace(&namespace.namespace_id, store).await?;
+        let version_id = made.get(&entry.version_id).filter(|id| **id != namespace.version_id);
+        if let Some(version_id) = version_id {
+            store.set_version(&right, version_id, ambient.now()).await?;
+        }
+        store.set_cdn_auth_type(&right, entry.cdn_auth_type).await?;
+        store.set_domain_public_auth(&right, entry.enable_domain_public_auth).await?;
+        for domain in &entry.domains {
+            let Ok(domain) = domain.parse::<OriginHost>() else { continue };
+            if store.add_domain(&right, &domain, ambient.now()).await? == DomainOutcome::Taken {
+                return Err(CommandError::Refused(format!(
+                    "the game was made, but the domain {domain} is of another namespace of this deployment; \
+                     remove it there, and add it here by `muster domain add`"
+                )));
+            }
+        }
+    }
+    Ok(game::created(&created))
+}
+
+fn read(path: &Path) -> Result<GameFile, CommandError> {
+    let text = fs::read_to_string(path)
+        .map_err(|error| CommandError::UnreadableFile { path: path.to_owned(), error })?;
+    let mut json = serde_json::Deserializer::from_str(&text);
+    let invalid =
+        |at: String, problem: String| CommandError::InvalidGameFile { path: path.to_owned(), at, problem };
+    let file: GameFile = serde_path_to_error::deserialize(&mut json)
+        .map_err(|error| invalid(error.path().to_string(), error.inner().to_string()))?;
+    json.end().map_err(|error| invalid(".".to_owned(), error.to_string()))?;
+    if file.muster_game == FORM {
+        Ok(file)
+    } else {
+        let problem = format!("this command reads the form {FORM}; use the one that it was exported with");
+        Err(invalid("muster_game".to_owned(), problem))
+    }
+}
+
+/// What stands against a file, each with its path; names of the game and its namespaces are judged as they are made.
+fn problems(file: &GameFile) -> Vec<String> {
+    let mut problems = Vec::new();
+    for (number, version) in file.versions.iter().enumerate() {
+        let broken = version_config::validate(&version.config, &file.regions);
+        problems.extend(broken.iter().map(|path| format!("versions/{number}/config/{}", path.join("/"))));
+        let broken = display_name_violations(&version.display_name);
+        problems.extend(broken.iter().map(|path| format!("versions/{number}/{}", path.join("/"))));
+    }
+    problems.extend(display_name_violations(&file.display_name).iter().map(|path| path.join("/")));
+    for namespace in &file.namespaces {
+        let NamespaceEntry { name_id, display_name, version_id, domains, .. } = namespace;
+        let broken = matchmaker_config::validate(namespace.lobby_count_max, namespace.max_players_per_client);
+        let broken = broken.into_iter().chain(display_name_violations(display_name));
+        problems.extend(broken.map(|path| format!("namespaces/{name_id}/{}", path.join("/"))));
+        if !file.versions.iter().any(|version| version.version_id == *version_id) {
+            problems.push(format!("namespaces/{name_id}/version_id/not-found"));
+        }
+        let invalid = domains.iter().filter(|domain| domain.parse::<OriginHost>().is_err());
+        problems.extend(invalid.map(|domain| format!("namespaces/{name_id}/domains/{domain}/invalid")));
+    }
+    problems
+}
