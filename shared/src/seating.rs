@@ -387,8 +387,8 @@ impl Seeker {
                     return Ok(());
                 }
                 // By a run that crashed: this one's from now on, unless it is freed as one that stands for nothing.
-                HoldOutcome::NotedBefore => {
-                    if self.store.point_hold(client, &hold).await? {
+                HoldOutcome::NotedBefore(earlier) => {
+                    if self.store.point_hold(client, &earlier, &hold).await? {
                         self.progress().hold = Some(hold);
                         return Ok(());
                     }
@@ -442,8 +442,8 @@ impl Seeker {
             return Ok(());
         }
         // Without, the seat would be taken for one that was never taken: then rather none.
-        let settled = Hold { lobby_id: found.lobby.lobby_id.clone(), ..hold };
-        self.store.point_hold(client, &settled).await.map(|_is_there| ())
+        let settled = Hold { lobby_id: found.lobby.lobby_id.clone(), ..hold.clone() };
+        self.store.point_hold(client, &hold, &settled).await.map(|_is_there| ())
     }
 
     /// Leaves nothing behind of a request that was refused, as far as it is certain that it took no seat.

@@ -323,13 +323,13 @@ pub fn all() -> Vec<Condition> {
                 "attribute_exists(#lapsed)",
             ]],
         ),
-        (Write::PointHold, &[&["attribute_exists(#seat)"]]),
+        (Write::PointHold, &[&["#seat = :seen"]]),
         (Write::ReleaseHold, &[&["attribute_exists(#seat)"]]),
         (
             Write::AimRun,
             &[&[
-                "attribute_not_exists(#run) OR #expires_at <= :now_secs OR (#run = :run AND attribute_not_exists(#answer))",
-                "attribute_not_exists(#run) OR #expires_at <= :now_secs OR (#run = :run AND attribute_not_exists(#answer)) OR (#run = :seen AND #lease_until <= :now AND attribute_not_exists(#answer))",
+                "attribute_not_exists(#run) OR #expires_at <= :now_secs OR (#run = :run AND #lease_until <= :lease AND attribute_not_exists(#answer))",
+                "attribute_not_exists(#run) OR #expires_at <= :now_secs OR (#run = :run AND #lease_until <= :lease AND attribute_not_exists(#answer)) OR (#run = :seen AND #lease_until <= :now AND attribute_not_exists(#answer))",
             ]],
         ),
         (Write::KeepAnswer, &[&["#run = :run"]]),

@@ -64,8 +64,8 @@ impl Hold {
 pub enum HoldOutcome {
     /// It is noted.
     Noted,
-    /// An earlier run for the same seat noted it, maybe in another lobby.
-    NotedBefore,
+    /// An earlier run for the same seat noted it, maybe in another lobby: so.
+    NotedBefore(Hold),
     /// The client has as many as it may: these, as far as they can be read.
     AtCap(Vec<Hold>),
 }
@@ -127,24 +127,30 @@ impl Store {
                 Ok(match holds.iter().find(|noted| noted.seat_id == hold.seat_id) {
                     // An earlier attempt of this very write succeeded unheard.
                     Some(noted) if noted == hold => HoldOutcome::Noted,
-                    Some(_) => HoldOutcome::NotedBefore,
+                    Some(noted) => HoldOutcome::NotedBefore(noted.clone()),
                     None => HoldOutcome::AtCap(holds),
                 })
             }
         }
     }
 
-    /// Notes that the seat of a hold is, or is about to be, in `hold.lobby_id` after all, and since when; false when the hold
-    /// is gone. One write unit.
+    /// Notes that the seat of a hold that stands as `seen` is, or is about to be, in `hold.lobby_id` after all, and since when;
+    /// false when the hold is gone or otherwise. One write unit.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn point_hold(&self, client: &Client, hold: &Hold) -> Result<bool, Error> {
+    pub async fn point_hold(&self, client: &Client, seen: &Hold, hold: &Hold) -> Result<bool, Error> {
+        // As seen: a repetition of an earlier such write that comes late must not point it back.
         let write = self
-            .client_update(key(client), "SET #seat = :hold", Some("attribute_exists(#seat)"))
+            .client_update(key(client), "SET #seat = :hold", Some("#seat = :seen"))
             .expression_attribute_names("#seat", Hold::name(&hold.seat_id))
+            .expression_attribute_values(":seen", seen.value())
             .expression_attribute_values(":hold", hold.value());
-        Ok(self.update::<HoldsItem>(write).await?.is_ok())
+        Ok(match self.update::<HoldsItem>(write).await? {
+            Ok(_) => true,
+            // Or an earlier attempt of this very write succeeded unheard.
+            Err(item) => item.is_some_and(|item| holds_in(&item).contains(hold)),
+        })
     }
 
     /// Takes the hold of `seat_id` away; harmless when there is none. One write unit.

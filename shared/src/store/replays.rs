@@ -23,11 +23,13 @@ pub const REPLAY_LIFE: Duration = Duration::from_secs(600);
 /// with its repetitions can take.
 const RUN_LEASE: Duration = Duration::from_secs(10);
 
-/// That a request is new, or to be forgotten, or that its run is this one.
-const IS_OWN: &str = "attribute_not_exists(#run) OR #expires_at <= :now_secs OR (#run = :run AND attribute_not_exists(#answer))";
+/// That a request is new, or to be forgotten, or that its run is this one, which has noted nothing later: a repetition of an
+/// earlier note that comes late must not hide where the seat was taken since.
+const IS_OWN: &str = "attribute_not_exists(#run) OR #expires_at <= :now_secs \
+                      OR (#run = :run AND #lease_until <= :lease AND attribute_not_exists(#answer))";
 /// The same, or that its run is the one that was seen and crashed.
 const IS_LEFT_ALONE: &str = "attribute_not_exists(#run) OR #expires_at <= :now_secs \
-                             OR (#run = :run AND attribute_not_exists(#answer)) \
+                             OR (#run = :run AND #lease_until <= :lease AND attribute_not_exists(#answer)) \
                              OR (#run = :seen AND #lease_until <= :now AND attribute_not_exists(#answer))";
 
 /// One key of one caller.

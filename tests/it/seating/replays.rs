@@ -17,6 +17,14 @@ use muster_tests::{
     instance::{self, Instance},
 };
 use serde_json::{Value, json};
+use shared::{
+    client_address::{Client, ClientAddress},
+    ids::{LobbyId, NamespaceId, SeatId, WriteId},
+    store::{
+        holds::{Hold, HoldOutcome},
+        replays::{ReplayKey, Run, hex_digest},
+    },
+};
 use tokio::sync::Notify;
 
 use super::{HOME, arena, ask, capped_game, find_from, request, seat, seats_held};
@@ -229,4 +237,39 @@ async fn a_seat_taken_elsewhere_after_a_crash_counts_against_the_cap() {
             break;
         }
     }
+}
+
+#[tokio::test]
+async fn a_note_that_is_repeated_late_does_not_hide_the_one_after_it() {
+    let stack = TestStack::start().await;
+    let (store, ambient, now) = (stack.store(), stack.ambient(), stack.clock.now());
+    let [first, second] = [0; 2].map(|_| LobbyId::from(ambient.uuid()));
+    let (seat_id, later) = (SeatId::random(&ambient), now + Duration::from_millis(1));
+    let run = Run {
+        key: ReplayKey::new(["namespace", "credential", "address"], "k"),
+        body: hex_digest(b"{}"),
+        seat: seat_id.clone(),
+        id: WriteId::random(&ambient),
+        instead_of: None,
+    };
+    assert!(store.aim_run(&run, &first, now, now).await.unwrap());
+    assert!(store.aim_run(&run, &second, later, later).await.unwrap());
+    assert!(store.aim_run(&run, &second, later, later).await.unwrap(), "the same write again");
+    assert!(!store.aim_run(&run, &first, now, now).await.unwrap(), "I5");
+    assert_eq!(store.replay(&run.key, later).await.unwrap().unwrap().lobby, second, "I5");
+
+    let address = ClientAddress::of(Some(Ipv4Addr::LOCALHOST.into()), stack.stack.keys());
+    let client = Client { namespace_id: NamespaceId::from(ambient.uuid()), address };
+    let in_lobby =
+        |lobby_id: &LobbyId, since| Hold { seat_id: seat_id.clone(), lobby_id: lobby_id.clone(), since };
+    let (noted, pointed, settled) =
+        (in_lobby(&first, now), in_lobby(&second, later), in_lobby(&first, later));
+    assert_eq!(store.hold_seat(&client, &noted, 1, &[]).await.unwrap(), HoldOutcome::Noted);
+    let again = store.hold_seat(&client, &pointed, 1, &[]).await.unwrap();
+    assert_eq!(again, HoldOutcome::NotedBefore(noted.clone()));
+    assert!(store.point_hold(&client, &noted, &pointed).await.unwrap());
+    assert!(store.point_hold(&client, &noted, &pointed).await.unwrap(), "the same write again");
+    assert!(store.point_hold(&client, &pointed, &settled).await.unwrap());
+    assert!(!store.point_hold(&client, &noted, &pointed).await.unwrap(), "I12");
+    assert_eq!(store.holds(&client).await.unwrap(), [settled], "I12");
 }

@@ -84,6 +84,7 @@ pub const VERDICTS: &[(Write, &str, &str)] = &[
         "#held < :limit",
         "a client holds more than it may only after its cap was lowered, which no simulation does",
     ),
+    (Write::ForgetRun, "attribute_not_exists(#answer)", "a run is answered or refused, not both"),
 ];
 
 const SAME_POOL: &str = "a lobby's pool never changes, and whoever claims a seat has it from there";
@@ -165,14 +166,16 @@ pub const RARE: &[(Write, &str, &str)] = &[
     (Write::End, "#stage = :starting", "it becomes ready at the last moment, by a write that is late"),
     (
         Write::PointHold,
-        "attribute_exists(#seat)",
-        "a hold is freed as one that stands for nothing while its request goes on for half a minute",
+        "#seat = :seen",
+        "a hold is freed as one that stands for nothing while its request goes on, or its write is repeated late",
     ),
     (
         Write::AimRun,
-        "attribute_not_exists(#run) OR #expires_at <= :now_secs OR (#run = :run AND attribute_not_exists(#answer)) OR (#run = :seen AND #lease_until <= :now AND attribute_not_exists(#answer))",
+        "attribute_not_exists(#run) OR #expires_at <= :now_secs OR (#run = :run AND #lease_until <= :lease AND attribute_not_exists(#answer)) OR (#run = :seen AND #lease_until <= :now AND attribute_not_exists(#answer))",
         "two repetitions go on for one request that crashed",
     ),
+    (Write::KeepAnswer, "#run = :run", "a run whose place another one took answers late, and otherwise"),
+    (Write::ForgetRun, "#run = :run", "a run is refused after another one took its place"),
 ];
 
 impl Found {
