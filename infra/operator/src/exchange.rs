@@ -16,7 +16,7 @@ use shared::{
     provision::{NewGame, NewNamespace, add_version, create_game},
     rules::{matchmaker_config, names::display_name_violations, origin::OriginHost, version_config},
     settings::{CdnAuthType, Game, Region, VersionConfig},
-    store::cdn::DomainOutcome,
+    store::cdn::{DOMAINS_MAX, DomainOutcome},
 };
 
 use crate::{CommandError, deployment::Deployment, game, lookup, report::Report};
@@ -107,6 +107,15 @@ pub(crate) async fn import(
     }
     let GameFile { name_id, display_name, regions, versions, namespaces, .. } = file;
     let Deployment { store, secrets, ambient, .. } = deployment;
+    // Before anything is made: its cloud token is shown once.
+    for domain in namespaces.iter().flat_map(|namespace| &namespace.domains) {
+        let Ok(host) = domain.parse::<OriginHost>() else { continue };
+        if store.domain_owner(&host).await?.is_some() {
+            return Err(CommandError::Refused(format!(
+                "the domain {domain} is of another namespace of this deployment; remove it there or from the file"
+            )));
+        }
+    }
     let mut versions = versions.into_iter();
     let Some(first) = versions.next() else {
         return Err(CommandError::BrokenRules { path, problems: vec!["versions/missing".to_owned()] });
@@ -133,6 +142,7 @@ pub(crate) async fn import(
         made.insert(version_id, version.version_id);
     }
     let right = GameRight::of_operator(game_id.clone());
+    let mut taken_since = Vec::new();
     for (entry, namespace) in namespaces.iter().zip(&created.namespaces) {
         let right = right.clone().on_namespace(&namespace.namespace_id, store).await?;
         let version_id = made.get(&entry.version_id).filter(|id| **id != namespace.version_id);
@@ -143,15 +153,19 @@ pub(crate) async fn import(
         store.set_domain_public_auth(&right, entry.enable_domain_public_auth).await?;
         for domain in &entry.domains {
             let Ok(domain) = domain.parse::<OriginHost>() else { continue };
-            if store.add_domain(&right, &domain, ambient.now()).await? == DomainOutcome::Taken {
-                return Err(CommandError::Refused(format!(
-                    "the game was made, but the domain {domain} is of another namespace of this deployment; \
-                     remove it there, and add it here by `muster domain add`"
-                )));
+            if store.add_domain(&right, &domain, ambient.now()).await? != DomainOutcome::Added {
+                taken_since.push(domain.to_string());
             }
         }
     }
-    Ok(game::created(&created))
+    let mut report = game::created(&created);
+    if !taken_since.is_empty() {
+        report.text += &format!("\nnot added, as others took them just now: {}", taken_since.join(", "));
+        if let Some(fields) = report.json.as_object_mut() {
+            fields.insert("domains_not_added".to_owned(), taken_since.into());
+        }
+    }
+    Ok(report)
 }
 
 fn read(path: &Path) -> Result<GameFile, CommandError> {
@@ -188,6 +202,9 @@ fn problems(file: &GameFile) -> Vec<String> {
         problems.extend(broken.map(|path| format!("namespaces/{name_id}/{}", path.join("/"))));
         if !file.versions.iter().any(|version| version.version_id == *version_id) {
             problems.push(format!("namespaces/{name_id}/version_id/not-found"));
+        }
+        if domains.len() > DOMAINS_MAX {
+            problems.push(format!("namespaces/{name_id}/domains/too-many"));
         }
         let invalid = domains.iter().filter(|domain| domain.parse::<OriginHost>().is_err());
         problems.extend(invalid.map(|domain| format!("namespaces/{name_id}/domains/{domain}/invalid")));

@@ -17,7 +17,17 @@ async fn an_exported_game_finds_lobbies_in_another_deployment() {
     muster(&old, &create).await;
     let file = folder.path("mine.json");
     fs::write(&file, muster(&old, &["game", "export", "mine"]).await).unwrap();
+    // A domain of another namespace: nothing is made, and the cloud token is not lost.
     muster(&new, &["game", "import", &file]).await;
+    muster(&new, &["domain", "add", "mine/prod", "play.example.com"]).await;
+    let mut other: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    other["namespaces"][0]["domains"] = json!(["play.example.com"]);
+    fs::write(&file, other.to_string()).unwrap();
+    // Nothing is made, so that no cloud token is lost.
+    let arguments = ["game", "import", &file, "--name", "other", new.option.as_str()];
+    let refused = Program::run("muster", &arguments, &BTreeMap::new()).await;
+    assert!(!refused.status.success() && refused.stderr.contains("play.example.com"), "{}", refused.stderr);
+    assert!(!muster(&new, &["game", "list"]).await.contains("other"));
 
     let server = muster(&new, &["token", "create", "server", "mine/prod"]).await;
     let registration = json!({
