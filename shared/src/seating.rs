@@ -411,8 +411,9 @@ impl Seeker {
     async fn idle_holds(&self, holds: &[Hold]) -> Result<Vec<Hold>, Error> {
         let ids: BTreeSet<LobbyId> = holds.iter().map(|hold| hold.lobby_id.clone()).collect();
         let ids: Vec<LobbyId> = ids.into_iter().collect();
-        let mut lobbies = self.store.lobbies_as_they_are(&ids).await?;
+        // Of before the read: a reservation that lapses after it may have been connected in between.
         let now = self.ambient.now();
+        let mut lobbies = self.store.lobbies_as_they_are(&ids).await?;
         for lobby in &mut lobbies {
             // Nobody plays there, but its server may come back: only its end is final.
             if lobby.end_cause(now) == Some(EndCause::ServerDead) {
@@ -457,8 +458,8 @@ impl Seeker {
         };
         let now = self.ambient.now();
         let mut given_up = Vec::new();
-        if let (Some((client, _)), Some(_)) = (self.capped(), hold) {
-            given_up.push(self.store.release_hold(client, &self.seat_id).await);
+        if let (Some((client, _)), Some(hold)) = (self.capped(), hold) {
+            given_up.push(self.store.withdraw_hold(client, &hold).await);
         }
         if let (Some(run), Some(_)) = (&self.run, aim) {
             given_up.push(self.store.forget_run(run, now).await);

@@ -152,8 +152,8 @@ pub fn clauses(expression: &str) -> Vec<String> {
 fn normalized(clause: &str) -> String {
     let mut text = String::new();
     let mut rest = clause;
-    while let Some(at) = rest.find("#lapsed") {
-        let (before, numbered) = rest.split_at(at + "#lapsed".len());
+    while let Some(at) = rest.find("lapsed") {
+        let (before, numbered) = rest.split_at(at + "lapsed".len());
         text.push_str(before);
         rest = numbered.trim_start_matches(|c: char| c.is_ascii_digit());
     }
@@ -320,11 +320,11 @@ pub fn all() -> Vec<Condition> {
                 "attribute_not_exists(#seat)",
                 "(attribute_not_exists(#held) OR #held < :limit)",
                 "#held < :limit",
-                "attribute_exists(#lapsed)",
+                "#lapsed = :lapsed",
             ]],
         ),
         (Write::PointHold, &[&["#seat = :seen"]]),
-        (Write::ReleaseHold, &[&["attribute_exists(#seat)"]]),
+        (Write::ReleaseHold, &[&["attribute_exists(#seat)"], &["#seat = :seen"]]),
         (
             Write::AimRun,
             &[&[

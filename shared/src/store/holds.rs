@@ -7,7 +7,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use aws_sdk_dynamodb::types::AttributeValue;
+use aws_sdk_dynamodb::{operation::update_item::builders::UpdateItemFluentBuilder, types::AttributeValue};
 use serde_json::Value;
 
 use super::{Item, Store, number, text};
@@ -71,8 +71,8 @@ pub enum HoldOutcome {
 }
 
 impl Store {
-    /// Notes `hold` while its client has less than `holds_max`, in place of `replaced`, at most [`REPLACED_MAX`], which it then
-    /// must still have. One write unit for each started KB of the item, which a dozen holds fill; the same when refused.
+    /// Notes `hold` while its client has less than `holds_max`, in place of `replaced`, at most [`REPLACED_MAX`], which must still
+    /// stand as they were seen: one that stood for nothing may since have been pointed to a seat. One write unit for each started KB of the item, which a dozen holds fill; the same when refused.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`]; it may be noted all the same.
@@ -92,7 +92,7 @@ impl Store {
                 "attribute_not_exists(#seat) AND (attribute_not_exists(#held) OR #held < :limit)".to_owned(),
             )
         } else {
-            let exist = placeholders.iter().map(|name| format!("attribute_exists({name})"));
+            let stand = placeholders.iter().map(|name| format!("{name} = {}", name.replace('#', ":")));
             (
                 format!(
                     "SET #seat = :hold, #held = #held - :freed, #expires_at = :expiry REMOVE {}",
@@ -100,7 +100,7 @@ impl Store {
                 ),
                 format!(
                     "attribute_not_exists(#seat) AND #held < :limit AND {}",
-                    exist.collect::<Vec<_>>().join(" AND ")
+                    stand.collect::<Vec<_>>().join(" AND ")
                 ),
             )
         };
@@ -111,7 +111,9 @@ impl Store {
             .expression_attribute_values(":limit", number(holds_max.saturating_add(count)))
             .expression_attribute_values(":expiry", number((hold.since + HOLDS_LIFE).secs()));
         for (name, hold) in placeholders.into_iter().zip(replaced) {
-            write = write.expression_attribute_names(name, Hold::name(&hold.seat_id));
+            write = write
+                .expression_attribute_values(name.replace('#', ":"), hold.value())
+                .expression_attribute_names(name, Hold::name(&hold.seat_id));
         }
         let write = if replaced.is_empty() {
             write
@@ -153,17 +155,30 @@ impl Store {
         })
     }
 
-    /// Takes the hold of `seat_id` away; harmless when there is none. One write unit.
+    /// Takes the hold of `seat_id` away, which its player left; harmless when there is none. One write unit.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn release_hold(&self, client: &Client, seat_id: &SeatId) -> Result<(), Error> {
-        let change = "SET #held = #held - :one REMOVE #seat";
-        let write = self
-            .client_update(key(client), change, Some("attribute_exists(#seat)"))
-            .expression_attribute_names("#seat", Hold::name(seat_id))
-            .expression_attribute_values(":one", number(1));
+        let write = self.release(client, seat_id, "attribute_exists(#seat)");
         self.update::<HoldsItem>(write).await.map(|_| ())
+    }
+
+    /// Takes back a hold whose seat was not taken, while it stands as `seen`: a repetition of the request may have pointed it to a
+    /// seat that it takes. One write unit.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn withdraw_hold(&self, client: &Client, seen: &Hold) -> Result<(), Error> {
+        let write = self.release(client, &seen.seat_id, "#seat = :seen");
+        let write = write.expression_attribute_values(":seen", seen.value());
+        self.update::<HoldsItem>(write).await.map(|_| ())
+    }
+
+    fn release(&self, client: &Client, seat_id: &SeatId, condition: &str) -> UpdateItemFluentBuilder {
+        self.client_update(key(client), "SET #held = #held - :one REMOVE #seat", Some(condition))
+            .expression_attribute_names("#seat", Hold::name(seat_id))
+            .expression_attribute_values(":one", number(1))
     }
 
     /// The holds of a client. One consistent read unit for each started 4 KB.

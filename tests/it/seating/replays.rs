@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeSet,
     net::Ipv4Addr,
+    slice,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -271,5 +272,18 @@ async fn a_note_that_is_repeated_late_does_not_hide_the_one_after_it() {
     assert!(store.point_hold(&client, &noted, &pointed).await.unwrap(), "the same write again");
     assert!(store.point_hold(&client, &pointed, &settled).await.unwrap());
     assert!(!store.point_hold(&client, &noted, &pointed).await.unwrap(), "I12");
-    assert_eq!(store.holds(&client).await.unwrap(), [settled], "I12");
+    assert_eq!(store.holds(&client).await.unwrap(), slice::from_ref(&settled), "I12");
+
+    // Nor does who saw it as it was take it away: whose own it replaces, and whose own it was.
+    let other = Hold { seat_id: SeatId::random(&ambient), ..noted.clone() };
+    let refused = store.hold_seat(&client, &other, 1, slice::from_ref(&pointed)).await.unwrap();
+    assert_eq!(refused, HoldOutcome::AtCap(vec![settled.clone()]), "I12");
+    store.withdraw_hold(&client, &pointed).await.unwrap();
+    assert_eq!(store.holds(&client).await.unwrap(), slice::from_ref(&settled), "I12");
+    assert_eq!(
+        store.hold_seat(&client, &other, 1, slice::from_ref(&settled)).await.unwrap(),
+        HoldOutcome::Noted
+    );
+    store.withdraw_hold(&client, &other).await.unwrap();
+    assert_eq!(store.holds(&client).await.unwrap(), [], "I12");
 }

@@ -1,7 +1,10 @@
 //! A reference model, which shares no code with the product: it sees every committed write as the item before and after
 //! it, every operation's beginning and answer, and says which invariant was broken.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use serde_json::Value;
 
@@ -125,6 +128,8 @@ pub(crate) struct Model {
     added: BTreeMap<(String, String), u32>,
     /// Seats that were answered, each with its lobby, and who was told; nobody once it was given up or lapsed.
     given: BTreeMap<(String, String), Option<clients::Holder>>,
+    /// Seats that their players left, each with its lobby.
+    left: BTreeSet<(String, String)>,
     /// What the requests of each key were answered.
     kept: BTreeMap<String, Value>,
     /// Connects that were answered 200, by seat.

@@ -97,7 +97,7 @@ impl Model {
         }
     }
 
-    /// I4: the seat that is answered is held, unless its lobby ended or its time ran out meanwhile.
+    /// I4: the seat that is answered is held, unless its lobby ended, its time ran out or its player left meanwhile.
     fn check_seat_answered(&mut self, operation: &Operation, answer: &Answer, at: u64) {
         let (lobby_id, time) = (answer.text("/lobby/lobby_id"), self.time(at));
         let Some(seat) = answer.seat.clone() else {
@@ -114,7 +114,9 @@ impl Model {
         };
         let since_taken = time - self.time(operation.began_at);
         let may_have_lapsed = since_taken >= lobby.reservation_ms;
-        if is_own && lobby.lives() && !lobby.holds(&seat) && !may_have_lapsed {
+        // Its player may have been told by a repetition that was faster, and have left.
+        let has_left = self.left.contains(&taken);
+        if is_own && lobby.lives() && !lobby.holds(&seat) && !may_have_lapsed && !has_left {
             self.fail("I4", format!("seat {seat} of lobby {lobby_id} was answered, and is gone"));
         }
         if self.lobbies.get(&lobby_id).is_some_and(|lobby| lobby.stage == super::Stage::Starting) {

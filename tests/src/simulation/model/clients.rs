@@ -59,9 +59,10 @@ impl Model {
             let lobby = self.lobbies.get(lobby).filter(|lobby| lobby.lives());
             **of == Some(holder) && lobby.is_some_and(|lobby| lobby.holds_at(seat, time))
         });
-        let (held, holds_max) = (held.count(), self.namespaces[operation.namespace].holds_max);
-        if u32::try_from(held).is_ok_and(|held| held > holds_max) {
-            self.fail("I12", format!("a client holds {held} seats of {holds_max}"));
+        let held: Vec<_> = held.map(|(seat, _)| seat).collect();
+        let holds_max = self.namespaces[operation.namespace].holds_max;
+        if u32::try_from(held.len()).is_ok_and(|held| held > holds_max) {
+            self.fail("I12", format!("a client holds {held:?} at {at}, and may hold {holds_max}"));
         }
     }
 

@@ -66,7 +66,13 @@ impl Model {
         if *added > 1 && before.is_some_and(|before| before.holds(seat)) {
             self.fail("I5", format!("seat {seat} of lobby {id} was taken twice"));
         }
-        self.operations[operation].seats.push((id.clone(), seat.to_owned()));
+        let taken = (id.clone(), seat.to_owned());
+        if self.operations[operation].answered_at.is_some() {
+            // An attempt that was given up as lost, and arrives after all: a reservation of nobody, until it lapses.
+            self.given.insert(taken, None);
+        } else {
+            self.operations[operation].seats.push(taken);
+        }
         let capacity = match self.operations[operation].asked {
             Asked::Find { .. } => after.max_players,
             _ => after.max_players_direct,
@@ -159,9 +165,13 @@ impl Model {
                     .flat_map(|run| &run.seats)
                     .any(|(lobby, own)| *lobby == before.id && own == seat),
             });
+        let is_by_player = has_left && own.is_some_and(|own| matches!(own.asked, Asked::Disconnect { .. }));
         let was_taken_over = change.is(Write::TakeOverSeat) && before.lapses(until, time);
         if !has_left && !was_taken_over {
             self.fail("I4", format!("seat {seat} of lobby {}, held until {until}, was lost", before.id));
+        }
+        if is_by_player {
+            self.left.insert((before.id.clone(), seat.to_owned()));
         }
         // Should the write that took it come once more, the reservation is nobody's.
         self.given.insert((before.id.clone(), seat.to_owned()), None);
