@@ -458,14 +458,20 @@ impl Store {
         self.update(write).await
     }
 
+    /// Reads the items of at most a hundred keys. One that stands twice is read once: an index may show an item where it was and
+    /// where it is, and DynamoDB refuses a key that is asked for twice.
     pub(super) async fn batch_get(
         &self,
         table: &str,
-        keys: Vec<Item>,
+        wanted: Vec<Item>,
         is_consistent: bool,
     ) -> Result<Vec<Item>, Error> {
-        let mut items = Vec::new();
-        let mut keys = keys;
+        let (mut items, mut keys) = (Vec::new(), Vec::with_capacity(wanted.len()));
+        for key in wanted {
+            if !keys.contains(&key) {
+                keys.push(key);
+            }
+        }
         while !keys.is_empty() {
             let request = KeysAndAttributes::builder()
                 .set_keys(Some(std::mem::take(&mut keys)))

@@ -218,7 +218,7 @@ impl Store {
         Ok((servers, next.map(ServerCursor)))
     }
 
-    /// Those of `keys` that exist, in no order, as they now are. One call for each hundred, one read unit each.
+    /// Those of `keys` that exist, each once and in no order, as they now are. One call for each hundred, one read unit each.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].

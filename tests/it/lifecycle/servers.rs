@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use muster_tests::{Answer, TestStack};
+use muster_tests::{Answer, TestStack, all_servers};
 use serde_json::{Value, json};
 use shared::lobby::Stage;
 
@@ -60,6 +60,23 @@ async fn a_registration_that_cannot_work_is_refused_and_names_every_label() {
     }
     let nothing = heartbeat(&stack, &game, "bad").await;
     assert_eq!(nothing.refusal(), (400, "MATCHMAKER_SERVER_NOT_FOUND"));
+}
+
+#[tokio::test]
+async fn a_server_that_an_index_shows_twice_is_read_once() {
+    let stack = TestStack::start().await;
+    let modes = json!({ "arena": { "regions": ["fra"], "max_players": 1 } });
+    let game = stack.make_game("twice", modes, 4, 1).await;
+    let keys: Vec<_> = all_servers(stack.store(), game.namespace_id())
+        .await
+        .into_iter()
+        .map(|server| server.server)
+        .collect();
+    let shown = [&keys[..], &keys[..]].concat();
+    let read = stack.store().servers_as_they_are(&shown).await.unwrap();
+    let read: Vec<_> = read.into_iter().map(|server| server.server).collect();
+    assert_eq!(read.len(), keys.len());
+    assert_eq!(read.into_iter().collect::<BTreeSet<_>>(), keys.into_iter().collect());
 }
 
 #[tokio::test]
