@@ -2,11 +2,12 @@
 //!
 //! Every variable is set by `template.yaml`; each is documented where it is declared here.
 
-use std::{env, str::FromStr, sync::Arc};
+use std::{env, fs, str::FromStr, sync::Arc};
 
 use aws_sdk_dynamodb::config::Credentials;
 
 use crate::{
+    aws,
     screening::{Outside, web_client::Reach},
     secrets::{Parameters, Secrets, parameters_client},
     store::{Store, TableNames, aws_client, emulator_client},
@@ -38,10 +39,11 @@ impl Environment {
     ///
     /// `MUSTER_CATALOG_TABLE`, `MUSTER_TOKENS_TABLE`, `MUSTER_LOBBIES_TABLE`,
     /// `MUSTER_LOBBY_DATA_TABLE`, `MUSTER_SERVERS_TABLE`, `MUSTER_LEDGER_TABLE`, `MUSTER_CLIENTS_TABLE`: the tables' names.
-    /// `AWS_ENDPOINT_URL_DYNAMODB`: an emulator, as `http://host:port`; AWS when absent. `AWS_REGION`, `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`: set by Lambda.
+    /// `AWS_ENDPOINT_URL_DYNAMODB`: an emulator, as `http://host:port`, or DynamoDB at another address than the region's, as
+    /// `https://host`. `AWS_CA_BUNDLE`: a file of the authorities to trust instead of AWS's own. `AWS_REGION`, `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`: set by Lambda.
     ///
     /// # Errors
-    /// [`InvalidConfig`] when region or credentials are missing.
+    /// [`InvalidConfig`] when region or credentials are missing, or the endpoint is no such address.
     pub fn store(self) -> Result<Store, InvalidConfig> {
         let table = |variable| self.optional(variable).unwrap_or_default();
         let tables = TableNames {
@@ -55,11 +57,36 @@ impl Environment {
             clients: table("MUSTER_CLIENTS_TABLE"),
         };
         let client = match self.optional("AWS_ENDPOINT_URL_DYNAMODB") {
-            Some(endpoint) if endpoint.starts_with("http://") => emulator_client(&endpoint),
-            Some(_) => return Err(invalid("AWS_ENDPOINT_URL_DYNAMODB", "must begin with http://")),
-            None => aws_client(self.required("AWS_REGION")?, self.credentials()?),
+            Some(endpoint) if self.has_emulator() => emulator_client(&endpoint),
+            Some(endpoint) if !endpoint.starts_with("https://") || endpoint.contains('@') => {
+                let problem = "must begin with http:// or https:// and hold no password";
+                return Err(invalid("AWS_ENDPOINT_URL_DYNAMODB", problem));
+            }
+            endpoint => {
+                let (region, credentials) = (self.required("AWS_REGION")?, self.credentials()?);
+                let http = aws::https_client(&region, self.authorities()?);
+                aws_client(region, credentials, endpoint, http)
+            }
         };
         Ok(Store::new(client, tables))
+    }
+
+    /// Whether DynamoDB is an emulator, which speaks no TLS.
+    fn has_emulator(self) -> bool {
+        let endpoint = self.optional("AWS_ENDPOINT_URL_DYNAMODB");
+        endpoint.is_some_and(|endpoint| endpoint.starts_with("http://"))
+    }
+
+    fn authorities(self) -> Result<Option<Vec<u8>>, InvalidConfig> {
+        let unusable = |problem| invalid("AWS_CA_BUNDLE", problem);
+        let read = |path: String| fs::read(path).map_err(|_| unusable("names a file that cannot be read"));
+        let bundle = self.optional("AWS_CA_BUNDLE").map(read).transpose()?;
+        match &bundle {
+            Some(bundle) if !aws::is_bundle(bundle) => {
+                Err(unusable("names a file that holds no certificates"))
+            }
+            _ => Ok(bundle),
+        }
     }
 
     // Lambda renews credentials by starting a new process, so the environment's hold for this one.
@@ -89,8 +116,15 @@ impl Environment {
         if endpoint.as_ref().is_some_and(|endpoint| !endpoint.starts_with("http://")) {
             return Err(invalid("AWS_ENDPOINT_URL_SSM", "must begin with http://"));
         }
-        let client =
-            parameters_client(self.required("AWS_REGION")?, self.credentials()?, endpoint.as_deref());
+        let (region, credentials) = (self.required("AWS_REGION")?, self.credentials()?);
+        let of_store = store.client().config().http_client().filter(|_| !self.has_emulator());
+        let http = match (&endpoint, of_store) {
+            (Some(_), _) => aws::plain_client(),
+            // Its connector has read what it trusts.
+            (None, Some(http)) => http,
+            (None, None) => aws::https_client(&region, self.authorities()?),
+        };
+        let client = parameters_client(region, credentials, endpoint, http);
         Ok(Secrets::Parameters(Parameters { client, path }))
     }
 

@@ -9,6 +9,7 @@
 mod aged;
 pub mod ambient;
 pub mod auth;
+pub mod aws;
 pub mod client_address;
 pub mod config;
 pub mod errors;

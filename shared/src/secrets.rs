@@ -12,7 +12,7 @@ use aws_sdk_ssm::{
     error::DisplayErrorContext,
     types::ParameterType,
 };
-use aws_smithy_http_client::{Builder, tls};
+use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -237,20 +237,20 @@ fn unavailable(cause: &dyn fmt::Display) -> Error {
 
 /// A client of Systems Manager in `region`, or of an emulator at `endpoint` over plain HTTP.
 #[must_use]
-pub fn parameters_client(region: String, credentials: Credentials, endpoint: Option<&str>) -> Client {
-    let settings = aws_sdk_ssm::Config::builder()
+pub fn parameters_client(
+    region: String,
+    credentials: Credentials,
+    endpoint: Option<String>,
+    http: SharedHttpClient,
+) -> Client {
+    let mut settings = aws_sdk_ssm::Config::builder()
         .behavior_version(BehaviorVersion::latest())
         .region(Region::new(region))
         .credentials_provider(credentials)
         .retry_config(RetryConfig::standard().with_max_attempts(4))
-        .timeout_config(TimeoutConfig::builder().operation_attempt_timeout(Duration::from_secs(2)).build());
-    let settings = match endpoint {
-        Some(endpoint) => settings.endpoint_url(endpoint).http_client(Builder::new().build_http()),
-        None => {
-            let ring = tls::Provider::Rustls(tls::rustls_provider::CryptoMode::Ring);
-            settings.http_client(Builder::new().tls_provider(ring).build_https())
-        }
-    };
+        .timeout_config(TimeoutConfig::builder().operation_attempt_timeout(Duration::from_secs(2)).build())
+        .http_client(http);
+    settings.set_endpoint_url(endpoint);
     Client::from_conf(settings.build())
 }
 

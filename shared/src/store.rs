@@ -14,11 +14,10 @@ use aws_sdk_dynamodb::{
         AttributeValue, ReturnValue, ReturnValuesOnConditionCheckFailure, Update, builders::UpdateBuilder,
     },
 };
-use aws_smithy_http_client::{Builder, tls};
-use aws_smithy_runtime_api::client::http::HttpClient;
+use aws_smithy_runtime_api::client::http::{HttpClient, SharedHttpClient};
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::errors::Error;
+use crate::{aws, errors::Error};
 
 pub mod allotment;
 pub mod captcha;
@@ -205,19 +204,23 @@ fn client_settings(region: String) -> aws_sdk_dynamodb::config::Builder {
         )
 }
 
-/// A client of AWS in `region`.
+/// A client of AWS in `region` by `http`, at `endpoint` instead of the region's own if there is one.
 #[must_use]
-pub fn aws_client(region: String, credentials: Credentials) -> Client {
-    let http = Builder::new()
-        .tls_provider(tls::Provider::Rustls(tls::rustls_provider::CryptoMode::Ring))
-        .build_https();
-    Client::from_conf(client_settings(region).credentials_provider(credentials).http_client(http).build())
+pub fn aws_client(
+    region: String,
+    credentials: Credentials,
+    endpoint: Option<String>,
+    http: SharedHttpClient,
+) -> Client {
+    let mut settings = client_settings(region).credentials_provider(credentials).http_client(http);
+    settings.set_endpoint_url(endpoint);
+    Client::from_conf(settings.build())
 }
 
 /// A client of an emulator at `endpoint`, over plain HTTP: no trust store is loaded.
 #[must_use]
 pub fn emulator_client(endpoint: &str) -> Client {
-    emulator_client_over(endpoint, Builder::new().build_http())
+    emulator_client_over(endpoint, aws::plain_client())
 }
 
 /// A client of an emulator at `endpoint` that sends by `http`, which may be no network at all.

@@ -8,25 +8,22 @@
     clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,
-    clippy::print_stderr,
-    clippy::print_stdout,
     reason = "a benchmark panics on failure and prints its figures"
 )]
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fmt::Debug,
     net::Ipv4Addr,
     process::ExitCode,
     time::Instant,
 };
 
-use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use futures_util::future::join_all;
 use muster_tests::{
-    all_lobbies, all_servers,
+    all_lobbies,
     load::{Connection, Post, Reply, Run, share},
     local_process::{LocalGame, LocalProcess},
+    reckoning::{Report, Seat, compare_tables, refusal, seat_of},
 };
 use serde_json::{Value, json};
 use shared::lobby::{Lobby, Stage};
@@ -46,11 +43,6 @@ const PLACES: u32 = 16_000;
 /// The one refusal that a find may end in while there is room (I3): told, and no difference.
 const CONTENTION: &str = "503 MATCHMAKER_CONTENTION";
 const CAME_AND_WENT: &str = "players who connected, who left";
-/// Differing entries that are printed of each comparison.
-const SHOWN: usize = 20;
-
-/// A lobby and a seat in it.
-type Seat = (String, String);
 
 /// What a player was answered.
 #[derive(Clone, Debug)]
@@ -86,55 +78,6 @@ impl Plan {
 
     const fn leaves(self) -> bool {
         matches!(self, Self::ConnectAndLeave | Self::LeaveUnconnected)
-    }
-}
-
-/// The columns of the table, one a phase, and everything that differs.
-#[derive(Default)]
-struct Report {
-    rows: Vec<(String, Vec<String>)>,
-    differences: Vec<String>,
-}
-
-impl Report {
-    fn tell(&mut self, what: &str, value: impl ToString) {
-        match self.rows.iter_mut().find(|(known, _)| known == what) {
-            Some((_, values)) => values.push(value.to_string()),
-            None => self.rows.push((what.to_owned(), vec![value.to_string()])),
-        }
-    }
-
-    /// Tells whether both sets are the same.
-    fn compare<T: Ord + Debug>(&mut self, what: &str, wanted: &BTreeSet<T>, found: &BTreeSet<T>) {
-        if wanted == found {
-            return self.tell(what, format!("equal ({})", wanted.len()));
-        }
-        self.tell(what, "DIFFERENT");
-        let show = |entries: BTreeSet<&T>| {
-            let shown: Vec<_> = entries.iter().take(SHOWN).collect();
-            format!("{}: {shown:?}", entries.len())
-        };
-        self.differences.push(format!(
-            "{what}:\n  missing {}\n  too many {}",
-            show(wanted.difference(found).collect()),
-            show(found.difference(wanted).collect())
-        ));
-    }
-
-    fn print(self) -> ExitCode {
-        println!(
-            "| | {FINDS} finds | then {LATER_FINDS} finds while others connect and leave |\n|---|---|---|"
-        );
-        for (what, values) in self.rows {
-            println!("| {what} | {} |", values.join(" | "));
-        }
-        if self.differences.is_empty() {
-            return ExitCode::SUCCESS;
-        }
-        for difference in self.differences {
-            eprintln!("DIFFERENT: {difference}");
-        }
-        ExitCode::FAILURE
     }
 }
 
@@ -303,14 +246,6 @@ impl Stress {
         report.compare("seats that wait for their player = reserved", &waiting, &reserved);
         report.compare("seats of connected players = connected", &self.connected, &connected);
 
-        let too_full = live.iter().filter(|lobby| lobby.taken > lobby.max_players);
-        let too_full = too_full.map(|lobby| (lobby.lobby_id.to_string(), lobby.taken)).collect();
-        report.compare("lobbies above their capacity", &BTreeSet::new(), &too_full);
-        let count = |lobby: &Lobby| lobby.reserved.len() + lobby.connected.len();
-        let entries = live.iter().map(|lobby| (lobby.lobby_id.to_string(), count(lobby))).collect();
-        let taken = live.iter().map(|lobby| (lobby.lobby_id.to_string(), lobby.taken as usize)).collect();
-        report.compare("entries of each lobby = its `taken`", &entries, &taken);
-
         let modes: BTreeMap<_, _> =
             live.iter().map(|lobby| (lobby.lobby_id.as_str(), lobby.pool.game_mode.as_str())).collect();
         let found_in: BTreeSet<_> = self
@@ -326,21 +261,7 @@ impl Stress {
             .collect();
         report.compare("modes asked for = modes of the lobbies", &asked_for, &found_in);
 
-        let store = self.local.store();
-        let servers = all_servers(store, &self.game.namespace_id).await;
-        let used = servers.iter().map(|server| (server.server.server_id.to_string(), server.used)).collect();
-        let mut run: BTreeMap<_, u32> = self.game.server_ids.iter().map(|id| (id.clone(), 0)).collect();
-        for server in live.iter().filter_map(|lobby| lobby.server.as_ref()) {
-            *run.entry(server.server_id.to_string()).or_default() += 1;
-        }
-        report.compare("lobbies of each game server = its `used`", &run.into_iter().collect(), &used);
-        let above = servers.iter().filter(|server| server.used > server.allotted);
-        let above = above.map(|server| (server.server.server_id.to_string(), server.used)).collect();
-        report.compare("game servers above what is allotted to them", &BTreeSet::new(), &above);
-        let allotted: u32 = servers.iter().map(|server| server.allotted).sum();
-        let noted = store.allotted_lobbies(&self.game.namespace_id).await.expect("a read");
-        let (allotted, noted) = (BTreeSet::from([allotted]), BTreeSet::from([noted]));
-        report.compare("what is allotted to all = what the ledger knows", &allotted, &noted);
+        compare_tables(report, self.local.store(), &self.game.namespace_id, &live).await;
     }
 }
 
@@ -373,21 +294,6 @@ async fn finding(
     (answered, run)
 }
 
-/// The seat that a player token stands for. Whoever holds no key can read it all the same.
-fn seat_of(token: &str) -> Seat {
-    let payload =
-        token.strip_prefix("player_").and_then(|jwt| jwt.split('.').nth(1)).expect("a player token");
-    let payload = URL_SAFE_NO_PAD.decode(payload).expect("base64");
-    let claims: Value = serde_json::from_slice(&payload).expect("claims");
-    let [lobby, seat] = ["lobby", "seat"].map(|claim| claims[claim].as_str().expect("text").to_owned());
-    (lobby, seat)
-}
-
-/// Status and code of a refusal.
-fn refusal(reply: &Reply) -> String {
-    format!("{} {}", reply.status.as_u16(), reply.json()["code"].as_str().unwrap_or("without a code"))
-}
-
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     let mut stress = Stress::start().await;
@@ -396,5 +302,7 @@ async fn main() -> ExitCode {
     stress.compare().await;
     stress.come_and_go().await;
     stress.compare().await;
-    stress.report.print()
+    stress.report.print(&format!(
+        "| | {FINDS} finds | then {LATER_FINDS} finds while others connect and leave |\n|---|---|---|"
+    ))
 }

@@ -1,11 +1,6 @@
 //! What is built and deployed: the workspace's binaries as processes, and the functions as the template declares them.
 
-#![expect(
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    reason = "this is test code: what cannot go on panics"
-)]
+#![expect(clippy::expect_used, clippy::panic, reason = "this is test code: what cannot go on panics")]
 
 use std::{
     collections::BTreeMap,
@@ -25,10 +20,7 @@ use tokio::{
     time::timeout,
 };
 
-mod declared;
-
-pub use declared::functions;
-pub use muster_tests::binaries::workspace;
+pub use muster_tests::{binaries::workspace, declared::functions};
 
 /// Far above what any process here needs for anything, so that only a process that hangs meets it.
 pub const PATIENCE: Duration = Duration::from_secs(30);

@@ -9,14 +9,18 @@
     reason = "this is test code: what cannot go on panics"
 )]
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, fs, time::Duration};
 
+use muster_tests::{
+    runtime_api::{self, Outcome},
+    tls::behind_tls,
+};
 use serde_json::{Value, json};
 use shared::{ambient::Ambient, provision::add_version, settings::CdnAuthType, tokens::CloudToken};
 use wiremock::{MockServer, ResponseTemplate};
 
 use crate::{
-    artefacts::{Ended, Program, functions},
+    artefacts::{Ended, Program, TestFolder, functions},
     screening,
 };
 
@@ -24,11 +28,11 @@ mod cloud;
 mod deployment;
 mod lobbies;
 mod service;
+mod watch;
 
 pub(crate) use deployment::environment;
 use deployment::{Deployment, Example, SIGNING_KEY};
 pub(crate) use service::Instance;
-use service::{Outcome, lambda_environment};
 
 /// Status and body of a response, which must be one that the gateway sends as it is, under the request's own identifier.
 pub(crate) fn status_and_body(event: &Value, response: &Value) -> (u64, Value) {
@@ -60,6 +64,34 @@ async fn every_function_of_the_template_answers_its_example_event() {
         assert_eq!(status, 200, "{}: {body}", function.binary);
         assert!(body.is_object(), "{}: {body}", function.binary);
     }
+}
+
+#[tokio::test]
+async fn a_function_speaks_tls_with_those_that_its_authorities_vouch_for() {
+    let (deployment, folder) = (Deployment::start().await, TestFolder::new());
+    let (endpoint, certificate) = behind_tls(deployment.stack.stack.store_endpoint()).await;
+    let bundle = folder.path("authorities.pem");
+    fs::write(&bundle, certificate).unwrap();
+    let mut environment = deployment.environment("find-lobby");
+    environment.extend(
+        [
+            ("AWS_ACCESS_KEY_ID", "local"),
+            ("AWS_SECRET_ACCESS_KEY", "local"),
+            ("AWS_ENDPOINT_URL_DYNAMODB", endpoint.as_str()),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned())),
+    );
+    let Example { event, .. } = deployment.example("find-lobby").await;
+    // Without the bundle only AWS's own authorities count, and the tables' is none.
+    let mut stranger = Instance::start("find-lobby", &environment).await;
+    let refused = stranger.invoke(&event.to_string()).await.answer();
+    let (status, body) = status_and_body(&event, &refused);
+    assert_eq!((status, &body["code"]), (503, &json!("API_UNAVAILABLE")), "{body}");
+    environment.insert("AWS_CA_BUNDLE".to_owned(), bundle);
+    let mut instance = Instance::start("find-lobby", &environment).await;
+    let found = instance.invoke(&event.to_string()).await.answer();
+    let (status, body) = status_and_body(&event, &found);
+    assert_eq!(status, 200, "{body}");
 }
 
 #[tokio::test]
@@ -286,7 +318,8 @@ async fn a_function_without_usable_variables_ends_and_names_the_variable() {
         ("find-lobby", "MUSTER_SIGNING_KEY", None),
         ("find-lobby", "MUSTER_SIGNING_KEY", Some("too-short-to-sign")),
         ("find-lobby", "MUSTER_SIGNING_KEY_PREVIOUS", Some("too-short-to-sign")),
-        ("find-lobby", "AWS_ENDPOINT_URL_DYNAMODB", Some("https://key@example.com")),
+        ("find-lobby", "AWS_CA_BUNDLE", Some("a-file-that-is-nowhere")),
+        ("find-lobby", "AWS_ENDPOINT_URL_DYNAMODB", Some("https://key:word@example.com")),
         ("set-cdn-auth-type", "AWS_REGION", None),
         ("update-namespace-version", "AWS_SECRET_ACCESS_KEY", None),
         ("validate-matchmaker-config", "MUSTER_SIGNING_KEY", None),
@@ -307,7 +340,7 @@ async fn a_function_without_usable_variables_ends_and_names_the_variable() {
     let nowhere = "127.0.0.1:9".parse().unwrap();
     for (binary, variable, value) in unusable {
         let mut environment = environment(binary);
-        environment.extend(lambda_environment(binary, nowhere));
+        environment.extend(runtime_api::environment(binary, nowhere));
         let others = [
             ("AWS_ACCESS_KEY_ID", "AKIAEXAMPLE"),
             ("AWS_SECRET_ACCESS_KEY", "not-a-real-secret"),

@@ -26,6 +26,18 @@ pub fn profile_folder() -> PathBuf {
 /// Has cargo build the binaries of `selection` with `profile`, into the target folder of this very test or benchmark.
 #[must_use]
 pub fn build(selection: &[&str], profile: &str) -> BTreeMap<String, PathBuf> {
+    let folder = profile_folder();
+    build_into(folder.parent().expect("a target folder"), selection, profile, &[])
+}
+
+/// Has cargo build the binaries of `selection` with `profile` under cargo's variables `settings`, into the folder `target`.
+#[must_use]
+pub fn build_into(
+    target: &Path,
+    selection: &[&str],
+    profile: &str,
+    settings: &[(&str, &str)],
+) -> BTreeMap<String, PathBuf> {
     let mut cargo = Command::new(env!("CARGO"));
     // What cargo told this program of its package would make build scripts that look at it run again, here and next time.
     let of_package = |name: &&String| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
@@ -38,7 +50,8 @@ pub fn build(selection: &[&str], profile: &str) -> BTreeMap<String, PathBuf> {
         .args(["--locked", "--profile", profile])
         .arg("--message-format=json-render-diagnostics")
         .arg("--target-dir")
-        .arg(profile_folder().parent().expect("a target folder"))
+        .arg(target)
+        .envs(settings.iter().copied())
         .current_dir(workspace())
         .stdin(Stdio::null())
         .output()

@@ -51,14 +51,18 @@ use tokio::sync::Notify;
 pub mod binaries;
 pub mod capacity;
 pub mod conditions;
+pub mod declared;
 pub mod instance;
 pub mod load;
 pub mod local_process;
 pub mod model;
 pub mod node;
 pub mod prices;
+pub mod reckoning;
+pub mod runtime_api;
 pub mod scripted;
 pub mod simulation;
+pub mod tls;
 pub mod virtual_time;
 
 /// A clock that only tests turn.

@@ -62,6 +62,12 @@ pub struct Post {
 }
 
 impl Post {
+    /// A request without a body.
+    pub fn empty(path: impl Into<String>, token: &str) -> Self {
+        let headers = vec![("authorization", format!("Bearer {token}"))];
+        Self { path: path.into(), headers, body: Bytes::new() }
+    }
+
     /// A request of JSON, with a token if there is one.
     pub fn json(path: impl Into<String>, token: Option<&str>, body: &Value) -> Self {
         let mut headers = vec![("content-type", "application/json".to_owned())];
@@ -94,7 +100,12 @@ impl Connection {
 
     /// Sends a request and waits for its answer.
     pub async fn post(&mut self, post: &Post) -> Reply {
-        let mut request = Request::post(&post.path);
+        self.send_as(Method::POST, post).await
+    }
+
+    /// The same with another method.
+    pub async fn send_as(&mut self, method: Method, post: &Post) -> Reply {
+        let mut request = Request::builder().method(method).uri(&post.path);
         for (name, value) in &post.headers {
             request = request.header(*name, value);
         }

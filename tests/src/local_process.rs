@@ -1,13 +1,13 @@
 //! Servers as processes of their own: whatever says where it listens, and the local stack with games made in it.
 
-use std::process::Stdio;
+use std::{fs, process::Stdio};
 
 use http::Method;
 use muster_local::stack::table_names;
 use serde_json::{Value, json};
 use shared::{
     ambient::Ambient,
-    ids::{LobbyId, NamespaceId},
+    ids::{GameId, LobbyId, NamespaceId},
     provision::create_game,
     secrets::Secrets,
     store::{Store, emulator_client},
@@ -28,7 +28,8 @@ use crate::{
 pub struct ServerProcess {
     /// Where it listens.
     pub base_url: String,
-    _child: Child,
+    /// Its process.
+    pub child: Child,
 }
 
 impl ServerProcess {
@@ -50,7 +51,7 @@ impl ServerProcess {
         };
         // Whatever else it prints must not fill the pipe.
         tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
-        Self { base_url, _child: child }
+        Self { base_url, child }
     }
 }
 
@@ -65,6 +66,10 @@ pub struct LocalProcess {
 /// A game that was made there, with one game server or more.
 #[derive(Clone, Debug)]
 pub struct LocalGame {
+    /// Its identifier.
+    pub game_id: GameId,
+    /// A cloud token.
+    pub cloud: String,
     /// Its namespace.
     pub namespace_id: NamespaceId,
     /// The namespace's public token.
@@ -78,18 +83,33 @@ pub struct LocalGame {
 impl LocalProcess {
     /// Builds the binary with the profile of benchmarks and starts it.
     pub async fn start() -> Self {
+        Self::start_with(&[]).await
+    }
+
+    /// The same with more arguments.
+    pub async fn start_with(arguments: &[&str]) -> Self {
         // With this package's own selection of features, which is what its dependencies are built with already.
         let selection = ["--package", "muster-local", "--package", "muster-tests", "--bin", "muster-local"];
         let mut binaries = binaries::build(&selection, "bench");
         let mut command = Command::new(binaries.remove("muster-local").expect("it was built"));
         // Not --quiet, which would not tell the port.
-        command.args(["--port", "0"]).env_clear().env("MUSTER_LOG", "error,dynoxide=off");
+        command.args(["--port", "0"]).args(arguments).env_clear().env("MUSTER_LOG", "error,dynoxide=off");
         let server = ServerProcess::start(&mut command, "Muster listens on ").await;
         let told =
             Connection::open(&server.base_url).await.ask(Method::GET, "/_local/store").await.expect_ok();
         let store_endpoint = told["endpoint"].as_str().expect("an endpoint").to_owned();
         let store = Store::new(emulator_client(&store_endpoint), table_names());
         Self { server, store, store_endpoint }
+    }
+
+    /// The memory that the process holds, in MB; Linux alone tells it.
+    #[must_use]
+    pub fn resident_memory(&self) -> f64 {
+        let id = self.server.child.id().expect("it runs");
+        let told = fs::read_to_string(format!("/proc/{id}/status")).expect("a process of Linux");
+        let line = told.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its memory");
+        let kibibytes: f64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
+        kibibytes * 1_024.0 / 1e6
     }
 
     /// Where the gateway listens.
@@ -172,6 +192,13 @@ impl LocalProcess {
             let answer = ask("/matchmaker/servers/register", &server, registration.clone()).await;
             server_ids.push(answer["server_id"].as_str().expect("an identifier").to_owned());
         }
-        LocalGame { namespace_id, public, server, server_ids }
+        LocalGame {
+            game_id: created.game.game_id,
+            cloud: created.cloud_token.reveal().to_owned(),
+            namespace_id,
+            public,
+            server,
+            server_ids,
+        }
     }
 }

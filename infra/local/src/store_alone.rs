@@ -82,7 +82,8 @@ impl StoreAlone {
             ("MUSTER_SECRETS_TABLE", &tables.secrets),
             ("MUSTER_SIGNING_KEY", &key),
         ];
-        let lines: String = lines.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
+        // Quoted, or cargo-lambda stumbles over the key's equals signs.
+        let lines: String = lines.iter().map(|(name, value)| format!("{name}='{value}'\n")).collect();
         for (file, text) in [(SAM_LOCAL_FILE, sam_local), (LINES_FILE, lines)] {
             let path = environment.join(file);
             write_for_owner(&path, &text).map_err(|source| StackError::EnvironmentFile { path, source })?;
@@ -109,8 +110,8 @@ sed s/TOKEN/{public}/ tests/events/find-lobby.json | sam local invoke FindLobbyF
 
 Without containers, by cargo-lambda:
 
-cargo lambda watch --env-file {lines}
-sed s/TOKEN/{public}/ tests/events/find-lobby.json >event.json && cargo lambda invoke find-lobby --data-file event.json
+cargo lambda watch --ignore-changes --invoke-address 127.0.0.1 --env-file {lines}
+curl -s http://127.0.0.1:9000/matchmaker/lobbies/find -H 'Authorization: Bearer {public}' -d '{{"game_modes": ["duel"]}}'
 
 A cloud token: {cloud}
 A server token: {server}

@@ -11,6 +11,7 @@ use hyper_util::{client::legacy::Client, rt::TokioExecutor};
 use serde::Deserialize;
 use shared::{
     ambient::Ambient,
+    aws::CRYPTOGRAPHY,
     secrets::{Parameters, Secrets},
     store::{Store, TableNames, emulator_client},
 };
@@ -148,10 +149,8 @@ impl Target {
     }
 
     async fn aws_config(&self) -> SdkConfig {
-        let tls = aws_smithy_http_client::tls::Provider::Rustls(
-            aws_smithy_http_client::tls::rustls_provider::CryptoMode::Ring,
-        );
-        let http = aws_smithy_http_client::Builder::new().tls_provider(tls).build_https();
+        // The machine's authorities: other hosts than AWS's tell of credentials too.
+        let http = aws_smithy_http_client::Builder::new().tls_provider(CRYPTOGRAPHY).build_https();
         let mut chain = aws_config::defaults(BehaviorVersion::latest()).http_client(http);
         if let Some(region) = &self.aws_region {
             chain = chain.region(Region::new(region.clone()));

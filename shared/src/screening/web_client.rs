@@ -6,7 +6,7 @@
 
 use std::{fmt, net::IpAddr, str::FromStr, sync::OnceLock, time::Duration};
 
-use aws_smithy_http_client::{Connector, tls};
+use aws_smithy_http_client::Connector;
 use aws_smithy_runtime_api::{
     client::{
         dns::{DnsFuture, ResolveDns, ResolveDnsError, SharedDnsResolver},
@@ -20,6 +20,7 @@ use http_body_util::{BodyExt as _, Limited};
 
 use crate::{
     ambient::{Ambient, within},
+    aws::CRYPTOGRAPHY,
     rules::public_url::{self, is_public_address},
 };
 
@@ -138,9 +139,8 @@ impl WebClient {
 
     fn connector(&self) -> &Connector {
         self.connector.get_or_init(|| {
-            let ring = tls::Provider::Rustls(tls::rustls_provider::CryptoMode::Ring);
             let resolver = GuardedResolver { reach: self.reach, resolver: self.resolver.clone() };
-            Connector::builder().tls_provider(ring).build_with_resolver(resolver)
+            Connector::builder().tls_provider(CRYPTOGRAPHY).build_with_resolver(resolver)
         })
     }
 }

@@ -62,7 +62,7 @@ async fn functions_find_lobbies_on_the_store_in_the_environment_that_it_writes()
 
     let text = store.file("functions.env");
     let lines = text.lines().map(|line| line.split_once('=').unwrap());
-    let whole = lines.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let whole = lines.map(|(name, value)| (name.to_owned(), value.trim_matches('\'').to_owned())).collect();
     let (status, second) = store.find(&whole).await;
     assert_eq!(status, 200, "{second}");
     assert_eq!(first["lobby"]["lobby_id"], second["lobby"]["lobby_id"]);

@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use aws_sdk_dynamodb::config::Credentials;
 use serde_json::Map;
 use shared::{
+    aws::plain_client,
     errors::Error,
     secrets::{Parameters, Secrets, SecretsCache, VersionSecrets, parameters_client},
     settings::Version,
@@ -112,7 +113,7 @@ async fn in_aws_they_are_parameters_read_with_one_call_and_kept_for_five_minutes
     let (server, manager) = (MockServer::start().await, SystemsManager::default());
     Mock::given(method("POST")).respond_with(manager.clone()).mount(&server).await;
     let credentials = Credentials::new("a", "b", None, None, "test");
-    let client = parameters_client("us-east-1".to_owned(), credentials, Some(&server.uri()));
+    let client = parameters_client("us-east-1".to_owned(), credentials, Some(server.uri()), plain_client());
     let secrets = Secrets::Parameters(Parameters { client, path: "/muster/a-stack/versions".to_owned() });
 
     let stack = TestStack::start().await;

@@ -8,6 +8,7 @@ use saphyr::{LoadableYamlNode as _, Yaml};
 /// A function as the template declares it.
 #[derive(Debug)]
 pub struct Function {
+    /// Its name in the template.
     pub logical_id: String,
     /// The folder of its code.
     pub code_uri: String,

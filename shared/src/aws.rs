@@ -1,0 +1,70 @@
+//! How functions reach AWS: by HTTPS, and trusting the authorities of AWS alone.
+//!
+//! A machine trusts some 145 authorities, and reading them was two fifths of what a function does from its start to its first
+//! answer. The five that certificates of AWS's own endpoints come from (Amazon Trust Services; the first of them ends in 2037) are
+//! part of the binary instead. Other hosts, such as captcha providers', are judged by all of the machine's.
+
+use aws_smithy_http_client::{
+    Builder,
+    tls::{Provider, TlsContext, TrustStore, rustls_provider::CryptoMode},
+};
+use aws_smithy_runtime_api::client::http::SharedHttpClient;
+use rustls_pki_types::{CertificateDer, pem::PemObject as _};
+
+/// As AWS publishes them: Amazon Root CA 1 to 4 and Starfield Services Root Certificate Authority - G2.
+const AUTHORITIES: &str = include_str!("aws/authorities.pem");
+
+/// The cryptography of every connection.
+pub const CRYPTOGRAPHY: Provider = Provider::Rustls(CryptoMode::Ring);
+
+/// A client for AWS's endpoints in `region`, which trusts the authorities of `bundle` (PEM) instead where there is one.
+///
+/// Partitions apart from AWS's public ones (China, the isolated and the European sovereign regions) may use others: there the
+/// machine's authorities count.
+#[must_use]
+pub fn https_client(region: &str, bundle: Option<Vec<u8>>) -> SharedHttpClient {
+    let is_apart = ["cn-", "us-iso", "eu-iso", "eusc-"].iter().any(|prefix| region.starts_with(prefix));
+    let trusted = match bundle {
+        Some(bundle) => TrustStore::empty().with_pem_certificate(bundle),
+        None if is_apart => TrustStore::default(),
+        None => TrustStore::empty().with_pem_certificate(AUTHORITIES),
+    };
+    let builder = Builder::new().tls_provider(CRYPTOGRAPHY);
+    match TlsContext::builder().with_trust_store(trusted).build() {
+        Ok(context) => builder.tls_context(context).build_https(),
+        // It never fails as of this version; without it the machine's authorities count.
+        Err(_) => builder.build_https(),
+    }
+}
+
+/// A client for emulators of AWS, which speak no TLS: no authority is read.
+#[must_use]
+pub fn plain_client() -> SharedHttpClient {
+    Builder::new().build_http()
+}
+
+/// Whether `bundle` holds certificates, each of them one.
+#[must_use]
+pub fn is_bundle(bundle: &[u8]) -> bool {
+    let mut certificates = CertificateDer::pem_slice_iter(bundle).peekable();
+    certificates.peek().is_some() && certificates.all(|certificate| certificate.is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_authorities_are_five_certificates() {
+        let certificates = CertificateDer::pem_slice_iter(AUTHORITIES.as_bytes());
+        assert_eq!(certificates.filter(Result::is_ok).count(), 5);
+        assert!(is_bundle(AUTHORITIES.as_bytes()));
+    }
+
+    #[test]
+    fn what_holds_no_certificate_is_no_bundle() {
+        for text in ["", "nothing", "-----BEGIN CERTIFICATE-----\n%\n-----END CERTIFICATE-----\n"] {
+            assert!(!is_bundle(text.as_bytes()), "{text}");
+        }
+    }
+}
