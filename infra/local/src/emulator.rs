@@ -54,6 +54,7 @@ pub struct Emulator {
     pub endpoint: String,
     /// The way there without a socket; broken once the emulator has stopped.
     pub link: Arc<dyn Link>,
+    direct: Direct,
     stop: oneshot::Sender<()>,
     stopped: oneshot::Receiver<Result<(), String>>,
 }
@@ -96,7 +97,7 @@ impl Emulator {
         let runtime =
             runtime::Builder::new_current_thread().enable_all().build().map_err(EmulatorError::Start)?;
         let in_process = Arc::new(InProcess::from(database.clone()).asked_once());
-        let link = Direct { runtime: runtime.handle().clone(), database: Arc::downgrade(&in_process) };
+        let direct = Direct { runtime: runtime.handle().clone(), database: Arc::downgrade(&in_process) };
         let (stop, stop_asked) = oneshot::channel();
         let (report, stopped) = oneshot::channel();
         thread::Builder::new()
@@ -109,7 +110,32 @@ impl Emulator {
                 let _ = report.send(served);
             })
             .map_err(EmulatorError::Start)?;
-        Ok(Self { endpoint: format!("http://{address}"), link: Arc::new(link), stop, stopped })
+        Ok(Self {
+            endpoint: format!("http://{address}"),
+            link: Arc::new(direct.clone()),
+            direct,
+            stop,
+            stopped,
+        })
+    }
+
+    /// From now on deletes once a `period` what expired by the machine's clock, so that neither memory nor a folder grows for ever.
+    pub fn sweep_every(&self, period: Duration) {
+        let Direct { runtime, database } = self.direct.clone();
+        let sweeps = async move {
+            loop {
+                tokio::time::sleep(period).await;
+                let Some(database) = database.upgrade() else { return };
+                match tokio::task::spawn_blocking(move || database.sweep()).await {
+                    Ok(Ok(_)) => {}
+                    Ok(Err(error)) => {
+                        tracing::warn!(error = error.to_string(), "expired items could not be deleted");
+                    }
+                    Err(_) => return,
+                }
+            }
+        };
+        runtime.spawn(sweeps);
     }
 
     /// Stops the emulator; afterwards everything is on disk and the folder is free for another stack.
@@ -127,7 +153,7 @@ impl Emulator {
 }
 
 /// The way to an emulator on its own thread, as long as that runs. No answer is lost on it, so nothing is asked twice.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Direct {
     runtime: Handle,
     database: Weak<InProcess>,

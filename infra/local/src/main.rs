@@ -1,6 +1,6 @@
 //! `cargo run`: the whole service on this machine.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::{Parser, Subcommand};
 use mimalloc::MiMalloc;
@@ -19,6 +19,9 @@ use shared::{
 /// Requests and items are many small strings, and their allocation a quarter of a find's time with the system's allocator.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
+
+/// How often expired items are deleted. DynamoDB takes days at times: nothing may rely on it.
+const SWEEP: Duration = Duration::from_secs(60);
 
 /// Runs Muster on this machine: gateway, operations and an embedded DynamoDB with a demo game.
 #[derive(Debug, Parser)]
@@ -72,6 +75,7 @@ async fn main() -> ExitCode {
         if let Some(Command::Store { port, container_host, environment }) = arguments.command {
             let options = store_alone::Options { port, container_host, environment, ambient };
             let store = StoreAlone::start(options).await?;
+            store.sweep_every(SWEEP);
             says(store.text());
             end.received().await;
             return store.stop().await;
@@ -83,6 +87,7 @@ async fn main() -> ExitCode {
             outside: Environment::of_process().outside()?,
         };
         let stack = Stack::start(options).await?;
+        stack.sweep_every(SWEEP);
         says(welcome::text(&stack.demo));
         end.received().await;
         stack.stop().await

@@ -5,6 +5,7 @@ use std::{
     net::{Ipv4Addr, SocketAddr},
     path::PathBuf,
     sync::Arc,
+    time::Duration,
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
@@ -178,6 +179,11 @@ impl Stack {
             let _told_or_dropped = stopped.await;
         }));
         Ok(Self { demo, store, keys, functions, emulator, stop, gateway })
+    }
+
+    /// From now on deletes once a `period` what expired by the machine's clock.
+    pub fn sweep_every(&self, period: Duration) {
+        self.emulator.sweep_every(period);
     }
 
     /// The stack's store.

@@ -6,6 +6,7 @@ use std::{
     io::{self, Write as _},
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
@@ -89,6 +90,11 @@ impl StoreAlone {
             write_for_owner(&path, &text).map_err(|source| StackError::EnvironmentFile { path, source })?;
         }
         Ok(Self { demo, emulator, environment })
+    }
+
+    /// From now on deletes once a `period` what expired by the machine's clock.
+    pub fn sweep_every(&self, period: Duration) {
+        self.emulator.sweep_every(period);
     }
 
     /// The address, and commands to paste.

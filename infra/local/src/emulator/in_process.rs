@@ -74,6 +74,16 @@ impl InProcess {
             Err(error) => WireAnswer { status: error.status_code(), body: error.to_json() },
         }
     }
+
+    /// Deletes the items whose time to live is over by the machine's clock, as DynamoDB does within days; how many they were.
+    ///
+    /// Takes as long as reading all tables that have such items; who asks meanwhile waits for a few of them.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub fn sweep(&self) -> Result<usize, DynoxideError> {
+        self.database.sweep_ttl()
+    }
 }
 
 impl From<Database> for InProcess {

@@ -65,6 +65,34 @@ async fn call(emulator: &Emulator, operation: &str, request: Value) -> Value {
 }
 
 #[tokio::test]
+async fn what_expired_is_deleted_and_nothing_else() {
+    let emulator = Emulator::start(&Storage::Memory, &[lobbies()]).unwrap();
+    let key = |sort: &str| json!({ "pk": { "S": "p" }, "sk": { "S": sort } });
+    for (sort, expiry) in
+        [("a long time ago", Some("1")), ("in centuries", Some("9999999999")), ("never", None)]
+    {
+        let mut item = key(sort);
+        if let Some(expiry) = expiry {
+            item["expires_at"] = json!({ "N": expiry });
+        }
+        call(&emulator, "PutItem", json!({ "TableName": "LobbiesTable", "Item": item })).await;
+    }
+    emulator.sweep_every(Duration::from_millis(1));
+    let mut left = 3;
+    // Without sweeps it never ends.
+    while left == 3 {
+        let found = call(&emulator, "Scan", json!({ "TableName": "LobbiesTable" })).await;
+        left = found["Items"].as_array().unwrap().len();
+    }
+    for (sort, is_left) in [("a long time ago", false), ("in centuries", true), ("never", true)] {
+        let found =
+            call(&emulator, "GetItem", json!({ "TableName": "LobbiesTable", "Key": key(sort) })).await;
+        assert_eq!(found.get("Item").is_some(), is_left, "{sort}");
+    }
+    emulator.shutdown().await.unwrap();
+}
+
+#[tokio::test]
 async fn the_link_leads_to_the_same_items_as_the_port_and_breaks_when_the_emulator_stops() {
     let emulator = Emulator::start(&Storage::Memory, &[lobbies()]).unwrap();
     let item = json!({ "pk": { "S": "p" }, "sk": { "S": "s" }, "free": { "N": "2" } });
