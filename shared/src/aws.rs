@@ -5,7 +5,7 @@
 //! part of the binary instead. Other hosts, such as captcha providers', are judged by all of the machine's.
 
 use aws_smithy_http_client::{
-    Builder,
+    Builder, HttpClientError,
     tls::{Provider, TlsContext, TrustStore, rustls_provider::CryptoMode},
 };
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
@@ -21,20 +21,18 @@ pub const CRYPTOGRAPHY: Provider = Provider::Rustls(CryptoMode::Ring);
 ///
 /// Partitions apart from AWS's public ones (China, the isolated and the European sovereign regions) may use others: there the
 /// machine's authorities count.
-#[must_use]
-pub fn https_client(region: &str, bundle: Option<Vec<u8>>) -> SharedHttpClient {
+///
+/// # Errors
+/// When the library cannot use these authorities.
+pub fn https_client(region: &str, bundle: Option<Vec<u8>>) -> Result<SharedHttpClient, HttpClientError> {
     let is_apart = ["cn-", "us-iso", "eu-iso", "eusc-"].iter().any(|prefix| region.starts_with(prefix));
     let trusted = match bundle {
         Some(bundle) => TrustStore::empty().with_pem_certificate(bundle),
         None if is_apart => TrustStore::default(),
         None => TrustStore::empty().with_pem_certificate(AUTHORITIES),
     };
-    let builder = Builder::new().tls_provider(CRYPTOGRAPHY);
-    match TlsContext::builder().with_trust_store(trusted).build() {
-        Ok(context) => builder.tls_context(context).build_https(),
-        // It never fails as of this version; without it the machine's authorities count.
-        Err(_) => builder.build_https(),
-    }
+    let context = TlsContext::builder().with_trust_store(trusted).build()?;
+    Ok(Builder::new().tls_provider(CRYPTOGRAPHY).tls_context(context).build_https())
 }
 
 /// A client for emulators of AWS, which speak no TLS: no authority is read.

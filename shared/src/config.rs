@@ -5,6 +5,7 @@
 use std::{env, fs, str::FromStr, sync::Arc};
 
 use aws_sdk_dynamodb::config::Credentials;
+use aws_smithy_runtime_api::client::http::SharedHttpClient;
 
 use crate::{
     aws,
@@ -64,7 +65,7 @@ impl Environment {
             }
             endpoint => {
                 let (region, credentials) = (self.required("AWS_REGION")?, self.credentials()?);
-                let http = aws::https_client(&region, self.authorities()?);
+                let http = self.https_client(&region)?;
                 aws_client(region, credentials, endpoint, http)
             }
         };
@@ -75,6 +76,11 @@ impl Environment {
     fn has_emulator(self) -> bool {
         let endpoint = self.optional("AWS_ENDPOINT_URL_DYNAMODB");
         endpoint.is_some_and(|endpoint| endpoint.starts_with("http://"))
+    }
+
+    fn https_client(self, region: &str) -> Result<SharedHttpClient, InvalidConfig> {
+        aws::https_client(region, self.authorities()?)
+            .map_err(|_| invalid("AWS_CA_BUNDLE", "names authorities that cannot be used"))
     }
 
     fn authorities(self) -> Result<Option<Vec<u8>>, InvalidConfig> {
@@ -122,7 +128,7 @@ impl Environment {
             (Some(_), _) => aws::plain_client(),
             // Its connector has read what it trusts.
             (None, Some(http)) => http,
-            (None, None) => aws::https_client(&region, self.authorities()?),
+            (None, None) => self.https_client(&region)?,
         };
         let client = parameters_client(region, credentials, endpoint, http);
         Ok(Secrets::Parameters(Parameters { client, path }))
