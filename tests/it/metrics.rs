@@ -1,7 +1,14 @@
 //! What requests count, and that alarms and dashboard go by nothing else.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::BTreeSet,
+    fmt,
+    pin::Pin,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
+use muster_local::emulator::link::{Call, Carried, Link, client_over};
 use muster_tests::{
     TestGame, TestStack,
     instance::{Instance, event},
@@ -10,7 +17,7 @@ use regex_lite::Regex;
 use serde_json::{Value, json};
 use shared::{
     ids::SeatId,
-    lobby::Door,
+    lobby::{Door, lifecycle::Transition},
     metrics::{
         Counts,
         Metric::{self, *},
@@ -18,6 +25,7 @@ use shared::{
     store::{
         emulator_client,
         lobbies::{Hiding, SeatClaim, SeatOutcome},
+        transitions::TransitionOutcome,
     },
 };
 use wiremock::{MockServer, ResponseTemplate};
@@ -89,6 +97,60 @@ async fn a_seat_that_was_lost_to_others_is_counted() {
     let (status, counts) = counted(&stack.instance(), &game, &arena()).await;
     // Once as the index shows it, once as the burst does that created it.
     assert_eq!((status, counts), (200, vec![(LobbyCreated, 1), (SeatContention, 2)]));
+}
+
+/// A network on which something else happens before the first creation arrives.
+struct BeforeCreation {
+    link: Arc<dyn Link>,
+    happens: Mutex<Option<Pin<Box<dyn Future<Output = ()> + Send>>>>,
+}
+
+impl fmt::Debug for BeforeCreation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BeforeCreation").finish_non_exhaustive()
+    }
+}
+
+impl Link for BeforeCreation {
+    fn carry(&self, call: Call) -> Carried {
+        let is_creation = call.operation == "TransactWriteItems";
+        let happens = if is_creation { self.happens.lock().unwrap().take() } else { None };
+        let link = Arc::clone(&self.link);
+        Box::pin(async move {
+            if let Some(happens) = happens {
+                happens.await;
+            }
+            link.carry(call).await
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_lobby_that_is_created_beside_one_with_a_free_seat_is_counted() {
+    let stack = TestStack::start().await;
+    let modes = json!({ "arena": { "regions": ["fra"], "max_players": 2 } });
+    let game = stack.make_game("raced", modes, 9, 9).await;
+    let (leaver, other) = (game.find(&stack, arena()).await, game.find(&stack, arena()).await);
+    for player in [&leaver, &other] {
+        game.connect(&stack, player).await.expect_ok();
+    }
+    let (third, fourth) = (game.find(&stack, arena()).await, game.find(&stack, arena()).await);
+    let lobbies = [&leaver, &other, &third, &fourth].map(muster_tests::Answer::lobby_id);
+    assert_eq!((&lobbies[0], &lobbies[2]), (&lobbies[1], &lobbies[3]), "two full lobbies");
+
+    // While the fifth's lobby is created somebody leaves another one.
+    let (store, now) = (stack.store().clone(), stack.clock.now());
+    let left = stack.seat(&leaver);
+    let leave = Transition::Leave(left.seat_id);
+    let happens = Box::pin(async move {
+        let outcome = store.make_transition(&left.lobby_id, &leave, now).await.unwrap();
+        assert!(matches!(outcome, TransitionOutcome::Made(_)), "{outcome:?}");
+    });
+    let link =
+        BeforeCreation { link: Arc::clone(stack.stack.store_link()), happens: Mutex::new(Some(happens)) };
+    let instance = Instance::over(client_over(Arc::new(link)), stack.stack.keys(), &stack.ambient());
+    let (status, counts) = counted(&instance, &game, &arena()).await;
+    assert_eq!((status, counts), (200, vec![(LobbyCreated, 1), (RaceCreate, 1), (SeatContention, 1)]));
 }
 
 #[tokio::test]
