@@ -3,6 +3,7 @@
 mod agreement;
 mod artefacts;
 mod cloud;
+mod collection;
 mod concurrency;
 mod conflicts;
 mod contract;

@@ -50,6 +50,7 @@ use tokio::sync::Notify;
 
 pub mod binaries;
 pub mod capacity;
+pub mod collection;
 pub mod conditions;
 pub mod declared;
 pub mod instance;

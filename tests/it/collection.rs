@@ -1,0 +1,63 @@
+//! The Postman collection, by the program that Postman's users run theirs with.
+
+use std::{collections::BTreeSet, env, fs};
+
+use muster_tests::{
+    TestStack,
+    collection::{COLLECTION, written},
+    node::{install, missing_command, run},
+};
+use serde_json::Value;
+
+use crate::{agreement::document::Document, artefacts::workspace};
+
+#[test]
+fn the_collection_is_made_from_the_document() {
+    let committed = fs::read_to_string(workspace().join(COLLECTION)).unwrap();
+    let is_as_made = committed == written(&Document::read().root);
+    assert!(is_as_made, "run `cargo bench -p muster-tests --bench collection`");
+}
+
+#[tokio::test]
+async fn each_request_of_the_collection_is_answered_when_it_is_run_from_the_top() {
+    if let Some(command) = missing_command().await {
+        assert!(env::var_os("CI").is_none(), "{command} must be installed where CI is set");
+        println!("skipped: {command} is not installed");
+        return;
+    }
+    let folder = workspace().join("tests/collection");
+    install(&folder).await;
+    let stack = TestStack::start().await;
+    let report = env::temp_dir().join(format!("muster-{}.json", stack.ambient().uuid()));
+    let collection = workspace().join(COLLECTION);
+    let base_url = format!("base_url={}", stack.demo().base_url);
+    let arguments = [
+        "node_modules/newman/bin/newman.js",
+        "run",
+        collection.to_str().unwrap(),
+        "--env-var",
+        &base_url,
+        "--reporters",
+        "json",
+        "--reporter-json-export",
+        report.to_str().unwrap(),
+    ];
+    let output = run(&folder, "node", &arguments).await.expect("node was there");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let reported: Value = serde_json::from_slice(&fs::read(&report).unwrap()).unwrap();
+    fs::remove_file(report).unwrap();
+
+    let mut asked = BTreeSet::new();
+    for execution in reported["run"]["executions"].as_array().unwrap() {
+        let answer = &execution["response"];
+        let body: Vec<u8> = serde_json::from_value(answer["stream"]["data"].clone()).unwrap_or_default();
+        let name = execution["item"]["name"].as_str().unwrap();
+        assert_eq!(answer["code"], 200, "{name}: {}", String::from_utf8_lossy(&body));
+        assert_eq!(execution.get("assertions").and_then(Value::as_array).map_or(0, Vec::len), 0, "{name}");
+        asked.insert(name.to_owned());
+    }
+    let document = Document::read();
+    let documented: usize =
+        document.operations().iter().map(|operation| operation.request_examples().len()).sum();
+    assert_eq!(asked.len(), documented + 1, "{asked:#?}");
+}
