@@ -27,6 +27,8 @@ const CREATIONS_MAX: u32 = 8;
 const ROOMS_MAX: u32 = 5;
 /// Pause before room is looked for again that is on its way, tripled each time, jittered: at least as long as an index may lag, in all.
 const MOVING_PAUSE: Duration = Duration::from_millis(100);
+/// Pauses before a creation believes that such room does not come.
+const MOVING_PAUSES: u32 = 4;
 /// Pause after a conflicting transaction, doubled each time, jittered: one takes some ten milliseconds.
 const CONFLICT_PAUSE: Duration = Duration::from_millis(8);
 /// A burst younger than this may be unknown to the index, so its newcomers share it by position; an older one that the
@@ -359,15 +361,17 @@ impl Matchmaker {
         placing: Placing,
         beginning: Option<&Beginning>,
     ) -> Result<Attempt, Error> {
-        for round in 0..ROOMS_MAX {
+        let (mut rooms, mut pauses) = (0, 0);
+        while rooms < ROOMS_MAX {
             let attempt = self.attempt_in_room(search, lobby_id, seeker, placing, beginning).await?;
             let Attempt::NoRoom(reason) = attempt else { return Ok(attempt) };
             match self.make_room(search, reason).await? {
-                Room::Made => {}
+                Room::Made => rooms += 1,
                 Room::None => return Ok(attempt),
-                Room::Moving if round + 1 == ROOMS_MAX => return Ok(attempt),
+                Room::Moving if pauses == MOVING_PAUSES => return Ok(attempt),
                 Room::Moving => {
-                    self.ambient.sleep(self.ambient.jittered(MOVING_PAUSE * 3_u32.pow(round))).await;
+                    self.ambient.sleep(self.ambient.jittered(MOVING_PAUSE * 3_u32.pow(pauses))).await;
+                    pauses += 1;
                 }
             }
         }

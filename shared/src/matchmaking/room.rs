@@ -117,8 +117,10 @@ impl Matchmaker {
                 && server.cap_checked == lobby_count_max
                 && server.fits(&new.pool.game_mode, now)
         };
-        if let Some(server) = servers.iter().filter(has_left).find(serves) {
-            self.recall.forget_servers(&server.placement_pool);
+        let serving: Vec<Server> = servers.iter().filter(has_left).filter(serves).cloned().collect();
+        if let Some(server) = serving.first() {
+            // Where servers with places are looked up they may not be for a while.
+            self.recall.remember_servers(&server.placement_pool.clone(), serving, now);
             return Ok(true);
         }
         let begin = usize::try_from(self.ambient.below(servers.len() as u64)).unwrap_or(0);

@@ -1,12 +1,16 @@
 //! The cap as it is allotted to game servers: exact at the limit, whoever holds what is left of it.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use http::Method;
-use muster_tests::{Answer, TestGame, TestStack, live_lobbies};
+use muster_local::emulator::{
+    in_process::WireAnswer,
+    link::{Call, Carried, Link, client_over},
+};
+use muster_tests::{Answer, TestGame, TestStack, instance::Instance, live_lobbies};
 use serde_json::{Value, json};
-use shared::{models::ServerKey, store::servers::Server};
+use shared::{ambient::Timestamp, errors::Error, models::ServerKey, store::servers::Server};
 
 use super::{register, registration};
 
@@ -68,6 +72,40 @@ async fn what_one_server_has_left_of_the_cap_serves_another_at_the_limit() {
             assert_eq!(find_in(&stack, &game, region).await.refusal(), AT_CAP, "I2 at {cap}");
         }
     }
+}
+
+/// A network whose index shows no server with a place, since it lags.
+#[derive(Debug)]
+struct NoPlaceInSight(Arc<dyn Link>);
+
+impl Link for NoPlaceInSight {
+    fn carry(&self, call: Call) -> Carried {
+        let request: Value = serde_json::from_slice(&call.body).unwrap();
+        let until = &request["ExpressionAttributeValues"][":until"]["N"];
+        if request["IndexName"] == "placements" && *until != Timestamp::NEVER.to_string() {
+            let body = json!({ "Count": 0, "ScannedCount": 0, "Items": [] }).to_string();
+            return Box::pin(async { Ok(WireAnswer { status: 200, body }) });
+        }
+        self.0.carry(call)
+    }
+}
+
+#[tokio::test]
+async fn what_a_server_has_left_of_the_cap_is_found_before_the_index_shows_it() {
+    let stack = TestStack::start().await;
+    let game = solos(&stack, "hidden", 3).await;
+    let mut found = Vec::new();
+    for _ in 0..3 {
+        found.push(find_in(&stack, &game, "fra").await.expect_ok());
+    }
+    end(&stack, &game, &found[0]).await;
+    let lagging = client_over(Arc::new(NoPlaceInSight(Arc::clone(stack.stack.store_link()))));
+    let instance = Instance::over(lagging, stack.stack.keys(), &stack.ambient());
+    let find = json!({ "game_modes": ["solo"], "regions": ["fra"] });
+    instance.find(&game.public, &find).await.unwrap();
+    assert_eq!(live_lobbies(stack.store(), game.namespace_id()).await, 3, "I2");
+    let refusal = instance.find(&game.public, &find).await.unwrap_err();
+    assert!(matches!(refusal, Error::TooManyLobbies), "I2: {refusal:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
