@@ -4,7 +4,7 @@ use std::{
     collections::BTreeSet,
     fmt,
     pin::Pin,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -114,7 +114,8 @@ impl fmt::Debug for BeforeCreation {
 impl Link for BeforeCreation {
     fn carry(&self, call: Call) -> Carried {
         let is_creation = call.operation == "TransactWriteItems";
-        let happens = if is_creation { self.happens.lock().unwrap().take() } else { None };
+        let mut happens = self.happens.lock().unwrap_or_else(PoisonError::into_inner);
+        let happens = if is_creation { happens.take() } else { None };
         let link = Arc::clone(&self.link);
         Box::pin(async move {
             if let Some(happens) = happens {
