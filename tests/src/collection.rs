@@ -53,21 +53,17 @@ const OF_DEMO: &[&str] = &[
     "remember('server_id', 'demo-fra');",
 ];
 
-/// The collection, as it is written.
+/// The collection of the OpenAPI document `document`, as it is written.
 ///
 /// # Panics
-/// As [`collection`].
+/// When the document lacks what each of its operations has.
 #[must_use]
 pub fn written(document: &Value) -> String {
     format!("{:#}\n", collection(document))
 }
 
-/// The collection of the OpenAPI document `document`: a folder for each of its tags, a request for each documented one.
-///
-/// # Panics
-/// When the document lacks what each of its operations has.
-#[must_use]
-pub fn collection(document: &Value) -> Value {
+/// A folder for each tag of the document, a request for each documented one.
+fn collection(document: &Value) -> Value {
     let tags = document["tags"].as_array().expect("tags");
     let folders = tags.iter().map(|tag| {
         json!({ "name": tag["name"], "description": tag["description"], "item": requests(document, &tag["name"]) })

@@ -1,6 +1,6 @@
 //! Node.js programs of the tests, with their packages as locked.
 
-use std::{fs, io::ErrorKind, path::Path, process::Output, time::Duration};
+use std::{env, fs, io::ErrorKind, path::Path, process::Output, time::Duration};
 
 use tokio::{process::Command, time::timeout};
 
@@ -26,6 +26,21 @@ pub async fn missing_command() -> Option<&'static str> {
         }
     }
     None
+}
+
+/// Whether a test can go on with the packages of `folder`. Where Node.js is not installed it is skipped, which it says.
+///
+/// # Panics
+/// Where CI is set and Node.js is not installed, or its packages cannot be.
+#[expect(clippy::print_stdout, reason = "a skipped test says so")]
+pub async fn is_ready(folder: &Path) -> bool {
+    if let Some(command) = missing_command().await {
+        assert!(env::var_os("CI").is_none(), "{command} must be installed where CI is set");
+        println!("skipped: {command} is not installed");
+        return false;
+    }
+    install(folder).await;
+    true
 }
 
 /// Installs the packages of `folder` as locked, unless that has been done.
