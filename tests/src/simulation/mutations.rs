@@ -99,6 +99,12 @@ const SAME_ITEM: &str = "the item is there for a day after the lobby's end";
 
 /// Conditions whose loss breaks an invariant only when much comes together, and what.
 pub const RARE: &[(Write, &str, &str)] = &[
+    (
+        Write::TakeFreeSeat,
+        "attribute_not_exists(#connected.#seat)",
+        "its player connects before a late copy of the write that took it",
+    ),
+    (Write::TakePlace, "#used < :last", "two lobbies come to a server's last two places at one moment"),
     (Write::Ready, "#stage = :starting", "it ends between a read and its `ready`, or that is late"),
     (
         Write::ExtendLease,
