@@ -79,7 +79,7 @@ impl Matchmaker {
     /// Whether the servers of `running`, as seen one after the other a moment ago, run as many lobbies as the namespace may
     /// hold, all of them at one time: one whose lobby ended since, beside one that got another since, are one lobby and not two.
     async fn are_all_used(&self, search: &Search, mut running: Vec<Server>) -> Result<bool, Error> {
-        // Pages that were read one after the other may both show a server.
+        // Regions that were read one after the other may both show a server.
         let mut seen = HashSet::new();
         running.retain(|server| seen.insert(server.server.clone()));
         let lobby_count_max = search.settings.namespace.lobby_count_max;
