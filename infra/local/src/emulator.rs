@@ -7,7 +7,7 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::thread;
@@ -71,15 +71,15 @@ impl Emulator {
     /// template, [`EmulatorError::Database`] and [`EmulatorError::Table`] when the emulator refuses, and
     /// [`EmulatorError::Start`] when the process has no port or thread left.
     pub fn start(storage: &Storage, tables: &[Table]) -> Result<Self, EmulatorError> {
-        Self::start_on(0, storage, tables)
+        Self::start_on(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), storage, tables)
     }
 
-    /// The same on a port of 127.0.0.1; 0 takes a free one.
+    /// The same at an address of this machine; port 0 takes a free one.
     ///
     /// # Errors
     ///
-    /// As [`Emulator::start`]; [`EmulatorError::Start`] also when the port is taken.
-    pub fn start_on(port: u16, storage: &Storage, tables: &[Table]) -> Result<Self, EmulatorError> {
+    /// As [`Emulator::start`]; [`EmulatorError::Start`] also when the port is taken or the address another machine's.
+    pub fn start_on(address: SocketAddr, storage: &Storage, tables: &[Table]) -> Result<Self, EmulatorError> {
         let (database, lock) = match storage {
             Storage::Memory => (Database::memory().map_err(EmulatorError::Database)?, None),
             Storage::Folder(folder) => {
@@ -91,7 +91,7 @@ impl Emulator {
             schema::ensure(&database, table)?;
         }
 
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(EmulatorError::Start)?;
+        let listener = TcpListener::bind(address).map_err(EmulatorError::Start)?;
         listener.set_nonblocking(true).map_err(EmulatorError::Start)?;
         let address = listener.local_addr().map_err(EmulatorError::Start)?;
         let runtime =

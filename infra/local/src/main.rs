@@ -1,6 +1,11 @@
 //! `cargo run`: the whole service on this machine.
 
-use std::{path::PathBuf, process::ExitCode, time::Duration};
+use std::{
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    path::PathBuf,
+    process::ExitCode,
+    time::Duration,
+};
 
 use clap::{Parser, Subcommand};
 use mimalloc::MiMalloc;
@@ -44,12 +49,15 @@ struct Arguments {
 enum Command {
     /// Runs the embedded DynamoDB alone, in memory, for functions in `sam local` or `cargo lambda watch`.
     Store {
-        /// Port on 127.0.0.1; 0 takes a free one.
+        /// Address of this machine to listen on; on Linux, for `sam local`, that of Docker's bridge: 172.17.0.1 unless configured.
+        #[arg(long, default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+        address: IpAddr,
+        /// Port there; 0 takes a free one.
         #[arg(long, default_value_t = 8000)]
         port: u16,
-        /// What functions in containers call this machine; with `sam local --docker-network host` it is 127.0.0.1.
-        #[arg(long, value_name = "HOST", default_value = "host.docker.internal")]
-        container_host: String,
+        /// What functions in containers call this machine: the address by itself, `host.docker.internal` for loopback.
+        #[arg(long, value_name = "HOST")]
+        container_host: Option<String>,
         /// Folder for the environment that the functions need; it holds the key that tokens are signed with.
         #[arg(long, value_name = "DIR", default_value = "target/store")]
         environment: PathBuf,
@@ -72,8 +80,9 @@ async fn main() -> ExitCode {
         // Listened for before anybody is told that something runs.
         let end = EndRequest::listen();
         let ambient = Ambient::system();
-        if let Some(Command::Store { port, container_host, environment }) = arguments.command {
-            let options = store_alone::Options { port, container_host, environment, ambient };
+        if let Some(Command::Store { address, port, container_host, environment }) = arguments.command {
+            let address = SocketAddr::from((address, port));
+            let options = store_alone::Options { address, container_host, environment, ambient };
             let store = StoreAlone::start(options).await?;
             store.sweep_every(SWEEP);
             says(store.text());

@@ -4,6 +4,7 @@
 use std::{
     fs::{self, OpenOptions},
     io::{self, Write as _},
+    net::{IpAddr, SocketAddr},
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -20,6 +21,9 @@ use crate::{
     stack::{StackError, local_template, table_names},
 };
 
+/// The template's functions are for arm64, which a container on another processor could only emulate.
+const ARCHITECTURE: &str =
+    if cfg!(target_arch = "aarch64") { "" } else { " --parameter-overrides Architecture=x86_64" };
 /// Where `sam local start-api` listens unless told otherwise.
 const SAM_LOCAL_URL: &str = "http://127.0.0.1:3000";
 /// The environment for `sam local`, which gives a function those variables that its template has.
@@ -30,10 +34,10 @@ const LINES_FILE: &str = "functions.env";
 /// What it is started with.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The port on 127.0.0.1; 0 takes a free one.
-    pub port: u16,
-    /// What functions in containers call this machine.
-    pub container_host: String,
+    /// Where it listens: an address of this machine; port 0 takes a free one.
+    pub address: SocketAddr,
+    /// What functions in containers call this machine; without it what [`host_for_containers`] says.
+    pub container_host: Option<String>,
     /// The folder for the functions' environment, which holds the key that tokens are signed with.
     pub environment: PathBuf,
     /// The clock and randomness.
@@ -55,15 +59,16 @@ impl StoreAlone {
     /// # Errors
     /// [`StackError`].
     pub async fn start(options: Options) -> Result<Self, StackError> {
-        let Options { port, container_host, environment, ambient } = options;
-        let emulator = Emulator::start_on(port, &Storage::Memory, &local_template()?.tables)?;
+        let Options { address, container_host, environment, ambient } = options;
+        let emulator = Emulator::start_on(address, &Storage::Memory, &local_template()?.tables)?;
         // As text: it is a variable of the functions.
         let key = BASE64.encode(signing_key::fresh(&ambient));
         let keys = Arc::new(TokenKeys::new(key.as_bytes(), None)?);
         let store = Store::new(client_over(Arc::clone(&emulator.link)), table_names());
         let demo = Demo::prepare(&store, &keys, &ambient, SAM_LOCAL_URL.to_owned()).await?;
 
-        let from_containers = emulator.endpoint.replace("127.0.0.1", &container_host);
+        let container_host = container_host.unwrap_or_else(|| host_for_containers(address.ip()));
+        let from_containers = emulator.endpoint.replacen(&in_url(address.ip()), &container_host, 1);
         let tables = table_names();
         let parameters = json!({
             "AWS_ENDPOINT_URL_DYNAMODB": from_containers,
@@ -100,35 +105,47 @@ impl StoreAlone {
     /// The address, and commands to paste.
     #[must_use]
     pub fn text(&self) -> String {
+        let Demo { game_id, namespace_id, version_ids, tokens, .. } = &self.demo;
         let sam_local = self.environment.join(SAM_LOCAL_FILE);
         let lines = self.environment.join(LINES_FILE);
         format!(
             r#"
 DynamoDB listens on {endpoint}
 
-Functions in containers, after `sam build`:
+Functions in containers, after `sam build{architecture}`:
 
-sam local start-api --env-vars {sam_local}
+sam local start-api --env-vars {sam_local}{architecture}
 
 One of them, with a token of the demo:
 
-sed s/TOKEN/{public}/ tests/events/find-lobby.json | sam local invoke FindLobbyFunction --event - --env-vars {sam_local}
+sed s/TOKEN/{public}/ tests/events/find-lobby.json | sam local invoke FindLobbyFunction --event - --env-vars {sam_local}{architecture}
 
 Without containers, by cargo-lambda:
 
 cargo lambda watch --ignore-changes --invoke-address 127.0.0.1 --env-file {lines}
 curl -s http://127.0.0.1:9000/matchmaker/lobbies/find -H 'Authorization: Bearer {public}' -d '{{"game_modes": ["duel"]}}'
 
-A cloud token: {cloud}
-A server token: {server}
+What tests/events/README.md calls
+
+PUBLIC={public}
+CLOUD={cloud}
+SERVER={server}
+GAME_ID={game}
+NAMESPACE_ID={namespace}
+VERSION_ID={version}
+
 Ctrl-C stops it.
 "#,
             endpoint = self.emulator.endpoint,
+            architecture = ARCHITECTURE,
             sam_local = sam_local.display(),
             lines = lines.display(),
-            public = self.demo.tokens.public,
-            cloud = self.demo.tokens.cloud,
-            server = self.demo.tokens.server,
+            public = tokens.public,
+            cloud = tokens.cloud,
+            server = tokens.server,
+            game = game_id,
+            namespace = namespace_id,
+            version = version_ids.first().map(ToString::to_string).unwrap_or_default(),
         )
     }
 
@@ -138,6 +155,21 @@ Ctrl-C stops it.
     /// [`StackError::Emulator`] when it had stopped before.
     pub async fn stop(self) -> Result<(), StackError> {
         Ok(self.emulator.shutdown().await?)
+    }
+}
+
+/// What functions in containers call this machine when the database listens at `address`: an address of a network by itself, as that
+/// of Docker's bridge, which is this machine's on Linux. One's own loopback is out of a container's reach, but Docker Desktop leads its
+/// name for the machine there.
+fn host_for_containers(address: IpAddr) -> String {
+    if address.is_loopback() { "host.docker.internal".to_owned() } else { in_url(address) }
+}
+
+/// An address as a URL has it.
+fn in_url(address: IpAddr) -> String {
+    match address {
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => format!("[{address}]"),
     }
 }
 
@@ -155,4 +187,18 @@ fn write_for_owner(path: &Path, text: &str) -> io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path)?.write_all(text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn containers_reach_an_address_of_a_network_by_itself_and_loopback_by_dockers_name() {
+        let host = |address: &str| host_for_containers(address.parse().unwrap());
+        assert_eq!(host("172.17.0.1"), "172.17.0.1");
+        assert_eq!(host("fd00::1"), "[fd00::1]");
+        assert_eq!(host("127.0.0.1"), "host.docker.internal");
+        assert_eq!(host("::1"), "host.docker.internal");
+    }
 }
