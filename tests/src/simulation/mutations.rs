@@ -104,11 +104,6 @@ pub const RARE: &[(Write, &str, &str)] = &[
         "attribute_not_exists(#connected.#seat)",
         "its player connects before a late copy of the write that took it",
     ),
-    (
-        Write::TakePlace,
-        "#used < :last",
-        "a server registers with fewer places than it is allotted, and two lobbies come to the last two",
-    ),
     (Write::Ready, "#stage = :starting", "it ends between a read and its `ready`, or that is late"),
     (
         Write::ExtendLease,

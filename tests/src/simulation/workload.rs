@@ -37,6 +37,7 @@ enum Deed {
     Burst,
     Join,
     Create,
+    Rush,
     Connect,
     Disconnect,
     Ready,
@@ -66,6 +67,8 @@ pub(crate) struct Workload {
     deeds: Vec<(Deed, u64)>,
     /// One in how many waits may be for something hours away.
     far: u64,
+    /// Whether servers shrink and grow again at each registration.
+    resizes: bool,
     players: Arc<std::sync::Mutex<Vec<Player>>>,
     /// Which servers beat by themselves.
     beating: Vec<bool>,
@@ -96,6 +99,7 @@ impl Workload {
             repeatable: Vec::new(),
             deeds,
             far: if bias == Some(Write::TakeOverSeat) { 4 } else { 24 },
+            resizes: bias == Some(Write::TakePlace),
             players: Arc::default(),
             beating: vec![false; servers],
             next_beat: vec![0; servers],
@@ -234,11 +238,15 @@ impl Workload {
                     self.find(namespace, true);
                 }
             }
-            Deed::Create => {
+            Deed::Create | Deed::Rush => {
                 let mode = self.chance.pick(&world.plan.modes).expect("a mode").clone();
                 let region = *self.chance.pick(&mode.regions).expect("a region");
                 let is_private = self.chance.one_in(2);
-                self.send(Request::create(&world, namespace, mode.name, region, is_private));
+                // All of a rush want places of the same servers at one instant.
+                let lobbies = if deed == Deed::Rush { self.chance.range(3..=6) } else { 1 };
+                for _ in 0..lobbies {
+                    self.send(Request::create(&world, namespace, mode.name, region, is_private));
+                }
             }
             Deed::Connect | Deed::Disconnect => self.play(deed == Deed::Connect),
             Deed::SwitchVersion => {
@@ -319,7 +327,11 @@ impl Workload {
 
     fn register(&mut self, server: usize, port: u64) {
         let places = self.world.plan.servers[server].places;
-        let places = if self.chance.one_in(4) { self.chance.range(1..=3) } else { places };
+        let places = match self.resizes {
+            true => *self.chance.pick(&[2, 5]).expect("two"),
+            false if self.chance.one_in(4) => self.chance.range(1..=3),
+            false => places,
+        };
         self.beating[server] = true;
         self.send(Request::register(&self.world, server, places, port));
     }
@@ -458,7 +470,7 @@ fn briefly(asked: &Asked) -> String {
 fn deeds(chance: &mut Chance, bias: Option<Write>) -> Vec<(Deed, u64)> {
     use Deed::{
         Beat, Burst, Close, Connect, Create, Deregister, Disconnect, End, Find, FindOnly, Join, Ready,
-        Register, Reopen, SetState, Silence, SwitchVersion,
+        Register, Reopen, Rush, SetState, Silence, SwitchVersion,
     };
     let usual = [
         (Find, 24),
@@ -496,7 +508,7 @@ fn deeds(chance: &mut Chance, bias: Option<Write>) -> Vec<(Deed, u64)> {
         }
         Some(Write::NoteState) => &[SetState, End],
         Some(Write::PutLobby) => &[Burst],
-        Some(Write::TakePlace) => &[Burst, Create, Register, Deregister],
+        Some(Write::TakePlace) => &[Burst, Create, End, Register, Deregister],
         Some(Write::PutServer) => &[Register, Deregister, Create, End],
         Some(Write::GiveBackAllotment | Write::AllotAhead | Write::Allot | Write::ReturnAllotment) => {
             &[Create, End, Register, Deregister]
@@ -510,5 +522,9 @@ fn deeds(chance: &mut Chance, bias: Option<Write>) -> Vec<(Deed, u64)> {
         let drawn = if !is_rare && chance.one_in(4) { 0 } else { weight * chance.range(1..=3) };
         (deed, if favoured.contains(&deed) { (drawn + weight) * 3 + 4 } else { drawn })
     };
-    usual.into_iter().map(weigh).collect()
+    let mut deeds: Vec<_> = usual.into_iter().map(weigh).collect();
+    if bias == Some(Write::TakePlace) {
+        deeds.push((Rush, 40));
+    }
+    deeds
 }
