@@ -255,7 +255,9 @@ impl Matchmaker {
         self.recall.remember_burst(key, burst.clone(), lobby_id);
         let now = self.ambient.now();
         let age = now.since(burst.opened_at).max(BUSY_SPAN);
-        if !burst.is_announced && f64::from(burst.positions) > BUSY_RATE * age.as_secs_f64() {
+        let is_fast = f64::from(burst.positions) > BUSY_RATE * age.as_secs_f64();
+        // Where finds of one process share what it knows, they themselves are the burst, and go on by its tips.
+        if is_fast && !burst.is_announced && self.recall.has_one_find_at_a_time(&new.pool) {
             self.recall.note_busy(&new.pool, now);
             // So many lobbies a second as they are by then filled, left and filled again are too many for one shard.
             self.recall.note_slow_index(&new.pool, now);
