@@ -30,7 +30,8 @@ use muster_tests::{
 use serde_json::json;
 use shared::{
     ambient::{Ambient, Timestamp},
-    store::{Store, meter::Usage},
+    models::Pool,
+    store::{Store, meter::Usage, servers::PlacementPool},
     tokens::{Credential, TokenKeys},
 };
 
@@ -65,6 +66,13 @@ impl Bench {
         self.games += 1;
         let modes = json!({ "arena": { "regions": ["fra"], "max_players": 10, "reservation_seconds": 600 } });
         let game = self.stack.make_game(&format!("bench-{}", self.games), modes, 32_767, 100_000).await;
+        // As the operation registers a server: with a block of the cap.
+        let Pool { namespace_id, region_id, .. } = game.pool("arena", "fra");
+        let placement = PlacementPool { namespace_id, region_id };
+        let (servers, _) = self.stack.store().servers(&placement, None).await.expect("servers");
+        for server in servers {
+            self.stack.store().allot_at_registration(server, 32_767).await.expect("a block");
+        }
         let kind = shared::tokens::CredentialKind::Public;
         let token = self.keys.issue_credential(
             kind,
