@@ -36,7 +36,7 @@ const LINES_FILE: &str = "functions.env";
 pub struct Options {
     /// Where it listens: an address of this machine; port 0 takes a free one.
     pub address: SocketAddr,
-    /// What functions in containers call this machine; without it what [`host_for_containers`] says.
+    /// What functions in containers call this machine; without it the address itself, or `host.docker.internal` for loopback.
     pub container_host: Option<String>,
     /// The folder for the functions' environment, which holds the key that tokens are signed with.
     pub environment: PathBuf,
