@@ -392,8 +392,8 @@ impl Matchmaker {
         claimed: Claimed<'_>,
         seeker: &Seeker,
     ) -> Result<Result<Found, Refusal>, Error> {
+        let mut taken_at = seeker.aim(&claimed.lobby_id, self.ambient.now()).await?;
         let now = self.ambient.now();
-        let taken_at = seeker.aim(&claimed.lobby_id, now).await?;
         let mut claim = SeatClaim {
             lobby_id: claimed.lobby_id,
             door: Door::Find(claimed.pool.clone()),
@@ -401,12 +401,13 @@ impl Matchmaker {
             until: now + searched.reservation,
             hiding: claimed.hiding,
         };
-        let mut outcome = self.store.take_seat(&claim, now).await;
+        let mut outcome = seeker.while_noted(self.store.take_seat(&claim, now)).await;
         if matches!(outcome, Err(Error::Unavailable(_))) && claim.hiding != Hiding::No {
             // Without the index, which may be what took no more.
             self.recall.note_slow_index(&searched.pool, now);
             claim.hiding = Hiding::No;
-            outcome = self.store.take_seat(&claim, now).await;
+            taken_at = seeker.aim(&claim.lobby_id, self.ambient.now()).await?;
+            outcome = seeker.while_noted(self.store.take_seat(&claim, now)).await;
         }
         match outcome? {
             SeatOutcome::Taken(lobby) => {

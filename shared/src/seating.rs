@@ -14,7 +14,7 @@ use std::{
 };
 
 use crate::{
-    ambient::{Ambient, Timestamp},
+    ambient::{Ambient, Timestamp, within},
     auth::{MatchmakerAuth, PlayerRight},
     client_address::{Client, ClientAddress},
     errors::Error,
@@ -28,7 +28,7 @@ use crate::{
         Store,
         ending::EndOutcome,
         holds::{Hold, HoldOutcome, REPLACED_MAX},
-        replays::{KeptAnswer, ReplayKey, ReplayRecord, Run, hex_digest},
+        replays::{KeptAnswer, RUN_LEASE, ReplayKey, ReplayRecord, Run, hex_digest},
     },
     tokens::PlayerSeat,
     wire::{FindLobbyResponse, JoinLobby},
@@ -46,8 +46,10 @@ const WAIT_MAX: Duration = Duration::from_secs(20);
 const WAIT_PAUSE: Duration = Duration::from_millis(100);
 /// The longest such pause.
 const WAIT_PAUSE_MAX: Duration = Duration::from_millis(1_600);
-/// How old the note of a lobby may be when another try of it begins: far younger than the run's lease.
+/// How old the note of a lobby may be when a try of it begins: far younger than the run's lease.
 const AIM_AGE_MAX: Duration = Duration::from_secs(2);
+/// How long before the end of the run's lease a try is given up: longer than a write that was sent may be on its way.
+const LEASE_MARGIN: Duration = Duration::from_millis(1_500);
 
 /// Lets requests for seats in and out.
 #[derive(Debug)]
@@ -92,9 +94,16 @@ pub struct Aim {
     pub taken_at: Timestamp,
 }
 
+/// An aim, and when its run noted it.
+#[derive(Clone, Debug)]
+struct Noted {
+    aim: Aim,
+    at: Timestamp,
+}
+
 #[derive(Debug, Default)]
 struct Progress {
-    aim: Option<Aim>,
+    noted: Option<Noted>,
     /// Whether it is unknown if the seat was taken there.
     is_uncertain: bool,
     hold: Option<Hold>,
@@ -343,29 +352,51 @@ impl Seeker {
         }
         let (is_elsewhere, known) = {
             let progress = self.progress();
-            let is_elsewhere = progress.aim.as_ref().is_some_and(|earlier| earlier.lobby_id != aim.lobby_id);
-            let known = progress.aim.as_ref().filter(|_| !is_elsewhere).map(|earlier| earlier.taken_at);
-            (is_elsewhere && progress.is_uncertain, known)
+            let noted = progress.noted.as_ref();
+            let is_elsewhere = noted.is_some_and(|earlier| earlier.aim.lobby_id != aim.lobby_id);
+            (is_elsewhere && progress.is_uncertain, noted.filter(|_| !is_elsewhere).cloned())
         };
         if is_elsewhere {
             return Err(Error::Unavailable("a seat may have been taken in another lobby".to_owned()));
         }
-        let taken_at = match known {
-            Some(taken_at) if now.since(taken_at) < AIM_AGE_MAX => taken_at,
-            _ => {
-                if let Some(run) = &self.run
-                    && !self.store.aim_run(run, &aim.lobby_id, aim.taken_at, now).await?
-                {
-                    self.progress().is_overtaken = true;
-                    return Err(Error::Contention);
-                }
-                aim.taken_at
-            }
+        let noted = match known {
+            Some(noted) if now.since(noted.at) < AIM_AGE_MAX => noted,
+            _ => self.note(aim, now).await?,
         };
-        self.progress().aim = Some(Aim { lobby_id: aim.lobby_id.clone(), taken_at });
-        self.hold_in(&aim.lobby_id, now).await?;
+        self.hold_in(&noted.aim.lobby_id, now).await?;
+        // The hold took as long as the client's lobbies took to read: others may have gone on in this run's place.
+        let now = self.ambient.now();
+        let noted = if now.since(noted.at) < AIM_AGE_MAX { noted } else { self.note(noted.aim, now).await? };
         self.progress().is_uncertain = true;
-        Ok(taken_at)
+        Ok(noted.aim.taken_at)
+    }
+
+    /// Has repetitions of the request look where it is about to take its seat, and leave it alone for a while.
+    async fn note(&self, aim: Aim, now: Timestamp) -> Result<Noted, Error> {
+        if let Some(run) = &self.run
+            && !self.store.aim_run(run, &aim.lobby_id, aim.taken_at, now).await?
+        {
+            self.progress().is_overtaken = true;
+            return Err(Error::Contention);
+        }
+        let noted = Noted { aim, at: now };
+        self.progress().noted = Some(noted.clone());
+        Ok(noted)
+    }
+
+    /// What `taking` the seat where it is noted comes to, as long as its repetitions leave the request alone: a write begun
+    /// later would take a second seat beside theirs (I5).
+    ///
+    /// # Errors
+    /// Those of `taking`; [`Error::Unavailable`] when it took too long, and the seat may be taken all the same.
+    pub async fn while_noted<T>(&self, taking: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        // On the heap: every future that it is moved into would have room for it of its own.
+        let taking = Box::pin(taking);
+        let noted_at = self.progress().noted.as_ref().map(|noted| noted.at);
+        let (Some(noted_at), Some(_)) = (noted_at, &self.run) else { return taking.await };
+        let left = (noted_at + RUN_LEASE).before(LEASE_MARGIN).since(self.ambient.now());
+        let too_late = || Err(Error::Unavailable("a seat was not taken while its note counted".to_owned()));
+        within(&self.ambient, left, taking).await.unwrap_or_else(too_late)
     }
 
     /// Notes that the seat was not taken in the lobby told last, for certain.
@@ -452,16 +483,16 @@ impl Seeker {
         if matches!(refusal, Error::Unavailable(_) | Error::Bug(_)) {
             return;
         }
-        let (aim, hold) = {
+        let (noted, hold) = {
             let progress = self.progress();
-            (progress.aim.clone(), progress.hold.clone())
+            (progress.noted.clone(), progress.hold.clone())
         };
         let now = self.ambient.now();
         let mut given_up = Vec::new();
         if let (Some((client, _)), Some(hold)) = (self.capped(), hold) {
             given_up.push(self.store.withdraw_hold(client, &hold).await);
         }
-        if let (Some(run), Some(_)) = (&self.run, aim) {
+        if let (Some(run), Some(_)) = (&self.run, noted) {
             given_up.push(self.store.forget_run(run, now).await);
         }
         for error in given_up.into_iter().filter_map(Result::err) {
@@ -473,7 +504,7 @@ impl Seeker {
     /// Whether its client holds as many seats as it may, when it has noted none of its own.
     async fn is_at_cap(&self) -> Result<bool, Error> {
         let Some((client, holds_max)) = self.capped() else { return Ok(false) };
-        if self.progress().aim.is_some() {
+        if self.progress().noted.is_some() {
             return Ok(false);
         }
         let is_at_cap = |holds: usize| u32::try_from(holds).is_ok_and(|holds| holds >= holds_max);

@@ -416,7 +416,7 @@ impl Matchmaker {
                 config: search.config.clone(),
                 server,
             };
-            let outcome = self.store.create_lobby(&creation, now).await?;
+            let outcome = seeker.while_noted(self.store.create_lobby(&creation, now)).await?;
             if !matches!(outcome, CreationOutcome::Created | CreationOutcome::CreatedBefore(_)) {
                 seeker.missed();
             }

@@ -58,21 +58,21 @@ impl Matchmaker {
     /// [`Error::LobbyNotFound`] when its server is not alive (I6); [`Error::LobbyStopped`], [`Error::LobbyFull`],
     /// [`Error::LobbyStartTimeout`]; [`Error::Unavailable`], [`Error::Bug`].
     pub async fn join(&self, joinable: &Joinable, seeker: &Seeker) -> Result<Found, Error> {
-        let began_at = self.ambient.now();
         if let Some(found) = self.find_interrupted(seeker).await? {
             return self.until_ready(found, seeker.began_at()).await;
         }
-        let taken_at = seeker.aim(&joinable.lobby.lobby_id, began_at).await?;
+        let taken_at = seeker.aim(&joinable.lobby.lobby_id, self.ambient.now()).await?;
+        let now = self.ambient.now();
         let claim = SeatClaim {
             lobby_id: joinable.lobby.lobby_id.clone(),
             door: Door::Direct,
             seat_id: seeker.seat_id().clone(),
-            until: began_at + joinable.lobby.reservation(),
+            until: now + joinable.lobby.reservation(),
             hiding: Hiding::No,
         };
-        match self.store.take_seat(&claim, began_at).await? {
+        match seeker.while_noted(self.store.take_seat(&claim, now)).await? {
             SeatOutcome::Taken(lobby) => {
-                self.learn(&lobby, began_at).await?;
+                self.learn(&lobby, now).await?;
                 let found = Found { lobby: *lobby, seat_id: claim.seat_id, taken_at, way: Way::Joined };
                 self.until_ready(found, seeker.began_at()).await
             }

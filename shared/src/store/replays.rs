@@ -20,8 +20,8 @@ use crate::{
 /// How long an answer is kept (decisions on lobbies.find).
 pub const REPLAY_LIFE: Duration = Duration::from_secs(600);
 /// How long a run keeps others from going on in its place, after each lobby that it notes: longer than one call of DynamoDB
-/// with its repetitions can take.
-const RUN_LEASE: Duration = Duration::from_secs(10);
+/// with its repetitions can take. It takes no seat later than that.
+pub const RUN_LEASE: Duration = Duration::from_secs(10);
 
 /// That a request is new, or to be forgotten, or that its run is this one, which has noted nothing later: a repetition of an
 /// earlier note that comes late must not hide where the seat was taken since.

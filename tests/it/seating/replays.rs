@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use futures_util::future::{join_all, pending};
+use futures_util::future::{join, join_all, pending};
 use muster_local::emulator::link::{Call, Carried, Link, client_over};
 use muster_tests::{
     Answer, TestGame, TestStack,
@@ -213,6 +213,84 @@ async fn after_a_crash_at_any_call_the_repetition_has_the_same_one_seat() {
             }
         }
     }
+}
+
+/// A link that stalls before it carries one of its calls, until it is told to go on.
+#[derive(Debug)]
+struct Stalling {
+    link: Arc<dyn Link>,
+    before: AtomicUsize,
+    stalled: Arc<Notify>,
+    goes_on: Arc<Notify>,
+}
+
+impl Link for Stalling {
+    fn carry(&self, call: Call) -> Carried {
+        let is_it = self.before.fetch_sub(1, Ordering::SeqCst) == 1;
+        let (stalled, goes_on, link) =
+            (Arc::clone(&self.stalled), Arc::clone(&self.goes_on), Arc::clone(&self.link));
+        Box::pin(async move {
+            if is_it {
+                stalled.notify_one();
+                goes_on.notified().await;
+            }
+            link.carry(call).await
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_stalled_takes_no_seat_beside_the_one_that_took_its_place() {
+    let stack = TestStack::start().await;
+    let mut stalls = 0;
+    for calls in 1.. {
+        let game = capped_game(&stack, &format!("stalled-{calls}"), 8).await;
+        let first = game.find(&stack, arena()).await.expect_ok();
+        let others = seats_held(&stack, &game).await;
+        let token = format!("Bearer {}", game.public);
+        let headers = [("authorization", token.as_str()), ("idempotency-key", "k")];
+        let event = instance::request(&headers, &arena());
+        let (stalled, goes_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let link = Stalling {
+            link: Arc::clone(stack.stack.store_link()),
+            before: AtomicUsize::new(calls),
+            stalled: Arc::clone(&stalled),
+            goes_on: Arc::clone(&goes_on),
+        };
+        let slow = Instance::over(client_over(Arc::new(link)), stack.stack.keys(), &stack.ambient());
+        let close = async |is_closed: bool| {
+            let closed = (http::Method::PUT, "lobbies/closed");
+            game.host(&stack, &first.lobby_id(), closed, json!({ "is_closed": is_closed })).await.expect_ok();
+        };
+        let overtake = async {
+            // Its lobby is out of reach while the repetition looks, and open again when it goes on itself.
+            close(true).await;
+            stack.clock.advance(Duration::from_secs(11));
+            let again = stack.instance().call(&event).await;
+            close(false).await;
+            goes_on.notify_one();
+            again.unwrap()
+        };
+        let mut run = Box::pin(slow.call(&event));
+        let is_stalled = tokio::select! {
+            () = stalled.notified() => true,
+            answered = &mut run => {
+                answered.unwrap();
+                false
+            }
+        };
+        if !is_stalled {
+            break;
+        }
+        stalls += 1;
+        let (told, again) = join(run, Box::pin(overtake)).await;
+        if let Ok(told) = told {
+            assert_eq!(told, again, "I5, stalled before call {calls}");
+        }
+        let held = &seats_held(&stack, &game).await - &others;
+        assert_eq!(held.len(), 1, "I5, stalled before call {calls}: {held:?}");
+    }
+    assert!(stalls > 6, "a find makes more calls than {stalls}");
 }
 
 #[tokio::test]
