@@ -5,7 +5,7 @@
 
 use std::{
     borrow::Cow, collections::BTreeMap, convert::Infallible, fmt, future::Future, marker::PhantomData,
-    net::IpAddr, str::FromStr, sync::Arc,
+    net::IpAddr, str::FromStr, sync::Arc, time::Duration,
 };
 
 use lambda_http::{
@@ -23,7 +23,7 @@ use serde_json::{Value, json, value::RawValue};
 use tracing::Instrument as _;
 
 use crate::{
-    ambient::Ambient,
+    ambient::{Ambient, Timestamp, within},
     config::Environment,
     errors::Error,
     explaining::{EXPLAIN_HEADER, Explanation, Trace},
@@ -34,6 +34,10 @@ use crate::{
 
 /// The largest body that an operation reads, in bytes (decisions on HTTP conventions).
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
+
+/// How long before its function is killed an operation is given up, so that its answer gets out: sending takes milliseconds,
+/// also with the processor of 128 MB.
+const ANSWER_TIME: Duration = Duration::from_millis(500);
 
 /// The header by which a client names a request (decisions on lobbies.find).
 const IDEMPOTENCY_HEADER: &str = "idempotency-key";
@@ -223,6 +227,13 @@ impl Request {
         }
     }
 
+    /// How long its function has for it; nothing when whoever runs the function does not say, or says a time long past.
+    fn time_left(&self, ambient: &Ambient) -> Option<Duration> {
+        let killed_at = Timestamp(self.0.lambda_context_ref()?.deadline);
+        let left = killed_at.since(ambient.now());
+        (!left.is_zero()).then(|| left.saturating_sub(ANSWER_TIME))
+    }
+
     fn gateway_context(&self) -> Option<&ApiGatewayV2httpRequestContext> {
         match self.0.request_context_ref()? {
             RequestContext::ApiGatewayV2(context) => Some(context),
@@ -355,21 +366,33 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     }
 }
 
-/// Answers one gateway event with `operation`; the log gets one line, the client one response.
-pub async fn answer<O: Operation>(operation: &O, event: lambda_http::Request) -> Response<Body> {
-    answer_counted(operation, event).await.0
+/// Answers one gateway event with `operation`, before the function is killed; the log gets one line, the client one response.
+pub async fn answer<O: Operation>(
+    operation: &O,
+    event: lambda_http::Request,
+    ambient: &Ambient,
+) -> Response<Body> {
+    answer_counted(operation, event, ambient).await.0
 }
 
 /// The same, and what the request counts.
 pub async fn answer_counted<O: Operation>(
     operation: &O,
     event: lambda_http::Request,
+    ambient: &Ambient,
 ) -> (Response<Body>, Counts) {
     let request = Request::from(event);
     let id = request.id().into_owned();
     let span = tracing::info_span!("request", operation = O::NAME, request.id = %id);
     async {
-        let outcome = operation.call(&request).await.and_then(|output| {
+        // On the heap: every future that it is moved into would have room for it of its own.
+        let called = Box::pin(operation.call(&request));
+        let answered = match request.time_left(ambient) {
+            // As if it had crashed: whatever it left is put right like that.
+            Some(left) => within(ambient, left, called).await.unwrap_or_else(|| Err(out_of_time())),
+            None => called.await,
+        };
+        let outcome = answered.and_then(|output| {
             serde_json::to_vec(&output)
                 .map_err(|error| Error::Bug(format!("an answer did not serialize: {error}")))
         });
@@ -397,7 +420,7 @@ pub async fn serve<O: Operation>(operation: O) -> Result<(), lambda_http::Error>
         let served = Arc::clone(&served);
         async move {
             let (operation, counter, ambient) = &*served;
-            let (response, counts) = answer_counted(operation, event).await;
+            let (response, counts) = answer_counted(operation, event, ambient).await;
             let line = counter.as_ref().and_then(|counter| counter.line(O::NAME, counts, ambient.now()));
             if let Some(line) = line {
                 telemetry::print(&line);
@@ -406,6 +429,10 @@ pub async fn serve<O: Operation>(operation: O) -> Result<(), lambda_http::Error>
         }
     })))
     .await
+}
+
+fn out_of_time() -> Error {
+    Error::Unavailable("the function's time was up before the operation was done".to_owned())
 }
 
 fn refuse(error: &Error, id: &str, explanation: Option<Explanation>) -> Response<Body> {

@@ -57,8 +57,8 @@ impl Bench {
         let meter = Meter::on();
         let store = stack.store().metered(meter.clone());
         let keys = Arc::clone(stack.stack.keys());
-        let permissions = Template::parse(TEMPLATE).expect("the template").permissions;
-        let functions = Functions::new(store, permissions, keys, stack.ambient(), Outside::default());
+        let declared = Template::parse(TEMPLATE).expect("the template").functions;
+        let functions = Functions::new(store, declared, keys, stack.ambient(), Outside::default());
         let functions = functions.expect("the operations");
         Self { stack, functions, instances: Mutex::default(), meter, report: Mutex::default() }
     }

@@ -45,7 +45,8 @@ fn main() -> ExitCode {
         routes.any(|route| route.code_uri == code_uri && route.key().contains(" /matchmaker/"))
     };
     let (mut granted, mut unneeded) = (0, 0);
-    for (code_uri, permissions) in &template.permissions {
+    for (code_uri, function) in &template.functions {
+        let permissions = &function.permissions;
         let function = code_uri.strip_prefix("functions/").expect("a function's folder");
         let of_secrets = permissions.of_parameters_on(SECRETS_TABLE);
         for (action, resource) in permissions.granted().chain(of_secrets.granted()) {

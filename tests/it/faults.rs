@@ -5,10 +5,16 @@ use std::{
     time::Duration,
 };
 
-use futures_util::future::join_all;
-use muster_tests::{TestGame, TestStack};
+use futures_util::{
+    FutureExt as _,
+    future::{join_all, pending},
+};
+use lambda_http::{Context, RequestExt as _};
+use muster_tests::{TestGame, TestStack, instance};
 use serde_json::{Value, json};
 use shared::{
+    errors::Error,
+    http::{Empty, Operation, Request, answer},
     ids::{SeatId, WriteId},
     lobby::{Door, Refusal, lifecycle::Transition},
     models::{ServerKey, Tags},
@@ -36,6 +42,46 @@ fn seat(stack: &TestStack, token: &str) -> (String, String) {
         Ok(Claims::Player(seat)) => (seat.lobby_id.to_string(), seat.seat_id.to_string()),
         other => unreachable!("no player token: {other:?}"),
     }
+}
+
+/// An operation whose calls are never answered.
+struct Endless;
+
+impl Operation for Endless {
+    type Output = Empty;
+
+    const NAME: &'static str = "endless";
+
+    async fn call(&self, _: &Request) -> Result<Empty, Error> {
+        pending().await
+    }
+}
+
+#[tokio::test]
+async fn an_operation_that_does_not_end_is_answered_before_its_function_is_killed() {
+    let stack = TestStack::start().await;
+    let event = |deadline| {
+        let mut context = Context::default();
+        context.deadline = deadline;
+        instance::event(&[], &json!({}), &[]).with_lambda_context(context)
+    };
+    let ambient = stack.ambient();
+    let mut answered = Box::pin(answer(&Endless, event(stack.clock.now().0 + 29_000), &ambient));
+    assert!((&mut answered).now_or_never().is_none());
+    stack.clock.advance(Duration::from_millis(28_000));
+    assert!((&mut answered).now_or_never().is_none());
+    stack.clock.advance(Duration::from_millis(500));
+    let response = answered.await;
+    assert_eq!(response.status(), 503, "I3");
+    assert!(response.headers().contains_key("retry-after"));
+    let body: Value = serde_json::from_slice(response.body().as_ref()).unwrap();
+    assert_eq!(body["code"], "API_UNAVAILABLE", "I3");
+
+    // `cargo lambda watch` tells a span where a time belongs.
+    let mut answered = Box::pin(answer(&Endless, event(600_000), &ambient));
+    assert!((&mut answered).now_or_never().is_none());
+    stack.clock.advance(Duration::from_secs(3_600));
+    assert!((&mut answered).now_or_never().is_none());
 }
 
 #[tokio::test]

@@ -32,6 +32,7 @@ pub struct Instance {
     matchmaker: Arc<Matchmaker>,
     store: Store,
     meter: Meter,
+    ambient: Ambient,
 }
 
 impl Instance {
@@ -59,7 +60,7 @@ impl Instance {
         let screening = Screening::new(store.clone(), secrets, Arc::clone(keys), ambient.clone(), outside);
         let find_lobby =
             FindLobby::new(auth, Arc::clone(&matchmaker), Arc::new(screening), ambient.clone(), None);
-        Self { find_lobby, matchmaker, store, meter }
+        Self { find_lobby, matchmaker, store, meter, ambient: ambient.clone() }
     }
 
     /// The instance's store.
@@ -90,7 +91,7 @@ impl Instance {
 
     /// Answers an event as a function does, and what the request counts.
     pub async fn answer(&self, event: lambda_http::Request) -> (u16, Counts) {
-        let (response, counts) = answer_counted(&self.find_lobby, event).await;
+        let (response, counts) = answer_counted(&self.find_lobby, event, &self.ambient).await;
         (response.status().as_u16(), counts)
     }
 

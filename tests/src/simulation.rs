@@ -14,7 +14,7 @@ use aws_sdk_dynamodb::{Client, config::retry::RetryPartition};
 use muster_local::{
     emulator::{in_process::InProcess, link::client_over},
     stack::{TEMPLATE, table_names},
-    template::{Permissions, Template},
+    template::{FunctionProperties, Template},
 };
 use shared::{ambient::Timestamp, store::Store};
 
@@ -53,12 +53,12 @@ const CLIENTS: u64 = 0x5eed_0f5e_a75e_a7e2;
 
 static PARSED: LazyLock<Parsed> = LazyLock::new(|| {
     let template = Template::parse(TEMPLATE).expect("the template");
-    Parsed { tables: template.tables, permissions: Arc::new(template.permissions) }
+    Parsed { tables: template.tables, functions: Arc::new(template.functions) }
 });
 
 struct Parsed {
     tables: Vec<muster_local::template::Table>,
-    permissions: Arc<BTreeMap<String, Permissions>>,
+    functions: Arc<BTreeMap<String, FunctionProperties>>,
 }
 
 /// How a seed is run.
@@ -117,7 +117,7 @@ pub fn run(seed: u64, options: &Options) -> Outcome {
 }
 
 async fn play(seed: u64, options: &Options) -> Network {
-    let Parsed { tables, permissions } = &*PARSED;
+    let Parsed { tables, functions } = &*PARSED;
     let mut chance = Chance::new(seed);
     let bias = options.bias.or(options.without.map(|condition| condition.write));
     let mut plan = Plan::drawn(&mut chance, bias);
@@ -153,7 +153,7 @@ async fn play(seed: u64, options: &Options) -> Network {
         state.faults = faults;
     }
     let mut workload =
-        Workload::new(world, network.clone(), store, Arc::clone(permissions), chance.fork(), clients, bias);
+        Workload::new(world, network.clone(), store, Arc::clone(functions), chance.fork(), clients, bias);
     // Whoever reads must find the world, however stale.
     workload.pass(3_000).await;
     workload.run().await;

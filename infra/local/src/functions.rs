@@ -27,6 +27,7 @@ use get_version::GetVersion;
 use get_version_history::GetVersionHistory;
 use heartbeat_server::HeartbeatServer;
 use join_lobby::JoinLobby;
+use lambda_http::{Context, RequestExt as _};
 use list_lobbies::ListLobbies;
 use list_regions::ListRegions;
 use register_server::RegisterServer;
@@ -56,7 +57,12 @@ use validate_matchmaker_config::ValidateMatchmakerConfig;
 use validate_namespace::ValidateNamespace;
 use validate_version::ValidateVersion;
 
-use crate::{gateway::Handler, permissions::restrict, stack::SECRETS_TABLE, template::Permissions};
+use crate::{
+    gateway::Handler,
+    permissions::restrict,
+    stack::SECRETS_TABLE,
+    template::{FunctionProperties, Permissions},
+};
 
 /// How old settings may be here: another process's write is seen within a second, an own one at once.
 const SETTINGS_AGE_MAX: Duration = Duration::from_secs(1);
@@ -66,7 +72,7 @@ const SETTINGS_AGE_MAX: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Functions {
     store: Store,
-    permissions: BTreeMap<String, Permissions>,
+    declared: BTreeMap<String, FunctionProperties>,
     keys: Arc<TokenKeys>,
     ambient: Ambient,
     settings: Arc<SettingsCache>,
@@ -76,25 +82,25 @@ pub struct Functions {
 }
 
 impl Functions {
-    /// The operations over `store`, each with its `permissions`, by its code's folder; captchas and verifications are asked of
-    /// those `outside`.
+    /// The operations over `store`, each as the template `declared` it, by its code's folder; captchas and verifications are
+    /// asked of those `outside`.
     ///
     /// # Errors
     /// [`InvalidConfig`] when the process's environment holds an unusable `MUSTER_ACCESS`.
     pub fn new(
         store: Store,
-        permissions: BTreeMap<String, Permissions>,
+        declared: BTreeMap<String, FunctionProperties>,
         keys: Arc<TokenKeys>,
         ambient: Ambient,
         outside: Outside,
     ) -> Result<Self, InvalidConfig> {
         // Listing regions reads the settings and nothing else.
-        let settings = restricted(&store, &permissions, "list-regions");
+        let settings = restricted(&store, &declared, "list-regions");
         let settings = Arc::new(SettingsCache::new(settings, ambient.clone(), SETTINGS_AGE_MAX));
-        let finding = restricted(&store, &permissions, "find-lobby");
+        let finding = restricted(&store, &declared, "find-lobby");
         let matchmaker = Arc::new(Matchmaker::new(finding, Arc::clone(&settings), ambient.clone()));
         let bootstrap = GetBootstrap::from_environment(Environment::of_process())?;
-        Ok(Self { store, permissions, keys, ambient, settings, matchmaker, outside, bootstrap })
+        Ok(Self { store, declared, keys, ambient, settings, matchmaker, outside, bootstrap })
     }
 
     /// Lobbies created so far although another was joinable.
@@ -103,53 +109,58 @@ impl Functions {
         self.matchmaker.race_creates()
     }
 
-    /// The handler of the function whose code lies at `code_uri`; nothing for code that is not known here.
+    /// The handler of the function whose code lies at `code_uri`; nothing for code that is not known
+    /// here or to the template.
     #[must_use]
     pub fn handler(&self, code_uri: &str) -> Option<Handler> {
         let name = code_uri.strip_prefix("functions/")?;
-        self.matchmaker_handler(name).or_else(|| self.cloud_handler(name))
+        let timeout = self.declared.get(code_uri)?.timeout;
+        let handler = self.matchmaker_handler(name).or_else(|| self.cloud_handler(name))?;
+        Some(within(timeout, self.ambient.clone(), handler))
     }
 
     fn matchmaker_handler(&self, name: &str) -> Option<Handler> {
         let (keys, ambient) = (Arc::clone(&self.keys), self.ambient.clone());
-        let store = restricted(&self.store, &self.permissions, name);
+        let store = restricted(&self.store, &self.declared, name);
         let auth = MatchmakerAuth::new(Arc::clone(&self.settings), keys, ambient.clone());
         let matchmaker =
             || Arc::new(Matchmaker::new(store.clone(), Arc::clone(&self.settings), ambient.clone()));
         Some(match name {
             "find-lobby" => {
                 let matchmaker = Arc::clone(&self.matchmaker);
-                reading(FindLobby::new(auth, matchmaker, self.screening(name), ambient, None))
+                self.reading(FindLobby::new(auth, matchmaker, self.screening(name), ambient, None))
             }
-            "join-lobby" => reading(JoinLobby::new(auth, matchmaker(), self.screening(name), ambient, None)),
+            "join-lobby" => {
+                self.reading(JoinLobby::new(auth, matchmaker(), self.screening(name), ambient, None))
+            }
             "create-lobby" => {
-                reading(CreateLobby::new(auth, matchmaker(), self.screening(name), ambient, None))
+                self.reading(CreateLobby::new(auth, matchmaker(), self.screening(name), ambient, None))
             }
-            "list-lobbies" => reading(ListLobbies::new(auth, store, ambient)),
-            "get-lobby-state" => reading(GetLobbyState::new(auth, store, ambient)),
-            "set-lobby-state" => reading(SetLobbyState::new(auth, store, ambient)),
-            "set-lobby-ready" => reading(SetLobbyReady::new(auth, store, ambient)),
-            "set-lobby-closed" => reading(SetLobbyClosed::new(auth, store, ambient)),
-            "connect-player" => reading(ConnectPlayer::new(auth, store, ambient)),
-            "disconnect-player" => reading(DisconnectPlayer::new(auth, store, ambient)),
-            "get-player-statistics" => reading(GetPlayerStatistics::new(auth, store, ambient)),
-            "list-regions" => reading(ListRegions::new(auth, None)),
-            "register-server" => reading(RegisterServer::new(auth, store, ambient)),
-            "heartbeat-server" => reading(HeartbeatServer::new(auth, store, ambient)),
-            "end-lobby" => reading(EndLobby::new(auth, store, ambient)),
-            "deregister-server" => reading(DeregisterServer::new(auth, store, ambient)),
+            "list-lobbies" => self.reading(ListLobbies::new(auth, store, ambient)),
+            "get-lobby-state" => self.reading(GetLobbyState::new(auth, store, ambient)),
+            "set-lobby-state" => self.reading(SetLobbyState::new(auth, store, ambient)),
+            "set-lobby-ready" => self.reading(SetLobbyReady::new(auth, store, ambient)),
+            "set-lobby-closed" => self.reading(SetLobbyClosed::new(auth, store, ambient)),
+            "connect-player" => self.reading(ConnectPlayer::new(auth, store, ambient)),
+            "disconnect-player" => self.reading(DisconnectPlayer::new(auth, store, ambient)),
+            "get-player-statistics" => self.reading(GetPlayerStatistics::new(auth, store, ambient)),
+            "list-regions" => self.reading(ListRegions::new(auth, None)),
+            "register-server" => self.reading(RegisterServer::new(auth, store, ambient)),
+            "heartbeat-server" => self.reading(HeartbeatServer::new(auth, store, ambient)),
+            "end-lobby" => self.reading(EndLobby::new(auth, store, ambient)),
+            "deregister-server" => self.reading(DeregisterServer::new(auth, store, ambient)),
             _ => return None,
         })
     }
 
     fn cloud_handler(&self, name: &str) -> Option<Handler> {
         let (keys, ambient) = (Arc::clone(&self.keys), self.ambient.clone());
-        let store = restricted(&self.store, &self.permissions, name);
+        let store = restricted(&self.store, &self.declared, name);
         let auth = CloudAuth::new(store.clone(), Arc::clone(&keys), ambient.clone());
         let issuer = Issuer::new(store.clone(), keys, ambient.clone());
         Some(match name {
-            "get-bootstrap" => reading(self.bootstrap.clone()),
-            "validate-matchmaker-config" => reading(ValidateMatchmakerConfig::new(auth)),
+            "get-bootstrap" => self.reading(self.bootstrap.clone()),
+            "validate-matchmaker-config" => self.reading(ValidateMatchmakerConfig::new(auth)),
             "update-matchmaker-config" => self.writing(UpdateMatchmakerConfig::new(auth, store)),
             "set-cdn-auth-type" => self.writing(SetCdnAuthType::new(auth, store)),
             "update-cdn-auth-user" => self.writing(UpdateCdnAuthUser::new(auth, store, COST_MAX)),
@@ -159,26 +170,26 @@ impl Functions {
                 let secrets = Secrets::Table(self.secrets_store(name));
                 self.writing(CreateVersion::new(auth, store, secrets, ambient))
             }
-            "delete-cdn-auth-user" => reading(DeleteCdnAuthUser::new(auth, store)),
+            "delete-cdn-auth-user" => self.reading(DeleteCdnAuthUser::new(auth, store)),
             "set-domain-public-auth" => self.writing(SetDomainPublicAuth::new(auth, store)),
             "add-domain" => self.writing(AddDomain::new(auth, store, ambient)),
             "delete-domain" => self.writing(DeleteDomain::new(auth, store)),
-            "get-game" => reading(GetGame::new(auth, store)),
-            "get-namespace" => reading(GetNamespace::new(auth, store)),
-            "get-version" => reading(GetVersion::new(auth, store)),
-            "get-version-history" => reading(GetVersionHistory::new(auth, store)),
-            "validate-namespace" => reading(ValidateNamespace::new(auth, store)),
-            "validate-version" => reading(ValidateVersion::new(auth, store)),
-            "create-public-token" => reading(CreatePublicToken::new(auth, issuer)),
-            "create-development-token" => reading(CreateDevelopmentToken::new(auth, issuer)),
-            "create-server-token" => reading(CreateServerToken::new(auth, issuer)),
-            "create-cloud-token" => reading(CreateCloudToken::new(auth, issuer)),
+            "get-game" => self.reading(GetGame::new(auth, store)),
+            "get-namespace" => self.reading(GetNamespace::new(auth, store)),
+            "get-version" => self.reading(GetVersion::new(auth, store)),
+            "get-version-history" => self.reading(GetVersionHistory::new(auth, store)),
+            "validate-namespace" => self.reading(ValidateNamespace::new(auth, store)),
+            "validate-version" => self.reading(ValidateVersion::new(auth, store)),
+            "create-public-token" => self.reading(CreatePublicToken::new(auth, issuer)),
+            "create-development-token" => self.reading(CreateDevelopmentToken::new(auth, issuer)),
+            "create-server-token" => self.reading(CreateServerToken::new(auth, issuer)),
+            "create-cloud-token" => self.reading(CreateCloudToken::new(auth, issuer)),
             _ => return None,
         })
     }
 
     fn screening(&self, name: &str) -> Arc<Screening> {
-        let store = restricted(&self.store, &self.permissions, name);
+        let store = restricted(&self.store, &self.declared, name);
         let (keys, ambient) = (Arc::clone(&self.keys), self.ambient.clone());
         let secrets = Secrets::Table(self.secrets_store(name));
         Arc::new(Screening::new(store, secrets, keys, ambient, self.outside.clone()))
@@ -186,21 +197,25 @@ impl Functions {
 
     /// The store for the secrets of the function `name`, which may there what the template allows it of parameters.
     fn secrets_store(&self, name: &str) -> Store {
-        let permissions = self.permissions.get(&format!("functions/{name}")).cloned().unwrap_or_default();
-        self.store.with_client(restrict(
-            self.store.client(),
-            name,
-            &permissions.of_parameters_on(SECRETS_TABLE),
-        ))
+        let permissions = permissions_of(&self.declared, name).of_parameters_on(SECRETS_TABLE);
+        self.store.with_client(restrict(self.store.client(), name, &permissions))
+    }
+
+    fn reading<O: Operation>(&self, operation: O) -> Handler {
+        let served = Arc::new((operation, self.ambient.clone()));
+        Arc::new(move |event| {
+            let served = Arc::clone(&served);
+            Box::pin(async move { answer(&served.0, event, &served.1).await })
+        })
     }
 
     /// A handler that changes settings: the next find must see them.
     fn writing<O: Operation>(&self, operation: O) -> Handler {
-        let (operation, settings) = (Arc::new(operation), Arc::clone(&self.settings));
+        let (handler, settings) = (self.reading(operation), Arc::clone(&self.settings));
         Arc::new(move |event| {
-            let (operation, settings) = (Arc::clone(&operation), Arc::clone(&settings));
+            let (answered, settings) = (handler(event), Arc::clone(&settings));
             Box::pin(async move {
-                let response = answer(&*operation, event).await;
+                let response = answered.await;
                 settings.forget();
                 response
             })
@@ -208,17 +223,22 @@ impl Functions {
     }
 }
 
-/// The store as the function `name` may use it.
-fn restricted(store: &Store, permissions: &BTreeMap<String, Permissions>, name: &str) -> Store {
-    let none = Permissions::default();
-    let permissions = permissions.get(&format!("functions/{name}")).unwrap_or(&none);
-    store.with_client(restrict(store.client(), name, permissions))
+/// What the function `name` may do: nothing when the template does not know it.
+fn permissions_of(declared: &BTreeMap<String, FunctionProperties>, name: &str) -> Permissions {
+    let function = declared.get(&format!("functions/{name}"));
+    function.map(|function| function.permissions.clone()).unwrap_or_default()
 }
 
-fn reading<O: Operation>(operation: O) -> Handler {
-    let operation = Arc::new(operation);
+/// The store as the function `name` may use it.
+fn restricted(store: &Store, declared: &BTreeMap<String, FunctionProperties>, name: &str) -> Store {
+    store.with_client(restrict(store.client(), name, &permissions_of(declared, name)))
+}
+
+/// A handler that has as much time for each event as Lambda gives its function.
+fn within(timeout: Duration, ambient: Ambient, handler: Handler) -> Handler {
     Arc::new(move |event| {
-        let operation = Arc::clone(&operation);
-        Box::pin(async move { answer(&*operation, event).await })
+        let mut context = Context::default();
+        context.deadline = (ambient.now() + timeout).0;
+        handler(event.with_lambda_context(context))
     })
 }

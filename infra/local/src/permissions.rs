@@ -126,11 +126,12 @@ mod tests {
     #[tokio::test]
     async fn what_the_template_does_not_allow_is_refused_before_it_is_sent() {
         let template = Template::parse(TEMPLATE).unwrap();
-        let permissions = &template.permissions["functions/connect-player"];
+        let permissions = &template.functions["functions/connect-player"].permissions;
         assert!(permissions.allow("UpdateItem", "LobbiesTable"));
         assert!(!permissions.allow("UpdateItem", "CatalogTable"));
         let parameters = |name: &str| {
-            let permissions = template.permissions[&format!("functions/{name}")].of_parameters_on("S");
+            let permissions =
+                template.functions[&format!("functions/{name}")].permissions.of_parameters_on("S");
             (permissions.allow("GetItem", "S"), permissions.allow("PutItem", "S"))
         };
         for name in ["find-lobby", "join-lobby", "create-lobby"] {

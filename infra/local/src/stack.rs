@@ -163,7 +163,7 @@ impl Stack {
         let store = Store::new(client_over(Arc::clone(&emulator.link)), table_names());
         let demo = Demo::prepare(&store, &keys, &ambient, base_url).await?;
         let functions =
-            Functions::new(store.clone(), template.permissions, Arc::clone(&keys), ambient, outside)?;
+            Functions::new(store.clone(), template.functions, Arc::clone(&keys), ambient, outside)?;
         let functions = Arc::new(functions);
 
         let mut routes = Vec::new();

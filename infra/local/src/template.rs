@@ -1,9 +1,9 @@
-//! What the local stack needs of the SAM template: routes, tables and cross-origin rules.
+//! What the local stack needs of the SAM template: routes, tables, cross-origin rules, and what each function may do.
 //!
 //! Everything else in the template is ignored. What is read must be written out: a value made by a
 //! CloudFormation function (`!Ref`, `!Sub`, `!If`) is known only to CloudFormation.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use http::{HeaderName, HeaderValue, Method};
 use saphyr::{LoadableYamlNode, ScanError, Yaml};
@@ -28,9 +28,21 @@ pub struct Template {
     pub tables: Vec<Table>,
     /// Cross-origin rules of the HTTP API.
     pub cors: Cors,
-    /// What each function with a route may do with the tables, by its code's folder.
-    pub permissions: BTreeMap<String, Permissions>,
+    /// The functions with a route, by their code's folder.
+    pub functions: BTreeMap<String, FunctionProperties>,
 }
+
+/// What the template says of a function.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FunctionProperties {
+    /// What it may do with the tables.
+    pub permissions: Permissions,
+    /// After how long Lambda kills it.
+    pub timeout: Duration,
+}
+
+/// A function's time when the template says nothing of it.
+const USUAL_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Why the template cannot be run locally.
 #[derive(Debug, thiserror::Error)]
@@ -82,17 +94,21 @@ impl Template {
     /// [`TemplateError::Property`] for the first property that the local stack needs and cannot use.
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
         let documents = Yaml::load_from_str(text)?;
-        let resources = documents
-            .first()
-            .and_then(|document| document.as_mapping_get("Resources"))
-            .and_then(Yaml::as_mapping)
-            .ok_or(TemplateError::NoResources)?;
+        let section = |name: &str| documents.first().and_then(|document| document.as_mapping_get(name));
+        let resources = section("Resources").and_then(Yaml::as_mapping).ok_or(TemplateError::NoResources)?;
+        let shared_timeout = match section("Globals") {
+            Some(yaml) => {
+                let globals = Node { resource: "Globals", property: String::new(), yaml };
+                globals.find("Function")?.map(|function| timeout(&function)).transpose()?.flatten()
+            }
+            None => None,
+        };
 
         let mut template = Self {
             routes: Vec::new(),
             tables: Vec::new(),
             cors: Cors::default(),
-            permissions: BTreeMap::new(),
+            functions: BTreeMap::new(),
         };
         let mut http_api: Option<&str> = None;
         for (id, resource) in resources {
@@ -101,7 +117,9 @@ impl Template {
             };
             let root = Node { resource: id, property: String::new(), yaml: resource };
             match kind.as_str() {
-                Some("AWS::Serverless::Function") => template.add_routes(&root)?,
+                Some("AWS::Serverless::Function") => {
+                    template.add_routes(&root, shared_timeout.unwrap_or(USUAL_TIMEOUT))?;
+                }
                 Some("AWS::DynamoDB::Table") => template.tables.push(Table::read(&root)?),
                 Some("AWS::Serverless::HttpApi") => {
                     if http_api.replace(id).is_some() {
@@ -115,7 +133,7 @@ impl Template {
         Ok(template)
     }
 
-    fn add_routes(&mut self, function: &Node<'_>) -> Result<(), TemplateError> {
+    fn add_routes(&mut self, function: &Node<'_>, usual_timeout: Duration) -> Result<(), TemplateError> {
         let properties = function.get("Properties")?;
         let Some(events) = properties.find("Events")? else {
             return Ok(());
@@ -142,11 +160,24 @@ impl Template {
             if let Some(other) = self.routes.iter().find(is_same) {
                 return Err(path.error(Problem::Taken(format!("{} of {}", other.key(), other.function))));
             }
-            self.permissions.insert(route.code_uri.clone(), Permissions::read(&properties)?);
+            let function = FunctionProperties {
+                permissions: Permissions::read(&properties)?,
+                timeout: timeout(&properties)?.unwrap_or(usual_timeout),
+            };
+            self.functions.insert(route.code_uri.clone(), function);
             self.routes.push(route);
         }
         Ok(())
     }
+}
+
+/// The time that a function's properties, or those of all functions, give it.
+fn timeout(properties: &Node<'_>) -> Result<Option<Duration>, TemplateError> {
+    properties
+        .find("Timeout")?
+        .map(|timeout| timeout.seconds())
+        .transpose()
+        .map(|seconds| seconds.map(|seconds| Duration::from_secs(seconds.into())))
 }
 
 fn cors(http_api: &Node<'_>) -> Result<Cors, TemplateError> {
@@ -171,13 +202,7 @@ fn cors(http_api: &Node<'_>) -> Result<Cors, TemplateError> {
         allow_headers: list("AllowHeaders", is_header)?,
         allow_methods: list("AllowMethods", |value| Method::try_from(value).is_ok())?,
         expose_headers: list("ExposeHeaders", is_header)?,
-        max_age_seconds: match configuration.find("MaxAge")? {
-            None => None,
-            Some(age) => {
-                let seconds = age.yaml.as_integer().and_then(|seconds| u32::try_from(seconds).ok());
-                Some(seconds.ok_or_else(|| age.error(Problem::Not("a number of seconds")))?)
-            }
-        },
+        max_age_seconds: configuration.find("MaxAge")?.map(|age| age.seconds()).transpose()?,
     })
 }
 
@@ -254,6 +279,24 @@ Outputs:
 
     fn names(values: &[&str]) -> Vec<String> {
         values.iter().map(|value| (*value).to_owned()).collect()
+    }
+
+    #[test]
+    fn a_function_has_its_own_time_else_that_of_all() {
+        let timeout = |text: &str| {
+            let functions = Template::parse(text).unwrap().functions;
+            ["functions/find-lobby", "functions/update-namespace-version"]
+                .map(|code| functions[code].timeout.as_secs())
+        };
+        assert_eq!(timeout(TEMPLATE), [3, 3]);
+        let globals = "Globals:\n  Function: { Timeout: 10 }\nResources:";
+        let text = TEMPLATE.replacen("Resources:", globals, 1);
+        assert_eq!(timeout(&text), [10, 10]);
+        let own = "CodeUri: functions/find-lobby\n      Timeout: 29";
+        assert_eq!(timeout(&text.replacen("CodeUri: functions/find-lobby", own, 1)), [29, 10]);
+        let unknown = text.replacen("Timeout: 10", "Timeout: !Ref Time", 1);
+        let error = Template::parse(&unknown).unwrap_err().to_string();
+        assert!(error.starts_with("resource Globals: Function.Timeout"), "{error}");
     }
 
     #[test]

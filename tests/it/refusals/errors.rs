@@ -314,10 +314,14 @@ impl Unreachable {
         // Nothing listens on the discard port.
         let store = Store::new(emulator_client("http://127.0.0.1:9"), muster_local::stack::table_names());
         let template = Template::parse(TEMPLATE).unwrap();
-        let permissions = template.permissions.clone();
-        let functions =
-            Functions::new(store, permissions, Arc::clone(keys), Ambient::system(), Outside::default())
-                .unwrap();
+        let functions = Functions::new(
+            store,
+            template.functions.clone(),
+            Arc::clone(keys),
+            Ambient::system(),
+            Outside::default(),
+        )
+        .unwrap();
         Self { functions, template }
     }
 

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use muster_local::{functions::Functions, template::Permissions};
+use muster_local::{functions::Functions, template::FunctionProperties};
 use shared::{screening::Outside, store::Store};
 use tokio::{task::JoinSet, time::sleep};
 
@@ -57,7 +57,7 @@ pub(crate) struct Workload {
     pub(crate) world: Arc<World>,
     pub(crate) network: Network,
     store: Store,
-    permissions: Arc<BTreeMap<String, Permissions>>,
+    declared: Arc<BTreeMap<String, FunctionProperties>>,
     instances: Vec<Instance>,
     pub(crate) chance: Chance,
     /// Who asks, and what is repeated.
@@ -81,7 +81,7 @@ impl Workload {
         world: World,
         network: Network,
         store: Store,
-        permissions: Arc<BTreeMap<String, Permissions>>,
+        declared: Arc<BTreeMap<String, FunctionProperties>>,
         mut chance: Chance,
         clients: Chance,
         bias: Option<Write>,
@@ -92,7 +92,7 @@ impl Workload {
             world: Arc::new(world),
             network,
             store,
-            permissions,
+            declared,
             instances: Vec::new(),
             chance,
             clients,
@@ -114,9 +114,9 @@ impl Workload {
 
     fn instance(&self) -> Instance {
         let World { keys, ambient, .. } = &*self.world;
-        let permissions = (*self.permissions).clone();
+        let declared = (*self.declared).clone();
         let (keys, ambient) = (Arc::clone(keys), ambient.clone());
-        let functions = Functions::new(self.store.clone(), permissions, keys, ambient, Outside::default());
+        let functions = Functions::new(self.store.clone(), declared, keys, ambient, Outside::default());
         Instance::new(functions.expect("an environment without access of its own"))
     }
 

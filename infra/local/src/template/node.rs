@@ -48,6 +48,11 @@ impl<'a> Node<'a> {
         self.items()?.iter().map(|item| item.text().map(str::to_owned)).collect()
     }
 
+    pub(super) fn seconds(&self) -> Result<u32, TemplateError> {
+        let seconds = self.yaml.as_integer().and_then(|seconds| u32::try_from(seconds).ok());
+        seconds.ok_or_else(|| self.error(Problem::Not("a number of seconds")))
+    }
+
     pub(super) fn flag(&self) -> Result<bool, TemplateError> {
         self.yaml.as_bool().ok_or_else(|| self.error(Problem::Not("true or false")))
     }
