@@ -213,11 +213,15 @@ impl Seating {
             let json = serde_json::to_string(&answer.lobby.without_token())
                 .map_err(|error| Error::Bug(format!("an answer did not serialize: {error}")))?;
             let kept = KeptAnswer { json: &json, key_id: self.auth.keys().key_id(), is_held };
-            // Its repetition would find the seat where it was noted, and the same answer in it.
-            if let Err(Error::Unavailable(cause)) =
-                self.store.keep_answer(run, &kept, self.ambient.now()).await
-            {
-                tracing::warn!(cause, "an answer could not be kept for repetitions of its request");
+            match self.store.keep_answer(run, &kept, self.ambient.now()).await {
+                Ok(true) => {}
+                // It took so long that a repetition went on in its place, which may have found another seat.
+                Ok(false) => return self.answer_of_overtaker(seeker, run).await,
+                // Its repetition would find the seat where it was noted, and the same answer in it.
+                Err(error) => {
+                    let cause = error.cause().unwrap_or("refused").to_owned();
+                    tracing::warn!(cause, "an answer could not be kept for repetitions of its request");
+                }
             }
         }
         Ok(answer)
@@ -227,13 +231,7 @@ impl Seating {
         if seeker.progress().is_overtaken
             && let Some(run) = &seeker.run
         {
-            return match self.answer_of_others(run, &seeker.client, seeker.began_at).await? {
-                Others::Answered(answer) => {
-                    seeker.trace.replayed();
-                    Ok(*answer)
-                }
-                Others::Crashed(_) | Others::None => Err(Error::Contention),
-            };
+            return self.answer_of_overtaker(seeker, run).await;
         }
         seeker.give_up(&refusal).await;
         let is_of_match =
@@ -243,6 +241,17 @@ impl Seating {
             return Err(Error::TooManyPlayersFromSource);
         }
         Err(refusal)
+    }
+
+    /// The answer of the run that went on in the place of `run`: repetitions are answered alike (I5).
+    async fn answer_of_overtaker(&self, seeker: &Seeker, run: &Run) -> Result<FindLobbyResponse, Error> {
+        match self.answer_of_others(run, &seeker.client, seeker.began_at).await? {
+            Others::Answered(answer) => {
+                seeker.trace.replayed();
+                Ok(*answer)
+            }
+            Others::Crashed(_) | Others::None => Err(Error::Contention),
+        }
     }
 
     /// What came of other runs of the same request, once that is known.

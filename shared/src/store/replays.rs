@@ -149,12 +149,17 @@ impl Store {
         Ok(self.update::<ReplayRecord>(write).await?.is_ok())
     }
 
-    /// Keeps the answer of `run`, without its token; nothing when another run went on in its place, whose answer is the same.
+    /// Keeps the answer of `run`, without its token; whether it did, which it does not when another run went on in its place.
     /// One write unit.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn keep_answer(&self, run: &Run, answer: &KeptAnswer<'_>, now: Timestamp) -> Result<(), Error> {
+    pub async fn keep_answer(
+        &self,
+        run: &Run,
+        answer: &KeptAnswer<'_>,
+        now: Timestamp,
+    ) -> Result<bool, Error> {
         let change = "SET #answer = :answer, #key_id = :key_id, #is_held = :held, #expires_at = :expiry";
         let condition = "#run = :run";
         let write = self
@@ -164,7 +169,7 @@ impl Store {
             .expression_attribute_values(":held", AttributeValue::Bool(answer.is_held))
             .expression_attribute_values(":run", text(run.id.as_str()))
             .expression_attribute_values(":expiry", number((now + REPLAY_LIFE).secs()));
-        self.update::<ReplayRecord>(write).await.map(|_| ())
+        self.update::<ReplayRecord>(write).await.map(|kept| kept.is_ok())
     }
 
     /// Forgets a request whose `run` took no seat. One write unit.

@@ -16,6 +16,7 @@ use muster_local::emulator::link::{Call, Carried, Link, client_over};
 use muster_tests::{
     Answer, TestGame, TestStack,
     instance::{self, Instance},
+    new_game,
 };
 use serde_json::{Value, json};
 use shared::{
@@ -241,10 +242,26 @@ impl Link for Stalling {
 
 #[tokio::test]
 async fn a_run_that_stalled_takes_no_seat_beside_the_one_that_took_its_place() {
+    stall_before_each_call(120).await;
+}
+
+#[tokio::test]
+async fn a_run_that_stalled_until_its_seat_lapsed_answers_as_the_one_that_took_its_place() {
+    stall_before_each_call(5).await;
+}
+
+/// Has a run stall for eleven seconds before one of its calls, whichever it is, while a repetition goes on in its place: they
+/// are answered alike, if at all, and hold one seat.
+async fn stall_before_each_call(reservation_seconds: u64) {
     let stack = TestStack::start().await;
+    let modes = json!({
+        "arena": { "regions": ["fra"], "max_players": 10, "reservation_seconds": reservation_seconds },
+    });
     let mut stalls = 0;
     for calls in 1.. {
-        let game = capped_game(&stack, &format!("stalled-{calls}"), 8).await;
+        let mut new = new_game(&format!("stalled-{calls}"), modes.clone(), 1_000);
+        new.namespaces[0].max_players_per_client = 8;
+        let game = stack.make_game_of(new, 100).await;
         let first = game.find(&stack, arena()).await.expect_ok();
         let others = seats_held(&stack, &game).await;
         let token = format!("Bearer {}", game.public);
