@@ -39,7 +39,10 @@ impl Function {
         telemetry::log_json();
         let (environment, ambient) = (Environment::of_process(), Ambient::system());
         let (store, keys) = (environment.store()?, environment.token_keys()?);
-        store.warm_up().await;
+        if let Err(error) = store.open_connection().await {
+            let cause = error.cause().unwrap_or("refused").to_owned();
+            tracing::warn!(cause, "the connection to DynamoDB could not be opened during init");
+        }
         let settings = Arc::new(SettingsCache::new(store.clone(), ambient.clone(), SETTINGS_AGE_MAX));
         Ok(Self { environment, ambient, store, keys, settings })
     }

@@ -164,16 +164,16 @@ impl Store {
 
     /// Opens the connection that the first request will use, by a read of nothing.
     ///
-    /// Opening it with TLS takes most of a second at 128 MB: init has that time, a player has not. Failures are left
-    /// for the request to meet.
-    pub async fn warm_up(&self) {
+    /// Opening it with TLS takes most of a second at 128 MB: init has that time, a player has not.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`]: left for the first request to meet.
+    pub async fn open_connection(&self) -> Result<(), Error> {
         let key = || AttributeValue::S("warm-up".to_owned());
         // Every function that has a store may read the catalogue.
         let request =
             self.client.get_item().table_name(&self.tables.catalog).key("pk", key()).key("sk", key());
-        if let Err(error) = request.send().await {
-            tracing::warn!(cause = %describe(&error), "the connection to DynamoDB could not be opened during init");
-        }
+        request.send().await.map(|_nothing| ()).map_err(|error| failure(&error))
     }
 }
 

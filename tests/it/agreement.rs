@@ -16,7 +16,8 @@ use std::{
     process::Command,
 };
 
-use muster_local::{stack::TEMPLATE, template::Template};
+use muster_local::{permissions::restrict, stack::TEMPLATE, template::Template};
+use muster_tests::TestStack;
 use regex_lite::Regex;
 use serde_json::Value;
 
@@ -150,15 +151,17 @@ fn each_operation_is_called_after_its_function() {
     }
 }
 
-#[test]
-fn each_function_that_reads_settings_may_read_them() {
-    // Locally all of them read the settings as the function that does nothing else may.
-    let template = template();
-    let settings = &template.functions["functions/list-regions"].permissions;
-    for route in &template.routes {
-        let reads_settings = route.path.to_string().starts_with("/matchmaker/");
-        let may = settings.are_within(&template.functions[&route.code_uri].permissions);
-        assert!(!reads_settings || may, "{}", route.function);
+#[tokio::test]
+async fn each_function_with_a_table_may_open_its_connection() {
+    let stack = TestStack::start().await;
+    for (code_uri, function) in template().functions {
+        if function.permissions.granted().next().is_none() {
+            continue;
+        }
+        let name = code_uri.strip_prefix("functions/").unwrap();
+        let client = restrict(stack.store().client(), name, &function.permissions);
+        let opened = stack.store().with_client(client).open_connection().await;
+        assert!(opened.is_ok(), "{name}: {opened:?}");
     }
 }
 

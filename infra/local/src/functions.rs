@@ -1,7 +1,11 @@
 //! The functions of the template, built in this process: each route of the template gets the operation whose code it
 //! names.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use add_domain::AddDomain;
 use connect_player::ConnectPlayer;
@@ -40,7 +44,9 @@ use shared::{
     ambient::Ambient,
     auth::{CloudAuth, MatchmakerAuth},
     config::{Environment, InvalidConfig},
+    errors::Error,
     http::{Operation, answer},
+    ids::{GameId, NamespaceId},
     issuing::Issuer,
     matchmaking::Matchmaker,
     rules::bcrypt_hash::COST_MAX,
@@ -67,18 +73,38 @@ use crate::{
 /// How old settings may be here: another process's write is seen within a second, an own one at once.
 const SETTINGS_AGE_MAX: Duration = Duration::from_secs(1);
 
-/// The operations of one stack: one instance of each function, over the tables that the template allows it. They share the
-/// settings that they read, as the instances of a deployment do not.
+/// The operations of one stack: one instance of each function, over the tables that the template allows it.
 #[derive(Debug)]
 pub struct Functions {
     store: Store,
     declared: BTreeMap<String, FunctionProperties>,
     keys: Arc<TokenKeys>,
     ambient: Ambient,
-    settings: Arc<SettingsCache>,
+    settings: Arc<Settings>,
     matchmaker: Arc<Matchmaker>,
     outside: Outside,
     bootstrap: GetBootstrap,
+}
+
+/// What each function remembers of settings.
+#[derive(Debug, Default)]
+struct Settings(Mutex<BTreeMap<String, Arc<SettingsCache>>>);
+
+impl Settings {
+    /// The memory of the function `name`, which `make` makes the first time.
+    fn of(&self, name: &str, make: impl FnOnce() -> SettingsCache) -> Arc<SettingsCache> {
+        let mut caches = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(caches.entry(name.to_owned()).or_insert_with(|| Arc::new(make())))
+    }
+
+    fn all(&self) -> Vec<Arc<SettingsCache>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+
+    /// Has every function read anew.
+    fn forget(&self) {
+        self.all().iter().for_each(|cache| cache.forget());
+    }
 }
 
 impl Functions {
@@ -94,12 +120,13 @@ impl Functions {
         ambient: Ambient,
         outside: Outside,
     ) -> Result<Self, InvalidConfig> {
-        // Listing regions reads the settings and nothing else.
-        let settings = restricted(&store, &declared, "list-regions");
-        let settings = Arc::new(SettingsCache::new(settings, ambient.clone(), SETTINGS_AGE_MAX));
         let finding = restricted(&store, &declared, "find-lobby");
-        let matchmaker = Arc::new(Matchmaker::new(finding, Arc::clone(&settings), ambient.clone()));
+        let settings = Settings::default();
+        let of_finding = settings
+            .of("find-lobby", || SettingsCache::new(finding.clone(), ambient.clone(), SETTINGS_AGE_MAX));
+        let matchmaker = Arc::new(Matchmaker::new(finding, of_finding, ambient.clone()));
         let bootstrap = GetBootstrap::from_environment(Environment::of_process())?;
+        let settings = Arc::new(settings);
         Ok(Self { store, declared, keys, ambient, settings, matchmaker, outside, bootstrap })
     }
 
@@ -109,22 +136,34 @@ impl Functions {
         self.matchmaker.race_creates()
     }
 
+    /// Has every function that was started know the settings of a namespace, as after an earlier request for it.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn know_settings(&self, game_id: &GameId, id: &NamespaceId) -> Result<(), Error> {
+        for cache in self.settings.all() {
+            cache.settings(game_id, id).await?;
+        }
+        Ok(())
+    }
+
     /// The handler of the function whose code lies at `code_uri`; nothing for code that is not known
     /// here or to the template.
     #[must_use]
     pub fn handler(&self, code_uri: &str) -> Option<Handler> {
         let name = code_uri.strip_prefix("functions/")?;
         let timeout = self.declared.get(code_uri)?.timeout;
-        let handler = self.matchmaker_handler(name).or_else(|| self.cloud_handler(name))?;
+        let handler = self.cloud_handler(name).or_else(|| self.matchmaker_handler(name))?;
         Some(within(timeout, self.ambient.clone(), handler))
     }
 
     fn matchmaker_handler(&self, name: &str) -> Option<Handler> {
         let (keys, ambient) = (Arc::clone(&self.keys), self.ambient.clone());
         let store = restricted(&self.store, &self.declared, name);
-        let auth = MatchmakerAuth::new(Arc::clone(&self.settings), keys, ambient.clone());
-        let matchmaker =
-            || Arc::new(Matchmaker::new(store.clone(), Arc::clone(&self.settings), ambient.clone()));
+        let settings =
+            self.settings.of(name, || SettingsCache::new(store.clone(), ambient.clone(), SETTINGS_AGE_MAX));
+        let auth = MatchmakerAuth::new(Arc::clone(&settings), keys, ambient.clone());
+        let matchmaker = || Arc::new(Matchmaker::new(store.clone(), Arc::clone(&settings), ambient.clone()));
         Some(match name {
             "find-lobby" => {
                 let matchmaker = Arc::clone(&self.matchmaker);

@@ -5,14 +5,19 @@ use std::time::Duration;
 use muster_tests::{Answer, TestGame, TestStack};
 use serde_json::json;
 
-use super::{find, game, live, register};
+use super::{READY, find, game, live, register};
 
-/// A lobby with a configuration.
-async fn custom(stack: &TestStack, game: &TestGame) -> Answer {
+/// A request for a lobby with a configuration.
+async fn create(stack: &TestStack, game: &TestGame) -> Answer {
     let body = json!({
         "game_mode": "arena", "region": "fra", "publicity": "private", "lobby_config": { "map": "x" }
     });
-    game.play(stack, "lobbies/create", body).await.expect_ok()
+    game.play(stack, "lobbies/create", body).await
+}
+
+/// A lobby with a configuration.
+async fn custom(stack: &TestStack, game: &TestGame) -> Answer {
+    create(stack, game).await.expect_ok()
 }
 
 /// Items of the table of lobbies' states and configurations.
@@ -43,4 +48,31 @@ async fn a_configuration_goes_with_its_lobby_whoever_ends_it() {
     stack.clock.advance(lapsing);
     game.serve(&stack, "deregister", json!({ "server_id": "one" })).await.expect_ok();
     assert_eq!((live(&stack, &game).await, items(&stack).await), (0, 0));
+}
+
+#[tokio::test]
+async fn a_lobby_that_is_ready_too_late_goes_with_its_configuration_and_its_deregistered_server() {
+    let stack = TestStack::start().await;
+    let game = game(&stack, "late", json!({ "actions": { "create": { "enabled": true } } })).await;
+    register(&stack, &game, "one", json!({ "auto_ready": false, "lease_seconds": null })).await;
+    let gives_up = async {
+        while stack.all_lobbies(game.namespace_id()).await.is_empty() {
+            tokio::task::yield_now().await;
+        }
+        stack.clock.advance(Duration::from_secs(25));
+    };
+    let (timed_out, ()) = tokio::join!(create(&stack, &game), gives_up);
+    assert_eq!(timed_out.refusal(), (503, "MATCHMAKER_LOBBY_START_TIMEOUT"));
+    game.serve(&stack, "deregister", json!({ "server_id": "one" })).await.expect_ok();
+    assert_eq!((live(&stack, &game).await, items(&stack).await), (1, 1), "it may still become ready");
+    let lobby = stack.all_lobbies(game.namespace_id()).await.remove(0);
+    stack.clock.advance(Duration::from_secs(275));
+    let late = game.host(&stack, lobby.lobby_id.as_str(), READY, json!({})).await;
+    assert_eq!(late.refusal(), (400, "MATCHMAKER_LOBBY_STOPPED"));
+    assert_eq!((live(&stack, &game).await, items(&stack).await), (0, 0));
+    assert_eq!(
+        stack.store().allotted_lobbies(game.namespace_id()).await.unwrap(),
+        0,
+        "its part of the cap is back"
+    );
 }

@@ -31,12 +31,6 @@ impl Permissions {
         self.tables.iter().map(|(action, resource)| (action.as_str(), resource.as_str()))
     }
 
-    /// Whether everything that these allow the `others` allow, too.
-    #[must_use]
-    pub fn are_within(&self, others: &Self) -> bool {
-        self.tables.is_subset(&others.tables) && self.parameters.is_subset(&others.parameters)
-    }
-
     /// What these allow of parameters, as permissions on a `table` that stands for them.
     #[must_use]
     pub fn of_parameters_on(&self, table: &str) -> Self {
