@@ -35,6 +35,9 @@ pub struct Lobby {
     pub stage: Stage,
     /// Whether its lobby server closed it to finds.
     pub closed: bool,
+    /// When it was last closed or reopened, so that an earlier such write that arrives late changes nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub toggled_at: Option<Timestamp>,
     /// Whether only those who know its identifier may enter.
     #[serde(default, skip_serializing_if = "is_false")]
     pub is_private: bool,
@@ -331,6 +334,7 @@ mod tests {
             created_at: Timestamp(5),
             stage: Stage::Ready,
             closed: false,
+            toggled_at: None,
             is_private: false,
             is_draining: false,
             server: ServerKey::try_from("ns/s".to_owned()).ok(),

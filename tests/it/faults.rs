@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -10,6 +11,10 @@ use futures_util::{
     future::{join_all, pending},
 };
 use lambda_http::{Context, RequestExt as _};
+use muster_local::{
+    emulator::link::{Call, Carried, Link, client_over},
+    stack::table_names,
+};
 use muster_tests::{TestGame, TestStack, instance};
 use serde_json::{Value, json};
 use shared::{
@@ -19,6 +24,7 @@ use shared::{
     lobby::{Door, Refusal, lifecycle::Transition},
     models::{ServerKey, Tags},
     store::{
+        Store,
         creation::{Burst, HeadKey},
         lobbies::{Hiding, SeatClaim, SeatOutcome},
         servers::HeartbeatOutcome,
@@ -41,6 +47,50 @@ fn seat(stack: &TestStack, token: &str) -> (String, String) {
     match stack.stack.keys().verify(token, stack.clock.now()) {
         Ok(Claims::Player(seat)) => (seat.lobby_id.to_string(), seat.seat_id.to_string()),
         other => unreachable!("no player token: {other:?}"),
+    }
+}
+
+/// A link that keeps what it carried.
+#[derive(Debug)]
+struct Recording {
+    link: Arc<dyn Link>,
+    calls: Arc<Mutex<Vec<Call>>>,
+}
+
+impl Link for Recording {
+    fn carry(&self, call: Call) -> Carried {
+        self.calls.lock().unwrap().push(call.clone());
+        self.link.carry(call)
+    }
+}
+
+#[tokio::test]
+async fn a_close_or_a_reopening_that_arrives_again_undoes_nothing_that_came_later() {
+    let stack = TestStack::start().await;
+    let game = arena(&stack, "toggled", 4).await;
+    let found = game.find(&stack, find()).await.expect_ok();
+    let lobby_id = found.lobby_id().parse().unwrap();
+    let (link, calls) = (Arc::clone(stack.stack.store_link()), Arc::default());
+    let recording = Recording { link: Arc::clone(&link), calls: Arc::clone(&calls) };
+    let store = Store::new(client_over(Arc::new(recording)), table_names());
+    let now = stack.clock.now();
+    // The last one by a clock that is behind.
+    let toggles =
+        [(Transition::Close, 0), (Transition::Reopen, 1), (Transition::Close, 9), (Transition::Reopen, 5)];
+    for (number, (transition, ms)) in toggles.into_iter().enumerate() {
+        let outcome = store.make_transition(&lobby_id, &transition, now + Duration::from_millis(ms)).await;
+        let TransitionOutcome::Made(lobby) = outcome.unwrap() else { unreachable!("toggle {number} is due") };
+        let carried = calls.lock().unwrap().clone();
+        for call in carried {
+            let _refused = link.carry(call).await.unwrap();
+        }
+        let after = game.lobby(&stack, &found.lobby_id()).await;
+        assert_eq!(
+            (after.closed, after.joinable_from),
+            (lobby.closed, lobby.joinable_from),
+            "I6, toggle {number}"
+        );
+        assert_eq!(after.closed, transition == Transition::Close);
     }
 }
 

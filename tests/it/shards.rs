@@ -44,6 +44,7 @@ async fn lobby_in(stack: &TestStack, game: &TestGame, shard: u8) -> Lobby {
         created_at: now,
         stage: shared::lobby::Stage::Ready,
         closed: false,
+        toggled_at: None,
         is_private: false,
         is_draining: false,
         server: Some(server.server.clone()),

@@ -169,6 +169,8 @@ const ENTERABLE: [&str; 5] = [
     "attribute_not_exists(#connected.#seat)",
 ];
 const FINDABLE: [&str; 2] = ["#pool = :pool", "attribute_exists(#joinable_from)"];
+/// That no later write closed or reopened the lobby.
+const TOGGLED: &str = "(attribute_not_exists(#toggled_at) OR #toggled_at < :toggled)";
 const ALIVE: [&str; 2] = ["#stage <> :ended", "(#stage = :ready OR #created_at > :start_limit)"];
 
 /// Every condition of every write of matchmaking.
@@ -229,13 +231,14 @@ pub fn all() -> Vec<Condition> {
             ]],
         ),
         (Write::Drain, &[&ALIVE, &["#closed IN (:true, :false)", "attribute_not_exists(#is_draining)"]]),
-        (Write::Close, &[&ALIVE, &["#closed = :false"]]),
+        (Write::Close, &[&ALIVE, &["#closed = :false", TOGGLED]]),
         (
             Write::Reopen,
             &[
                 &ALIVE,
                 &[
                     "#closed = :true",
+                    TOGGLED,
                     "attribute_exists(#is_private)",
                     "attribute_not_exists(#is_private)",
                     "attribute_not_exists(#is_draining)",

@@ -565,6 +565,7 @@ fn new_lobby(
         created_at: now,
         stage: if server.auto_ready { Stage::Ready } else { Stage::Starting },
         closed: false,
+        toggled_at: None,
         is_private: new.is_private,
         is_draining: false,
         server: Some(server.server.clone()),

@@ -1,5 +1,7 @@
 //! A lobby's transitions, each one conditional write; [`Lobby::check`] judges what a refused one shows.
 
+use std::time::Duration;
+
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 
 use super::{Store, expressions::names, number, text};
@@ -124,19 +126,22 @@ impl Store {
     ) -> UpdateItemFluentBuilder {
         match transition {
             Transition::Ready => self.ready(seen, now),
-            Transition::Close => self.changing(
-                "SET #closed = :true REMOVE #joinable_from",
+            Transition::Close => self.toggling(
+                "SET #closed = :true, #toggled_at = :toggled REMOVE #joinable_from",
                 &format!("{ALIVE} AND #closed = :false"),
+                seen,
                 now,
             ),
-            Transition::Reopen if seen.is_some_and(|lobby| lobby.is_private) => self.changing(
-                "SET #closed = :false",
+            Transition::Reopen if seen.is_some_and(|lobby| lobby.is_private) => self.toggling(
+                "SET #closed = :false, #toggled_at = :toggled",
                 &format!("{ALIVE} AND #closed = :true AND attribute_exists(#is_private) AND attribute_not_exists(#is_draining)"),
+                seen,
                 now,
             ),
-            Transition::Reopen => self.changing(
-                "SET #closed = :false, #joinable_from = #created_at",
+            Transition::Reopen => self.toggling(
+                "SET #closed = :false, #toggled_at = :toggled, #joinable_from = #created_at",
                 &format!("{ALIVE} AND #closed = :true AND attribute_not_exists(#is_private) AND attribute_not_exists(#is_draining)"),
+                seen,
                 now,
             ),
             // Without lease: the players who are still in need no game server that answers, and their seats end anyway.
@@ -202,6 +207,22 @@ impl Store {
         )
         .expression_attribute_names("#seat", seat.as_str())
         .expression_attribute_values(":one", number(1))
+    }
+
+    /// A write that closes or reopens: unlike the others it may be done and undone again and again, so a repetition that comes
+    /// late must not undo what came after it. Whose clock is behind that of the one before writes again as seen.
+    fn toggling(
+        &self,
+        change: &str,
+        condition: &str,
+        seen: Option<&Lobby>,
+        now: Timestamp,
+    ) -> UpdateItemFluentBuilder {
+        let after_seen = seen.and_then(|lobby| lobby.toggled_at).map(|at| at + Duration::from_millis(1));
+        let condition =
+            format!("{condition} AND (attribute_not_exists(#toggled_at) OR #toggled_at < :toggled)");
+        self.changing(change, &condition, now)
+            .expression_attribute_values(":toggled", number(after_seen.map_or(now, |after| after.max(now))))
     }
 
     /// An update with the values that its expressions name, of those that are the same for all.

@@ -38,9 +38,12 @@ pub const LEFT_OUT: &[(Write, &str, &str)] = &[
         "attribute_exists(#server)",
         "a lobby's state is no part of matching: no invariant speaks of it",
     ),
+    (Write::Close, "(attribute_not_exists(#toggled_at) OR #toggled_at < :toggled)", LATE),
+    (Write::Reopen, "(attribute_not_exists(#toggled_at) OR #toggled_at < :toggled)", LATE),
 ];
 
 const CLIENTS: &str = "what is remembered of clients is no part of the model; the simulation has it";
+const LATE: &str = "the model repeats no write after its request was answered; the simulation does";
 const SHARDS: &str = "the index is a hint, which here shows anything";
 
 /// Conditions without which nothing fails, and why.
