@@ -1,8 +1,10 @@
 //! `cargo bench -p muster-tests --bench simulation`: thousands of seeded runs of the shipped operations, each checked step
 //! by step.
 //!
-//! `-- --seeds N` runs the seeds below N, `--from M` those from M on; `--seed N` replays one, `--trace` with everything that
-//! happened, `--tolerate "TEXT|TEXT"` passing over failures whose text has one, `--without "WRITE: CLAUSE"` without one condition. A seed that fails prints the line that replays it.
+//! `-- --seeds N` runs the seeds below N, `--from M` those from M on, every other of them with more of what leads to one of
+//! the writes; `--bias WRITE` all with more of what leads to that one. `--seed N` replays one, `--trace` with everything that
+//! happened, `--tolerate "TEXT|TEXT"` passing over failures whose text has one, `--without "WRITE: CLAUSE"` without one
+//! condition. A seed that fails prints the line that replays it.
 //! `--mutations` takes every condition away, one at a time, and writes what notices to `tests/simulation.md`; `--of WRITE`
 //! those of one write.
 
@@ -23,7 +25,7 @@ use std::{
 };
 
 use muster_tests::{
-    conditions::{self, Condition},
+    conditions::{self, Condition, Write},
     simulation::{
         Options, Outcome,
         mutations::{Found, search},
@@ -42,7 +44,9 @@ const MUTATION_SEEDS: u64 = 400;
 const TABLE_HEAD: &str = "# What each condition keeps from going wrong
 
 `cargo bench -p muster-tests --bench simulation -- --mutations` takes every condition of matchmaking's writes away, one at
-a time, and runs seeds until an invariant breaks that holds with it. Replay: `-- --seed SEED --without \"WRITE: CONDITION\"`.
+a time, and runs seeds until an invariant breaks that holds with it. The runs do more of what leads to its write; that write is often long on its
+way and arrives again, and what it is on its way to is what most is done with meanwhile.
+Replay: `-- --seed SEED --without \"WRITE: CONDITION\"`.
 
 | write | condition | found by | seed |
 |---|---|---|---|
@@ -80,12 +84,18 @@ impl Arguments {
                 }
                 "--of" => arguments.mutations = words.next(),
                 "--trace" => arguments.options.keeps_trace = true,
+                "--bias" => arguments.options.bias = Some(write(&words.next().unwrap_or_default())),
                 "--without" => arguments.options.without = Some(condition(&words.next().unwrap_or_default())),
                 other => panic!("what is {other}?"),
             }
         }
         arguments
     }
+}
+
+fn write(name: &str) -> Write {
+    let named = Write::ALL.iter().find(|write| write.name() == name);
+    *named.unwrap_or_else(|| panic!("no such write: {name}"))
 }
 
 fn condition(text: &str) -> Condition {
@@ -144,6 +154,13 @@ fn mutate(write: &str, arguments: &Arguments) {
     assert!(unexpected.is_empty(), "{} conditions contradict their verdicts", unexpected.len());
 }
 
+/// How `seed` is run when nothing else was asked for: every other seed leads to one of the writes, each in its turn.
+fn options_of(seed: u64, options: &Options) -> Options {
+    let turn = usize::try_from(seed / 2).unwrap_or_default() % Write::ALL.len();
+    let bias = Write::ALL.get(turn).copied().filter(|_| !seed.is_multiple_of(2));
+    Options { bias: options.bias.or(options.without.map(|condition| condition.write)).or(bias), ..*options }
+}
+
 /// Runs all seeds on all cores; how many failed.
 fn run_all(arguments: &Arguments) -> u64 {
     let began = Instant::now();
@@ -159,9 +176,10 @@ fn run_all(arguments: &Arguments) -> u64 {
                     if seed >= end {
                         break;
                     }
-                    let Outcome { failure, trace, seen, calls, outcomes, .. } = run(seed, &arguments.options);
+                    let options = options_of(seed, &arguments.options);
+                    let Outcome { failure, trace, seen, calls, outcomes, .. } = run(seed, &options);
                     if let Some(failure) = failure {
-                        println!("\n{}\n{}", trace.join("\n"), report(seed, &arguments.options, &failure));
+                        println!("\n{}\n{}", trace.join("\n"), report(seed, &options, &failure));
                         // A handful tells enough.
                         is_over.store(failed.fetch_add(1, Ordering::Relaxed) >= 4, Ordering::Relaxed);
                     }
@@ -189,6 +207,6 @@ fn run_all(arguments: &Arguments) -> u64 {
     for condition in conditions::all().iter().filter(|condition| !seen.contains(condition)) {
         println!("never sent: {condition}");
     }
-    println!("the last seed replays by: {}", replay(end - 1, &arguments.options));
+    println!("the last seed replays by: {}", replay(end - 1, &options_of(end - 1, &arguments.options)));
     failed.into_inner()
 }

@@ -125,7 +125,7 @@ async fn play(seed: u64, options: &Options) -> Network {
     let mut clients = Chance::new(seed ^ CLIENTS);
     plan = plan.with_clients(&mut clients, bias);
     plan.actions = plan.actions.min(options.actions_max.unwrap_or(u64::MAX));
-    let faults = Faults::drawn(&mut chance);
+    let faults = Faults::drawn(&mut chance).with_bias(bias);
     let database = InProcess::new(tables).expect("tables");
     let trace = Trace::new(options.keeps_trace, options.has_digest);
     let mut state = State::new(database, History::new(tables), trace, chance.fork(), options.without);
@@ -167,7 +167,10 @@ async fn play(seed: u64, options: &Options) -> Network {
 #[must_use]
 pub fn replay(seed: u64, options: &Options) -> String {
     let without = options.without.map(|condition| format!(" --without \"{condition}\"")).unwrap_or_default();
-    format!("cargo bench -p muster-tests --bench simulation -- --seed {seed}{without}")
+    // A run without a condition leads to its write by itself.
+    let bias = options.bias.filter(|bias| options.without.is_none_or(|condition| condition.write != *bias));
+    let bias = bias.map(|write| format!(" --bias \"{write}\"")).unwrap_or_default();
+    format!("cargo bench -p muster-tests --bench simulation -- --seed {seed}{bias}{without}")
 }
 
 /// A failure as it is printed after its trace.

@@ -1,6 +1,7 @@
 //! What goes wrong in a run, and how often: each run has some kinds of fault and lacks others.
 
 use super::{chance::Chance, history::Staleness};
+use crate::conditions::Write;
 
 /// How a call fares on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +38,20 @@ pub(crate) struct Fate {
     pub(crate) again_ms: Option<u64>,
 }
 
+/// Operations in a thousand that crash, where repetitions of a request are to meet.
+const CRASHES: u64 = 150;
+/// Writes in a thousand that arrive again seconds later, there.
+const LATE: u64 = 100;
+/// Calls in a thousand that are slow, there.
+const SLOW: u64 = 40;
+/// How slow those are at most, in milliseconds.
+const SLOW_MS: u64 = 6_000;
+
+/// Whether a condition of `write` shows only where repetitions of a request meet each other.
+pub(crate) const fn is_of_repetitions(write: Write) -> bool {
+    matches!(write, Write::AimRun | Write::KeepAnswer | Write::ForgetRun | Write::PointHold)
+}
+
 /// Kinds of fault with their frequency, in a thousand calls or operations.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Faults {
@@ -62,6 +77,8 @@ pub(crate) struct Faults {
     pub(crate) lag_ms: u64,
     /// How long a transaction occupies its items.
     hold_ms: u64,
+    /// The write that is often long on its way, and arrives again.
+    pub(crate) suspect: Option<Write>,
 }
 
 impl Faults {
@@ -97,10 +114,50 @@ impl Faults {
             shows_twice: chance.one_in(3),
             lag_ms: chance.weighted(&[(0, 1), (12, 2), (30, 3), (300, 1)]),
             hold_ms: chance.range(2..=14),
+            suspect: None,
         }
     }
 
-    pub(crate) fn fate(&self, is_write: bool, chance: &mut Chance) -> Fate {
+    /// The same for a run in which `bias` is to go wrong: it is slow and late itself, and where it takes repetitions of one
+    /// request, requests crash, and everything is slow and late.
+    pub(crate) fn with_bias(self, bias: Option<Write>) -> Self {
+        let suspected = match bias {
+            // What these overlook is itself long on its way.
+            Some(Write::End | Write::HideServer | Write::HideSilent) => {
+                Self { suspect: bias, slow: self.slow.max(SLOW), ..self }
+            }
+            _ => Self { suspect: bias, ..self },
+        };
+        if !bias.is_some_and(is_of_repetitions) {
+            return suspected;
+        }
+        Self {
+            crash: suspected.crash.max(CRASHES),
+            late: suspected.late.max(LATE),
+            slow: suspected.slow.max(SLOW),
+            slow_ms: SLOW_MS,
+            ..suspected
+        }
+    }
+
+    /// What is in store for a call that is a write or none, and maybe the one under suspicion.
+    pub(crate) fn fate(&self, is_write: bool, is_suspect: bool, chance: &mut Chance) -> Fate {
+        let fate = self.usual_fate(is_write, chance);
+        if !is_suspect {
+            return fate;
+        }
+        let out_ms = if chance.one_in(3) {
+            // Longer than a second, and its sender sends it again beside it.
+            let most = chance.weighted(&[(30, 2), (300, 2), (900, 2), (4_000, 1)]);
+            chance.range(5..=most)
+        } else {
+            fate.out_ms
+        };
+        let again_ms = if chance.one_in(6) { Some(chance.range(20..=8_000)) } else { fate.again_ms };
+        Fate { out_ms, again_ms, ..fate }
+    }
+
+    fn usual_fate(&self, is_write: bool, chance: &mut Chance) -> Fate {
         let way = |chance: &mut Chance| {
             if chance.permille(self.slow) { chance.range(5..=self.slow_ms) } else { chance.range(2..=5) }
         };

@@ -46,6 +46,8 @@ pub(crate) struct Change {
     pub(crate) at: u64,
     /// By which operation.
     pub(crate) operation: Option<usize>,
+    /// Whether it arrived so late that its operation may have given it up before.
+    pub(crate) is_late: bool,
     pub(crate) part: Part,
     pub(crate) before: Option<Arc<Value>>,
     pub(crate) after: Option<Arc<Value>>,
@@ -128,6 +130,8 @@ pub(crate) struct Model {
     added: BTreeMap<(String, String), u32>,
     /// Seats that were answered, each with its lobby, and who was told; nobody once it was given up or lapsed.
     given: BTreeMap<(String, String), Option<clients::Holder>>,
+    /// Seats that were taken by a write that arrived late, each with its lobby: nobody's, if the operation took another.
+    late: BTreeSet<(String, String)>,
     /// Seats that their players left, each with its lobby.
     left: BTreeSet<(String, String)>,
     /// What the requests of each key were answered.

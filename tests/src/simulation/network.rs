@@ -25,6 +25,9 @@ use super::{
 };
 use crate::conditions::{self, Condition};
 
+/// After how long on the way a call is sent again by who waits for it, and may be given up before it arrives, in milliseconds.
+const GIVEN_UP_MS: u64 = 1_000;
+
 tokio::task_local! {
     /// The operation that the current task runs.
     pub(crate) static CURRENT: usize;
@@ -47,6 +50,8 @@ pub(crate) struct State {
     database: InProcess,
     /// Items that a transaction is about to change, and until when.
     occupied: BTreeMap<Place, u64>,
+    /// Items that the write under suspicion is on its way to, and until when.
+    threatened: Vec<(u64, Place)>,
     began: tokio::time::Instant,
 }
 
@@ -81,6 +86,7 @@ impl State {
             known: conditions::all().into_iter().collect(),
             database,
             occupied: BTreeMap::new(),
+            threatened: Vec::new(),
             began: tokio::time::Instant::now(),
         }
     }
@@ -151,6 +157,7 @@ impl State {
         call: &Call,
         request: &Value,
         parts: &[Part],
+        is_late: bool,
     ) -> WireAnswer {
         let answer = match &self.without {
             Some(condition) => {
@@ -173,7 +180,7 @@ impl State {
                 }
                 let (faults, chance) = (&self.faults, &mut self.chance);
                 self.history.commit(&part.place, at, after.clone(), || faults.lag(chance));
-                changes.push(Change { at, operation, part: part.clone(), before, after });
+                changes.push(Change { at, operation, is_late, part: part.clone(), before, after });
             }
             self.model.committed(&changes, &self.history);
         }
@@ -221,6 +228,13 @@ impl State {
         let now = self.now();
         self.occupied.retain(|_, until| *until > now);
         parts.iter().map(|part| self.occupied.contains_key(&part.place)).collect()
+    }
+
+    /// The items that the write under suspicion will reach later.
+    pub(crate) fn threatened(&mut self) -> Vec<Place> {
+        let now = self.now();
+        self.threatened.retain(|(until, _)| *until > now);
+        self.threatened.iter().map(|(_, place)| place.clone()).collect()
     }
 
     fn name(&self, operation: Option<usize>) -> String {
@@ -320,7 +334,8 @@ impl Network {
         };
         pause(held).await;
         let mut state = self.state();
-        let answered = state.commit(operation, call, request, &parts);
+        let is_late = fate.out_ms >= GIVEN_UP_MS;
+        let answered = state.commit(operation, call, request, &parts, is_late);
         let name = state.name(operation);
         state.note(&format!("{name}   {}: {}", describe(&call.operation, &parts), outcome(&answered)));
         answered
@@ -337,7 +352,12 @@ impl Link for Network {
             let is_write = wire::is_write(&call.operation);
             // What nobody in particular asks is the world being made.
             let faults = if operation.is_some() { state.faults.clone() } else { Faults::none() };
-            let fate = faults.fate(is_write, &mut state.chance);
+            let suspected = faults.suspect.filter(|_| is_write).map(|suspect| places_of(&call, suspect));
+            let suspected = suspected.unwrap_or_default();
+            let fate = faults.fate(is_write, !suspected.is_empty(), &mut state.chance);
+            // Until its first copy arrives and, sometimes, its second.
+            let until = state.now() + fate.out_ms + fate.again_ms.unwrap_or(0);
+            state.threatened.extend(suspected.into_iter().map(|place| (until, place)));
             if let Some(operation) = operation {
                 state.model.called(operation);
             }
@@ -360,6 +380,13 @@ impl Link for Network {
             }
         })
     }
+}
+
+/// The items that `call` changes by `write`.
+fn places_of(call: &Call, write: conditions::Write) -> Vec<Place> {
+    let request: Value = serde_json::from_slice(&call.body).expect("JSON");
+    let parts = wire::parts(&call.operation, &request).into_iter();
+    parts.filter(|part| part.write == Some(write)).map(|part| part.place).collect()
 }
 
 async fn pause(ms: u64) {

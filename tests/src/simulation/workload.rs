@@ -4,14 +4,17 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use muster_local::{functions::Functions, template::FunctionProperties};
+use serde_json::Value;
 use shared::{screening::Outside, store::Store};
 use tokio::{task::JoinSet, time::sleep};
 
 use super::{
     chance::Chance,
+    faults::is_of_repetitions,
     model::{Asked, Lobby, NEVER, Operation, Stage},
     network::{CURRENT, Network},
     requests::{ANYBODY, Instance, Mortal, Request, read_answer},
+    wire::{Place, number},
     world::World,
 };
 use crate::conditions::Write;
@@ -20,6 +23,8 @@ use crate::conditions::Write;
 const CLIENTS: usize = 3;
 /// For how long requests are repeated, in milliseconds: less than their answers are kept.
 const REPEATED_FOR_MS: u64 = 300_000;
+/// For how long a hold counts whose seat is not taken, in milliseconds.
+const HOLD_PENDING_MS: u64 = 30_000;
 
 /// A seat that a player was given.
 #[derive(Clone, Debug)]
@@ -65,10 +70,16 @@ pub(crate) struct Workload {
     /// Requests that may be repeated, each since when.
     repeatable: Vec<(u64, Request)>,
     deeds: Vec<(Deed, u64)>,
+    /// What is done most with what the write under suspicion is on its way to.
+    favoured: &'static [Deed],
     /// One in how many waits may be for something hours away.
     far: u64,
     /// Whether servers shrink and grow again at each registration.
     resizes: bool,
+    /// Whether repetitions of a request come by two at once, and when what an earlier one noted lapses.
+    insists: bool,
+    /// Whether what the write under suspicion is on its way to is done most with.
+    interferes: bool,
     players: Arc<std::sync::Mutex<Vec<Player>>>,
     /// Which servers beat by themselves.
     beating: Vec<bool>,
@@ -98,8 +109,11 @@ impl Workload {
             clients,
             repeatable: Vec::new(),
             deeds,
+            favoured: favoured(bias),
             far: if bias == Some(Write::TakeOverSeat) { 4 } else { 24 },
             resizes: bias == Some(Write::TakePlace),
+            insists: bias.is_some_and(is_of_repetitions),
+            interferes: bias.is_some(),
             players: Arc::default(),
             beating: vec![false; servers],
             next_beat: vec![0; servers],
@@ -134,10 +148,14 @@ impl Workload {
             if self.has_failed() {
                 return;
             }
-            let span = self.span();
+            let focus = self.focus();
+            let span = if focus.is_some() { self.chance.range(0..=40) } else { self.span() };
             self.pass(span).await;
-            let deed = self.chance.weighted(&self.deeds);
-            self.act(deed);
+            let deed = match focus.as_ref().and_then(|_| self.chance.pick(self.favoured)) {
+                Some(deed) if !self.chance.one_in(3) => *deed,
+                _ => self.chance.weighted(&self.deeds),
+            };
+            self.act(deed, focus.as_ref());
             self.repeat();
             self.start_lobbies();
             self.forget();
@@ -223,11 +241,24 @@ impl Workload {
             let idle_from = lobby.vacated_at.unwrap_or(lobby.created_at);
             times.push(idle_from + lobby.idle_ms);
         }
+        if self.insists {
+            times.extend(state.history.table("ClientsTable").flat_map(|(_, item)| noted_until(item)));
+        }
         let spans = times.into_iter().filter(|time| *time > now && *time < NEVER).map(|time| time - now);
         spans.filter(|span| *span < horizon).collect()
     }
 
-    fn act(&mut self, deed: Deed) {
+    /// What the write under suspicion is on its way to, mostly, if it is.
+    fn focus(&mut self) -> Option<Place> {
+        if !self.interferes {
+            return None;
+        }
+        let threatened = self.network.state().threatened();
+        self.chance.pick(&threatened).cloned().filter(|_| !self.chance.one_in(4))
+    }
+
+    /// Does `deed`, to the lobby or the server of `focus` where it may be any.
+    fn act(&mut self, deed: Deed, focus: Option<&Place>) {
         let world = Arc::clone(&self.world);
         let namespace = self.chance.below(world.namespaces.len());
         match deed {
@@ -248,15 +279,16 @@ impl Workload {
                     self.send(Request::create(&world, namespace, mode.name, region, is_private));
                 }
             }
-            Deed::Connect | Deed::Disconnect => self.play(deed == Deed::Connect),
+            Deed::Connect | Deed::Disconnect => self.play(deed == Deed::Connect, focus),
             Deed::SwitchVersion => {
                 let version = self.chance.below(world.versions.len());
                 self.send(Request::switch_version(&world, namespace, version));
             }
-            Deed::Beat | Deed::Silence | Deed::Register | Deed::Deregister => self.serve(deed),
+            Deed::Beat | Deed::Silence | Deed::Register | Deed::Deregister => self.serve(deed, focus),
             Deed::Join | Deed::Ready | Deed::Close | Deed::Reopen | Deed::End | Deed::SetState => {
                 let ended_too = self.chance.one_in(6);
-                let lobbies = self.lobbies(|lobby| ended_too || lobby.lives());
+                let mut lobbies = self.lobbies(|lobby| ended_too || lobby.lives());
+                prefer(&mut lobbies, |(_, lobby)| focus.is_some_and(|place| place.key == *lobby));
                 let Some((owner, lobby)) = self.chance.pick(&lobbies).cloned() else { return };
                 // Sometimes in another namespace than the lobby's: nobody must be told of it there.
                 let stranger = if self.chance.one_in(8) { namespace } else { owner };
@@ -291,8 +323,9 @@ impl Workload {
         self.send(Request::find(&world, namespace, &modes, &regions, tags, may_create));
     }
 
-    fn play(&mut self, connects: bool) {
-        let players = self.players.lock().expect("no panic").clone();
+    fn play(&mut self, connects: bool, focus: Option<&Place>) {
+        let mut players = self.players.lock().expect("no panic").clone();
+        prefer(&mut players, |player| focus.is_some_and(|place| place.key == player.lobby));
         // The latest ones most.
         let recent = players.len().saturating_sub(6);
         let chosen = if self.chance.one_in(4) {
@@ -309,8 +342,14 @@ impl Workload {
         self.send(Request::player(&self.world, player.namespace, &lobby, &player.token, connects));
     }
 
-    fn serve(&mut self, deed: Deed) {
-        let server = self.chance.below(self.world.plan.servers.len());
+    fn serve(&mut self, deed: Deed, focus: Option<&Place>) {
+        let mut servers: Vec<usize> = (0..self.world.plan.servers.len()).collect();
+        if let Some(place) = focus {
+            let lobby = self.network.state().model.lobbies.get(&place.key).cloned();
+            let key = lobby.and_then(|lobby| lobby.server).unwrap_or_else(|| place.key.clone());
+            prefer(&mut servers, |server| Request::server_key(&self.world, *server) == key);
+        }
+        let server = *self.chance.pick(&servers).expect("a server");
         match deed {
             Deed::Beat => {
                 self.beating[server] = true;
@@ -373,10 +412,13 @@ impl Workload {
     fn repeat(&mut self) {
         let now = self.now();
         self.repeatable.retain(|(since, _)| now - since < REPEATED_FOR_MS);
-        if self.clients.one_in(3)
+        let (one_in, deliveries) = if self.insists { (2, 2) } else { (3, 1) };
+        if self.clients.one_in(one_in)
             && let Some((_, request)) = self.clients.pick(&self.repeatable).cloned()
         {
-            self.deliver(request, 0);
+            for _ in 0..deliveries {
+                self.deliver(request.clone(), 0);
+            }
         }
     }
 
@@ -457,6 +499,21 @@ impl Workload {
     }
 }
 
+/// Leaves only those of `all` that are `preferred`, if there are any.
+fn prefer<T: Clone>(all: &mut Vec<T>, preferred: impl Fn(&T) -> bool) {
+    let chosen: Vec<T> = all.iter().filter(|one| preferred(one)).cloned().collect();
+    if !chosen.is_empty() {
+        *all = chosen;
+    }
+}
+
+/// Until when what an item of a client's notes of its requests counts: a run's lease, and each hold whose seat is not taken.
+fn noted_until(item: &Value) -> Vec<u64> {
+    let holds = item.as_object().into_iter().flatten().filter(|(name, _)| name.starts_with("seat_"));
+    let since = holds.filter_map(|(_, hold)| hold["S"].as_str()?.rsplit('~').next()?.parse::<u64>().ok());
+    since.map(|since| since + HOLD_PENDING_MS).chain(number(&item["lease_until"])).collect()
+}
+
 fn briefly(asked: &Asked) -> String {
     match asked {
         Asked::Find { modes, regions, tags, may_create } => {
@@ -491,32 +548,7 @@ fn deeds(chance: &mut Chance, bias: Option<Write>) -> Vec<(Deed, u64)> {
         (Deregister, 2),
         (SwitchVersion, 1),
     ];
-    let favoured: &[Deed] = match bias {
-        Some(Write::TakeFreeSeat | Write::TakeOverSeat | Write::DrawPosition | Write::BeginBurst) => {
-            &[Burst, Join, Close, Connect]
-        }
-        Some(Write::Leave) => &[Disconnect, Close, Reopen],
-        Some(Write::Connect) => &[Connect],
-        Some(Write::Ready) => &[Ready, Close, Join],
-        Some(Write::End | Write::GiveBackPlace) => &[Disconnect, Silence, Beat, Join, End],
-        Some(Write::Drain | Write::Deregister | Write::LetServerGo) => &[Deregister, Register, Close, Reopen],
-        Some(Write::Close | Write::Reopen) => &[Close, Reopen, Deregister, Create],
-        Some(Write::ExtendLease | Write::Heartbeat) => &[Beat, End, Deregister],
-        Some(Write::HideFull) => &[Burst, Close],
-        Some(Write::HideSilent | Write::ShowRevived | Write::HideServer | Write::ShowServer) => {
-            &[Silence, Beat, Close, Find]
-        }
-        Some(Write::NoteState) => &[SetState, End],
-        Some(Write::PutLobby) => &[Burst],
-        Some(Write::TakePlace) => &[Burst, Create, End, Register, Deregister],
-        Some(Write::PutServer) => &[Register, Deregister, Create, End],
-        Some(Write::GiveBackAllotment | Write::AllotAhead | Write::Allot | Write::ReturnAllotment) => {
-            &[Create, End, Register, Deregister]
-        }
-        Some(Write::HoldSeat | Write::PointHold | Write::ReleaseHold) => &[Burst, Join, Disconnect, Find],
-        Some(Write::AimRun | Write::KeepAnswer | Write::ForgetRun) => &[Burst, Join, Find, Create],
-        Some(Write::GrowShards | Write::RetireShards) | None => &[],
-    };
+    let favoured = favoured(bias);
     let weigh = |(deed, weight): (Deed, u64)| {
         let is_rare = matches!(deed, Find | Connect | Disconnect);
         let drawn = if !is_rare && chance.one_in(4) { 0 } else { weight * chance.range(1..=3) };
@@ -527,4 +559,37 @@ fn deeds(chance: &mut Chance, bias: Option<Write>) -> Vec<(Deed, u64)> {
         deeds.push((Rush, 40));
     }
     deeds
+}
+
+/// What leads to `bias`, and to what its conditions are for.
+const fn favoured(bias: Option<Write>) -> &'static [Deed] {
+    use Deed::{
+        Beat, Burst, Close, Connect, Create, Deregister, Disconnect, End, Find, Join, Ready, Register,
+        Reopen, SetState, Silence,
+    };
+    match bias {
+        Some(Write::TakeFreeSeat | Write::DrawPosition | Write::BeginBurst) => &[Burst, Join, Close, Connect],
+        Some(Write::TakeOverSeat) => &[Burst, Join, Close, Connect, End],
+        Some(Write::Leave) => &[Disconnect, Close, Reopen, Burst],
+        Some(Write::Connect) => &[Connect],
+        Some(Write::Ready) => &[Ready, Close, Join],
+        Some(Write::End) => &[Disconnect, Connect, Silence, Beat, Join, Find, Deregister, Ready],
+        Some(Write::GiveBackPlace) => &[Disconnect, Silence, Beat, Join, End],
+        Some(Write::Drain | Write::Deregister | Write::LetServerGo) => &[Deregister, Register, Close, Reopen],
+        Some(Write::Close | Write::Reopen) => &[Close, Reopen, Deregister, Create],
+        Some(Write::ExtendLease | Write::Heartbeat) => &[Beat, End, Deregister],
+        Some(Write::HideFull) => &[Burst, Close, Disconnect, Join],
+        Some(Write::HideSilent | Write::ShowRevived) => &[Silence, Beat, Close, Find],
+        Some(Write::HideServer | Write::ShowServer) => &[Silence, Beat, Create, Find, End],
+        Some(Write::NoteState) => &[SetState, End],
+        Some(Write::PutLobby) => &[Burst],
+        Some(Write::TakePlace) => &[Burst, Create, End, Register, Deregister],
+        Some(Write::PutServer) => &[Register, Deregister, Create, End],
+        Some(Write::GiveBackAllotment | Write::AllotAhead | Write::Allot | Write::ReturnAllotment) => {
+            &[Create, End, Register, Deregister]
+        }
+        Some(Write::HoldSeat | Write::PointHold | Write::ReleaseHold) => &[Burst, Join, Disconnect, Find],
+        Some(Write::AimRun | Write::KeepAnswer | Write::ForgetRun) => &[Burst, Join, Find, Create],
+        Some(Write::GrowShards | Write::RetireShards) | None => &[],
+    }
 }

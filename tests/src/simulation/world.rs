@@ -78,7 +78,7 @@ pub(crate) struct World {
 impl Plan {
     /// The plan of a run, one in which `bias` is written often.
     pub(crate) fn drawn(chance: &mut Chance, bias: Option<Write>) -> Self {
-        use Write::{Connect, HideSilent, Ready, ShowRevived, TakeOverSeat};
+        use Write::{Connect, End, HideSilent, Ready, ShowRevived, TakeOverSeat};
         let two_regions = chance.one_in(4);
         let regions = if two_regions { vec!["fra", "nyc"] } else { vec!["fra"] };
         let reservation = chance.weighted(&[(5, 3), (8, 2), (30, 1), (120, 1)]);
@@ -91,17 +91,21 @@ impl Plan {
                 max_players,
                 direct: max_players + chance.weighted(&[(0, 2), (1, 1)]),
                 reservation_secs: if bias == Some(TakeOverSeat) { 5 } else { reservation },
-                idle_secs: chance.weighted(&[(0, 3), (3, 1), (20, 1)]),
+                idle_secs: match bias {
+                    Some(End) => chance.weighted(&[(3, 2), (20, 1)]),
+                    _ => chance.weighted(&[(0, 3), (3, 1), (20, 1)]),
+                },
             }
         });
         let modes: Vec<Mode> = modes.collect();
         let namespace_count = if chance.one_in(3) { 2 } else { 1 };
         let starts_slowly =
             if matches!(bias, Some(Ready | Connect)) { !chance.one_in(4) } else { chance.one_in(4) };
-        let is_slow_to_start = starts_slowly && chance.one_in(2);
+        let is_slow_to_start = starts_slowly && (bias == Some(End) || chance.one_in(2));
         let lease = match bias {
             Some(HideSilent | ShowRevived | Write::HideServer | Write::ShowServer) => Some(5),
             Some(TakeOverSeat) => chance.weighted(&[(None, 3), (Some(10), 1)]),
+            Some(End) if !is_slow_to_start => chance.weighted(&[(None, 1), (Some(4), 3)]),
             _ if is_slow_to_start => chance.weighted(&[(None, 2), (Some(600), 1)]),
             _ => chance.weighted(&[(None, 2), (Some(4), 2), (Some(10), 2), (Some(60), 1)]),
         };
@@ -139,9 +143,8 @@ impl Plan {
         let holds_max = chance.weighted(&[(u32::MAX, 4), (1, 1), (2, 2), (3, 1)]);
         let has_keys = chance.one_in(2);
         match bias {
-            Some(HoldSeat | PointHold | ReleaseHold) => {
-                Self { holds_max: holds_max.min(2), has_keys, ..self }
-            }
+            Some(HoldSeat | ReleaseHold) => Self { holds_max: holds_max.min(2), has_keys, ..self },
+            Some(PointHold) => Self { holds_max: holds_max.min(2), has_keys: true, ..self },
             Some(AimRun | KeepAnswer | ForgetRun) => Self { has_keys: true, holds_max, ..self },
             None => Self { holds_max, has_keys, ..self },
             // What is looked for is met more often without.

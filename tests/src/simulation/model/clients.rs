@@ -1,5 +1,7 @@
 //! I5 and I12: repeated requests, and how many seats a client holds.
 
+use std::collections::BTreeSet;
+
 use super::{Asked, Model, Operation, answers::Answer};
 
 /// One client of one namespace.
@@ -17,7 +19,7 @@ impl Operation {
 }
 
 impl Model {
-    /// I5: what has the key of `operation` holds one seat at most.
+    /// I5: what has the key of `operation` holds one seat at most, but for one whose write came too late to be known of.
     pub(super) fn check_one_seat(&mut self, operation: usize, at: u64) {
         let operation = &self.operations[operation];
         if operation.key.is_none() {
@@ -25,11 +27,11 @@ impl Model {
         }
         let time = self.time(at);
         let runs = self.operations.iter().filter(|other| other.repeats(operation));
-        let seats: std::collections::BTreeSet<_> = runs.flat_map(|run| &run.seats).collect();
+        let seats: BTreeSet<_> = runs.flat_map(|run| &run.seats).collect();
         let is_held = |(lobby, seat): &&&(String, String)| {
             self.lobbies.get(lobby).is_some_and(|lobby| lobby.lives() && lobby.holds_at(seat, time))
         };
-        let held: Vec<_> = seats.iter().filter(is_held).collect();
+        let held: Vec<_> = seats.iter().filter(is_held).filter(|seat| !self.late.contains(**seat)).collect();
         if held.len() > 1 {
             let what = format!("requests of one key hold the seats {held:?}");
             self.fail("I5", what);
@@ -66,8 +68,8 @@ impl Model {
         }
     }
 
-    /// I12: a client is refused for its seats only when it has or had so many while it asked, or may have: one of its requests
-    /// within half a minute came to no answer.
+    /// I12: a client is refused for its seats only when it has or had so many while it asked, those of crashed requests
+    /// included, or may have: one of its requests within half a minute came to no answer.
     pub(super) fn check_refused_client(&mut self, operation: &Operation) {
         let (began_at, time) = (operation.began_at, self.time(operation.began_at));
         let holder = Holder { namespace: operation.namespace, client: operation.client };
@@ -85,9 +87,16 @@ impl Model {
             (is_of_client && asks_for_seat || leaves) && ended_at.saturating_add(PENDING_MS) > began_at
         };
         let pending = self.operations.iter().filter(is_recent).count() - 1;
-        let held = self.given.iter().filter(|((lobby, seat), of)| {
-            **of == Some(holder) && self.lobbies.get(lobby).is_some_and(|lobby| lobby.holds_at(seat, time))
+        let given = self.given.iter().filter(|(_, of)| **of == Some(holder)).map(|(seat, _)| seat);
+        // What took a seat and crashed holds it, too: until it lapses, or a repetition answers it.
+        let unanswered = self.operations.iter().filter(|other| {
+            let is_of_client = other.namespace == operation.namespace && other.client == operation.client;
+            is_of_client && other.answered_at.is_none()
         });
+        let seats: BTreeSet<_> = given.chain(unanswered.flat_map(|other| &other.seats)).collect();
+        let held = seats
+            .into_iter()
+            .filter(|(lobby, seat)| self.lobbies.get(lobby).is_some_and(|lobby| lobby.holds_at(seat, time)));
         let (held, holds_max) = (held.count() + pending, self.namespaces[operation.namespace].holds_max);
         if u32::try_from(held).is_ok_and(|held| held < holds_max) {
             self.fail(

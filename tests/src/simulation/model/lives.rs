@@ -55,6 +55,7 @@ impl Model {
             self.fail("I4", format!("lobby {id} became another: {}", change.part.change));
         }
         self.check_sight(change, before, after);
+        self.check_toggled(change, before, after);
         let asked_at = change.part.now.unwrap_or(time);
         let is_kept =
             change.is(Write::ExtendLease) || change.is(Write::ShowRevived) || change.is(Write::NoteState);
@@ -70,6 +71,15 @@ impl Model {
         }
     }
 
+    /// I6: what closed or reopened a lobby and was answered does not come again, after whatever came later.
+    fn check_toggled(&mut self, change: &Change, before: &Lobby, after: &Lobby) {
+        let answered = change.operation.and_then(|operation| self.operations[operation].answered.as_deref());
+        if before.is_closed != after.is_closed && answered == Some("200") {
+            let what = format!("lobby {} became closed {} by a late write", after.id, after.is_closed);
+            self.fail("I6", what);
+        }
+    }
+
     /// I4: a free seat stays in sight, and comes into sight again.
     fn check_sight(&mut self, change: &Change, before: &Lobby, after: &Lobby) {
         let (time, id) = (self.time(change.at), &after.id);
@@ -82,6 +92,12 @@ impl Model {
         }
         if change.is(Write::HideFull) && after.taken < after.max_players {
             self.fail("I4", format!("lobby {id} was hidden, though it has free seats"));
+        }
+        if change.is(Write::HideFull)
+            && after.stage == Stage::Ready
+            && after.joinable_from > after.free_from()
+        {
+            self.fail("I4", format!("lobby {id} was hidden for longer than it is full"));
         }
     }
 

@@ -134,6 +134,14 @@ impl Lobby {
         until.is_some_and(|until| !self.lapses(*until, time))
     }
 
+    /// From when on it has a seat for a find if nothing more happens to it, once it is ready; nothing while one is not even taken.
+    pub(crate) fn free_from(&self) -> Option<u64> {
+        let mut lapses: Vec<u64> = self.entries().map(|(_, until)| until).collect();
+        lapses.sort_unstable();
+        let too_many = lapses.len().checked_sub(usize::try_from(self.max_players).ok()?)?;
+        lapses.get(too_many).copied()
+    }
+
     /// Whether a find may enter at `time`, but for what it asks for.
     pub(crate) fn is_open(&self, time: u64) -> bool {
         self.lives()

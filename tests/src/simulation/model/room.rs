@@ -146,6 +146,9 @@ impl Model {
         if change.is(Write::Heartbeat) && before.is_deregistered() {
             self.fail("I10", format!("server {key} beats, though it deregistered"));
         }
+        if change.is(Write::Heartbeat) && after.count("lease_until") < before.count("lease_until") {
+            self.fail("I10", format!("a beat shortened the lease of server {key}"));
+        }
         if change.is(Write::LetServerGo) && (after.count("used") > 0 || !after.is_deregistered()) {
             self.fail("I2", format!("server {key} is let go, though it is needed"));
         }

@@ -71,6 +71,9 @@ impl Model {
             // An attempt that was given up as lost, and arrives after all: a reservation of nobody, until it lapses.
             self.given.insert(taken, None);
         } else {
+            if change.is_late {
+                self.late.insert(taken.clone());
+            }
             self.operations[operation].seats.push(taken);
         }
         let capacity = match self.operations[operation].asked {
