@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -59,7 +59,7 @@ struct Recording {
 
 impl Link for Recording {
     fn carry(&self, call: Call) -> Carried {
-        self.calls.lock().unwrap().push(call.clone());
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner).push(call.clone());
         self.link.carry(call)
     }
 }
