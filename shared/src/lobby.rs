@@ -49,6 +49,9 @@ pub struct Lobby {
     pub server: Option<ServerKey>,
     /// Until when that server is known to live; [`Timestamp::NEVER`] for servers without lease.
     pub lease_until: Timestamp,
+    /// When that server last told that it has no lease, so that a heartbeat of before that arrives late gives the lobby none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub freed_at: Option<Timestamp>,
     /// Its server's ports.
     pub ports: Ports,
     /// Its tags, never changed.
@@ -339,6 +342,7 @@ mod tests {
             is_draining: false,
             server: ServerKey::try_from("ns/s".to_owned()).ok(),
             lease_until: Timestamp::NEVER,
+            freed_at: None,
             ports: ports.try_into().unwrap(),
             tags: Tags::new(),
             max_players,

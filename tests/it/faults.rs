@@ -18,6 +18,7 @@ use muster_local::{
 use muster_tests::{TestGame, TestStack, instance};
 use serde_json::{Value, json};
 use shared::{
+    ambient::Timestamp,
     errors::Error,
     http::{Empty, Operation, Request, answer},
     ids::{SeatId, WriteId},
@@ -198,9 +199,40 @@ async fn what_an_earlier_beat_writes_late_shortens_no_lease() {
             matches!(beat, HeartbeatOutcome::Alive(server) if server.lease_until == later + lease),
             "I10"
         );
-        assert!(stack.store().extend_lease(&lobby.lobby_id, &server, now + lease).await.unwrap());
+        assert!(stack.store().extend_lease(&lobby.lobby_id, &server, now + lease, now).await.unwrap());
     }
     assert_eq!(game.lobby(&stack, &found.lobby_id()).await.lease_until, later + lease, "I10");
+}
+
+#[tokio::test]
+async fn what_an_earlier_beat_writes_late_gives_no_lease_that_was_given_up() {
+    let stack = TestStack::start().await;
+    let game = arena(&stack, "given-up", 4).await;
+    let register = async |lease_seconds: Option<u64>| {
+        let registration = json!({ "server_id": "beating", "region_id": "fra", "lease_seconds": lease_seconds,
+            "ports": { "default": { "hostname": "a.example", "port": 1, "protocol": "udp" } } });
+        let _registered = game.serve(&stack, "register", registration).await.expect_ok();
+    };
+    register(Some(60)).await;
+    let lobby_id = game.find(&stack, find()).await.expect_ok().lobby_id();
+    let lobby = game.lobby(&stack, &lobby_id).await;
+    let server = lobby.server.clone().unwrap();
+    let earlier = stack.clock.now();
+    let late = async || {
+        let lease = earlier + Duration::from_secs(60);
+        assert!(stack.store().extend_lease(&lobby.lobby_id, &server, lease, earlier).await.unwrap());
+        game.lobby(&stack, &lobby_id).await.lease_until
+    };
+
+    stack.clock.advance(Duration::from_secs(1));
+    register(None).await;
+    assert_eq!(late().await, Timestamp::NEVER, "I4");
+
+    stack.clock.advance(Duration::from_secs(1));
+    register(Some(30)).await;
+    let _beat = game.serve(&stack, "heartbeat", json!({ "server_id": "beating" })).await.expect_ok();
+    let lease_until = game.lobby(&stack, &lobby_id).await.lease_until;
+    assert_eq!(lease_until, stack.clock.now() + Duration::from_secs(30), "I10: it has a lease again");
 }
 
 #[tokio::test]

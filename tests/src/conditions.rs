@@ -171,6 +171,9 @@ const ENTERABLE: [&str; 5] = [
 const FINDABLE: [&str; 2] = ["#pool = :pool", "attribute_exists(#joinable_from)"];
 /// That no later write closed or reopened the lobby.
 const TOGGLED: &str = "(attribute_not_exists(#toggled_at) OR #toggled_at < :toggled)";
+/// That a lease is later than the lobby's, or was told after the lobby was freed of the one of before.
+pub const GRANTED: &str = "(#lease_until < :until OR (#lease_until = :never AND #created_at < :told \
+                           AND (attribute_not_exists(#freed_at) OR #freed_at < :told)))";
 const ALIVE: [&str; 2] = ["#stage <> :ended", "(#stage = :ready OR #created_at > :start_limit)"];
 
 /// Every condition of every write of matchmaking.
@@ -247,12 +250,7 @@ pub fn all() -> Vec<Condition> {
         ),
         (
             Write::ExtendLease,
-            &[&[
-                "#stage <> :ended",
-                "#server = :server",
-                "attribute_not_exists(#is_draining)",
-                "(#lease_until < :until OR #lease_until = :never)",
-            ]],
+            &[&["#stage <> :ended", "#server = :server", "attribute_not_exists(#is_draining)", GRANTED]],
         ),
         (Write::GrowShards, &[&["attribute_not_exists(#joinable_from) OR #joinable_from <= :shards"]]),
         (Write::RetireShards, &[&["#joinable_from = :shards", "#renewed_at <= :stale"]]),

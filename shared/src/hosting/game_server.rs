@@ -76,9 +76,10 @@ impl GameServers {
         let key = key(right, server_id);
         for _ in 0..REGISTRATION_ATTEMPTS {
             let seen = self.store.server(&key).await?;
+            let now = self.ambient.now();
             let server = registration
                 .clone()
-                .into_server(key.clone(), seen.as_ref(), WriteId::random(&self.ambient), self.ambient.now())
+                .into_server(key.clone(), seen.as_ref(), WriteId::random(&self.ambient), now)
                 .map_err(Error::InvalidServer)?;
             let is_written = match &seen {
                 Some(seen) => self.store.replace_server(&server, seen).await?,
@@ -86,7 +87,7 @@ impl GameServers {
             };
             if is_written {
                 if server.lease_ms.is_none() && server.used > 0 {
-                    self.free_lobbies_of_leases(&server).await?;
+                    self.free_lobbies_of_leases(&server, now).await?;
                 }
                 return self.store.allot_at_registration(server, lobby_count_max).await;
             }
@@ -140,7 +141,7 @@ impl GameServers {
     }
 
     /// A server that registered without lease may never beat: its lobbies must not keep the lease of before, if it had one.
-    async fn free_lobbies_of_leases(&self, server: &Server) -> Result<(), Error> {
+    async fn free_lobbies_of_leases(&self, server: &Server, registered_at: Timestamp) -> Result<(), Error> {
         for pass in 0..INDEX_PASSES {
             let (mut living, mut cursor) = (0, None);
             loop {
@@ -148,12 +149,13 @@ impl GameServers {
                     self.store.lobbies_of_server(&server.server, cursor.as_ref(), LOBBIES_A_PAGE).await?;
                 let freed = stream::iter(page.lobby_ids).map(async |lobby_id: LobbyId| {
                     let until = server.lease_until;
-                    let lives = self.store.extend_lease(&lobby_id, &server.server, until).await?
-                        || self
-                            .store
-                            .lobby(&lobby_id)
-                            .await?
-                            .is_some_and(|lobby| lobby.stage != Stage::Ended);
+                    let lives =
+                        self.store.extend_lease(&lobby_id, &server.server, until, registered_at).await?
+                            || self
+                                .store
+                                .lobby(&lobby_id)
+                                .await?
+                                .is_some_and(|lobby| lobby.stage != Stage::Ended);
                     Ok::<_, Error>(u32::from(lives))
                 });
                 let freed: Vec<u32> = freed.buffer_unordered(WRITES_AT_ONCE).try_collect().await?;
@@ -187,7 +189,7 @@ impl GameServers {
         }
         let needs_write = lobby.lease_until != server.lease_until && !lobby.is_draining;
         let lives = !needs_write
-            || self.store.extend_lease(&lobby.lobby_id, &server.server, server.lease_until).await?;
+            || self.store.extend_lease(&lobby.lobby_id, &server.server, server.lease_until, now).await?;
         Ok(lives.then_some(lobby))
     }
 

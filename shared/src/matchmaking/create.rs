@@ -570,6 +570,7 @@ fn new_lobby(
         is_draining: false,
         server: Some(server.server.clone()),
         lease_until: server.lease_until,
+        freed_at: None,
         ports: server.ports.clone(),
         tags: search.criteria.tags.clone(),
         max_players: new.max_players,

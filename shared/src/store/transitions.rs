@@ -70,8 +70,8 @@ impl Store {
         Err(Error::Contention)
     }
 
-    /// Extends the lease of a lobby of `server`; whether it did. It does not when the lobby ended, or drains without
-    /// lease. One write unit for a lobby up to 1 KB; another one, and two of the index, to bring a lobby back into sight
+    /// Extends the lease of a lobby of `server`, as that said at `told_at`, or frees it of its lease; whether it has it. It has
+    /// not when the lobby ended, or drains without lease. One write unit for a lobby up to 1 KB; another one, and two of the index, to bring a lobby back into sight
     /// that was hidden while its server was silent.
     ///
     /// # Errors
@@ -81,12 +81,18 @@ impl Store {
         lobby_id: &LobbyId,
         server: &ServerKey,
         until: Timestamp,
+        told_at: Timestamp,
     ) -> Result<bool, Error> {
-        let change = "SET #lease_until = :until";
+        let change = if until == Timestamp::NEVER {
+            "SET #lease_until = :until, #freed_at = :told"
+        } else {
+            "SET #lease_until = :until"
+        };
         // What an earlier beat promised late must not shorten what a later one did. A lobby of the time before its server had a
-        // lease gets one.
+        // lease gets one, but none of before that was given up.
         let condition = "#stage <> :ended AND #server = :server AND attribute_not_exists(#is_draining) \
-                         AND (#lease_until < :until OR #lease_until = :never)";
+                         AND (#lease_until < :until OR (#lease_until = :never AND #created_at < :told \
+                         AND (attribute_not_exists(#freed_at) OR #freed_at < :told)))";
         let write = self
             .client
             .update_item()
@@ -94,6 +100,7 @@ impl Store {
             .condition_expression(condition)
             .set_expression_attribute_names(Some(names(&[change, condition])))
             .expression_attribute_values(":until", number(until))
+            .expression_attribute_values(":told", number(told_at))
             .expression_attribute_values(":never", number(Timestamp::NEVER))
             .expression_attribute_values(":ended", text("ended"))
             .expression_attribute_values(":server", text(server.to_string()));

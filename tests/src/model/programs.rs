@@ -2,10 +2,14 @@
 
 use super::{
     State,
-    tables::{Door, EndCause, Entry, Head, Hiding, LOBBIES, Lobby, NEVER, Rules, SERVERS, Server, Stage},
+    tables::{
+        Door, EndCause, Entry, Head, Hiding, LOBBIES, Lease, Lobby, NEVER, Rules, SERVERS, Server, Stage,
+    },
     writes::{Creation, LEFT_AT_REGISTRATION, Outcome, Part, SeenIdle, Sent, Store, note},
 };
 
+/// Of a sweep that grants none.
+const NO_LEASE: Lease = Lease { until: 0, told_at: 0 };
 /// Writes that one seat is taken with at most.
 const TAKES_MAX: u8 = 3;
 /// Transactions that one creation tries.
@@ -97,7 +101,7 @@ pub(super) enum Mind {
     /// Reads the next of a server's lobbies.
     Sweep {
         lobby: usize,
-        lease: u8,
+        lease: Lease,
         pass: u8,
     },
     Send {
@@ -167,10 +171,10 @@ pub(super) enum Then {
     CleanedUp { sweep: Option<(usize, u8)>, server: usize, now: u8 },
     Announced,
     Beat { server: usize, now: u8 },
-    ServerShown { lease: u8 },
-    Kept { lobby: usize, lease: u8 },
-    LeaseExtended { lobby: usize, lease: u8, pass: u8 },
-    Revived { lobby: usize, lease: u8, pass: u8 },
+    ServerShown { lease: Lease },
+    Kept { lobby: usize, lease: Lease },
+    LeaseExtended { lobby: usize, lease: Lease, pass: u8 },
+    Revived { lobby: usize, lease: Lease, pass: u8 },
     Registered,
     AllottedAhead,
     Deregistered { pass: u8, now: u8 },
@@ -661,7 +665,7 @@ impl Program<'_> {
     }
 
     /// Goes on to the next lobby of its server.
-    fn sweep(&self, state: &mut State, from: usize, lease: u8, pass: u8) -> Mind {
+    fn sweep(&self, state: &mut State, from: usize, lease: Lease, pass: u8) -> Mind {
         let now = state.now;
         let server = self.own_server();
         let drains = matches!(self.role(), Role::Deregister { .. });
@@ -697,7 +701,7 @@ impl Program<'_> {
                 let sent = end_as_seen(&lobby, at, cause, now);
                 Mind::Send { sent, then: Then::Kept { lobby: at, lease } }
             }
-            _ if lobby.lease_until != lease && !lobby.is_draining => {
+            _ if lobby.lease_until != lease.until && !lobby.is_draining => {
                 self.extend_lease(at, server, lease, pass)
             }
             _ => Mind::Sweep { lobby: at + 1, lease, pass },
@@ -710,10 +714,10 @@ impl Program<'_> {
         if actor.times < times { Mind::Idle } else { Mind::Done(Answer::Made) }
     }
 
-    const fn extend_lease(&self, lobby: usize, server: usize, until: u8, pass: u8) -> Mind {
+    const fn extend_lease(&self, lobby: usize, server: usize, lease: Lease, pass: u8) -> Mind {
         Mind::Send {
-            sent: Sent::ExtendLease { lobby, server, until },
-            then: Then::LeaseExtended { lobby, lease: until, pass },
+            sent: Sent::ExtendLease { lobby, server, lease },
+            then: Then::LeaseExtended { lobby, lease, pass },
         }
     }
 
@@ -729,7 +733,7 @@ impl Program<'_> {
 
     const fn next_of(&self, sweep: Option<(usize, u8)>) -> Mind {
         match sweep {
-            Some((lobby, pass)) => Mind::Sweep { lobby: lobby + 1, lease: 0, pass },
+            Some((lobby, pass)) => Mind::Sweep { lobby: lobby + 1, lease: NO_LEASE, pass },
             None => Mind::Done(Answer::Made),
         }
     }
@@ -797,7 +801,7 @@ impl Program<'_> {
                 if !lives {
                     return Mind::Done(Answer::Refused);
                 }
-                let lease = seen.lease_until;
+                let lease = Lease { until: seen.lease_until, told_at: now };
                 if seen.free_from == NEVER && seen.used < seen.capacity {
                     return Mind::Send {
                         sent: Sent::ShowServer { server },
@@ -816,7 +820,7 @@ impl Program<'_> {
             }
             Then::LeaseExtended { lobby: at, lease, pass } => {
                 let lobby = &state.lobbies[at];
-                let is_later = lobby.lease_until >= lease
+                let is_later = lobby.lease_until >= lease.until
                     && usize::from(lobby.server) == self.own_server() + 1
                     && !lobby.is_draining;
                 if (is_made || is_later) && lobby.joinable_from == NEVER {
@@ -848,9 +852,9 @@ impl Program<'_> {
                     let sent = Sent::LetGo { server, allotted, is_silent: false, now };
                     return Mind::Send { sent, then: Then::LetGo { pass } };
                 }
-                Mind::Sweep { lobby: 0, lease: 0, pass }
+                Mind::Sweep { lobby: 0, lease: NO_LEASE, pass }
             }
-            Then::LetGo { pass } => Mind::Sweep { lobby: 0, lease: 0, pass },
+            Then::LetGo { pass } => Mind::Sweep { lobby: 0, lease: NO_LEASE, pass },
         }
     }
 
@@ -858,7 +862,8 @@ impl Program<'_> {
     fn registered(&self, sent: &Sent, cap: u8) -> Mind {
         let Sent::Register { server, item, .. } = *sent else { return Mind::Done(Answer::Bug) };
         if item.lease == 0 && item.used > 0 {
-            return Mind::Sweep { lobby: 0, lease: item.lease_until, pass: 0 };
+            let lease = Lease { until: item.lease_until, told_at: item.beat_at };
+            return Mind::Sweep { lobby: 0, lease, pass: 0 };
         }
         let block = item.next_block(self.rules(), cap).unwrap_or_default();
         if item.allotted > 0 || block > cap / LEFT_AT_REGISTRATION {

@@ -8,7 +8,8 @@ use super::{
     history::{Broken, broken},
     programs::{end_as_seen, registration_of},
     tables::{
-        Door, EndCause, Entry, FAR, Hiding, LOBBIES, Lobby, NEVER, SERVERS, SPARE, Server, Stage, first,
+        Door, EndCause, Entry, FAR, Hiding, LOBBIES, Lease, Lobby, NEVER, SERVERS, SPARE, Server, Stage,
+        first,
     },
     writes::{Creation, Outcome, Part, Sent, Store, check_tables},
 };
@@ -63,7 +64,7 @@ fn beat(store: &Store<'_>, state: &mut State, server: usize, now: u8) -> Result<
     if seen.lease == 0 && !store.rules.beats_without_lease {
         return Ok(());
     }
-    let until = seen.lease_until;
+    let lease = Lease { until: seen.lease_until, told_at: now };
     for at in 0..LOBBIES {
         let lobby = state.lobbies[at];
         if usize::from(lobby.server) != server + 1 {
@@ -74,8 +75,8 @@ fn beat(store: &Store<'_>, state: &mut State, server: usize, now: u8) -> Result<
             broken(outcome != Outcome::Made, 4, "a lobby that nobody needs cannot be ended")?;
             continue;
         }
-        if lobby.lease_until != until && !lobby.is_draining {
-            send(store, state, &Sent::ExtendLease { lobby: at, server, until })?;
+        if lobby.lease_until != lease.until && !lobby.is_draining {
+            send(store, state, &Sent::ExtendLease { lobby: at, server, lease })?;
             if state.lobbies[at].joinable_from == NEVER {
                 send(store, state, &Sent::ShowRevived { lobby: at })?;
             }
@@ -96,11 +97,11 @@ fn register_again(store: &Store<'_>, state: &mut State, server: usize, now: u8) 
     let item = registration_of(Some(seen), 249, seen.capacity, 0, now);
     let outcome = send(store, state, &Sent::Register { server, item, seen: Some(seen) })?;
     broken(outcome != Outcome::Made, 4, "a server cannot register again")?;
-    let until = item.lease_until;
+    let lease = Lease { until: item.lease_until, told_at: now };
     for at in 0..LOBBIES {
         let lobby = state.lobbies[at];
         if usize::from(lobby.server) == server + 1 && !lobby.is_draining {
-            send(store, state, &Sent::ExtendLease { lobby: at, server, until })?;
+            send(store, state, &Sent::ExtendLease { lobby: at, server, lease })?;
             if state.lobbies[at].joinable_from == NEVER {
                 send(store, state, &Sent::ShowRevived { lobby: at })?;
             }

@@ -41,6 +41,8 @@ pub(super) struct Lobby {
     /// Its server's position and 1.
     pub(super) server: u8,
     pub(super) lease_until: u8,
+    /// When its server last told that it has no lease.
+    pub(super) freed_at: u8,
     pub(super) idle: u8,
     pub(super) taken: u8,
     pub(super) reserved: Seats,
@@ -67,6 +69,13 @@ pub(super) struct Server {
     pub(super) ranked_at: u8,
     pub(super) auto_ready: bool,
     pub(super) expires: bool,
+}
+
+/// A lease as a server told it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Lease {
+    pub(super) until: u8,
+    pub(super) told_at: u8,
 }
 
 /// The head of the one criteria there is; nothing is there while `first` is 0.

@@ -6,7 +6,7 @@ use super::{
     State,
     history::{Broken, broken},
     tables::{
-        Door, EndCause, Head, Hiding, LOBBIES, Lobby, NEVER, Rules, SEATS, Seats, Server, Stage, first,
+        Door, EndCause, Head, Hiding, LOBBIES, Lease, Lobby, NEVER, Rules, SEATS, Seats, Server, Stage, first,
     },
 };
 use crate::conditions::{self, Condition, Write};
@@ -24,7 +24,7 @@ pub(super) enum Sent {
     Drain { lobby: usize, now: u8 },
     Connect { lobby: usize, seat: usize, write: u8, now: u8 },
     Leave { lobby: usize, seat: usize, is_reserved: bool, is_hidden: bool, now: u8 },
-    ExtendLease { lobby: usize, server: usize, until: u8 },
+    ExtendLease { lobby: usize, server: usize, lease: Lease },
     ShowRevived { lobby: usize },
     End { seen: SeenIdle, lobby: usize, server: usize, cause: EndCause, now: u8 },
     Create(Creation),
@@ -159,7 +159,7 @@ impl Check {
 
 /// Evaluates one clause, known by its write and its text in the store.
 macro_rules! clause {
-    ($check:ident, $write:ident, $clause:literal, $holds:expr) => {{
+    ($check:ident, $write:ident, $clause:expr, $holds:expr) => {{
         static BIT: std::sync::LazyLock<Bits> =
             std::sync::LazyLock::new(|| bit(Condition { write: Write::$write, clause: $clause }));
         $check.clause(*BIT, $holds);
@@ -397,19 +397,24 @@ impl Store<'_> {
                     state.history.left(at, seat, now)
                 })
             }
-            Sent::ExtendLease { lobby: at, server, until } => {
+            Sent::ExtendLease { lobby: at, server, lease: Lease { until, told_at } } => {
                 let lobby = state.lobbies[at];
+                let is_freed_before = lobby.created_at < told_at && lobby.freed_at < told_at;
                 clause!(check, ExtendLease, "#stage <> :ended", lobby.stage != Stage::Ended);
                 clause!(check, ExtendLease, "#server = :server", lobby.server == server as u8 + 1);
                 clause!(check, ExtendLease, "attribute_not_exists(#is_draining)", !lobby.is_draining);
                 clause!(
                     check,
                     ExtendLease,
-                    "(#lease_until < :until OR #lease_until = :never)",
-                    lobby.is_there() && (lobby.lease_until < until || lobby.lease_until == NEVER)
+                    conditions::GRANTED,
+                    lobby.is_there()
+                        && (lobby.lease_until < until || (lobby.lease_until == NEVER && is_freed_before))
                 );
                 self.on_lobby(state, at, &check, |state, lobby| {
                     lobby.lease_until = until;
+                    if until == NEVER {
+                        lobby.freed_at = told_at;
+                    }
                     state.history.lease_extended(at, server, until)
                 })
             }

@@ -4,7 +4,7 @@
 //! coincidences than some dozens of seeds have; everything else must be noticed.
 
 use super::{Options, run};
-use crate::conditions::{Condition, Write};
+use crate::conditions::{Condition, GRANTED, Write};
 
 /// What became of a condition's removal.
 #[derive(Clone, Debug)]
@@ -102,11 +102,7 @@ const SAME_ITEM: &str = "the item is there for a day after the lobby's end";
 /// Conditions whose loss breaks an invariant only when much comes together, and what.
 pub const RARE: &[(Write, &str, &str)] = &[
     (Write::Ready, "#stage = :starting", "it ends between a read and its `ready`, or that is late"),
-    (
-        Write::ExtendLease,
-        "(#lease_until < :until OR #lease_until = :never)",
-        "a server gives a lease up while an earlier beat is on its way",
-    ),
+    (Write::ExtendLease, GRANTED, "a server gives a lease up while an earlier beat is on its way"),
     (
         Write::GiveBackAllotment,
         "#used <= :rest",
