@@ -1,17 +1,12 @@
 //! What requests count, and that alarms and dashboard go by nothing else.
 
-use std::{
-    collections::BTreeSet,
-    fmt,
-    pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use muster_local::emulator::link::{Call, Carried, Link, client_over};
+use muster_local::emulator::link::client_over;
 use muster_tests::{
     TestGame, TestStack,
     instance::{Instance, event},
+    interference::BeforeTransaction,
 };
 use regex_lite::Regex;
 use serde_json::{Value, json};
@@ -99,33 +94,6 @@ async fn a_seat_that_was_lost_to_others_is_counted() {
     assert_eq!((status, counts), (200, vec![(LobbyCreated, 1), (SeatContention, 2)]));
 }
 
-/// A network on which something else happens before the first creation arrives.
-struct BeforeCreation {
-    link: Arc<dyn Link>,
-    happens: Mutex<Option<Pin<Box<dyn Future<Output = ()> + Send>>>>,
-}
-
-impl fmt::Debug for BeforeCreation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BeforeCreation").finish_non_exhaustive()
-    }
-}
-
-impl Link for BeforeCreation {
-    fn carry(&self, call: Call) -> Carried {
-        let is_creation = call.operation == "TransactWriteItems";
-        let mut happens = self.happens.lock().unwrap_or_else(PoisonError::into_inner);
-        let happens = if is_creation { happens.take() } else { None };
-        let link = Arc::clone(&self.link);
-        Box::pin(async move {
-            if let Some(happens) = happens {
-                happens.await;
-            }
-            link.carry(call).await
-        })
-    }
-}
-
 #[tokio::test]
 async fn a_lobby_that_is_created_beside_one_with_a_free_seat_is_counted() {
     let stack = TestStack::start().await;
@@ -143,12 +111,11 @@ async fn a_lobby_that_is_created_beside_one_with_a_free_seat_is_counted() {
     let (store, now) = (stack.store().clone(), stack.clock.now());
     let left = stack.seat(&leaver);
     let leave = Transition::Leave(left.seat_id);
-    let happens = Box::pin(async move {
+    let happens = async move {
         let outcome = store.make_transition(&left.lobby_id, &leave, now).await.unwrap();
         assert!(matches!(outcome, TransitionOutcome::Made(_)), "{outcome:?}");
-    });
-    let link =
-        BeforeCreation { link: Arc::clone(stack.stack.store_link()), happens: Mutex::new(Some(happens)) };
+    };
+    let link = BeforeTransaction::new(stack.stack.store_link(), happens);
     let instance = Instance::over(client_over(Arc::new(link)), stack.stack.keys(), &stack.ambient());
     let (status, counts) = counted(&instance, &game, &arena()).await;
     assert_eq!((status, counts), (200, vec![(LobbyCreated, 1), (RaceCreate, 1), (SeatContention, 1)]));

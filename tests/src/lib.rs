@@ -54,6 +54,7 @@ pub mod collection;
 pub mod conditions;
 pub mod declared;
 pub mod instance;
+pub mod interference;
 pub mod load;
 pub mod local_process;
 pub mod model;

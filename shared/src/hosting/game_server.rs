@@ -27,6 +27,8 @@ use crate::{
 pub const LOBBIES_A_PAGE: usize = 100;
 /// Lobbies written to at the same time.
 const WRITES_AT_ONCE: usize = 16;
+/// Tries of closing a lobby for good: it can become ready once meanwhile.
+const DRAIN_ATTEMPTS: usize = 3;
 /// Tries of a registration while the server's places change.
 const REGISTRATION_ATTEMPTS: usize = 8;
 /// Passes over a server's lobbies until all are found: the index may lag behind the last creation.
@@ -208,21 +210,28 @@ impl GameServers {
         }
     }
 
+    /// Closes a lobby for good, and ends it when it is empty or never became ready; whether it lived.
     async fn drain(&self, lobby_id: LobbyId) -> Result<bool, Error> {
-        let now = self.ambient.now();
-        match self.store.make_transition(&lobby_id, &Transition::Drain, now).await? {
-            TransitionOutcome::Made(lobby) | TransitionOutcome::AlreadyMade(lobby) => {
-                if lobby.end_cause(now) == Some(EndCause::Idle) {
-                    end_in_passing(&self.store, &lobby, EndCause::Idle, &self.ambient).await;
+        for _ in 0..DRAIN_ATTEMPTS {
+            let now = self.ambient.now();
+            match self.store.make_transition(&lobby_id, &Transition::Drain, now).await? {
+                TransitionOutcome::Made(lobby) | TransitionOutcome::AlreadyMade(lobby) => {
+                    if lobby.end_cause(now) == Some(EndCause::Idle) {
+                        end_in_passing(&self.store, &lobby, EndCause::Idle, &self.ambient).await;
+                    }
+                    return Ok(true);
                 }
-                Ok(true)
+                TransitionOutcome::Illegal(Illegal::Ended, lobby) if lobby.stage == Stage::Starting => {
+                    match self.store.end_lobby(&lobby, EndCause::NeverReady, &self.ambient).await? {
+                        EndOutcome::Ended | EndOutcome::AlreadyEnded => return Ok(true),
+                        // A `ready` in time that came late.
+                        EndOutcome::Outdated => {}
+                    }
+                }
+                TransitionOutcome::Illegal(..) | TransitionOutcome::Missing => return Ok(false),
             }
-            TransitionOutcome::Illegal(Illegal::Ended, lobby) if lobby.stage == Stage::Starting => {
-                end_in_passing(&self.store, &lobby, EndCause::NeverReady, &self.ambient).await;
-                Ok(true)
-            }
-            TransitionOutcome::Illegal(..) | TransitionOutcome::Missing => Ok(false),
         }
+        Err(Error::Contention)
     }
 }
 

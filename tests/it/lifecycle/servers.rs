@@ -1,10 +1,20 @@
 //! Game servers come, change and go.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use muster_tests::{Answer, TestStack, all_servers};
+use muster_local::{
+    emulator::link::client_over,
+    functions::Functions,
+    stack::{TEMPLATE, table_names},
+    template::Template,
+};
+use muster_tests::{Answer, TestStack, all_servers, instance::event, interference::BeforeTransaction};
 use serde_json::{Value, json};
-use shared::lobby::Stage;
+use shared::{
+    lobby::{Stage, lifecycle::Transition},
+    screening::Outside,
+    store::{Store, transitions::TransitionOutcome},
+};
 
 use super::{CLOSED, find, find_existing, game, heartbeat, live, register, registration, told};
 
@@ -175,6 +185,43 @@ async fn a_deregistered_servers_lobbies_close_and_end_when_they_are_empty() {
     register(&stack, &game, "one", json!({})).await;
     find(&stack, &game).await.expect_ok();
     assert_eq!(told(&heartbeat(&stack, &game, "one").await.expect_ok()).len(), 1);
+}
+
+#[tokio::test]
+async fn a_lobby_that_becomes_ready_at_the_last_moment_closes_with_its_deregistered_server() {
+    let stack = TestStack::start().await;
+    let game = game(&stack, "last-moment", json!({ "max_players": 2, "idle_seconds": 600 })).await;
+    register(&stack, &game, "one", json!({ "auto_ready": false, "lease_seconds": null })).await;
+    let goes_home = async {
+        while stack.all_lobbies(game.namespace_id()).await.is_empty() {
+            tokio::task::yield_now().await;
+        }
+        stack.clock.advance(Duration::from_secs(25));
+    };
+    let (timed_out, ()) = tokio::join!(find(&stack, &game), goes_home);
+    assert_eq!(timed_out.refusal(), (503, "MATCHMAKER_LOBBY_START_TIMEOUT"));
+    let lobby = stack.all_lobbies(game.namespace_id()).await.remove(0);
+    let in_time = lobby.created_at + Duration::from_secs(299);
+    stack.clock.advance(Duration::from_secs(275));
+
+    // The lobby is too late for the deregistration, its `ready` was in time, and arrives before the lobby's end.
+    let (store, lobby_id) = (stack.store().clone(), lobby.lobby_id.clone());
+    let becomes_ready = async move {
+        let outcome = store.make_transition(&lobby_id, &Transition::Ready, in_time).await.unwrap();
+        assert!(matches!(outcome, TransitionOutcome::Made(_)), "{outcome:?}");
+    };
+    let link = BeforeTransaction::new(stack.stack.store_link(), becomes_ready);
+    let store = Store::new(client_over(Arc::new(link)), table_names());
+    let declared = Template::parse(TEMPLATE).unwrap().functions;
+    let keys = Arc::clone(stack.stack.keys());
+    let functions = Functions::new(store, declared, keys, stack.ambient(), Outside::default()).unwrap();
+    let deregister = functions.handler("functions/deregister-server").unwrap();
+    let bearer = format!("Bearer {}", game.server);
+    let event = event(&[("authorization", bearer.as_str())], &json!({ "server_id": "one" }), &[]);
+    assert_eq!(deregister(event).await.status(), 200);
+    let lobby = game.lobby(&stack, lobby.lobby_id.as_str()).await;
+    assert_eq!((lobby.closed, lobby.is_draining), (true, true), "I6");
+    assert_eq!(lobby.stage, Stage::Ended, "it is empty");
 }
 
 #[tokio::test]
