@@ -136,7 +136,13 @@ pub const VERDICTS: &[(Write, &str, Verdict)] = &[
             "a silent server out of sight too early keeps its record, no more: what it has left is taken back at the cap",
         ),
     ),
-    (Write::LetServerGo, "#used = :zero", Needless("nothing is created on a server that deregistered")),
+    (
+        Write::LetServerGo,
+        "#used = :zero",
+        Unproved(
+            "it takes a server that registers, gets a lobby and deregisters again while one write is on its way; the simulation has it",
+        ),
+    ),
     (Write::ReturnAllotment, "#allotted >= :block", Needless("what a server has is in the sum, by I2")),
     (
         Write::BeginBurst,

@@ -23,6 +23,8 @@ pub(crate) enum Refusal {
     Throttled,
     /// Another transaction is under way.
     Conflict,
+    /// A copy of the same transaction is.
+    InProgress,
     /// Its own fault.
     Internal,
 }
@@ -77,8 +79,8 @@ pub(crate) struct Faults {
     pub(crate) lag_ms: u64,
     /// How long a transaction occupies its items.
     hold_ms: u64,
-    /// The write that is often long on its way, and arrives again.
-    pub(crate) suspect: Option<Write>,
+    /// The writes that are often long on their way, and arrive again.
+    pub(crate) suspects: Vec<Write>,
 }
 
 impl Faults {
@@ -114,19 +116,22 @@ impl Faults {
             shows_twice: chance.one_in(3),
             lag_ms: chance.weighted(&[(0, 1), (12, 2), (30, 3), (300, 1)]),
             hold_ms: chance.range(2..=14),
-            suspect: None,
+            suspects: Vec::new(),
         }
     }
 
     /// The same for a run in which `bias` is to go wrong: it is slow and late itself, and where it takes repetitions of one
     /// request, requests crash, and everything is slow and late.
     pub(crate) fn with_bias(self, bias: Option<Write>) -> Self {
+        // A lobby that never became ready may be about to.
+        let crossing = (bias == Some(Write::End)).then_some(Write::Ready);
+        let suspects = bias.into_iter().chain(crossing).collect();
         let suspected = match bias {
             // What these overlook is itself long on its way.
             Some(Write::End | Write::HideServer | Write::HideSilent) => {
-                Self { suspect: bias, slow: self.slow.max(SLOW), ..self }
+                Self { suspects, slow: self.slow.max(SLOW), ..self }
             }
-            _ => Self { suspect: bias, ..self },
+            _ => Self { suspects, ..self },
         };
         if !bias.is_some_and(is_of_repetitions) {
             return suspected;
@@ -146,7 +151,7 @@ impl Faults {
         if !is_suspect {
             return fate;
         }
-        let out_ms = if chance.one_in(3) {
+        let out_ms = if chance.one_in(2) {
             // Longer than a second, and its sender sends it again beside it.
             let most = chance.weighted(&[(30, 2), (300, 2), (900, 2), (4_000, 1)]);
             chance.range(5..=most)

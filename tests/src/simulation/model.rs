@@ -178,6 +178,11 @@ impl Model {
         self.operations[operation].calls += 1;
     }
 
+    /// Whether an operation is not under way any more, or never was.
+    pub(crate) fn has_ended(&self, operation: usize) -> bool {
+        self.operations.get(operation).is_none_or(|operation| operation.has_ended)
+    }
+
     pub(crate) fn name(&self, operation: usize) -> String {
         let Operation { function, instance, .. } = &self.operations[operation];
         format!("#{operation} {function} @{instance}")

@@ -69,7 +69,6 @@ pub const VERDICTS: &[(Write, &str, &str)] = &[
     (Write::ShowServer, "#used < #capacity", HINT),
     (Write::ShowServer, "#free_from = :never", SAME_AGAIN),
     (Write::HideServer, "#used = :used", HINT),
-    (Write::LetServerGo, "#used = :zero", "what is used is allotted, and none is allotted"),
     (Write::GrowShards, "attribute_not_exists(#joinable_from) OR #joinable_from <= :shards", ONE_SHARD),
     (Write::RetireShards, "#joinable_from = :shards", ONE_SHARD),
     (Write::RetireShards, "#renewed_at <= :stale", ONE_SHARD),
@@ -116,16 +115,8 @@ pub const RARE: &[(Write, &str, &str)] = &[
         "a full lobby lives for 8 h, and two finds take over",
     ),
     (Write::Leave, "attribute_not_exists(#joinable_from)", "it is reopened and filled between two writes"),
-    (Write::End, "#lease_until <= :now", "a silent server deregisters between a read and the end"),
-    (
-        Write::End,
-        "attribute_not_exists(#vacated_at)",
-        "a player comes and goes between a late read and the end",
-    ),
-    (Write::End, "#vacated_at = :vacated_at", "a player comes and goes between a late read and the end"),
     (Write::HideFull, "attribute_not_exists(#vacated_at)", "a hint is late by a leave and a find"),
     (Write::HideFull, "#vacated_at = :vacated_at", "a hint is late by a leave and a find"),
-    (Write::End, "#connected = :connected", "a player finds and connects between a read and the end"),
     (Write::Drain, "#stage <> :ended", "it ends between a read of the index and the drain"),
     (
         Write::Drain,
@@ -159,7 +150,6 @@ pub const RARE: &[(Write, &str, &str)] = &[
     (Write::PutLobby, "attribute_not_exists(#lobby_id)", "two finds of a burst create its lobby"),
     (Write::TakeFreeSeat, "#taken = :last", "an instance's knowledge of the last seat is old"),
     (Write::HideFull, "#taken >= #max_players", "a seat is left before the lobby is hidden"),
-    (Write::End, "#stage = :starting", "it becomes ready at the last moment, by a write that is late"),
     (
         Write::KeepAnswer,
         "#run = :run",

@@ -13,7 +13,10 @@ use muster_local::emulator::{
     link::{Broken, Call, Carried, Link},
 };
 use serde_json::{Value, json};
-use tokio::{sync::oneshot, time::sleep};
+use tokio::{
+    sync::{Notify, oneshot},
+    time::sleep,
+};
 
 use super::{
     chance::Chance,
@@ -27,6 +30,9 @@ use crate::conditions::{self, Condition};
 
 /// After how long on the way a call is sent again by who waits for it, and may be given up before it arrives, in milliseconds.
 const GIVEN_UP_MS: u64 = 1_000;
+
+/// How long a write is on its way at least for something to cross it, in milliseconds.
+const SOON_MS: u64 = 10;
 
 tokio::task_local! {
     /// The operation that the current task runs.
@@ -48,10 +54,12 @@ pub(crate) struct State {
     has_ended: bool,
     known: BTreeSet<Condition>,
     database: InProcess,
-    /// Items that a transaction is about to change, and until when.
-    occupied: BTreeMap<Place, u64>,
-    /// Items that the write under suspicion is on its way to, and until when.
+    /// Items that a transaction is about to change, until when, and by which token its copies are known.
+    occupied: BTreeMap<Place, (u64, Value)>,
+    /// Items that a write under suspicion is on its way to, and when it arrives.
     threatened: Vec<(u64, Place)>,
+    /// Raised when one of them gets under way that is slow.
+    alarm: Arc<Notify>,
     began: tokio::time::Instant,
 }
 
@@ -87,6 +95,7 @@ impl State {
             database,
             occupied: BTreeMap::new(),
             threatened: Vec::new(),
+            alarm: Arc::default(),
             began: tokio::time::Instant::now(),
         }
     }
@@ -223,18 +232,20 @@ impl State {
         }
     }
 
-    /// Whether another transaction is about to change one of `parts`.
-    fn occupied(&mut self, parts: &[Part]) -> Vec<bool> {
+    /// Whether a transaction is about to change each of `parts`, and whether it is a copy of the one with `token`.
+    fn occupied(&mut self, parts: &[Part], token: &Value) -> (Vec<bool>, bool) {
         let now = self.now();
-        self.occupied.retain(|_, until| *until > now);
-        parts.iter().map(|part| self.occupied.contains_key(&part.place)).collect()
+        self.occupied.retain(|_, (until, _)| *until > now);
+        let mut by = parts.iter().filter_map(|part| self.occupied.get(&part.place));
+        let is_copy = by.any(|(_, other)| other.is_string() && other == token);
+        (parts.iter().map(|part| self.occupied.contains_key(&part.place)).collect(), is_copy)
     }
 
-    /// The items that the write under suspicion will reach later.
-    pub(crate) fn threatened(&mut self) -> Vec<Place> {
+    /// The items that a write under suspicion will reach later, each with when, in milliseconds of the run.
+    pub(crate) fn threatened(&mut self) -> &[(u64, Place)] {
         let now = self.now();
-        self.threatened.retain(|(until, _)| *until > now);
-        self.threatened.iter().map(|(_, place)| place.clone()).collect()
+        self.threatened.retain(|(at, _)| *at > now);
+        &self.threatened
     }
 
     fn name(&self, operation: Option<usize>) -> String {
@@ -249,6 +260,11 @@ impl Network {
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is raised when a write under suspicion gets under way that takes its time.
+    pub(crate) fn alarm(&self) -> Arc<Notify> {
+        Arc::clone(&self.state().alarm)
     }
 
     /// The run's state, once nothing else holds it.
@@ -308,8 +324,9 @@ impl Network {
             let mut state = self.state();
             state.trace.digest(request);
             state.recognise(&parts);
-            let met = state.occupied(&parts);
-            let refusal = fate.refusal.or_else(|| met.contains(&true).then_some(Refusal::Conflict));
+            let (met, is_copy) = state.occupied(&parts, &request["ClientRequestToken"]);
+            let conflict = if is_copy { Refusal::InProgress } else { Refusal::Conflict };
+            let refusal = fate.refusal.or_else(|| met.contains(&true).then_some(conflict));
             if let Some(refusal) = refusal {
                 let conflicts =
                     if met.contains(&true) || !is_transaction { met } else { vec![true; parts.len()] };
@@ -326,7 +343,9 @@ impl Network {
                 let faults = state.faults.clone();
                 let (before, after) = (faults.hold_ms(&mut state.chance), faults.hold_ms(&mut state.chance));
                 let until = state.now() + before + after;
-                state.occupied.extend(parts.iter().map(|part| (part.place.clone(), until)));
+                let token = &request["ClientRequestToken"];
+                let occupied = parts.iter().map(|part| (part.place.clone(), (until, token.clone())));
+                state.occupied.extend(occupied);
                 before
             } else {
                 0
@@ -334,7 +353,7 @@ impl Network {
         };
         pause(held).await;
         let mut state = self.state();
-        let is_late = fate.out_ms >= GIVEN_UP_MS;
+        let is_late = fate.out_ms + held >= GIVEN_UP_MS;
         let answered = state.commit(operation, call, request, &parts, is_late);
         let name = state.name(operation);
         state.note(&format!("{name}   {}: {}", describe(&call.operation, &parts), outcome(&answered)));
@@ -352,12 +371,15 @@ impl Link for Network {
             let is_write = wire::is_write(&call.operation);
             // What nobody in particular asks is the world being made.
             let faults = if operation.is_some() { state.faults.clone() } else { Faults::none() };
-            let suspected = faults.suspect.filter(|_| is_write).map(|suspect| places_of(&call, suspect));
-            let suspected = suspected.unwrap_or_default();
+            let suspected = if is_write { places_of(&call, &faults.suspects) } else { Vec::new() };
             let fate = faults.fate(is_write, !suspected.is_empty(), &mut state.chance);
-            // Until its first copy arrives and, sometimes, its second.
-            let until = state.now() + fate.out_ms + fate.again_ms.unwrap_or(0);
-            state.threatened.extend(suspected.into_iter().map(|place| (until, place)));
+            let first = state.now() + fate.out_ms;
+            for at in [Some(first), fate.again_ms.map(|again_ms| first + again_ms)].into_iter().flatten() {
+                state.threatened.extend(suspected.iter().map(|place| (at, place.clone())));
+            }
+            if !suspected.is_empty() && fate.out_ms > SOON_MS {
+                state.alarm.notify_waiters();
+            }
             if let Some(operation) = operation {
                 state.model.called(operation);
             }
@@ -382,11 +404,17 @@ impl Link for Network {
     }
 }
 
-/// The items that `call` changes by `write`.
-fn places_of(call: &Call, write: conditions::Write) -> Vec<Place> {
+/// The items that `call` changes by one of `writes`.
+fn places_of(call: &Call, writes: &[conditions::Write]) -> Vec<Place> {
+    if writes.is_empty() {
+        return Vec::new();
+    }
     let request: Value = serde_json::from_slice(&call.body).expect("JSON");
     let parts = wire::parts(&call.operation, &request).into_iter();
-    parts.filter(|part| part.write == Some(write)).map(|part| part.place).collect()
+    parts
+        .filter(|part| part.write.is_some_and(|write| writes.contains(&write)))
+        .map(|part| part.place)
+        .collect()
 }
 
 async fn pause(ms: u64) {
@@ -420,6 +448,7 @@ fn refused(refusal: Refusal, conflicts: &[bool]) -> WireAnswer {
         (Refusal::Conflict, false) => {
             error(400, "TransactionCanceledException", Some(reasons("TransactionConflict")))
         }
+        (Refusal::InProgress, _) => error(400, "TransactionInProgressException", None),
         (Refusal::Internal, _) => error(500, "InternalServerError", None),
     }
 }

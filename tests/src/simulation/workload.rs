@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use muster_local::{functions::Functions, template::FunctionProperties};
 use serde_json::Value;
 use shared::{screening::Outside, store::Store};
-use tokio::{task::JoinSet, time::sleep};
+use tokio::{sync::Notify, task::JoinSet, time::sleep};
 
 use super::{
     chance::Chance,
@@ -19,12 +19,22 @@ use super::{
 };
 use crate::conditions::Write;
 
+mod deeds;
+
+use deeds::{Deed, crossings, deeds, favoured};
+
 /// Clients of a run.
 const CLIENTS: usize = 3;
 /// For how long requests are repeated, in milliseconds: less than their answers are kept.
 const REPEATED_FOR_MS: u64 = 300_000;
 /// For how long a hold counts whose seat is not taken, in milliseconds.
 const HOLD_PENDING_MS: u64 = 30_000;
+/// How long a lobby may be starting, in milliseconds.
+const STARTING_MAX_MS: u64 = 300_000;
+/// How long before its end that is for a server to make haste.
+const LAST_MOMENT_MS: u64 = 50;
+/// How long at most what is under suspicion is waited for before something crosses its way, in milliseconds.
+const CROSSING_MS: u64 = 60;
 
 /// A seat that a player was given.
 #[derive(Clone, Debug)]
@@ -32,29 +42,6 @@ struct Player {
     namespace: usize,
     lobby: String,
     token: String,
-}
-
-/// Kinds of things to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Deed {
-    Find,
-    FindOnly,
-    Burst,
-    Join,
-    Create,
-    Rush,
-    Connect,
-    Disconnect,
-    Ready,
-    Close,
-    Reopen,
-    End,
-    SetState,
-    Beat,
-    Silence,
-    Register,
-    Deregister,
-    SwitchVersion,
 }
 
 /// A run's actors.
@@ -72,8 +59,12 @@ pub(crate) struct Workload {
     deeds: Vec<(Deed, u64)>,
     /// What is done most with what the write under suspicion is on its way to.
     favoured: &'static [Deed],
+    /// What is done with it one after the other.
+    crossings: &'static [&'static [Deed]],
     /// One in how many waits may be for something hours away.
     far: u64,
+    /// Whether it is mostly waited until just about something lapses.
+    is_patient: bool,
     /// Whether servers shrink and grow again at each registration.
     resizes: bool,
     /// Whether repetitions of a request come by two at once, and when what an earlier one noted lapses.
@@ -110,7 +101,9 @@ impl Workload {
             repeatable: Vec::new(),
             deeds,
             favoured: favoured(bias),
+            crossings: crossings(bias),
             far: if bias == Some(Write::TakeOverSeat) { 4 } else { 24 },
+            is_patient: matches!(bias, Some(Write::End | Write::GiveBackPlace)),
             resizes: bias == Some(Write::TakePlace),
             insists: bias.is_some_and(is_of_repetitions),
             interferes: bias.is_some(),
@@ -149,8 +142,18 @@ impl Workload {
                 return;
             }
             let focus = self.focus();
+            if let Some((at, place)) = &focus
+                && !self.chance.one_in(3)
+                && let Some(crossing) = self.chance.pick(self.crossings)
+            {
+                self.cross(crossing, place, *at).await;
+                continue;
+            }
+            let focus = focus.map(|(_, place)| place);
             let span = if focus.is_some() { self.chance.range(0..=40) } else { self.span() };
-            self.pass(span).await;
+            if self.wait(span, self.interferes).await {
+                continue;
+            }
             let deed = match focus.as_ref().and_then(|_| self.chance.pick(self.favoured)) {
                 Some(deed) if !self.chance.one_in(3) => *deed,
                 _ => self.chance.weighted(&self.deeds),
@@ -165,6 +168,12 @@ impl Workload {
 
     /// Lets `ms` pass, in which the servers that live beat.
     pub(crate) async fn pass(&mut self, ms: u64) {
+        self.wait(ms, false).await;
+    }
+
+    /// The same, or less when `is_alert` and a write under suspicion gets under way: whether it did.
+    async fn wait(&mut self, ms: u64, is_alert: bool) -> bool {
+        let alarm = self.network.alarm();
         let until = self.now() + ms;
         // A server that has nothing to do for long is one that fell silent.
         if ms > 40_000 {
@@ -182,13 +191,15 @@ impl Workload {
                 .map(|server| (self.next_beat[server].max(now), server))
                 .min();
             let Some((at, server)) = due.filter(|(at, _)| *at <= until) else { break };
-            sleep(Duration::from_millis(at - now)).await;
+            if is_raised(&alarm, at - now, is_alert).await {
+                return true;
+            }
             let lease_ms = self.world.plan.servers[server].lease_secs.unwrap_or(1) * 1_000;
             self.next_beat[server] = at + lease_ms / 3 + self.chance.range(0..=lease_ms / 8);
             self.send(Request::heartbeat(&self.world, server));
         }
         let now = self.now();
-        sleep(Duration::from_millis(until.saturating_sub(now))).await;
+        is_raised(&alarm, until.saturating_sub(now), is_alert).await
     }
 
     /// Waits for everything under way.
@@ -214,7 +225,7 @@ impl Workload {
     /// How long nothing new happens: mostly not at all, sometimes until just about something lapses.
     fn span(&mut self) -> u64 {
         match self.chance.below(20) {
-            0..=9 => self.chance.range(0..=6),
+            0..=9 if !self.is_patient || self.chance.one_in(2) => self.chance.range(0..=6),
             10..=13 => self.chance.range(5..=60),
             14 => self.chance.range(100..=900),
             15 => self.chance.range(1_000..=2_600),
@@ -236,7 +247,7 @@ impl Workload {
             times.extend(lobby.entries().map(|(_, until)| until));
             times.push(lobby.lease_until);
             if lobby.stage == Stage::Starting {
-                times.push(lobby.created_at + 300_000);
+                times.push(lobby.created_at + STARTING_MAX_MS);
             }
             let idle_from = lobby.vacated_at.unwrap_or(lobby.created_at);
             times.push(idle_from + lobby.idle_ms);
@@ -248,139 +259,42 @@ impl Workload {
         spans.filter(|span| *span < horizon).collect()
     }
 
-    /// What the write under suspicion is on its way to, mostly, if it is.
-    fn focus(&mut self) -> Option<Place> {
+    /// What the write under suspicion is on its way to, mostly, if it is, and when it arrives.
+    fn focus(&mut self) -> Option<(u64, Place)> {
         if !self.interferes {
             return None;
         }
-        let threatened = self.network.state().threatened();
-        self.chance.pick(&threatened).cloned().filter(|_| !self.chance.one_in(4))
+        let threatened = self.chance.pick(self.network.state().threatened()).cloned();
+        threatened.filter(|_| !self.chance.one_in(4))
     }
 
-    /// Does `deed`, to the lobby or the server of `focus` where it may be any.
-    fn act(&mut self, deed: Deed, focus: Option<&Place>) {
-        let world = Arc::clone(&self.world);
-        let namespace = self.chance.below(world.namespaces.len());
-        match deed {
-            Deed::Find => self.find(namespace, true),
-            Deed::FindOnly => self.find(namespace, false),
-            Deed::Burst => {
-                for _ in 0..self.chance.range(2..=6) {
-                    self.find(namespace, true);
+    /// Does each of `crossing` in turn with `place`, soon or just before something arrives there at `arrives_at`.
+    async fn cross(&mut self, crossing: &[Deed], place: &Place, arrives_at: u64) {
+        let left = arrives_at.saturating_sub(self.now());
+        let before = self.chance.range(0..=left.min(CROSSING_MS));
+        let span = if self.chance.one_in(2) { left - before } else { before };
+        self.pass(span).await;
+        for deed in crossing {
+            let number = self.network.state().model.operations.len();
+            self.act(*deed, Some(place));
+            for _ in 0..CROSSING_MS / 4 {
+                self.pass(4).await;
+                if self.network.state().model.has_ended(number) {
+                    break;
                 }
             }
-            Deed::Create | Deed::Rush => {
-                let mode = self.chance.pick(&world.plan.modes).expect("a mode").clone();
-                let region = *self.chance.pick(&mode.regions).expect("a region");
-                let is_private = self.chance.one_in(2);
-                // All of a rush want places of the same servers at one instant.
-                let lobbies = if deed == Deed::Rush { self.chance.range(3..=6) } else { 1 };
-                for _ in 0..lobbies {
-                    self.send(Request::create(&world, namespace, mode.name, region, is_private));
-                }
-            }
-            Deed::Connect | Deed::Disconnect => self.play(deed == Deed::Connect, focus),
-            Deed::SwitchVersion => {
-                let version = self.chance.below(world.versions.len());
-                self.send(Request::switch_version(&world, namespace, version));
-            }
-            Deed::Beat | Deed::Silence | Deed::Register | Deed::Deregister => self.serve(deed, focus),
-            Deed::Join | Deed::Ready | Deed::Close | Deed::Reopen | Deed::End | Deed::SetState => {
-                let ended_too = self.chance.one_in(6);
-                let mut lobbies = self.lobbies(|lobby| ended_too || lobby.lives());
-                prefer(&mut lobbies, |(_, lobby)| focus.is_some_and(|place| place.key == *lobby));
-                let Some((owner, lobby)) = self.chance.pick(&lobbies).cloned() else { return };
-                // Sometimes in another namespace than the lobby's: nobody must be told of it there.
-                let stranger = if self.chance.one_in(8) { namespace } else { owner };
-                self.send(match deed {
-                    Deed::Join => Request::join(&world, stranger, &lobby),
-                    Deed::Ready => Request::ready(&world, owner, &lobby),
-                    Deed::Close => Request::close(&world, owner, &lobby, true),
-                    Deed::Reopen => Request::close(&world, owner, &lobby, false),
-                    Deed::End => Request::end(&world, stranger, &lobby),
-                    _ => Request::set_state(&world, owner, &lobby),
-                });
-            }
         }
-    }
-
-    fn find(&mut self, namespace: usize, may_create: bool) {
-        let world = Arc::clone(&self.world);
-        let first = self.chance.pick(&world.plan.modes).expect("a mode").clone();
-        let modes: Vec<&str> = if self.chance.one_in(4) {
-            world.plan.modes.iter().map(|mode| mode.name).collect()
-        } else {
-            vec![first.name]
-        };
-        let regions = if self.chance.one_in(4) {
-            first.regions
-        } else {
-            vec![*self.chance.pick(&first.regions).expect("a region")]
-        };
-        let has_tags = world.plan.has_tags && self.chance.one_in(2);
-        let tag = self.chance.pick(&["blue", "red"]).map(|tag| ("team".to_owned(), (*tag).to_owned()));
-        let tags = tag.into_iter().filter(|_| has_tags).collect();
-        self.send(Request::find(&world, namespace, &modes, &regions, tags, may_create));
-    }
-
-    fn play(&mut self, connects: bool, focus: Option<&Place>) {
-        let mut players = self.players.lock().expect("no panic").clone();
-        prefer(&mut players, |player| focus.is_some_and(|place| place.key == player.lobby));
-        // The latest ones most.
-        let recent = players.len().saturating_sub(6);
-        let chosen = if self.chance.one_in(4) {
-            self.chance.pick(&players).cloned()
-        } else {
-            self.chance.pick(&players[recent..]).cloned()
-        };
-        let Some(player) = chosen else { return };
-        let lobby = if self.chance.one_in(20) {
-            self.chance.pick(&players).expect("one at least").lobby.clone()
-        } else {
-            player.lobby
-        };
-        self.send(Request::player(&self.world, player.namespace, &lobby, &player.token, connects));
-    }
-
-    fn serve(&mut self, deed: Deed, focus: Option<&Place>) {
-        let mut servers: Vec<usize> = (0..self.world.plan.servers.len()).collect();
-        if let Some(place) = focus {
-            let lobby = self.network.state().model.lobbies.get(&place.key).cloned();
-            let key = lobby.and_then(|lobby| lobby.server).unwrap_or_else(|| place.key.clone());
-            prefer(&mut servers, |server| Request::server_key(&self.world, *server) == key);
-        }
-        let server = *self.chance.pick(&servers).expect("a server");
-        match deed {
-            Deed::Beat => {
-                self.beating[server] = true;
-                self.send(Request::heartbeat(&self.world, server));
-            }
-            Deed::Silence => self.beating[server] = false,
-            Deed::Register => {
-                let port = if self.chance.one_in(3) { 8_888 } else { 7_777 };
-                self.register(server, port);
-            }
-            _ => self.send(Request::deregister(&self.world, server)),
-        }
-    }
-
-    fn register(&mut self, server: usize, port: u64) {
-        let places = self.world.plan.servers[server].places;
-        let places = match self.resizes {
-            true => *self.chance.pick(&[2, 5]).expect("two"),
-            false if self.chance.one_in(4) => self.chance.range(1..=3),
-            false => places,
-        };
-        self.beating[server] = true;
-        self.send(Request::register(&self.world, server, places, port));
     }
 
     /// Lobby servers say ready, mostly soon.
     fn start_lobbies(&mut self) {
-        if self.world.plan.is_slow_to_start && !self.chance.one_in(12) {
-            return;
-        }
-        let starting = self.lobbies(|lobby| lobby.stage == Stage::Starting);
+        let is_any = !self.world.plan.is_slow_to_start || self.chance.one_in(12);
+        let now = self.world.ambient.now().0;
+        let is_last_moment = |lobby: &Lobby| lobby.created_at + STARTING_MAX_MS < now + LAST_MOMENT_MS;
+        let interferes = self.interferes;
+        let starting = self.lobbies(|lobby| {
+            lobby.stage == Stage::Starting && (is_any || (interferes && is_last_moment(lobby)))
+        });
         let world = Arc::clone(&self.world);
         for (namespace, lobby) in starting {
             if self.chance.one_in(2) {
@@ -499,11 +413,17 @@ impl Workload {
     }
 }
 
-/// Leaves only those of `all` that are `preferred`, if there are any.
-fn prefer<T: Clone>(all: &mut Vec<T>, preferred: impl Fn(&T) -> bool) {
-    let chosen: Vec<T> = all.iter().filter(|one| preferred(one)).cloned().collect();
-    if !chosen.is_empty() {
-        *all = chosen;
+/// Waits `ms`, or until `alarm` is raised and somebody `is_alert`: whether it was.
+async fn is_raised(alarm: &Notify, ms: u64, is_alert: bool) -> bool {
+    let time = sleep(Duration::from_millis(ms));
+    if !is_alert {
+        time.await;
+        return false;
+    }
+    tokio::select! {
+        biased;
+        () = time => false,
+        () = alarm.notified() => true,
     }
 }
 
@@ -520,76 +440,5 @@ fn briefly(asked: &Asked) -> String {
             format!("{} in {} {tags:?} creating {may_create}", modes.join(","), regions.join(","))
         }
         other => format!("{other:?}"),
-    }
-}
-
-/// What is done how often in a run: some things not at all, and what leads to `bias` more.
-fn deeds(chance: &mut Chance, bias: Option<Write>) -> Vec<(Deed, u64)> {
-    use Deed::{
-        Beat, Burst, Close, Connect, Create, Deregister, Disconnect, End, Find, FindOnly, Join, Ready,
-        Register, Reopen, Rush, SetState, Silence, SwitchVersion,
-    };
-    let usual = [
-        (Find, 24),
-        (FindOnly, 2),
-        (Burst, 8),
-        (Join, 6),
-        (Create, 4),
-        (Connect, 20),
-        (Disconnect, 12),
-        (Ready, 2),
-        (Close, 4),
-        (Reopen, 3),
-        (End, 4),
-        (SetState, 1),
-        (Beat, 5),
-        (Silence, 4),
-        (Register, 3),
-        (Deregister, 2),
-        (SwitchVersion, 1),
-    ];
-    let favoured = favoured(bias);
-    let weigh = |(deed, weight): (Deed, u64)| {
-        let is_rare = matches!(deed, Find | Connect | Disconnect);
-        let drawn = if !is_rare && chance.one_in(4) { 0 } else { weight * chance.range(1..=3) };
-        (deed, if favoured.contains(&deed) { (drawn + weight) * 3 + 4 } else { drawn })
-    };
-    let mut deeds: Vec<_> = usual.into_iter().map(weigh).collect();
-    if bias == Some(Write::TakePlace) {
-        deeds.push((Rush, 40));
-    }
-    deeds
-}
-
-/// What leads to `bias`, and to what its conditions are for.
-const fn favoured(bias: Option<Write>) -> &'static [Deed] {
-    use Deed::{
-        Beat, Burst, Close, Connect, Create, Deregister, Disconnect, End, Find, Join, Ready, Register,
-        Reopen, SetState, Silence,
-    };
-    match bias {
-        Some(Write::TakeFreeSeat | Write::DrawPosition | Write::BeginBurst) => &[Burst, Join, Close, Connect],
-        Some(Write::TakeOverSeat) => &[Burst, Join, Close, Connect, End],
-        Some(Write::Leave) => &[Disconnect, Close, Reopen, Burst],
-        Some(Write::Connect) => &[Connect],
-        Some(Write::Ready) => &[Ready, Close, Join],
-        Some(Write::End) => &[Disconnect, Connect, Silence, Beat, Join, Find, Deregister, Ready],
-        Some(Write::GiveBackPlace) => &[Disconnect, Silence, Beat, Join, End],
-        Some(Write::Drain | Write::Deregister | Write::LetServerGo) => &[Deregister, Register, Close, Reopen],
-        Some(Write::Close | Write::Reopen) => &[Close, Reopen, Deregister, Create],
-        Some(Write::ExtendLease | Write::Heartbeat) => &[Beat, End, Deregister],
-        Some(Write::HideFull) => &[Burst, Close, Disconnect, Join],
-        Some(Write::HideSilent | Write::ShowRevived) => &[Silence, Beat, Close, Find],
-        Some(Write::HideServer | Write::ShowServer) => &[Silence, Beat, Create, Find, End],
-        Some(Write::NoteState) => &[SetState, End],
-        Some(Write::PutLobby) => &[Burst],
-        Some(Write::TakePlace) => &[Burst, Create, End, Register, Deregister],
-        Some(Write::PutServer) => &[Register, Deregister, Create, End],
-        Some(Write::GiveBackAllotment | Write::AllotAhead | Write::Allot | Write::ReturnAllotment) => {
-            &[Create, End, Register, Deregister]
-        }
-        Some(Write::HoldSeat | Write::PointHold | Write::ReleaseHold) => &[Burst, Join, Disconnect, Find],
-        Some(Write::AimRun | Write::KeepAnswer | Write::ForgetRun) => &[Burst, Join, Find, Create],
-        Some(Write::GrowShards | Write::RetireShards) | None => &[],
     }
 }

@@ -78,7 +78,9 @@ pub(crate) struct World {
 impl Plan {
     /// The plan of a run, one in which `bias` is written often.
     pub(crate) fn drawn(chance: &mut Chance, bias: Option<Write>) -> Self {
-        use Write::{Connect, End, HideSilent, Ready, ShowRevived, TakeOverSeat};
+        use Write::{
+            Connect, End, GiveBackPlace, HideServer, HideSilent, Ready, ShowRevived, ShowServer, TakeOverSeat,
+        };
         let two_regions = chance.one_in(4);
         let regions = if two_regions { vec!["fra", "nyc"] } else { vec!["fra"] };
         let reservation = chance.weighted(&[(5, 3), (8, 2), (30, 1), (120, 1)]);
@@ -90,7 +92,12 @@ impl Plan {
                 regions: regions.clone(),
                 max_players,
                 direct: max_players + chance.weighted(&[(0, 2), (1, 1)]),
-                reservation_secs: if bias == Some(TakeOverSeat) { 5 } else { reservation },
+                reservation_secs: match bias {
+                    Some(TakeOverSeat) => 5,
+                    // Seats outlive their server's lease.
+                    Some(GiveBackPlace) => chance.weighted(&[(30, 1), (120, 1)]),
+                    _ => reservation,
+                },
                 idle_secs: match bias {
                     Some(End) => chance.weighted(&[(3, 2), (20, 1)]),
                     _ => chance.weighted(&[(0, 3), (3, 1), (20, 1)]),
@@ -103,7 +110,8 @@ impl Plan {
             if matches!(bias, Some(Ready | Connect)) { !chance.one_in(4) } else { chance.one_in(4) };
         let is_slow_to_start = starts_slowly && (bias == Some(End) || chance.one_in(2));
         let lease = match bias {
-            Some(HideSilent | ShowRevived | Write::HideServer | Write::ShowServer) => Some(5),
+            Some(GiveBackPlace) => Some(4),
+            Some(HideSilent | ShowRevived | HideServer | ShowServer) => Some(5),
             Some(TakeOverSeat) => chance.weighted(&[(None, 3), (Some(10), 1)]),
             Some(End) if !is_slow_to_start => chance.weighted(&[(None, 1), (Some(4), 3)]),
             _ if is_slow_to_start => chance.weighted(&[(None, 2), (Some(600), 1)]),

@@ -1,0 +1,250 @@
+//! What is done in a run, how often, and what most where one write is under suspicion.
+
+use std::sync::Arc;
+
+use super::{
+    super::{chance::Chance, requests::Request, wire::Place},
+    Player, Workload,
+};
+use crate::conditions::Write;
+
+/// Kinds of things to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Deed {
+    Find,
+    FindOnly,
+    Burst,
+    Join,
+    Create,
+    Rush,
+    Connect,
+    Disconnect,
+    Ready,
+    Close,
+    Reopen,
+    End,
+    SetState,
+    Beat,
+    Silence,
+    Register,
+    Deregister,
+    SwitchVersion,
+}
+
+impl Workload {
+    /// Does `deed`, to the lobby or the server of `focus` where it may be any.
+    pub(super) fn act(&mut self, deed: Deed, focus: Option<&Place>) {
+        let world = Arc::clone(&self.world);
+        let namespace = self.chance.below(world.namespaces.len());
+        match deed {
+            Deed::Find => self.find(namespace, true),
+            Deed::FindOnly => self.find(namespace, false),
+            Deed::Burst => {
+                for _ in 0..self.chance.range(2..=6) {
+                    self.find(namespace, true);
+                }
+            }
+            Deed::Create | Deed::Rush => {
+                let mode = self.chance.pick(&world.plan.modes).expect("a mode").clone();
+                let region = *self.chance.pick(&mode.regions).expect("a region");
+                let is_private = self.chance.one_in(2);
+                // All of a rush want places of the same servers at one instant.
+                let lobbies = if deed == Deed::Rush { self.chance.range(3..=6) } else { 1 };
+                for _ in 0..lobbies {
+                    self.send(Request::create(&world, namespace, mode.name, region, is_private));
+                }
+            }
+            Deed::Connect | Deed::Disconnect => self.play(deed == Deed::Connect, focus),
+            Deed::SwitchVersion => {
+                let version = self.chance.below(world.versions.len());
+                self.send(Request::switch_version(&world, namespace, version));
+            }
+            Deed::Beat | Deed::Silence | Deed::Register | Deed::Deregister => self.serve(deed, focus),
+            Deed::Join | Deed::Ready | Deed::Close | Deed::Reopen | Deed::End | Deed::SetState => {
+                let ended_too = self.chance.one_in(6);
+                let mut lobbies = self.lobbies(|lobby| ended_too || lobby.lives());
+                prefer(&mut lobbies, |(_, lobby)| focus.is_some_and(|place| place.key == *lobby));
+                let Some((owner, lobby)) = self.chance.pick(&lobbies).cloned() else { return };
+                // Sometimes in another namespace than the lobby's: nobody must be told of it there.
+                let stranger = if self.chance.one_in(8) { namespace } else { owner };
+                self.send(match deed {
+                    Deed::Join => Request::join(&world, stranger, &lobby),
+                    Deed::Ready => Request::ready(&world, owner, &lobby),
+                    Deed::Close => Request::close(&world, owner, &lobby, true),
+                    Deed::Reopen => Request::close(&world, owner, &lobby, false),
+                    Deed::End => Request::end(&world, stranger, &lobby),
+                    _ => Request::set_state(&world, owner, &lobby),
+                });
+            }
+        }
+    }
+
+    fn find(&mut self, namespace: usize, may_create: bool) {
+        let world = Arc::clone(&self.world);
+        let first = self.chance.pick(&world.plan.modes).expect("a mode").clone();
+        let modes: Vec<&str> = if self.chance.one_in(4) {
+            world.plan.modes.iter().map(|mode| mode.name).collect()
+        } else {
+            vec![first.name]
+        };
+        let regions = if self.chance.one_in(4) {
+            first.regions
+        } else {
+            vec![*self.chance.pick(&first.regions).expect("a region")]
+        };
+        let has_tags = world.plan.has_tags && self.chance.one_in(2);
+        let tag = self.chance.pick(&["blue", "red"]).map(|tag| ("team".to_owned(), (*tag).to_owned()));
+        let tags = tag.into_iter().filter(|_| has_tags).collect();
+        self.send(Request::find(&world, namespace, &modes, &regions, tags, may_create));
+    }
+
+    fn play(&mut self, connects: bool, focus: Option<&Place>) {
+        let mut players = self.players.lock().expect("no panic").clone();
+        prefer(&mut players, |player| focus.is_some_and(|place| place.key == player.lobby));
+        // The latest ones most.
+        let recent = players.len().saturating_sub(6);
+        let chosen = if self.chance.one_in(4) {
+            self.chance.pick(&players).cloned()
+        } else {
+            self.chance.pick(&players[recent..]).cloned()
+        };
+        let is_there = |player: &Player| focus.is_some_and(|place| place.key == player.lobby);
+        let newest = if self.chance.one_in(3) { None } else { players.last().cloned() };
+        let Some(player) = newest.filter(is_there).or(chosen) else { return };
+        let lobby = if self.chance.one_in(20) {
+            self.chance.pick(&players).expect("one at least").lobby.clone()
+        } else {
+            player.lobby
+        };
+        self.send(Request::player(&self.world, player.namespace, &lobby, &player.token, connects));
+    }
+
+    fn serve(&mut self, deed: Deed, focus: Option<&Place>) {
+        let mut servers: Vec<usize> = (0..self.world.plan.servers.len()).collect();
+        if let Some(place) = focus {
+            let lobby = self.network.state().model.lobbies.get(&place.key).cloned();
+            let key = lobby.and_then(|lobby| lobby.server).unwrap_or_else(|| place.key.clone());
+            prefer(&mut servers, |server| Request::server_key(&self.world, *server) == key);
+        }
+        let server = *self.chance.pick(&servers).expect("a server");
+        match deed {
+            Deed::Beat => {
+                self.beating[server] = true;
+                self.send(Request::heartbeat(&self.world, server));
+            }
+            Deed::Silence => self.beating[server] = false,
+            Deed::Register => {
+                let port = if self.chance.one_in(3) { 8_888 } else { 7_777 };
+                self.register(server, port);
+            }
+            _ => self.send(Request::deregister(&self.world, server)),
+        }
+    }
+
+    pub(super) fn register(&mut self, server: usize, port: u64) {
+        let places = self.world.plan.servers[server].places;
+        let places = match self.resizes {
+            true => *self.chance.pick(&[2, 5]).expect("two"),
+            false if self.chance.one_in(4) => self.chance.range(1..=3),
+            false => places,
+        };
+        self.beating[server] = true;
+        self.send(Request::register(&self.world, server, places, port));
+    }
+}
+
+/// Leaves only those of `all` that are `preferred`, if there are any.
+fn prefer<T: Clone>(all: &mut Vec<T>, preferred: impl Fn(&T) -> bool) {
+    let chosen: Vec<T> = all.iter().filter(|one| preferred(one)).cloned().collect();
+    if !chosen.is_empty() {
+        *all = chosen;
+    }
+}
+
+/// What is done how often in a run: some things not at all, and what leads to `bias` more.
+pub(super) fn deeds(chance: &mut Chance, bias: Option<Write>) -> Vec<(Deed, u64)> {
+    use Deed::{
+        Beat, Burst, Close, Connect, Create, Deregister, Disconnect, End, Find, FindOnly, Join, Ready,
+        Register, Reopen, Rush, SetState, Silence, SwitchVersion,
+    };
+    let usual = [
+        (Find, 24),
+        (FindOnly, 2),
+        (Burst, 8),
+        (Join, 6),
+        (Create, 4),
+        (Connect, 20),
+        (Disconnect, 12),
+        (Ready, 2),
+        (Close, 4),
+        (Reopen, 3),
+        (End, 4),
+        (SetState, 1),
+        (Beat, 5),
+        (Silence, 4),
+        (Register, 3),
+        (Deregister, 2),
+        (SwitchVersion, 1),
+    ];
+    let favoured = favoured(bias);
+    let weigh = |(deed, weight): (Deed, u64)| {
+        let is_rare = matches!(deed, Find | Connect | Disconnect);
+        let drawn = if !is_rare && chance.one_in(4) { 0 } else { weight * chance.range(1..=3) };
+        (deed, if favoured.contains(&deed) { (drawn + weight) * 3 + 4 } else { drawn })
+    };
+    let mut deeds: Vec<_> = usual.into_iter().map(weigh).collect();
+    if bias == Some(Write::TakePlace) {
+        deeds.push((Rush, 40));
+    }
+    deeds
+}
+
+/// What crosses with `bias` on its way in several steps, or at its last moment.
+pub(super) const fn crossings(bias: Option<Write>) -> &'static [&'static [Deed]] {
+    use Deed::{Beat, Connect, Deregister, Disconnect, Join, Ready};
+    match bias {
+        Some(Write::End) => &[
+            &[Join, Connect],
+            &[Join, Disconnect],
+            &[Join, Connect, Disconnect],
+            &[Deregister],
+            &[Beat],
+            &[Ready],
+        ],
+        Some(Write::GiveBackPlace) => &[&[Beat], &[Deregister]],
+        _ => &[],
+    }
+}
+
+/// What leads to `bias`, and to what its conditions are for.
+pub(super) const fn favoured(bias: Option<Write>) -> &'static [Deed] {
+    use Deed::{
+        Beat, Burst, Close, Connect, Create, Deregister, Disconnect, End, Find, Join, Ready, Register,
+        Reopen, SetState, Silence,
+    };
+    match bias {
+        Some(Write::TakeFreeSeat | Write::DrawPosition | Write::BeginBurst) => &[Burst, Join, Close, Connect],
+        Some(Write::TakeOverSeat) => &[Burst, Join, Close, Connect, End],
+        Some(Write::Leave) => &[Disconnect, Close, Reopen, Burst],
+        Some(Write::Connect) => &[Connect],
+        Some(Write::Ready) => &[Ready, Close, Join],
+        Some(Write::End) => &[Disconnect, Connect, Silence, Beat, Join, Find, Deregister, Ready],
+        Some(Write::GiveBackPlace) => &[Disconnect, Silence, Beat, Join, End],
+        Some(Write::Drain | Write::Deregister | Write::LetServerGo) => &[Deregister, Register, Close, Reopen],
+        Some(Write::Close | Write::Reopen) => &[Close, Reopen, Deregister, Create],
+        Some(Write::ExtendLease | Write::Heartbeat) => &[Beat, End, Deregister],
+        Some(Write::HideFull) => &[Burst, Close, Disconnect, Join],
+        Some(Write::HideSilent | Write::ShowRevived) => &[Silence, Beat, Close, Find],
+        Some(Write::HideServer | Write::ShowServer) => &[Silence, Beat, Create, Find, End],
+        Some(Write::NoteState) => &[SetState, End],
+        Some(Write::PutLobby) => &[Burst],
+        Some(Write::TakePlace) => &[Burst, Create, End, Register, Deregister],
+        Some(Write::PutServer) => &[Register, Deregister, Create, End],
+        Some(Write::GiveBackAllotment | Write::AllotAhead | Write::Allot | Write::ReturnAllotment) => {
+            &[Create, End, Register, Deregister]
+        }
+        Some(Write::HoldSeat | Write::PointHold | Write::ReleaseHold) => &[Burst, Join, Disconnect, Find],
+        Some(Write::AimRun | Write::KeepAnswer | Write::ForgetRun) => &[Burst, Join, Find, Create],
+        Some(Write::GrowShards | Write::RetireShards) | None => &[],
+    }
+}
