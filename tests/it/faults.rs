@@ -217,6 +217,7 @@ async fn what_an_earlier_beat_writes_late_gives_no_lease_that_was_given_up() {
     let lobby_id = game.find(&stack, find()).await.expect_ok().lobby_id();
     let lobby = game.lobby(&stack, &lobby_id).await;
     let server = lobby.server.clone().unwrap();
+    stack.clock.advance(Duration::from_secs(1));
     let earlier = stack.clock.now();
     let late = async || {
         let lease = earlier + Duration::from_secs(60);
