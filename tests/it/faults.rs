@@ -22,7 +22,7 @@ use shared::{
     errors::Error,
     http::{Empty, Operation, Request, answer},
     ids::{SeatId, WriteId},
-    lobby::{Door, Refusal, lifecycle::Transition},
+    lobby::{Door, Lobby, Refusal, lifecycle::Transition},
     models::{ServerKey, Tags},
     store::{
         Store,
@@ -207,9 +207,9 @@ async fn what_an_earlier_beat_writes_late_shortens_no_lease() {
 #[tokio::test]
 async fn what_an_earlier_beat_writes_late_gives_no_lease_that_was_given_up() {
     let stack = TestStack::start().await;
-    let game = arena(&stack, "given-up", 4).await;
+    let game = arena(&stack, "given-up", 1).await;
     let register = async |lease_seconds: Option<u64>| {
-        let registration = json!({ "server_id": "beating", "region_id": "fra", "lease_seconds": lease_seconds,
+        let registration = json!({ "server_id": "beating", "region_id": "fra", "capacity": 2, "lease_seconds": lease_seconds,
             "ports": { "default": { "hostname": "a.example", "port": 1, "protocol": "udp" } } });
         let _registered = game.serve(&stack, "register", registration).await.expect_ok();
     };
@@ -219,15 +219,19 @@ async fn what_an_earlier_beat_writes_late_gives_no_lease_that_was_given_up() {
     let server = lobby.server.clone().unwrap();
     stack.clock.advance(Duration::from_secs(1));
     let earlier = stack.clock.now();
-    let late = async || {
+    let late = async |lobby: &Lobby| {
         let lease = earlier + Duration::from_secs(60);
         assert!(stack.store().extend_lease(&lobby.lobby_id, &server, lease, earlier).await.unwrap());
-        game.lobby(&stack, &lobby_id).await.lease_until
+        game.lobby(&stack, lobby.lobby_id.as_str()).await.lease_until
     };
 
     stack.clock.advance(Duration::from_secs(1));
     register(None).await;
-    assert_eq!(late().await, Timestamp::NEVER, "I4");
+    assert_eq!(late(&lobby).await, Timestamp::NEVER, "I4");
+    let made_since = game.find(&stack, find()).await.expect_ok().lobby_id();
+    let made_since = game.lobby(&stack, &made_since).await;
+    assert_eq!((&made_since.server, made_since.freed_at), (&lobby.server, None));
+    assert_eq!(late(&made_since).await, Timestamp::NEVER, "I4");
 
     stack.clock.advance(Duration::from_secs(1));
     register(Some(30)).await;

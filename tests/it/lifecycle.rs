@@ -6,6 +6,8 @@
     reason = "this is test code: what cannot go on panics"
 )]
 
+use std::time::Duration;
+
 use http::Method;
 use muster_tests::{Answer, TestGame, TestStack, live_lobbies};
 use serde_json::{Value, json};
@@ -54,6 +56,14 @@ async fn heartbeat(stack: &TestStack, game: &TestGame, server_id: &str) -> Answe
 fn told(answer: &Answer) -> Vec<String> {
     let lobbies = answer.body["lobbies"].as_array().into_iter().flatten();
     lobbies.filter_map(|lobby| lobby["lobby_id"].as_str()).map(str::to_owned).collect()
+}
+
+/// Waits until the game has a lobby, and for as long as whoever asked for it waits for that to be ready.
+async fn never_ready(stack: &TestStack, game: &TestGame) {
+    while stack.all_lobbies(game.namespace_id()).await.is_empty() {
+        tokio::task::yield_now().await;
+    }
+    stack.clock.advance(Duration::from_secs(25));
 }
 
 async fn find(stack: &TestStack, game: &TestGame) -> Answer {

@@ -70,9 +70,10 @@ impl Store {
         Err(Error::Contention)
     }
 
-    /// Extends the lease of a lobby of `server`, as that said at `told_at`, or frees it of its lease; whether it has it. It has
-    /// not when the lobby ended, or drains without lease. One write unit for a lobby up to 1 KB; another one, and two of the index, to bring a lobby back into sight
-    /// that was hidden while its server was silent.
+    /// Has a lobby of `server` live until `until`, as that server told at `told_at`, or for ever when it told that it has no
+    /// lease; whether the lobby lives so long. It does not when it ended, or drains without lease. One write unit for a lobby
+    /// up to 1 KB; another one, and two of the index, to bring a lobby back into sight that was hidden while its server was
+    /// silent.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].

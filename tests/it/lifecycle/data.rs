@@ -5,7 +5,7 @@ use std::time::Duration;
 use muster_tests::{Answer, TestGame, TestStack};
 use serde_json::json;
 
-use super::{READY, find, game, live, register};
+use super::{READY, find, game, live, never_ready, register};
 
 /// A request for a lobby with a configuration.
 async fn create(stack: &TestStack, game: &TestGame) -> Answer {
@@ -55,13 +55,7 @@ async fn a_lobby_that_is_ready_too_late_goes_with_its_configuration_and_its_dere
     let stack = TestStack::start().await;
     let game = game(&stack, "late", json!({ "actions": { "create": { "enabled": true } } })).await;
     register(&stack, &game, "one", json!({ "auto_ready": false, "lease_seconds": null })).await;
-    let gives_up = async {
-        while stack.all_lobbies(game.namespace_id()).await.is_empty() {
-            tokio::task::yield_now().await;
-        }
-        stack.clock.advance(Duration::from_secs(25));
-    };
-    let (timed_out, ()) = tokio::join!(create(&stack, &game), gives_up);
+    let (timed_out, ()) = tokio::join!(create(&stack, &game), never_ready(&stack, &game));
     assert_eq!(timed_out.refusal(), (503, "MATCHMAKER_LOBBY_START_TIMEOUT"));
     game.serve(&stack, "deregister", json!({ "server_id": "one" })).await.expect_ok();
     assert_eq!((live(&stack, &game).await, items(&stack).await), (1, 1), "it may still become ready");

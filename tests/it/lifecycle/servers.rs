@@ -16,7 +16,7 @@ use shared::{
     store::{Store, transitions::TransitionOutcome},
 };
 
-use super::{CLOSED, find, find_existing, game, heartbeat, live, register, registration, told};
+use super::{CLOSED, find, find_existing, game, heartbeat, live, never_ready, register, registration, told};
 
 /// The paths of a refused registration.
 fn paths(answer: &Answer) -> BTreeSet<String> {
@@ -192,13 +192,7 @@ async fn a_lobby_that_becomes_ready_at_the_last_moment_closes_with_its_deregiste
     let stack = TestStack::start().await;
     let game = game(&stack, "last-moment", json!({ "max_players": 2, "idle_seconds": 600 })).await;
     register(&stack, &game, "one", json!({ "auto_ready": false, "lease_seconds": null })).await;
-    let goes_home = async {
-        while stack.all_lobbies(game.namespace_id()).await.is_empty() {
-            tokio::task::yield_now().await;
-        }
-        stack.clock.advance(Duration::from_secs(25));
-    };
-    let (timed_out, ()) = tokio::join!(find(&stack, &game), goes_home);
+    let (timed_out, ()) = tokio::join!(find(&stack, &game), never_ready(&stack, &game));
     assert_eq!(timed_out.refusal(), (503, "MATCHMAKER_LOBBY_START_TIMEOUT"));
     let lobby = stack.all_lobbies(game.namespace_id()).await.remove(0);
     let in_time = lobby.created_at + Duration::from_secs(299);

@@ -290,6 +290,7 @@ impl Workload {
     fn start_lobbies(&mut self) {
         let is_any = !self.world.plan.is_slow_to_start || self.chance.one_in(12);
         let now = self.world.ambient.now().0;
+        // Or later: that it is too late is an answer, too.
         let is_last_moment = |lobby: &Lobby| lobby.created_at + STARTING_MAX_MS < now + LAST_MOMENT_MS;
         let interferes = self.interferes;
         let starting = self.lobbies(|lobby| {
