@@ -194,11 +194,30 @@ async fn a_server_that_gives_up_its_lease_keeps_its_lobbies_in_sight_for_good() 
     // It was silent so long that a find put it out of sight.
     stack.clock.advance(10 * MINUTE);
     assert_eq!(find_existing(&stack, &game).await.refusal(), (400, "MATCHMAKER_NO_AVAILABLE_LOBBIES"));
-    register(&stack, &game, "one", json!({ "capacity": 2, "lease_seconds": Value::Null })).await;
-    let lobby = game.lobby(&stack, &lobby_id).await;
-    assert_eq!((lobby.lease_until, lobby.joinable_from), (Timestamp::NEVER, Some(lobby.created_at)));
+    for said in ["once", "again in that moment, when its lobbies have no lease to give up"] {
+        register(&stack, &game, "one", json!({ "capacity": 2, "lease_seconds": Value::Null })).await;
+        let lobby = game.lobby(&stack, &lobby_id).await;
+        let sight = (lobby.lease_until, lobby.joinable_from, lobby.freed_at);
+        assert_eq!(sight, (Timestamp::NEVER, Some(lobby.created_at), Some(stack.clock.now())), "{said}");
+    }
     stack.clock.advance(10_000 * MINUTE);
     assert_eq!(find_existing(&stack, &game).await.expect_ok().lobby_id(), lobby_id, "I4");
+}
+
+#[tokio::test]
+async fn a_server_that_comes_back_without_lease_leaves_the_lobbies_that_it_closed_as_they_are() {
+    let stack = TestStack::start().await;
+    let game = game(&stack, "back", json!({ "max_players": 8 })).await;
+    register(&stack, &game, "one", json!({ "capacity": 2 })).await;
+    let played = find(&stack, &game).await.expect_ok();
+    game.connect(&stack, &played).await.expect_ok();
+    game.serve(&stack, "deregister", json!({ "server_id": "one" })).await.expect_ok();
+    let closed = game.lobby(&stack, &played.lobby_id()).await;
+    assert!(closed.is_draining && closed.closed);
+
+    register(&stack, &game, "one", json!({ "capacity": 2, "lease_seconds": Value::Null })).await;
+    assert_eq!(game.lobby(&stack, &played.lobby_id()).await, closed, "I4");
+    assert_ne!(find(&stack, &game).await.expect_ok().lobby_id(), played.lobby_id(), "I6");
 }
 
 #[tokio::test]
