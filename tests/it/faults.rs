@@ -180,6 +180,47 @@ async fn a_write_that_arrives_again_after_its_player_connected_takes_no_second_s
 }
 
 #[tokio::test]
+async fn a_write_that_arrives_again_after_its_player_left_lets_its_token_in_no_second_time() {
+    let stack = TestStack::start().await;
+    let game = arena(&stack, "left", 4).await;
+    let stays = game.find(&stack, find()).await.expect_ok();
+    let calls = Arc::<Mutex<Vec<Call>>>::default();
+    let recording = Recording { link: Arc::clone(stack.stack.store_link()), calls: Arc::clone(&calls) };
+    let store = Store::new(client_over(Arc::new(recording)), table_names());
+    let arrive_again = async || {
+        let carried = std::mem::take(&mut *calls.lock().unwrap());
+        let writes: Vec<Call> = carried.into_iter().filter(|call| call.operation == "UpdateItem").collect();
+        for call in &writes {
+            let _refused = stack.stack.store_link().carry(call.clone()).await.unwrap();
+        }
+        let lobby = game.lobby(&stack, &stays.lobby_id()).await;
+        assert_eq!((lobby.taken, lobby.reserved.len(), lobby.connected.len()), (1, 1, 0), "I7");
+        writes.len()
+    };
+    let began_at = stack.clock.now();
+    // The second one's clock is behind: it knows of the first one's leave only when that refused it.
+    for (seen_at, writes) in [(began_at, 1), (began_at, 2)] {
+        let claim = SeatClaim {
+            lobby_id: stays.lobby_id().parse().unwrap(),
+            door: Door::Find(game.pool("arena", "fra")),
+            seat_id: SeatId::random(&stack.ambient()),
+            until: seen_at + Duration::from_secs(120),
+            hiding: Hiding::No,
+        };
+        let taken = store.take_seat(&claim, seen_at).await.unwrap();
+        assert!(matches!(taken, SeatOutcome::Taken(_)), "{taken:?}");
+        let connect = Transition::Connect(claim.seat_id.clone(), WriteId::random(&stack.ambient()));
+        for transition in [connect, Transition::Leave(claim.seat_id.clone())] {
+            stack.clock.advance(Duration::from_millis(1));
+            let outcome =
+                stack.store().make_transition(&claim.lobby_id, &transition, stack.clock.now()).await;
+            assert!(matches!(outcome, Ok(TransitionOutcome::Made(_))), "{outcome:?}");
+        }
+        assert_eq!(arrive_again().await, writes);
+    }
+}
+
+#[tokio::test]
 async fn what_an_earlier_beat_writes_late_shortens_no_lease() {
     let stack = TestStack::start().await;
     let game = arena(&stack, "beats", 4).await;

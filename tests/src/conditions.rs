@@ -174,6 +174,8 @@ const TOGGLED: &str = "(attribute_not_exists(#toggled_at) OR #toggled_at < :togg
 /// That a lease is later than the lobby's, or was told after the lobby was freed of the one of before.
 pub const GRANTED: &str = "(#lease_until < :until OR (#lease_until = :never AND #created_at < :told \
                            AND (attribute_not_exists(#freed_at) OR #freed_at < :told)))";
+/// That no player left since the write was sent: its own may have been the one.
+pub const UNVACATED: &str = "(attribute_not_exists(#vacated_at) OR #vacated_at <= :vacated_at)";
 const ALIVE: [&str; 2] = ["#stage <> :ended", "(#stage = :ready OR #created_at > :start_limit)"];
 
 /// Every condition of every write of matchmaking.
@@ -185,7 +187,7 @@ pub fn all() -> Vec<Condition> {
             &[
                 &ENTERABLE,
                 &FINDABLE,
-                &["#taken < #max_players", "#taken < #max_players_direct", "#taken = :last"],
+                &["#taken < #max_players", "#taken < #max_players_direct", "#taken = :last", UNVACATED],
             ],
         ),
         (

@@ -282,13 +282,14 @@ impl Store {
     ///
     /// Conditioned on capacity, not on what was read: n claims on n free seats all succeed the first time. Seats that
     /// lapsed are freed by the same write that takes one, named as the refused write's answer shows them. A claim whose
-    /// first write succeeded unheard recognises its seat and succeeds. One write unit for a lobby up to 1 KB.
+    /// first write succeeded unheard recognises its seat and succeeds; one that meets a leave while it is on its way is written
+    /// again. One write unit for a lobby up to 1 KB.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`]; the seat may then be taken all the same and lapses by itself (I4).
     pub async fn take_seat(&self, claim: &SeatClaim, now: Timestamp) -> Result<SeatOutcome, Error> {
         let mut claim = claim.clone();
-        let mut write = self.take_free_seat(&claim, claim.hiding, now);
+        let mut write = self.take_free_seat(&claim, claim.hiding, now, now);
         let mut refusal = SeatOutcome::Refused(Refusal::Full, None);
         for _ in 0..ATTEMPTS {
             let lobby = match self.update_lobby(write).await? {
@@ -306,7 +307,10 @@ impl Store {
                 pool.shard = lobby.pool.shard;
             }
             write = match lobby.entry(&claim.door, now) {
-                Entry::Free => self.take_free_seat(&claim, Hiding::No, now),
+                Entry::Free => {
+                    let vacated_at = lobby.vacated_at.map_or(now, |vacated_at| vacated_at.max(now));
+                    self.take_free_seat(&claim, Hiding::No, now, vacated_at)
+                }
                 Entry::TakeOver(lapsed) => self.take_over_seat(&claim, &lobby, &lapsed, now),
                 Entry::Refused(refusal) => return Ok(SeatOutcome::Refused(refusal, Some(Box::new(lobby)))),
             };
@@ -363,7 +367,15 @@ impl Store {
         self.update_lobby(self.on_lobby(write, &lobby.lobby_id)).await.map(|_| ())
     }
 
-    fn take_free_seat(&self, claim: &SeatClaim, hiding: Hiding, now: Timestamp) -> UpdateItemFluentBuilder {
+    /// A copy of the write that arrives after its player left must not take the seat again, for a token that is spent (I7):
+    /// so no seat may have been left after `vacated_at`, which is when it was last known, or now.
+    fn take_free_seat(
+        &self,
+        claim: &SeatClaim,
+        hiding: Hiding,
+        now: Timestamp,
+        vacated_at: Timestamp,
+    ) -> UpdateItemFluentBuilder {
         let hide = if hiding == Hiding::No { "" } else { ", #joinable_from = :lapse" };
         let is_last = if matches!(hiding, Hiding::IfLast { .. }) { " AND #taken = :last" } else { "" };
         let capacity = match claim.door {
@@ -371,12 +383,16 @@ impl Store {
             Door::Direct => "#max_players_direct",
         };
         let update = format!("SET #taken = #taken + :one, #reserved.#seat = :until{hide}");
-        let condition = format!("{} AND #taken < {capacity}{is_last}", enterable(&claim.door));
+        let condition = format!(
+            "{} AND #taken < {capacity}{is_last} AND (attribute_not_exists(#vacated_at) OR #vacated_at <= :vacated_at)",
+            enterable(&claim.door)
+        );
         let mut write = self
             .client
             .update_item()
             .set_expression_attribute_names(Some(names(&[&update, &condition])))
             .expression_attribute_values(":one", number(1))
+            .expression_attribute_values(":vacated_at", number(vacated_at))
             .update_expression(update)
             .condition_expression(condition);
         if let Hiding::IfLast { lapse, .. } | Hiding::Promised(lapse) = hiding {

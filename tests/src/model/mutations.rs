@@ -6,7 +6,7 @@
 use super::{Configuration, Outcomes, check};
 use Verdict::{Needless, Unproved};
 
-use crate::conditions::{Condition, Table, Write};
+use crate::conditions::{Condition, Table, UNVACATED, Write};
 
 /// Why nothing fails without a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +30,7 @@ pub struct Found {
 
 /// Conditions that the model does not evaluate, and why.
 pub const LEFT_OUT: &[(Write, &str, &str)] = &[
+    (Write::TakeFreeSeat, UNVACATED, LATE),
     (Write::GrowShards, "attribute_not_exists(#joinable_from) OR #joinable_from <= :shards", SHARDS),
     (Write::RetireShards, "#joinable_from = :shards", SHARDS),
     (Write::RetireShards, "#renewed_at <= :stale", SHARDS),
