@@ -37,7 +37,7 @@ use muster_tests::{
 const SEEDS: u64 = 10_000;
 /// Seeds after which progress is printed.
 const PROGRESS: u64 = 500;
-/// Seeds that each condition is looked for in, once it is taken away.
+/// Seeds that each condition that nothing needs to notice is looked for in, once it is taken away.
 const MUTATION_SEEDS: u64 = 400;
 
 /// What stands above the table of conditions.

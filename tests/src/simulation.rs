@@ -135,12 +135,7 @@ async fn play(seed: u64, options: &Options) -> Network {
 
     let entropy = std::sync::Mutex::new(chance.fork());
     let ambient = virtual_ambient(EPOCH, move |bytes| entropy.lock().expect("no panic").fill(bytes));
-    // A quota of its own: the SDK's usual one is the process's.
-    let quota = RetryPartition::custom("simulated").build();
-    let client = client_over(Arc::new(network.clone()));
-    let client = Client::from_conf(client.config().to_builder().retry_partition(quota).build());
-    let store = Store::new(client, table_names());
-    let world = World::make(plan, &store, &ambient).await;
+    let world = World::make(plan, &store_over(&network), &ambient).await;
     {
         let mut state = network.state();
         for (namespace, cap) in world.namespaces.iter().zip(&world.plan.caps) {
@@ -153,7 +148,7 @@ async fn play(seed: u64, options: &Options) -> Network {
         state.faults = faults;
     }
     let mut workload =
-        Workload::new(world, network.clone(), store, Arc::clone(functions), chance.fork(), clients, bias);
+        Workload::new(world, network.clone(), Arc::clone(functions), chance.fork(), clients, bias);
     // Whoever reads must find the world, however stale.
     workload.pass(3_000).await;
     workload.run().await;
@@ -161,6 +156,13 @@ async fn play(seed: u64, options: &Options) -> Network {
         workload.settle().await;
     }
     network
+}
+
+/// A store with a quota of retries of its own, as each instance has: the SDK's usual one is the process's.
+fn store_over(network: &Network) -> Store {
+    let quota = RetryPartition::custom("simulated").build();
+    let client = client_over(Arc::new(network.clone()));
+    Store::new(Client::from_conf(client.config().to_builder().retry_partition(quota).build()), table_names())
 }
 
 /// The command that replays `seed`.

@@ -38,6 +38,8 @@ pub(crate) struct Fate {
     pub(crate) refusal: Option<Refusal>,
     /// After how long the same request arrives again, when it was carried out.
     pub(crate) again_ms: Option<u64>,
+    /// For how long its whole operation stands still before it is sent.
+    pub(crate) suspended_ms: u64,
 }
 
 /// Operations in a thousand that crash, where repetitions of a request are to meet.
@@ -46,6 +48,12 @@ const CRASHES: u64 = 150;
 const LATE: u64 = 100;
 /// Calls in a thousand that are slow, there.
 const SLOW: u64 = 40;
+/// For how long an operation is suspended, in milliseconds: about as long as a repetition takes it for one that goes on.
+const SUSPENDED_MS: std::ops::RangeInclusive<u64> = 8_000..=14_000;
+/// Reads in a thousand that are stale, where a write goes by what was read.
+const STALE: u64 = 300;
+/// How stale those are at most, in milliseconds.
+const STALE_MS: u64 = 1_000;
 /// How slow those are at most, in milliseconds.
 const SLOW_MS: u64 = 6_000;
 
@@ -81,6 +89,8 @@ pub(crate) struct Faults {
     hold_ms: u64,
     /// The writes that are often long on their way, and arrive again.
     pub(crate) suspects: Vec<Write>,
+    /// Whether operations are suspended before those, for longer than a repetition waits.
+    suspends: bool,
 }
 
 impl Faults {
@@ -117,6 +127,7 @@ impl Faults {
             lag_ms: chance.weighted(&[(0, 1), (12, 2), (30, 3), (300, 1)]),
             hold_ms: chance.range(2..=14),
             suspects: Vec::new(),
+            suspends: false,
         }
     }
 
@@ -124,13 +135,23 @@ impl Faults {
     /// request, requests crash, and everything is slow and late.
     pub(crate) fn with_bias(self, bias: Option<Write>) -> Self {
         // A lobby that never became ready may be about to.
-        let crossing = (bias == Some(Write::End)).then_some(Write::Ready);
+        let crossing = match bias {
+            Some(Write::End) => Some(Write::Ready),
+            // Nor is a server empty that something is about to be placed on.
+            Some(Write::HideServer) => Some(Write::TakePlace),
+            _ => None,
+        };
         let suspects = bias.into_iter().chain(crossing).collect();
         let suspected = match bias {
-            // What these overlook is itself long on its way.
-            Some(Write::End | Write::HideServer | Write::HideSilent) => {
-                Self { suspects, slow: self.slow.max(SLOW), ..self }
-            }
+            // What these overlook is itself long on its way, or not yet to be read.
+            Some(Write::End | Write::HideSilent) => Self { suspects, slow: self.slow.max(SLOW), ..self },
+            Some(Write::HideServer) => Self {
+                suspects,
+                slow: self.slow.max(SLOW),
+                stale_read: self.stale_read.max(STALE),
+                stale_read_ms: STALE_MS,
+                ..self
+            },
             _ => Self { suspects, ..self },
         };
         if !bias.is_some_and(is_of_repetitions) {
@@ -141,6 +162,7 @@ impl Faults {
             late: suspected.late.max(LATE),
             slow: suspected.slow.max(SLOW),
             slow_ms: SLOW_MS,
+            suspends: bias == Some(Write::KeepAnswer),
             ..suspected
         }
     }
@@ -159,7 +181,9 @@ impl Faults {
             fate.out_ms
         };
         let again_ms = if chance.one_in(6) { Some(chance.range(20..=8_000)) } else { fate.again_ms };
-        Fate { out_ms, again_ms, ..fate }
+        let suspended_ms =
+            if self.suspends && chance.one_in(6) { chance.range(SUSPENDED_MS) } else { fate.suspended_ms };
+        Fate { out_ms, again_ms, suspended_ms, ..fate }
     }
 
     fn usual_fate(&self, is_write: bool, chance: &mut Chance) -> Fate {
@@ -188,7 +212,7 @@ impl Faults {
         } else {
             (is_write && chance.permille(self.late)).then(|| chance.range(100..=8_000))
         };
-        Fate { out_ms, back_ms, loss, refusal, again_ms }
+        Fate { out_ms, back_ms, loss, refusal, again_ms, suspended_ms: 0 }
     }
 
     /// After how long an index shows a write: never later than the product allows for.

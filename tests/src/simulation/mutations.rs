@@ -1,10 +1,9 @@
 //! Each condition taken away, one at a time: does a run notice?
 //!
-//! A condition whose loss nothing notices is one of [`VERDICTS`], which say why, or one of [`RARE`], which need more
-//! coincidences than some dozens of seeds have; everything else must be noticed.
+//! A condition whose loss nothing notices is one of [`VERDICTS`], which say why; everything else must be noticed.
 
 use super::{Options, run};
-use crate::conditions::{Condition, GRANTED, Write};
+use crate::conditions::{Condition, Write};
 
 /// What became of a condition's removal.
 #[derive(Clone, Debug)]
@@ -98,89 +97,20 @@ const HINT: &str = "a hint: wrong it costs a refused write";
 const RACE: &str = "an election: without it finds of one burst make lobbies of their own, which is counted";
 const SAME_ITEM: &str = "the item is there for a day after the lobby's end";
 
-/// Conditions whose loss breaks an invariant only when much comes together, and what.
-pub const RARE: &[(Write, &str, &str)] = &[
-    (Write::Ready, "#stage = :starting", "it ends between a read and its `ready`, or that is late"),
-    (Write::ExtendLease, GRANTED, "a server gives a lease up while an earlier beat is on its way"),
-    (
-        Write::GiveBackAllotment,
-        "#used <= :rest",
-        "a lobby is placed between a read of the server and the return",
-    ),
-    (Write::TakeOverSeat, "attribute_exists(#joinable_from)", "it closes between two writes of a find"),
-    (Write::TakeOverSeat, "#taken < :limit", "a join fills the lobby between two writes of a find"),
-    (
-        Write::TakeOverSeat,
-        "#connected.#lapsed <= :now",
-        "a full lobby lives for 8 h, and two finds take over",
-    ),
-    (Write::Leave, "attribute_not_exists(#joinable_from)", "it is reopened and filled between two writes"),
-    (Write::HideFull, "attribute_not_exists(#vacated_at)", "a hint is late by a leave and a find"),
-    (Write::HideFull, "#vacated_at = :vacated_at", "a hint is late by a leave and a find"),
-    (Write::Drain, "#stage <> :ended", "it ends between a read of the index and the drain"),
-    (
-        Write::Drain,
-        "(#stage = :ready OR #created_at > :start_limit)",
-        "its server deregisters after 5 minutes of starting",
-    ),
-    (
-        Write::Close,
-        "(#stage = :ready OR #created_at > :start_limit)",
-        "it is closed after 5 minutes of starting",
-    ),
-    (
-        Write::Reopen,
-        "(#stage = :ready OR #created_at > :start_limit)",
-        "it is reopened after 5 minutes of starting",
-    ),
-    (
-        Write::ExtendLease,
-        "attribute_not_exists(#is_draining)",
-        "its server beats and deregisters at the same time",
-    ),
-    (
-        Write::HideSilent,
-        "attribute_exists(#joinable_from)",
-        "a silent server closes its lobby, just met by a find",
-    ),
-    (Write::HideServer, "#used = :zero", "a creation is late for its server's lease, and met by a find"),
-    (Write::GiveBackPlace, "#lease_until <= :now", "its server beats between a read and the end"),
-    (Write::PutServer, "#used = :used", "a lobby ends between a read and the registration"),
-    (Write::PutServer, "#allotted = :allotted", "some is taken back between a read and the registration"),
-    (Write::PutLobby, "attribute_not_exists(#lobby_id)", "two finds of a burst create its lobby"),
-    (Write::TakeFreeSeat, "#taken = :last", "an instance's knowledge of the last seat is old"),
-    (Write::HideFull, "#taken >= #max_players", "a seat is left before the lobby is hidden"),
-    (
-        Write::KeepAnswer,
-        "#run = :run",
-        "a run stalls until its seat lapsed, and another one takes its place: tests stall one before each of its calls",
-    ),
-    (Write::ForgetRun, "#run = :run", "a run is refused after another one took its place"),
-];
+/// How many times more seeds a condition is looked for in that something must notice.
+const PERSISTENCE: u64 = 5;
 
 impl Found {
     /// Why nothing needs to notice, if so.
     #[must_use]
     pub fn verdict(&self) -> Option<&'static str> {
-        self.told_by(VERDICTS)
-    }
-
-    /// What must come together for anything to notice, if much.
-    #[must_use]
-    pub fn rarity(&self) -> Option<&'static str> {
-        self.told_by(RARE)
-    }
-
-    fn told_by(&self, list: &[(Write, &str, &'static str)]) -> Option<&'static str> {
-        let Condition { write, clause } = self.condition;
-        list.iter().find(|told| (told.0, told.1) == (write, clause)).map(|told| told.2)
+        verdict(self.condition)
     }
 
     /// Whether outcome and verdict contradict each other.
     #[must_use]
     pub fn is_unexpected(&self) -> bool {
-        let contradicts = self.rarity().is_none() && self.broken.is_some() == self.verdict().is_some();
-        contradicts || self.fails_with_it.is_some()
+        self.broken.is_some() == self.verdict().is_some() || self.fails_with_it.is_some()
     }
 
     /// Its row of the table.
@@ -193,21 +123,25 @@ impl Found {
         let (found, seed) = match (self.broken, self.verdict()) {
             (Some((seed, invariant)), _) => (invariant.to_owned(), seed.to_string()),
             (None, Some(why)) => (format!("not found: {why}"), String::new()),
-            (None, None) => match self.rarity() {
-                Some(needs) => (format!("not found: rare, {needs}"), String::new()),
-                None => ("not found".to_owned(), String::new()),
-            },
+            (None, None) => ("not found".to_owned(), String::new()),
         };
         format!("| {write} | `{clause}` | {found} | {seed} |")
     }
 }
 
-/// Runs seeds without `condition` until an invariant breaks, at most `seeds_max`, and that seed once more with it.
+fn verdict(condition: Condition) -> Option<&'static str> {
+    let Condition { write, clause } = condition;
+    VERDICTS.iter().find(|told| (told.0, told.1) == (write, clause)).map(|told| told.2)
+}
+
+/// Runs `seeds` without `condition`, several times as many when something must notice, until an invariant breaks; and that
+/// seed once more with it.
 #[must_use]
-pub fn search(condition: Condition, seeds_max: u64, options: &Options) -> Found {
+pub fn search(condition: Condition, seeds: u64, options: &Options) -> Found {
     let with = Options { bias: Some(condition.write), ..*options };
     let without = Options { without: Some(condition), ..with };
     let mut found = Found { condition, broken: None, fails_with_it: None, sent: 0 };
+    let seeds_max = if verdict(condition).is_some() { seeds } else { seeds * PERSISTENCE };
     for seed in 0..seeds_max {
         let outcome = run(seed, &without);
         found.sent += u64::from(outcome.seen.contains(&condition));

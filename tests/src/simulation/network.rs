@@ -31,6 +31,9 @@ use crate::conditions::{self, Condition};
 /// After how long on the way a call is sent again by who waits for it, and may be given up before it arrives, in milliseconds.
 const GIVEN_UP_MS: u64 = 1_000;
 
+/// How old an operation is at most that is suspended, in milliseconds: an older one would be killed before it goes on.
+const SUSPENDED_BEFORE_MS: u64 = 12_000;
+
 /// How long a write is on its way at least for something to cross it, in milliseconds.
 const SOON_MS: u64 = 10;
 
@@ -60,6 +63,8 @@ pub(crate) struct State {
     threatened: Vec<(u64, Place)>,
     /// Raised when one of them gets under way that is slow.
     alarm: Arc<Notify>,
+    /// Operations that are suspended once, those that stand still as of now with for how many milliseconds.
+    suspended: BTreeMap<usize, Option<u64>>,
     began: tokio::time::Instant,
 }
 
@@ -96,6 +101,7 @@ impl State {
             occupied: BTreeMap::new(),
             threatened: Vec::new(),
             alarm: Arc::default(),
+            suspended: BTreeMap::new(),
             began: tokio::time::Instant::now(),
         }
     }
@@ -248,6 +254,12 @@ impl State {
         &self.threatened
     }
 
+    /// Whether `operation` was not suspended yet, and would have time left after it.
+    fn may_be_suspended(&self, operation: usize) -> bool {
+        let age = self.now() - self.model.operations[operation].began_at;
+        age < SUSPENDED_BEFORE_MS && !self.suspended.contains_key(&operation)
+    }
+
     fn name(&self, operation: Option<usize>) -> String {
         operation.map_or_else(String::new, |operation| self.model.name(operation))
     }
@@ -265,6 +277,11 @@ impl Network {
     /// What is raised when a write under suspicion gets under way that takes its time.
     pub(crate) fn alarm(&self) -> Arc<Notify> {
         Arc::clone(&self.state().alarm)
+    }
+
+    /// For how long `operation` is to stand still from now on, if it is.
+    pub(crate) fn suspension(&self, operation: usize) -> Option<Duration> {
+        self.state().suspended.get_mut(&operation)?.take().map(Duration::from_millis)
     }
 
     /// The run's state, once nothing else holds it.
@@ -372,8 +389,11 @@ impl Link for Network {
             // What nobody in particular asks is the world being made.
             let faults = if operation.is_some() { state.faults.clone() } else { Faults::none() };
             let suspected = if is_write { places_of(&call, &faults.suspects) } else { Vec::new() };
-            let fate = faults.fate(is_write, !suspected.is_empty(), &mut state.chance);
-            let first = state.now() + fate.out_ms;
+            let mut fate = faults.fate(is_write, !suspected.is_empty(), &mut state.chance);
+            if !operation.is_some_and(|operation| state.may_be_suspended(operation)) {
+                fate.suspended_ms = 0;
+            }
+            let first = state.now() + fate.suspended_ms + fate.out_ms;
             for at in [Some(first), fate.again_ms.map(|again_ms| first + again_ms)].into_iter().flatten() {
                 state.threatened.extend(suspected.iter().map(|place| (at, place.clone())));
             }
@@ -382,6 +402,11 @@ impl Link for Network {
             }
             if let Some(operation) = operation {
                 state.model.called(operation);
+                if fate.suspended_ms > 0 {
+                    let name = state.name(Some(operation));
+                    state.note(&format!("{name} is suspended for {} ms", fate.suspended_ms));
+                    state.suspended.insert(operation, Some(fate.suspended_ms));
+                }
             }
             if fate.loss != Loss::None {
                 let name = state.name(operation);
@@ -391,6 +416,7 @@ impl Link for Network {
         };
         Box::pin(async move {
             let (sender, answer) = oneshot::channel();
+            pause(fate.suspended_ms).await;
             if fate.loss == Loss::Request {
                 std::future::pending::<()>().await;
             }

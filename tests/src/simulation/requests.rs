@@ -4,15 +4,17 @@ use std::{
     collections::BTreeMap,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 use muster_local::{functions::Functions, gateway::Handler};
 use serde_json::{Value, json};
 use shared::tokens::Claims;
+use tokio::time::{Sleep, sleep};
 
 use super::{
     model::{Asked, answers::Answer},
+    network::Network,
     world::World,
 };
 use crate::instance::event_from;
@@ -223,15 +225,20 @@ pub(crate) fn read_answer(world: &World, response: &lambda_http::Response<lambda
     Answer { status: response.status().as_u16(), body, seat }
 }
 
-/// A function that is killed when it was polled so often: at any of its awaits, and then for good.
+/// A function that is killed when it was polled so often: at any of its awaits, and then for good; and that stands still while
+/// it is suspended.
 pub(crate) struct Mortal<F> {
     inner: Pin<Box<F>>,
     polls_left: Option<u32>,
+    network: Network,
+    number: usize,
+    suspended: Option<Pin<Box<Sleep>>>,
 }
 
 impl<F: Future> Mortal<F> {
-    pub(crate) fn new(inner: F, polls_left: Option<u32>) -> Self {
-        Self { inner: Box::pin(inner), polls_left }
+    /// The operation `number` on `network`.
+    pub(crate) fn new(inner: F, polls_left: Option<u32>, network: Network, number: usize) -> Self {
+        Self { inner: Box::pin(inner), polls_left, network, number, suspended: None }
     }
 }
 
@@ -239,12 +246,22 @@ impl<F: Future> Future for Mortal<F> {
     type Output = Option<F::Output>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        if let Some(left) = &mut self.polls_left {
-            if *left == 0 {
-                return Poll::Ready(None);
+        loop {
+            if let Some(suspended) = &mut self.suspended {
+                ready!(suspended.as_mut().poll(context));
+                self.suspended = None;
             }
-            *left -= 1;
+            if let Some(left) = &mut self.polls_left {
+                if *left == 0 {
+                    return Poll::Ready(None);
+                }
+                *left -= 1;
+            }
+            if let Poll::Ready(answer) = self.inner.as_mut().poll(context) {
+                return Poll::Ready(Some(answer));
+            }
+            let Some(span) = self.network.suspension(self.number) else { return Poll::Pending };
+            self.suspended = Some(Box::pin(sleep(span)));
         }
-        self.inner.as_mut().poll(context).map(Some)
     }
 }

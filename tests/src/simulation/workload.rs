@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use muster_local::{functions::Functions, template::FunctionProperties};
 use serde_json::Value;
-use shared::{screening::Outside, store::Store};
+use shared::screening::Outside;
 use tokio::{sync::Notify, task::JoinSet, time::sleep};
 
 use super::{
@@ -14,8 +14,9 @@ use super::{
     model::{Asked, Lobby, NEVER, Operation, Stage},
     network::{CURRENT, Network},
     requests::{ANYBODY, Instance, Mortal, Request, read_answer},
+    store_over,
     wire::{Place, number},
-    world::World,
+    world::{SMALL, World},
 };
 use crate::conditions::Write;
 
@@ -48,7 +49,6 @@ struct Player {
 pub(crate) struct Workload {
     pub(crate) world: Arc<World>,
     pub(crate) network: Network,
-    store: Store,
     declared: Arc<BTreeMap<String, FunctionProperties>>,
     instances: Vec<Instance>,
     pub(crate) chance: Chance,
@@ -65,6 +65,8 @@ pub(crate) struct Workload {
     far: u64,
     /// Whether it is mostly waited until just about something lapses.
     is_patient: bool,
+    /// Whether no server beats by itself.
+    falls_silent: bool,
     /// Whether servers shrink and grow again at each registration.
     resizes: bool,
     /// Whether repetitions of a request come by two at once, and when what an earlier one noted lapses.
@@ -82,7 +84,6 @@ impl Workload {
     pub(crate) fn new(
         world: World,
         network: Network,
-        store: Store,
         declared: Arc<BTreeMap<String, FunctionProperties>>,
         mut chance: Chance,
         clients: Chance,
@@ -90,10 +91,15 @@ impl Workload {
     ) -> Self {
         let deeds = deeds(&mut chance, bias);
         let servers = world.plan.servers.len();
+        let is_patient = match bias {
+            Some(Write::End | Write::GiveBackPlace | Write::HideServer) => true,
+            Some(Write::HideFull) => world.plan.modes.iter().all(|mode| mode.max_players <= SMALL),
+            Some(Write::Drain | Write::Reopen) => world.plan.is_slow_to_start,
+            _ => false,
+        };
         let mut workload = Self {
             world: Arc::new(world),
             network,
-            store,
             declared,
             instances: Vec::new(),
             chance,
@@ -103,7 +109,8 @@ impl Workload {
             favoured: favoured(bias),
             crossings: crossings(bias),
             far: if bias == Some(Write::TakeOverSeat) { 4 } else { 24 },
-            is_patient: matches!(bias, Some(Write::End | Write::GiveBackPlace)),
+            is_patient,
+            falls_silent: bias == Some(Write::HideServer),
             resizes: bias == Some(Write::TakePlace),
             insists: bias.is_some_and(is_of_repetitions),
             interferes: bias.is_some(),
@@ -123,7 +130,8 @@ impl Workload {
         let World { keys, ambient, .. } = &*self.world;
         let declared = (*self.declared).clone();
         let (keys, ambient) = (Arc::clone(keys), ambient.clone());
-        let functions = Functions::new(self.store.clone(), declared, keys, ambient, Outside::default());
+        let store = store_over(&self.network);
+        let functions = Functions::new(store, declared, keys, ambient, Outside::default());
         Instance::new(functions.expect("an environment without access of its own"))
     }
 
@@ -246,12 +254,15 @@ impl Workload {
         for lobby in state.model.lobbies.values().filter(|lobby| lobby.lives()) {
             times.extend(lobby.entries().map(|(_, until)| until));
             times.push(lobby.lease_until);
+            times.extend(lobby.joinable_from);
             if lobby.stage == Stage::Starting {
                 times.push(lobby.created_at + STARTING_MAX_MS);
             }
             let idle_from = lobby.vacated_at.unwrap_or(lobby.created_at);
             times.push(idle_from + lobby.idle_ms);
         }
+        let servers = state.history.table("ServersTable");
+        times.extend(servers.filter_map(|(_, server)| number(&server["lease_until"])));
         if self.insists {
             times.extend(state.history.table("ClientsTable").flat_map(|(_, item)| noted_until(item)));
         }
@@ -275,6 +286,11 @@ impl Workload {
         let span = if self.chance.one_in(2) { left - before } else { before };
         self.pass(span).await;
         for deed in crossing {
+            if *deed == Deed::Wait {
+                let left = arrives_at.saturating_sub(self.now());
+                self.pass(left + 1).await;
+                continue;
+            }
             let number = self.network.state().model.operations.len();
             self.act(*deed, Some(place));
             for _ in 0..CROSSING_MS / 4 {
@@ -388,7 +404,7 @@ impl Workload {
                 number
             };
             let running = CURRENT.scope(number, handler(request.event()));
-            let response = Mortal::new(running, polls_left).await;
+            let response = Mortal::new(running, polls_left, network.clone(), number).await;
             let mut state = network.state();
             let name = state.model.name(number);
             let Some(response) = response else {

@@ -16,6 +16,9 @@ use shared::{
 use super::chance::Chance;
 use crate::conditions::Write::{self, AimRun, ForgetRun, HoldSeat, KeepAnswer, PointHold, ReleaseHold};
 
+/// Seats of a lobby at most that is often full of connected players.
+pub(crate) const SMALL: u64 = 2;
+
 /// A mode of the game; every version has the same ones.
 #[derive(Clone, Debug)]
 pub(crate) struct Mode {
@@ -79,7 +82,8 @@ impl Plan {
     /// The plan of a run, one in which `bias` is written often.
     pub(crate) fn drawn(chance: &mut Chance, bias: Option<Write>) -> Self {
         use Write::{
-            Connect, End, GiveBackPlace, HideServer, HideSilent, Ready, ShowRevived, ShowServer, TakeOverSeat,
+            Connect, Drain, End, GiveBackPlace, HideFull, HideServer, HideSilent, Ready, Reopen, ShowRevived,
+            ShowServer, TakeOverSeat,
         };
         let two_regions = chance.one_in(4);
         let regions = if two_regions { vec!["fra", "nyc"] } else { vec!["fra"] };
@@ -93,7 +97,8 @@ impl Plan {
                 max_players,
                 direct: max_players + chance.weighted(&[(0, 2), (1, 1)]),
                 reservation_secs: match bias {
-                    Some(TakeOverSeat) => 5,
+                    Some(TakeOverSeat | KeepAnswer) => 5,
+                    Some(HideFull) if max_players <= SMALL => 5,
                     // Seats outlive their server's lease.
                     Some(GiveBackPlace) => chance.weighted(&[(30, 1), (120, 1)]),
                     _ => reservation,
@@ -106,13 +111,15 @@ impl Plan {
         });
         let modes: Vec<Mode> = modes.collect();
         let namespace_count = if chance.one_in(3) { 2 } else { 1 };
-        let starts_slowly =
-            if matches!(bias, Some(Ready | Connect)) { !chance.one_in(4) } else { chance.one_in(4) };
+        let starts_slowly = match bias {
+            Some(Ready | Connect | Drain | Reopen) => !chance.one_in(4),
+            _ => chance.one_in(4),
+        };
         let is_slow_to_start = starts_slowly && (bias == Some(End) || chance.one_in(2));
         let lease = match bias {
             Some(GiveBackPlace) => Some(4),
             Some(HideSilent | ShowRevived | HideServer | ShowServer) => Some(5),
-            Some(TakeOverSeat) => chance.weighted(&[(None, 3), (Some(10), 1)]),
+            Some(TakeOverSeat | HideFull) => chance.weighted(&[(None, 3), (Some(10), 1)]),
             Some(End) if !is_slow_to_start => chance.weighted(&[(None, 1), (Some(4), 3)]),
             _ if is_slow_to_start => chance.weighted(&[(None, 2), (Some(600), 1)]),
             _ => chance.weighted(&[(None, 2), (Some(4), 2), (Some(10), 2), (Some(60), 1)]),

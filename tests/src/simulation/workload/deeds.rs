@@ -29,6 +29,8 @@ pub(super) enum Deed {
     Register,
     Deregister,
     SwitchVersion,
+    /// Waits until what is crossed has arrived.
+    Wait,
 }
 
 impl Workload {
@@ -37,6 +39,7 @@ impl Workload {
         let world = Arc::clone(&self.world);
         let namespace = self.chance.below(world.namespaces.len());
         match deed {
+            Deed::Wait => {}
             Deed::Find => self.find(namespace, true),
             Deed::FindOnly => self.find(namespace, false),
             Deed::Burst => {
@@ -129,7 +132,7 @@ impl Workload {
         let server = *self.chance.pick(&servers).expect("a server");
         match deed {
             Deed::Beat => {
-                self.beating[server] = true;
+                self.beating[server] = !self.falls_silent;
                 self.send(Request::heartbeat(&self.world, server));
             }
             Deed::Silence => self.beating[server] = false,
@@ -148,7 +151,7 @@ impl Workload {
             false if self.chance.one_in(4) => self.chance.range(1..=3),
             false => places,
         };
-        self.beating[server] = true;
+        self.beating[server] = !self.falls_silent;
         self.send(Request::register(&self.world, server, places, port));
     }
 }
@@ -201,8 +204,9 @@ pub(super) fn deeds(chance: &mut Chance, bias: Option<Write>) -> Vec<(Deed, u64)
 
 /// What crosses with `bias` on its way in several steps, or at its last moment.
 pub(super) const fn crossings(bias: Option<Write>) -> &'static [&'static [Deed]] {
-    use Deed::{Beat, Connect, Deregister, Disconnect, Join, Ready};
+    use Deed::{Beat, Burst, Close, Connect, Deregister, Disconnect, Find, FindOnly, Join, Ready, Wait};
     match bias {
+        Some(Write::TakeFreeSeat) => &[&[Connect, Disconnect, Wait, Connect], &[Burst], &[Join], &[Close]],
         Some(Write::End) => &[
             &[Join, Connect],
             &[Join, Disconnect],
@@ -211,7 +215,9 @@ pub(super) const fn crossings(bias: Option<Write>) -> &'static [&'static [Deed]]
             &[Beat],
             &[Ready],
         ],
-        Some(Write::GiveBackPlace) => &[&[Beat], &[Deregister]],
+        Some(Write::GiveBackPlace) => &[&[Beat], &[Beat], &[Deregister]],
+        Some(Write::HideFull) => &[&[Disconnect, FindOnly], &[Disconnect, Join], &[Burst], &[Close], &[Join]],
+        Some(Write::HideServer) => &[&[Find], &[Beat]],
         _ => &[],
     }
 }
@@ -229,11 +235,11 @@ pub(super) const fn favoured(bias: Option<Write>) -> &'static [Deed] {
         Some(Write::Connect) => &[Connect],
         Some(Write::Ready) => &[Ready, Close, Join],
         Some(Write::End) => &[Disconnect, Connect, Silence, Beat, Join, Find, Deregister, Ready],
-        Some(Write::GiveBackPlace) => &[Disconnect, Silence, Beat, Join, End],
+        Some(Write::GiveBackPlace) => &[Silence, Beat, Join, Find],
         Some(Write::Drain | Write::Deregister | Write::LetServerGo) => &[Deregister, Register, Close, Reopen],
         Some(Write::Close | Write::Reopen) => &[Close, Reopen, Deregister, Create],
         Some(Write::ExtendLease | Write::Heartbeat) => &[Beat, End, Deregister],
-        Some(Write::HideFull) => &[Burst, Close, Disconnect, Join],
+        Some(Write::HideFull) => &[Burst, Close, Connect, Disconnect, Join],
         Some(Write::HideSilent | Write::ShowRevived) => &[Silence, Beat, Close, Find],
         Some(Write::HideServer | Write::ShowServer) => &[Silence, Beat, Create, Find, End],
         Some(Write::NoteState) => &[SetState, End],
