@@ -199,15 +199,15 @@ async fn a_write_that_arrives_again_after_its_player_left_lets_its_token_in_no_s
     };
     let began_at = stack.clock.now();
     // The second one's clock is behind: it knows of the first one's leave only when that refused it.
-    for (seen_at, writes) in [(began_at, 1), (began_at, 2)] {
+    for writes in [1, 2] {
         let claim = SeatClaim {
             lobby_id: stays.lobby_id().parse().unwrap(),
             door: Door::Find(game.pool("arena", "fra")),
             seat_id: SeatId::random(&stack.ambient()),
-            until: seen_at + Duration::from_secs(120),
+            until: began_at + Duration::from_secs(120),
             hiding: Hiding::No,
         };
-        let taken = store.take_seat(&claim, seen_at).await.unwrap();
+        let taken = store.take_seat(&claim, began_at).await.unwrap();
         assert!(matches!(taken, SeatOutcome::Taken(_)), "{taken:?}");
         let connect = Transition::Connect(claim.seat_id.clone(), WriteId::random(&stack.ambient()));
         for transition in [connect, Transition::Leave(claim.seat_id.clone())] {
