@@ -131,8 +131,8 @@ impl Faults {
         }
     }
 
-    /// The same for a run in which `bias` is to go wrong: it is slow and late itself, and where it takes repetitions of one
-    /// request, requests crash, and everything is slow and late.
+    /// The same for a run in which `bias` is to go wrong: it is slow and late itself; where it goes by what was read, that may be
+    /// stale; and where it takes repetitions of one request, requests crash or stand still, and everything is slow and late.
     pub(crate) fn with_bias(self, bias: Option<Write>) -> Self {
         // A lobby that never became ready may be about to.
         let crossing = match bias {
