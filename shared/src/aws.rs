@@ -8,7 +8,15 @@ use aws_smithy_http_client::{
     Builder, HttpClientError,
     tls::{Provider, TlsContext, TrustStore, rustls_provider::CryptoMode},
 };
-use aws_smithy_runtime_api::client::http::SharedHttpClient;
+use aws_smithy_runtime_api::{
+    box_error::BoxError,
+    client::{
+        connector_metadata::ConnectorMetadata,
+        http::{HttpClient, HttpConnectorSettings, SharedHttpClient, SharedHttpConnector},
+        runtime_components::RuntimeComponents,
+    },
+};
+use aws_smithy_types::config_bag::ConfigBag;
 use rustls_pki_types::{CertificateDer, pem::PemObject as _};
 
 /// As AWS publishes them: Amazon Root CA 1 to 4 and Starfield Services Root Certificate Authority - G2.
@@ -32,7 +40,33 @@ pub fn https_client(region: &str, bundle: Option<Vec<u8>>) -> Result<SharedHttpC
         None => TrustStore::empty().with_pem_certificate(AUTHORITIES),
     };
     let context = TlsContext::builder().with_trust_store(trusted).build()?;
-    Ok(Builder::new().tls_provider(CRYPTOGRAPHY).tls_context(context).build_https())
+    let client = Builder::new().tls_provider(CRYPTOGRAPHY).tls_context(context).build_https();
+    Ok(SharedHttpClient::new(ConnectedOnce(client)))
+}
+
+/// An HTTP client that makes a connector when it is asked for one.
+///
+/// The library's own makes another before, of which nothing is kept, so that authorities are read early. A function opens its
+/// connection during init anyway, with the connector that it keeps.
+#[derive(Debug)]
+struct ConnectedOnce(SharedHttpClient);
+
+impl HttpClient for ConnectedOnce {
+    fn http_connector(
+        &self,
+        settings: &HttpConnectorSettings,
+        components: &RuntimeComponents,
+    ) -> SharedHttpConnector {
+        self.0.http_connector(settings, components)
+    }
+
+    fn validate_final_config(&self, components: &RuntimeComponents, bag: &ConfigBag) -> Result<(), BoxError> {
+        self.0.validate_final_config(components, bag)
+    }
+
+    fn connector_metadata(&self) -> Option<ConnectorMetadata> {
+        self.0.connector_metadata()
+    }
 }
 
 /// A client for emulators of AWS, which speak no TLS: no authority is read.

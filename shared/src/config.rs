@@ -130,8 +130,8 @@ impl Environment {
             (None, Some(http)) => http,
             (None, None) => self.https_client(&region)?,
         };
-        let client = parameters_client(region, credentials, endpoint, http);
-        Ok(Secrets::Parameters(Parameters { client, path }))
+        let connect = move || parameters_client(region, credentials, endpoint, http);
+        Ok(Secrets::Parameters(Parameters::new(path, connect)))
     }
 
     /// Whom players' captchas and verifications are asked of, for tests: no template sets these.

@@ -4,7 +4,12 @@
 //! may read: in AWS as `SecureString` parameters of Systems Manager, in the local stack in a table of their own. A version's
 //! secrets are packed into as few parameters as hold them, so that a function reads all of them with one call.
 
-use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
 
 use aws_sdk_ssm::{
     Client,
@@ -154,11 +159,12 @@ pub enum Secrets {
 /// Parameters of Systems Manager under a path.
 #[derive(Clone, Debug)]
 pub struct Parameters {
-    /// The client.
-    pub client: Client,
-    /// The path, such as `/muster/secrets`, without a slash at its end.
-    pub path: String,
+    /// Made at the first call, for most instances make none and making it would be a tenth of their init.
+    client: Arc<LazyLock<Client, Connect>>,
+    path: String,
 }
+
+type Connect = Box<dyn FnOnce() -> Client + Send>;
 
 impl Secrets {
     /// Keeps the secrets of a new version; the references to them. None are kept of a version that has none. What a crash
@@ -203,6 +209,12 @@ fn missing() -> Error {
 }
 
 impl Parameters {
+    /// Those under `path`, such as `/muster/secrets`, without a slash at its end. `connect` is called once, or never.
+    #[must_use]
+    pub fn new(path: String, connect: impl FnOnce() -> Client + Send + 'static) -> Self {
+        Self { client: Arc::new(LazyLock::new(Box::new(connect))), path }
+    }
+
     /// Writes a parameter; written twice it is the same, so a call whose answer was lost can be repeated.
     async fn put(&self, name: &ParameterName, value: String) -> Result<(), Error> {
         let put = self

@@ -139,8 +139,9 @@ impl Target {
             secrets: String::new(),
             clients: output("ClientsTableName")?,
         };
+        let of_parameters = config.clone();
         let parameters =
-            Parameters { client: aws_sdk_ssm::Client::new(&config), path: output("SecretsPath")? };
+            Parameters::new(output("SecretsPath")?, move || aws_sdk_ssm::Client::new(&of_parameters));
         let key =
             KeySource::Secret(aws_sdk_secretsmanager::Client::new(&config), output("SigningKeySecretArn")?);
         let store = Store::new(aws_sdk_dynamodb::Client::new(&config), tables);

@@ -113,8 +113,9 @@ async fn in_aws_they_are_parameters_read_with_one_call_and_kept_for_five_minutes
     let (server, manager) = (MockServer::start().await, SystemsManager::default());
     Mock::given(method("POST")).respond_with(manager.clone()).mount(&server).await;
     let credentials = Credentials::new("a", "b", None, None, "test");
-    let client = parameters_client("us-east-1".to_owned(), credentials, Some(server.uri()), plain_client());
-    let secrets = Secrets::Parameters(Parameters { client, path: "/muster/a-stack/versions".to_owned() });
+    let endpoint = Some(server.uri());
+    let connect = || parameters_client("us-east-1".to_owned(), credentials, endpoint, plain_client());
+    let secrets = Secrets::Parameters(Parameters::new("/muster/a-stack/versions".to_owned(), connect));
 
     let stack = TestStack::start().await;
     let game = stack.make_game("parameters", json!({ "arena": { "regions": ["fra"] } }), 1, 0).await;
