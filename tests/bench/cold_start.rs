@@ -173,7 +173,7 @@ impl World {
             ("cloud", cloud.reveal().to_owned()),
         ]);
 
-        let (endpoint, certificate) = behind_tls(stack.stack.store_endpoint()).await;
+        let (endpoint, certificate) = behind_tls(stack.stack.store_link()).await;
         let bundle = AUTHORITIES.to_owned() + &certificate;
         let authorities = Authorities(env::temp_dir().join(format!("muster-{}.pem", ambient.uuid())));
         fs::write(&authorities.0, bundle).expect("a file");

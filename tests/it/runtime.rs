@@ -69,7 +69,7 @@ async fn every_function_of_the_template_answers_its_example_event() {
 #[tokio::test]
 async fn a_function_speaks_tls_with_those_that_its_authorities_vouch_for() {
     let (deployment, folder) = (Deployment::start().await, TestFolder::new());
-    let (endpoint, certificate) = behind_tls(deployment.stack.stack.store_endpoint()).await;
+    let (endpoint, certificate) = behind_tls(deployment.stack.stack.store_link()).await;
     let bundle = folder.path("authorities.pem");
     fs::write(&bundle, certificate).unwrap();
     let mut environment = deployment.environment("find-lobby");
