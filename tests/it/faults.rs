@@ -15,7 +15,10 @@ use muster_local::{
     emulator::link::{Call, Carried, Link, client_over},
     stack::table_names,
 };
-use muster_tests::{TestGame, TestStack, instance};
+use muster_tests::{
+    TestGame, TestStack,
+    instance::{self, Instance},
+};
 use serde_json::{Value, json};
 use shared::{
     ambient::Timestamp,
@@ -338,6 +341,34 @@ async fn finds_of_a_burst_go_on_when_a_creator_crashed() {
     let found = stack.instance().find(&game.public, &find()).await.unwrap();
     assert_eq!(found.lobby.lobby_id, burst.first.sibling(1), "I4");
     assert_eq!(stack.all_lobbies(game.namespace_id()).await.len(), 2);
+}
+
+#[tokio::test]
+async fn a_lobby_that_must_be_there_by_now_is_not_waited_for() {
+    let stack = TestStack::start().await;
+    let game = arena(&stack, "there", 2).await;
+    let first = game.find(&stack, find()).await.expect_ok().lobby_id();
+    assert_eq!(game.find(&stack, find()).await.expect_ok().lobby_id(), first);
+    // The burst is young enough for its lobby to be unknown to the index, and too old for its creator to be at work.
+    stack.clock.advance(Duration::from_millis(100));
+    let pauses = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&pauses);
+    let ambient = stack.ambient().with_sleeper(move |span| {
+        noted.lock().unwrap_or_else(PoisonError::into_inner).push(span);
+        // A time limit, which nothing here reaches.
+        let is_limit = span >= Duration::from_secs(1);
+        async move {
+            if is_limit {
+                pending().await
+            }
+        }
+    });
+    let instance =
+        Instance::over(client_over(Arc::clone(stack.stack.store_link())), stack.stack.keys(), &ambient);
+    let found = instance.find(&game.public, &find()).await.unwrap();
+    assert_ne!(found.lobby.lobby_id.to_string(), first, "it is full");
+    let pauses = pauses.lock().unwrap();
+    assert!(pauses.iter().all(|span| span.is_zero() || *span >= Duration::from_secs(1)), "{pauses:?}");
 }
 
 #[tokio::test]

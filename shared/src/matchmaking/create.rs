@@ -309,9 +309,12 @@ impl Matchmaker {
                     Attempt::Outrun(_) | Attempt::Lost => return Ok(Step::LookAgain),
                 }
             } else if wait > 0 || !is_there {
-                // Whoever drew the lobby's first position is creating it.
+                // Whoever drew the lobby's first position is creating it; that of the burst's first lobby since the burst began.
+                let is_first = wait == 0 && nth == 0;
+                let begun = if is_first { self.ambient.now().since(burst.opened_at) } else { Duration::ZERO };
                 let spacing = if wait == 0 { spacing } else { Duration::ZERO };
-                self.ambient.sleep(spacing + self.ambient.jittered(CREATOR_PAUSE * 2_u32.pow(wait))).await;
+                let pause = spacing + self.ambient.jittered(CREATOR_PAUSE * 2_u32.pow(wait));
+                self.ambient.sleep(pause.saturating_sub(begun)).await;
             }
             match self.take(&searched(new), in_burst(new, lobby_id.clone(), hiding), seeker).await? {
                 Ok(found) => return Ok(Step::Found(Box::new(found))),
