@@ -160,8 +160,8 @@ pub enum EndCause {
     Idle,
 }
 
-/// Lapsed seats that one write takes over at most, which keeps its expression far below DynamoDB's 4 KB.
-const TAKE_OVER_MAX: usize = 25;
+/// Lapsed seats that one write takes over at most: each takes 32 bytes of its condition, which may have 4 KB and 300 operators.
+const TAKE_OVER_MAX: usize = 100;
 /// Reservations taken over that a lobby remembers.
 const LAPSED_MAX: usize = 8;
 

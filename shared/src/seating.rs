@@ -13,6 +13,8 @@ use std::{
     time::Duration,
 };
 
+use futures_util::future::try_join_all;
+
 use crate::{
     ambient::{Ambient, Timestamp, within},
     auth::{MatchmakerAuth, PlayerRight},
@@ -436,11 +438,15 @@ impl Seeker {
                 }
                 HoldOutcome::AtCap(holds) => {
                     replaced = self.idle_holds(&holds).await?;
-                    replaced.truncate(REPLACED_MAX);
-                    let holds = u32::try_from(holds.len() - replaced.len()).unwrap_or(u32::MAX);
-                    if holds >= holds_max {
+                    let standing = u32::try_from(holds.len() - replaced.len()).unwrap_or(u32::MAX);
+                    if standing >= holds_max {
                         return Err(Error::TooManyPlayersFromSource);
                     }
+                    // More than one write replaces are there when the cap was higher; as many as that at a time, for each
+                    // costs what the client's whole item does.
+                    let surplus = replaced.split_off(replaced.len().min(REPLACED_MAX));
+                    let surplus = surplus.iter().take(REPLACED_MAX);
+                    try_join_all(surplus.map(|hold| self.store.withdraw_hold(client, hold))).await?;
                 }
             }
         }

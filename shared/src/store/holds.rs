@@ -20,8 +20,8 @@ use crate::{
 
 /// How long a client's item is kept after its last hold: longer than any seat is held.
 const HOLDS_LIFE: Duration = Duration::from_secs(10 * 3_600);
-/// Holds that one write replaces at most, which keeps its expression far below DynamoDB's 4 KB.
-pub const REPLACED_MAX: usize = 25;
+/// Holds that one write replaces at most: each takes 26 bytes of its condition, which may have 4 KB and 300 operators.
+pub const REPLACED_MAX: usize = 100;
 /// What the attribute of a hold begins with.
 const HOLD: &str = "seat_";
 

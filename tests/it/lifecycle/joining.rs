@@ -64,6 +64,19 @@ async fn a_join_takes_over_seats_that_lapsed() {
 }
 
 #[tokio::test]
+async fn a_find_takes_over_a_hundred_lapsed_seats_at_once() {
+    let (stack, game) = start("beyond", json!({ "max_players": 2, "max_players_direct": 101 })).await;
+    let lobby_id = find(&stack, &game).await.expect_ok().lobby_id();
+    for answer in join_all((0..100).map(|_| join(&stack, &game, &lobby_id))).await {
+        answer.expect_ok();
+    }
+    assert_eq!(find_existing(&stack, &game).await.refusal(), (400, "MATCHMAKER_NO_AVAILABLE_LOBBIES"));
+    stack.clock.advance(std::time::Duration::from_secs(120));
+    assert_eq!(find_existing(&stack, &game).await.expect_ok().lobby_id(), lobby_id);
+    assert_eq!(game.lobby(&stack, &lobby_id).await.taken, 2, "I1");
+}
+
+#[tokio::test]
 async fn a_closed_lobby_can_be_joined_and_stays_unfindable() {
     let (stack, game) = start("closed", json!({})).await;
     let lobby_id = find(&stack, &game).await.expect_ok().lobby_id();

@@ -175,3 +175,17 @@ async fn a_lowered_cap_takes_no_seat_away_and_a_high_one_notes_nothing() {
     game.disconnect(&stack, &seated[6]).await.expect_ok();
     lowered.call(&event).await.unwrap();
 }
+
+#[tokio::test]
+async fn after_a_cap_was_lowered_lapsed_seats_are_freed_however_many_they_are() {
+    let stack = TestStack::start().await;
+    let game = capped_game(&stack, "many", 150).await;
+    assert_eq!(finds(&stack, &game, HOME, 150).await.len(), 150);
+    let right = shared::auth::GameRight::of_operator(game.game_id().clone());
+    let right = right.on_namespace(game.namespace_id(), stack.store()).await.unwrap();
+    stack.store().set_matchmaker_config(&right, 1_000, CAP).await.unwrap();
+    stack.clock.advance(Duration::from_secs(121));
+    find_from(&stack, &game, HOME).await.expect_ok();
+    assert_eq!(finds(&stack, &game, HOME, 20).await.len(), CAP as usize - 1);
+    assert_eq!(seats_held(&stack, &game).await.len(), CAP as usize, "I12");
+}
