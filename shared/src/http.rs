@@ -257,16 +257,16 @@ impl JsonBody {
     #[must_use]
     pub fn canonical(&self) -> String {
         let mut value = self.0.clone();
-        strip_nulls(&mut value);
+        strip_nulls(&mut value, &[]);
         value.to_string()
     }
 
-    /// The body without fields that are `null` in the objects that the object at `pointer` holds, however deep: for types
-    /// that do not take `null` as absent.
+    /// The body without fields that are `null` in the objects that the object at `pointer` holds, however deep, but with
+    /// those below fields named `kept`: for types that do not take `null` as absent.
     #[must_use]
-    pub fn without_nulls_in_each(mut self, pointer: &str) -> Self {
+    pub fn without_nulls_in_each(mut self, pointer: &str, kept: &[&str]) -> Self {
         if let Some(Value::Object(fields)) = self.0.pointer_mut(pointer) {
-            fields.values_mut().for_each(strip_nulls);
+            fields.values_mut().for_each(|field| strip_nulls(field, kept));
         }
         self
     }
@@ -285,13 +285,15 @@ impl JsonBody {
     }
 }
 
-fn strip_nulls(value: &mut Value) {
+fn strip_nulls(value: &mut Value, kept: &[&str]) {
     match value {
-        Value::Object(fields) => {
-            fields.retain(|_, field| !field.is_null());
-            fields.values_mut().for_each(strip_nulls);
-        }
-        Value::Array(items) => items.iter_mut().for_each(strip_nulls),
+        Value::Object(fields) => fields.retain(|name, field| {
+            if !kept.contains(&name.as_str()) {
+                strip_nulls(field, kept);
+            }
+            !field.is_null()
+        }),
+        Value::Array(items) => items.iter_mut().for_each(|item| strip_nulls(item, kept)),
         _ => {}
     }
 }

@@ -15,13 +15,15 @@ use shared::{
 pub struct ListLobbies {
     auth: MatchmakerAuth,
     overview: Overview,
+    edge_secret: Option<String>,
 }
 
 impl ListLobbies {
-    /// The operation on lobbies in `store`, for whom `auth` lets in.
+    /// The operation on lobbies in `store`, for whom `auth` lets in; `edge_secret` is what the edge proves itself with, if
+    /// there is one.
     #[must_use]
-    pub fn new(auth: MatchmakerAuth, store: Store, ambient: Ambient) -> Self {
-        Self { auth, overview: Overview::new(store, ambient) }
+    pub fn new(auth: MatchmakerAuth, store: Store, ambient: Ambient, edge_secret: Option<String>) -> Self {
+        Self { auth, overview: Overview::new(store, ambient), edge_secret }
     }
 }
 
@@ -41,7 +43,7 @@ impl Operation for ListLobbies {
         let modes = settings.version.config.game_modes.iter().filter(|(_, mode)| mode.listable);
         Ok(ListLobbiesResponse {
             game_modes: modes.map(|(mode, _)| GameModeInfo { game_mode_id: mode.clone() }).collect(),
-            regions: wire::regions(&settings.game.regions, None),
+            regions: wire::regions(&settings.game.regions, request.viewer(self.edge_secret.as_deref())),
             lobbies: lobbies.to_vec(),
         })
     }

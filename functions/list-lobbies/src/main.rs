@@ -6,5 +6,6 @@ use shared::{function::Function, http};
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_http::Error> {
     let function = Function::start().await?;
-    http::serve(ListLobbies::new(function.matchmaker_auth(), function.store, function.ambient)).await
+    let (auth, edge_secret) = (function.matchmaker_auth(), function.edge_secret());
+    http::serve(ListLobbies::new(auth, function.store, function.ambient, edge_secret)).await
 }

@@ -175,7 +175,7 @@ impl Functions {
             "create-lobby" => {
                 self.reading(CreateLobby::new(auth, matchmaker(), self.screening(name), ambient, None))
             }
-            "list-lobbies" => self.reading(ListLobbies::new(auth, store, ambient)),
+            "list-lobbies" => self.reading(ListLobbies::new(auth, store, ambient, None)),
             "get-lobby-state" => self.reading(GetLobbyState::new(auth, store, ambient)),
             "set-lobby-state" => self.reading(SetLobbyState::new(auth, store, ambient)),
             "set-lobby-ready" => self.reading(SetLobbyReady::new(auth, store, ambient)),

@@ -302,7 +302,7 @@ async fn prepare_end(deployment: &Deployment, binary: &str, example: &mut Exampl
 async fn functions_believe_the_edge_alone_about_where_the_client_is() {
     let deployment = Deployment::start().await;
     let secret = "the edge's own secret";
-    for binary in ["find-lobby", "create-lobby", "list-regions"] {
+    for binary in ["find-lobby", "create-lobby", "list-regions", "list-lobbies"] {
         for (shown, nearest) in [(Some(secret), "nyc"), (Some("a guess"), "fra"), (None, "fra")] {
             let mut environment = deployment.environment(binary);
             let before = environment.insert("MUSTER_EDGE_SECRET".to_owned(), secret.to_owned());

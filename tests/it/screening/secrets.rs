@@ -60,6 +60,16 @@ async fn a_version_made_over_http_keeps_its_secrets_apart_and_no_answer_holds_th
     assert_eq!(*verification, json!({ "url": "https://verify.example/", "headers": { "x-secret": null } }));
     assert_eq!(version.body["version"].as_object().unwrap().len(), 4, "no reference either");
 
+    // What is shown is no version: made of it as it is, one would ask the backend without the header.
+    let mut shown = shown.clone();
+    shown.as_object_mut().unwrap().remove("captcha");
+    let again = json!({ "display_name": "3", "config": shown }).to_string();
+    let missing = ["find", "join", "create"].map(
+        |kind| json!({ "path": ["game_modes", "arena", "actions", kind, "verification", "headers", "x-secret", "missing"] }),
+    );
+    let errors = stack.call(Method::POST, &format!("{base}/versions/validate"), cloud, again).await.body;
+    assert_eq!(errors, json!({ "errors": missing }));
+
     // In the tables, too, they are where they belong alone.
     let tables = stack.store().tables();
     for (table, may) in [(&tables.catalog, false), (&tables.ledger, false), (&tables.secrets, true)] {
