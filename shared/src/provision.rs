@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use uuid::Uuid;
+
 use crate::{
     ambient::{Ambient, Timestamp},
     auth::GameRight,
@@ -67,8 +69,10 @@ pub enum ProvisionError {
     /// A name that cannot stand in an address, or stands twice.
     #[error("the name `{0}` must be given once, as 1 to 64 characters of a-z, 0-9 and inner hyphens")]
     InvalidName(String),
-    /// A region outside the globe, or no region.
-    #[error("a game needs regions with latitudes from -90 to 90 and longitudes from -180 to 180")]
+    /// A region outside the globe or named by a UUID, or no region.
+    #[error(
+        "a game needs regions with short names, not UUIDs, latitudes from -90 to 90 and longitudes from -180 to 180"
+    )]
     InvalidRegions,
     /// A version configuration with violations, as paths.
     #[error("the version configuration is not valid at {}", .0.join(", "))]
@@ -91,7 +95,7 @@ pub async fn create_game(
     new: NewGame,
 ) -> Result<CreatedGame, ProvisionError> {
     check_names(&new)?;
-    if new.regions.is_empty() || !new.regions.values().all(is_on_globe) {
+    if new.regions.is_empty() || !new.regions.iter().all(|(region_id, region)| is_region(region_id, region)) {
         return Err(ProvisionError::InvalidRegions);
     }
     let violations = validate(&new.config, &new.regions);
@@ -121,10 +125,12 @@ pub async fn create_game(
     Ok(CreatedGame { game, version, namespaces, cloud_token })
 }
 
-/// Whether a region's place is one.
+/// Whether a game may have a region: its place is on the globe, its identifier not a UUID, as clients were promised.
 #[must_use]
-pub fn is_on_globe(region: &Region) -> bool {
-    (-90.0..=90.0).contains(&region.latitude) && (-180.0..=180.0).contains(&region.longitude)
+pub fn is_region(region_id: &RegionId, region: &Region) -> bool {
+    let is_on_globe =
+        (-90.0..=90.0).contains(&region.latitude) && (-180.0..=180.0).contains(&region.longitude);
+    is_on_globe && Uuid::try_parse(region_id.as_str()).is_err()
 }
 
 /// Adds a namespace that runs `version`, under a name that was checked; nothing when another namespace of the game has it.

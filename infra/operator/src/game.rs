@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 use shared::{
     ids::RegionId,
-    provision::{CreatedGame, NewGame, NewNamespace, ProvisionError, create_game, is_on_globe},
+    provision::{CreatedGame, NewGame, NewNamespace, ProvisionError, create_game, is_region},
     settings::{LOBBY_COUNT_MAX_DEFAULT, MAX_PLAYERS_PER_CLIENT_DEFAULT, Region},
     store::catalog::NameOutcome,
     wire::{GameFull, time},
@@ -190,7 +190,7 @@ pub(crate) async fn run_on_regions(
         RegionAction::Add { game, region, provider } => {
             let game = lookup::game(store, &game).await?;
             let (region_id, region) = region.into_region(&provider);
-            if !is_on_globe(&region) {
+            if !is_region(&region_id, &region) {
                 return Err(ProvisionError::InvalidRegions.into());
             }
             match store.add_region(&game.game_id, &region_id, &region).await? {

@@ -137,8 +137,10 @@ async fn make(operator: &Operator<'_>, file: &str) {
     operator.ask("region add", &[game, "ams=Amsterdam@52.37,4.89", "--provider", "Us"]).await;
     let taken = operator.refusal("region add", &[game, "ams=Amsterdam@52.37,4.89"]).await;
     assert!(taken.contains("already"), "{taken}");
-    let outside = operator.refusal("region add", &[game, "x=X@91,0"]).await;
-    assert!(outside.contains("latitudes"), "{outside}");
+    for region in ["x=X@91,0", "7f3e0f5c-5f0e-4a6b-9d53-0d6a4d0a2c11=X@0,0"] {
+        let refusal = operator.refusal("region add", &[game, region]).await;
+        assert!(refusal.contains("short names, not UUIDs, latitudes"), "{refusal}");
+    }
     assert!(operator.ask("region list", &[game]).await.contains("Amsterdam"));
     assert!(operator.ask("game show", &[game]).await.contains("ams"));
     let unknown = operator.refusal("game show", &["nothing"]).await;
