@@ -202,6 +202,16 @@ fn each_function_gets_the_variables_that_it_reads() {
     assert!(missing.is_empty(), "template.yaml: {missing:#?}");
 }
 
+/// SAM publishes a version of a function when what is written of it changes, whatever values parameters have.
+#[test]
+fn the_revision_of_the_functions_is_written_in_the_template() {
+    let revision = Regex::new(r#"(?m)^        MUSTER_REVISION: "[0-9]+"$"#).unwrap();
+    assert_eq!(revision.find_iter(TEMPLATE).count(), 1);
+    for function in functions("") {
+        assert!(function.environment.contains_key("MUSTER_REVISION"), "{}", function.logical_id);
+    }
+}
+
 #[test]
 fn each_function_has_an_example_event_of_its_route() {
     let document = Document::read();

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use muster_local::emulator::link::client_over;
+use muster_local::{emulator::link::client_over, stack::TEMPLATE};
 use muster_tests::{
     TestGame, TestStack,
     instance::{Instance, event},
@@ -157,10 +157,10 @@ async fn tables_that_do_not_answer_are_counted() {
 #[test]
 fn alarms_and_dashboard_go_by_metrics_that_there_are() {
     let names: BTreeSet<_> = Metric::ALL.into_iter().map(Metric::name).collect();
-    let own = Regex::new(r#"(?s)Namespace: !Sub Muster/\$\{StackName\}\s+MetricName: (\w+)\s+Dimensions: \[\{ Name: operation, Value: ([a-z-]+) \}\]"#).unwrap();
+    let own = Regex::new(r#"(?s)Namespace: !Sub Muster/\$\{(?:AWS::)?StackName\}\s+MetricName: (\w+)\s+Dimensions: \[\{ Name: operation, Value: ([a-z-]+) \}\]"#).unwrap();
     let shown = Regex::new(r#"\\"([A-Z]\w+)\\""#).unwrap();
     let mut alarmed = BTreeSet::new();
-    for found in own.captures_iter(OBSERVABILITY) {
+    for found in [OBSERVABILITY, TEMPLATE].iter().flat_map(|text| own.captures_iter(text)) {
         let (metric, operation) = (found.get(1).unwrap().as_str(), found.get(2).unwrap().as_str());
         assert!(names.contains(metric), "{metric}");
         assert!(
