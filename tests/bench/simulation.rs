@@ -24,6 +24,7 @@ use std::{
     time::Instant,
 };
 
+use mimalloc::MiMalloc;
 use muster_tests::{
     conditions::{self, Condition, Write},
     simulation::{
@@ -32,6 +33,10 @@ use muster_tests::{
         replay, report, run,
     },
 };
+
+/// As the local stack has it: a run is many small strings, too.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// Seeds of a run without arguments.
 const SEEDS: u64 = 10_000;
