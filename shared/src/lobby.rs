@@ -141,7 +141,7 @@ pub enum Entry {
 pub enum SeatState {
     /// Somebody holds it.
     Held,
-    /// It was taken here and is held no more: it lapsed, or the lobby ended.
+    /// It was taken here and is held no more: it lapsed, or the lobby ended or never became ready.
     Gone,
     /// It was left, or never taken here.
     Unknown,
@@ -160,8 +160,9 @@ pub enum EndCause {
     Idle,
 }
 
-/// Lapsed seats that one write takes over at most: each takes 32 bytes of its condition, which may have 4 KB and 300 operators.
-const TAKE_OVER_MAX: usize = 100;
+/// Lapsed seats that one write takes over at most: each takes 33 bytes of its condition, which may have 4 KB, and three of its
+/// 300 operators, should a path's dot count as one.
+const TAKE_OVER_MAX: usize = 90;
 /// Reservations taken over that a lobby remembers.
 const LAPSED_MAX: usize = 8;
 
@@ -169,7 +170,7 @@ impl Lobby {
     /// What somebody at `door` can do here at `now`.
     #[must_use]
     pub fn entry(&self, door: &Door, now: Timestamp) -> Entry {
-        if self.stage == Stage::Ended || self.is_overdue(now) {
+        if self.is_over(now) {
             return Entry::Refused(Refusal::Ended);
         }
         if let Door::Find(pool) = door {
@@ -218,19 +219,30 @@ impl Lobby {
     /// When the first of its seats lapses; [`Timestamp::NEVER`] without seats.
     #[must_use]
     pub fn first_lapse(&self) -> Timestamp {
-        let first = self.seats().map(|(_, until)| until).min();
-        match (first, self.stage) {
-            (None, _) => Timestamp::NEVER,
-            (Some(_), Stage::Starting) => self.created_at + STARTING_MAX,
-            (Some(until), _) => until,
+        if self.stage == Stage::Starting && self.seats().next().is_some() {
+            self.created_at + STARTING_MAX
+        } else {
+            self.earliest_lapse()
         }
+    }
+
+    /// The same for a lobby that may become ready any moment, from when on its seats lapse as they say or later.
+    #[must_use]
+    pub fn earliest_lapse(&self) -> Timestamp {
+        self.seats().map(|(_, until)| until).min().unwrap_or(Timestamp::NEVER)
+    }
+
+    /// Whether a seat is among those that count as taken, lapsed or not.
+    #[must_use]
+    pub fn has_seat(&self, seat_id: &SeatId) -> bool {
+        self.reserved.contains_key(seat_id) || self.connected.contains_key(seat_id)
     }
 
     /// What became of a seat by `now`.
     #[must_use]
     pub fn seat_state(&self, seat_id: &SeatId, now: Timestamp) -> SeatState {
         match self.reserved.get(seat_id).or_else(|| self.connected.get(seat_id)) {
-            Some(until) if self.stage != Stage::Ended && !self.has_lapsed(*until, now) => SeatState::Held,
+            Some(until) if !self.is_over(now) && !self.has_lapsed(*until, now) => SeatState::Held,
             Some(_) => SeatState::Gone,
             None if self.lapsed.contains(seat_id) => SeatState::Gone,
             None => SeatState::Unknown,
@@ -277,6 +289,12 @@ impl Lobby {
     #[must_use]
     pub fn is_overdue(&self, now: Timestamp) -> bool {
         self.stage == Stage::Starting && self.created_at + STARTING_MAX <= now
+    }
+
+    /// Whether it has ended, or will never begin.
+    #[must_use]
+    pub fn is_over(&self, now: Timestamp) -> bool {
+        self.stage == Stage::Ended || self.is_overdue(now)
     }
 
     /// The last time at which a seat was held, as far as is known; in the future while one is.
@@ -430,6 +448,9 @@ mod tests {
         assert_eq!(entry(&starting), Entry::Refused(Refusal::Full));
         assert_eq!((starting.held_seats(NOW), starting.end_cause(NOW)), (1, None));
         let deadline = starting.created_at + STARTING_MAX;
+        let seat = starting.reserved.keys().next().unwrap();
+        assert_eq!(starting.seat_state(seat, deadline.before(Duration::from_millis(1))), SeatState::Held);
+        assert_eq!(starting.seat_state(seat, deadline), SeatState::Gone);
         assert_eq!(starting.first_lapse(), deadline);
         assert_eq!(starting.entry_for_find(deadline), Entry::Refused(Refusal::Ended));
         assert_eq!(starting.end_cause(deadline), Some(EndCause::NeverReady));

@@ -150,7 +150,7 @@ impl Matchmaker {
             Some(found) => found,
             None => self.find_seat(search, seeker, began_at + FIND_DEADLINE).await?,
         };
-        self.until_ready(found, seeker.began_at()).await
+        self.until_ready(found, seeker).await
     }
 
     /// The seat that an earlier run of the same request had taken before it crashed, if it had.

@@ -40,6 +40,8 @@ use crate::{
 const CAP_MAX: u32 = 1_000;
 /// A hold of this age whose seat is not in its lobby stands for nothing: its request has ended, one way or the other.
 const PENDING_MAX: Duration = Duration::from_secs(30);
+/// Holds withdrawn at the same time: they are parts of one item.
+const WRITES_AT_ONCE: usize = 16;
 /// Tries to note a hold while others free the same stale ones.
 const HOLD_ATTEMPTS: usize = 8;
 /// How long a repetition waits for the first request's answer: the gateway gives up after 30 s, and a match takes some, too.
@@ -128,7 +130,7 @@ impl Seating {
     /// Begins `operation` for a player: its answer, when it was answered within the last ten minutes. While another
     /// request with its key is under way, waits for that one's answer; one that crashed it goes on in the place of.
     ///
-    /// One consistent read unit with an `Idempotency-Key`, more while it waits; nothing without.
+    /// One consistent read unit with an `Idempotency-Key`, more while it waits or goes on in another's place; nothing without.
     ///
     /// # Errors
     /// [`Error::BadHeader`], [`Error::IdempotencyMismatch`]; [`Error::Contention`] when the first request's answer did not
@@ -176,10 +178,13 @@ impl Seating {
                 return Ok(Entrance::Replayed(answer));
             }
             Others::Crashed(record) => {
-                run.seat = record.seat.clone();
+                // A seat that lapsed is nobody's any more, and its token would be refused: then the request gets another one.
+                if !self.is_seat_gone(&record).await? {
+                    run.seat = record.seat.clone();
+                    seeker.seat_id = record.seat;
+                    seeker.interrupted = Some(Aim { lobby_id: record.lobby, taken_at: record.taken_at });
+                }
                 run.instead_of = Some(record.run);
-                seeker.seat_id = record.seat;
-                seeker.interrupted = Some(Aim { lobby_id: record.lobby, taken_at: record.taken_at });
             }
             Others::None => {}
         }
@@ -188,8 +193,7 @@ impl Seating {
 
     /// Ends a request with what was `found`: the answer, kept for its repetitions; or the refusal, with nothing left behind.
     ///
-    /// One write unit with an `Idempotency-Key`; another one for a cap when the seat is not in the first lobby that was tried,
-    /// or there is none.
+    /// One write unit with an `Idempotency-Key`; another one for a cap when there is no seat.
     ///
     /// # Errors
     /// Those of `found`; [`Error::TooManyPlayersFromSource`] instead of a refusal of the match for a client at its cap;
@@ -207,7 +211,6 @@ impl Seating {
         };
         found.log();
         seeker.trace.found(found.way);
-        seeker.settle(&found).await?;
         let client = seeker.capped().map(|(client, _)| client.address.clone());
         let is_held = client.is_some();
         let answer = found.into_response(settings, client, self.auth.keys())?;
@@ -254,6 +257,13 @@ impl Seating {
             }
             Others::Crashed(_) | Others::None => Err(Error::Contention),
         }
+    }
+
+    /// Whether the seat that a crashed run noted was taken where it noted it, and is held no more. One consistent read unit.
+    async fn is_seat_gone(&self, record: &ReplayRecord) -> Result<bool, Error> {
+        let lobby = self.store.lobby(&record.lobby).await?;
+        let now = self.ambient.now();
+        Ok(lobby.is_some_and(|lobby| lobby.seat_state(&record.seat, now) == SeatState::Gone))
     }
 
     /// What came of other runs of the same request, once that is known.
@@ -442,11 +452,15 @@ impl Seeker {
                     if standing >= holds_max {
                         return Err(Error::TooManyPlayersFromSource);
                     }
-                    // More than one write replaces are there when the cap was higher; as many as that at a time, for each
-                    // costs what the client's whole item does.
                     let surplus = replaced.split_off(replaced.len().min(REPLACED_MAX));
-                    let surplus = surplus.iter().take(REPLACED_MAX);
-                    try_join_all(surplus.map(|hold| self.store.withdraw_hold(client, hold))).await?;
+                    // Those that one write does not replace must go when the cap was higher: no more than that takes, and not
+                    // all in one try, for each costs what the client's whole item does.
+                    let rest = u32::try_from(holds.len() - replaced.len() + 1).unwrap_or(u32::MAX);
+                    let excess = usize::try_from(rest.saturating_sub(holds_max)).unwrap_or(usize::MAX);
+                    let excess = surplus.iter().take(excess.min(REPLACED_MAX)).collect::<Vec<_>>();
+                    for some in excess.chunks(WRITES_AT_ONCE) {
+                        try_join_all(some.iter().map(|hold| self.store.withdraw_hold(client, hold))).await?;
+                    }
                 }
             }
         }
@@ -481,16 +495,20 @@ impl Seeker {
         Ok(holds.iter().filter(|hold| !stands(hold)).cloned().collect())
     }
 
-    /// Has the hold name the lobby that the seat is in.
-    async fn settle(&self, found: &Found) -> Result<(), Error> {
+    /// Has the hold name the lobby that the seat is in. One write unit when it is not the first that was tried.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`]: the seat would be taken for one that was never taken, then rather none.
+    pub async fn settle(&self, found: &Found) -> Result<(), Error> {
         let hold = self.progress().hold.clone();
         let (Some((client, _)), Some(hold)) = (self.capped(), hold) else { return Ok(()) };
         if hold.lobby_id == found.lobby.lobby_id {
             return Ok(());
         }
-        // Without, the seat would be taken for one that was never taken: then rather none.
         let settled = Hold { lobby_id: found.lobby.lobby_id.clone(), ..hold.clone() };
-        self.store.point_hold(client, &hold, &settled).await.map(|_is_there| ())
+        self.store.point_hold(client, &hold, &settled).await?;
+        self.progress().hold = Some(settled);
+        Ok(())
     }
 
     /// Leaves nothing behind of a request that was refused, as far as it is certain that it took no seat.

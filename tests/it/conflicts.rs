@@ -31,6 +31,7 @@ use shared::{
     settings_cache::{SETTINGS_AGE_MAX, SettingsCache},
     store::{
         Store, TableNames,
+        allotment::AllotmentOutcome,
         creation::{Beginning, Burst, Creation, CreationOutcome, HeadKey},
         emulator_client,
         ending::EndOutcome,
@@ -287,6 +288,8 @@ async fn an_ending_that_meets_other_transactions_is_repeated_after_growing_pause
         cancelled([none, met]),
         cancelled([met, met]),
         cancelled([met, "ThrottlingError"]),
+        // The lobby's part of another ending is on its way, the server's is made.
+        cancelled([met, "ConditionalCheckFailed"]),
     ];
     for count in 0..=meetings.len() {
         let answers = meetings.iter().take(count).cloned().chain([(200, json!({}))]);
@@ -357,6 +360,31 @@ async fn an_ending_that_the_server_does_not_know_of_is_a_bug_not_an_outcome() {
         let error = store.end_lobby(&scene.lobby, cause, &scene.hurried().0).await.unwrap_err();
         assert!(matches!(error, Error::Bug(_)), "{cause:?}: {error:?}");
     }
+}
+
+#[tokio::test]
+async fn an_allotment_that_moves_is_read_as_its_parts_say() {
+    let scene = Scene::set("moved").await;
+    let server = all_servers(scene.stack.store(), scene.game.namespace_id()).await.remove(0);
+    let server = Server { allotted: server.used + 4, ..server };
+    let (none, failed, met) = ("None", "ConditionalCheckFailed", "TransactionConflict");
+    // The parts are server and ledger.
+    let cases = [
+        ([failed, none], AllotmentOutcome::Outdated),
+        ([failed, failed], AllotmentOutcome::Outdated),
+        ([failed, met], AllotmentOutcome::Outdated),
+        ([none, met], AllotmentOutcome::Conflict),
+        ([met, none], AllotmentOutcome::Conflict),
+        // The server's part of another move is on its way, the ledger's is made.
+        ([met, failed], AllotmentOutcome::Conflict),
+    ];
+    for (codes, expected) in cases {
+        let (store, _) = scene.scripted(vec![cancelled(codes)]).await;
+        assert_eq!(store.take_allotment_back(&server, 9).await.unwrap(), expected, "{codes:?}");
+    }
+    let (store, _) = scene.scripted(vec![cancelled([none, failed])]).await;
+    let error = store.take_allotment_back(&server, 9).await.unwrap_err();
+    assert!(matches!(error, Error::Bug(_)), "{error:?}");
 }
 
 #[tokio::test]

@@ -197,6 +197,25 @@ async fn a_closed_lobby_of_a_shard_is_found_when_it_reopens_though_the_sign_was_
 }
 
 #[tokio::test]
+async fn a_reopening_that_crashed_before_its_shard_was_told_of_is_made_good_by_its_repetition() {
+    let stack = TestStack::start().await;
+    let game = arena(&stack, "reopening").await;
+    let (pool, store) = (game.pool("arena", "fra"), stack.store());
+    let lobby = lobby_in(&stack, &game, 5).await.lobby_id;
+    for transition in [Transition::Close, Transition::Reopen] {
+        let outcome = store.make_transition(&lobby, &transition, stack.clock.now()).await.unwrap();
+        assert!(matches!(outcome, TransitionOutcome::Made(_)), "{outcome:?}");
+        stack.clock.advance(Duration::from_secs(1));
+    }
+    assert_eq!(shards(&stack, &pool).await, (0, 1));
+    let operation = (http::Method::PUT, "lobbies/closed");
+    let open = json!({ "is_closed": false });
+    let _open = game.host(&stack, lobby.as_str(), operation, open).await.expect_ok();
+    let find = json!({ "game_modes": ["arena"], "prevent_auto_create_lobby": true });
+    assert_eq!(game.find(&stack, find).await.expect_ok().lobby_id(), lobby.to_string(), "I9");
+}
+
+#[tokio::test]
 async fn finds_of_one_process_never_need_shards() {
     let stack = TestStack::start().await;
     let modes = json!({ "arena": { "regions": ["fra"], "max_players": 3 } });

@@ -7,7 +7,6 @@ use shared::{
     errors::Error,
     http::{Operation, Request},
     ids::LobbyId,
-    lobby::Stage,
     store::Store,
 };
 
@@ -50,7 +49,7 @@ impl Operation for GetLobbyState {
         let lobby = self.store.lobby(&lobby_id).await?;
         let lobby =
             lobby.filter(|lobby| lobby.pool.namespace_id == namespace_id).ok_or(Error::LobbyNotFound)?;
-        if lobby.stage == Stage::Ended || lobby.is_overdue(self.ambient.now()) {
+        if lobby.is_over(self.ambient.now()) {
             return Err(Error::LobbyStopped);
         }
         let state = if lobby.has_state { self.store.lobby_state(&lobby_id).await? } else { None };

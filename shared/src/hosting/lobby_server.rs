@@ -69,11 +69,12 @@ impl LobbyServer {
         let outcome = self.transition(right, &transition).await?;
         let is_new = matches!(outcome, TransitionOutcome::Made(_));
         let lobby = accepted(outcome)?;
+        // Nothing of a closed lobby is in the index: its shard may have been seen empty meanwhile. Again when asked again, for
+        // the first may have crashed before it.
+        if !is_closed && lobby.pool.shard > 0 {
+            self.store.grow_shards(&lobby.pool, lobby.pool.shard + 1, self.ambient.now()).await?;
+        }
         if is_new && !is_closed {
-            // Nothing of a closed lobby is in the index: its shard may have been seen empty meanwhile.
-            if lobby.pool.shard > 0 {
-                self.store.grow_shards(&lobby.pool, lobby.pool.shard + 1, self.ambient.now()).await?;
-            }
             self.announce(&lobby).await;
         }
         Ok(())
@@ -124,7 +125,7 @@ impl LobbyServer {
     /// [`Error::LobbyNotFound`], [`Error::LobbyStopped`]; [`Error::Unavailable`], [`Error::Bug`].
     pub async fn set_state(&self, right: &LobbyRight, state: &RawValue) -> Result<(), Error> {
         let lobby = self.store.lobby(right.lobby_id()).await?.ok_or(Error::LobbyNotFound)?;
-        if lobby.stage == Stage::Ended || lobby.is_overdue(self.ambient.now()) {
+        if lobby.is_over(self.ambient.now()) {
             return Err(Error::LobbyStopped);
         }
         // The lobby's end deletes what it is known to have. A lobby that ends between the two writes leaves its state behind.

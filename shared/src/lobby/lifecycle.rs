@@ -104,7 +104,7 @@ impl Lobby {
         {
             return Ok(Standing::Done);
         }
-        if self.stage == Stage::Ended || self.is_overdue(now) {
+        if self.is_over(now) {
             return Err(Illegal::Ended);
         }
         match transition {

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     errors::Error,
     ids::LobbyId,
-    lobby::{Door, Lobby, Refusal, Stage},
+    lobby::{Door, Lobby, Refusal},
     seating::Seeker,
     settings::Version,
     settings_cache::Settings,
@@ -39,7 +39,7 @@ impl Matchmaker {
         if lobby.pool.namespace_id != *namespace_id {
             return Err(Error::LobbyNotFound);
         }
-        if lobby.stage == Stage::Ended || lobby.is_overdue(now) {
+        if lobby.is_over(now) {
             return Err(Error::LobbyStopped);
         }
         let version = self.settings.version(&settings.game.game_id, &lobby.pool.version_id).await?;
@@ -59,7 +59,7 @@ impl Matchmaker {
     /// [`Error::LobbyStartTimeout`]; [`Error::Unavailable`], [`Error::Bug`].
     pub async fn join(&self, joinable: &Joinable, seeker: &Seeker) -> Result<Found, Error> {
         if let Some(found) = self.find_interrupted(seeker).await? {
-            return self.until_ready(found, seeker.began_at()).await;
+            return self.until_ready(found, seeker).await;
         }
         let taken_at = seeker.aim(&joinable.lobby.lobby_id, self.ambient.now()).await?;
         let now = self.ambient.now();
@@ -74,7 +74,7 @@ impl Matchmaker {
             SeatOutcome::Taken(lobby) => {
                 self.learn(&lobby, now).await?;
                 let found = Found { lobby: *lobby, seat_id: claim.seat_id, taken_at, way: Way::Joined };
-                self.until_ready(found, seeker.began_at()).await
+                self.until_ready(found, seeker).await
             }
             SeatOutcome::Refused(refusal, _) => Err(match refusal {
                 Refusal::Full => Error::LobbyFull,
@@ -94,12 +94,12 @@ impl Matchmaker {
     pub async fn create_custom_lobby(&self, search: &Search, seeker: &Seeker) -> Result<Found, Error> {
         let began_at = self.ambient.now();
         if let Some(found) = self.find_interrupted(seeker).await? {
-            return self.until_ready(found, seeker.began_at()).await;
+            return self.until_ready(found, seeker).await;
         }
         let lobby_id = LobbyId::from(self.ambient.uuid());
         for round in 0..ROUNDS_MAX {
             match self.attempt(search, &lobby_id, seeker, Placing::default(), None).await? {
-                Attempt::Created(found) => return self.until_ready(*found, seeker.began_at()).await,
+                Attempt::Created(found) => return self.until_ready(*found, seeker).await,
                 Attempt::NoRoom(refusal) => return Err(refusal.into()),
                 Attempt::Exists | Attempt::Outrun(_) | Attempt::Lost => {}
             }

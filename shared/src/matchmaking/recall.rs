@@ -386,7 +386,7 @@ impl Recall {
                 free,
                 sent: 0,
                 max_players: lobby.max_players,
-                first_lapse: lobby.first_lapse(),
+                first_lapse: lobby.earliest_lapse(),
                 learnt_at: now,
             });
         }

@@ -6,7 +6,8 @@ use super::{Found, Matchmaker};
 use crate::{
     ambient::Timestamp,
     errors::Error,
-    lobby::{Lobby, Stage, lifecycle::Transition},
+    lobby::{Stage, lifecycle::Transition},
+    seating::Seeker,
 };
 
 /// How long after its beginning a request may still wait: the gateway gives up after 30 s.
@@ -20,13 +21,15 @@ impl Matchmaker {
     /// The seat once its lobby is ready, by looking at the lobby again and again; at once when it is.
     ///
     /// # Errors
-    /// [`Error::LobbyStartTimeout`] when the lobby did not become ready within 25 s of `asked_at`, the seat then given
+    /// [`Error::LobbyStartTimeout`] when the lobby did not become ready within 25 s of its request, the seat then given
     /// back, or when it ended instead; [`Error::Unavailable`], [`Error::Bug`].
-    pub(super) async fn until_ready(&self, mut found: Found, asked_at: Timestamp) -> Result<Found, Error> {
+    pub(super) async fn until_ready(&self, mut found: Found, seeker: &Seeker) -> Result<Found, Error> {
+        // First: what crashes while it waits must not leave a hold that names another lobby.
+        seeker.settle(&found).await?;
+        let deadline = seeker.began_at() + READY_DEADLINE;
         let mut pause = POLL_PAUSE;
         while found.lobby.stage == Stage::Starting {
             let now = self.ambient.now();
-            let deadline = asked_at + READY_DEADLINE;
             if now >= deadline {
                 return self.give_up(found, now).await;
             }
@@ -46,8 +49,11 @@ impl Matchmaker {
     }
 
     fn check_seat(found: Found) -> Result<Found, Error> {
-        let Lobby { stage, reserved, connected, .. } = &found.lobby;
-        let holds_seat = reserved.contains_key(&found.seat_id) || connected.contains_key(&found.seat_id);
-        if *stage == Stage::Ready && holds_seat { Ok(found) } else { Err(Error::LobbyStartTimeout) }
+        let holds_seat = found.lobby.has_seat(&found.seat_id);
+        if found.lobby.stage == Stage::Ready && holds_seat {
+            Ok(found)
+        } else {
+            Err(Error::LobbyStartTimeout)
+        }
     }
 }

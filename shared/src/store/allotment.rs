@@ -15,7 +15,15 @@ use aws_sdk_dynamodb::{
 };
 use serde::Deserialize;
 
-use super::{Item, Store, creation::update, expressions::names, failure, number, servers::Server, text};
+use super::{
+    Item, Store,
+    conflicts::{is_accepted, refused},
+    creation::update,
+    expressions::names,
+    failure, number,
+    servers::Server,
+    text,
+};
 use crate::{ambient::Timestamp, errors::Error, ids::NamespaceId};
 
 /// A block is at most this part of the cap, so that a few servers do not hold all of it unused.
@@ -198,15 +206,15 @@ impl Store {
             Err(error) => match error.as_service_error() {
                 Some(TransactWriteItemsError::TransactionCanceledException(canceled)) => {
                     self.meter.refused(4.0);
-                    let is_refused = |reason: &aws_sdk_dynamodb::types::CancellationReason| {
-                        reason.code() == Some("ConditionalCheckFailed")
-                    };
                     let reasons = canceled.cancellation_reasons();
-                    let is_at_server = reasons.first().is_some_and(is_refused);
-                    let is_outdated = reasons.iter().any(is_refused);
-                    let outcome =
-                        if is_outdated { AllotmentOutcome::Outdated } else { AllotmentOutcome::Conflict };
-                    Ok((outcome, is_outdated && !is_at_server))
+                    Ok(if refused(reasons, 0).is_some() {
+                        (AllotmentOutcome::Outdated, false)
+                    } else if refused(reasons, 1).is_some() && is_accepted(reasons, 0) {
+                        (AllotmentOutcome::Outdated, true)
+                    } else {
+                        // Whatever has the server locked may have moved its part of the ledger already.
+                        (AllotmentOutcome::Conflict, false)
+                    })
                 }
                 _ => Err(failure(&error)),
             },

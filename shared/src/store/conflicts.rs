@@ -1,10 +1,13 @@
-//! Retries of single writes that met a transaction.
+//! Retries of single writes that met a transaction, and what stood against one.
 //!
 //! DynamoDB refuses a write to an item that a transaction is changing at that moment, which in a burst the head of the
 //! burst often is. The SDK does not count that among the errors that pass; it does, within milliseconds. Transactions that
 //! meet each other are the caller's to repeat, see [`super::creation::CreationOutcome::Conflict`].
 
-use aws_sdk_dynamodb::operation::{put_item::PutItemError, update_item::UpdateItemError};
+use aws_sdk_dynamodb::{
+    operation::{put_item::PutItemError, update_item::UpdateItemError},
+    types::CancellationReason,
+};
 use aws_smithy_runtime_api::client::{
     interceptors::context::InterceptorContext,
     orchestrator::OrchestratorError,
@@ -33,4 +36,14 @@ impl ClassifyRetry for RetryConflicts {
     fn name(&self) -> &'static str {
         "writes that met a transaction"
     }
+}
+
+/// Why the condition of a canceled transaction's part did not hold, if it did not.
+pub(super) fn refused(reasons: &[CancellationReason], part: usize) -> Option<&CancellationReason> {
+    reasons.get(part).filter(|reason| reason.code() == Some("ConditionalCheckFailed"))
+}
+
+/// Whether nothing stood against a canceled transaction's part, not even another transaction.
+pub(super) fn is_accepted(reasons: &[CancellationReason], part: usize) -> bool {
+    reasons.get(part).is_none_or(|reason| reason.code().is_none_or(|code| code == "None"))
 }

@@ -29,6 +29,7 @@ use serde::Deserialize;
 
 use super::{
     Item, Store, as_part,
+    conflicts::refused,
     expressions::names,
     failure, from_item,
     lobby_data::{Part as DataPart, data_item},
@@ -397,11 +398,9 @@ fn read_refusal(
     kinds: &[Part],
     wanted: &Lobby,
 ) -> Result<CreationOutcome, Error> {
-    let reason = |part: Part| {
-        let at = kinds.iter().position(|kind| *kind == part)?;
-        reasons.get(at)
-    };
-    let refused = |part: Part| reason(part).filter(|reason| reason.code() == Some("ConditionalCheckFailed"));
+    let position = |part: Part| kinds.iter().position(|kind| *kind == part);
+    let reason = |part: Part| reasons.get(position(part)?);
+    let refused = |part: Part| refused(reasons, position(part)?);
     let item =
         |reason: &CancellationReason| -> Option<Item> { reason.item.clone().filter(|item| !item.is_empty()) };
     if let Some(reason) = refused(Part::Lobby) {

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Store,
     catalog::{game_key, key, namespace_key, version_key},
+    conflicts::refused,
     expressions::names,
     failure, from_item, number, text,
 };
@@ -176,12 +177,10 @@ impl Store {
 }
 
 fn read_version_refusal(reasons: &[CancellationReason], wanted: &VersionId) -> Result<VersionAttempt, Error> {
-    let refused =
-        |part: usize| reasons.get(part).filter(|reason| reason.code() == Some("ConditionalCheckFailed"));
-    if refused(1).is_some() {
+    if refused(reasons, 1).is_some() {
         return Ok(VersionAttempt::Done(VersionOutcome::UnknownVersion));
     }
-    let Some(reason) = refused(0) else { return Ok(VersionAttempt::Conflict) };
+    let Some(reason) = refused(reasons, 0) else { return Ok(VersionAttempt::Conflict) };
     let item = reason.item().filter(|item| !item.is_empty()).ok_or(Error::NamespaceNotFound)?;
     let namespace: Namespace = from_item(item.clone())?;
     Ok(if namespace.version_id == *wanted {

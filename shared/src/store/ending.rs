@@ -11,8 +11,13 @@ use aws_sdk_dynamodb::{
 };
 
 use super::{
-    Store, creation::update, expressions::names, failure, from_item, lobbies::unvacated_since, number, text,
-    to_item,
+    Store,
+    conflicts::{is_accepted, refused},
+    creation::update,
+    expressions::names,
+    failure, from_item,
+    lobbies::unvacated_since,
+    number, text, to_item,
 };
 use crate::{
     ambient::{Ambient, Timestamp},
@@ -192,20 +197,18 @@ impl Store {
 
 /// What a canceled ending came to; nothing when it only met another transaction.
 fn read_refusal(reasons: &[CancellationReason], cause: EndCause) -> Result<Option<EndOutcome>, Error> {
-    let refused =
-        |part: usize| reasons.get(part).filter(|reason| reason.code() == Some("ConditionalCheckFailed"));
-    if let Some(reason) = refused(LOBBY_PART) {
+    if let Some(reason) = refused(reasons, LOBBY_PART) {
         let item = reason.item().filter(|item| !item.is_empty()).cloned();
         let lobby: Option<Lobby> = item.map(from_item).transpose()?;
         let has_ended = lobby.is_none_or(|lobby| lobby.stage == Stage::Ended);
         return Ok(Some(if has_ended { EndOutcome::AlreadyEnded } else { EndOutcome::Outdated }));
     }
-    if refused(SERVER_PART).is_some() {
-        return if cause == EndCause::ServerDead {
-            Ok(Some(EndOutcome::Outdated))
-        } else {
+    match refused(reasons, SERVER_PART) {
+        Some(_) if cause == EndCause::ServerDead => Ok(Some(EndOutcome::Outdated)),
+        // Whatever has the lobby locked may have given its place back already.
+        Some(_) if is_accepted(reasons, LOBBY_PART) => {
             Err(Error::Bug("a lobby's game server does not know of it".to_owned()))
-        };
+        }
+        _ => Ok(None),
     }
-    Ok(None)
 }

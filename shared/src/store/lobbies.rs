@@ -14,7 +14,7 @@ use crate::{
     ambient::Timestamp,
     errors::Error,
     ids::{InvalidIdentifier, LobbyId, SeatId},
-    lobby::{Door, Entry, Lobby, Refusal, lifecycle::STARTING_MAX},
+    lobby::{Door, Entry, Lobby, Refusal, SeatState, lifecycle::STARTING_MAX},
     models::{Pool, ServerKey, Tags},
 };
 
@@ -297,8 +297,12 @@ impl Store {
                 Err(None) => return Ok(SeatOutcome::Refused(Refusal::Missing, None)),
                 Err(Some(lobby)) => lobby,
             };
-            if lobby.reserved.contains_key(&claim.seat_id) || lobby.connected.contains_key(&claim.seat_id) {
-                return Ok(SeatOutcome::Taken(Box::new(lobby)));
+            match lobby.seat_state(&claim.seat_id, now) {
+                SeatState::Held => return Ok(SeatOutcome::Taken(Box::new(lobby))),
+                SeatState::Gone if lobby.has_seat(&claim.seat_id) && !lobby.is_over(now) => {
+                    return Err(Error::Unavailable("the seat of an earlier run lapsed just now".to_owned()));
+                }
+                SeatState::Gone | SeatState::Unknown => {}
             }
             // It moved into another shard of its pool since it was seen.
             if let Door::Find(pool) = &mut claim.door

@@ -64,10 +64,10 @@ async fn a_join_takes_over_seats_that_lapsed() {
 }
 
 #[tokio::test]
-async fn a_find_takes_over_a_hundred_lapsed_seats_at_once() {
-    let (stack, game) = start("beyond", json!({ "max_players": 2, "max_players_direct": 101 })).await;
+async fn a_find_takes_over_ninety_lapsed_seats_at_once() {
+    let (stack, game) = start("beyond", json!({ "max_players": 2, "max_players_direct": 91 })).await;
     let lobby_id = find(&stack, &game).await.expect_ok().lobby_id();
-    for answer in join_all((0..100).map(|_| join(&stack, &game, &lobby_id))).await {
+    for answer in join_all((0..90).map(|_| join(&stack, &game, &lobby_id))).await {
         answer.expect_ok();
     }
     assert_eq!(find_existing(&stack, &game).await.refusal(), (400, "MATCHMAKER_NO_AVAILABLE_LOBBIES"));

@@ -84,6 +84,21 @@ async fn reservations_begin_anew_when_the_lobby_is_ready() {
 }
 
 #[tokio::test]
+async fn a_lobby_remembered_while_it_started_is_looked_at_when_its_first_seat_lapses() {
+    let (stack, game) = start("remembered", json!({ "max_players": 2 })).await;
+    let answers = find_during(&stack, &game, 1, async |lobbies| {
+        game.host(&stack, lobbies[0].lobby_id.as_str(), READY, json!({})).await.expect_ok();
+        stack.clock.advance(Duration::from_secs(2));
+    })
+    .await;
+    let last = find(&stack, &game).await.expect_ok();
+    assert_eq!(last.lobby_id(), answers[0].lobby_id());
+    let lobby = game.lobby(&stack, &last.lobby_id()).await;
+    let (in_sight, lapse) = (lobby.joinable_from.unwrap(), *lobby.reserved.values().min().unwrap());
+    assert!(lobby.created_at < in_sight && in_sight <= lapse, "I9: {lobby:?}");
+}
+
+#[tokio::test]
 async fn after_25_seconds_a_find_gives_its_seat_back_and_says_so() {
     let (stack, game) = start("timeout", json!({})).await;
     let answers = find_during(&stack, &game, 2, async |_| {

@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, net::Ipv4Addr, time::Duration};
 use futures_util::future::join_all;
 use muster_tests::{Answer, TestGame, TestStack, instance};
 use serde_json::json;
+use shared::{client_address::Client, store::holds::REPLACED_MAX, tokens::PlayerSeat};
 
 use super::{CAP, HOME, arena, capped_game, find_from, items, seat, seats_held};
 
@@ -174,6 +175,18 @@ async fn a_lowered_cap_takes_no_seat_away_and_a_high_one_notes_nothing() {
     assert!(lowered.call(&event).await.is_err(), "two are as many as two");
     game.disconnect(&stack, &seated[6]).await.expect_ok();
     lowered.call(&event).await.unwrap();
+}
+
+#[tokio::test]
+async fn no_more_lapsed_seats_are_forgotten_than_one_write_replaces() {
+    let stack = TestStack::start().await;
+    let game = capped_game(&stack, "surplus", 150).await;
+    assert_eq!(finds(&stack, &game, HOME, 150).await.len(), 150);
+    stack.clock.advance(Duration::from_secs(121));
+    let found = find_from(&stack, &game, HOME).await.expect_ok();
+    let PlayerSeat { namespace_id, client, .. } = stack.seat(&found);
+    let client = Client { namespace_id, address: client.unwrap() };
+    assert_eq!(stack.store().holds(&client).await.unwrap().len(), 150 - REPLACED_MAX + 1);
 }
 
 #[tokio::test]

@@ -22,6 +22,7 @@ use serde_json::{Value, json};
 use shared::{
     client_address::{Client, ClientAddress},
     ids::{LobbyId, NamespaceId, SeatId, WriteId},
+    lobby::Stage,
     store::{
         holds::{Hold, HoldOutcome},
         replays::{ReplayKey, Run, hex_digest},
@@ -216,10 +217,44 @@ async fn after_a_crash_at_any_call_the_repetition_has_the_same_one_seat() {
     }
 }
 
-/// A link that stalls before it carries one of its calls, until it is told to go on.
+#[tokio::test]
+async fn after_a_crash_the_repetition_has_a_living_seat_though_the_first_one_lapsed() {
+    let stack = TestStack::start().await;
+    let modes = json!({ "arena": { "regions": ["fra"], "max_players": 10, "reservation_seconds": 5 } });
+    let mut has_replaced = false;
+    for calls in 1.. {
+        let mut new = new_game(&format!("lapsed-{calls}"), modes.clone(), 1_000);
+        new.namespaces[0].max_players_per_client = 8;
+        let game = stack.make_game_of(new, 100).await;
+        let token = format!("Bearer {}", game.public);
+        let headers = [("authorization", token.as_str()), ("idempotency-key", "k")];
+        if crash(&stack, &instance::request(&headers, &arena()), calls).await.is_some() {
+            assert!(calls > 6, "a find makes more calls than {calls}");
+            break;
+        }
+        let taken = seats_held(&stack, &game).await;
+        stack.clock.advance(Duration::from_secs(11));
+        let again = find(&stack, &game, "k").await.expect_ok();
+        if taken.contains(&seat(&stack, &again)) {
+            // Kept before the crash: an answer is given again whatever became of its seat.
+            let expired = (400, "MATCHMAKER_PLAYER_REGISTRATION_EXPIRED");
+            assert_eq!(game.connect(&stack, &again).await.refusal(), expired, "after {calls} calls");
+            continue;
+        }
+        has_replaced |= !taken.is_empty();
+        assert!(taken.iter().all(|(lobby_id, _)| *lobby_id == again.lobby_id()), "I9, after {calls} calls");
+        assert_eq!(find(&stack, &game, "k").await.body, again.body, "I5, after {calls} calls");
+        game.connect(&stack, &again).await.expect_ok();
+        assert_eq!(seats_held(&stack, &game).await.len(), 1, "I5, after {calls} calls");
+    }
+    assert!(has_replaced, "some runs crash after they took their seat");
+}
+
+/// A link that stalls before it carries one of its calls of an operation, or of all, until it is told to go on.
 #[derive(Debug)]
 struct Stalling {
     link: Arc<dyn Link>,
+    operation: Option<&'static str>,
     before: AtomicUsize,
     stalled: Arc<Notify>,
     goes_on: Arc<Notify>,
@@ -227,7 +262,8 @@ struct Stalling {
 
 impl Link for Stalling {
     fn carry(&self, call: Call) -> Carried {
-        let is_it = self.before.fetch_sub(1, Ordering::SeqCst) == 1;
+        let counts = self.operation.is_none_or(|operation| operation == call.operation);
+        let is_it = counts && self.before.fetch_sub(1, Ordering::SeqCst) == 1;
         let (stalled, goes_on, link) =
             (Arc::clone(&self.stalled), Arc::clone(&self.goes_on), Arc::clone(&self.link));
         Box::pin(async move {
@@ -270,6 +306,7 @@ async fn stall_before_each_call(reservation_seconds: u64) {
         let (stalled, goes_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let link = Stalling {
             link: Arc::clone(stack.stack.store_link()),
+            operation: None,
             before: AtomicUsize::new(calls),
             stalled: Arc::clone(&stalled),
             goes_on: Arc::clone(&goes_on),
@@ -333,6 +370,65 @@ async fn a_seat_taken_elsewhere_after_a_crash_counts_against_the_cap() {
             break;
         }
     }
+}
+
+#[tokio::test]
+async fn a_find_that_crashes_while_it_waits_for_a_lobby_counts_against_the_cap() {
+    let stack = TestStack::start().await;
+    let modes = json!({ "arena": { "regions": ["fra"], "max_players": 2 } });
+    let mut new = new_game("waits", modes, 1_000);
+    new.namespaces[0].max_players_per_client = 1;
+    let game = stack.make_game_of(new, 1).await;
+    let full = find_from(&stack, &game, Ipv4Addr::new(127, 0, 1, 1)).await.expect_ok();
+    let ports = json!({ "game": { "hostname": "slow.example", "port": 7000, "protocol": "udp" } });
+    let slow = json!({ "server_id": "slow", "region_id": "fra", "capacity": 9, "auto_ready": false, "ports": ports });
+    game.serve(&stack, "register", slow).await.expect_ok();
+
+    let token = format!("Bearer {}", game.public);
+    let event = instance::request(&[("authorization", token.as_str())], &arena());
+    let (stalled, goes_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let link = Stalling {
+        link: Arc::clone(stack.stack.store_link()),
+        // The first one notes the hold, for the lobby that the second one is about to take the seat in.
+        operation: Some("UpdateItem"),
+        before: AtomicUsize::new(2),
+        stalled: Arc::clone(&stalled),
+        goes_on: Arc::clone(&goes_on),
+    };
+    // The pause after its first look at a lobby that starts never ends.
+    let waits = Arc::new(Notify::new());
+    let waiting = Arc::clone(&waits);
+    let ambient = stack.ambient().with_sleeper(move |span| {
+        let is_it = span == Duration::from_millis(200);
+        if is_it {
+            waiting.notify_one();
+        }
+        async move {
+            if is_it {
+                pending().await
+            }
+        }
+    });
+    let instance = Instance::over(client_over(Arc::new(link)), stack.stack.keys(), &ambient);
+    let others = async {
+        stalled.notified().await;
+        let last = find_from(&stack, &game, Ipv4Addr::new(127, 0, 1, 2)).await.expect_ok();
+        assert_eq!(last.lobby_id(), full.lobby_id());
+        goes_on.notify_one();
+        waits.notified().await;
+    };
+    tokio::select! {
+        answered = instance.call(&event) => unreachable!("answered before ready: {answered:?}"),
+        () = others => {}
+    }
+    let lobbies = stack.all_lobbies(game.namespace_id()).await;
+    let starting = lobbies.iter().find(|lobby| lobby.stage == Stage::Starting).unwrap();
+    // Long enough for a hold whose seat is nowhere to stand for nothing.
+    stack.clock.advance(Duration::from_secs(31));
+    let ready = (http::Method::POST, "lobbies/ready");
+    game.host(&stack, starting.lobby_id.as_str(), ready, json!({})).await.expect_ok();
+    let cap = (400, "MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE");
+    assert_eq!(game.find(&stack, arena()).await.refusal(), cap, "I12");
 }
 
 #[tokio::test]
