@@ -3,7 +3,7 @@
 //! switches versions, changes settings and issues tokens. `-- --minutes N` takes another while.
 //!
 //! Printed is a line for each minute. The run fails when an answer came that its request does not expect, when the tables differ
-//! from what was answered, or when the process grew: its memory in the last quarter against the second, by their medians.
+//! from what was answered, or when the process grew: what it allocated, in the last quarter against the second, by their medians.
 
 #![expect(
     clippy::expect_used,
@@ -50,7 +50,7 @@ const BEAT: Duration = Duration::from_secs(2);
 const GAME: Duration = Duration::from_secs(30);
 /// How often the studio does something.
 const STUDIO: Duration = Duration::from_millis(500);
-/// How much memory the process may hold in the last quarter over the second.
+/// How much the process may hold of its own in the last quarter over the second.
 const GROWTH_MAX: f64 = 1.05;
 
 /// The games' modes: found and joined by everybody, and lobbies of players' own.
@@ -351,28 +351,30 @@ impl Soak {
         }
     }
 
-    /// Prints a line a minute; the process's memory, every two seconds.
+    /// Prints a line a minute; what the process allocated, every two seconds.
     async fn watch(&self) -> Vec<f64> {
         println!(
-            "| minute | requests/s | p50, p99 | refused as expected | connected | memory |\n|---|---|---|---|---|---|"
+            "| minute | requests/s | p50, p99 | refused as expected | connected | own memory | resident |\n|---|---|---|---|---|---|---|"
         );
         let (mut memory, mut line) = (Vec::new(), Instant::now());
         while !self.is_over() {
             sleep(Duration::from_secs(2)).await;
-            memory.push(self.local.resident_memory());
+            let now = self.local.memory();
+            memory.push(now.own);
             if line.elapsed() >= Duration::from_secs(60) || self.is_over() {
                 let mut known = self.known.borrow_mut();
                 let replies = std::mem::take(&mut known.replies);
                 let run = Run::of(&replies, |_| true, line.elapsed());
                 let refused: usize = std::mem::take(&mut known.refusals).values().sum();
                 println!(
-                    "| {:.0} | {:.0} | {:.1}, {:.1} ms | {refused} | {} | {:.1} MB |",
+                    "| {:.0} | {:.0} | {:.1}, {:.1} ms | {refused} | {} | {:.1} MB | {:.1} MB |",
                     self.began.elapsed().as_secs_f64() / 60.0,
                     run.rate(),
                     run.millis(50),
                     run.millis(99),
                     known.connected.len(),
-                    memory.last().expect("a figure"),
+                    now.own,
+                    now.resident,
                 );
                 line = Instant::now();
             }
@@ -408,7 +410,7 @@ impl Soak {
         compare_tables(&mut report, self.local.store(), &self.game.namespace_id, &live).await;
         let quarter = memory.len() / 4;
         let (second, last) = (median(&memory[quarter..2 * quarter]), median(&memory[3 * quarter..]));
-        report.tell("memory, second and last quarter", format!("{second:.1}, {last:.1} MB"));
+        report.tell("own memory, second and last quarter", format!("{second:.1}, {last:.1} MB"));
         let growth = (last > second * GROWTH_MAX).then(|| format!("{:.3}", last / second));
         report.compare("growth of memory above the bar", &BTreeSet::new(), &growth.into_iter().collect());
         report.print("\n| at the end | |\n|---|---|")

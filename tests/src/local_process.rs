@@ -55,6 +55,15 @@ impl ServerProcess {
     }
 }
 
+/// What a process holds of the machine's memory, in MB.
+#[derive(Clone, Copy, Debug)]
+pub struct Memory {
+    /// What it allocated itself.
+    pub own: f64,
+    /// That and the pages of its program and libraries, which the kernel lets go and fetches again as it likes.
+    pub resident: f64,
+}
+
 /// The binary `muster-local` as a process, in memory and silent but for errors.
 #[derive(Debug)]
 pub struct LocalProcess {
@@ -102,14 +111,17 @@ impl LocalProcess {
         Self { server, store, store_endpoint }
     }
 
-    /// The memory that the process holds, in MB; Linux alone tells it.
+    /// The memory that the process holds now; Linux alone tells it.
     #[must_use]
-    pub fn resident_memory(&self) -> f64 {
+    pub fn memory(&self) -> Memory {
         let id = self.server.child.id().expect("it runs");
         let told = fs::read_to_string(format!("/proc/{id}/status")).expect("a process of Linux");
-        let line = told.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its memory");
-        let kibibytes: f64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
-        kibibytes * 1_024.0 / 1e6
+        let megabytes = |name: &str| {
+            let line = told.lines().find_map(|line| line.strip_prefix(name)).expect("its memory");
+            let kibibytes: f64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
+            kibibytes * 1_024.0 / 1e6
+        };
+        Memory { own: megabytes("RssAnon:"), resident: megabytes("VmRSS:") }
     }
 
     /// Where the gateway listens.
