@@ -218,15 +218,10 @@ impl Seating {
             let json = serde_json::to_string(&answer.lobby.without_token())
                 .map_err(|error| Error::Bug(format!("an answer did not serialize: {error}")))?;
             let kept = KeptAnswer { json: &json, key_id: self.auth.keys().key_id(), is_held };
-            match self.store.keep_answer(run, &kept, self.ambient.now()).await {
-                Ok(true) => {}
+            // An answer that is not known to be kept is not given: once the seat lapsed, a repetition would be answered otherwise.
+            if !self.store.keep_answer(run, &kept, self.ambient.now()).await? {
                 // It took so long that a repetition went on in its place, which may have found another seat.
-                Ok(false) => return self.answer_of_overtaker(seeker, run).await,
-                // Its repetition would find the seat where it was noted, and the same answer in it.
-                Err(error) => {
-                    let cause = error.cause().unwrap_or("refused").to_owned();
-                    tracing::warn!(cause, "an answer could not be kept for repetitions of its request");
-                }
+                return self.answer_of_overtaker(seeker, run).await;
             }
         }
         Ok(answer)

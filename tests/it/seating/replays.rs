@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeSet,
+    future::ready,
     net::Ipv4Addr,
     slice,
     sync::{
@@ -12,7 +13,7 @@ use std::{
 };
 
 use futures_util::future::{join, join_all, pending};
-use muster_local::emulator::link::{Call, Carried, Link, client_over};
+use muster_local::emulator::link::{Broken, Call, Carried, Link, client_over};
 use muster_tests::{
     Answer, TestGame, TestStack,
     instance::{self, Instance},
@@ -345,6 +346,34 @@ async fn stall_before_each_call(reservation_seconds: u64) {
         assert_eq!(held.len(), 1, "I5, stalled before call {calls}: {held:?}");
     }
     assert!(stalls > 6, "a find makes more calls than {stalls}");
+}
+
+/// A link that breaks whenever an answer is to be kept.
+#[derive(Debug)]
+struct Forgetful(Arc<dyn Link>);
+
+impl Link for Forgetful {
+    fn carry(&self, call: Call) -> Carried {
+        let keeps = String::from_utf8_lossy(&call.body).contains("SET #answer");
+        if keeps { Box::pin(ready(Err(Broken))) } else { self.0.carry(call) }
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_cannot_be_kept_is_not_given_and_its_repetition_has_the_seat() {
+    let stack = TestStack::start().await;
+    let game = capped_game(&stack, "forgotten", 8).await;
+    let token = format!("Bearer {}", game.public);
+    let headers = [("authorization", token.as_str()), ("idempotency-key", "k")];
+    let link = Arc::new(Forgetful(Arc::clone(stack.stack.store_link())));
+    let instance = Instance::over(client_over(link), stack.stack.keys(), &stack.ambient());
+    let error = instance.call(&instance::request(&headers, &arena())).await.unwrap_err();
+    assert_eq!(error.status_and_code().1, "API_UNAVAILABLE");
+    let held = seats_held(&stack, &game).await;
+    stack.clock.advance(Duration::from_secs(11));
+    let again = find(&stack, &game, "k").await.expect_ok();
+    assert_eq!(held, BTreeSet::from([seat(&stack, &again)]), "I5");
+    assert_eq!(seats_held(&stack, &game).await, held, "I5");
 }
 
 #[tokio::test]
