@@ -437,7 +437,9 @@ async fn main() -> ExitCode {
     let mut arguments = env::args().skip_while(|argument| argument != "--minutes").skip(1);
     let minutes = arguments.next().map_or(MINUTES, |minutes| minutes.parse().expect("a number of minutes"));
     let folder = Folder(env::temp_dir().join(format!("muster-{}", Ambient::system().uuid())));
-    let local = LocalProcess::start_with(&["--data", folder.0.to_str().expect("a UTF-8 path")]).await;
+    let data = ["--data", folder.0.to_str().expect("a UTF-8 path")];
+    // In huge pages, which the kernel makes of small ones by and by, what was never written to would count.
+    let local = LocalProcess::start_with(&data, &[("MIMALLOC_ALLOW_THP", "0")]).await;
     let game = local.make_game("soak", modes(), 1_500, SERVERS, PLACES).await;
     let length = Duration::from_secs(60 * minutes);
     let soak = Soak { local, game, known: RefCell::default(), began: Instant::now(), length };

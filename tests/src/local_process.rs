@@ -92,17 +92,18 @@ pub struct LocalGame {
 impl LocalProcess {
     /// Builds the binary with the profile of benchmarks and starts it.
     pub async fn start() -> Self {
-        Self::start_with(&[]).await
+        Self::start_with(&[], &[]).await
     }
 
-    /// The same with more arguments.
-    pub async fn start_with(arguments: &[&str]) -> Self {
+    /// The same with more arguments and variables.
+    pub async fn start_with(arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         // With this package's own selection of features, which is what its dependencies are built with already.
         let selection = ["--package", "muster-local", "--package", "muster-tests", "--bin", "muster-local"];
         let mut binaries = binaries::build(&selection, "bench");
         let mut command = Command::new(binaries.remove("muster-local").expect("it was built"));
         // Not --quiet, which would not tell the port.
         command.args(["--port", "0"]).args(arguments).env_clear().env("MUSTER_LOG", "error,dynoxide=off");
+        command.envs(variables.iter().copied());
         let server = ServerProcess::start(&mut command, "Muster listens on ").await;
         let told =
             Connection::open(&server.base_url).await.ask(Method::GET, "/_local/store").await.expect_ok();
