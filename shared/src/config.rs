@@ -10,7 +10,6 @@ use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use crate::{
     aws,
     screening::{Outside, web_client::Reach},
-    secrets::{Parameters, Secrets, parameters_client},
     store::{Store, TableNames, aws_client, emulator_client},
     tokens::{SigningKeyTooShort, TokenKeys},
 };
@@ -39,7 +38,8 @@ impl Environment {
     /// A store over the tables that this function is given; tables that it is not given have empty names.
     ///
     /// `MUSTER_CATALOG_TABLE`, `MUSTER_TOKENS_TABLE`, `MUSTER_LOBBIES_TABLE`,
-    /// `MUSTER_LOBBY_DATA_TABLE`, `MUSTER_SERVERS_TABLE`, `MUSTER_LEDGER_TABLE`, `MUSTER_CLIENTS_TABLE`: the tables' names.
+    /// `MUSTER_LOBBY_DATA_TABLE`, `MUSTER_SERVERS_TABLE`, `MUSTER_LEDGER_TABLE`, `MUSTER_CLIENTS_TABLE`, `MUSTER_SECRETS_TABLE`:
+    /// the tables' names.
     /// `AWS_ENDPOINT_URL_DYNAMODB`: an emulator, as `http://host:port`, or DynamoDB at another address than the region's, as
     /// `https://host`. `AWS_CA_BUNDLE`: a file of the authorities to trust instead of AWS's own. `AWS_REGION`, `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`: set by Lambda.
     ///
@@ -104,34 +104,6 @@ impl Environment {
             None,
             "environment",
         ))
-    }
-
-    /// Where the secrets of versions are kept.
-    ///
-    /// `MUSTER_SECRETS_PATH`: the path of their parameters in Systems Manager. `AWS_ENDPOINT_URL_SSM`: an emulator of it, as
-    /// `http://host:port`. `MUSTER_SECRETS_TABLE`: the table that holds them instead, in the local stack, whose `store` this is.
-    ///
-    /// # Errors
-    /// [`InvalidConfig`] when neither is given, or region or credentials are missing.
-    pub fn secrets(self, store: &Store) -> Result<Secrets, InvalidConfig> {
-        if !store.tables().secrets.is_empty() {
-            return Ok(Secrets::Table(store.clone()));
-        }
-        let path = self.required("MUSTER_SECRETS_PATH")?;
-        let endpoint = self.optional("AWS_ENDPOINT_URL_SSM");
-        if endpoint.as_ref().is_some_and(|endpoint| !endpoint.starts_with("http://")) {
-            return Err(invalid("AWS_ENDPOINT_URL_SSM", "must begin with http://"));
-        }
-        let (region, credentials) = (self.required("AWS_REGION")?, self.credentials()?);
-        let of_store = store.client().config().http_client().filter(|_| !self.has_emulator());
-        let http = match (&endpoint, of_store) {
-            (Some(_), _) => aws::plain_client(),
-            // Its connector has read what it trusts.
-            (None, Some(http)) => http,
-            (None, None) => self.https_client(&region)?,
-        };
-        let connect = move || parameters_client(region, credentials, endpoint, http);
-        Ok(Secrets::Parameters(Parameters::new(path, connect)))
     }
 
     /// Whom players' captchas and verifications are asked of, for tests: no template sets these.

@@ -9,7 +9,6 @@ use crate::{
     issuing::Issuer,
     matchmaking::Matchmaker,
     screening::Screening,
-    secrets::Secrets,
     settings_cache::{SETTINGS_AGE_MAX, SettingsCache},
     store::Store,
     telemetry,
@@ -72,22 +71,14 @@ impl Function {
         Arc::new(Matchmaker::new(self.store.clone(), settings, self.ambient.clone()))
     }
 
-    /// Where the secrets of versions are kept.
-    ///
-    /// # Errors
-    /// As [`Environment::secrets`].
-    pub fn secrets(&self) -> Result<Secrets, InvalidConfig> {
-        self.environment.secrets(&self.store)
-    }
-
     /// What decides whom captcha providers and studios' backends let in.
     ///
     /// # Errors
-    /// As [`Environment::secrets`] and [`Environment::outside`].
+    /// As [`Environment::outside`].
     pub fn screening(&self) -> Result<Arc<Screening>, InvalidConfig> {
         let (store, keys) = (self.store.clone(), Arc::clone(&self.keys));
-        let (secrets, outside) = (self.secrets()?, self.environment.outside()?);
-        Ok(Arc::new(Screening::new(store, secrets, keys, self.ambient.clone(), outside)))
+        let outside = self.environment.outside()?;
+        Ok(Arc::new(Screening::new(store, keys, self.ambient.clone(), outside)))
     }
 
     /// `MUSTER_EDGE_SECRET`: what the edge proves itself with, if there is one.

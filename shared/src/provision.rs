@@ -11,7 +11,7 @@ use crate::{
     ids::{GameId, NamespaceId, RegionId, VersionId},
     issuing::issue_cloud_token,
     rules::{names::is_name_id, version_config::validate},
-    secrets::{Secrets, VersionSecrets},
+    secrets::VersionSecrets,
     settings::{CdnAuthType, Game, Namespace, Region, Revocations, Version, VersionConfig},
     store::{Store, catalog::NameOutcome},
     tokens::CloudToken,
@@ -90,7 +90,6 @@ pub enum ProvisionError {
 /// [`ProvisionError`]; nothing is made unless everything is valid and the name is free.
 pub async fn create_game(
     store: &Store,
-    secrets: &Secrets,
     ambient: &Ambient,
     new: NewGame,
 ) -> Result<CreatedGame, ProvisionError> {
@@ -114,7 +113,7 @@ pub async fn create_game(
     if store.add_game(&game).await? == NameOutcome::Taken {
         return Err(ProvisionError::NameTaken(game.name_id));
     }
-    let version = add_version(store, secrets, ambient, &game.game_id, new.version_name, new.config).await?;
+    let version = add_version(store, ambient, &game.game_id, new.version_name, new.config).await?;
     let mut namespaces = Vec::new();
     for namespace in new.namespaces {
         // The game is new, and its namespaces' names differ.
@@ -149,29 +148,27 @@ pub async fn add_namespace(
     Ok((outcome == NameOutcome::Created).then_some(namespace))
 }
 
-/// Adds a version that was checked; its secrets are kept first, apart from it.
+/// Adds a version that was checked, with its secrets.
 ///
 /// # Errors
 /// [`Error::Unavailable`], [`Error::Bug`].
 pub async fn add_version(
     store: &Store,
-    secrets: &Secrets,
     ambient: &Ambient,
     game_id: &GameId,
     display_name: String,
     config: VersionConfig,
 ) -> Result<Version, Error> {
-    let version_id = VersionId::from(ambient.uuid());
-    let secrets = secrets.keep(&version_id, &VersionSecrets::of(&config)).await?;
+    let secrets = VersionSecrets::of(&config);
     let version = Version {
         game_id: game_id.clone(),
-        version_id,
+        version_id: VersionId::from(ambient.uuid()),
         display_name,
         created_at: ambient.now(),
         config,
-        secrets,
+        has_secrets: !secrets.is_empty(),
     };
-    store.add_version(&version).await?;
+    store.add_version(&version, secrets).await?;
     Ok(version)
 }
 

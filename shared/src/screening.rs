@@ -16,7 +16,7 @@ use crate::{
     lobby::Lobby,
     models::Tags,
     rules::criteria::Criteria,
-    secrets::{Secrets, SecretsCache},
+    secrets::SecretsCache,
     settings::{EntryKind, Version},
     store::Store,
     tokens::TokenKeys,
@@ -139,17 +139,11 @@ pub struct Screening {
 }
 
 impl Screening {
-    /// A screening that asks those `outside`, with the secrets of `secrets`; passed captchas are kept in `store`.
+    /// A screening that asks those `outside`; `store` has versions' secrets and keeps the passed captchas.
     #[must_use]
-    pub fn new(
-        store: Store,
-        secrets: Secrets,
-        keys: Arc<TokenKeys>,
-        ambient: Ambient,
-        outside: Outside,
-    ) -> Self {
+    pub fn new(store: Store, keys: Arc<TokenKeys>, ambient: Ambient, outside: Outside) -> Self {
         let Outside { hcaptcha_url, turnstile_url, reach, resolver } = outside;
-        let secrets = SecretsCache::new(secrets, ambient.clone());
+        let secrets = SecretsCache::new(store.clone(), ambient.clone());
         let web = WebClient::new(reach, resolver, ambient.clone());
         Self { store, secrets, keys, ambient, web, hcaptcha_url, turnstile_url }
     }

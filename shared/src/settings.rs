@@ -8,7 +8,7 @@ use crate::{
     ambient::Timestamp,
     http::{object, objects_by_name, optional_object},
     ids::{GameId, GameMode, NamespaceId, RegionId, TokenId, VersionId},
-    secrets::{ParameterName, Secret},
+    secrets::Secret,
     tokens::{Credential, TokenKind},
 };
 
@@ -363,7 +363,7 @@ pub struct Version {
     pub created_at: Timestamp,
     /// What it configures, without its secrets.
     pub config: VersionConfig,
-    /// Where its secrets are, if it has any.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub secrets: Vec<ParameterName>,
+    /// Whether it has secrets, which lie in a table of their own.
+    #[serde(default)]
+    pub has_secrets: bool,
 }

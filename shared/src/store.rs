@@ -62,7 +62,7 @@ pub struct TableNames {
     pub servers: String,
     /// What is counted or elected: live lobbies of a namespace, heads of bursts, passed captchas.
     pub ledger: String,
-    /// Secrets of versions, in the local stack alone.
+    /// Secrets of versions.
     pub secrets: String,
     /// What is remembered of clients for a while: captchas passed, seats held, answers to repeated requests.
     pub clients: String,

@@ -9,10 +9,7 @@
 
 use std::{collections::BTreeSet, fs, process::ExitCode};
 
-use muster_local::{
-    stack::{SECRETS_TABLE, TEMPLATE},
-    template::Template,
-};
+use muster_local::{stack::TEMPLATE, template::Template};
 
 /// What no test through the local stack needs, and the template grants all the same: function, action and table.
 ///
@@ -37,8 +34,7 @@ fn main() -> ExitCode {
     for (code_uri, function) in &template.functions {
         let permissions = &function.permissions;
         let function = code_uri.strip_prefix("functions/").expect("a function's folder");
-        let of_secrets = permissions.of_parameters_on(SECRETS_TABLE);
-        for (action, resource) in permissions.granted().chain(of_secrets.granted()) {
+        for (action, resource) in permissions.granted() {
             granted += 1;
             let grant = (function.to_owned(), action.to_owned(), resource.to_owned());
             if !needed.contains(&grant) && RACE != (function, action, resource) {

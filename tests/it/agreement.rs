@@ -30,11 +30,10 @@ mod service;
 use document::Document;
 
 /// What is read of the environment by what functions name instead of the variables.
-const VARIABLES_OF_METHODS: [(&str, &[&str]); 4] = [
+const VARIABLES_OF_METHODS: [(&str, &[&str]); 3] = [
     ("Function::start()", &["MUSTER_CATALOG_TABLE", "MUSTER_SIGNING_KEY", "MUSTER_SIGNING_KEY_PREVIOUS"]),
     (".edge_secret()", &["MUSTER_EDGE_SECRET"]),
-    (".screening()", &["MUSTER_CLIENTS_TABLE", "MUSTER_SECRETS_PATH"]),
-    (".secrets()", &["MUSTER_SECRETS_PATH"]),
+    (".screening()", &["MUSTER_CLIENTS_TABLE", "MUSTER_SECRETS_TABLE"]),
 ];
 
 fn template() -> Template {

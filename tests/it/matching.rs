@@ -361,16 +361,10 @@ async fn room_comes_from_lobbies_of_dead_servers_and_of_older_versions() {
 
     // Lobbies of a version that no longer runs make room when they are empty.
     let config = serde_json::from_value(json!({ "game_modes": modes })).unwrap();
-    let version = provision::add_version(
-        stack.store(),
-        &stack.secrets(),
-        &stack.ambient(),
-        game.game_id(),
-        "2".to_owned(),
-        config,
-    )
-    .await
-    .unwrap();
+    let version =
+        provision::add_version(stack.store(), &stack.ambient(), game.game_id(), "2".to_owned(), config)
+            .await
+            .unwrap();
     let right = GameRight::of_operator(game.game_id().clone());
     let right = right.on_namespace(game.namespace_id(), stack.store()).await.unwrap();
     stack.store().set_version(&right, &version.version_id, stack.clock.now()).await.unwrap();

@@ -278,9 +278,8 @@ async fn a_function_asks_captcha_provider_and_backend_and_logs_no_secret_of_thei
     let captcha = screening::captcha("turnstile", 1, Duration::from_secs(60));
     let config = serde_json::from_value(json!({ "game_modes": modes, "captcha": captcha })).unwrap();
     let (stack, ambient) = (&deployment.stack, Ambient::system());
-    let (store, secrets, game_id) = (stack.store(), stack.secrets(), deployment.game_id());
-    let version =
-        add_version(store, &secrets, &ambient, game_id, "guarded".to_owned(), config).await.unwrap();
+    let (store, game_id) = (stack.store(), deployment.game_id());
+    let version = add_version(store, &ambient, game_id, "guarded".to_owned(), config).await.unwrap();
     let right = stack.right(deployment.namespace_id()).await;
     store.set_version(&right, &version.version_id, ambient.now()).await.unwrap();
 
@@ -332,9 +331,6 @@ async fn a_function_without_usable_variables_ends_and_names_the_variable() {
         ("list-lobbies", "AWS_ACCESS_KEY_ID", None),
         ("create-server-token", "MUSTER_SIGNING_KEY", None),
         ("create-version", "AWS_ENDPOINT_URL_DYNAMODB", Some("ftp://key@example.com")),
-        ("create-version", "MUSTER_SECRETS_PATH", None),
-        ("find-lobby", "MUSTER_SECRETS_PATH", None),
-        ("join-lobby", "AWS_ENDPOINT_URL_SSM", Some("https://key@example.com")),
         ("create-lobby", "MUSTER_REACH", Some("everywhere")),
     ];
     let nowhere = "127.0.0.1:9".parse().unwrap();

@@ -73,9 +73,8 @@ pub async fn game(stack: &TestStack, name: &str, modes: Value, captcha: Value) -
 /// Has the game's namespace run a version of `config`.
 pub async fn run_version(stack: &TestStack, game: &TestGame, config: Value) {
     let config: VersionConfig = serde_json::from_value(config).unwrap();
-    let (store, secrets, ambient) = (stack.store(), stack.secrets(), stack.ambient());
-    let version =
-        add_version(store, &secrets, &ambient, game.game_id(), "2".to_owned(), config).await.unwrap();
+    let (store, ambient) = (stack.store(), stack.ambient());
+    let version = add_version(store, &ambient, game.game_id(), "2".to_owned(), config).await.unwrap();
     let path = format!("/cloud/games/{}/namespaces/{}/version", game.game_id(), game.namespace_id());
     let token = Some(game.created.cloud_token.reveal());
     let body = json!({ "version_id": version.version_id }).to_string();

@@ -27,7 +27,6 @@ use shared::{
     http::Request,
     models::Pool,
     provision::{CreatedGame, NewGame, NewNamespace, create_game},
-    secrets::Secrets,
     settings::Region,
     store::Store,
     tokens::{Claims, Credential, CredentialKind, LobbyClaims, PlayerSeat, TokenKeys},
@@ -441,5 +440,5 @@ async fn make_game(store: &Store, ambient: &Ambient, capacity: u32) -> CreatedGa
             max_players_per_client: u32::MAX,
         }],
     };
-    create_game(store, &Secrets::Table(store.clone()), ambient, new).await.expect("a game")
+    create_game(store, ambient, new).await.expect("a game")
 }

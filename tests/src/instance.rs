@@ -15,7 +15,6 @@ use shared::{
     metrics::Counts,
     models::Pool,
     screening::{Outside, Screening},
-    secrets::Secrets,
     settings_cache::{SETTINGS_AGE_MAX, SettingsCache},
     store::{
         Store, emulator_client,
@@ -56,8 +55,7 @@ impl Instance {
         let settings = Arc::new(SettingsCache::new(store.clone(), ambient.clone(), SETTINGS_AGE_MAX));
         let matchmaker = Arc::new(Matchmaker::new(store.clone(), Arc::clone(&settings), ambient.clone()));
         let auth = MatchmakerAuth::new(settings, Arc::clone(keys), ambient.clone());
-        let secrets = Secrets::Table(store.clone());
-        let screening = Screening::new(store.clone(), secrets, Arc::clone(keys), ambient.clone(), outside);
+        let screening = Screening::new(store.clone(), Arc::clone(keys), ambient.clone(), outside);
         let find_lobby =
             FindLobby::new(auth, Arc::clone(&matchmaker), Arc::new(screening), ambient.clone(), None);
         Self { find_lobby, matchmaker, store, meter, ambient: ambient.clone() }

@@ -40,7 +40,6 @@ use shared::{
     provision::{CreatedGame, NewGame, NewNamespace, create_game},
     rules::origin::OriginHost,
     screening::Outside,
-    secrets::Secrets,
     settings::Region,
     store::{Store, cdn::DomainOutcome, servers::Server},
     telemetry,
@@ -228,12 +227,6 @@ impl TestStack {
         self.stack.store()
     }
 
-    /// Where the stack keeps the secrets of versions.
-    #[must_use]
-    pub fn secrets(&self) -> Secrets {
-        Secrets::Table(self.store().clone())
-    }
-
     /// The stack's randomness under its clock.
     #[must_use]
     pub fn ambient(&self) -> Ambient {
@@ -346,7 +339,7 @@ impl TestStack {
     /// The same of a game described whole.
     pub async fn make_game_of(&self, new: NewGame, places: u32) -> TestGame {
         let ambient = self.ambient();
-        let created = create_game(self.store(), &self.secrets(), &ambient, new).await.expect("a game");
+        let created = create_game(self.store(), &ambient, new).await.expect("a game");
         let game = TestGame::new(self, created);
         for region_id in ["fra", "nyc"].into_iter().filter(|_| places > 0) {
             game.add_server(self, region_id, region_id, places, Timestamp::NEVER).await;

@@ -9,7 +9,6 @@ use shared::{
     ambient::Ambient,
     ids::{GameId, LobbyId, NamespaceId},
     provision::create_game,
-    secrets::Secrets,
     store::{Store, emulator_client},
 };
 use tokio::{
@@ -183,9 +182,7 @@ impl LocalProcess {
         places: u32,
     ) -> LocalGame {
         let new = new_game(name, modes, lobby_count_max);
-        let created = create_game(&self.store, &Secrets::Table(self.store.clone()), &Ambient::system(), new)
-            .await
-            .expect("a game");
+        let created = create_game(&self.store, &Ambient::system(), new).await.expect("a game");
         let namespace_id = created.namespaces[0].namespace_id.clone();
         let mut service = Connection::open(self.base_url()).await;
         let mut ask = async |path: &str, token: &str, body: Value| {

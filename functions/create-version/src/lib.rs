@@ -6,7 +6,6 @@ use shared::{
     errors::Error,
     http::{Operation, Request},
     provision::add_version,
-    secrets::Secrets,
     store::Store,
     wire::{CreateVersionRequest, CreateVersionResponse},
 };
@@ -16,15 +15,14 @@ use shared::{
 pub struct CreateVersion {
     auth: CloudAuth,
     store: Store,
-    secrets: Secrets,
     ambient: Ambient,
 }
 
 impl CreateVersion {
-    /// The operation on `store` and `secrets`, for whom `auth` lets in.
+    /// The operation on `store`, for whom `auth` lets in.
     #[must_use]
-    pub const fn new(auth: CloudAuth, store: Store, secrets: Secrets, ambient: Ambient) -> Self {
-        Self { auth, store, secrets, ambient }
+    pub const fn new(auth: CloudAuth, store: Store, ambient: Ambient) -> Self {
+        Self { auth, store, ambient }
     }
 }
 
@@ -42,9 +40,7 @@ impl Operation for CreateVersion {
             return Err(Error::Validation(violations));
         }
         let CreateVersionRequest { display_name, config } = body;
-        let version =
-            add_version(&self.store, &self.secrets, &self.ambient, right.game_id(), display_name, config)
-                .await?;
+        let version = add_version(&self.store, &self.ambient, right.game_id(), display_name, config).await?;
         Ok(CreateVersionResponse { version_id: version.version_id })
     }
 }

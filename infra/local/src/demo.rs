@@ -12,7 +12,6 @@ use shared::{
     issuing::Issuer,
     models::{PortNumbers, PortRange, Ports, Protocol, ServerKey, ServerPort},
     provision::{NewGame, NewNamespace, ProvisionError, add_version, create_game},
-    secrets::Secrets,
     settings::{Game, Namespace, Region, VersionConfig},
     store::{
         Store,
@@ -148,10 +147,8 @@ async fn make(store: &Store, ambient: &Ambient) -> Result<Game, DemoError> {
         (region_id("fra")?, region("Frankfurt", 50.11, 8.68)),
         (region_id("nyc")?, region("New York", 40.71, -74.01)),
     ]);
-    let secrets = Secrets::Table(store.clone());
     let created = create_game(
         store,
-        &secrets,
         ambient,
         NewGame {
             name_id: NAME_ID.to_owned(),
@@ -171,7 +168,7 @@ async fn make(store: &Store, ambient: &Ambient) -> Result<Game, DemoError> {
         },
     )
     .await?;
-    add_version(store, &secrets, ambient, &created.game.game_id, "1.1".to_owned(), config()?).await?;
+    add_version(store, ambient, &created.game.game_id, "1.1".to_owned(), config()?).await?;
     Ok(created.game)
 }
 

@@ -51,7 +51,6 @@ use shared::{
     matchmaking::Matchmaker,
     rules::bcrypt_hash::COST_MAX,
     screening::{Outside, Screening},
-    secrets::Secrets,
     settings_cache::SettingsCache,
     store::Store,
     tokens::TokenKeys,
@@ -66,7 +65,6 @@ use validate_version::ValidateVersion;
 use crate::{
     gateway::Handler,
     permissions::restrict,
-    stack::SECRETS_TABLE,
     template::{FunctionProperties, Permissions},
 };
 
@@ -205,10 +203,7 @@ impl Functions {
             "update-cdn-auth-user" => self.writing(UpdateCdnAuthUser::new(auth, store, COST_MAX)),
             "update-namespace-version" => self.writing(UpdateNamespaceVersion::new(auth, store, ambient)),
             "create-namespace" => self.writing(CreateNamespace::new(auth, store, ambient)),
-            "create-version" => {
-                let secrets = Secrets::Table(self.secrets_store(name));
-                self.writing(CreateVersion::new(auth, store, secrets, ambient))
-            }
+            "create-version" => self.writing(CreateVersion::new(auth, store, ambient)),
             "delete-cdn-auth-user" => self.reading(DeleteCdnAuthUser::new(auth, store)),
             "set-domain-public-auth" => self.writing(SetDomainPublicAuth::new(auth, store)),
             "add-domain" => self.writing(AddDomain::new(auth, store, ambient)),
@@ -230,14 +225,7 @@ impl Functions {
     fn screening(&self, name: &str) -> Arc<Screening> {
         let store = restricted(&self.store, &self.declared, name);
         let (keys, ambient) = (Arc::clone(&self.keys), self.ambient.clone());
-        let secrets = Secrets::Table(self.secrets_store(name));
-        Arc::new(Screening::new(store, secrets, keys, ambient, self.outside.clone()))
-    }
-
-    /// The store for the secrets of the function `name`, which may there what the template allows it of parameters.
-    fn secrets_store(&self, name: &str) -> Store {
-        let permissions = permissions_of(&self.declared, name).of_parameters_on(SECRETS_TABLE);
-        self.store.with_client(restrict(self.store.client(), name, &permissions))
+        Arc::new(Screening::new(store, keys, ambient, self.outside.clone()))
     }
 
     fn reading<O: Operation>(&self, operation: O) -> Handler {

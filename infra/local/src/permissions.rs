@@ -129,16 +129,6 @@ mod tests {
         let permissions = &template.functions["functions/connect-player"].permissions;
         assert!(permissions.allow("UpdateItem", "LobbiesTable"));
         assert!(!permissions.allow("UpdateItem", "CatalogTable"));
-        let parameters = |name: &str| {
-            let permissions =
-                template.functions[&format!("functions/{name}")].permissions.of_parameters_on("S");
-            (permissions.allow("GetItem", "S"), permissions.allow("PutItem", "S"))
-        };
-        for name in ["find-lobby", "join-lobby", "create-lobby"] {
-            assert_eq!(parameters(name), (true, false), "{name} reads secrets");
-        }
-        assert_eq!(parameters("create-version"), (false, true));
-        assert_eq!(parameters("get-version"), (false, false));
         // Nothing listens on the discard port.
         let client = restrict(&emulator_client("http://127.0.0.1:9"), "connect-player", permissions);
         let error = client.update_item().table_name("CatalogTable").send().await.unwrap_err();

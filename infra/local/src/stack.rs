@@ -30,7 +30,7 @@ use crate::{
     gateway::{self, Gateway, GatewayError},
     local::LocalHandler,
     signing_key,
-    template::{AttributeType, Key, Table, Template, TemplateError},
+    template::{Template, TemplateError},
 };
 
 /// The template that users deploy: routes and tables are read from it here, too.
@@ -102,26 +102,6 @@ impl From<SigningKeyTooShort> for StackError {
     }
 }
 
-/// The table that stands for Systems Manager, which holds the secrets of versions in AWS; no template has it.
-pub const SECRETS_TABLE: &str = "SecretsTable";
-
-fn secrets_table() -> Table {
-    Table {
-        logical_id: SECRETS_TABLE.to_owned(),
-        attributes: vec![("name".to_owned(), AttributeType::Text)],
-        key: Key { partition: "name".to_owned(), sort: None },
-        indexes: Vec::new(),
-        ttl_attribute: None,
-    }
-}
-
-/// The template, with the table that it lacks.
-pub(crate) fn local_template() -> Result<Template, TemplateError> {
-    let mut template = Template::parse(TEMPLATE)?;
-    template.tables.push(secrets_table());
-    Ok(template)
-}
-
 /// The tables' names: here, their logical identifiers in the template.
 #[must_use]
 pub fn table_names() -> TableNames {
@@ -132,7 +112,7 @@ pub fn table_names() -> TableNames {
         lobby_data: "LobbyDataTable".to_owned(),
         servers: "ServersTable".to_owned(),
         ledger: "LedgerTable".to_owned(),
-        secrets: SECRETS_TABLE.to_owned(),
+        secrets: "SecretsTable".to_owned(),
         clients: "ClientsTable".to_owned(),
     }
 }
@@ -144,7 +124,7 @@ impl Stack {
     /// [`StackError`]; nothing is left running.
     pub async fn start(options: Options) -> Result<Self, StackError> {
         let Options { port, storage, ambient, outside } = options;
-        let template = local_template()?;
+        let template = Template::parse(TEMPLATE)?;
         // The port first: a second stack must not touch anything before it learns that it is the second.
         let listener = gateway::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await?;
         let address = listener.local_addr().map_err(|source| GatewayError::Bind {

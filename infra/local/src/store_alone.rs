@@ -18,7 +18,8 @@ use crate::{
     demo::Demo,
     emulator::{Emulator, Storage, link::client_over},
     signing_key,
-    stack::{StackError, local_template, table_names},
+    stack::{StackError, TEMPLATE, table_names},
+    template::Template,
 };
 
 /// The template's functions are for arm64, which a container on another processor could only emulate.
@@ -60,7 +61,7 @@ impl StoreAlone {
     /// [`StackError`].
     pub async fn start(options: Options) -> Result<Self, StackError> {
         let Options { address, container_host, environment, ambient } = options;
-        let emulator = Emulator::start_on(address, &Storage::Memory, &local_template()?.tables)?;
+        let emulator = Emulator::start_on(address, &Storage::Memory, &Template::parse(TEMPLATE)?.tables)?;
         // As text: it is a variable of the functions.
         let key = BASE64.encode(signing_key::fresh(&ambient));
         let keys = Arc::new(TokenKeys::new(key.as_bytes(), None)?);
@@ -72,7 +73,6 @@ impl StoreAlone {
         let tables = table_names();
         let parameters = json!({
             "AWS_ENDPOINT_URL_DYNAMODB": from_containers,
-            "MUSTER_SECRETS_TABLE": tables.secrets,
             "MUSTER_SIGNING_KEY": key,
         });
         let sam_local = format!("{:#}\n", json!({ "Parameters": parameters }));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use aws_sdk_secretsmanager::Client as SecretsManager;
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
-use shared::{ambient::Ambient, issuing::Issuer, secrets::Secrets, store::Store, tokens::TokenKeys};
+use shared::{ambient::Ambient, issuing::Issuer, store::Store, tokens::TokenKeys};
 
 use crate::{CommandError, target::TargetError};
 
@@ -21,8 +21,6 @@ pub(crate) enum KeySource {
 #[derive(Debug)]
 pub(crate) struct Deployment {
     pub store: Store,
-    /// Where the secrets of versions are kept.
-    pub secrets: Secrets,
     pub ambient: Ambient,
     /// How people name it.
     pub name: String,

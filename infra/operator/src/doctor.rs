@@ -3,7 +3,7 @@
 use serde_json::json;
 use shared::{
     errors::Error,
-    ids::{LobbyId, NamespaceId},
+    ids::{LobbyId, NamespaceId, VersionId},
     models::ServerKey,
     overview::servers_of,
     secrets::SecretsCache,
@@ -63,6 +63,7 @@ async fn tables(deployment: &Deployment) -> Vec<Finding> {
         (&tables.lobby_data, store.lobby_state(&lobby).await.err()),
         (&tables.servers, store.server(&server).await.err()),
         (&tables.ledger, store.allotted_lobbies(&namespace).await.err()),
+        (&tables.secrets, store.version_secrets(&VersionId::from(ambient.uuid())).await.err()),
         (&tables.clients, store.replay(&ReplayKey::new(["-"; 3], "-"), ambient.now()).await.err()),
     ];
     let finding = |(table, error): (&String, Option<Error>)| Finding {
@@ -78,7 +79,7 @@ fn cause(error: &Error) -> String {
 
 async fn games(deployment: &Deployment) -> Result<Vec<Finding>, CommandError> {
     let (store, now) = (&deployment.store, deployment.ambient.now());
-    let secrets = SecretsCache::new(deployment.secrets.clone(), deployment.ambient.clone());
+    let secrets = SecretsCache::new(store.clone(), deployment.ambient.clone());
     let mut findings = Vec::new();
     for game in store.games().await? {
         let versions = store.versions(&game.game_id).await?;
@@ -89,7 +90,7 @@ async fn games(deployment: &Deployment) -> Result<Vec<Finding>, CommandError> {
             let problem = (!has_version).then(|| format!("its version {version_id} is not there"));
             findings.push(Finding { what: format!("{at} runs a version"), problem });
             let version = versions.iter().find(|version| version.version_id == *version_id);
-            if let Some(version) = version.filter(|version| !version.secrets.is_empty()) {
+            if let Some(version) = version.filter(|version| version.has_secrets) {
                 let problem = secrets.of(version).await.err().map(|error| cause(&error));
                 findings.push(Finding { what: format!("{at} can read its secrets"), problem });
             }

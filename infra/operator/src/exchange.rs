@@ -106,7 +106,7 @@ pub(crate) async fn import(
         return Err(CommandError::BrokenRules { path, problems });
     }
     let GameFile { name_id, display_name, regions, versions, namespaces, .. } = file;
-    let Deployment { store, secrets, ambient, .. } = deployment;
+    let Deployment { store, ambient, .. } = deployment;
     // Before anything is made: its cloud token is shown once.
     for domain in namespaces.iter().flat_map(|namespace| &namespace.domains) {
         let Ok(host) = domain.parse::<OriginHost>() else { continue };
@@ -134,11 +134,11 @@ pub(crate) async fn import(
         config: first.config,
         namespaces: new_namespaces.collect(),
     };
-    let created = create_game(store, secrets, ambient, new).await?;
+    let created = create_game(store, ambient, new).await?;
     let game_id = &created.game.game_id;
     let mut made = BTreeMap::from([(first.version_id, created.version.version_id.clone())]);
     for VersionEntry { version_id, display_name, config } in versions {
-        let version = add_version(store, secrets, ambient, game_id, display_name, config).await?;
+        let version = add_version(store, ambient, game_id, display_name, config).await?;
         made.insert(version_id, version.version_id);
     }
     let right = GameRight::of_operator(game_id.clone());

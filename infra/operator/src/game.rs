@@ -121,7 +121,7 @@ pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Repor
     match action {
         Action::Create(create) => {
             let new = create.into_new_game()?;
-            Ok(created(&create_game(store, &deployment.secrets, &deployment.ambient, new).await?))
+            Ok(created(&create_game(store, &deployment.ambient, new).await?))
         }
         Action::Export { game } => exchange::export(&game, deployment).await,
         Action::Import { file, name } => exchange::import(file, name, deployment).await,

@@ -12,7 +12,6 @@ use serde::Deserialize;
 use shared::{
     ambient::Ambient,
     aws::CRYPTOGRAPHY,
-    secrets::{Parameters, Secrets},
     store::{Store, TableNames, emulator_client},
 };
 
@@ -108,7 +107,6 @@ impl Target {
                 TableNames { catalog, tokens, lobbies, lobby_data, servers, ledger, clients, secrets };
             let store = Store::new(emulator_client(&local.endpoint), tables);
             return Ok(Deployment {
-                secrets: Secrets::Table(store.clone()),
                 store,
                 ambient,
                 name: url.clone(),
@@ -136,17 +134,13 @@ impl Target {
             lobby_data: output("LobbyDataTableName")?,
             servers: output("ServersTableName")?,
             ledger: output("LedgerTableName")?,
-            secrets: String::new(),
+            secrets: output("SecretsTableName")?,
             clients: output("ClientsTableName")?,
         };
-        let of_parameters = config.clone();
-        let parameters =
-            Parameters::new(output("SecretsPath")?, move || aws_sdk_ssm::Client::new(&of_parameters));
         let key =
             KeySource::Secret(aws_sdk_secretsmanager::Client::new(&config), output("SigningKeySecretArn")?);
         let store = Store::new(aws_sdk_dynamodb::Client::new(&config), tables);
-        let secrets = Secrets::Parameters(parameters);
-        Ok(Deployment { store, secrets, ambient, name: stack.clone(), key })
+        Ok(Deployment { store, ambient, name: stack.clone(), key })
     }
 
     async fn aws_config(&self) -> SdkConfig {

@@ -107,15 +107,7 @@ pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Repor
                 }
                 rights.push(right);
             }
-            let version = add_version(
-                store,
-                &deployment.secrets,
-                &deployment.ambient,
-                &game.game_id,
-                name,
-                read.config,
-            )
-            .await?;
+            let version = add_version(store, &deployment.ambient, &game.game_id, name, read.config).await?;
             for right in &rights {
                 store.set_version(right, &version.version_id, deployment.ambient.now()).await?;
             }

@@ -7,7 +7,7 @@ use lambda_http::http::{HeaderName, HeaderValue};
 use super::public_url;
 use crate::{
     ids::RegionId,
-    secrets::{self, VersionSecrets},
+    secrets::{SECRETS_BYTES_MAX, VersionSecrets},
     settings::{CaptchaConfig, GameModeConfig, Region, Verification, VersionConfig},
 };
 
@@ -68,7 +68,7 @@ pub fn validate(config: &VersionConfig, regions: &BTreeMap<RegionId, Region>) ->
     if let Some(captcha) = &config.captcha {
         errors.extend(captcha_violations(captcha).iter().map(|rest| below(&["captcha"], rest)));
     }
-    if VersionSecrets::of(config).packed().len() > secrets::PARAMETERS_MAX {
+    if VersionSecrets::of(config).bytes() > SECRETS_BYTES_MAX {
         errors.push(vec!["secrets".to_owned(), "too-large".to_owned()]);
     }
     errors

@@ -28,6 +28,7 @@ use crate::{
     errors::Error,
     ids::{GameId, NamespaceId, RegionId, VersionId},
     rules::origin::OriginHost,
+    secrets::VersionSecrets,
     settings::{CdnAuthType, Game, Namespace, Region, Version},
 };
 
@@ -336,13 +337,17 @@ impl Store {
         }
     }
 
-    /// Adds a version; its identifier is fresh.
+    /// Adds a version with its secrets, in one transaction; its identifier is fresh.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn add_version(&self, version: &Version) -> Result<(), Error> {
+    pub async fn add_version(&self, version: &Version, secrets: VersionSecrets) -> Result<(), Error> {
         let key = (game_key(&version.game_id), version_key(&version.version_id));
-        match self.add(vec![self.put_new(key, version)?]).await? {
+        let mut parts = vec![self.put_new(key, version)?];
+        if !secrets.is_empty() {
+            parts.push(self.put_secrets(&version.version_id, secrets)?);
+        }
+        match self.add(parts).await? {
             NameOutcome::Created => Ok(()),
             NameOutcome::Taken => Err(Error::Bug("a fresh version identifier was taken".to_owned())),
         }

@@ -1,41 +1,42 @@
-//! Secrets of versions in the local stack, in a table that no deployment has: there they are parameters of Systems Manager
-//! ([`crate::secrets`]).
+//! The table of versions' secrets, one item for each version that has some ([`crate::secrets`]).
 
-use serde::Deserialize;
+use aws_sdk_dynamodb::types::{Put, TransactWriteItem};
+use serde::{Deserialize, Serialize};
 
-use super::{Item, Store, failure, text};
-use crate::errors::Error;
+use super::{Item, Store, text, to_item};
+use crate::{errors::Error, ids::VersionId, secrets::VersionSecrets};
 
-#[derive(Deserialize)]
+/// The item: partition key `version_id`, the secrets as a map of texts.
+#[derive(Serialize, Deserialize)]
 struct Kept {
-    value: String,
+    version_id: VersionId,
+    secrets: VersionSecrets,
 }
 
 impl Store {
-    /// Keeps a secret. One write unit for each KB.
-    ///
-    /// # Errors
-    /// [`Error::Unavailable`], [`Error::Bug`].
-    pub(crate) async fn put_secret(&self, name: &str, value: String) -> Result<(), Error> {
-        let put = self
-            .client
-            .put_item()
+    /// What keeps the secrets of a new version, as a part of the version's own transaction.
+    pub(super) fn put_secrets(
+        &self,
+        version_id: &VersionId,
+        secrets: VersionSecrets,
+    ) -> Result<TransactWriteItem, Error> {
+        let put = Put::builder()
             .table_name(&self.tables.secrets)
-            .item("name", text(name))
-            .item("value", text(value))
-            .return_consumed_capacity(self.meter.mode());
-        let answer = put.send().await.map_err(|error| failure(&error))?;
-        self.meter.wrote(answer.consumed_capacity());
-        Ok(())
+            .set_item(Some(to_item(&Kept { version_id: version_id.clone(), secrets })?))
+            .condition_expression("attribute_not_exists(#version_id)")
+            .expression_attribute_names("#version_id", "version_id")
+            .build()
+            .map_err(|error| Error::Bug(error.to_string()))?;
+        Ok(TransactWriteItem::builder().put(put).build())
     }
 
-    /// A secret that was kept. One consistent read unit for each started 4 KB.
+    /// The secrets of a version; `None` when there are none. One consistent read unit for each started 4 KB.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
-    pub(crate) async fn secret(&self, name: &str) -> Result<Option<String>, Error> {
-        let key = Item::from([("name".to_owned(), text(name))]);
+    pub async fn version_secrets(&self, version_id: &VersionId) -> Result<Option<VersionSecrets>, Error> {
+        let key = Item::from([("version_id".to_owned(), text(version_id.as_str()))]);
         let kept: Option<Kept> = self.read(&self.tables.secrets, key).await?;
-        Ok(kept.map(|kept| kept.value))
+        Ok(kept.map(|kept| kept.secrets))
     }
 }

@@ -128,15 +128,8 @@ async fn a_lobby_of_an_old_version_stays_joinable_under_that_versions_rules() {
                          "actions": { "join": { "enabled": false } } } } });
     let config = serde_json::from_value(config).unwrap();
     let (store, ambient) = (stack.store(), stack.ambient());
-    let version = shared::provision::add_version(
-        store,
-        &stack.secrets(),
-        &ambient,
-        game.game_id(),
-        "2".to_owned(),
-        config,
-    )
-    .await;
+    let version =
+        shared::provision::add_version(store, &ambient, game.game_id(), "2".to_owned(), config).await;
     let right = shared::auth::GameRight::of_operator(game.game_id().clone());
     let right = right.on_namespace(game.namespace_id(), store).await.unwrap();
     store.set_version(&right, &version.unwrap().version_id, stack.clock.now()).await.unwrap();

@@ -3,7 +3,6 @@
 use std::{collections::BTreeMap, fs};
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use muster_local::stack::SECRETS_TABLE;
 use muster_tests::TestStack;
 use regex_lite::{Captures, Regex};
 use serde_json::Value;
@@ -79,7 +78,6 @@ impl Deployment {
         let mut environment = environment(binary);
         let endpoint = self.stack.stack.store_endpoint().to_owned();
         environment.insert("AWS_ENDPOINT_URL_DYNAMODB".to_owned(), endpoint);
-        environment.insert("MUSTER_SECRETS_TABLE".to_owned(), SECRETS_TABLE.to_owned());
         environment
     }
 

@@ -1,16 +1,13 @@
 //! A version's secrets: where they are, and that nobody is told.
 
-use std::sync::Mutex;
-
-use aws_sdk_dynamodb::config::Credentials;
-use serde_json::Map;
+use aws_sdk_dynamodb::types::AttributeValue;
+use muster_local::emulator::link::{Call, Carried, Link, client_over};
 use shared::{
-    aws::plain_client,
     errors::Error,
-    secrets::{Parameters, Secrets, SecretsCache, VersionSecrets, parameters_client},
+    secrets::{SecretsCache, VersionSecrets},
     settings::Version,
+    store::meter::{Meter, Usage},
 };
-use wiremock::{Request, Respond};
 
 use super::*;
 
@@ -58,7 +55,7 @@ async fn a_version_made_over_http_keeps_its_secrets_apart_and_no_answer_holds_th
     assert_eq!(shown["captcha"]["turnstile"], json!({ "site_key": "site-key", "secret_key": null }));
     let verification = &shown["game_modes"]["arena"]["actions"]["join"]["verification"];
     assert_eq!(*verification, json!({ "url": "https://verify.example/", "headers": { "x-secret": null } }));
-    assert_eq!(version.body["version"].as_object().unwrap().len(), 4, "no reference either");
+    assert_eq!(version.body["version"].as_object().unwrap().len(), 4, "nor that there are some");
 
     // What is shown is no version: made of it as it is, one would ask the backend without the header.
     let mut shown = shown.clone();
@@ -79,94 +76,89 @@ async fn a_version_made_over_http_keeps_its_secrets_apart_and_no_answer_holds_th
     }
 }
 
-/// Systems Manager, as far as Muster asks it.
-#[derive(Clone, Default)]
-struct SystemsManager {
-    parameters: Arc<Mutex<Map<String, Value>>>,
-    calls: Arc<Mutex<Vec<String>>>,
+/// A version of `game` with secrets, as stored.
+async fn stored(stack: &TestStack, game: &TestGame) -> Version {
+    let config = serde_json::from_value(config("https://verify.example/")).unwrap();
+    let (store, game_id) = (stack.store(), game.game_id());
+    let version = add_version(store, &stack.ambient(), game_id, "2".to_owned(), config).await.unwrap();
+    store.version(game_id, &version.version_id).await.unwrap().unwrap()
 }
 
-impl Respond for SystemsManager {
-    fn respond(&self, request: &Request) -> ResponseTemplate {
-        let target = request.headers["x-amz-target"].to_str().unwrap().to_owned();
-        let body: Value = request.body_json().unwrap();
-        let mut parameters = self.parameters.lock().unwrap();
-        self.calls.lock().unwrap().push(target.clone());
-        let answer = match target.as_str() {
-            "AmazonSSM.PutParameter" => {
-                assert_eq!(body["Type"], "SecureString");
-                assert!(body["Value"].as_str().unwrap().len() <= 4_096);
-                parameters.insert(body["Name"].as_str().unwrap().to_owned(), body["Value"].clone());
-                json!({ "Version": 1, "Tier": "Standard" })
-            }
-            "AmazonSSM.GetParameters" => {
-                assert_eq!(body["WithDecryption"], true);
-                let names = body["Names"].as_array().unwrap().iter().map(|name| name.as_str().unwrap());
-                let (found, missing): (Vec<_>, Vec<_>) =
-                    names.partition(|name| parameters.contains_key(*name));
-                let found: Vec<_> = found
-                    .iter()
-                    .map(|name| json!({ "Name": name, "Type": "SecureString", "Value": parameters[*name] }))
-                    .collect();
-                json!({ "Parameters": found, "InvalidParameters": missing })
-            }
-            other => panic!("{other} is not allowed by the template"),
-        };
-        ResponseTemplate::new(200)
-            .set_body_json(answer)
-            .insert_header("content-type", "application/x-amz-json-1.1")
+#[tokio::test]
+async fn secrets_are_read_with_one_call_and_kept_for_five_minutes() {
+    let stack = TestStack::start().await;
+    let game = stack.make_game("kept", json!({ "arena": { "regions": ["fra"] } }), 1, 0).await;
+    let version = stored(&stack, &game).await;
+    assert!(version.has_secrets);
+    assert_eq!(VersionSecrets::of(&version.config), VersionSecrets::default(), "the record has none of them");
+    let expected = VersionSecrets::of(&serde_json::from_value(config("https://verify.example/")).unwrap());
+
+    let meter = Meter::on();
+    let cache = SecretsCache::new(stack.store().metered(meter.clone()), stack.ambient());
+    for (span, reads) in [(0, 1_u32), (299, 1), (1, 2)] {
+        stack.clock.advance(Duration::from_secs(span));
+        assert_eq!(*cache.of(&version).await.unwrap(), expected);
+        let Usage { calls, read_units, .. } = meter.usage();
+        assert_eq!((calls, read_units), (u64::from(reads), f64::from(reads)), "{span} s later");
+    }
+
+    let delete = stack.store().client().delete_item().table_name(&stack.store().tables().secrets);
+    let key = AttributeValue::S(version.version_id.to_string());
+    delete.key("version_id", key).send().await.unwrap();
+    stack.clock.advance(Duration::from_secs(300));
+    assert!(matches!(cache.of(&version).await, Err(Error::Bug(_))), "they are gone");
+}
+
+/// A database that never answers.
+#[derive(Debug, Default)]
+struct Silent {
+    was_asked: Notify,
+}
+
+impl Link for Silent {
+    fn carry(&self, _call: Call) -> Carried {
+        self.was_asked.notify_one();
+        Box::pin(std::future::pending())
     }
 }
 
 #[tokio::test]
-async fn in_aws_they_are_parameters_read_with_one_call_and_kept_for_five_minutes() {
-    let (server, manager) = (MockServer::start().await, SystemsManager::default());
-    Mock::given(method("POST")).respond_with(manager.clone()).mount(&server).await;
-    let credentials = Credentials::new("a", "b", None, None, "test");
-    let endpoint = Some(server.uri());
-    let connect = || parameters_client("us-east-1".to_owned(), credentials, endpoint, plain_client());
-    let secrets = Secrets::Parameters(Parameters::new("/muster/a-stack/versions".to_owned(), connect));
-
+async fn secrets_that_do_not_come_in_three_seconds_let_nobody_in() {
     let stack = TestStack::start().await;
-    let game = stack.make_game("parameters", json!({ "arena": { "regions": ["fra"] } }), 1, 0).await;
-    let mut modes = config("https://verify.example/");
-    // More than one parameter holds.
-    let long: Map<_, _> = (0..6).map(|n| (format!("x-{n}"), json!("y".repeat(1_000)))).collect();
-    modes["game_modes"]["arena"]["actions"]["join"]["verification"]["headers"] = long.into();
-    let config = serde_json::from_value(modes).unwrap();
-    let expected = VersionSecrets::of(&config);
-    let (store, ambient) = (stack.store(), stack.ambient());
-    let version =
-        add_version(store, &secrets, &ambient, game.game_id(), "2".to_owned(), config).await.unwrap();
-    let names: Vec<_> = manager.parameters.lock().unwrap().keys().cloned().collect();
-    let path = format!("/muster/a-stack/versions/{}", version.version_id);
-    assert_eq!(names, [format!("{path}/0"), format!("{path}/1")]);
-
-    let stored: Version = store.version(game.game_id(), &version.version_id).await.unwrap().unwrap();
-    assert_eq!(stored.secrets, version.secrets);
-    assert_eq!(VersionSecrets::of(&stored.config), VersionSecrets::default());
-    let cache = SecretsCache::new(secrets, ambient);
-    for span in [0, 299] {
-        stack.clock.advance(Duration::from_secs(span));
-        assert_eq!(*cache.of(&stored).await.unwrap(), expected);
-    }
-    assert_eq!(manager.calls.lock().unwrap().len(), 3, "two writes and one read");
-    stack.clock.advance(Duration::from_secs(1));
-    assert_eq!(*cache.of(&stored).await.unwrap(), expected);
-    assert_eq!(manager.calls.lock().unwrap().len(), 4, "read again after five minutes");
-
-    manager.parameters.lock().unwrap().remove(&names[0]);
-    stack.clock.advance(Duration::from_secs(300));
-    assert!(matches!(cache.of(&stored).await, Err(Error::Bug(_))), "one is gone");
-    server.reset().await;
-    let refused = json!({ "__type": "ThrottlingException", "message": "slow down" });
-    answering(&server, "/", ResponseTemplate::new(400).set_body_json(refused)).await;
+    let game = stack.make_game("silent", json!({ "arena": { "regions": ["fra"] } }), 1, 0).await;
+    let version = stored(&stack, &game).await;
+    let silent = Arc::new(Silent::default());
+    let store = stack.store().with_client(client_over(Arc::clone(&silent) as Arc<dyn Link>));
+    let cache = SecretsCache::new(store, stack.ambient());
     let time_passes = async {
-        while server.received_requests().await.unwrap().is_empty() {
-            tokio::task::yield_now().await;
-        }
+        silent.was_asked.notified().await;
         stack.clock.advance(Duration::from_secs(3));
     };
-    let (read, ()) = tokio::join!(cache.of(&stored), time_passes);
+    let (read, ()) = tokio::join!(cache.of(&version), time_passes);
     assert!(matches!(read, Err(Error::Unavailable(_))), "{read:?}");
+}
+
+#[tokio::test]
+async fn a_version_and_its_secrets_are_written_together_or_not_at_all() {
+    let stack = TestStack::start().await;
+    let game = stack.make_game("together", json!({ "arena": { "regions": ["fra"] } }), 1, 0).await;
+    let version = stored(&stack, &game).await;
+    let with_secrets =
+        VersionSecrets::of(&serde_json::from_value(config("https://verify.example/")).unwrap());
+
+    // The identifier is taken in one of the two tables: nothing is written to the other.
+    let taken = Version { game_id: "another".parse().unwrap(), ..version.clone() };
+    let refused = stack.store().add_version(&taken, with_secrets.clone()).await;
+    assert!(matches!(refused, Err(Error::Bug(_))), "{refused:?}");
+    assert_eq!(stack.store().version(&taken.game_id, &taken.version_id).await.unwrap(), None);
+
+    // Of a version without secrets the table holds no item.
+    let plain = serde_json::from_value(json!({ "game_modes": { "arena": { "regions": ["fra"] } } })).unwrap();
+    let ambient = stack.ambient();
+    let plain = add_version(stack.store(), &ambient, game.game_id(), "3".to_owned(), plain).await.unwrap();
+    assert!(!plain.has_secrets);
+    let scan =
+        stack.store().client().scan().table_name(&stack.store().tables().secrets).send().await.unwrap();
+    let kept: Vec<_> = scan.items().iter().map(|item| item["version_id"].as_s().unwrap().clone()).collect();
+    assert_eq!(kept, [version.version_id.to_string()]);
 }

@@ -7,7 +7,6 @@ use shared::{
     ambient::Ambient,
     ids::{GameId, NamespaceId},
     provision::{NewGame, NewNamespace, add_version, create_game},
-    secrets::Secrets,
     settings::Region,
     store::Store,
     tokens::{Credential, CredentialKind, LobbyClaims, TokenKeys},
@@ -209,12 +208,10 @@ impl World {
             config: config(),
             namespaces: namespaces.collect(),
         };
-        let secrets = Secrets::Table(store.clone());
-        let created = create_game(store, &secrets, ambient, new).await.expect("a game");
+        let created = create_game(store, ambient, new).await.expect("a game");
         let game_id = created.game.game_id.clone();
-        let second = add_version(store, &secrets, ambient, &game_id, "2".to_owned(), config())
-            .await
-            .expect("a version");
+        let second =
+            add_version(store, ambient, &game_id, "2".to_owned(), config()).await.expect("a version");
         let namespaces = created.namespaces.iter().map(|namespace| {
             let issue = |kind| {
                 keys.issue_credential(kind, &Credential::fresh(&game_id, &namespace.namespace_id, ambient))

@@ -6,18 +6,13 @@ use saphyr::Yaml;
 
 use super::{Node, Problem, TemplateError};
 
-/// The actions of DynamoDB that a function's own statements allow, each on one table or index, and those of Systems Manager.
+/// The actions of DynamoDB that a function's own statements allow, each on one table or index.
 ///
 /// A resource is a table's logical identifier, an index `table/index/name`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Permissions {
     tables: BTreeSet<(String, String)>,
-    /// The actions of Systems Manager, on the deployment's own secrets.
-    parameters: BTreeSet<String>,
 }
-
-/// The parameters that versions' secrets are kept in, as the template names them.
-const SECRET_PARAMETERS: &str = "arn:${AWS::Partition}:ssm:${AWS::Region}:${AWS::AccountId}:parameter/muster/${AWS::StackName}/versions/*";
 
 impl Permissions {
     /// Whether `action`, such as `GetItem`, is allowed on `resource`.
@@ -31,15 +26,6 @@ impl Permissions {
         self.tables.iter().map(|(action, resource)| (action.as_str(), resource.as_str()))
     }
 
-    /// What these allow of parameters, as permissions on a `table` that stands for them.
-    #[must_use]
-    pub fn of_parameters_on(&self, table: &str) -> Self {
-        let same = [("PutParameter", "PutItem"), ("GetParameters", "GetItem")];
-        let allowed = same.into_iter().filter(|(action, _)| self.parameters.contains(*action));
-        let tables = allowed.map(|(_, action)| (action.to_owned(), table.to_owned())).collect();
-        Self { tables, parameters: BTreeSet::new() }
-    }
-
     /// Reads the statements of a function; policies by name say nothing of tables here.
     pub(super) fn read(properties: &Node<'_>) -> Result<Self, TemplateError> {
         let mut permissions = Self::default();
@@ -49,6 +35,10 @@ impl Permissions {
         for policy in policies.items()?.iter().filter(|policy| policy.yaml.is_mapping()) {
             let Some(statements) = policy.find("Statement")? else { continue };
             for statement in statements.items()? {
+                // A conditional statement grants nothing here, so what needs it is refused.
+                if matches!(statement.yaml, Yaml::Tagged(tag, _) if tag.suffix == "If") {
+                    continue;
+                }
                 let effect = statement.get("Effect")?;
                 if effect.text()? != "Allow" {
                     return Err(effect.unsupported(effect.text()?));
@@ -59,9 +49,6 @@ impl Permissions {
                     for resource in &resources {
                         if let Some(action) = action.strip_prefix("dynamodb:") {
                             permissions.tables.insert((action.to_owned(), table_or_index(resource)?));
-                        } else if let Some(action) = action.strip_prefix("ssm:") {
-                            check_secret_parameters(resource)?;
-                            permissions.parameters.insert(action.to_owned());
                         }
                     }
                 }
@@ -73,15 +60,6 @@ impl Permissions {
 
 fn one_or_more<'a>(node: &Node<'a>) -> Result<Vec<Node<'a>>, TemplateError> {
     if node.yaml.is_sequence() { node.items() } else { Ok(vec![node.property("0")]) }
-}
-
-fn check_secret_parameters(node: &Node<'_>) -> Result<(), TemplateError> {
-    match node.yaml {
-        Yaml::Tagged(tag, inner) if tag.suffix == "Sub" && inner.as_str() == Some(SECRET_PARAMETERS) => {
-            Ok(())
-        }
-        _ => Err(node.error(Problem::Not("the Arn of the parameters of versions' secrets"))),
-    }
 }
 
 /// `!GetAtt LobbiesTable.Arn` or `!Sub ${LobbiesTable.Arn}/index/candidates`.
