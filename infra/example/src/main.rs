@@ -1,6 +1,11 @@
 //! `cargo run -p muster-example`, beside a running `cargo run`.
 
-use std::{process::ExitCode, time::Duration};
+use std::{
+    fmt::Display,
+    io::{self, Write as _},
+    process::ExitCode,
+    time::Duration,
+};
 
 use clap::Parser;
 use muster_example::{Options, run};
@@ -24,18 +29,15 @@ struct Arguments {
 async fn main() -> ExitCode {
     let Arguments { url, bots, seconds } = Arguments::parse();
     let options = Options { bots, limit: Duration::from_secs(seconds), ..Options::at(url) };
-    #[expect(clippy::print_stdout, reason = "what the user came to see")]
-    let print = |line: &dyn std::fmt::Display| println!("{line}");
+    // The session goes on where nobody reads this any more.
+    let print = |line: &dyn Display| drop(writeln!(io::stdout(), "{line}"));
     match run(&options, |event| print(event)).await {
         Ok(report) => {
             print(&report);
             ExitCode::SUCCESS
         }
         Err(error) => {
-            #[expect(clippy::print_stderr, reason = "there is nobody to tell it otherwise")]
-            {
-                eprintln!("muster-example: {error}");
-            }
+            let _nobody_reads_it = writeln!(io::stderr(), "muster-example: {error}");
             ExitCode::FAILURE
         }
     }

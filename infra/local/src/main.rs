@@ -1,6 +1,7 @@
 //! `cargo run`: the whole service on this machine.
 
 use std::{
+    io::{self, Write as _},
     net::{IpAddr, Ipv4Addr, SocketAddr},
     path::PathBuf,
     process::ExitCode,
@@ -70,10 +71,8 @@ async fn main() -> ExitCode {
     telemetry::log_text(if arguments.quiet { LevelFilter::ERROR } else { LevelFilter::INFO });
     let says = |text: String| {
         if !arguments.quiet {
-            #[expect(clippy::print_stdout, reason = "what the user came for")]
-            {
-                println!("{text}");
-            }
+            // The stack runs on where nobody reads this any more.
+            let _nobody_reads_it = writeln!(io::stdout(), "{text}");
         }
     };
     let result = async {
@@ -104,10 +103,7 @@ async fn main() -> ExitCode {
     match result.await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            #[expect(clippy::print_stderr, reason = "there is no stack to tell it otherwise")]
-            {
-                eprintln!("muster-local: {error}");
-            }
+            let _nobody_reads_it = writeln!(io::stderr(), "muster-local: {error}");
             ExitCode::FAILURE
         }
     }

@@ -1,26 +1,29 @@
 //! The operator's command.
 
-use std::process::ExitCode;
+use std::{
+    io::{self, ErrorKind, Write as _},
+    process::ExitCode,
+};
 
 use clap::Parser;
 use muster::Command;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    match muster::run(Command::parse()).await {
-        Ok(output) => {
-            #[expect(clippy::print_stdout, reason = "the command's answer")]
-            {
-                println!("{output}");
-            }
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            #[expect(clippy::print_stderr, reason = "the command's refusal")]
-            {
-                eprintln!("muster: {error}");
-            }
-            ExitCode::FAILURE
-        }
+    let output = match muster::run(Command::parse()).await {
+        Ok(output) => output,
+        Err(error) => return failed(&error.to_string()),
+    };
+    let mut stdout = io::stdout().lock();
+    match writeln!(stdout, "{output}").and_then(|()| stdout.flush()) {
+        Ok(()) => ExitCode::SUCCESS,
+        // `muster … | head` has read what it wanted.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => failed(&format!("the answer cannot be written: {error}")),
     }
+}
+
+fn failed(problem: &str) -> ExitCode {
+    let _nobody_reads_it = writeln!(io::stderr(), "muster: {problem}");
+    ExitCode::FAILURE
 }

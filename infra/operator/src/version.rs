@@ -35,9 +35,9 @@ pub(crate) enum Action {
         game: String,
         /// The file with the version's configuration.
         file: PathBuf,
-        /// What the version is called.
+        /// What the version is called; unless given, the next number.
         #[arg(long)]
-        name: String,
+        name: Option<String>,
         /// Have this namespace run it at once; repeat for more.
         #[arg(long = "set", value_name = "GAME/NAMESPACE")]
         set: Vec<NamespaceName>,
@@ -90,6 +90,10 @@ pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Repor
             let game = lookup::game(store, &game).await?;
             let read = config_file::read(&file)?;
             check(&read, &game.regions)?;
+            let name = match name {
+                Some(name) => name,
+                None => next_name(&store.versions(&game.game_id).await?),
+            };
             if !display_name_violations(&name).is_empty() {
                 let form = "a version's name has 1 to 128 characters, no control characters among them";
                 return Err(CommandError::Refused(form.to_owned()));
@@ -179,6 +183,12 @@ pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Repor
         Action::Validate { file, game: None } => validate(&file),
         Action::Schema => Ok(schema()),
     }
+}
+
+/// What a version is called that is given no name: one more than the highest of `versions` that is a number.
+fn next_name(versions: &[Version]) -> String {
+    let numbers = versions.iter().filter_map(|version| version.display_name.parse::<u64>().ok());
+    numbers.max().unwrap_or_default().saturating_add(1).to_string()
 }
 
 /// Checks a file without a deployment: whatever regions it names count as there.

@@ -221,6 +221,12 @@ async fn versions(operator: &Operator<'_>, file: &str) {
     let several = operator.refusal("version show", &[game, "two"]).await;
     assert!(several.contains("several versions are called `two`"), "{several}");
 
+    // Without a name it is called by the next number.
+    operator.ask("version create", &[game, file, "--name", "17"]).await;
+    operator.ask("version create", &[game, file]).await;
+    let list = operator.ask("version list", &[game]).await;
+    assert!(list.contains("18"), "{list}");
+
     secrets(operator, file).await;
 
     let extra = operator.namespace("extra");

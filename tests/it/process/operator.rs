@@ -1,6 +1,14 @@
 //! The operator's command against a running stack.
 
+use std::{
+    io::pipe,
+    process::{Output, Stdio},
+};
+
+use tokio::process::Command;
+
 use super::*;
+use crate::artefacts::binary;
 
 const MODES: &str = r#"{"game_modes": {"arena": {"regions": ["fra", "nyc"], "max_players": 8}}}"#;
 
@@ -166,4 +174,25 @@ async fn without_a_stack_to_work_on_it_says_so() {
 
     let message = refusal(&arguments).await;
     assert!(message.starts_with("say which deployment: --local "), "{message}");
+}
+
+/// Runs a binary of the workspace whose output nobody reads, as behind `| head`.
+async fn unread(name: &str, arguments: &[&str]) -> Output {
+    let (reader, writer) = pipe().unwrap();
+    drop(reader);
+    let mut process = Command::new(binary(name));
+    process.args(arguments).stdin(Stdio::null()).stdout(writer).stderr(Stdio::piped()).kill_on_drop(true);
+    process.spawn().unwrap().wait_with_output().await.unwrap()
+}
+
+#[tokio::test]
+async fn an_output_that_nobody_reads_is_no_failure() {
+    let schema = unread("muster", &["version", "schema"]).await;
+    assert!(schema.status.success() && schema.stderr.is_empty(), "{schema:?}");
+    let local = Local::start(&[]).await;
+    let list = unread("muster", &["game", "list", &local.option]).await;
+    assert!(list.status.success() && list.stderr.is_empty(), "{list:?}");
+    // Its lines are lost one by one; the session goes on to its end.
+    let session = unread("muster-example", &["--url", &local.base_url, "--bots", "1"]).await;
+    assert!(session.status.success() && session.stderr.is_empty(), "{session:?}");
 }
