@@ -25,13 +25,11 @@ use std::{
 };
 
 use mimalloc::MiMalloc;
-use muster_tests::{
-    conditions::{self, Condition, Write},
-    simulation::{
-        Options, Outcome,
-        mutations::{Found, search},
-        replay, report, run,
-    },
+use model::conditions::{self, Condition, Write};
+use muster_tests::simulation::{
+    Options, Outcome,
+    mutations::{Found, search},
+    replay, report, run,
 };
 
 /// As the local stack has it: a run is many small strings, too.

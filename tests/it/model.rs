@@ -3,15 +3,13 @@
 
 use std::collections::BTreeSet;
 
-use muster_tests::{
+use model::{
+    Configuration, check,
     conditions::{self, Condition, Write},
-    model::{
-        Configuration, check,
-        configurations::{all, open_findings},
-        mutations::{VERDICTS, left_out},
-        report::lists_every_condition,
-        walk,
-    },
+    configurations::{all, open_findings},
+    mutations::{VERDICTS, left_out},
+    report::lists_every_condition,
+    walk,
 };
 
 /// Walks through each configuration, and their steps.

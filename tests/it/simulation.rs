@@ -2,10 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use muster_tests::{
-    conditions::{self, clauses},
-    simulation::{Options, report, run},
-};
+use model::conditions::{self, clauses};
+use muster_tests::simulation::{Options, report, run};
 
 /// Seeds of a test's run; the benchmark runs thousands.
 const SEEDS: u64 = 24;

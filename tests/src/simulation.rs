@@ -31,6 +31,7 @@ mod wire;
 mod workload;
 mod world;
 
+use ::model::conditions::{Condition, Write};
 use chance::Chance;
 use faults::Faults;
 use history::History;
@@ -40,10 +41,7 @@ use trace::Trace;
 use workload::Workload;
 use world::{Plan, World};
 
-use crate::{
-    conditions::{Condition, Write},
-    virtual_time::virtual_ambient,
-};
+use crate::virtual_time::virtual_ambient;
 
 /// The tables' time at which every run begins: the first day of 2026.
 const EPOCH: Timestamp = Timestamp(1_767_225_600_000);

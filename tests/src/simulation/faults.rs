@@ -1,7 +1,7 @@
 //! What goes wrong in a run, and how often: each run has some kinds of fault and lacks others.
 
 use super::{chance::Chance, history::Staleness};
-use crate::conditions::Write;
+use model::conditions::Write;
 
 /// How a call fares on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use std::{
 use serde_json::Value;
 
 use super::{history::History, wire::Part};
-use crate::conditions::{Table, Write};
+use model::conditions::{Table, Write};
 
 pub(crate) mod answers;
 mod clients;
@@ -33,7 +33,7 @@ const ROOM_AGE_MS: u64 = 2_100;
 /// An invariant that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// Its name, as the README has it.
+    /// Its name, as tests/README.md has it.
     pub invariant: &'static str,
     /// What was seen.
     pub what: String,

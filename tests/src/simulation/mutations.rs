@@ -3,7 +3,7 @@
 //! A condition whose loss nothing notices is one of [`VERDICTS`], which say why; everything else must be noticed.
 
 use super::{Options, run};
-use crate::conditions::{Condition, Write};
+use model::conditions::{Condition, Write};
 
 /// What became of a condition's removal.
 #[derive(Clone, Debug)]

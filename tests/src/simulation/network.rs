@@ -26,7 +26,7 @@ use super::{
     trace::Trace,
     wire::{self, Part, Place},
 };
-use crate::conditions::{self, Condition};
+use model::conditions::{self, Condition};
 
 /// After how long on the way a call is sent again by who waits for it, and may be given up before it arrives, in milliseconds.
 const GIVEN_UP_MS: u64 = 1_000;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::conditions::{Condition, PUT, Table, Write, clauses};
+use model::conditions::{Condition, PUT, Table, Write, clauses};
 
 /// How long a lobby may take to become ready, in milliseconds.
 pub(crate) const STARTING_MS: u64 = 300_000;

@@ -18,7 +18,7 @@ use super::{
     wire::{Place, number},
     world::{SMALL, World},
 };
-use crate::conditions::Write;
+use model::conditions::Write;
 
 mod deeds;
 

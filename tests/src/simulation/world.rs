@@ -13,7 +13,7 @@ use shared::{
 };
 
 use super::chance::Chance;
-use crate::conditions::Write::{self, AimRun, ForgetRun, HoldSeat, KeepAnswer, PointHold, ReleaseHold};
+use model::conditions::Write::{self, AimRun, ForgetRun, HoldSeat, KeepAnswer, PointHold, ReleaseHold};
 
 /// Seats of a lobby at most that is often full of connected players.
 pub(crate) const SMALL: u64 = 2;

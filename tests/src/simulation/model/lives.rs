@@ -4,7 +4,7 @@ use super::{
     super::{history::History, wire::Place},
     Asked, Change, LAG_MS, Lobby, Model, NEVER, Stage,
 };
-use crate::conditions::Write;
+use model::conditions::Write;
 
 impl Model {
     /// A lobby's life goes one way, and what is hidden for good is out of sight.

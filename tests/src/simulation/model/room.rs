@@ -11,7 +11,7 @@ use super::{
     },
     Change, Lobby, Model, NEVER,
 };
-use crate::conditions::Write;
+use model::conditions::Write;
 
 /// A server's item as the model reads it.
 struct Server<'a> {

@@ -1,7 +1,7 @@
 //! I1, I4 to I7: what may become of seats.
 
 use super::{Asked, Change, Lobby, Model, NEVER, Stage};
-use crate::conditions::Write;
+use model::conditions::Write;
 
 /// How long a player may be connected, in milliseconds.
 const CONNECTED_MS: u64 = 8 * 3_600_000;

@@ -6,7 +6,7 @@ use super::{
     super::{chance::Chance, requests::Request, wire::Place},
     Player, Workload,
 };
-use crate::conditions::Write;
+use model::conditions::Write;
 
 /// Kinds of things to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

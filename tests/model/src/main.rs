@@ -1,4 +1,4 @@
-//! `cargo bench -p muster-tests --bench model`: every state of every configuration of the model of matchmaking.
+//! `cargo run -p model`: every state of every configuration of the model of matchmaking.
 //!
 //! Prints each configuration's states, and the steps to a state in which an invariant fails; ends in failure then.
 //! `-- --mutations` takes each condition of the store's writes away, one at a time, and writes what fails then to
@@ -11,7 +11,7 @@
     clippy::panic,
     clippy::print_stderr,
     clippy::print_stdout,
-    reason = "a benchmark panics on failure and prints its figures"
+    reason = "a program that panics on failure and prints its figures"
 )]
 
 use std::{
@@ -24,18 +24,16 @@ use std::{
     thread,
 };
 
-use muster_tests::{
+use model::{
+    Configuration, Outcomes, check,
     conditions::{self, Condition},
-    model::{
-        Configuration, Outcomes, check,
-        configurations::{all, open_findings},
-        mutations::{Found, left_out, search},
-        report::{lists_every_condition, mutations, without_mutations},
-    },
+    configurations::{all, open_findings},
+    mutations::{Found, left_out, search},
+    report::{lists_every_condition, mutations, without_mutations},
 };
 
 /// The committed table.
-const TABLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/model.md");
+const TABLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../model.md");
 
 /// What the command line asks for.
 #[derive(Default)]
@@ -53,8 +51,6 @@ impl Arguments {
         let mut words = std::env::args().skip(1);
         while let Some(word) = words.next() {
             match word.as_str() {
-                // What cargo says to every benchmark.
-                "--bench" => {}
                 "--mutations" => arguments.mutates = true,
                 "--check" => arguments.checks = true,
                 "--of" => arguments.of = words.next(),

@@ -13,6 +13,7 @@ use std::{collections::BTreeSet, fmt, time::Instant};
 
 use stateright::{Checker as _, HasDiscoveries, Model as _, Property};
 
+pub mod conditions;
 pub mod configurations;
 mod history;
 pub mod mutations;
@@ -22,13 +23,12 @@ mod settling;
 mod tables;
 mod writes;
 
+use conditions::Condition;
 pub use configurations::Configuration;
 use history::{Broken, History};
 use programs::{Actor, Program};
 use tables::{Door, EPOCH, Entry, Head, LOBBIES, Lobby, SERVERS, Server, Stage};
 use writes::{Bits, Outcome, Seen, Sent, Store, bit, check_tables, conditions_of, note};
-
-use crate::conditions::Condition;
 
 /// Actors that a configuration may have.
 const ACTORS: usize = 5;
