@@ -68,6 +68,8 @@ pub struct Ambient {
     clock: Arc<Clock>,
     entropy: Arc<Entropy>,
     sleeper: Arc<Sleeper>,
+    /// Lets the span of a time limit pass.
+    limiter: Arc<Sleeper>,
 }
 
 impl Ambient {
@@ -97,6 +99,7 @@ impl Ambient {
             clock: Arc::new(clock),
             entropy: Arc::new(entropy),
             sleeper: Arc::new(|span| Box::pin(tokio::time::sleep(span))),
+            limiter: Arc::new(|span| Box::pin(tokio::time::sleep(span))),
         }
     }
 
@@ -106,13 +109,22 @@ impl Ambient {
         Self { clock: Arc::new(clock), ..self.clone() }
     }
 
-    /// This clock and randomness, with pauses of the caller's choice.
+    /// This clock and randomness, with pauses of the caller's choice; time limits stay as they are.
     #[must_use]
     pub fn with_sleeper<F: Future<Output = ()> + Send + 'static>(
         &self,
         sleeper: impl Fn(Duration) -> F + Send + Sync + 'static,
     ) -> Self {
         Self { sleeper: Arc::new(move |span| Box::pin(sleeper(span))), ..self.clone() }
+    }
+
+    /// This clock and randomness, with time limits of the caller's choice: how [`within`] lets a span pass.
+    #[must_use]
+    pub fn with_limiter<F: Future<Output = ()> + Send + 'static>(
+        &self,
+        limiter: impl Fn(Duration) -> F + Send + Sync + 'static,
+    ) -> Self {
+        Self { limiter: Arc::new(move |span| Box::pin(limiter(span))), ..self.clone() }
     }
 
     /// The current time.
@@ -156,7 +168,7 @@ impl Ambient {
 
 /// What `work` comes to, when it does within `span`; it is dropped when it does not.
 pub async fn within<T>(ambient: &Ambient, span: Duration, work: impl Future<Output = T>) -> Option<T> {
-    match select(pin!(work), pin!(ambient.sleep(span))).await {
+    match select(pin!(work), (ambient.limiter)(span)).await {
         Either::Left((done, _)) => Some(done),
         Either::Right(_) => None,
     }

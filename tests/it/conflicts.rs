@@ -15,7 +15,11 @@ use std::{
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use http::StatusCode;
-use muster_tests::{TestGame, TestStack, all_servers, instance, scripted::scripted_database};
+use muster_tests::{
+    TestGame, TestStack, all_servers,
+    instance::{self, patient_client},
+    scripted::scripted_database,
+};
 use serde_json::{Value, json};
 use shared::{
     ambient::{Ambient, Timestamp},
@@ -33,7 +37,6 @@ use shared::{
         Store, TableNames,
         allotment::AllotmentOutcome,
         creation::{Beginning, Burst, Creation, CreationOutcome, HeadKey},
-        emulator_client,
         ending::EndOutcome,
         meter::Meter,
         servers::{PlacementPool, Server},
@@ -55,10 +58,8 @@ async fn a_write_that_meets_a_transaction_is_repeated() {
         "pk": { "S": "head/0" }, "first": { "S": first }, "opened_at": { "N": "1" }, "positions": { "N": "2" },
     }});
     let endpoint = scripted_database(vec![(400, conflict.clone()), (400, conflict), (200, drawn)]).await;
-    let store = Store::new(
-        emulator_client(&endpoint),
-        TableNames { ledger: "t".to_owned(), ..TableNames::default() },
-    );
+    let store =
+        Store::new(patient_client(&endpoint), TableNames { ledger: "t".to_owned(), ..TableNames::default() });
     let key = HeadKey::new(&"n/v/m/r".parse().unwrap(), &Tags::new(), 2);
     let burst =
         Burst { first: first.parse().unwrap(), opened_at: Timestamp(1), positions: 1, is_announced: false };
@@ -74,7 +75,7 @@ async fn a_registration_that_meets_a_transaction_is_repeated() {
     });
     let endpoint = scripted_database(vec![(400, conflict), (200, json!({}))]).await;
     let tables = TableNames { servers: "t".to_owned(), ..TableNames::default() };
-    let store = Store::new(emulator_client(&endpoint), tables);
+    let store = Store::new(patient_client(&endpoint), tables);
     let stack = TestStack::start().await;
     let game = stack.make_game("registered", json!({ "arena": { "regions": ["fra"] } }), 1, 1).await;
     let server = all_servers(stack.store(), game.namespace_id()).await.remove(0);
@@ -88,10 +89,8 @@ async fn a_database_that_only_conflicts_is_unavailable_not_broken() {
         "message": "Transaction is ongoing for the item",
     });
     let endpoint = scripted_database(vec![(400, conflict)]).await;
-    let store = Store::new(
-        emulator_client(&endpoint),
-        TableNames { ledger: "t".to_owned(), ..TableNames::default() },
-    );
+    let store =
+        Store::new(patient_client(&endpoint), TableNames { ledger: "t".to_owned(), ..TableNames::default() });
     let key = HeadKey::new(&"n/v/m/r".parse().unwrap(), &Tags::new(), 2);
     let burst = Burst { first: LobbyId::nil(), opened_at: Timestamp(1), positions: 1, is_announced: false };
     let error = store.draw_position(&key, &burst).await.unwrap_err();
@@ -173,7 +172,7 @@ async fn a_refused_creation_is_read_in_the_order_of_the_rules() {
     ];
     for (codes, expected) in cases {
         let endpoint = scripted_database(vec![cancelled(codes)]).await;
-        let store = Store::new(emulator_client(&endpoint), stack.store().tables().clone());
+        let store = Store::new(patient_client(&endpoint), stack.store().tables().clone());
         let outcome = store.create_lobby(&creation, stack.clock.now()).await.unwrap();
         assert_eq!(outcome, expected, "{codes:?}");
     }
@@ -253,7 +252,7 @@ impl Scene {
     /// A store on a database that gives `answers`, the last one for ever, and counts its calls.
     async fn scripted(&self, answers: Vec<(u16, Value)>) -> (Store, Meter) {
         let (endpoint, meter) = (scripted_database(answers).await, Meter::on());
-        let store = Store::new(emulator_client(&endpoint), self.stack.store().tables().clone());
+        let store = Store::new(patient_client(&endpoint), self.stack.store().tables().clone());
         (store.metered(meter.clone()), meter)
     }
 

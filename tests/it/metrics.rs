@@ -2,10 +2,10 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use muster_local::{emulator::link::client_over, stack::TEMPLATE};
+use muster_local::{emulator::link::patient_client_over, stack::TEMPLATE};
 use muster_tests::{
     TestGame, TestStack,
-    instance::{Instance, event},
+    instance::{Instance, event, patient_client},
     interference::BeforeTransaction,
 };
 use regex_lite::Regex;
@@ -18,7 +18,6 @@ use shared::{
         Metric::{self, *},
     },
     store::{
-        emulator_client,
         lobbies::{Hiding, SeatClaim, SeatOutcome},
         transitions::TransitionOutcome,
     },
@@ -116,7 +115,7 @@ async fn a_lobby_that_is_created_beside_one_with_a_free_seat_is_counted() {
         assert!(matches!(outcome, TransitionOutcome::Made(_)), "{outcome:?}");
     };
     let link = BeforeTransaction::new(stack.stack.store_link(), happens);
-    let instance = Instance::over(client_over(Arc::new(link)), stack.stack.keys(), &stack.ambient());
+    let instance = Instance::over(patient_client_over(Arc::new(link)), stack.stack.keys(), &stack.ambient());
     let (status, counts) = counted(&instance, &game, &arena()).await;
     assert_eq!((status, counts), (200, vec![(LobbyCreated, 1), (RaceCreate, 1), (SeatContention, 1)]));
 }
@@ -133,7 +132,7 @@ async fn captchas_that_are_refused_or_not_judged_are_counted() {
         let captcha = screening::captcha(name, 9, Duration::from_secs(60));
         let modes = json!({ "arena": screening::mode(None) });
         let game = screening::game(&stack, "guarded", modes, captcha).await;
-        let client = emulator_client(stack.stack.store_endpoint());
+        let client = patient_client(stack.stack.store_endpoint());
         let instance = Instance::among(outside, client, stack.stack.keys(), &stack.ambient());
         let (status, counts) = counted(&instance, &game, &screening::find(Some((name, "answer")))).await;
         assert_eq!((status, counts), (expected.0, vec![(expected.1, 1)]));

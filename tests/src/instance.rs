@@ -4,7 +4,7 @@ use std::{net::Ipv4Addr, sync::Arc};
 
 use aws_sdk_dynamodb::Client;
 use find_lobby::FindLobby;
-use muster_local::stack::table_names;
+use muster_local::{emulator::link::patient, stack::table_names};
 use serde_json::{Value, json};
 use shared::{
     ambient::Ambient,
@@ -24,6 +24,12 @@ use shared::{
     wire::FindLobbyResponse,
 };
 
+/// A client of the emulator at `endpoint` that waits for each answer, however long a busy machine takes.
+#[must_use]
+pub fn patient_client(endpoint: &str) -> Client {
+    patient(&emulator_client(endpoint))
+}
+
 /// An isolated instance.
 #[derive(Debug)]
 pub struct Instance {
@@ -38,7 +44,7 @@ impl Instance {
     /// An instance that remembers nothing yet, on the database at `endpoint`.
     #[must_use]
     pub fn new(endpoint: &str, keys: &Arc<TokenKeys>, ambient: &Ambient) -> Self {
-        Self::over(emulator_client(endpoint), keys, ambient)
+        Self::over(patient_client(endpoint), keys, ambient)
     }
 
     /// An instance that remembers nothing yet, on the database behind `client`.

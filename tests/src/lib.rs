@@ -66,7 +66,8 @@ pub mod virtual_time;
 
 /// A clock that only tests turn.
 ///
-/// A pause under it ends when it was turned that far, or when so much time has really passed.
+/// A pause under it ends when it was turned that far, or when so much time has really passed; a time limit only when it was
+/// turned, so that a slow machine reaches none.
 #[derive(Clone, Debug)]
 pub struct TestClock {
     now: Arc<AtomicU64>,
@@ -103,14 +104,19 @@ impl TestClock {
     }
 
     fn ambient(&self) -> Ambient {
-        let (clock, sleeping) = (self.clone(), self.clone());
-        self.randomness.with_clock(move || clock.now()).with_sleeper(move |span| {
+        let (clock, sleeping, limiting) = (self.clone(), self.clone(), self.clone());
+        let pausing = self.randomness.with_clock(move || clock.now()).with_sleeper(move |span| {
             let clock = sleeping.clone();
             let until = clock.now() + span;
             async move {
                 let _passed_or_turned = tokio::time::timeout(span, clock.turned_to(until)).await;
             }
         })
+        });
+        pausing.with_limiter(move |span| {
+            let clock = limiting.clone();
+            let until = clock.now() + span;
+            async move { clock.turned_to(until).await }
     }
 
     /// Waits until it is `until`.

@@ -22,6 +22,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use percent_encoding::percent_decode_str;
 use serde_json::json;
+use shared::ambient::{Ambient, within};
 use time::OffsetDateTime;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -103,6 +104,7 @@ pub struct Gateway {
     routes: Vec<(String, Route, Handler)>,
     local: Vec<(Method, String, LocalHandler)>,
     cors: Cors,
+    ambient: Ambient,
 }
 
 impl Gateway {
@@ -111,11 +113,12 @@ impl Gateway {
         routes: Vec<(Route, Handler)>,
         local: Vec<(Method, String, LocalHandler)>,
         cors: Cors,
+        ambient: Ambient,
     ) -> Self {
         let keyed = |(route, handler): (Route, Handler)| (route.key(), route, handler);
         let mut routes: Vec<_> = routes.into_iter().map(keyed).collect();
         routes.sort_by_key(|(_, route, _)| route.path.specificity());
-        Self { routes, local, cors }
+        Self { routes, local, cors, ambient }
     }
 
     /// Serves HTTP/1.1 on `listener` until `shutdown` resolves, then lets requests under way finish, for at
@@ -220,17 +223,17 @@ impl Gateway {
             let request = lambda_http::request::from_str(&event)?;
             Ok::<_, serde_json::Error>(handler(request).await)
         });
-        match timeout(FUNCTION_TIMEOUT, invocation).await {
-            Ok(Ok(Ok(response))) => Ok(from_function(response)),
-            Ok(Ok(Err(error))) => {
+        match within(&self.ambient, FUNCTION_TIMEOUT, invocation).await {
+            Some(Ok(Ok(response))) => Ok(from_function(response)),
+            Some(Ok(Err(error))) => {
                 tracing::error!(http.route = route_key, %error, "the runtime cannot read the event");
                 Err(StatusCode::INTERNAL_SERVER_ERROR)
             }
-            Ok(Err(error)) => {
+            Some(Err(error)) => {
                 tracing::error!(http.route = route_key, %error, "the function panicked");
                 Err(StatusCode::INTERNAL_SERVER_ERROR)
             }
-            Err(_) => {
+            None => {
                 tracing::error!(http.route = route_key, "the function did not answer in time");
                 Err(StatusCode::SERVICE_UNAVAILABLE)
             }

@@ -24,7 +24,7 @@ use crate::{
     demo::{Demo, DemoError},
     emulator::{
         Emulator, EmulatorError, Storage,
-        link::{Link, client_over},
+        link::{Link, patient_client_over},
     },
     functions::Functions,
     gateway::{self, Gateway, GatewayError},
@@ -140,10 +140,10 @@ impl Stack {
                 .map_err(|error| StackError::SigningKey(error.to_string()))?,
         };
         let keys = Arc::new(TokenKeys::new(&key, None)?);
-        let store = Store::new(client_over(Arc::clone(&emulator.link)), table_names());
+        let store = Store::new(patient_client_over(Arc::clone(&emulator.link)), table_names());
         let demo = Demo::prepare(&store, &keys, &ambient, base_url).await?;
         let functions =
-            Functions::new(store.clone(), template.functions, Arc::clone(&keys), ambient, outside)?;
+            Functions::new(store.clone(), template.functions, Arc::clone(&keys), ambient.clone(), outside)?;
         let functions = Arc::new(functions);
 
         let mut routes = Vec::new();
@@ -153,7 +153,7 @@ impl Stack {
             routes.push((route, handler));
         }
         let local = local_routes(&demo, &emulator, &key, &functions);
-        let gateway = Gateway::new(routes, local, template.cors);
+        let gateway = Gateway::new(routes, local, template.cors, ambient);
         let (stop, stopped) = oneshot::channel();
         let gateway = tokio::spawn(gateway.serve(listener, async move {
             let _told_or_dropped = stopped.await;

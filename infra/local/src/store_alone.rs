@@ -16,7 +16,7 @@ use shared::{ambient::Ambient, store::Store, tokens::TokenKeys};
 
 use crate::{
     demo::Demo,
-    emulator::{Emulator, Storage, link::client_over},
+    emulator::{Emulator, Storage, link::patient_client_over},
     signing_key,
     stack::{StackError, TEMPLATE, table_names},
     template::Template,
@@ -65,7 +65,7 @@ impl StoreAlone {
         // As text: it is a variable of the functions.
         let key = BASE64.encode(signing_key::fresh(&ambient));
         let keys = Arc::new(TokenKeys::new(key.as_bytes(), None)?);
-        let store = Store::new(client_over(Arc::clone(&emulator.link)), table_names());
+        let store = Store::new(patient_client_over(Arc::clone(&emulator.link)), table_names());
         let demo = Demo::prepare(&store, &keys, &ambient, SAM_LOCAL_URL.to_owned()).await?;
 
         let container_host = container_host.unwrap_or_else(|| host_for_containers(address.ip()));

@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use http::Method;
 use muster_local::emulator::{
     in_process::WireAnswer,
-    link::{Call, Carried, Link, client_over},
+    link::{Call, Carried, Link, patient_client_over},
 };
 use muster_tests::{Answer, TestGame, TestStack, instance::Instance, live_lobbies};
 use serde_json::{Value, json};
@@ -99,7 +99,7 @@ async fn what_a_server_has_left_of_the_cap_is_found_before_the_index_shows_it() 
         found.push(find_in(&stack, &game, "fra").await.expect_ok());
     }
     end(&stack, &game, &found[0]).await;
-    let lagging = client_over(Arc::new(NoPlaceInSight(Arc::clone(stack.stack.store_link()))));
+    let lagging = patient_client_over(Arc::new(NoPlaceInSight(Arc::clone(stack.stack.store_link()))));
     let instance = Instance::over(lagging, stack.stack.keys(), &stack.ambient());
     let find = json!({ "game_modes": ["solo"], "regions": ["fra"] });
     instance.find(&game.public, &find).await.unwrap();

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use muster_local::{
-    emulator::link::client_over,
+    emulator::link::patient_client_over,
     functions::Functions,
     stack::{TEMPLATE, table_names},
     template::Template,
@@ -205,7 +205,7 @@ async fn a_lobby_that_becomes_ready_at_the_last_moment_closes_with_its_deregiste
         assert!(matches!(outcome, TransitionOutcome::Made(_)), "{outcome:?}");
     };
     let link = BeforeTransaction::new(stack.stack.store_link(), becomes_ready);
-    let store = Store::new(client_over(Arc::new(link)), table_names());
+    let store = Store::new(patient_client_over(Arc::new(link)), table_names());
     let declared = Template::parse(TEMPLATE).unwrap().functions;
     let keys = Arc::clone(stack.stack.keys());
     let functions = Functions::new(store, declared, keys, stack.ambient(), Outside::default()).unwrap();

@@ -3,8 +3,7 @@
 use std::{collections::HashMap, sync::Mutex, time::Duration};
 
 use futures_util::future::join_all;
-use muster_tests::instance::Instance;
-use shared::store::emulator_client;
+use muster_tests::instance::{Instance, patient_client};
 use wiremock::{Request, Respond};
 
 use super::*;
@@ -248,7 +247,7 @@ async fn a_captcha_costs_one_write_and_its_absence_nothing() {
     let plain = super::game(&stack, "plain", json!({ "arena": mode(None) }), Value::Null).await;
     let mut usages = Vec::new();
     for (game, answer) in [(&plain, None), (&game, Some(("hcaptcha", "good")))] {
-        let client = emulator_client(stack.stack.store_endpoint());
+        let client = patient_client(stack.stack.store_endpoint());
         let (keys, ambient) = (stack.stack.keys(), stack.ambient());
         let instance = Instance::among(outside(&server.uri()), client, keys, &ambient);
         instance.find(&game.public, &find(answer)).await.unwrap();

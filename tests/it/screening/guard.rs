@@ -9,8 +9,8 @@ use std::{
 };
 
 use aws_smithy_runtime_api::client::dns::{DnsFuture, ResolveDns, SharedDnsResolver};
-use muster_tests::instance::Instance;
-use shared::{screening::web_client::GuardedResolver, store::emulator_client};
+use muster_tests::instance::{Instance, patient_client};
+use shared::screening::web_client::GuardedResolver;
 
 use super::*;
 
@@ -42,7 +42,7 @@ impl ResolveDns for Scripted {
 /// An instance as deployed, but for the resolver.
 fn instance(stack: &TestStack, resolver: &Scripted) -> Instance {
     let outside = Outside { resolver: SharedDnsResolver::new(resolver.clone()), ..Outside::default() };
-    let client = emulator_client(stack.stack.store_endpoint());
+    let client = patient_client(stack.stack.store_endpoint());
     Instance::among(outside, client, stack.stack.keys(), &stack.ambient())
 }
 
@@ -103,7 +103,7 @@ async fn https_is_tls_and_who_does_not_speak_it_learns_nothing() {
     let game = game(&stack, "tls", modes, Value::Null).await;
     let resolver = SharedDnsResolver::new(Scripted::answering(&[&["127.0.0.1"]]));
     let outside = Outside { resolver, reach: Reach::Anywhere, ..Outside::default() };
-    let client = emulator_client(stack.stack.store_endpoint());
+    let client = patient_client(stack.stack.store_endpoint());
     let instance = Instance::among(outside, client, stack.stack.keys(), &stack.ambient());
     let overheard = async {
         let (mut connection, _) = listener.accept().await.unwrap();

@@ -1,7 +1,7 @@
 //! A version's secrets: where they are, and that nobody is told.
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use muster_local::emulator::link::{Call, Carried, Link, client_over};
+use muster_local::emulator::link::{Call, Carried, Link, patient_client_over};
 use shared::{
     errors::Error,
     secrets::{SecretsCache, VersionSecrets},
@@ -128,7 +128,7 @@ async fn secrets_that_do_not_come_in_three_seconds_let_nobody_in() {
     let game = stack.make_game("silent", json!({ "arena": { "regions": ["fra"] } }), 1, 0).await;
     let version = stored(&stack, &game).await;
     let silent = Arc::new(Silent::default());
-    let store = stack.store().with_client(client_over(Arc::clone(&silent) as Arc<dyn Link>));
+    let store = stack.store().with_client(patient_client_over(Arc::clone(&silent) as Arc<dyn Link>));
     let cache = SecretsCache::new(store, stack.ambient());
     let time_passes = async {
         silent.was_asked.notified().await;

@@ -13,7 +13,7 @@ use std::{
 };
 
 use futures_util::future::{join, join_all, pending};
-use muster_local::emulator::link::{Broken, Call, Carried, Link, client_over};
+use muster_local::emulator::link::{Broken, Call, Carried, Link, patient_client_over};
 use muster_tests::{
     Answer, TestGame, TestStack,
     instance::{self, Instance},
@@ -176,7 +176,7 @@ async fn crash(stack: &TestStack, event: &shared::http::Request, calls: usize) -
         left: AtomicUsize::new(calls),
         crashed: Arc::clone(&crashed),
     };
-    let instance = Instance::over(client_over(Arc::new(link)), stack.stack.keys(), &stack.ambient());
+    let instance = Instance::over(patient_client_over(Arc::new(link)), stack.stack.keys(), &stack.ambient());
     tokio::select! {
         () = crashed.notified() => None,
         answer = instance.call(event) => Some(serde_json::to_value(answer.unwrap()).unwrap()),
@@ -312,7 +312,7 @@ async fn stall_before_each_call(reservation_seconds: u64) {
             stalled: Arc::clone(&stalled),
             goes_on: Arc::clone(&goes_on),
         };
-        let slow = Instance::over(client_over(Arc::new(link)), stack.stack.keys(), &stack.ambient());
+        let slow = Instance::over(patient_client_over(Arc::new(link)), stack.stack.keys(), &stack.ambient());
         let close = async |is_closed: bool| {
             let closed = (http::Method::PUT, "lobbies/closed");
             game.host(&stack, &first.lobby_id(), closed, json!({ "is_closed": is_closed })).await.expect_ok();
@@ -366,7 +366,7 @@ async fn an_answer_that_cannot_be_kept_is_not_given_and_its_repetition_has_the_s
     let token = format!("Bearer {}", game.public);
     let headers = [("authorization", token.as_str()), ("idempotency-key", "k")];
     let link = Arc::new(Forgetful(Arc::clone(stack.stack.store_link())));
-    let instance = Instance::over(client_over(link), stack.stack.keys(), &stack.ambient());
+    let instance = Instance::over(patient_client_over(link), stack.stack.keys(), &stack.ambient());
     let error = instance.call(&instance::request(&headers, &arena())).await.unwrap_err();
     assert_eq!(error.status_and_code().1, "API_UNAVAILABLE");
     let held = seats_held(&stack, &game).await;
@@ -438,7 +438,7 @@ async fn a_find_that_crashes_while_it_waits_for_a_lobby_counts_against_the_cap()
             }
         }
     });
-    let instance = Instance::over(client_over(Arc::new(link)), stack.stack.keys(), &ambient);
+    let instance = Instance::over(patient_client_over(Arc::new(link)), stack.stack.keys(), &ambient);
     let others = async {
         stalled.notified().await;
         let last = find_from(&stack, &game, Ipv4Addr::new(127, 0, 1, 2)).await.expect_ok();

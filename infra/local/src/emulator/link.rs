@@ -5,7 +5,7 @@
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
-use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::{Client, config::timeout::TimeoutConfig};
 use aws_smithy_runtime_api::{
     client::{
         http::{HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector},
@@ -41,11 +41,23 @@ pub trait Link: fmt::Debug + Send + Sync + 'static {
     fn carry(&self, call: Call) -> Carried;
 }
 
-/// A DynamoDB client over `link`.
+/// A DynamoDB client over a `link` that may lose calls: attempts are timed out and repeated as in production.
 #[must_use]
 pub fn client_over(link: Arc<dyn Link>) -> Client {
     // The name is never resolved.
     emulator_client_over("http://emulator.invalid", Linked(link))
+}
+
+/// A DynamoDB client over a `link` that loses nothing: it waits for each answer, however long a busy machine takes.
+#[must_use]
+pub fn patient_client_over(link: Arc<dyn Link>) -> Client {
+    patient(&client_over(link))
+}
+
+/// `client` without time limits.
+#[must_use]
+pub fn patient(client: &Client) -> Client {
+    Client::from_conf(client.config().to_builder().timeout_config(TimeoutConfig::disabled()).build())
 }
 
 #[derive(Clone, Debug)]

@@ -63,7 +63,7 @@ fn cors() -> Cors {
 }
 
 fn gateway(routes: Vec<(Route, Handler)>) -> Gateway {
-    Gateway::new(routes, vec![local("/_local/tokens")], cors())
+    Gateway::new(routes, vec![local("/_local/tokens")], cors(), Ambient::system())
 }
 
 fn request(method: &str, uri: &str) -> request::Builder {
