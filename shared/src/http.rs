@@ -5,7 +5,7 @@
 
 use std::{
     borrow::Cow, collections::BTreeMap, convert::Infallible, fmt, future::Future, marker::PhantomData,
-    net::IpAddr, str::FromStr, sync::Arc, time::Duration,
+    net::IpAddr, pin::Pin, str::FromStr, sync::Arc, time::Duration,
 };
 
 use lambda_http::{
@@ -417,13 +417,29 @@ pub async fn answer_counted<O: Operation>(
 /// # Errors
 /// Whatever ends the loop; the runtime then starts a new process.
 pub async fn serve<O: Operation>(operation: O) -> Result<(), lambda_http::Error> {
-    let served = Arc::new((operation, Counter::of(Environment::of_process()), Ambient::system()));
+    let served = Arc::new((operation, Ambient::system()));
+    let answers = move |event| -> Answering {
+        let served = Arc::clone(&served);
+        Box::pin(async move { answer_counted(&served.0, event, &served.1).await })
+    };
+    run(O::NAME, Box::new(answers)).await
+}
+
+/// A response under way, and what the request counts.
+type Answering = Pin<Box<dyn Future<Output = (Response<Body>, Counts)> + Send>>;
+
+/// The loop knows no operation by its type, so that it is compiled once and not for each function.
+async fn run(
+    name: &'static str,
+    answers: Box<dyn Fn(lambda_http::Request) -> Answering + Send + Sync>,
+) -> Result<(), lambda_http::Error> {
+    let served = Arc::new((answers, Counter::of(Environment::of_process()), Ambient::system()));
     lambda_runtime::run(Adapter::from(service_fn(move |event| {
         let served = Arc::clone(&served);
         async move {
-            let (operation, counter, ambient) = &*served;
-            let (response, counts) = answer_counted(operation, event, ambient).await;
-            let line = counter.as_ref().and_then(|counter| counter.line(O::NAME, counts, ambient.now()));
+            let (answers, counter, ambient) = &*served;
+            let (response, counts) = answers(event).await;
+            let line = counter.as_ref().and_then(|counter| counter.line(name, counts, ambient.now()));
             if let Some(line) = line {
                 telemetry::print(&line);
             }

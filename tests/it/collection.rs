@@ -21,7 +21,7 @@ fn the_collection_is_made_from_the_document() {
 #[tokio::test]
 async fn each_request_of_the_collection_is_answered_when_it_is_run_from_the_top() {
     let folder = workspace().join("tests/collection");
-    if !is_ready(&folder).await {
+    if !is_ready("the Postman collection", &folder).await {
         return;
     }
     let stack = TestStack::start().await;

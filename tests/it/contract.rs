@@ -10,7 +10,7 @@ use crate::artefacts::workspace;
 #[tokio::test]
 async fn the_client_of_existing_games_works_unchanged() {
     let folder = workspace().join("tests/contract");
-    if !is_ready(&folder).await {
+    if !is_ready("the client of existing games", &folder).await {
         return;
     }
     let stack = TestStack::start().await;

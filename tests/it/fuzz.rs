@@ -25,8 +25,8 @@ mod service;
 mod tokens;
 mod values;
 
-/// Cases of a target that asks the service, unless `PROPTEST_CASES` says otherwise.
-const CASES: u32 = 256;
+/// Cases of a target that asks the service, unless `PROPTEST_CASES` says otherwise: `.ci/proof fuzz` tries 2,000.
+const CASES: u32 = 128;
 /// Cases of a target whose requests mostly change nothing, for each case of one whose requests do.
 const IDLE_CASES: u32 = 4;
 /// Cases of a target of plain functions, which take microseconds, for each case of one that asks the service.

@@ -39,9 +39,11 @@ pub fn build_into(
     settings: &[(&str, &str)],
 ) -> BTreeMap<String, PathBuf> {
     let mut cargo = Command::new(env!("CARGO"));
-    // What cargo told this program of its package would make build scripts that look at it run again, here and next time.
-    let of_package = |name: &&String| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
-    for name in env::vars().map(|(name, _)| name).collect::<Vec<_>>().iter().filter(of_package) {
+    // What cargo told this program of its package, or somebody its harness to print times, would have things built again.
+    let rebuilds = |name: &&String| {
+        name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") || *name == "RUSTC_BOOTSTRAP"
+    };
+    for name in env::vars().map(|(name, _)| name).collect::<Vec<_>>().iter().filter(rebuilds) {
         cargo.env_remove(name);
     }
     let built = cargo

@@ -53,6 +53,7 @@ pub mod collection;
 pub mod declared;
 pub mod instance;
 pub mod interference;
+pub mod left_out;
 pub mod load;
 pub mod local_process;
 pub mod node;
@@ -111,12 +112,12 @@ impl TestClock {
             async move {
                 let _passed_or_turned = tokio::time::timeout(span, clock.turned_to(until)).await;
             }
-        })
         });
         pausing.with_limiter(move |span| {
             let clock = limiting.clone();
             let until = clock.now() + span;
             async move { clock.turned_to(until).await }
+        })
     }
 
     /// Waits until it is `until`.

@@ -1,8 +1,10 @@
 //! Node.js programs of the tests, with their packages as locked.
 
-use std::{env, fs, io::ErrorKind, path::Path, process::Output, time::Duration};
+use std::{fs, io::ErrorKind, path::Path, process::Output, time::Duration};
 
 use tokio::{process::Command, time::timeout};
+
+use crate::left_out::needs;
 
 /// Far above what an installation over a slow connection takes.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -28,19 +30,16 @@ pub async fn missing_command() -> Option<&'static str> {
     None
 }
 
-/// Whether a test can go on with the packages of `folder`. Where Node.js is not installed it is skipped, which it says.
+/// Whether the test `name` can go on with the packages of `folder`. Without Node.js it is left out.
 ///
 /// # Panics
-/// Where CI is set and Node.js is not installed, or its packages cannot be.
-#[expect(clippy::print_stdout, reason = "a skipped test says so")]
-pub async fn is_ready(folder: &Path) -> bool {
-    if let Some(command) = missing_command().await {
-        assert!(env::var_os("CI").is_none(), "{command} must be installed where CI is set");
-        println!("skipped: {command} is not installed");
-        return false;
+/// As [`needs`], or when the packages cannot be installed.
+pub async fn is_ready(name: &str, folder: &Path) -> bool {
+    let is_ready = needs(name, missing_command().await);
+    if is_ready {
+        install(folder).await;
     }
-    install(folder).await;
-    true
+    is_ready
 }
 
 /// Installs the packages of `folder` as locked, unless that has been done.

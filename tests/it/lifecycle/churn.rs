@@ -1,4 +1,4 @@
-//! Fifty game servers of twenty lobbies each for a minute: players come and go at random, servers crash and return.
+//! Fifteen game servers of twenty lobbies each for a minute: players come and go at random, servers crash and return.
 //!
 //! The minute is the stack's: each few requests turn its clock a little, so leases and reservations lapse at any moment of any
 //! request. What every answer must respect is kept beside it in a [`Ledger`] that knows only what was answered.
@@ -23,9 +23,9 @@ use shared::{
     store::servers::Server,
 };
 
-use super::{CLOSED, find, game, heartbeat, live, register};
+use super::{CLOSED, find, heartbeat, live, register};
 
-const SERVERS: u64 = 50;
+const SERVERS: u64 = 15;
 const LOBBIES_PER_SERVER: u64 = 20;
 const MAX_PLAYERS: u32 = 2;
 const MAX_PLAYERS_DIRECT: u32 = 3;
@@ -33,10 +33,10 @@ const MINUTE: Duration = Duration::from_secs(60);
 const LEASE: Duration = Duration::from_secs(6);
 const RESERVATION: Duration = Duration::from_secs(10);
 /// Requests for which the clock is turned by [`TICK`].
-const REQUESTS_PER_TICK: u64 = 32;
+const REQUESTS_PER_TICK: u64 = 12;
 const TICK: Duration = Duration::from_millis(250);
-const WORKERS: usize = 48;
-const SEATS_PER_WORKER: usize = 45;
+const WORKERS: usize = 24;
+const SEATS_PER_WORKER: usize = 28;
 
 /// What was answered so far, and what follows from it.
 #[derive(Default)]
@@ -280,9 +280,11 @@ async fn server_uses(stack: &TestStack, game: &TestGame) -> BTreeMap<String, u32
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn through_a_minute_of_crashes_no_lobby_is_overbooked_lost_or_haunted() {
     let stack = TestStack::start().await;
-    let mode = json!({ "max_players": MAX_PLAYERS, "max_players_direct": MAX_PLAYERS_DIRECT,
+    let mode = json!({ "regions": ["fra"], "max_players": MAX_PLAYERS, "max_players_direct": MAX_PLAYERS_DIRECT,
                        "reservation_seconds": RESERVATION.as_secs() });
-    let game = game(&stack, "churn", mode).await;
+    // The servers have places for exactly as many lobbies as the namespace may hold.
+    let lobbies_max = u32::try_from(SERVERS * LOBBIES_PER_SERVER).unwrap();
+    let game = stack.make_game("churn", json!({ "arena": mode }), lobbies_max, 0).await;
     let end = stack.clock.now() + MINUTE;
     let churn =
         Churn { stack: &stack, game: &game, ledger: Ledger::default(), random: Ambient::system(), end };
@@ -295,7 +297,7 @@ async fn through_a_minute_of_crashes_no_lobby_is_overbooked_lost_or_haunted() {
     assert!(ledger.connects.lock().unwrap().values().all(|times| *times == 1), "I7");
     let seats = ledger.seats.lock().unwrap().len();
     let refusals = ledger.refusals.lock().unwrap().clone();
-    assert!(seats > 1_000, "{seats} seats were given out; refused: {refusals:?}");
+    assert!(seats > 500, "{seats} seats were given out; refused: {refusals:?}");
 
     // At rest the tables agree with each other.
     let lobbies = stack.all_lobbies(game.namespace_id()).await;
@@ -308,7 +310,7 @@ async fn through_a_minute_of_crashes_no_lobby_is_overbooked_lost_or_haunted() {
     }
     assert_eq!(server_uses(&stack, &game).await, placed, "every place is that of a living lobby");
 
-    // All servers fall silent for good; fifty others come. Whoever needs room takes it from the dead, to the last place.
+    // All servers fall silent for good; as many others come. Whoever needs room takes it from the dead, to the last place.
     stack.clock.advance(MINUTE);
     let fields = json!({ "capacity": LOBBIES_PER_SERVER, "lease_seconds": null });
     let fresh: Vec<_> = (0..SERVERS).map(|n| format!("fresh-{n}")).collect();
@@ -316,7 +318,7 @@ async fn through_a_minute_of_crashes_no_lobby_is_overbooked_lost_or_haunted() {
         register(&stack, &game, server_id, fields.clone()).await;
     }
     let dead: BTreeSet<_> = living.iter().map(|lobby| lobby.lobby_id.to_string()).collect();
-    let wanted = u32::try_from(SERVERS * LOBBIES_PER_SERVER).unwrap() * MAX_PLAYERS;
+    let wanted = lobbies_max * MAX_PLAYERS;
     let finds = stream::iter(0..wanted).map(|_| find(&stack, &game));
     let answers: Vec<Answer> = finds.buffer_unordered(16).collect().await;
     let mut found = BTreeSet::new();
