@@ -6,7 +6,7 @@
 //! happened, `--tolerate "TEXT|TEXT"` passing over failures whose text has one, `--without "WRITE: CLAUSE"` without one
 //! condition. A seed that fails prints the line that replays it.
 //! `--mutations` takes every condition away, one at a time, and writes what notices to `tests/simulation.md`; `--of WRITE`
-//! those of one write.
+//! those of one write; `--draw N --from M` takes N of those that something must notice, drawn by M.
 
 #![expect(
     clippy::expect_used,
@@ -28,7 +28,7 @@ use mimalloc::MiMalloc;
 use model::conditions::{self, Condition, Write};
 use muster_tests::simulation::{
     Options, Outcome,
-    mutations::{Found, search},
+    mutations::{Found, search, verdict},
     replay, report, run,
 };
 
@@ -63,6 +63,8 @@ struct Arguments {
     seed: Option<u64>,
     /// What the conditions to be taken away begin with, and whether any are.
     mutations: Option<String>,
+    /// How many of them are drawn; all where absent.
+    drawn: Option<usize>,
     options: Options,
 }
 
@@ -86,6 +88,11 @@ impl Arguments {
                     arguments.seeds = MUTATION_SEEDS;
                 }
                 "--of" => arguments.mutations = words.next(),
+                "--draw" => {
+                    arguments.drawn = usize::try_from(number(&mut words)).ok();
+                    arguments.mutations = Some(String::new());
+                    arguments.seeds = MUTATION_SEEDS;
+                }
                 "--trace" => arguments.options.keeps_trace = true,
                 "--bias" => arguments.options.bias = Some(write(&words.next().unwrap_or_default())),
                 "--without" => arguments.options.without = Some(condition(&words.next().unwrap_or_default())),
@@ -128,8 +135,13 @@ fn main() {
 
 /// Takes the conditions of the writes that begin with `write` away one by one, and writes down what noticed.
 fn mutate(write: &str, arguments: &Arguments) {
-    let chosen: Vec<Condition> =
+    let mut chosen: Vec<Condition> =
         conditions::all().into_iter().filter(|condition| condition.to_string().starts_with(write)).collect();
+    if let Some(count) = arguments.drawn {
+        chosen.retain(|condition| verdict(*condition).is_none());
+        fastrand::Rng::with_seed(arguments.from).shuffle(&mut chosen);
+        chosen.truncate(count);
+    }
     let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
         for _ in 0..std::thread::available_parallelism().map_or(2, usize::from) {
@@ -145,7 +157,7 @@ fn mutate(write: &str, arguments: &Arguments) {
     let mut found = found.into_inner().expect("no panic");
     found.sort_by_key(|found| chosen.iter().position(|condition| *condition == found.condition));
     let rows: Vec<String> = found.iter().map(Found::row).collect();
-    if write.is_empty() {
+    if write.is_empty() && arguments.drawn.is_none() {
         let table = format!("{TABLE_HEAD}{}\n", rows.join("\n"));
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/simulation.md");
         std::fs::write(path, table).expect("the table is written");
@@ -154,6 +166,7 @@ fn mutate(write: &str, arguments: &Arguments) {
     for found in &unexpected {
         println!("contradicts its verdict: {}", found.row());
     }
+    assert!(!found.is_empty(), "no condition was taken away");
     assert!(unexpected.is_empty(), "{} conditions contradict their verdicts", unexpected.len());
 }
 

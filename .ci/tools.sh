@@ -1,0 +1,52 @@
+# What `run` and `proof` share: where their tools are, and how they get them. Sourced from the workspace's folder.
+# shellcheck shell=bash
+
+exec </dev/null
+# Nothing is built twice in a run, and what a second build would start from fills the disk of a small machine.
+export CARGO_INCREMENTAL=0
+# Linting and building need a region but no account.
+export AWS_DEFAULT_REGION=us-east-1 AWS_EC2_METADATA_DISABLED=true SAM_CLI_TELEMETRY=0
+
+venv=$PWD/target/ci-venv
+tools=$PWD/target/ci-tools
+# cargo-lambda looks for Zig as a module of the first python3.
+export PATH=$tools/bin:$venv/bin:$PATH
+
+# A virtual environment at $1 with the requirements $2.
+install_python() {
+  # Scripts in a virtual environment hold its absolute path, so that a moved checkout needs a new one.
+  local wanted
+  wanted=$(printf '%s\n' "$1" "$(python3 --version)" && cat "$2")
+  if [[ ! -f $1/installed || $(<"$1/installed") != "$wanted" ]]; then
+    rm -rf "$1"
+    python3 -m venv "$1" &&
+      "$1/bin/pip" install --quiet --no-input --disable-pip-version-check --requirement "$2" &&
+      printf '%s\n' "$wanted" >"$1/installed"
+  fi
+}
+
+# Unoptimised they build sooner and are fast enough. Those that are there are left alone.
+install_cargo_tools() {
+  cargo install --quiet --locked --debug --root "$tools" "$@"
+}
+
+# The host's own architecture: a cross build would need another Rust target installed.
+sam_build() {
+  local architecture
+  case $(uname -m) in
+    x86_64) architecture=x86_64 ;;
+    aarch64 | arm64) architecture=arm64 ;;
+    *) echo "Lambda has no $(uname -m) functions" && return 1 ;;
+  esac
+  sam build "$@" --parameter-overrides "Architecture=$architecture"
+}
+
+# The sizes of the functions in the folders given, as built and as an archive.
+print_sizes() {
+  local folder binary
+  for folder in "$@"; do
+    binary=$folder/bootstrap
+    python3 -m zipfile -c target/sam/function.zip "$binary"
+    echo "$(basename "$folder"): $(wc -c <"$binary") bytes, $(wc -c <target/sam/function.zip) zipped"
+  done
+}
