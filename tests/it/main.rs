@@ -15,6 +15,7 @@ mod lifecycle;
 mod matching;
 mod metrics;
 mod model;
+mod pages;
 mod process;
 mod refusals;
 mod runtime;

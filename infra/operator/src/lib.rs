@@ -56,7 +56,7 @@ enum Topic {
     /// Namespaces of a game, such as `prod` and `staging`.
     #[command(subcommand)]
     Namespace(namespace::Action),
-    /// How many lobbies a namespace may hold, and how many seats one client.
+    /// The limits of a namespace: its lobbies, and the seats per IP address.
     MmConfig(namespace::MatchmakerConfig),
     /// Tokens of players, game servers, developers and studios.
     #[command(subcommand)]

@@ -70,15 +70,15 @@ pub(crate) enum Kind {
         #[arg(value_name = "GAME/NAMESPACE")]
         namespace: NamespaceName,
     },
-    /// For developers: answers that lead to their own machine.
+    /// For client tests: every matchmaker operation responds with a mock that names this host and these ports, never a real lobby.
     Development {
         /// The namespace.
         #[arg(value_name = "GAME/NAMESPACE")]
         namespace: NamespaceName,
-        /// The developer's machine.
+        /// The host in the mocks.
         #[arg(long, default_value = "127.0.0.1")]
         hostname: String,
-        /// A port, such as `default=7777/udp` or `game=26000-27000/udp`; repeat for more.
+        /// A port in the mocks, such as `default=7777/udp` or `game=26000-27000/udp`; repeat for more.
         #[arg(long = "port", required = true, value_name = "LABEL=PORT/PROTOCOL", value_parser = port)]
         ports: Vec<(String, PortSpec)>,
     },
