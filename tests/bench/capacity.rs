@@ -1,4 +1,4 @@
-//! `cargo bench -p muster-tests --bench capacity`: finds by the thousand a second into one namespace, simulated.
+//! `cargo bench --bench capacity`: finds by the thousand a second into one namespace, simulated.
 //!
 //! `-- --rate R --capacity C --shape spike|quiet --seconds N --stay S --seed S` runs one scenario, `-- --quick` what CI has time for;
 //! without either, all of them, most a minute each. What is simulated and what is not: `muster_tests::capacity`. Prints one row

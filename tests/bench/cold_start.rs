@@ -1,4 +1,4 @@
-//! `cargo bench -p muster-tests --bench cold_start`: how long the functions take from the start of their process to their first
+//! `cargo bench --bench cold_start`: how long the functions take from the start of their process to their first
 //! answer, against a bare `lambda_http` function in the same run; what they weigh and hold in memory. `-- --profiles` compares
 //! profiles of the build instead.
 //!

@@ -1,4 +1,4 @@
-//! `cargo bench -p muster-tests --bench cost`: what each operation asks of DynamoDB and costs, written to `tests/cost.md`.
+//! `cargo bench --bench cost`: what each operation asks of DynamoDB and costs, written to `tests/cost.md`.
 //!
 //! Counted, not timed: with the same identifiers and times in each run the figures are the same on every machine, so that
 //! `-- --check` compares them with the committed report and fails where they differ. Each operation is warm: its settings are
@@ -392,7 +392,7 @@ async fn overviews(bench: &Bench) {
 const HEAD: &str = "\
 # What the operations cost
 
-Counted by `cargo bench -p muster-tests --bench cost` over the embedded database, as DynamoDB counts; dollars per million requests,
+Counted by `cargo bench --bench cost` over the embedded database, as DynamoDB counts; dollars per million requests,
 of DynamoDB alone and with Lambda (128 MB, arm64, 2 ms and 5 ms a call) and HTTP API, at the prices of `tests/src/prices.rs`.
 Logs, metrics and traces are not in it; finds are without a per-client cap and `Idempotency-Key` unless said.
 

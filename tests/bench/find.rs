@@ -1,4 +1,4 @@
-//! `cargo bench -p muster-tests`: what a find asks of DynamoDB, what it costs, and how long it takes against one raw
+//! `cargo bench --bench find`: what a find asks of DynamoDB, what it costs, and how long it takes against one raw
 //! conditional write through the same client.
 //!
 //! Calls, units, lobbies and cost are measured over isolated function instances, one request at a time each, with nothing

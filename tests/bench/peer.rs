@@ -1,4 +1,4 @@
-//! `cargo bench -p muster-tests --bench peer`: finds against Colyseus' `joinOrCreate`, on the same machine and from the same
+//! `cargo bench --bench peer`: finds against Colyseus' `joinOrCreate`, on the same machine and from the same
 //! load generator, while the live lobbies grow; `-- --quick` stops at a thousand.
 //!
 //! Both serve lobbies of eight over HTTP to sixteen connections. Runs of a step alternate between the two, and the median of

@@ -1,4 +1,4 @@
-//! `cargo bench -p muster-tests --bench permissions -- FILE`: whether each function of the template is granted what the tests needed
+//! `cargo bench --bench permissions -- FILE`: whether each function of the template is granted what the tests needed
 //! and nothing else. They write it to FILE when `MUSTER_PERMISSIONS_RECORD` names that.
 
 #![expect(

@@ -1,4 +1,4 @@
-//! `cargo bench -p muster-tests --bench simulation`: thousands of seeded runs of the shipped operations, each checked step
+//! `cargo bench --bench simulation`: thousands of seeded runs of the shipped operations, each checked step
 //! by step.
 //!
 //! `-- --seeds N` runs the seeds below N, `--from M` those from M on, every other of them with more of what leads to one of
@@ -46,7 +46,7 @@ const MUTATION_SEEDS: u64 = 400;
 /// What stands above the table of conditions.
 const TABLE_HEAD: &str = "# What each condition keeps from going wrong
 
-`cargo bench -p muster-tests --bench simulation -- --mutations` takes every condition of matchmaking's writes away, one at
+`cargo bench --bench simulation -- --mutations` takes every condition of matchmaking's writes away, one at
 a time, and runs seeds until an invariant breaks that holds with it. The runs do more of what leads to its write; that write is often long on its
 way and arrives again, and what it is on its way to is what most is done with meanwhile.
 Replay: `-- --seed SEED --without \"WRITE: CONDITION\"`.

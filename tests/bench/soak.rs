@@ -1,4 +1,4 @@
-//! `cargo bench -p muster-tests --bench soak`: twenty minutes of everything at once against the binary `muster-local` with its data
+//! `cargo bench --bench soak`: twenty minutes of everything at once against the binary `muster-local` with its data
 //! on disk. Players find, join a friend, create, connect and leave; game servers beat, state, close, open and end; the studio
 //! switches versions, changes settings and issues tokens. `-- --minutes N` takes another while.
 //!

@@ -1,4 +1,4 @@
-//! `cargo bench -p muster-tests --bench stress`: thousands of finds at once against the binary `muster-local`, and whether
+//! `cargo bench --bench stress`: thousands of finds at once against the binary `muster-local`, and whether
 //! every seat that was answered, connected or left is exactly what the tables hold afterwards.
 //!
 //! Every connection comes from an address of its own (127.0.0.0/8, which Linux has without configuration). What is compared

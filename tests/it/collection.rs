@@ -15,7 +15,7 @@ use crate::{agreement::document::Document, artefacts::workspace};
 fn the_collection_is_made_from_the_document() {
     let committed = fs::read_to_string(workspace().join(COLLECTION)).unwrap();
     let is_as_made = committed == written(&Document::read().root);
-    assert!(is_as_made, "run `cargo bench -p muster-tests --bench collection`");
+    assert!(is_as_made, "run `cargo bench --bench collection`");
 }
 
 #[tokio::test]

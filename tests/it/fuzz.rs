@@ -65,7 +65,7 @@ fn run<S: Strategy, P: Fn(S::Value) -> TestCaseResult>(factor: u32, strategy: &S
         ..asked
     };
     let replay = format!(
-        "PROPTEST_RNG_SEED={seed} PROPTEST_CASES={cases} cargo test -p muster-tests --test it -- --exact {}",
+        "PROPTEST_RNG_SEED={seed} PROPTEST_CASES={cases} cargo test --test it -- --exact {}",
         name_of::<P>()
     );
     match TestRunner::new(config).run(strategy, property) {

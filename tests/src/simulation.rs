@@ -170,7 +170,7 @@ pub fn replay(seed: u64, options: &Options) -> String {
     // A run without a condition leads to its write by itself.
     let bias = options.bias.filter(|bias| options.without.is_none_or(|condition| condition.write != *bias));
     let bias = bias.map(|write| format!(" --bias \"{write}\"")).unwrap_or_default();
-    format!("cargo bench -p muster-tests --bench simulation -- --seed {seed}{bias}{without}")
+    format!("cargo bench --bench simulation -- --seed {seed}{bias}{without}")
 }
 
 /// A failure as it is printed after its trace.

@@ -1,4 +1,4 @@
-//! `cargo run -p muster-example`, beside a running `cargo run`.
+//! `cargo run --bin muster-example`, beside a running `cargo run`.
 
 use std::{
     fmt::Display,

@@ -1,4 +1,4 @@
-//! `cargo run -p model`: every state of every configuration of the model of matchmaking.
+//! `cargo run --bin model`: every state of every configuration of the model of matchmaking.
 //!
 //! Prints each configuration's states, and the steps to a state in which an invariant fails; ends in failure then.
 //! `-- --mutations` takes each condition of the store's writes away, one at a time, and writes what fails then to

@@ -9,7 +9,7 @@ use crate::conditions;
 /// What stands above the configurations.
 const HEAD: &str = "# The model of matchmaking
 
-`cargo run -p model` explores every state of these configurations: each order of the store's
+`cargo run --bin model` explores every state of these configurations: each order of the store's
 writes, with crashes, late repetitions of a write and time between any two steps. I5 and I12 are not modelled: the
 simulation has them. I11 is not: a namespace is a part of every key.
 
