@@ -129,9 +129,7 @@ impl Found {
     }
 }
 
-/// Why nothing needs to notice that a condition is gone; `None` where something must.
-#[must_use]
-pub fn verdict(condition: Condition) -> Option<&'static str> {
+fn verdict(condition: Condition) -> Option<&'static str> {
     let Condition { write, clause } = condition;
     VERDICTS.iter().find(|told| (told.0, told.1) == (write, clause)).map(|told| told.2)
 }
