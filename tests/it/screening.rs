@@ -3,7 +3,6 @@
 
 #![expect(
     clippy::indexing_slicing,
-    clippy::panic,
     clippy::unwrap_used,
     reason = "this is test code: what cannot go on panics"
 )]

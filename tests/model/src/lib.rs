@@ -9,6 +9,8 @@
 //! Writes are judged when they are made, by a history that shares no code with the conditions. Not modelled are I5 and
 //! I12, which the product lacks so far, and I11, which is in every key.
 
+#![expect(clippy::indexing_slicing, clippy::panic, reason = "this is test code: what cannot go on panics")]
+
 use std::{collections::BTreeSet, fmt, time::Instant};
 
 use stateright::{Checker as _, HasDiscoveries, Model as _, Property};
