@@ -2,7 +2,7 @@
 //!
 //! The state is the tables' truth, each actor's place in its program and what it has read, one write whose first attempt
 //! may arrive late, and what happened so far. Each step is one write with exactly the store's conditions, by their names
-//! in [`conditions`](crate::conditions), or one read. Every order of steps is explored, and time may pass between any
+//! in [`conditions`], or one read. Every order of steps is explored, and time may pass between any
 //! two. A crash needs no step of its own: in every state everybody may have stopped for ever, see `settling`; and the
 //! index is a hint that shows anything, but where creations are elected.
 //!
