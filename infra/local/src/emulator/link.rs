@@ -1,7 +1,7 @@
 //! What lies between a function and the emulator: anything that carries a call there and its answer back.
 //!
-//! The SDK's own HTTP client is replaced, nothing above it: requests are serialized, signed, timed out and repeated as in
-//! production. So a local run spares the hop over a socket, and a simulation owns the network.
+//! The SDK's own HTTP client is replaced, and little above it: requests are serialized, signed and repeated as in production,
+//! and timed out where the link may lose them. So a local run spares the hop over a socket, and a simulation owns the network.
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
