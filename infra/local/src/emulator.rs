@@ -24,6 +24,7 @@ use self::{
 use crate::template::Table;
 
 pub mod in_process;
+mod limits;
 pub mod link;
 mod schema;
 #[cfg(test)]

@@ -209,7 +209,7 @@ impl Store {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn namespaces(&self, game_id: &GameId) -> Result<Vec<Namespace>, Error> {
-        self.partition(game_key(game_id), "NAMESPACE#").await
+        self.beginning_with(game_key(game_id), "NAMESPACE#").await
     }
 
     /// The versions of a game. One query; all of the game's versions are read.
@@ -217,7 +217,7 @@ impl Store {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn versions(&self, game_id: &GameId) -> Result<Vec<Version>, Error> {
-        self.partition(game_key(game_id), "VERSION#").await
+        self.beginning_with(game_key(game_id), "VERSION#").await
     }
 
     /// Sets how many lobbies a namespace may hold, and how many seats one of its clients. One write unit.
@@ -438,27 +438,41 @@ impl Store {
         self.read(&self.tables.catalog, key(pk, sk)).await
     }
 
-    /// The items of a partition whose sort keys begin with `prefix`, in their order. One query for each MB.
-    pub(super) async fn partition<T: DeserializeOwned>(
+    /// The items of a partition, in the order of their sort keys. One query for each MB.
+    pub(super) async fn partition<T: DeserializeOwned>(&self, pk: String) -> Result<Vec<T>, Error> {
+        self.query_partition(pk, None).await
+    }
+
+    /// Those whose sort keys begin with `prefix`, which is not empty. One query for each MB.
+    async fn beginning_with<T: DeserializeOwned>(&self, pk: String, prefix: &str) -> Result<Vec<T>, Error> {
+        self.query_partition(pk, Some(prefix)).await
+    }
+
+    async fn query_partition<T: DeserializeOwned>(
         &self,
         pk: String,
-        prefix: &str,
+        prefix: Option<&str>,
     ) -> Result<Vec<T>, Error> {
         let mut found = Vec::new();
         let mut start: Option<HashMap<String, AttributeValue>> = None;
         loop {
-            let query = self
+            let condition = match prefix {
+                Some(_) => "#pk = :pk AND begins_with(#sk, :prefix)",
+                None => "#pk = :pk",
+            };
+            let mut query = self
                 .client
                 .query()
                 .table_name(&self.tables.catalog)
-                .key_condition_expression("#pk = :pk AND begins_with(#sk, :prefix)")
+                .key_condition_expression(condition)
                 .consistent_read(true)
-                .expression_attribute_names("#pk", "pk")
-                .expression_attribute_names("#sk", "sk")
+                .set_expression_attribute_names(Some(names(&[condition])))
                 .expression_attribute_values(":pk", text(pk.clone()))
-                .expression_attribute_values(":prefix", text(prefix))
                 .set_exclusive_start_key(start)
                 .return_consumed_capacity(self.meter.mode());
+            if let Some(prefix) = prefix {
+                query = query.expression_attribute_values(":prefix", text(prefix));
+            }
             let answer = query.send().await.map_err(|error| failure(&error))?;
             self.meter.read(answer.consumed_capacity());
             for item in answer.items.unwrap_or_default() {

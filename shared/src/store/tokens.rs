@@ -176,7 +176,7 @@ impl Store {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn issued_tokens(&self, game_id: &GameId) -> Result<Vec<IssuedToken>, Error> {
-        let mut tokens: Vec<IssuedToken> = self.partition(tokens_key(game_id), "").await?;
+        let mut tokens: Vec<IssuedToken> = self.partition(tokens_key(game_id)).await?;
         tokens.sort_by(|one, other| (one.issued_at, &one.token_id).cmp(&(other.issued_at, &other.token_id)));
         Ok(tokens)
     }

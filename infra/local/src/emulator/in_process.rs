@@ -7,7 +7,7 @@ use std::fmt;
 use dynoxide::{Database, DynoxideError, actions::transact_write_items::TransactWriteItemsRequest};
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::{EmulatorError, schema};
+use super::{EmulatorError, limits::Limited, schema};
 use crate::template::Table;
 
 /// A database; clones are handles to the same one.
@@ -56,12 +56,12 @@ impl InProcess {
             "GetItem" => run(body, |request| database.get_item(request)),
             "BatchWriteItem" => run(body, |request| database.batch_write_item(request)),
             "BatchGetItem" => run(body, |request| database.batch_get_item(request)),
-            "Query" => run(body, |request| database.query(request)),
-            "Scan" => run(body, |request| database.scan(request)),
-            "PutItem" => run(body, |request| database.put_item(request)),
-            "UpdateItem" => run(body, |request| database.update_item(request)),
-            "DeleteItem" => run(body, |request| database.delete_item(request)),
-            "TransactWriteItems" => run(body, |mut request: TransactWriteItemsRequest| {
+            "Query" => run_limited(body, |request| database.query(request)),
+            "Scan" => run_limited(body, |request| database.scan(request)),
+            "PutItem" => run_limited(body, |request| database.put_item(request)),
+            "UpdateItem" => run_limited(body, |request| database.update_item(request)),
+            "DeleteItem" => run_limited(body, |request| database.delete_item(request)),
+            "TransactWriteItems" => run_limited(body, |mut request: TransactWriteItemsRequest| {
                 request.client_request_token.take_if(|_| !self.remembers_tokens);
                 database.transact_write_items(request)
             }),
@@ -96,6 +96,16 @@ impl fmt::Debug for InProcess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("InProcess").finish_non_exhaustive()
     }
+}
+
+fn run_limited<Q: DeserializeOwned + Limited, A: Serialize>(
+    body: &[u8],
+    execute: impl FnOnce(Q) -> Result<A, DynoxideError>,
+) -> Result<String, DynoxideError> {
+    run(body, |request: Q| {
+        request.check()?;
+        execute(request)
+    })
 }
 
 fn run<Q: DeserializeOwned, A: Serialize>(

@@ -110,6 +110,94 @@ async fn the_link_leads_to_the_same_items_as_the_port_and_breaks_when_the_emulat
     assert_eq!(read().await, Err(Broken));
 }
 
+/// What the link answers to a request on `lobbies`: the message of a refusal, or nothing.
+async fn refusal(emulator: &Emulator, operation: &str, request: Value) -> Option<String> {
+    let call = Call { operation: operation.to_owned(), body: request.to_string().into_bytes() };
+    let answer = emulator.link.carry(call).await.unwrap();
+    let body: Value = serde_json::from_str(&answer.body).unwrap();
+    if body["__type"].as_str()?.ends_with("#ConditionalCheckFailedException") {
+        return None;
+    }
+    assert_eq!(body["__type"], "com.amazon.coral.validate#ValidationException", "{body}");
+    let message = body.get("message").or_else(|| body.get("Message"));
+    Some(message.unwrap().as_str().unwrap().to_owned())
+}
+
+#[tokio::test]
+async fn the_link_refuses_what_dynamodb_refuses() {
+    let emulator = Emulator::start(&Storage::Memory, &[lobbies()]).unwrap();
+    let text = |text: &str| json!({ "S": text });
+    let key = json!({ "pk": text("p"), "sk": text("s") });
+    let item = |more: Value| {
+        let mut item = key.clone();
+        item.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({ "TableName": "LobbiesTable", "Item": item })
+    };
+    let query = |condition: &str| {
+        json!({ "TableName": "LobbiesTable", "KeyConditionExpression": condition,
+                "ExpressionAttributeValues": { ":p": text("p"), ":empty": text("") } })
+    };
+    let update = |change: &str, condition: &str| {
+        json!({ "TableName": "LobbiesTable", "Key": key, "UpdateExpression": change, "ConditionExpression": condition,
+                "ExpressionAttributeValues": { ":v": { "N": "1" } } })
+    };
+    let comparisons = |count: usize| vec!["a.b = :v"; count].join(" AND ");
+    let one_of = |count: usize| format!("a IN ({})", vec![":v"; count].join(","));
+    let additions = |count: usize| {
+        let change = |n: usize| format!("a{n}=:v+:v");
+        format!("SET {}", (0..count).map(change).collect::<Vec<_>>().join(","))
+    };
+    let put = |n: usize| json!({ "Put": { "TableName": "LobbiesTable", "Item": { "pk": text(&format!("p{n}")), "sk": text("s") } } });
+    let together = |parts: Vec<Value>| json!({ "TransactItems": parts });
+    let checked = |condition: &str| {
+        let check = json!({ "TableName": "LobbiesTable", "Key": key, "ConditionExpression": condition,
+                            "ExpressionAttributeValues": { ":v": { "N": "1" } } });
+        together(vec![json!({ "ConditionCheck": check }), put(1)])
+    };
+
+    let (few, many) = ("too many operators; operator count: 301", "too many operators; operator count: 303");
+    let empty = "cannot contain an empty string value";
+    let long = "Expression size has exceeded the maximum allowed size";
+    for (operation, request, refused) in [
+        ("Query", query("pk = :p AND begins_with(sk, :empty)"), empty),
+        ("Query", query("pk = :p AND sk = :empty"), empty),
+        ("Query", query("pk = :p AND sk BETWEEN :empty AND :p"), empty),
+        ("Query", query("pk = :empty"), empty),
+        ("PutItem", item(json!({ "sk": text("") })), empty),
+        (
+            "GetItem",
+            json!({ "TableName": "LobbiesTable", "Key": { "pk": text("p"), "sk": text("") } }),
+            empty,
+        ),
+        ("UpdateItem", update("SET a = :v", &comparisons(151)), few),
+        ("UpdateItem", update(&additions(301), "a = :v"), few),
+        ("TransactWriteItems", checked(&comparisons(152)), many),
+        ("UpdateItem", update("SET a = :v", &one_of(101)), "too many operands; number of operands: 101"),
+        ("UpdateItem", update("SET a = :v", &format!("a = :v{}", " ".repeat(4_091))), long),
+        (
+            "PutItem",
+            item(json!({ "a": text(&"x".repeat(400 * 1_024)) })),
+            "Item size has exceeded the maximum allowed size",
+        ),
+        ("TransactWriteItems", together((0..101).map(put).collect()), "less than or equal to 100"),
+    ] {
+        let message = refusal(&emulator, operation, request).await;
+        assert!(message.as_ref().is_some_and(|message| message.contains(refused)), "{refused}: {message:?}");
+    }
+    for (operation, request) in [
+        ("UpdateItem", update("SET a = :v", &comparisons(150))),
+        ("UpdateItem", update(&additions(300), "attribute_not_exists(a)")),
+        ("TransactWriteItems", checked("attribute_not_exists(a) OR a > :v")),
+        ("UpdateItem", update("SET a = :v", &one_of(100))),
+        ("UpdateItem", update("SET a = :v", &format!("a = :v{}", " ".repeat(4_090)))),
+        ("PutItem", item(json!({ "a": text(&"x".repeat(400 * 1_024 - 7)) }))),
+        ("TransactWriteItems", together((0..100).map(put).collect())),
+    ] {
+        assert_eq!(refusal(&emulator, operation, request.clone()).await, None, "{operation}");
+    }
+    emulator.shutdown().await.unwrap();
+}
+
 #[tokio::test]
 async fn the_tables_of_the_template_exist() {
     let emulator = Emulator::start(&Storage::Memory, &[lobbies()]).unwrap();
