@@ -25,6 +25,7 @@ pub mod metrics;
 pub mod models;
 pub mod overview;
 pub mod provision;
+pub mod record;
 pub mod rules;
 pub mod screening;
 pub mod seating;

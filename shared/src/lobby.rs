@@ -2,12 +2,13 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{
     ambient::Timestamp,
     ids::{LobbyId, SeatId, WriteId},
     models::{Pool, Ports, ServerKey, Tags},
+    record::known,
 };
 
 pub mod lifecycle;
@@ -31,7 +32,8 @@ pub struct Lobby {
     pub joinable_from: Option<Timestamp>,
     /// When it was made.
     pub created_at: Timestamp,
-    /// Where it is in its life.
+    /// Where it is in its life; [`Stage::Unknown`] when this release does not know the stage.
+    #[serde(deserialize_with = "known_stage")]
     pub stage: Stage,
     /// Whether its lobby server closed it to finds.
     pub closed: bool,
@@ -89,6 +91,10 @@ pub struct Lobby {
     pub has_config: bool,
 }
 
+fn known_stage<'de, D: Deserializer<'de>>(from: D) -> Result<Stage, D::Error> {
+    known(from).map(|stage| stage.unwrap_or(Stage::Unknown))
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 const fn is_false(flag: &bool) -> bool {
     !*flag
@@ -115,7 +121,7 @@ pub enum Refusal {
     Missing,
     /// It has ended, or never became ready.
     Ended,
-    /// It is closed, or private.
+    /// It is closed, or private; or its stage or ports are those of a later release.
     Hidden,
     /// Its server's lease has lapsed.
     LeaseLapsed,
@@ -160,8 +166,8 @@ pub enum EndCause {
     Idle,
 }
 
-/// Lapsed seats that one write takes over at most: each takes 33 bytes of its condition, which may have 4 KB, and three of its
-/// 300 operators, should a path's dot count as one.
+/// Lapsed seats that one write takes over at most: each takes 33 bytes of its condition, which may have 4 KB, and two of its
+/// 300 operators.
 const TAKE_OVER_MAX: usize = 90;
 /// Reservations taken over that a lobby remembers.
 const LAPSED_MAX: usize = 8;
@@ -172,6 +178,9 @@ impl Lobby {
     pub fn entry(&self, door: &Door, now: Timestamp) -> Entry {
         if self.is_over(now) {
             return Entry::Refused(Refusal::Ended);
+        }
+        if self.stage == Stage::Unknown || !self.ports.are_known() {
+            return Entry::Refused(Refusal::Hidden);
         }
         if let Door::Find(pool) = door {
             if self.pool != *pool {
@@ -272,6 +281,9 @@ impl Lobby {
         }
         if self.stage == Stage::Starting {
             return self.is_overdue(now).then_some(EndCause::NeverReady);
+        }
+        if self.stage == Stage::Unknown {
+            return None;
         }
         (self.last_held() + Duration::from_secs(self.idle_secs.into()) <= now).then_some(EndCause::Idle)
     }

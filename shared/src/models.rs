@@ -2,9 +2,12 @@
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::ids::{GameMode, InvalidIdentifier, NamespaceId, RegionId, ServerId, VersionId};
+use crate::{
+    ids::{GameMode, InvalidIdentifier, NamespaceId, RegionId, ServerId, VersionId},
+    record::known,
+};
 
 /// What a game server speaks on a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,6 +23,9 @@ pub enum Protocol {
     TcpTls,
     /// UDP.
     Udp,
+    /// One that only a later release knows.
+    #[serde(skip_deserializing)]
+    Unknown,
 }
 
 impl TryFrom<String> for Protocol {
@@ -56,12 +62,40 @@ pub struct PortRange {
 
 /// Where a labelled port leads: to one port or to any of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(from = "StoredNumbers", into = "StoredNumbers")]
 pub enum PortNumbers {
     /// One port.
     Port(u16),
     /// Any port of an inclusive range.
     PortRange(PortRange),
+    /// What only a later release knows.
+    Unknown,
+}
+
+#[derive(Serialize, Deserialize)]
+struct StoredNumbers {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    port: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    port_range: Option<PortRange>,
+}
+
+impl From<StoredNumbers> for PortNumbers {
+    fn from(StoredNumbers { port, port_range }: StoredNumbers) -> Self {
+        let port = port.map(Self::Port);
+        port.or(port_range.map(Self::PortRange)).unwrap_or(Self::Unknown)
+    }
+}
+
+impl From<PortNumbers> for StoredNumbers {
+    fn from(numbers: PortNumbers) -> Self {
+        let (port, port_range) = match numbers {
+            PortNumbers::Port(port) => (Some(port), None),
+            PortNumbers::PortRange(range) => (None, Some(range)),
+            PortNumbers::Unknown => (None, None),
+        };
+        Self { port, port_range }
+    }
 }
 
 /// One port of a game server.
@@ -73,12 +107,17 @@ pub struct ServerPort {
     #[serde(flatten)]
     pub numbers: PortNumbers,
     /// What is spoken there.
+    #[serde(deserialize_with = "known_protocol")]
     pub protocol: Protocol,
 }
 
-/// The ports of one game server by label, checked by [`crate::rules::ports`].
+fn known_protocol<'de, D: Deserializer<'de>>(from: D) -> Result<Protocol, D::Error> {
+    known(from).map(|protocol| protocol.unwrap_or(Protocol::Unknown))
+}
+
+/// The ports of one game server by label, checked by [`crate::rules::ports`] where it registers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "BTreeMap<String, ServerPort>", into = "BTreeMap<String, ServerPort>")]
+#[serde(transparent)]
 pub struct Ports(pub(crate) BTreeMap<String, ServerPort>);
 
 impl Ports {
@@ -86,11 +125,14 @@ impl Ports {
     pub fn iter(&self) -> impl Iterator<Item = (&String, &ServerPort)> {
         self.0.iter()
     }
-}
 
-impl From<Ports> for BTreeMap<String, ServerPort> {
-    fn from(ports: Ports) -> Self {
-        ports.0
+    /// Whether this release knows all of them. A server with others gets no lobby from it, and its lobbies no players: those could
+    /// not be told where to connect.
+    #[must_use]
+    pub fn are_known(&self) -> bool {
+        let is_known =
+            |port: &ServerPort| port.numbers != PortNumbers::Unknown && port.protocol != Protocol::Unknown;
+        self.0.values().all(is_known)
     }
 }
 

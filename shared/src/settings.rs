@@ -2,12 +2,13 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{
     ambient::Timestamp,
     http::{object, objects_by_name, optional_object},
     ids::{GameId, GameMode, NamespaceId, RegionId, TokenId, VersionId},
+    record::{known, known_keys},
     secrets::Secret,
     tokens::{Credential, TokenKind},
 };
@@ -68,14 +69,19 @@ impl TryFrom<String> for CdnAuthType {
     }
 }
 
+/// Not open to everybody, as [`CdnAuthType::None`] would be.
+fn known_or_basic<'de, D: Deserializer<'de>>(from: D) -> Result<CdnAuthType, D::Error> {
+    known(from).map(|auth_type| auth_type.unwrap_or(CdnAuthType::Basic))
+}
+
 /// Single tokens that a namespace can have revoked.
 pub const REVOKED_TOKENS_MAX: usize = 100;
 
 /// The signed tokens of a namespace that no longer count.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Revocations {
-    /// Tokens of a kind issued before this time are revoked.
-    #[serde(default)]
+    /// Tokens of a kind issued before this time are revoked. No token is of a kind that this release does not know.
+    #[serde(default, deserialize_with = "known_keys")]
     pub not_before: BTreeMap<TokenKind, Timestamp>,
     /// Single revoked tokens, at most [`REVOKED_TOKENS_MAX`], in the order of their revocation.
     #[serde(default)]
@@ -114,8 +120,8 @@ pub struct Namespace {
     pub max_players_per_client: u32,
     /// Whether pages of its domains need no token.
     pub enable_domain_public_auth: bool,
-    /// How its CDN authenticates.
-    #[serde(default)]
+    /// How its CDN authenticates; [`CdnAuthType::Basic`] when this release does not know the way.
+    #[serde(default, deserialize_with = "known_or_basic")]
     pub cdn_auth_type: CdnAuthType,
     /// Its revoked tokens.
     #[serde(default)]
@@ -124,7 +130,6 @@ pub struct Namespace {
 
 /// A studio's own backend that says who may use a way into lobbies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Verification {
     /// Where it is asked: https, on a public address ([`crate::rules::public_url`]).
     pub url: String,
@@ -135,7 +140,6 @@ pub struct Verification {
 
 /// Whether a way into lobbies is open, and to whom.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Action {
     /// Whether requests may use it.
     pub enabled: bool,
@@ -179,7 +183,7 @@ impl EntryKind {
 
 /// The ways into the lobbies of a mode.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 pub struct Actions {
     /// Being matched.
     #[serde(deserialize_with = "object")]
@@ -204,7 +208,6 @@ impl Default for Actions {
 
 /// A game mode of a version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct GameModeConfig {
     /// Where it runs; the first is the default.
     pub regions: Vec<RegionId>,
@@ -280,7 +283,6 @@ const fn yes() -> bool {
 
 /// The keys of a site at a captcha provider.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct CaptchaKeys {
     /// What pages show.
     pub site_key: String,
@@ -310,13 +312,12 @@ impl CaptchaProvider {
 
 /// When players must pass a captcha, and whose.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct CaptchaConfig {
     /// Requests that a client may make after each pass, at most 600.
     pub requests_before_reverify: u32,
     /// How long a pass counts, in milliseconds, at most 12 h.
     pub verification_ttl: u64,
-    /// The site at hCaptcha; exactly one provider is given.
+    /// The site at hCaptcha; exactly one provider is given. A record with neither has one of a later release: nobody passes.
     #[serde(default, deserialize_with = "optional_object", skip_serializing_if = "Option::is_none")]
     pub hcaptcha: Option<CaptchaKeys>,
     /// The site at Turnstile.
@@ -340,7 +341,6 @@ impl CaptchaConfig {
 
 /// The matchmaking configuration that a version holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct VersionConfig {
     /// The modes by name.
     #[serde(deserialize_with = "objects_by_name")]
@@ -350,9 +350,9 @@ pub struct VersionConfig {
     pub captcha: Option<CaptchaConfig>,
 }
 
-/// A version of a game; immutable.
+/// A version of a game; immutable. `C` is its configuration, or the JSON that is stored of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Version {
+pub struct Version<C = VersionConfig> {
     /// Its game.
     pub game_id: GameId,
     /// Its identifier.
@@ -362,7 +362,7 @@ pub struct Version {
     /// When it was made.
     pub created_at: Timestamp,
     /// What it configures, without its secrets.
-    pub config: VersionConfig,
+    pub config: C,
     /// Whether it has secrets, which lie in a table of their own.
     #[serde(default)]
     pub has_secrets: bool,

@@ -15,7 +15,7 @@ use aws_sdk_dynamodb::{
     },
 };
 use aws_smithy_runtime_api::client::http::{HttpClient, SharedHttpClient};
-use serde::{Serialize, de::DeserializeOwned};
+use serde::Serialize;
 
 use crate::{aws, errors::Error};
 
@@ -32,6 +32,7 @@ pub mod holds;
 pub mod lobbies;
 pub mod lobby_data;
 pub mod meter;
+mod records;
 pub mod replays;
 mod secrets;
 pub mod servers;
@@ -43,6 +44,7 @@ pub mod transitions;
 use conflicts::RetryConflicts;
 use expressions::names;
 use meter::Meter;
+use records::Record;
 
 /// A DynamoDB item.
 pub(crate) type Item = HashMap<String, AttributeValue>;
@@ -108,7 +110,7 @@ impl Store {
     }
 
     /// Reads the item of `key` as it now is. One consistent read unit for each started 4 KB.
-    async fn read<T: DeserializeOwned>(&self, table: &str, key: Item) -> Result<Option<T>, Error> {
+    async fn read<T: Record>(&self, table: &str, key: Item) -> Result<Option<T>, Error> {
         let answer = self
             .client
             .get_item()
@@ -125,10 +127,7 @@ impl Store {
 
     /// Sends a conditional update that returns what it met: `Ok` with the item after it, `Err` with the item that refused
     /// it, if there is one.
-    async fn update<T: DeserializeOwned>(
-        &self,
-        write: UpdateItemFluentBuilder,
-    ) -> Result<Result<T, Option<T>>, Error> {
+    async fn update<T: Record>(&self, write: UpdateItemFluentBuilder) -> Result<Result<T, Option<T>>, Error> {
         let write = write
             .return_values(ReturnValue::AllNew)
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
@@ -250,7 +249,7 @@ fn to_item(value: &impl Serialize) -> Result<Item, Error> {
     serde_dynamo::to_item(value).map_err(|error| Error::Bug(format!("an item did not serialize: {error}")))
 }
 
-fn from_item<T: DeserializeOwned>(item: Item) -> Result<T, Error> {
+fn from_item<T: Record>(item: Item) -> Result<T, Error> {
     serde_dynamo::from_item(item).map_err(|error| Error::Bug(format!("an item did not parse: {error}")))
 }
 

@@ -59,6 +59,20 @@ impl TokenKind {
         Self::Player,
     ];
 
+    /// What records call it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Cloud => "cloud",
+            Self::Public => "public",
+            Self::Development => "development",
+            Self::Server => "server",
+            Self::Lobby => "lobby",
+            Self::Player => "player",
+            Self::DevelopmentPlayer => "development_player",
+        }
+    }
+
     const fn prefix(self) -> &'static str {
         match self {
             Self::Cloud => "cloud_",

@@ -73,12 +73,17 @@ async fn a_registration_that_meets_a_transaction_is_repeated() {
         "__type": "com.amazonaws.dynamodb.v20120810#TransactionConflictException",
         "message": "Transaction is ongoing for the item",
     });
-    let endpoint = scripted_database(vec![(400, conflict), (200, json!({}))]).await;
-    let tables = TableNames { servers: "t".to_owned(), ..TableNames::default() };
-    let store = Store::new(patient_client(&endpoint), tables);
     let stack = TestStack::start().await;
     let game = stack.make_game("registered", json!({ "arena": { "regions": ["fra"] } }), 1, 1).await;
     let server = all_servers(stack.store(), game.namespace_id()).await.remove(0);
+    let item = json!({
+        "server": { "S": server.server }, "placement_pool": { "S": server.placement_pool }, "free_from": { "N": "1" },
+        "ranked_at": { "N": "1" }, "capacity": { "N": "1" }, "used": { "N": "0" }, "lease_until": { "N": "1" },
+        "auto_ready": { "BOOL": true }, "ports": { "M": {} }, "registration": { "S": "w" },
+    });
+    let endpoint = scripted_database(vec![(400, conflict), (200, json!({ "Attributes": item }))]).await;
+    let tables = TableNames { servers: "t".to_owned(), ..TableNames::default() };
+    let store = Store::new(patient_client(&endpoint), tables);
     assert!(store.replace_server(&server, &server).await.unwrap());
 }
 

@@ -25,6 +25,7 @@ use crate::artefacts::{Ended, PATIENCE, Program, TestFolder};
 mod commands;
 mod exchange;
 mod operator;
+mod releases;
 mod store;
 
 const BINARY: &str = "muster-local";

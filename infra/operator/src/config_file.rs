@@ -6,7 +6,10 @@ use std::{
 };
 
 use saphyr::{LoadableYamlNode as _, MarkedYaml};
-use shared::settings::VersionConfig;
+use shared::{
+    record::{Strict, UnknownField},
+    settings::VersionConfig,
+};
 
 use crate::CommandError;
 
@@ -28,9 +31,14 @@ pub(crate) fn read(path: &Path) -> Result<ConfigFile, CommandError> {
         .map_err(|error| CommandError::UnreadableFile { path: path.clone(), error })?;
     let invalid = |at: String, problem: String| CommandError::InvalidFile { path: path.clone(), at, problem };
     let mut json = serde_json::Deserializer::from_str(&text);
-    let config = serde_path_to_error::deserialize(&mut json)
+    let config: Strict<VersionConfig> = serde_path_to_error::deserialize(&mut json)
         .map_err(|error| invalid(error.path().to_string(), error.inner().to_string()))?;
     json.end().map_err(|error| invalid(".".to_owned(), error.to_string()))?;
+    let config = config.known().map_err(|UnknownField(field)| {
+        let path: Vec<_> = field.split('.').map(ToOwned::to_owned).collect();
+        let line = line(&text, &path).map(|line| format!(" at line {line}")).unwrap_or_default();
+        invalid(field, format!("no configuration has this field{line}"))
+    })?;
     Ok(ConfigFile { config, path, text })
 }
 

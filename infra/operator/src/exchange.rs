@@ -14,6 +14,7 @@ use shared::{
     auth::GameRight,
     ids::{RegionId, VersionId},
     provision::{NewGame, NewNamespace, add_version, create_game},
+    record::{Strict, UnknownField},
     rules::{matchmaker_config, names::display_name_violations, origin::OriginHost, version_config},
     settings::{CdnAuthType, Game, Region, VersionConfig},
     store::cdn::{DOMAINS_MAX, DomainOutcome},
@@ -27,24 +28,25 @@ const FORM: u32 = 1;
 /// A game.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct GameFile {
+struct GameFile<C> {
     /// [`FORM`].
     muster_game: u32,
     name_id: String,
     display_name: String,
     regions: BTreeMap<RegionId, Region>,
     /// The oldest first.
-    versions: Vec<VersionEntry>,
+    versions: Vec<VersionEntry<C>>,
     namespaces: Vec<NamespaceEntry>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct VersionEntry {
+struct VersionEntry<C> {
     /// What namespaces here name it by; it gets another one.
     version_id: VersionId,
     display_name: String,
-    config: VersionConfig,
+    /// Exported as it is stored, what only a later release knows included; imported without it.
+    config: C,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -64,7 +66,7 @@ struct NamespaceEntry {
 pub(crate) async fn export(name: &str, deployment: &Deployment) -> Result<Report, CommandError> {
     let store = &deployment.store;
     let game = lookup::game(store, name).await?;
-    let mut versions = store.versions(&game.game_id).await?;
+    let mut versions = store.versions_as_stored(&game.game_id).await?;
     versions
         .sort_by(|one, other| (one.created_at, &one.version_id).cmp(&(other.created_at, &other.version_id)));
     let right = GameRight::of_operator(game.game_id.clone());
@@ -168,25 +170,34 @@ pub(crate) async fn import(
     Ok(report)
 }
 
-fn read(path: &Path) -> Result<GameFile, CommandError> {
+fn read(path: &Path) -> Result<GameFile<VersionConfig>, CommandError> {
     let text = fs::read_to_string(path)
         .map_err(|error| CommandError::UnreadableFile { path: path.to_owned(), error })?;
     let mut json = serde_json::Deserializer::from_str(&text);
     let invalid =
         |at: String, problem: String| CommandError::InvalidGameFile { path: path.to_owned(), at, problem };
-    let file: GameFile = serde_path_to_error::deserialize(&mut json)
+    let file: GameFile<Strict<VersionConfig>> = serde_path_to_error::deserialize(&mut json)
         .map_err(|error| invalid(error.path().to_string(), error.inner().to_string()))?;
     json.end().map_err(|error| invalid(".".to_owned(), error.to_string()))?;
-    if file.muster_game == FORM {
-        Ok(file)
-    } else {
+    if file.muster_game != FORM {
         let problem = format!("this command reads the form {FORM}; use the one that it was exported with");
-        Err(invalid("muster_game".to_owned(), problem))
+        return Err(invalid("muster_game".to_owned(), problem));
     }
+    let versions = file.versions.into_iter().enumerate().map(|(number, version)| {
+        let VersionEntry { version_id, display_name, config } = version;
+        let config = config.known().map_err(|UnknownField(field)| {
+            let problem = "no configuration has this field; a later release may";
+            invalid(format!("versions[{number}].config.{field}"), problem.to_owned())
+        })?;
+        Ok(VersionEntry { version_id, display_name, config })
+    });
+    let versions = versions.collect::<Result<_, CommandError>>()?;
+    let GameFile { muster_game, name_id, display_name, regions, namespaces, .. } = file;
+    Ok(GameFile { muster_game, name_id, display_name, regions, versions, namespaces })
 }
 
 /// What stands against a file, each with its path; names of the game and its namespaces are judged as they are made.
-fn problems(file: &GameFile) -> Vec<String> {
+fn problems(file: &GameFile<VersionConfig>) -> Vec<String> {
     let mut problems = Vec::new();
     for (number, version) in file.versions.iter().enumerate() {
         let broken = version_config::validate(&version.config, &file.regions);

@@ -294,6 +294,8 @@ fn state(lobby: &Lobby, now: Timestamp) -> &'static str {
         "closed"
     } else if lobby.stage == Stage::Starting {
         "starting"
+    } else if lobby.stage == Stage::Unknown {
+        "of a later release"
     } else if lobby.is_private {
         "private"
     } else {

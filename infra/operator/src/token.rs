@@ -129,7 +129,7 @@ pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Repor
             let rows = tokens.iter().map(|token| {
                 [
                     token.token_id.to_string(),
-                    kind_name(token.kind),
+                    token.kind.map_or("unknown", TokenKind::name).to_owned(),
                     name(token),
                     time(token.issued_at),
                     token.expires_at.map(time).unwrap_or_default(),
@@ -138,7 +138,7 @@ pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Repor
             });
             let rows = rows.collect();
             let json = tokens.iter().map(|token| {
-                json!({ "token_id": token.token_id, "kind": token.kind, "namespace_id": token.namespace_id,
+                json!({ "token_id": token.token_id, "kind": token.kind.map_or("unknown", TokenKind::name), "namespace_id": token.namespace_id,
                         "issued_at": time(token.issued_at), "expires_at": token.expires_at.map(time),
                         "revoked_at": token.revoked_at.map(time), "state": state(token, namespace(token), now) })
             });
@@ -179,7 +179,7 @@ pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Repor
                 NamespaceKind::Development => TokenKind::Development,
             };
             store.revoke_tokens_before(&right, kind, limit).await?;
-            let (kind, limit) = (kind_name(kind), time(limit));
+            let (kind, limit) = (kind.name(), time(limit));
             Ok(Report {
                 text: format!(
                     "{kind} tokens of {} count if issued from {limit} on",
@@ -218,13 +218,10 @@ async fn issue(kind: Kind, deployment: &Deployment) -> Result<String, CommandErr
     })
 }
 
-fn kind_name(kind: TokenKind) -> String {
-    serde_json::to_value(kind).ok().and_then(|name| name.as_str().map(ToOwned::to_owned)).unwrap_or_default()
-}
-
 /// Whether a token counts.
 fn state(token: &IssuedToken, namespace: Option<&Namespace>, now: Timestamp) -> &'static str {
-    let limit = namespace.and_then(|namespace| namespace.revocations.not_before.get(&token.kind));
+    let limit =
+        namespace.zip(token.kind).and_then(|(namespace, kind)| namespace.revocations.not_before.get(&kind));
     if token.revoked_at.is_some() || limit.is_some_and(|limit| token.issued_at < *limit) {
         "revoked"
     } else if token.expires_at.is_some_and(|expiry| expiry <= now) {

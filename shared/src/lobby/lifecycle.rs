@@ -30,6 +30,9 @@ pub enum Stage {
     Ready,
     /// Over; it stays readable for a day so that late calls get a true answer.
     Ended,
+    /// One that only a later release knows: to this one its seats are held, and nothing about it changes.
+    #[serde(skip_deserializing)]
+    Unknown,
 }
 
 /// A change of a lobby's state that is one conditional write.
@@ -73,6 +76,8 @@ pub enum Illegal {
     ReservationLapsed,
     /// The player gave the seat up.
     SeatLeft,
+    /// The lobby is in a stage that only a later release knows, whose answer the repetition may get.
+    StageUnknown,
 }
 
 impl From<Illegal> for Error {
@@ -86,6 +91,7 @@ impl From<Illegal> for Error {
             Illegal::AlreadyConnected => Self::PlayerAlreadyConnected,
             Illegal::ReservationLapsed => Self::PlayerRegistrationExpired,
             Illegal::SeatLeft => Self::PlayerRemoved,
+            Illegal::StageUnknown => Self::Contention,
         }
     }
 }
@@ -106,6 +112,9 @@ impl Lobby {
         }
         if self.is_over(now) {
             return Err(Illegal::Ended);
+        }
+        if self.stage == Stage::Unknown {
+            return Err(Illegal::StageUnknown);
         }
         match transition {
             Transition::Ready => Ok(due(self.stage == Stage::Starting)),

@@ -109,6 +109,7 @@ impl TryFrom<BTreeMap<String, ServerPort>> for Ports {
                 PortNumbers::PortRange(PortRange { min, max }) => {
                     (None, Some(PortRangeSpec { min: min.into(), max: max.into() }))
                 }
+                PortNumbers::Unknown => (None, None),
             };
             PortSpec { hostname: Some(hostname.clone()), port, port_range, protocol: *protocol }
         };

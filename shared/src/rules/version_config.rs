@@ -178,6 +178,7 @@ fn mode_violations(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::Strict;
 
     fn violations(config: &str) -> Vec<String> {
         let region = Region {
@@ -300,7 +301,7 @@ mod tests {
     #[test]
     fn unknown_fields_are_reported() {
         let typo = r#"{"game_modes": {"a": {"regions": ["eu"], "max_player": 3}}}"#;
-        let error = serde_json::from_str::<VersionConfig>(typo).unwrap_err();
-        assert!(error.to_string().contains("max_player"), "{error}");
+        let error = serde_json::from_str::<Strict<VersionConfig>>(typo).unwrap().known().unwrap_err();
+        assert_eq!(error.to_string(), "unknown field `game_modes.a.max_player`");
     }
 }

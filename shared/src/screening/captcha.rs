@@ -77,10 +77,9 @@ impl Screening {
             Standing::Passed => return Ok(()),
             Standing::Due(last) => last,
         };
-        let (provider, keys) = config
-            .providers()
-            .next()
-            .ok_or_else(|| Error::Bug("a version's captcha has no provider".to_owned()))?;
+        let (provider, keys) = config.providers().next().ok_or_else(|| {
+            Error::CaptchaUnavailable("its provider is one that only a later release knows".to_owned())
+        })?;
         let Some(answered) = entry.captcha.filter(|captcha| **captcha != Captcha::default()) else {
             return Err(Error::CaptchaRequired { provider, site_key: keys.site_key.clone() });
         };

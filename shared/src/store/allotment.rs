@@ -75,6 +75,12 @@ impl Server {
     }
 }
 
+/// What a namespace's servers have of its cap.
+#[derive(Debug, Deserialize)]
+pub(super) struct Allotment {
+    allotted: u32,
+}
+
 fn allotment_key(namespace_id: &NamespaceId) -> String {
     format!("allotted/{namespace_id}")
 }
@@ -85,10 +91,6 @@ impl Store {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn allotted_lobbies(&self, namespace_id: &NamespaceId) -> Result<u32, Error> {
-        #[derive(Deserialize)]
-        struct Allotment {
-            allotted: u32,
-        }
         let key = Item::from([("pk".to_owned(), text(allotment_key(namespace_id)))]);
         let allotment: Option<Allotment> = self.read(&self.tables.ledger, key).await?;
         Ok(allotment.map_or(0, |allotment| allotment.allotted))

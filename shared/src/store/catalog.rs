@@ -14,14 +14,11 @@ use aws_sdk_dynamodb::{
     },
     types::{AttributeValue, Put, TransactWriteItem},
 };
-use serde::{
-    Deserialize, Serialize,
-    de::{DeserializeOwned, IgnoredAny},
-};
+use serde::{Deserialize, Serialize, de::IgnoredAny};
 
 use super::{
-    Item, Store, cdn::Cdn, deployments::Deployment, expressions::names, failure, from_item, number, text,
-    to_item,
+    Item, Store, cdn::Cdn, deployments::Deployment, expressions::names, failure, from_item, number,
+    records::Record, text, to_item,
 };
 use crate::{
     auth::NamespaceRight,
@@ -47,6 +44,12 @@ pub struct DomainOwner {
     pub game_id: GameId,
     /// The namespace.
     pub namespace_id: NamespaceId,
+}
+
+/// The game that a name belongs to.
+#[derive(Debug, Deserialize)]
+pub(super) struct NameOwner {
+    game_id: GameId,
 }
 
 /// Tries of a transaction while others are in its way.
@@ -136,11 +139,7 @@ impl Store {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn game_by_name(&self, name_id: &str) -> Result<Option<Game>, Error> {
-        #[derive(Deserialize)]
-        struct Owner {
-            game_id: GameId,
-        }
-        let owner: Option<Owner> =
+        let owner: Option<NameOwner> =
             self.catalog_item(format!("GAMENAME#{name_id}"), "GAMENAME".to_owned()).await?;
         match owner {
             Some(owner) => self.game(&owner.game_id).await,
@@ -217,6 +216,17 @@ impl Store {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn versions(&self, game_id: &GameId) -> Result<Vec<Version>, Error> {
+        self.beginning_with(game_key(game_id), "VERSION#").await
+    }
+
+    /// The same with their configurations as they are stored, what only a later release knows of them included.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn versions_as_stored(
+        &self,
+        game_id: &GameId,
+    ) -> Result<Vec<Version<serde_json::Value>>, Error> {
         self.beginning_with(game_key(game_id), "VERSION#").await
     }
 
@@ -430,29 +440,21 @@ impl Store {
         }
     }
 
-    pub(super) async fn catalog_item<T: DeserializeOwned>(
-        &self,
-        pk: String,
-        sk: String,
-    ) -> Result<Option<T>, Error> {
+    pub(super) async fn catalog_item<T: Record>(&self, pk: String, sk: String) -> Result<Option<T>, Error> {
         self.read(&self.tables.catalog, key(pk, sk)).await
     }
 
     /// The items of a partition, in the order of their sort keys. One query for each MB.
-    pub(super) async fn partition<T: DeserializeOwned>(&self, pk: String) -> Result<Vec<T>, Error> {
+    pub(super) async fn partition<T: Record>(&self, pk: String) -> Result<Vec<T>, Error> {
         self.query_partition(pk, None).await
     }
 
     /// Those whose sort keys begin with `prefix`, which is not empty. One query for each MB.
-    async fn beginning_with<T: DeserializeOwned>(&self, pk: String, prefix: &str) -> Result<Vec<T>, Error> {
+    async fn beginning_with<T: Record>(&self, pk: String, prefix: &str) -> Result<Vec<T>, Error> {
         self.query_partition(pk, Some(prefix)).await
     }
 
-    async fn query_partition<T: DeserializeOwned>(
-        &self,
-        pk: String,
-        prefix: Option<&str>,
-    ) -> Result<Vec<T>, Error> {
+    async fn query_partition<T: Record>(&self, pk: String, prefix: Option<&str>) -> Result<Vec<T>, Error> {
         let mut found = Vec::new();
         let mut start: Option<HashMap<String, AttributeValue>> = None;
         loop {

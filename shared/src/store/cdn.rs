@@ -5,14 +5,14 @@
 
 use std::collections::BTreeMap;
 
-use aws_sdk_dynamodb::types::{Delete, Put, TransactWriteItem};
-use serde::{Deserialize, Serialize};
+use aws_sdk_dynamodb::types::{Delete, TransactWriteItem};
+use serde::{Deserialize, Serialize, Serializer, de::IgnoredAny};
 
 use super::{
     Store, as_part,
-    catalog::{DomainOwner, Keyed, cdn_key, game_key, key},
+    catalog::{cdn_key, game_key, key},
     creation::update,
-    number, text, to_item,
+    number, text,
 };
 use crate::{
     ambient::Timestamp,
@@ -26,11 +26,17 @@ pub const CDN_USERS_MAX: usize = 32;
 /// The most domains of a namespace.
 pub const DOMAINS_MAX: usize = 10;
 
-/// What is kept of a namespace's CDN.
-#[derive(Default, Serialize, Deserialize)]
+/// What is kept of a namespace's CDN. The users' hashes are never read.
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Cdn {
-    users: BTreeMap<String, BcryptHash>,
+    #[serde(serialize_with = "no_users")]
+    users: BTreeMap<String, IgnoredAny>,
     domains: BTreeMap<String, Timestamp>,
+}
+
+/// An item is put whole for a new namespace alone, which has none.
+fn no_users<S: Serializer>(_none: &BTreeMap<String, IgnoredAny>, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_map::<&str, (), _>([])
 }
 
 /// What may be told of a namespace's CDN; never a hash.
@@ -121,18 +127,13 @@ impl Store {
         host: &OriginHost,
         now: Timestamp,
     ) -> Result<DomainOutcome, Error> {
-        let owner =
-            DomainOwner { game_id: right.game_id().clone(), namespace_id: right.namespace_id().clone() };
         let (pk, sk) = domain_key(host);
-        let claim = Put::builder()
-            .table_name(&self.tables.catalog)
-            .set_item(Some(to_item(&Keyed { pk, sk, value: &owner })?))
-            .condition_expression("attribute_not_exists(#pk) OR #namespace_id = :namespace_id")
-            .expression_attribute_names("#pk", "pk")
-            .expression_attribute_names("#namespace_id", "namespace_id")
-            .expression_attribute_values(":namespace_id", text(right.namespace_id().as_str()))
-            .build()
-            .map_err(|error| Error::Bug(error.to_string()))?;
+        let change = "SET #game_id = :game_id, #namespace_id = :namespace_id";
+        let condition = "attribute_not_exists(#pk) OR #namespace_id = :namespace_id";
+        let claim = self
+            .catalog_update(key(pk, sk), change, condition)
+            .expression_attribute_values(":game_id", text(right.game_id().as_str()))
+            .expression_attribute_values(":namespace_id", text(right.namespace_id().as_str()));
         let key = key(game_key(right.game_id()), cdn_key(right.namespace_id()));
         let change = "SET #domains.#host = if_not_exists(#domains.#host, :now)";
         let condition = "attribute_exists(#domains.#host) OR size(#domains) < :max";
@@ -141,7 +142,7 @@ impl Store {
             .expression_attribute_names("#host", host.as_str())
             .expression_attribute_values(":now", number(now))
             .expression_attribute_values(":max", number(DOMAINS_MAX));
-        let parts = vec![TransactWriteItem::builder().put(claim).build(), update(as_part(&list))?];
+        let parts = vec![update(as_part(&claim))?, update(as_part(&list))?];
         Ok(match self.together(parts).await?.first() {
             None => DomainOutcome::Added,
             Some(0) => DomainOutcome::Taken,

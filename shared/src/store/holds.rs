@@ -26,7 +26,7 @@ pub const REPLACED_MAX: usize = 100;
 const HOLD: &str = "seat_";
 
 /// A client's item: each attribute by its name.
-type HoldsItem = BTreeMap<String, Value>;
+pub(super) type HoldsItem = BTreeMap<String, Value>;
 
 fn key(client: &Client) -> String {
     client.key("holds")

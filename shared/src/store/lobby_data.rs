@@ -25,8 +25,8 @@ impl Part {
     }
 }
 
-#[derive(Deserialize)]
-struct StoredData {
+#[derive(Debug, Deserialize)]
+pub(super) struct StoredData {
     lobby_id: LobbyId,
     json: String,
 }
@@ -65,11 +65,15 @@ impl Store {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn set_lobby_state(&self, lobby_id: &LobbyId, state: &RawValue) -> Result<(), Error> {
+        let change = "SET #json = :json";
         let answer = self
             .client
-            .put_item()
+            .update_item()
             .table_name(&self.tables.lobby_data)
-            .set_item(Some(data_item(lobby_id, Part::State, state)))
+            .set_key(Some(data_key(lobby_id, Part::State)))
+            .update_expression(change)
+            .set_expression_attribute_names(Some(names(&[change])))
+            .expression_attribute_values(":json", text(state.get()))
             .return_consumed_capacity(self.meter.mode())
             .send()
             .await

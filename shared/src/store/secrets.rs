@@ -7,8 +7,8 @@ use super::{Item, Store, text, to_item};
 use crate::{errors::Error, ids::VersionId, secrets::VersionSecrets};
 
 /// The item: partition key `version_id`, the secrets as a map of texts.
-#[derive(Serialize, Deserialize)]
-struct Kept {
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Kept {
     version_id: VersionId,
     secrets: VersionSecrets,
 }

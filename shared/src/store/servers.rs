@@ -1,8 +1,11 @@
 //! Game servers and their places for lobbies.
 
-use std::{collections::BTreeSet, fmt};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
-use aws_sdk_dynamodb::operation::{put_item::PutItemError, update_item::builders::UpdateItemFluentBuilder};
+use aws_sdk_dynamodb::{operation::update_item::builders::UpdateItemFluentBuilder, types::AttributeValue};
 use futures_util::future::try_join_all;
 use serde::{Deserialize, Serialize};
 
@@ -109,6 +112,7 @@ impl Server {
         self.used < self.capacity
             && self.lease_until > now
             && !self.is_deregistered()
+            && self.ports.are_known()
             && self.game_modes.as_ref().is_none_or(|modes| modes.contains(mode))
     }
 
@@ -151,7 +155,7 @@ impl Store {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn add_server(&self, server: &Server) -> Result<bool, Error> {
-        self.put_server(server, None).await
+        self.put_server(server, "attribute_not_exists(#server)", []).await
     }
 
     /// Puts `server` in the place of `seen`; whether nothing changed there meanwhile but for a heartbeat. One write unit,
@@ -160,7 +164,36 @@ impl Store {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn replace_server(&self, server: &Server, seen: &Server) -> Result<bool, Error> {
-        self.put_server(server, Some(seen)).await
+        let condition = "#used = :used AND #allotted = :allotted AND #registration = :registration \
+                         AND #ranked_at = :ranked_at";
+        let values = [
+            (":used", number(seen.used)),
+            (":allotted", number(seen.allotted)),
+            (":registration", text(seen.registration.as_str())),
+            (":ranked_at", number(seen.ranked_at)),
+        ];
+        self.put_server(server, condition, values).await
+    }
+
+    /// Writes every attribute of `server`, and takes away those that it lacks.
+    async fn put_server<const N: usize>(
+        &self,
+        server: &Server,
+        condition: &str,
+        values: [(&str, AttributeValue); N],
+    ) -> Result<bool, Error> {
+        let mut item: BTreeMap<_, _> = to_item(server)?.into_iter().collect();
+        item.remove("server");
+        let set: Vec<String> = item.keys().map(|name| format!("#{name} = :new_{name}")).collect();
+        let optional = ["expires_at", "game_modes", "lease_ms"].into_iter();
+        let absent = optional.filter(|name| !item.contains_key(*name)).map(|name| format!("#{name}"));
+        let change = format!("SET {} REMOVE {}", set.join(", "), absent.collect::<Vec<_>>().join(", "));
+        let item = item.into_iter().map(|(name, value)| (format!(":new_{name}"), value));
+        let values = values.into_iter().map(|(name, value)| (name.to_owned(), value));
+        let write = self
+            .on_server(&server.server, &change, condition)
+            .set_expression_attribute_values(Some(item.chain(values).collect()));
+        self.update_server(write).await.map(|put| put.is_ok())
     }
 
     /// The server as it now is. One consistent read unit.
@@ -361,43 +394,6 @@ impl Store {
         write: UpdateItemFluentBuilder,
     ) -> Result<Result<Server, Option<Server>>, Error> {
         self.update(write).await
-    }
-
-    async fn put_server(&self, server: &Server, seen: Option<&Server>) -> Result<bool, Error> {
-        let write = self
-            .client
-            .put_item()
-            .table_name(&self.tables.servers)
-            .set_item(Some(to_item(server)?))
-            .return_consumed_capacity(self.meter.mode());
-        let write = match seen {
-            None => write
-                .condition_expression("attribute_not_exists(#server)")
-                .expression_attribute_names("#server", "server"),
-            Some(seen) => {
-                let condition = "#used = :used AND #allotted = :allotted AND #registration = :registration AND #ranked_at = :ranked_at";
-                write
-                    .condition_expression(condition)
-                    .set_expression_attribute_names(Some(names(&[condition])))
-                    .expression_attribute_values(":used", number(seen.used))
-                    .expression_attribute_values(":allotted", number(seen.allotted))
-                    .expression_attribute_values(":registration", text(seen.registration.as_str()))
-                    .expression_attribute_values(":ranked_at", number(seen.ranked_at))
-            }
-        };
-        match write.send().await {
-            Ok(answer) => {
-                self.meter.wrote(answer.consumed_capacity());
-                Ok(true)
-            }
-            Err(error) => match error.as_service_error() {
-                Some(PutItemError::ConditionalCheckFailedException(_)) => {
-                    self.meter.refused(1.0);
-                    Ok(false)
-                }
-                _ => Err(failure(&error)),
-            },
-        }
     }
 
     async fn page_of_servers(

@@ -24,8 +24,8 @@ const SIGN_LIFE_MIN: Duration = Duration::from_secs(60);
 const SIGN: &str = "shards/";
 
 /// The sign of a pool's shards; its place in the index is their number, which is before any time.
-#[derive(Deserialize)]
-struct Sign {
+#[derive(Debug, Deserialize)]
+pub(super) struct Sign {
     joinable_from: Option<u8>,
 }
 

@@ -17,7 +17,8 @@ use crate::{
     auth::{GameRight, NamespaceRight},
     errors::Error,
     ids::{GameId, NamespaceId, TokenId},
-    settings::{REVOKED_TOKENS_MAX, Revocations},
+    record::known,
+    settings::REVOKED_TOKENS_MAX,
     tokens::{CloudToken, Credential, TokenKind},
 };
 
@@ -42,8 +43,9 @@ pub struct IssuedToken {
     pub game_id: GameId,
     /// Its identifier.
     pub token_id: TokenId,
-    /// What it allows.
-    pub kind: TokenKind,
+    /// What it allows; `None` when only a later release knows the kind.
+    #[serde(deserialize_with = "known")]
+    pub kind: Option<TokenKind>,
     /// Its namespace; a cloud token has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace_id: Option<NamespaceId>,
@@ -64,7 +66,7 @@ impl IssuedToken {
         Self {
             game_id: credential.game_id.clone(),
             token_id: credential.token_id.clone(),
-            kind,
+            kind: Some(kind),
             namespace_id: Some(credential.namespace_id.clone()),
             issued_at: credential.issued_at,
             expires_at: Some(credential.expires_at()),
@@ -78,7 +80,7 @@ impl IssuedToken {
         Self {
             game_id,
             token_id,
-            kind: TokenKind::Cloud,
+            kind: Some(TokenKind::Cloud),
             namespace_id: None,
             issued_at,
             expires_at: None,
@@ -112,6 +114,13 @@ struct NotedCloudToken<'a> {
     digest: String,
     #[serde(flatten)]
     issued: &'a IssuedToken,
+}
+
+/// What a revocation needs to know of an issued token.
+#[derive(Debug, Deserialize)]
+pub(super) struct Noted {
+    namespace_id: Option<NamespaceId>,
+    digest: Option<String>,
 }
 
 /// Tries of one revocation of many while others change what is revoked.
@@ -191,11 +200,6 @@ impl Store {
         token_id: &TokenId,
         now: Timestamp,
     ) -> Result<RevokeOutcome, Error> {
-        #[derive(Deserialize)]
-        struct Noted {
-            namespace_id: Option<NamespaceId>,
-            digest: Option<String>,
-        }
         let noted_key = key(tokens_key(right.game_id()), token_id.to_string());
         let noted = self.read::<Noted>(&self.tables.catalog, noted_key.clone()).await?;
         let effect = match noted {
@@ -237,27 +241,32 @@ impl Store {
     ) -> Result<(), Error> {
         let tokens = self.issued_tokens(right.game_id()).await?;
         let goes = |id: &TokenId| {
-            tokens.iter().any(|token| token.token_id == *id && token.kind == kind && token.issued_at < limit)
+            tokens
+                .iter()
+                .any(|token| token.token_id == *id && token.kind == Some(kind) && token.issued_at < limit)
         };
         for _ in 0..REVOKE_TRIES {
             let namespace = self.namespace(right.game_id(), right.namespace_id()).await?;
             let seen = namespace.ok_or(Error::NamespaceNotFound)?.revocations;
-            let mut revocations = seen.clone();
-            revocations.token_ids.retain(|id| !goes(id));
-            let not_before = revocations.not_before.entry(kind).or_default();
-            *not_before = limit.max(*not_before);
-            let value = |revocations: &Revocations| {
-                let value = serde_dynamo::to_attribute_value(revocations);
-                value.map_err(|error| Error::Bug(error.to_string()))
+            let ids = |ids: &mut dyn Iterator<Item = &TokenId>| {
+                AttributeValue::L(ids.map(|id| text(id.as_str())).collect())
             };
-            let write = self
-                .catalog_update(
-                    namespace_item(right),
-                    "SET #revocations = :revocations",
-                    "#revocations = :seen",
-                )
-                .expression_attribute_values(":revocations", value(&revocations)?)
-                .expression_attribute_values(":seen", value(&seen)?);
+            let seen_limit = seen.not_before.get(&kind).copied();
+            let change = "SET #revocations.#not_before.#kind = :limit, #revocations.#token_ids = :left";
+            let as_seen = match seen_limit {
+                Some(_) => "#revocations.#not_before.#kind = :seen_limit",
+                None => "attribute_not_exists(#revocations.#not_before.#kind)",
+            };
+            let condition = format!("#revocations.#token_ids = :seen AND {as_seen}");
+            let mut write = self
+                .catalog_update(namespace_item(right), change, &condition)
+                .expression_attribute_names("#kind", kind.name())
+                .expression_attribute_values(":limit", number(seen_limit.unwrap_or_default().max(limit)))
+                .expression_attribute_values(":left", ids(&mut seen.token_ids.iter().filter(|id| !goes(id))))
+                .expression_attribute_values(":seen", ids(&mut seen.token_ids.iter()));
+            if let Some(seen_limit) = seen_limit {
+                write = write.expression_attribute_values(":seen_limit", number(seen_limit));
+            }
             if self.applies(write).await? {
                 return Ok(());
             }

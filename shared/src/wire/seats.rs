@@ -200,6 +200,7 @@ impl Port {
         let (single, range) = match port.numbers {
             PortNumbers::Port(number) => (Some(number), None),
             PortNumbers::PortRange(range) => (None, Some(range)),
+            PortNumbers::Unknown => (None, None),
         };
         Self {
             host: single.map(|number| format!("{hostname}:{number}")),

@@ -67,7 +67,7 @@ async fn each_issued_token_is_noted_by_its_identifier_and_dates() {
         let before = noted(&stack).await;
         let text = issue(&stack, &path, body).await;
         let token = added(&before, &noted(&stack).await);
-        assert_eq!((token.kind, token.revoked_at), (kind, None));
+        assert_eq!((token.kind, token.revoked_at), (Some(kind), None));
         let is_cloud = kind == TokenKind::Cloud;
         assert_eq!(token.namespace_id.is_none(), is_cloud);
         assert_eq!(token.expires_at.is_none(), is_cloud);

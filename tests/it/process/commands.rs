@@ -378,7 +378,7 @@ async fn a_file_is_validated_without_a_stack_by_line_and_path() {
             "{\n \"game_modes\": {\n  \"a\": {\"regions\": [\"x\"],\n   \"max_players\": 257}}}",
             "line 4: game_modes/a/max_players/too-high",
         ),
-        ("{\n \"game_modes\": {\n  \"a\": {\"regions\": [\"x\"],\n   \"max_player\": 2}}}", "line 4 column"),
+        ("{\n \"game_modes\": {\n  \"a\": {\"regions\": [\"x\"],\n   \"max_player\": 2}}}", "line 4"),
         ("{\n \"game_modes\": {}}", "line 2: game_modes/too-few"),
     ] {
         let Ended { status, stdout, stderr } = validate(text).await;

@@ -75,7 +75,7 @@ writes! {
     GiveBackPlace: Servers "#used = #used - :one" "give a server's place back",
     AllotAhead: Servers "#allotted = #allotted + :block" "allot a server its first block",
     GiveBackAllotment: Servers "#allotted = #allotted - :block" "take a server's allotment back",
-    PutServer: Servers "PUT" "register a server",
+    PutServer: Servers "#registration = :new_registration" "register a server",
     Deregister: Servers "#ranked_at = :never" "deregister a server",
     Heartbeat: Servers "#lease_until = :now + #lease_ms" "extend a server's lease",
     ShowServer: Servers "SET #free_from = #ranked_at" "show a revived server",
@@ -361,7 +361,7 @@ mod tests {
     fn a_write_is_known_by_its_table_and_update() {
         let take = "SET #taken = #taken + :one, #reserved.#seat = :until, #joinable_from = :lapse";
         assert_eq!(Write::of(Table::Lobbies, take), Some(Write::TakeFreeSeat));
-        assert_eq!(Write::of(Table::Servers, PUT), Some(Write::PutServer));
+        assert_eq!(Write::of(Table::Lobbies, PUT), Some(Write::PutLobby));
         let give_back = "SET #used = #used - :one, #free_from = #ranked_at";
         assert_eq!(Write::of(Table::Servers, give_back), Some(Write::GiveBackPlace));
         assert_eq!(Write::of(Table::Ledger, "SET #count = :count"), None);
