@@ -61,6 +61,7 @@ pub mod prices;
 pub mod reckoning;
 pub mod runtime_api;
 pub mod scripted;
+pub mod second_opinion;
 pub mod simulation;
 pub mod tls;
 pub mod virtual_time;
@@ -215,7 +216,12 @@ impl TestStack {
         // Silent, unless MUSTER_LOG asks for more.
         telemetry::log_text(telemetry::LevelFilter::OFF);
         let options = Options { port: 0, storage, ambient, outside };
-        let stack = Stack::start(options).await.expect("the stack starts");
+        let other = if options.storage == Storage::Memory { second_opinion::fresh().await } else { None };
+        let stack = match other {
+            Some(database) => Stack::start_on(database, options).await,
+            None => Stack::start(options).await,
+        };
+        let stack = stack.expect("the stack starts");
         let client = Client::builder(TokioExecutor::new()).build_http();
         Self { stack, clock: TestClock::starting_now(), client }
     }

@@ -55,6 +55,12 @@ pub struct Emulator {
     pub endpoint: String,
     /// The way there without a socket; broken once the emulator has stopped.
     pub link: Arc<dyn Link>,
+    /// What runs it; nothing here when it is elsewhere.
+    running: Option<Running>,
+}
+
+#[derive(Debug)]
+struct Running {
     direct: Direct,
     stop: oneshot::Sender<()>,
     stopped: oneshot::Receiver<Result<(), String>>,
@@ -114,15 +120,20 @@ impl Emulator {
         Ok(Self {
             endpoint: format!("http://{address}"),
             link: Arc::new(direct.clone()),
-            direct,
-            stop,
-            stopped,
+            running: Some(Running { direct, stop, stopped }),
         })
+    }
+
+    /// Another database than the embedded one, which somebody else starts and stops and which has the tables.
+    #[must_use]
+    pub fn elsewhere(endpoint: String, link: Arc<dyn Link>) -> Self {
+        Self { endpoint, link, running: None }
     }
 
     /// From now on deletes once a `period` what expired by the machine's clock, so that neither memory nor a folder grows for ever.
     pub fn sweep_every(&self, period: Duration) {
-        let Direct { runtime, database } = self.direct.clone();
+        let Some(Running { direct, .. }) = &self.running else { return };
+        let Direct { runtime, database } = direct.clone();
         let sweeps = async move {
             loop {
                 tokio::time::sleep(period).await;
@@ -145,8 +156,9 @@ impl Emulator {
     ///
     /// [`EmulatorError::Stopped`] when the emulator had failed before.
     pub async fn shutdown(self) -> Result<(), EmulatorError> {
-        drop(self.stop);
-        match self.stopped.await {
+        let Some(Running { stop, stopped, .. }) = self.running else { return Ok(()) };
+        drop(stop);
+        match stopped.await {
             Ok(served) => served.map_err(EmulatorError::Stopped),
             Err(_) => Err(EmulatorError::Stopped("its thread panicked".to_owned())),
         }

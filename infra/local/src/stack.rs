@@ -123,6 +123,18 @@ impl Stack {
     /// # Errors
     /// [`StackError`]; nothing is left running.
     pub async fn start(options: Options) -> Result<Self, StackError> {
+        Self::start_with(None, options).await
+    }
+
+    /// Starts a stack on `database`, which has the template's tables, instead of one in `options.storage`.
+    ///
+    /// # Errors
+    /// [`StackError`]; nothing is left running.
+    pub async fn start_on(database: Emulator, options: Options) -> Result<Self, StackError> {
+        Self::start_with(Some(database), options).await
+    }
+
+    async fn start_with(database: Option<Emulator>, options: Options) -> Result<Self, StackError> {
         let Options { port, storage, ambient, outside } = options;
         let template = Template::parse(TEMPLATE)?;
         // The port first: a second stack must not touch anything before it learns that it is the second.
@@ -133,7 +145,10 @@ impl Stack {
         })?;
         let base_url = format!("http://{address}");
 
-        let emulator = Emulator::start(&storage, &template.tables)?;
+        let emulator = match database {
+            Some(database) => database,
+            None => Emulator::start(&storage, &template.tables)?,
+        };
         let key = match &storage {
             Storage::Memory => signing_key::fresh(&ambient),
             Storage::Folder(folder) => signing_key::kept(folder, &ambient)
