@@ -165,6 +165,19 @@ async fn each_function_with_a_table_may_open_its_connection() {
 }
 
 #[test]
+fn secrets_are_read_by_the_functions_that_ask_with_them_and_written_by_the_one_that_makes_versions() {
+    let mut granted = BTreeSet::new();
+    for (code_uri, function) in template().functions {
+        let name = code_uri.strip_prefix("functions/").unwrap();
+        let on_secrets = function.permissions.granted().filter(|(_, table)| *table == "SecretsTable");
+        granted.extend(on_secrets.map(|(action, _)| format!("{name}: {action}")));
+    }
+    let expected =
+        ["create-lobby: GetItem", "create-version: PutItem", "find-lobby: GetItem", "join-lobby: GetItem"];
+    assert_eq!(granted, expected.map(ToOwned::to_owned).into());
+}
+
+#[test]
 fn functions_have_no_tests_of_their_own_since_cargo_does_not_run_any_there() {
     for Package { name, folder, .. } in packages() {
         let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();

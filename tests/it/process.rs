@@ -24,6 +24,7 @@ use crate::artefacts::{Ended, PATIENCE, Program, TestFolder};
 
 mod commands;
 mod exchange;
+mod leaks;
 mod operator;
 mod releases;
 mod store;
@@ -41,8 +42,12 @@ struct Local {
 impl Local {
     /// Starts a stack on a free port, once it says that it listens.
     async fn start(arguments: &[&str]) -> Self {
+        Self::start_with(arguments, BTreeMap::new()).await
+    }
+
+    async fn start_with(arguments: &[&str], environment: BTreeMap<String, String>) -> Self {
         let arguments = [&["--port", "0"], arguments].concat();
-        let mut program = Program::start(BINARY, &arguments, &BTreeMap::new());
+        let mut program = Program::start(BINARY, &arguments, &environment);
         let Some(line) = program.line_with("Muster listens on ").await else {
             panic!("{:?}", program.end().await);
         };
