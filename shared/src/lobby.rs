@@ -179,7 +179,7 @@ impl Lobby {
         if self.is_over(now) {
             return Entry::Refused(Refusal::Ended);
         }
-        if self.stage == Stage::Unknown || !self.ports.are_known() {
+        if !self.is_understood() {
             return Entry::Refused(Refusal::Hidden);
         }
         if let Door::Find(pool) = door {
@@ -295,6 +295,12 @@ impl Lobby {
         let mut lapsed: Vec<_> = self.lapsed.iter().chain(reserved).cloned().collect();
         lapsed.drain(..lapsed.len().saturating_sub(LAPSED_MAX));
         lapsed
+    }
+
+    /// Whether this release knows its stage and its ports; else nobody enters it from here.
+    #[must_use]
+    pub fn is_understood(&self) -> bool {
+        self.stage != Stage::Unknown && self.ports.are_known()
     }
 
     /// Whether it should have become ready by `now`, and has not.

@@ -293,7 +293,13 @@ impl Store {
         let mut refusal = SeatOutcome::Refused(Refusal::Full, None);
         for _ in 0..ATTEMPTS {
             let lobby = match self.update_lobby(write).await? {
-                Ok(lobby) => return Ok(SeatOutcome::Taken(Box::new(lobby))),
+                Ok(lobby) if lobby.is_understood() => return Ok(SeatOutcome::Taken(Box::new(lobby))),
+                // What only a later release knows is in no condition.
+                Ok(lobby) => {
+                    let leave = self.leave(&claim.seat_id, Some(&lobby), now);
+                    let _left = self.update_lobby(self.on_lobby(leave, &claim.lobby_id)).await?;
+                    return Ok(SeatOutcome::Refused(Refusal::Hidden, Some(Box::new(lobby))));
+                }
                 Err(None) => return Ok(SeatOutcome::Refused(Refusal::Missing, None)),
                 Err(Some(lobby)) => lobby,
             };

@@ -199,7 +199,12 @@ impl Store {
     }
 
     /// With the seat the lobby comes into sight again, unless it is hidden for good: closed or private.
-    fn leave(&self, seat: &SeatId, seen: Option<&Lobby>, now: Timestamp) -> UpdateItemFluentBuilder {
+    pub(super) fn leave(
+        &self,
+        seat: &SeatId,
+        seen: Option<&Lobby>,
+        now: Timestamp,
+    ) -> UpdateItemFluentBuilder {
         let is_reserved = seen.is_some_and(|lobby| lobby.reserved.contains_key(seat));
         let is_hidden = seen.is_some_and(|lobby| lobby.joinable_from.is_none());
         let held = if is_reserved { "#reserved.#seat" } else { "#connected.#seat" };

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use aws_sdk_dynamodb::types::AttributeValue;
 use futures_util::future::join_all;
 use http::Method;
 use muster_tests::{TestGame, TestStack};
@@ -26,6 +27,38 @@ async fn create(stack: &TestStack, game: &TestGame, fields: Value) -> muster_tes
         body[name] = value.clone();
     }
     game.play(stack, "lobbies/create", body).await
+}
+
+#[tokio::test]
+async fn nobody_enters_a_lobby_that_only_a_later_release_understands() {
+    let stack = TestStack::start().await;
+    let modes = json!({ "arena": { "regions": ["fra"], "max_players": 8 } });
+    let game = stack.make_game("later", modes, 9, 9).await;
+    let criteria = json!({ "game_modes": ["arena"] });
+    let udp = AttributeValue::S("quic".to_owned());
+    for (path, value) in [("stage", AttributeValue::S("paused".to_owned())), ("ports.default.protocol", udp)]
+    {
+        let first = game.find(&stack, criteria.clone()).await.expect_ok();
+        let update = stack.store().client().update_item().table_name(&stack.store().tables().lobbies);
+        let names = path.split('.').map(|name| (format!("#{name}"), name.to_owned())).collect();
+        let path = path.split('.').map(|name| format!("#{name}")).collect::<Vec<_>>().join(".");
+        let update = update.key("lobby_id", AttributeValue::S(first.lobby_id()));
+        let update = update
+            .update_expression(format!("SET {path} = :value"))
+            .set_expression_attribute_names(Some(names));
+        update.expression_attribute_values(":value", value).send().await.unwrap();
+
+        let join = game.play(&stack, "lobbies/join", json!({ "lobby_id": first.lobby_id() })).await;
+        assert_eq!(join.refusal(), (400, "MATCHMAKER_LOBBY_NOT_FOUND"), "{path}");
+        let second = game.find(&stack, criteria.clone()).await.expect_ok();
+        assert_ne!(second.lobby_id(), first.lobby_id(), "{path}");
+        let lobby = game.lobby(&stack, &first.lobby_id()).await;
+        assert_eq!((lobby.taken, lobby.reserved.len()), (1, 1), "{path}");
+        for lobby in stack.all_lobbies(game.namespace_id()).await {
+            let end = json!({ "lobby_id": lobby.lobby_id });
+            game.serve(&stack, "end-lobby", end).await.expect_ok();
+        }
+    }
 }
 
 #[tokio::test]
