@@ -25,7 +25,7 @@ use crate::{
         Store,
         lobby_data::Part,
         servers::{PlacementPool, Server},
-        statistics::{COUNT_AGE_MAX, KeptCount, Turn},
+        statistics::{COUNT_AGE_MAX, COUNTING_MAX, KeptCount, Turn},
     },
     wire::{LobbyInfo, PlayerStatistics},
 };
@@ -44,11 +44,15 @@ const LIST_AGE_MAX: Duration = Duration::from_secs(5);
 const STATES_AT_ONCE: usize = 50;
 /// Queries under way at the same time.
 const QUERIES_AT_ONCE: usize = 16;
-/// Lobbies of one query of a server's, and of one batch.
+/// Lobbies of one batch.
 const LOBBIES_AT_ONCE: usize = 100;
-/// How long the count of another instance is awaited, and in which steps.
+/// Lobbies of one query of a server's.
+const KEYS_AT_ONCE: usize = 1_000;
+/// How old the last count may be while somebody makes a new one: what was counted before that took as long as it may.
+const LAST_COUNT_AGE_MAX: Duration = Duration::from_secs(COUNT_AGE_MAX.as_secs() + COUNTING_MAX.as_secs());
+/// For how long a count is awaited when there is no such one, doubled each time: three seconds in all.
 const TURN_PAUSE: Duration = Duration::from_millis(100);
-const TURN_PAUSES_MAX: usize = 30;
+const TURN_PAUSES_MAX: u32 = 5;
 
 /// Reads overviews through a bounded memory.
 #[derive(Debug)]
@@ -153,66 +157,82 @@ impl Overview {
         Ok(states)
     }
 
-    /// Seats held in the namespace, by mode and region; some 5 s old at most. Lobbies of every version count, closed and
-    /// private ones too; those of dead servers do not.
+    /// Seats held in the namespace, by mode and region; 5 s old at most, or the last count while somebody makes a new one.
+    /// Lobbies of every version count, closed and private ones too; those of dead servers do not.
     ///
-    /// A count costs 0.5 read units for each lobby and a few for the servers, at most every 5 s for all instances together;
-    /// all other calls 0.5 read units, or none within 5 s of the instance's last.
+    /// A count costs 0.5 read units for each lobby and a few for the servers, one at a time for all instances together and at
+    /// most every 5 s; all other calls 0.5 read units, or none within 5 s of the instance's last, and one write unit while
+    /// somebody counts.
     ///
     /// # Errors
-    /// [`Error::Unavailable`], [`Error::Bug`].
+    /// [`Error::Unavailable`], also while the first count of all takes long; [`Error::Bug`].
     pub async fn statistics(&self, settings: &Settings) -> Result<PlayerStatistics, Error> {
         let namespace_id = &settings.namespace.namespace_id;
         if let Some(count) = self.counts.get(namespace_id, COUNT_AGE_MAX, self.ambient.now()) {
             return Ok(count);
         }
-        for _ in 0..TURN_PAUSES_MAX {
+        for pause in 0..TURN_PAUSES_MAX {
             let now = self.ambient.now();
             let kept = self.store.kept_count(namespace_id).await?;
-            if let Some(count) = kept.and_then(|kept| self.usable(namespace_id, &kept, now)) {
+            if let Some(count) = kept.and_then(|kept| self.usable(namespace_id, &kept, COUNT_AGE_MAX, now)) {
                 return Ok(count);
             }
             match self.store.take_turn_to_count(namespace_id, now).await? {
                 Turn::Own => return self.count_for_all(settings, now).await,
-                Turn::Others(kept) => {
-                    if let Some(count) = self.usable(namespace_id, &kept, now) {
+                Turn::Others(last) => {
+                    if let Some(count) = self.usable(namespace_id, &last, LAST_COUNT_AGE_MAX, now) {
                         return Ok(count);
                     }
                 }
             }
-            self.ambient.sleep(TURN_PAUSE).await;
+            self.ambient.sleep(TURN_PAUSE * 2_u32.pow(pause)).await;
         }
-        // Whoever took the turn never came back.
-        self.count_for_all(settings, self.ambient.now()).await
+        Err(Error::Unavailable("the players are being counted for the first time in a while".to_owned()))
     }
 
-    /// A kept count that is young enough; what other instances counted is remembered as if counted here.
+    /// A kept count that is younger than `age_max`; what other instances counted is remembered as if counted here.
     fn usable(
         &self,
         namespace_id: &NamespaceId,
         kept: &KeptCount,
+        age_max: Duration,
         now: Timestamp,
     ) -> Option<PlayerStatistics> {
-        let counted_at = kept.counted_at.filter(|at| now.since(*at) < COUNT_AGE_MAX)?;
+        let counted_at = kept.counted_at.filter(|at| now.since(*at) < age_max)?;
         let count: PlayerStatistics = serde_json::from_str(&kept.json).ok()?;
         self.counts.put(namespace_id.clone(), count.clone(), counted_at);
         Some(count)
     }
 
-    async fn count_for_all(&self, settings: &Settings, now: Timestamp) -> Result<PlayerStatistics, Error> {
+    async fn count_for_all(
+        &self,
+        settings: &Settings,
+        claimed_at: Timestamp,
+    ) -> Result<PlayerStatistics, Error> {
         let namespace_id = &settings.namespace.namespace_id;
-        let count = self.count(settings, now).await?;
+        let count = self.count(settings).await?;
+        // As old as its youngest part: what took long to count must not be counted again at once.
+        let counted_at = self.ambient.now();
         let json = serde_json::to_string(&count).map_err(|error| Error::Bug(error.to_string()))?;
-        self.store.keep_count(namespace_id, &json, now).await?;
-        self.counts.put(namespace_id.clone(), count.clone(), now);
+        self.store.keep_count(namespace_id, &json, claimed_at, counted_at).await?;
+        self.counts.put(namespace_id.clone(), count.clone(), counted_at);
         Ok(count)
     }
 
-    async fn count(&self, settings: &Settings, now: Timestamp) -> Result<PlayerStatistics, Error> {
+    async fn count(&self, settings: &Settings) -> Result<PlayerStatistics, Error> {
+        let now = self.ambient.now();
         let servers = servers_of(&self.store, &settings.game, &settings.namespace.namespace_id).await?;
-        let servers = servers.into_iter().filter(|server| server.used > 0).map(|server| server.server);
-        let tallies = stream::iter(servers).map(|server| self.tally(server, now));
-        let mut tallies = tallies.buffer_unordered(QUERIES_AT_ONCE);
+        let servers = servers.into_iter().filter(|server| server.used > 0);
+        let ids = stream::iter(servers).map(|server| async move {
+            let ids = ids_on(&self.store, &server.server).await?;
+            Ok::<_, Error>(stream::iter(
+                ids.chunks(LOBBIES_AT_ONCE).map(<[_]>::to_vec).map(Ok).collect::<Vec<_>>(),
+            ))
+        });
+        // However many servers share them, so many reads are under way.
+        let batches = ids.buffer_unordered(QUERIES_AT_ONCE).try_flatten();
+        let tallies = batches.map_ok(|ids| async move { self.tally(&ids, now).await });
+        let mut tallies = tallies.try_buffer_unordered(QUERIES_AT_ONCE);
         let mut statistics = PlayerStatistics::default();
         while let Some(tally) = tallies.try_next().await? {
             for (pool, players) in tally {
@@ -225,11 +245,11 @@ impl Overview {
         Ok(statistics)
     }
 
-    /// Seats held on one server, by pool.
-    async fn tally(&self, server: ServerKey, now: Timestamp) -> Result<BTreeMap<Pool, u64>, Error> {
+    /// Seats held in lobbies, by pool.
+    async fn tally(&self, ids: &[LobbyId], now: Timestamp) -> Result<BTreeMap<Pool, u64>, Error> {
         let mut tally = BTreeMap::new();
-        for lobby in lobbies_on(&self.store, &server).await? {
-            if lobby.lease_until > now {
+        for lobby in self.store.lobbies(ids).await? {
+            if lobby.stage != Stage::Ended && lobby.lease_until > now {
                 let held = u64::try_from(lobby.held_seats(now)).unwrap_or(u64::MAX);
                 *tally.entry(lobby.pool).or_default() += held;
             }
@@ -247,38 +267,49 @@ pub async fn servers_of(
     game: &Game,
     namespace_id: &NamespaceId,
 ) -> Result<Vec<Server>, Error> {
-    let mut servers = Vec::new();
-    for region_id in game.regions.keys() {
-        let pool = PlacementPool { namespace_id: namespace_id.clone(), region_id: region_id.clone() };
-        let mut cursor = None;
+    let pools = game
+        .regions
+        .keys()
+        .map(|region_id| PlacementPool { namespace_id: namespace_id.clone(), region_id: region_id.clone() });
+    let regions = stream::iter(pools.collect::<Vec<_>>()).map(|pool| async move {
+        let (mut servers, mut cursor) = (Vec::new(), None);
         loop {
             let (page, next) = store.servers(&pool, cursor).await?;
             servers.extend(page);
             cursor = next;
             if cursor.is_none() {
-                break;
+                return Ok::<_, Error>(servers);
             }
         }
-    }
-    Ok(servers)
+    });
+    let servers: Vec<_> = regions.buffered(QUERIES_AT_ONCE).try_collect().await?;
+    Ok(servers.into_iter().flatten().collect())
 }
 
-/// The lobbies of a game server that have not ended, oldest first. Two calls for each hundred, eventually consistent.
+/// The lobbies of a game server that have not ended, oldest first. One call for each thousand and one for each hundred,
+/// eventually consistent.
 ///
 /// # Errors
 /// [`Error::Unavailable`], [`Error::Bug`].
 pub async fn lobbies_on(store: &Store, server: &ServerKey) -> Result<Vec<Lobby>, Error> {
-    let (mut lobbies, mut cursor) = (Vec::new(), None);
+    let ids = ids_on(store, server).await?;
+    let batches = stream::iter(ids.chunks(LOBBIES_AT_ONCE)).map(|ids| store.lobbies(ids));
+    let batches: Vec<_> = batches.buffer_unordered(QUERIES_AT_ONCE).try_collect().await?;
+    let mut lobbies: Vec<_> =
+        batches.into_iter().flatten().filter(|lobby: &Lobby| lobby.stage != Stage::Ended).collect();
+    lobbies.sort_by(|one, other| (one.created_at, &one.lobby_id).cmp(&(other.created_at, &other.lobby_id)));
+    Ok(lobbies)
+}
+
+/// The lobbies of a game server by the index.
+async fn ids_on(store: &Store, server: &ServerKey) -> Result<Vec<LobbyId>, Error> {
+    let (mut ids, mut cursor) = (Vec::new(), None);
     loop {
-        let page = store.lobbies_of_server(server, cursor.as_ref(), LOBBIES_AT_ONCE).await?;
-        let read = store.lobbies(&page.lobby_ids).await?;
-        lobbies.extend(read.into_iter().filter(|lobby| lobby.stage != Stage::Ended));
+        let page = store.lobbies_of_server(server, cursor.as_ref(), KEYS_AT_ONCE).await?;
+        ids.extend(page.lobby_ids);
         cursor = page.next;
         if cursor.is_none() {
-            lobbies.sort_by(|one, other| {
-                (one.created_at, &one.lobby_id).cmp(&(other.created_at, &other.lobby_id))
-            });
-            return Ok(lobbies);
+            return Ok(ids);
         }
     }
 }

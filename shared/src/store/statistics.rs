@@ -10,6 +10,8 @@ use crate::{ambient::Timestamp, errors::Error, ids::NamespaceId};
 
 /// How old a count may be (operations beyond the interface).
 pub const COUNT_AGE_MAX: Duration = Duration::from_secs(5);
+/// How long whoever counts keeps others from it: longer than a function runs.
+pub const COUNTING_MAX: Duration = Duration::from_secs(30);
 /// How long the last count is kept.
 const COUNT_LIFE: Duration = Duration::from_secs(24 * 3_600);
 
@@ -29,7 +31,7 @@ pub struct KeptCount {
 pub enum Turn {
     /// Whoever asked.
     Own,
-    /// Somebody else does, or did within [`COUNT_AGE_MAX`]; as it is kept.
+    /// Somebody else does, or did within [`COUNT_AGE_MAX`]; the last count, as it is kept.
     Others(KeptCount),
 }
 
@@ -56,7 +58,7 @@ impl Store {
         answer.item.map(from_item).transpose()
     }
 
-    /// Takes the turn to count, unless somebody took it within [`COUNT_AGE_MAX`]. One write unit.
+    /// Takes the turn to count, unless somebody counts, or did within [`COUNT_AGE_MAX`]. One write unit.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -66,7 +68,8 @@ impl Store {
         now: Timestamp,
     ) -> Result<Turn, Error> {
         let change = "SET #claimed_at = :now, #expires_at = :expiry";
-        let condition = "attribute_not_exists(#claimed_at) OR #claimed_at <= :stale";
+        let condition = "(attribute_not_exists(#claimed_at) OR #claimed_at <= :stale) \
+                         AND (attribute_not_exists(#counted_at) OR #counted_at <= :old)";
         let call = self
             .client
             .update_item()
@@ -76,7 +79,8 @@ impl Store {
             .condition_expression(condition)
             .set_expression_attribute_names(Some(names(&[change, condition])))
             .expression_attribute_values(":now", number(now))
-            .expression_attribute_values(":stale", number(now.before(COUNT_AGE_MAX)))
+            .expression_attribute_values(":stale", number(now.before(COUNTING_MAX)))
+            .expression_attribute_values(":old", number(now.before(COUNT_AGE_MAX)))
             .expression_attribute_values(":expiry", number((now + COUNT_LIFE).secs()))
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
             .return_consumed_capacity(self.meter.mode());
@@ -96,7 +100,8 @@ impl Store {
         }
     }
 
-    /// Keeps a count for the other instances. One write unit for each started KB.
+    /// Keeps the count of the turn that was taken at `claimed_at` for the other instances, and gives the turn back; unless that
+    /// took so long that somebody else took it. One write unit for each started KB.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -104,24 +109,23 @@ impl Store {
         &self,
         namespace_id: &NamespaceId,
         json: &str,
+        claimed_at: Timestamp,
         counted_at: Timestamp,
     ) -> Result<(), Error> {
-        let change = "SET #counted_at = :at, #json = :json, #expires_at = :expiry";
-        let answer = self
+        let change = "SET #counted_at = :at, #json = :json, #expires_at = :expiry REMOVE #claimed_at";
+        let condition = "#claimed_at = :claimed";
+        let write = self
             .client
             .update_item()
             .table_name(&self.tables.ledger)
             .key("pk", text(statistics_key(namespace_id)))
             .update_expression(change)
-            .set_expression_attribute_names(Some(names(&[change])))
+            .condition_expression(condition)
+            .set_expression_attribute_names(Some(names(&[change, condition])))
             .expression_attribute_values(":at", number(counted_at))
             .expression_attribute_values(":json", text(json))
-            .expression_attribute_values(":expiry", number((counted_at + COUNT_LIFE).secs()))
-            .return_consumed_capacity(self.meter.mode())
-            .send()
-            .await
-            .map_err(|error| failure(&error))?;
-        self.meter.wrote(answer.consumed_capacity());
-        Ok(())
+            .expression_attribute_values(":claimed", number(claimed_at))
+            .expression_attribute_values(":expiry", number((counted_at + COUNT_LIFE).secs()));
+        self.applies(write).await.map(|_kept| ())
     }
 }

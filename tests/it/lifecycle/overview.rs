@@ -1,10 +1,29 @@
 //! What can be seen from outside: lists, statistics, regions.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
+use futures_util::future::join_all;
 use http::Method;
-use muster_tests::{Answer, TestGame, TestStack};
+use muster_local::emulator::link::{Call, Carried, Link, patient_client_over};
+use muster_tests::{Answer, TestClock, TestGame, TestStack};
 use serde_json::{Value, json};
+use shared::{
+    ambient::Timestamp,
+    overview::Overview,
+    settings_cache::SettingsCache,
+    store::{
+        lobbies::BY_SERVER_INDEX,
+        meter::Meter,
+        statistics::{COUNTING_MAX, Turn},
+    },
+};
 
 use super::{CLOSED, STATE, find, game, join};
 
@@ -125,7 +144,6 @@ async fn statistics_count_held_seats_by_mode_and_region() {
 
 #[tokio::test]
 async fn another_instance_uses_the_count_that_one_made() {
-    use shared::{overview::Overview, settings_cache::SettingsCache, store::meter::Meter};
     let stack = TestStack::start().await;
     let game =
         stack.make_game("shared", json!({ "arena": { "regions": ["fra"], "max_players": 1 } }), 99, 99).await;
@@ -149,6 +167,75 @@ async fn another_instance_uses_the_count_that_one_made() {
     }
 }
 
+/// The way to a database in which each query takes five seconds.
+#[derive(Debug)]
+struct Slow {
+    database: Arc<dyn Link>,
+    clock: TestClock,
+    /// Queries of a game server's lobbies.
+    counts: AtomicUsize,
+}
+
+impl Link for Slow {
+    fn carry(&self, call: Call) -> Carried {
+        if call.operation == "Query" {
+            self.clock.advance(Duration::from_secs(5));
+            let is_count = String::from_utf8_lossy(&call.body).contains(BY_SERVER_INDEX);
+            self.counts.fetch_add(usize::from(is_count), Ordering::SeqCst);
+        }
+        self.database.carry(call)
+    }
+}
+
+#[tokio::test]
+async fn a_count_that_takes_long_is_made_once_for_all_and_lasts() {
+    let stack = TestStack::start().await;
+    let game = stack.make_game("slow", json!({ "arena": { "regions": ["fra"] } }), 99, 0).await;
+    game.add_server(&stack, "one", "fra", 99, Timestamp::NEVER).await;
+    let settings = SettingsCache::new(stack.store().clone(), stack.ambient(), CACHED);
+    let settings = settings.settings(game.game_id(), game.namespace_id()).await.unwrap().unwrap();
+    for expected in [1, 2] {
+        find(&stack, &game).await.expect_ok();
+        stack.clock.advance(CACHED);
+        // A query for each region, one for the server: a count takes fifteen seconds.
+        let database = Arc::clone(stack.stack.store_link());
+        let slow = Arc::new(Slow { database, clock: stack.clock.clone(), counts: AtomicUsize::new(0) });
+        let store = stack.store().with_client(patient_client_over(Arc::clone(&slow) as Arc<dyn Link>));
+        let overviews: Vec<_> = (0..100).map(|_| Overview::new(store.clone(), stack.ambient())).collect();
+        let counts = join_all(overviews.iter().map(|overview| overview.statistics(&settings))).await;
+        let counts: BTreeSet<_> = counts.into_iter().map(|count| count.unwrap().player_count).collect();
+        // At first all wait for it; later on the last one answers meanwhile.
+        assert!(
+            counts.contains(&expected) && counts.iter().all(|count| (1..=expected).contains(count)),
+            "{counts:?}"
+        );
+        assert_eq!(slow.counts.load(Ordering::SeqCst), 1);
+
+        // It lasts from its end.
+        let meter = Meter::on();
+        let overview = Overview::new(stack.store().metered(meter.clone()), stack.ambient());
+        assert_eq!(overview.statistics(&settings).await.unwrap().player_count, expected);
+        assert_eq!(meter.usage().calls, 1);
+    }
+}
+
+#[tokio::test]
+async fn a_count_whose_turn_was_taken_over_is_not_kept() {
+    let stack = TestStack::start().await;
+    let game = stack.make_game("overtaken", json!({ "arena": { "regions": ["fra"] } }), 9, 1).await;
+    let (store, id, now) = (stack.store(), game.namespace_id(), stack.clock.now());
+    assert_eq!(store.take_turn_to_count(id, now).await.unwrap(), Turn::Own);
+    let soon = now + COUNTING_MAX.saturating_sub(Duration::from_millis(1));
+    assert!(matches!(store.take_turn_to_count(id, soon).await.unwrap(), Turn::Others(_)));
+    let later = now + COUNTING_MAX;
+    assert_eq!(store.take_turn_to_count(id, later).await.unwrap(), Turn::Own);
+    store.keep_count(id, "1", now, later).await.unwrap();
+    assert_eq!(store.kept_count(id).await.unwrap().unwrap().counted_at, None);
+    store.keep_count(id, "2", later, later).await.unwrap();
+    let kept = store.kept_count(id).await.unwrap().unwrap();
+    assert_eq!((kept.counted_at, kept.json.as_str()), (Some(later), "2"));
+}
+
 #[tokio::test]
 async fn regions_come_nearest_first_when_the_edge_tells_where_the_client_is() {
     use list_regions::ListRegions;
@@ -168,8 +255,8 @@ async fn regions_come_nearest_first_when_the_edge_tells_where_the_client_is() {
                 "datacenter_distance_from_client": { "kilometers": 0.0, "miles": 0.0 } })
     );
 
-    let settings = shared::settings_cache::SettingsCache::new(stack.store().clone(), stack.ambient(), CACHED);
-    let keys = std::sync::Arc::clone(stack.stack.keys());
+    let settings = SettingsCache::new(stack.store().clone(), stack.ambient(), CACHED);
+    let keys = Arc::clone(stack.stack.keys());
     let auth = shared::auth::MatchmakerAuth::new(settings.into(), keys, stack.ambient());
     let operation = ListRegions::new(auth, Some("edge-secret".to_owned()));
     let bearer = format!("Bearer {}", game.public);
