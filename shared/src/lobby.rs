@@ -65,7 +65,7 @@ pub struct Lobby {
     pub max_players_direct: u32,
     /// How long a seat waits for its player, in seconds.
     pub reservation_secs: u32,
-    /// How long it stays without a held seat, in seconds.
+    /// How long it stays without a held seat once a player was there, in seconds.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub idle_secs: u32,
     /// Seats taken: the entries of `reserved` and `connected` together, lapsed or not.
@@ -285,7 +285,21 @@ impl Lobby {
         if self.stage == Stage::Unknown {
             return None;
         }
-        (self.last_held() + Duration::from_secs(self.idle_secs.into()) <= now).then_some(EndCause::Idle)
+        (self.last_held() + self.idle_time() <= now).then_some(EndCause::Idle)
+    }
+
+    /// Whether it is ready, and nobody holds a seat at `now`: then it may end at the namespace's cap although its idle time
+    /// runs, which is a courtesy while there is room.
+    #[must_use]
+    pub fn is_empty(&self, now: Timestamp) -> bool {
+        self.stage == Stage::Ready && self.last_held() <= now
+    }
+
+    /// How long it stays without a held seat: not at all until its first player connected, so that nobody keeps lobbies by
+    /// reservations that lapse.
+    fn idle_time(&self) -> Duration {
+        let was_joined = self.connected_by.is_some();
+        Duration::from_secs(if was_joined { self.idle_secs.into() } else { 0 })
     }
 
     /// The reservations to remember as lapsed once `taken_over` are: the latest few.
@@ -316,7 +330,8 @@ impl Lobby {
     }
 
     /// The last time at which a seat was held, as far as is known; in the future while one is.
-    fn last_held(&self) -> Timestamp {
+    #[must_use]
+    pub fn last_held(&self) -> Timestamp {
         let lapses = self.seats().map(|(_, until)| until);
         lapses.chain(self.vacated_at).fold(self.created_at, Timestamp::max)
     }
@@ -476,10 +491,15 @@ mod tests {
 
     #[test]
     fn a_lobby_may_end_when_its_last_seat_lapsed_and_its_idle_time_passed() {
-        let idling = |lapses: &[u64]| Lobby { idle_secs: 10, ..lobby(2, lapses) };
+        let joined = WriteId::random(&Ambient::system());
+        let unjoined = |lapses: &[u64]| Lobby { idle_secs: 10, ..lobby(2, lapses) };
+        let idling = |lapses: &[u64]| Lobby { connected_by: Some(joined.clone()), ..unjoined(lapses) };
         assert_eq!(lobby(2, &[NOW.0 + 1]).end_cause(NOW), None);
         assert_eq!(lobby(2, &[NOW.0, 3]).end_cause(NOW), Some(EndCause::Idle));
+        assert_eq!(unjoined(&[NOW.0]).end_cause(NOW), Some(EndCause::Idle), "nobody ever came");
+        assert_eq!(unjoined(&[NOW.0 + 1]).end_cause(NOW), None);
         assert_eq!(idling(&[NOW.0 - 9_999]).end_cause(NOW), None);
+        assert!(idling(&[NOW.0]).is_empty(NOW) && !idling(&[NOW.0 + 1]).is_empty(NOW));
         assert_eq!(idling(&[NOW.0 - 10_000]).end_cause(NOW), Some(EndCause::Idle));
         let left = Lobby { vacated_at: Some(Timestamp(NOW.0 - 9_999)), ..idling(&[]) };
         assert_eq!(left.end_cause(NOW), None, "the idle time begins when the last player leaves");

@@ -187,10 +187,55 @@ async fn at_the_cap_a_lobby_that_nobody_needs_makes_room() {
     assert_ne!(other, solo);
     assert_eq!(live_lobbies(stack.store(), game.namespace_id()).await, 1);
 
-    stack.clock.advance(Duration::from_secs(120 + 599));
-    assert_eq!(find("solo").await.refusal(), (400, "MATCHMAKER_TOO_MANY_LOBBIES"), "idle, not long enough");
-    stack.clock.advance(Duration::from_secs(1));
+    // Nobody came to it, so that its idle time never began.
+    stack.clock.advance(Duration::from_secs(120));
     let _room = find("solo").await.expect_ok();
+}
+
+#[tokio::test]
+async fn an_idle_time_keeps_no_lobby_from_whoever_needs_its_room() {
+    let stack = TestStack::start().await;
+    let modes = json!({
+        "fort": { "regions": ["fra"], "max_players": 1, "reservation_seconds": 5, "idle_seconds": 3_600 },
+        "duel": { "regions": ["fra"], "max_players": 1 },
+    });
+    let game = stack.make_game("forts", modes, 20, 99).await;
+    let find = |mode: &'static str| game.find(&stack, json!({ "game_modes": [mode] }));
+
+    // By reservations that lapse: nobody ever came.
+    for _ in 0..20 {
+        find("fort").await.expect_ok();
+    }
+    assert_eq!(find("duel").await.refusal(), (400, "MATCHMAKER_TOO_MANY_LOBBIES"));
+    stack.clock.advance(Duration::from_secs(5));
+    let duel = find("duel").await.expect_ok();
+    game.serve(&stack, "end-lobby", json!({ "lobby_id": duel.lobby_id() })).await.expect_ok();
+
+    // By players who came and left at once: the longest empty makes room.
+    let mut forts = Vec::new();
+    for lobby in stack.all_lobbies(game.namespace_id()).await {
+        game.serve(&stack, "end-lobby", json!({ "lobby_id": lobby.lobby_id })).await.expect_ok();
+    }
+    for _ in 0..20 {
+        let fort = find("fort").await.expect_ok();
+        game.connect(&stack, &fort).await.expect_ok();
+        forts.push(fort);
+    }
+    stack.clock.advance(Duration::from_secs(2));
+    assert_eq!(find("duel").await.refusal(), (400, "MATCHMAKER_TOO_MANY_LOBBIES"), "somebody is in each");
+    for fort in forts[..9].iter().rev() {
+        stack.clock.advance(Duration::from_secs(1));
+        game.disconnect(&stack, fort).await.expect_ok();
+    }
+    stack.clock.advance(Duration::from_secs(1));
+    assert_eq!(live_lobbies(stack.store(), game.namespace_id()).await, 20, "while there is room they stay");
+    for longest in forts[..9].iter().rev() {
+        find("duel").await.expect_ok();
+        assert_eq!(game.lobby(&stack, &longest.lobby_id()).await.stage, Stage::Ended);
+        assert_eq!(live_lobbies(stack.store(), game.namespace_id()).await, 20, "I2");
+    }
+    let full = find("duel").await;
+    assert_eq!(full.refusal(), (400, "MATCHMAKER_TOO_MANY_LOBBIES"), "players are in the others");
 }
 
 #[tokio::test]

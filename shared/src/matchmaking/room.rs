@@ -7,6 +7,7 @@ use super::{Matchmaker, Search, create::NoRoom};
 use crate::{
     errors::Error,
     ids::{LobbyId, RegionId},
+    lobby::{EndCause, Lobby},
     models::Pool,
     store::{
         allotment::AllotmentOutcome,
@@ -63,8 +64,16 @@ impl Matchmaker {
             searched.push((region_id, servers));
         }
         if !was_in_vain {
+            let mut spared = Vec::new();
             for (region_id, servers) in searched {
-                if self.make_room_in(search, region_id, servers).await? {
+                if self.make_room_in(search, region_id, servers, &mut spared).await? {
+                    return Ok(Room::Made);
+                }
+            }
+            // The longest empty first.
+            spared.sort_by_key(Lobby::last_held);
+            for lobby in spared.into_iter().filter(|_| needed == NoRoom::AtCap) {
+                if self.end(lobby, EndCause::Idle).await? {
                     return Ok(Room::Made);
                 }
             }
@@ -96,13 +105,14 @@ impl Matchmaker {
         search: &Search,
         region_id: &RegionId,
         servers: Vec<Server>,
+        spared: &mut Vec<Lobby>,
     ) -> Result<bool, Error> {
         let now = self.ambient.now();
         let used = servers.into_iter().filter(|server| server.used > 0);
         let (dead, living): (Vec<_>, Vec<_>) = used.partition(|server| server.lease_until <= now);
-        Ok(self.end_one_of_servers(&dead).await?
-            || self.end_one_candidate(search, region_id).await?
-            || self.end_one_of_servers(&living).await?)
+        Ok(self.end_one_of_servers(&dead, spared).await?
+            || self.end_one_candidate(search, region_id, spared).await?
+            || self.end_one_of_servers(&living, spared).await?)
     }
 
     /// Takes some of the cap back from the first of `servers` that has it left; a server that can run the wanted lobby keeps
@@ -157,13 +167,13 @@ impl Matchmaker {
     }
 
     /// Whoever is in them, lobbies of a dead server may end; those of a living one, of any version, when they are empty.
-    async fn end_one_of_servers(&self, servers: &[Server]) -> Result<bool, Error> {
+    async fn end_one_of_servers(&self, servers: &[Server], spared: &mut Vec<Lobby>) -> Result<bool, Error> {
         // Finds that need room at the same time begin at different servers, so as not to meet at one lobby.
         let begin = self.ambient.below(servers.len() as u64);
         let begin = usize::try_from(begin).unwrap_or(0);
         for server in servers.iter().cycle().skip(begin).take(servers.len().min(SERVERS_ENTERED_MAX)) {
             let page = self.store.lobbies_of_server(&server.server, None, LOBBIES_SEARCHED_MAX).await?;
-            if self.end_one(&page.lobby_ids).await? {
+            if self.end_one(&page.lobby_ids, spared).await? {
                 return Ok(true);
             }
         }
@@ -171,7 +181,12 @@ impl Matchmaker {
     }
 
     /// A lobby of the current version in which every seat lapsed is always a candidate.
-    async fn end_one_candidate(&self, search: &Search, region_id: &RegionId) -> Result<bool, Error> {
+    async fn end_one_candidate(
+        &self,
+        search: &Search,
+        region_id: &RegionId,
+        spared: &mut Vec<Lobby>,
+    ) -> Result<bool, Error> {
         let version = &search.settings.version;
         for (game_mode, mode) in &version.config.game_modes {
             if !mode.regions.contains(region_id) {
@@ -187,14 +202,15 @@ impl Matchmaker {
             let now = self.ambient.now();
             let (candidates, _) = self.store.candidates(&pool, now, LOBBIES_SEARCHED_MAX).await?;
             let lobbies: Vec<_> = candidates.into_iter().map(|candidate| candidate.lobby_id).collect();
-            if self.end_one(&lobbies).await? {
+            if self.end_one(&lobbies, spared).await? {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    async fn end_one(&self, ids: &[LobbyId]) -> Result<bool, Error> {
+    /// Ends one of the lobbies that may end; those that are empty and only idle are added to `spared`.
+    async fn end_one(&self, ids: &[LobbyId], spared: &mut Vec<Lobby>) -> Result<bool, Error> {
         if ids.is_empty() {
             return Ok(false);
         }
@@ -202,19 +218,31 @@ impl Matchmaker {
         let begin = self.ambient.below(lobbies.len() as u64);
         lobbies.rotate_left(usize::try_from(begin).unwrap_or(0));
         for lobby in lobbies {
-            let Some(cause) = lobby.end_cause(self.ambient.now()) else { continue };
-            match self.store.end_lobby(&lobby, cause, &self.ambient).await {
-                Ok(EndOutcome::Ended) => {
-                    // Its server has a place again.
-                    let Pool { namespace_id, region_id, .. } = lobby.pool;
-                    self.recall.forget_servers(&PlacementPool { namespace_id, region_id });
-                    return Ok(true);
+            let now = self.ambient.now();
+            match lobby.end_cause(now) {
+                Some(cause) => {
+                    if self.end(lobby, cause).await? {
+                        return Ok(true);
+                    }
                 }
-                // Somebody else ends it, or it is needed again: on to the next.
-                Ok(EndOutcome::AlreadyEnded | EndOutcome::Outdated) | Err(Error::Contention) => {}
-                Err(error) => return Err(error),
+                None if lobby.is_empty(now) => spared.push(lobby),
+                None => {}
             }
         }
         Ok(false)
+    }
+
+    /// Ends a lobby; whether it did. Somebody else may end it, or need it again.
+    async fn end(&self, lobby: Lobby, cause: EndCause) -> Result<bool, Error> {
+        match self.store.end_lobby(&lobby, cause, &self.ambient).await {
+            Ok(EndOutcome::Ended) => {
+                // Its server has a place again.
+                let Pool { namespace_id, region_id, .. } = lobby.pool;
+                self.recall.forget_servers(&PlacementPool { namespace_id, region_id });
+                Ok(true)
+            }
+            Ok(EndOutcome::AlreadyEnded | EndOutcome::Outdated) | Err(Error::Contention) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 }

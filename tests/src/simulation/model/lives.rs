@@ -108,7 +108,8 @@ impl Model {
         if matches!(asked, Some(Asked::End { lobby }) if *lobby == before.id) {
             return;
         }
-        if !before.may_end(time) {
+        let needs_room = matches!(asked, Some(Asked::Find { .. } | Asked::Create { .. }));
+        if !before.may_end(time, needs_room) {
             self.fail("I4", format!("lobby {} was ended without a cause", before.id));
         }
         let is_needed = before.held(time) > 0 && !before.is_overdue(time);

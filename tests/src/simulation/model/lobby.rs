@@ -92,7 +92,8 @@ impl Lobby {
             max_players: count("max_players")?,
             max_players_direct: count("max_players_direct")?,
             reservation_ms: count("reservation_secs")? * 1_000,
-            idle_ms: number(&item["idle_secs"]).unwrap_or(0) * 1_000,
+            // It begins with the first player.
+            idle_ms: text("connected_by").and(number(&item["idle_secs"])).unwrap_or(0) * 1_000,
             taken: count("taken")?,
             reserved: seats("reserved"),
             connected: seats("connected"),
@@ -153,11 +154,12 @@ impl Lobby {
             && self.held(time) < self.max_players
     }
 
-    /// Whether it may end at `time` although nobody asked.
-    pub(crate) fn may_end(&self, time: u64) -> bool {
+    /// Whether it may end at `time` although nobody asked; where its room is needed it has no idle time.
+    pub(crate) fn may_end(&self, time: u64, is_room_needed: bool) -> bool {
         let last_held =
             self.entries().map(|(_, until)| until).chain(self.vacated_at).fold(self.created_at, u64::max);
-        let is_idle = self.stage == Stage::Ready && last_held + self.idle_ms <= time;
+        let idle_ms = if is_room_needed { 0 } else { self.idle_ms };
+        let is_idle = self.stage == Stage::Ready && last_held + idle_ms <= time;
         self.lease_until <= time || self.is_overdue(time) || is_idle
     }
 
