@@ -77,7 +77,7 @@ async fn a_registration_that_meets_a_transaction_is_repeated() {
     let game = stack.make_game("registered", json!({ "arena": { "regions": ["fra"] } }), 1, 1).await;
     let server = all_servers(stack.store(), game.namespace_id()).await.remove(0);
     let item = json!({
-        "server": { "S": server.server }, "placement_pool": { "S": server.placement_pool }, "free_from": { "N": "1" },
+        "server": { "S": server.server }, "region_id": { "S": server.region_id }, "free_from": { "N": "1" },
         "ranked_at": { "N": "1" }, "capacity": { "N": "1" }, "used": { "N": "0" }, "lease_until": { "N": "1" },
         "auto_ready": { "BOOL": true }, "ports": { "M": {} }, "registration": { "S": "w" },
     });

@@ -176,10 +176,7 @@ impl World {
         }
         let fleet: Vec<_> = servers.iter().zip(&sizes).collect();
         for some in fleet.chunks(REGISTRATIONS_AT_ONCE) {
-            join_all(some.iter().map(|(server, places)| {
-                server.register(**places, &game.game, game.namespaces[0].lobby_count_max)
-            }))
-            .await;
+            join_all(some.iter().map(|(server, places)| server.register(**places))).await;
         }
         for server in servers {
             let first = Instant::now() + Duration::from_millis(random.u64(0..15_000));

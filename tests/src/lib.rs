@@ -499,10 +499,11 @@ impl TestGame {
                 namespace_id: self.namespace_id().clone(),
                 server_id: id.parse().expect("an id"),
             },
-            placement_pool: PlacementPool {
+            region_id: region.parse().expect("a region"),
+            placement_pool: Some(PlacementPool {
                 namespace_id: self.namespace_id().clone(),
                 region_id: region.parse().expect("a region"),
-            },
+            }),
             free_from: now,
             ranked_at: now,
             capacity: places,

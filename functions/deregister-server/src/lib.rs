@@ -38,7 +38,8 @@ impl Operation for DeregisterServer {
         }
         let (right, _settings) = self.auth.game_server(caller).await?;
         let body: DeregisterServerRequest = request.body()?;
-        self.servers.deregister(&right, body.server_id).await?;
+        let ends_lobbies = body.end_lobbies.unwrap_or(false);
+        self.servers.deregister(&right, body.server_id, ends_lobbies).await?;
         Ok(Empty {})
     }
 }

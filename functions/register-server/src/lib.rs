@@ -41,8 +41,7 @@ impl Operation for RegisterServer {
         let (right, settings) = self.auth.game_server(caller).await?;
         let body: RegisterServerRequest = request.body()?;
         let registration = Registration::check(&body, &settings.game).map_err(Error::InvalidServer)?;
-        let lobby_count_max = settings.namespace.lobby_count_max;
-        let server = self.servers.register(&right, body.server_id, &registration, lobby_count_max).await?;
+        let server = self.servers.register(&right, body.server_id, &registration, &settings).await?;
         tracing::info!(server.id = %server.server.server_id, "a game server registered");
         Ok(RegisterServerResponse {
             server_id: server.server.server_id,

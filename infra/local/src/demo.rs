@@ -199,10 +199,11 @@ async fn add_servers(
         let server_id = format!("demo-{region_id}").parse().map_err(incomplete)?;
         let server = Server {
             server: ServerKey { namespace_id: namespace.namespace_id.clone(), server_id },
-            placement_pool: PlacementPool {
+            region_id: region_id.clone(),
+            placement_pool: Some(PlacementPool {
                 namespace_id: namespace.namespace_id.clone(),
                 region_id: region_id.clone(),
-            },
+            }),
             free_from: now,
             ranked_at: now,
             capacity: LOBBIES_PER_SERVER,

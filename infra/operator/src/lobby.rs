@@ -6,7 +6,8 @@ use shared::{
     ambient::Timestamp,
     errors::Error,
     explaining::{Reason, Resolved},
-    ids::LobbyId,
+    hosting::game_server::GameServers,
+    ids::{LobbyId, ServerId},
     lobby::{EndCause, Entry, Lobby, Stage, contains_tags, sort_fullest_first},
     models::Pool,
     overview::{lobbies_on, servers_of},
@@ -64,6 +65,14 @@ pub(crate) enum ServerAction {
         /// The namespace.
         #[arg(value_name = "GAME/NAMESPACE")]
         namespace: NamespaceName,
+    },
+    /// Takes a game server out of service that went without a word: it gets no lobby any more, and its lobbies end at once.
+    Remove {
+        /// The namespace.
+        #[arg(value_name = "GAME/NAMESPACE")]
+        namespace: NamespaceName,
+        /// The game server.
+        server_id: ServerId,
     },
 }
 
@@ -237,7 +246,12 @@ pub(crate) async fn run_on_servers(
     deployment: &Deployment,
 ) -> Result<Report, CommandError> {
     let (store, now) = (&deployment.store, deployment.ambient.now());
-    let ServerAction::List { namespace } = action;
+    let namespace = match action {
+        ServerAction::List { namespace } => namespace,
+        ServerAction::Remove { namespace, server_id } => {
+            return remove(&namespace, server_id, deployment).await;
+        }
+    };
     let (game, right) = lookup::namespace(store, &namespace).await?;
     let servers = servers_of(store, &game, right.namespace_id()).await?;
     let modes = |server: &Server| match &server.game_modes {
@@ -247,7 +261,7 @@ pub(crate) async fn run_on_servers(
     let rows = servers.iter().map(|server| {
         [
             server.server.server_id.to_string(),
-            server.placement_pool.region_id.to_string(),
+            server.region_id.to_string(),
             format!("{}/{}", server.used, server.capacity),
             modes(server),
             server_state(server, now).to_owned(),
@@ -256,12 +270,33 @@ pub(crate) async fn run_on_servers(
     });
     let rows = rows.collect();
     let json = servers.iter().map(|server| {
-        json!({ "server_id": server.server.server_id, "region_id": server.placement_pool.region_id,
+        json!({ "server_id": server.server.server_id, "region_id": server.region_id,
                 "lobbies": server.used, "capacity": server.capacity, "game_modes": server.game_modes,
                 "state": server_state(server, now), "lease_expires_at": lease_end(server.lease_until) })
     });
     let json = json!({ "servers": json.collect::<Vec<_>>() });
     Ok(Report::table(["id", "region", "lobbies", "modes", "state", "lease until"], rows, json))
+}
+
+async fn remove(
+    namespace: &NamespaceName,
+    server_id: ServerId,
+    deployment: &Deployment,
+) -> Result<Report, CommandError> {
+    let (_, right) = lookup::namespace(&deployment.store, namespace).await?;
+    let servers = GameServers::new(deployment.store.clone(), deployment.ambient.clone());
+    match servers.remove(&right, server_id.clone()).await {
+        Ok(()) => Ok(Report {
+            text: format!("{server_id} is out of service, and its lobbies have ended"),
+            json: json!({ "server_id": server_id }),
+        }),
+        Err(Error::ServerNotFound) => Err(CommandError::Unknown {
+            what: "game server",
+            name: server_id.to_string(),
+            hint: "`muster server list GAME/NAMESPACE` lists those there are".to_owned(),
+        }),
+        Err(error) => Err(error.into()),
+    }
 }
 
 async fn find(deployment: &Deployment, id: &LobbyId) -> Result<Lobby, CommandError> {

@@ -5,15 +5,16 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use super::end_in_passing;
 use crate::{
     ambient::{Ambient, Timestamp},
-    auth::GameServerRight,
+    auth::{GameServerRight, NamespaceRight},
     errors::Error,
-    ids::{LobbyId, ServerId, WriteId},
+    ids::{GameMode, LobbyId, ServerId, WriteId},
     lobby::{
         EndCause, Lobby, Stage,
         lifecycle::{Illegal, Transition},
     },
     models::ServerKey,
     rules::registration::Registration,
+    settings_cache::Settings,
     store::{
         Store,
         ending::EndOutcome,
@@ -61,19 +62,21 @@ impl GameServers {
         Self { store, ambient }
     }
 
-    /// Registers a server of a namespace of at most `lobby_count_max` lobbies, or registers it anew under its `server_id`; its
-    /// lobbies stay as they are, but for their leases when it gives up its own.
+    /// Registers a server of a namespace with `settings`, or registers it anew under its `server_id`; its lobbies stay as they
+    /// are, but for their leases when it gives up its own.
     ///
     /// # Errors
-    /// [`Error::InvalidServer`] when region or ports would change under live lobbies; [`Error::Contention`],
-    /// [`Error::Unavailable`], [`Error::Bug`].
+    /// [`Error::InvalidServer`] when it names a mode that no version of the game has, and when region or ports would change under
+    /// live lobbies; [`Error::Contention`], [`Error::Unavailable`], [`Error::Bug`].
     pub async fn register(
         &self,
         right: &GameServerRight,
         server_id: Option<ServerId>,
         registration: &Registration,
-        lobby_count_max: u32,
+        settings: &Settings,
     ) -> Result<Server, Error> {
+        self.check_modes(registration, settings).await?;
+        let lobby_count_max = settings.namespace.lobby_count_max;
         let server_id = server_id.unwrap_or_else(|| self.ambient.uuid().into());
         let key = key(right, server_id);
         for _ in 0..REGISTRATION_ATTEMPTS {
@@ -95,6 +98,25 @@ impl GameServers {
             }
         }
         Err(Error::Contention)
+    }
+
+    /// A mode that no version has would never get a lobby, and all finds of the one that was meant be refused for want of servers.
+    /// Modes of other versions than the current one are those of a version to come, or to go back to.
+    async fn check_modes(&self, registration: &Registration, settings: &Settings) -> Result<(), Error> {
+        let current = &settings.version.config.game_modes;
+        let mut unknown: Vec<_> =
+            registration.game_modes().filter(|mode| !current.contains_key(*mode)).collect();
+        if !unknown.is_empty() {
+            let versions = self.store.versions(&settings.game.game_id).await?;
+            let has =
+                |mode: &GameMode| versions.iter().any(|version| version.config.game_modes.contains_key(mode));
+            unknown.retain(|mode| !has(mode));
+        }
+        if unknown.is_empty() {
+            return Ok(());
+        }
+        let path = |mode: &GameMode| vec!["game_modes".to_owned(), mode.to_string(), "not-found".to_owned()];
+        Err(Error::InvalidServer(unknown.into_iter().map(path).collect()))
     }
 
     /// Extends the lease of a server and of a page of its lobbies, and ends those of them that are empty past their idle
@@ -124,17 +146,34 @@ impl GameServers {
     }
 
     /// Takes a server's place in the matching away for good: no lobby is placed there any more, its lobbies close, and each
-    /// ends when it is empty. Again: harmless.
+    /// ends when it is empty, or at once if `ends_lobbies`. Again: harmless.
     ///
     /// # Errors
     /// [`Error::ServerNotFound`]; [`Error::Contention`] when not every lobby could be closed yet, which asking again does;
     /// [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn deregister(&self, right: &GameServerRight, server_id: ServerId) -> Result<(), Error> {
-        let key = key(right, server_id);
+    pub async fn deregister(
+        &self,
+        right: &GameServerRight,
+        server_id: ServerId,
+        ends_lobbies: bool,
+    ) -> Result<(), Error> {
+        self.take_out_of_service(&key(right, server_id), ends_lobbies).await
+    }
+
+    /// The same for the operator: a server that went without a word, and its lobbies with it.
+    ///
+    /// # Errors
+    /// As [`GameServers::deregister`].
+    pub async fn remove(&self, right: &NamespaceRight, server_id: ServerId) -> Result<(), Error> {
+        let key = ServerKey { namespace_id: right.namespace_id().clone(), server_id };
+        self.take_out_of_service(&key, true).await
+    }
+
+    async fn take_out_of_service(&self, key: &ServerKey, ends_lobbies: bool) -> Result<(), Error> {
         for pass in 0..INDEX_PASSES {
-            let server = self.store.deregister_server(&key, self.ambient.now()).await?;
+            let server = self.store.deregister_server(key, self.ambient.now()).await?;
             let server = server.ok_or(Error::ServerNotFound)?;
-            if self.drain_lobbies(&key).await? >= server.used {
+            if self.drain_lobbies(key, ends_lobbies).await? >= server.used {
                 return Ok(());
             }
             self.ambient.sleep(INDEX_PAUSE * 2_u32.pow(pass)).await;
@@ -195,12 +234,12 @@ impl GameServers {
         Ok(lives.then_some(lobby))
     }
 
-    /// Closes every lobby of a deregistered server, and ends the empty ones; how many lived.
-    async fn drain_lobbies(&self, key: &ServerKey) -> Result<u32, Error> {
+    /// Closes every lobby of a deregistered server, and ends the empty ones, or all; how many lived.
+    async fn drain_lobbies(&self, key: &ServerKey, ends_all: bool) -> Result<u32, Error> {
         let (mut living, mut cursor) = (0, None);
         loop {
             let page = self.store.lobbies_of_server(key, cursor.as_ref(), LOBBIES_A_PAGE).await?;
-            let drained = stream::iter(page.lobby_ids).map(|lobby_id| self.drain(lobby_id));
+            let drained = stream::iter(page.lobby_ids).map(|lobby_id| self.drain(lobby_id, ends_all));
             let drained: Vec<bool> = drained.buffer_unordered(WRITES_AT_ONCE).try_collect().await?;
             living += drained.into_iter().map(u32::from).sum::<u32>();
             cursor = page.next;
@@ -210,13 +249,15 @@ impl GameServers {
         }
     }
 
-    /// Closes a lobby for good, and ends it when it is empty or never became ready; whether it lived.
-    async fn drain(&self, lobby_id: LobbyId) -> Result<bool, Error> {
+    /// Closes a lobby for good, and ends it when it is empty or never became ready, or in any case; whether it lived.
+    async fn drain(&self, lobby_id: LobbyId, ends_it: bool) -> Result<bool, Error> {
         for _ in 0..DRAIN_ATTEMPTS {
             let now = self.ambient.now();
             match self.store.make_transition(&lobby_id, &Transition::Drain, now).await? {
                 TransitionOutcome::Made(lobby) | TransitionOutcome::AlreadyMade(lobby) => {
-                    if lobby.end_cause(now) == Some(EndCause::Idle) {
+                    if ends_it {
+                        self.store.end_lobby(&lobby, EndCause::Asked, &self.ambient).await?;
+                    } else if lobby.end_cause(now) == Some(EndCause::Idle) {
                         end_in_passing(&self.store, &lobby, EndCause::Idle, &self.ambient).await;
                     }
                     return Ok(true);

@@ -432,7 +432,7 @@ impl Matchmaker {
                 }
                 // Where it is, and how, is told by what is there: this attempt may have been for another server.
                 CreationOutcome::CreatedBefore(lobby) => {
-                    self.recall.forget_servers(&creation.server.placement_pool);
+                    self.recall.forget_servers(&creation.server.pool());
                     return self.created_now(*lobby, seeker, taken_at).await;
                 }
                 CreationOutcome::Exists(_) => return Ok(Attempt::Exists),
@@ -450,7 +450,7 @@ impl Matchmaker {
                         self.recall.note_slow_index(&new.pool, now);
                     }
                     if is_at_server {
-                        self.recall.note_server_conflict(&creation.server.placement_pool, now);
+                        self.recall.note_server_conflict(&creation.server.pool(), now);
                     }
                     self.ambient.sleep(self.ambient.jittered(CONFLICT_PAUSE * 2_u32.pow(tries.min(4)))).await;
                 }

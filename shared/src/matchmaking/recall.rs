@@ -565,7 +565,7 @@ impl Recall {
 
     /// Corrects what is known of one server: as `server`, or gone.
     pub(super) fn correct_server(&self, known: &Server, corrected: Option<Server>) {
-        if let Some((_, servers)) = self.memory().servers.get_mut(&known.placement_pool) {
+        if let Some((_, servers)) = self.memory().servers.get_mut(&known.pool()) {
             servers.retain(|server| server.server != known.server);
             servers.extend(corrected);
         }

@@ -123,14 +123,14 @@ impl Matchmaker {
         let now = self.ambient.now();
         let has_left = |server: &&Server| server.allotted_left() > 0;
         let serves = |server: &&Server| {
-            server.placement_pool.region_id == new.pool.region_id
+            server.region_id == new.pool.region_id
                 && server.cap_checked == lobby_count_max
                 && server.fits(&new.pool.game_mode, now)
         };
         let serving: Vec<Server> = servers.iter().filter(has_left).filter(serves).cloned().collect();
         if let Some(server) = serving.first() {
             // Where servers with places are looked up they may not be for a while.
-            self.recall.remember_servers(&server.placement_pool.clone(), serving, now);
+            self.recall.remember_servers(&server.pool(), serving, now);
             return Ok(true);
         }
         let begin = usize::try_from(self.ambient.below(servers.len() as u64)).unwrap_or(0);
@@ -138,7 +138,7 @@ impl Matchmaker {
         let mut was_outrun = false;
         for server in in_turn.filter(has_left) {
             if self.store.take_allotment_back(server, lobby_count_max).await? == AllotmentOutcome::Moved {
-                self.recall.forget_servers(&server.placement_pool);
+                self.recall.forget_servers(&server.pool());
                 return Ok(true);
             }
             // Whoever was quicker may have taken it back for all.

@@ -82,6 +82,11 @@ impl Registration {
         }
     }
 
+    /// The modes that it names; none when it runs every one.
+    pub fn game_modes(&self) -> impl Iterator<Item = &GameMode> {
+        self.game_modes.iter().flatten()
+    }
+
     /// The server `key` as registered at `now` by the write `registration`, in the place of `seen`, if it registered before.
     ///
     /// # Errors
@@ -93,11 +98,9 @@ impl Registration {
         registration: WriteId,
         now: Timestamp,
     ) -> Result<Server, Vec<Vec<String>>> {
-        let placement_pool =
-            PlacementPool { namespace_id: key.namespace_id.clone(), region_id: self.region_id };
         if let Some(seen) = seen.filter(|seen| seen.used > 0) {
             let mut paths = Vec::new();
-            if seen.placement_pool != placement_pool {
+            if seen.region_id != self.region_id {
                 paths.push(path("region_id", "in-use"));
             }
             if seen.ports != self.ports {
@@ -110,9 +113,12 @@ impl Registration {
         let used = seen.map_or(0, |seen| seen.used);
         let (allotted, cap_checked) = seen.map_or((0, 0), |seen| (seen.allotted, seen.cap_checked));
         let ranked_at = seen.filter(|seen| !seen.is_deregistered()).map_or(now, |seen| seen.ranked_at);
+        let placement_pool =
+            PlacementPool { namespace_id: key.namespace_id.clone(), region_id: self.region_id.clone() };
         Ok(Server {
             server: key,
-            placement_pool,
+            region_id: self.region_id,
+            placement_pool: Some(placement_pool),
             free_from: if used < self.capacity { ranked_at } else { Timestamp::NEVER },
             ranked_at,
             capacity: self.capacity,

@@ -28,8 +28,6 @@ use crate::{
 
 /// How long an ended lobby stays readable, so that late calls learn that it ended.
 const ENDED_LIFE: Duration = Duration::from_secs(24 * 3_600);
-/// How long a game server that nobody hears of stays known, once it runs no lobby.
-pub(super) const SILENT_SERVER_LIFE: Duration = Duration::from_secs(7 * 24 * 3_600);
 /// Tries of one ending that meets other transactions.
 const ATTEMPTS: u32 = 8;
 /// Pause after a conflict, doubled each time, jittered: a transaction takes some ten milliseconds.

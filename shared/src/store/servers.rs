@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
+    time::Duration,
 };
 
 use aws_sdk_dynamodb::{operation::update_item::builders::UpdateItemFluentBuilder, types::AttributeValue};
@@ -10,8 +11,7 @@ use futures_util::future::try_join_all;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Item, Store, as_part, ending::SILENT_SERVER_LIFE, expressions::names, failure, from_item,
-    lobbies::BATCH_MAX, number, text, to_item,
+    Item, Store, as_part, expressions::names, failure, from_item, lobbies::BATCH_MAX, number, text, to_item,
 };
 use crate::{
     ambient::Timestamp,
@@ -23,6 +23,10 @@ use crate::{
 /// The index of servers by namespace and region, then `free_from`.
 pub const PLACEMENTS_INDEX: &str = "placements";
 
+/// How long a deregistered server stays known once it runs no lobby, so that it may deregister again.
+const DEREGISTERED_SERVER_LIFE: Duration = Duration::from_secs(24 * 3_600);
+/// How long one that nobody hears of stays known once it runs no lobby: it may have been cut off, and beat again.
+const SILENT_SERVER_LIFE: Duration = Duration::from_secs(7 * 24 * 3_600);
 /// Servers that one query reads.
 const PAGE: i32 = 100;
 /// Servers written to at the same time.
@@ -70,8 +74,11 @@ impl From<PlacementPool> for String {
 pub struct Server {
     /// Its namespace and identifier.
     pub server: ServerKey,
-    /// Its namespace and region; the key of the index.
-    pub placement_pool: PlacementPool,
+    /// Where it is.
+    pub region_id: RegionId,
+    /// Its namespace and region, the key of the index; absent once it is let go: whoever is gone is in no index.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placement_pool: Option<PlacementPool>,
     /// From when it has a free place: `ranked_at` while it has, [`Timestamp::NEVER`] while it has none or is silent.
     pub free_from: Timestamp,
     /// What `free_from` is while it has a free place: its registration; [`Timestamp::NEVER`] once deregistered.
@@ -106,6 +113,12 @@ pub struct Server {
 }
 
 impl Server {
+    /// Where it is placed among others.
+    #[must_use]
+    pub fn pool(&self) -> PlacementPool {
+        PlacementPool { namespace_id: self.server.namespace_id.clone(), region_id: self.region_id.clone() }
+    }
+
     /// Whether a lobby of `mode` may be placed here at `now`.
     #[must_use]
     pub fn fits(&self, mode: &GameMode, now: Timestamp) -> bool {
@@ -288,9 +301,10 @@ impl Store {
         };
         let is_out_of_sight = server.free_from == Timestamp::NEVER && server.used < server.capacity;
         if is_out_of_sight {
-            let change = "SET #free_from = #ranked_at";
+            let change = "SET #free_from = #ranked_at, #placement_pool = :pool";
             let condition = "#used < #capacity AND #free_from = :never";
-            let write = self.on_server(key, change, condition);
+            let pool = text(server.pool().to_string());
+            let write = self.on_server(key, change, condition).expression_attribute_values(":pool", pool);
             if let Ok(server) = self.update_server(write).await? {
                 return Ok(HeartbeatOutcome::Alive(Box::new(server)));
             }
@@ -299,8 +313,8 @@ impl Store {
     }
 
     /// Takes a server out of sight for good: no lobby is placed there any more. The server after it; nothing when there
-    /// is none. One write unit, and two of the index; when it runs no lobby another one, or four with its allotment, to have
-    /// its record go in a week.
+    /// is none. One write unit, and two of the index; when it runs no lobby another one, or four with its allotment, and one of
+    /// the index, to have its record go.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -317,8 +331,8 @@ impl Store {
         Ok(server)
     }
 
-    /// Has the record of a deregistered server go in a week, once it runs no lobby any more; its allotment goes back at
-    /// once. One write unit, and four more with an allotment.
+    /// Has the record of a deregistered server go, once it runs no lobby any more; its allotment goes back at once. One write
+    /// unit and one of the index, and four more with an allotment.
     pub(super) async fn let_deregistered_server_go(
         &self,
         key: &ServerKey,
@@ -332,7 +346,7 @@ impl Store {
         }
     }
 
-    /// Puts a server out of sight whose lease lapsed; unless it still runs lobbies, its record goes after a week.
+    /// Puts a server out of sight whose lease lapsed; unless it still runs lobbies, its record goes.
     async fn hide_silent_server(&self, server: &Server, now: Timestamp) -> Result<(), Error> {
         if server.used == 0 {
             return self.let_server_go(server, Gone::Silent, now).await;
@@ -344,7 +358,7 @@ impl Store {
         self.update_server(write).await.map(|_| ())
     }
 
-    /// Has the record of a server go in a week that, as seen, runs no lobby; with an allotment in one transaction with its
+    /// Has the record of a server go that, as seen, runs no lobby, out of the index at once and altogether later; with an allotment in one transaction with its
     /// return. What comes between is no matter: whoever meets the server next does it.
     async fn let_server_go(&self, server: &Server, gone: Gone, now: Timestamp) -> Result<(), Error> {
         let write = self.let_go(&server.server, server.allotted, gone, now);
@@ -356,17 +370,24 @@ impl Store {
 
     fn let_go(&self, key: &ServerKey, allotted: u32, gone: Gone, now: Timestamp) -> UpdateItemFluentBuilder {
         let (change, condition) = match gone {
-            Gone::Deregistered => ("SET #expires_at = :expiry, #allotted = :zero", "#ranked_at = :never"),
-            Gone::Silent => {
-                ("SET #free_from = :never, #expires_at = :expiry, #allotted = :zero", "#lease_until <= :now")
+            Gone::Deregistered => {
+                ("SET #expires_at = :expiry, #allotted = :zero REMOVE #placement_pool", "#ranked_at = :never")
             }
+            Gone::Silent => (
+                "SET #free_from = :never, #expires_at = :expiry, #allotted = :zero REMOVE #placement_pool",
+                "#lease_until <= :now",
+            ),
+        };
+        let life = match gone {
+            Gone::Deregistered => DEREGISTERED_SERVER_LIFE,
+            Gone::Silent => SILENT_SERVER_LIFE,
         };
         let condition = format!("{condition} AND #used = :zero AND #allotted = :allotted");
         let write = self
             .on_server(key, change, &condition)
             .expression_attribute_values(":zero", number(0))
             .expression_attribute_values(":allotted", number(allotted))
-            .expression_attribute_values(":expiry", number((now + SILENT_SERVER_LIFE).secs()));
+            .expression_attribute_values(":expiry", number((now + life).secs()));
         match gone {
             Gone::Deregistered => write,
             Gone::Silent => write.expression_attribute_values(":now", number(now)),

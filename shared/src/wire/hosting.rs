@@ -120,6 +120,9 @@ pub struct EndLobbyRequest {
 pub struct DeregisterServerRequest {
     /// The server.
     pub server_id: ServerId,
+    /// Whether its lobbies end at once instead of when they are empty.
+    #[serde(default)]
+    pub end_lobbies: Option<bool>,
 }
 
 /// An instant as the wire has it: RFC 3339 in UTC, to the millisecond.

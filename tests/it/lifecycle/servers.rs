@@ -8,11 +8,17 @@ use muster_local::{
     stack::{TEMPLATE, table_names},
     template::Template,
 };
-use muster_tests::{Answer, TestStack, all_servers, instance::event, interference::BeforeTransaction};
+use muster_tests::{
+    Answer, TestStack, all_servers, instance::event, interference::BeforeTransaction, live_lobbies,
+};
 use serde_json::{Value, json};
 use shared::{
+    errors::Error,
     lobby::{Stage, lifecycle::Transition},
+    overview::Overview,
+    provision::add_version,
     screening::Outside,
+    settings_cache::SettingsCache,
     store::{Store, transitions::TransitionOutcome},
 };
 
@@ -132,6 +138,89 @@ async fn registering_again_updates_a_server_but_never_moves_live_lobbies() {
 }
 
 #[tokio::test]
+async fn servers_that_left_make_no_refused_find_and_no_count_dearer() {
+    let stack = TestStack::start().await;
+    let game =
+        stack.make_game("matches", json!({ "arena": { "regions": ["fra"], "max_players": 1 } }), 1, 1).await;
+    let body = json!({ "game_modes": ["arena"] });
+    game.find(&stack, body.clone()).await.expect_ok();
+    let refused = async || {
+        let instance = stack.instance();
+        assert!(matches!(instance.find(&game.public, &body).await, Err(Error::TooManyLobbies)));
+        let count = Overview::new(instance.store().clone(), stack.ambient());
+        let settings = SettingsCache::new(stack.store().clone(), stack.ambient(), Duration::ZERO);
+        let settings = settings.settings(game.game_id(), game.namespace_id()).await.unwrap().unwrap();
+        stack.clock.advance(Duration::from_secs(5));
+        assert_eq!(count.statistics(&settings).await.unwrap().player_count, 1);
+        instance.usage()
+    };
+    let before = refused().await;
+    // A process for each match: one that says goodbye, one that is killed and met once by a find that looks for a place.
+    for n in 0..250 {
+        let fields = json!({ "server_id": null, "capacity": 1, "lease_seconds": 1 });
+        let registered = game.serve(&stack, "register", registration("x", fields)).await.expect_ok();
+        if n % 2 == 0 {
+            let server_id = registered.body["server_id"].clone();
+            game.serve(&stack, "deregister", json!({ "server_id": server_id })).await.expect_ok();
+        }
+    }
+    stack.clock.advance(Duration::from_secs(2));
+    let _meets_them = stack.instance().find(&game.public, &body).await;
+    let after = refused().await;
+    assert_eq!(after.calls, before.calls, "I14");
+    assert_eq!((after.read_units, after.write_units), (before.read_units, before.write_units), "I14");
+
+    // Known all the same: who deregistered may do so again, who was cut off comes back.
+    let servers = all_servers(stack.store(), game.namespace_id()).await;
+    let known =
+        |is_gone: bool| servers.iter().find(|server| server.used == 0 && server.is_deregistered() == is_gone);
+    let (gone, silent) = (known(true).unwrap(), known(false).unwrap());
+    assert_eq!((&gone.placement_pool, &silent.placement_pool), (&None, &None));
+    let gone = json!({ "server_id": gone.server.server_id });
+    game.serve(&stack, "deregister", gone.clone()).await.expect_ok();
+    let beat = game.serve(&stack, "heartbeat", gone).await;
+    assert_eq!(beat.refusal(), (400, "MATCHMAKER_SERVER_NOT_FOUND"));
+    heartbeat(&stack, &game, silent.server.server_id.as_str()).await.expect_ok();
+    let (shown, _) = stack.store().servers(&silent.pool(), None).await.unwrap();
+    assert!(shown.iter().any(|server| server.server == silent.server), "I10");
+}
+
+#[tokio::test]
+async fn a_mode_that_no_version_of_the_game_has_is_refused() {
+    let stack = TestStack::start().await;
+    let game = game(&stack, "modes", json!({})).await;
+    let modes = |modes: Value| registration("one", json!({ "game_modes": modes }));
+    let refused = game.serve(&stack, "register", modes(json!(["arena", "arenna", "duel"]))).await;
+    assert_eq!(
+        paths(&refused),
+        ["game_modes/arenna/not-found", "game_modes/duel/not-found"].map(str::to_owned).into()
+    );
+    game.serve(&stack, "register", modes(json!(["arena"]))).await.expect_ok();
+
+    // One of a version that no namespace runs yet, or any more.
+    let config = json!({ "game_modes": { "duel": { "regions": ["fra"] } } });
+    let config = serde_json::from_value(config).unwrap();
+    add_version(stack.store(), &stack.ambient(), game.game_id(), "2".to_owned(), config).await.unwrap();
+    game.serve(&stack, "register", modes(json!(["arena", "duel"]))).await.expect_ok();
+}
+
+#[tokio::test]
+async fn a_server_that_deregisters_with_its_lobbies_leaves_nothing_behind() {
+    let stack = TestStack::start().await;
+    let game = game(&stack, "at-once", json!({ "max_players": 2, "idle_seconds": 600 })).await;
+    register(&stack, &game, "one", json!({ "capacity": 2, "lease_seconds": null })).await;
+    let seat = find(&stack, &game).await.expect_ok();
+    game.connect(&stack, &seat).await.expect_ok();
+    let leave = json!({ "server_id": "one", "end_lobbies": true });
+    game.serve(&stack, "deregister", leave.clone()).await.expect_ok();
+    assert_eq!(game.lobby(&stack, &seat.lobby_id()).await.stage, Stage::Ended);
+    assert_eq!(live_lobbies(stack.store(), game.namespace_id()).await, 0, "I2");
+    let servers = all_servers(stack.store(), game.namespace_id()).await;
+    assert!(servers.iter().all(|server| server.placement_pool.is_none()), "I14");
+    game.serve(&stack, "deregister", leave).await.expect_ok();
+}
+
+#[tokio::test]
 async fn a_server_without_a_name_gets_one() {
     let stack = TestStack::start().await;
     let game = game(&stack, "named", json!({})).await;
@@ -157,7 +246,9 @@ async fn a_deregistered_servers_lobbies_close_and_end_when_they_are_empty() {
     game.disconnect(&stack, &empty).await.expect_ok();
     let kept = game.lobby(&stack, &played.lobby_id()).await;
     let full = [find(&stack, &game).await.expect_ok(), find(&stack, &game).await.expect_ok()];
-    game.connect(&stack, &full[0]).await.expect_ok();
+    for seat in &full {
+        game.connect(&stack, seat).await.expect_ok();
+    }
     let idle = full[1].lobby_id();
     game.disconnect(&stack, &full[1]).await.expect_ok();
     assert_eq!((kept.stage, live(&stack, &game).await), (Stage::Ready, 2));

@@ -348,6 +348,13 @@ async fn play(operator: &Operator<'_>) {
     let servers = operator.ask("server list", &[&prod]).await;
     assert!(servers.contains("one") && servers.contains("free"), "{servers}");
     let found = operator.local.find(&public, json!({ "game_modes": ["duel"] })).await.expect_ok();
+    let removed = operator.ask("server remove", &[&prod, "one"]).await;
+    assert!(removed.contains("one"), "{removed}");
+    assert_eq!(operator.ask("lobby list", &[&prod]).await.matches(&found.lobby_id()).count(), 0);
+    let unknown = operator.refusal("server remove", &[&prod, "two"]).await;
+    assert!(unknown.starts_with("there is no game server `two`; "), "{unknown}");
+    post(&url, &server, &registration.to_string()).await.expect_ok();
+    let found = operator.local.find(&public, json!({ "game_modes": ["duel"] })).await.expect_ok();
     let lobby = found.lobby_id();
     let list = operator.ask("lobby list", &[&prod]).await;
     assert!(list.contains(&lobby) && list.contains("duel") && list.contains("open"), "{list}");

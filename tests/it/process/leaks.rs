@@ -73,7 +73,7 @@ async fn no_answer_log_export_or_command_tells_a_secret() {
         &["version", "list", "mine", "--json"],
         &["game", "show", "mine", "--json"],
         &["namespace", "list", "mine", "--json"],
-        &["lobby", "explain", "mine/prod", "duel"],
+        &["lobby", "explain", "mine/prod", "--mode", "duel"],
         &["doctor", "--json"],
     ] {
         muster(arguments).await;

@@ -172,7 +172,7 @@ async fn register_server_puts_the_server() {
     assert_eq!(body["server_id"], example.server.server_id.as_str());
     let server = deployment.server(&example.server).await;
     assert_eq!((server.capacity, server.used, server.lease_ms), (4, 0, Some(60_000)));
-    assert_eq!(server.placement_pool.region_id.as_str(), "fra");
+    assert_eq!(server.region_id.as_str(), "fra");
     assert!(server.lease_until > before && server.lease_until < Timestamp::NEVER);
     assert_eq!(server.ports.iter().next().unwrap().1.hostname, "fra-1.example.com");
 }

@@ -749,7 +749,7 @@ mod tests {
         let (public, server) = (token(CredentialKind::Public), token(CredentialKind::Server));
         for number in 0..3 {
             let server = GameServer::new(number, store.clone(), &keys, &ambient, &server);
-            server.register(2, &game.game, game.namespaces[0].lobby_count_max).await;
+            server.register(2).await;
         }
         let instances: Vec<_> =
             (0..4).map(|_| Instance::over(client_over(Arc::clone(&link)), &keys, &ambient)).collect();

@@ -5,13 +5,12 @@ use std::{sync::Arc, time::Duration};
 use serde_json::json;
 use shared::{
     ambient::Ambient,
-    auth::MatchmakerAuth,
+    auth::{GameServerRight, MatchmakerAuth},
     errors::Error,
     hosting::game_server::GameServers,
     ids::ServerId,
     rules::registration::Registration,
-    settings::Game,
-    settings_cache::{SETTINGS_AGE_MAX, SettingsCache},
+    settings_cache::{SETTINGS_AGE_MAX, Settings, SettingsCache},
     store::Store,
     tokens::TokenKeys,
 };
@@ -64,21 +63,19 @@ impl GameServer {
         }
     }
 
-    /// Registers it for `places` lobbies of a namespace of at most `lobby_count_max`.
+    /// Registers it for `places` lobbies.
     ///
     /// # Panics
     /// When it is refused.
-    pub async fn register(&self, places: u32, game: &Game, lobby_count_max: u32) {
+    pub async fn register(&self, places: u32) {
         let port = json!({ "hostname": format!("{}.example", self.id), "port": 7_777, "protocol": "udp" });
         let asked = json!({ "server_id": self.id, "region_id": "fra", "capacity": places,
             "lease_seconds": LEASE_SECS, "ports": { "default": port } });
         let asked = serde_json::from_value(asked).expect("a registration");
-        let registration = Registration::check(&asked, game).expect("a registration");
-        let right = self.right().await.expect("a right");
-        self.servers
-            .register(&right, Some(self.id.clone()), &registration, lobby_count_max)
-            .await
-            .expect("registered");
+        let (right, settings) = self.right().await.expect("a right");
+        let registration = Registration::check(&asked, &settings.game).expect("a registration");
+        let registered = self.servers.register(&right, Some(self.id.clone()), &registration, &settings).await;
+        registered.expect("registered");
     }
 
     /// Beats twice in each lease, for ever, from `first` on.
@@ -93,7 +90,7 @@ impl GameServer {
     }
 
     async fn beat_once(&self) -> Result<(), Error> {
-        let right = self.right().await?;
+        let (right, _settings) = self.right().await?;
         let mut cursor = None;
         loop {
             let beat = self.servers.heartbeat(&right, self.id.clone(), cursor.as_ref()).await?;
@@ -104,9 +101,9 @@ impl GameServer {
         }
     }
 
-    async fn right(&self) -> Result<shared::auth::GameServerRight, Error> {
+    async fn right(&self) -> Result<(GameServerRight, Arc<Settings>), Error> {
         let request = request(&[("authorization", &format!("Bearer {}", self.token))], &json!({}));
         let caller = self.auth.caller(&request)?;
-        Ok(self.auth.game_server(caller).await?.0)
+        self.auth.game_server(caller).await
     }
 }

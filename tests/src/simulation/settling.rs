@@ -71,10 +71,11 @@ impl Workload {
         let id = world.namespaces[namespace].id.to_string();
         let places = {
             let state = self.network.state();
-            let of_region = |place: &str| place == format!("{id}/{region}");
+            let of_namespace = |server: &str| server.starts_with(&format!("{id}/"));
             let servers = state.history.table("ServersTable").map(|(_, server)| server);
             let fitting = servers.filter(|server| {
-                server["placement_pool"]["S"].as_str().is_some_and(of_region)
+                server["server"]["S"].as_str().is_some_and(of_namespace)
+                    && server["region_id"]["S"].as_str() == Some(region)
                     && server["lease_until"]["N"].as_str().and_then(|at| at.parse().ok()).unwrap_or(0)
                         > state.model.time(state.now()) + 1_000
                     && server["ranked_at"]["N"].as_str() != Some("99999999999999")

@@ -272,7 +272,7 @@ sampled! {
         "key_id": "k", "is_held": true, "expires_at": 1,
     }),
     Server => json!({
-        "server": "n/s", "placement_pool": "n/fra", "free_from": 1, "ranked_at": 1, "capacity": 2, "used": 1, "allotted": 1,
+        "server": "n/s", "region_id": "fra", "placement_pool": "n/fra", "free_from": 1, "ranked_at": 1, "capacity": 2, "used": 1, "allotted": 1,
         "cap_checked": 1, "lease_until": 100, "beat_at": 1, "lease_ms": 60_000, "game_modes": ["arena"], "auto_ready": true,
         "ports": ports(), "registration": "w", "expires_at": 1,
     }),

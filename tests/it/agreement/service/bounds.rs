@@ -192,14 +192,15 @@ async fn what_the_document_calls_the_most_the_service_takes() {
             "createLobby",
             json!({ "game_mode": "arena", "tags": each(&tags, json!("x".repeat(512))), "max_players": 10 }),
         ),
+        // Whose modes the server names.
+        (
+            "createVersion",
+            json!({ "display_name": "\u{e4}".repeat(128), "config": { "game_modes": each(&modes, mode) } }),
+        ),
         (
             "registerServer",
             json!({ "server_id": "x".repeat(64), "region_id": "nyc", "game_modes": modes, "capacity": 1_000_000,
                     "ports": ports, "lease_seconds": 86_400, "auto_ready": false }),
-        ),
-        (
-            "createVersion",
-            json!({ "display_name": "\u{e4}".repeat(128), "config": { "game_modes": each(&modes, mode) } }),
         ),
         ("createDevelopmentToken", developer),
         ("updateMatchmakerConfig", json!({ "lobby_count_max": 32_767, "max_players": u32::MAX })),

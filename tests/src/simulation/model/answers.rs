@@ -262,13 +262,14 @@ impl Model {
         };
         let Some(seen_by) = operation.began_at.checked_sub(LAG_MS) else { return };
         let ([region], [_]) = (&regions[..], &modes[..]) else { return };
-        let pool = format!("{}/{region}", self.namespaces[operation.namespace].id);
+        let namespace = format!("{}/", self.namespaces[operation.namespace].id);
         let keys: Vec<String> = history.table("ServersTable").map(|(key, _)| key.clone()).collect();
         let free = keys.into_iter().find(|key| {
             let place = Place { table: "ServersTable".to_owned(), key: key.clone() };
             let is_free = |server: &Value| {
                 let count = |name: &str| number(&server[name]).unwrap_or(0);
-                server["placement_pool"]["S"].as_str() == Some(&pool)
+                server["server"]["S"].as_str().is_some_and(|server| server.starts_with(&namespace))
+                    && server["region_id"]["S"].as_str() == Some(region)
                     && server["game_modes"].is_null()
                     && count("used") < count("capacity")
                     && count("lease_until") > self.time(at)

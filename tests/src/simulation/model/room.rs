@@ -112,7 +112,7 @@ impl Model {
                 format!("lobby {} was created with ports of an earlier registration", created.id),
             );
         }
-        let region = item["placement_pool"]["S"].as_str().and_then(|pool| pool.split('/').nth(1));
+        let region = item["region_id"]["S"].as_str();
         if region != Some(created.region.as_str()) {
             self.fail("I6", format!("lobby {} was created on a server in region {region:?}", created.id));
         }
@@ -136,6 +136,10 @@ impl Model {
             self.fail("I2", format!("server {key} was made by {}", change.part.change));
         }
         let is_in_sight = after.count("free_from") < NEVER;
+        let is_in_index = !after.item["placement_pool"].is_null();
+        if is_in_index && !after.item["expires_at"].is_null() {
+            self.fail("I14", format!("server {key} is let go, and in the index"));
+        }
         if is_in_sight && after.is_deregistered() {
             self.fail("I6", format!("server {key} is in sight, though it deregistered"));
         }
