@@ -43,7 +43,7 @@ pub struct Lobby {
     /// Whether only those who know its identifier may enter.
     #[serde(default, skip_serializing_if = "is_false")]
     pub is_private: bool,
-    /// Whether its game server deregistered: it stays closed and ends when it is empty.
+    /// Whether its game server deregistered: it stays closed and ends when it is empty, or when that server falls silent.
     #[serde(default, skip_serializing_if = "is_false")]
     pub is_draining: bool,
     /// The game server that runs it; absent once ended.

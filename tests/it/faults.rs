@@ -253,7 +253,7 @@ async fn what_an_earlier_beat_writes_late_gives_no_lease_that_was_given_up() {
     let stack = TestStack::start().await;
     let game = arena(&stack, "given-up", 1).await;
     let register = async |lease_seconds: Option<u64>| {
-        let registration = json!({ "server_id": "beating", "region_id": "fra", "capacity": 2, "lease_seconds": lease_seconds,
+        let registration = json!({ "server_id": "beating", "region_id": "fra", "capacity": 2, "lease_seconds": lease_seconds.unwrap_or(0),
             "ports": { "default": { "hostname": "a.example", "port": 1, "protocol": "udp" } } });
         let _registered = game.serve(&stack, "register", registration).await.expect_ok();
     };

@@ -196,7 +196,8 @@ impl LocalProcess {
         };
         let (public, server) = (issue("public").await, issue("server").await);
         let ports = json!({ "default": { "hostname": "server.example", "port": 7_777, "protocol": "udp" } });
-        let registration = json!({ "region_id": "fra", "capacity": places, "ports": ports });
+        let registration =
+            json!({ "region_id": "fra", "capacity": places, "lease_seconds": 0, "ports": ports });
         let mut server_ids = Vec::new();
         for _ in 0..servers {
             let answer = ask("/matchmaker/servers/register", &server, registration.clone()).await;

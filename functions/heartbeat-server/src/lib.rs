@@ -57,6 +57,7 @@ impl HeartbeatServer {
         };
         Ok(HeartbeatResponse {
             lease_expires_at: lease_end(server.lease_until),
+            draining: server.is_deregistered(),
             cursor: next.map(|cursor| cursor.to_string()),
             lobbies: lobbies.into_iter().map(server_lobby).collect(),
         })
@@ -72,7 +73,12 @@ impl Operation for HeartbeatServer {
         let caller = self.auth.caller(request)?;
         if self.auth.developer(&caller).await?.is_some() {
             request.json()?;
-            return Ok(HeartbeatResponse { lease_expires_at: None, cursor: None, lobbies: Vec::new() });
+            return Ok(HeartbeatResponse {
+                lease_expires_at: None,
+                draining: false,
+                cursor: None,
+                lobbies: Vec::new(),
+            });
         }
         let (right, _settings) = self.auth.game_server(caller).await?;
         let body: HeartbeatRequest = request.body()?;

@@ -3,12 +3,12 @@
 use serde_json::json;
 use shared::{
     errors::Error,
-    ids::{LobbyId, NamespaceId, VersionId},
+    ids::{GameMode, LobbyId, NamespaceId, VersionId},
     models::ServerKey,
     overview::servers_of,
     secrets::SecretsCache,
-    settings::Namespace,
-    store::replays::ReplayKey,
+    settings::{Namespace, Version},
+    store::{replays::ReplayKey, servers::Server},
     tokens::CloudToken,
 };
 
@@ -18,6 +18,14 @@ use crate::{CommandError, deployment::Deployment, report::Report};
 struct Finding {
     what: String,
     problem: Option<String>,
+    /// What works as it should and is probably not meant.
+    warning: Option<String>,
+}
+
+impl Finding {
+    const fn new(what: String, problem: Option<String>) -> Self {
+        Self { what, problem, warning: None }
+    }
 }
 
 /// Reads each table and the signing key, then what finds in each namespace depend on.
@@ -27,16 +35,17 @@ struct Finding {
 pub(crate) async fn run(deployment: &Deployment) -> Result<Report, CommandError> {
     let mut findings = tables(deployment).await;
     let key = deployment.keys().await.err().map(|error| error.to_string());
-    findings.push(Finding { what: "signing key".to_owned(), problem: key });
+    findings.push(Finding::new("signing key".to_owned(), key));
     if findings.iter().all(|finding| finding.problem.is_none()) {
         findings.extend(games(deployment).await?);
     }
 
     let lines: Vec<_> = findings
         .iter()
-        .map(|finding| match &finding.problem {
-            None => format!("ok    {}", finding.what),
-            Some(problem) => format!("FAIL  {}: {problem}", finding.what),
+        .map(|finding| match (&finding.problem, &finding.warning) {
+            (None, None) => format!("ok    {}", finding.what),
+            (None, Some(warning)) => format!("warn  {}: {warning}", finding.what),
+            (Some(problem), _) => format!("FAIL  {}: {problem}", finding.what),
         })
         .collect();
     let text = lines.join("\n");
@@ -44,9 +53,11 @@ pub(crate) async fn run(deployment: &Deployment) -> Result<Report, CommandError>
         return Err(CommandError::Unhealthy(format!("{} is not as it should be\n{text}", deployment.name)));
     }
     let checked: Vec<_> = findings.iter().map(|finding| finding.what.as_str()).collect();
+    let warned = findings.iter().filter_map(|finding| Some((&finding.what, finding.warning.as_ref()?)));
+    let warnings: Vec<_> = warned.map(|(what, warning)| format!("{what}: {warning}")).collect();
     Ok(Report {
         text: text.clone(),
-        json: json!({ "deployment": deployment.name, "healthy": true, "checked": checked }),
+        json: json!({ "deployment": deployment.name, "healthy": true, "checked": checked, "warnings": warnings }),
     })
 }
 
@@ -66,9 +77,8 @@ async fn tables(deployment: &Deployment) -> Vec<Finding> {
         (&tables.secrets, store.version_secrets(&VersionId::from(ambient.uuid())).await.err()),
         (&tables.clients, store.replay(&ReplayKey::new(["-"; 3], "-"), ambient.now()).await.err()),
     ];
-    let finding = |(table, error): (&String, Option<Error>)| Finding {
-        what: format!("table {table}"),
-        problem: error.as_ref().map(cause),
+    let finding = |(table, error): (&String, Option<Error>)| {
+        Finding::new(format!("table {table}"), error.as_ref().map(cause))
     };
     looks.into_iter().map(finding).collect()
 }
@@ -88,17 +98,45 @@ async fn games(deployment: &Deployment) -> Result<Vec<Finding>, CommandError> {
             let at = format!("{}/{name_id}", game.name_id);
             let has_version = versions.iter().any(|version| version.version_id == *version_id);
             let problem = (!has_version).then(|| format!("its version {version_id} is not there"));
-            findings.push(Finding { what: format!("{at} runs a version"), problem });
+            findings.push(Finding::new(format!("{at} runs a version"), problem));
             let version = versions.iter().find(|version| version.version_id == *version_id);
             if let Some(version) = version.filter(|version| version.has_secrets) {
                 let problem = secrets.of(version).await.err().map(|error| cause(&error));
-                findings.push(Finding { what: format!("{at} can read its secrets"), problem });
+                findings.push(Finding::new(format!("{at} can read its secrets"), problem));
             }
             let servers = servers_of(store, &game, namespace_id).await?;
-            let living =
-                servers.iter().filter(|server| server.lease_until > now && !server.is_deregistered()).count();
-            findings.push(Finding { what: format!("{at} has {living} game servers"), problem: None });
+            let living: Vec<_> = servers
+                .iter()
+                .filter(|server| server.lease_until > now && !server.is_deregistered())
+                .collect();
+            let warning = version.and_then(|version| want_of_servers(version, &living));
+            findings.push(Finding {
+                warning,
+                ..Finding::new(format!("{at} has {} game servers", living.len()), None)
+            });
+            let speechless = servers
+                .iter()
+                .filter(|server| server.lease_until <= now && server.beat_at == server.ranked_at);
+            let speechless: Vec<_> = speechless.map(|server| server.server.server_id.as_str()).collect();
+            if !speechless.is_empty() {
+                let warning =
+                    Some(format!("{} sent no heartbeat since they registered", speechless.join(", ")));
+                findings.push(Finding { warning, ..Finding::new(format!("heartbeats of {at}"), None) });
+            }
         }
     }
     Ok(findings)
+}
+
+/// What finds lack that need a new lobby.
+fn want_of_servers(version: &Version, living: &[&Server]) -> Option<String> {
+    if living.is_empty() {
+        return Some("every find that needs a new lobby is refused".to_owned());
+    }
+    let runs = |mode: &GameMode| {
+        living.iter().any(|server| server.game_modes.as_ref().is_none_or(|modes| modes.contains(mode)))
+    };
+    let lacking: Vec<_> =
+        version.config.game_modes.keys().filter(|mode| !runs(mode)).map(GameMode::as_str).collect();
+    (!lacking.is_empty()).then(|| format!("none of them runs {}", lacking.join(", ")))
 }

@@ -146,7 +146,8 @@ impl GameServers {
     }
 
     /// Takes a server's place in the matching away for good: no lobby is placed there any more, its lobbies close, and each
-    /// ends when it is empty, or at once if `ends_lobbies`. Again: harmless.
+    /// ends when it is empty, or at once if `ends_lobbies`. Until then its heartbeats keep them alive like any other's. Again:
+    /// harmless.
     ///
     /// # Errors
     /// [`Error::ServerNotFound`]; [`Error::Contention`] when not every lobby could be closed yet, which asking again does;
@@ -228,7 +229,13 @@ impl GameServers {
                 Err(error) => return Err(error),
             }
         }
-        let needs_write = lobby.lease_until != server.lease_until && !lobby.is_draining;
+        // Its deregistration crashed before it came to this one.
+        if server.is_deregistered() && !lobby.is_draining {
+            self.drain(lobby.lobby_id.clone(), false).await?;
+        }
+        // One that was hidden as silent may have just this lease, after a registration with a shorter one.
+        let is_hidden = lobby.joinable_from == Some(Timestamp::NEVER);
+        let needs_write = lobby.lease_until != server.lease_until || is_hidden;
         let lives = !needs_write
             || self.store.extend_lease(&lobby.lobby_id, &server.server, server.lease_until, now).await?;
         Ok(lives.then_some(lobby))

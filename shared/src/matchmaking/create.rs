@@ -125,6 +125,9 @@ impl Matchmaker {
         seeker: &Seeker,
         contended: bool,
     ) -> Result<Step, Error> {
+        if self.is_full(search) {
+            return Ok(Step::NoRoom(NoRoom::AtCap));
+        }
         let pool = &search.criteria.new_lobby.pool;
         let is_busy = search.criteria.tags.is_empty() && self.recall.is_busy(pool, self.ambient.now());
         if is_busy {
@@ -367,6 +370,9 @@ impl Matchmaker {
         beginning: Option<&Beginning>,
     ) -> Result<Attempt, Error> {
         let (mut rooms, mut pauses) = (0, 0);
+        if self.is_full(search) {
+            return Ok(Attempt::NoRoom(NoRoom::AtCap));
+        }
         while rooms < ROOMS_MAX {
             let attempt = self.attempt_in_room(search, lobby_id, seeker, placing, beginning).await?;
             let Attempt::NoRoom(reason) = attempt else { return Ok(attempt) };

@@ -9,7 +9,7 @@ use std::{
 use super::{COMPARED_MAX, create::NoRoom};
 use crate::{
     ambient::{Ambient, Timestamp},
-    ids::LobbyId,
+    ids::{LobbyId, NamespaceId},
     lobby::Lobby,
     models::Pool,
     store::{
@@ -55,6 +55,8 @@ struct Memory {
     /// When creations of this instance met others at a server.
     server_conflicts: HashMap<PlacementPool, VecDeque<Timestamp>>,
     fruitless_searches: HashMap<(PlacementPool, NoRoom), Timestamp>,
+    /// Namespaces that were seen to hold as many lobbies as they may, each with that cap and until when it is believed.
+    full: HashMap<NamespaceId, (u32, Timestamp)>,
 }
 
 #[derive(Debug, Default)]
@@ -582,6 +584,23 @@ impl Recall {
         let mut memory = self.memory();
         make_space(&mut memory.fruitless_searches);
         memory.fruitless_searches.insert((placement(wanted), needed), now);
+    }
+
+    /// Whether the namespace was seen to hold its `cap` of lobbies within the last second, so that a refused find need not read
+    /// all of its servers again.
+    pub(super) fn is_full(&self, namespace_id: &NamespaceId, cap: u32, now: Timestamp) -> bool {
+        self.memory().full.get(namespace_id).is_some_and(|(seen, until)| *seen == cap && now < *until)
+    }
+
+    /// The namespace holds its `cap` of lobbies; believed `until` then, unless this instance ends one of them.
+    pub(super) fn remember_full(&self, namespace_id: &NamespaceId, cap: u32, until: Timestamp) {
+        let mut memory = self.memory();
+        make_space(&mut memory.full);
+        memory.full.insert(namespace_id.clone(), (cap, until));
+    }
+
+    pub(super) fn forget_full(&self, namespace_id: &NamespaceId) {
+        self.memory().full.remove(namespace_id);
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {

@@ -1,7 +1,7 @@
 //! Making room at the cap, or where every server is full: taking back what is allotted to servers that do not need it,
 //! ending a lobby that nobody needs any more.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, time::Duration};
 
 use super::{Matchmaker, Search, create::NoRoom};
 use crate::{
@@ -9,6 +9,7 @@ use crate::{
     ids::{LobbyId, RegionId},
     lobby::{EndCause, Lobby},
     models::Pool,
+    settings::Namespace,
     store::{
         allotment::AllotmentOutcome,
         ending::EndOutcome,
@@ -22,6 +23,9 @@ const SERVERS_SEARCHED_MAX: usize = 1_000;
 const SERVERS_ENTERED_MAX: usize = 32;
 /// Lobbies of each pool, or of each server, that one search reads at most.
 const LOBBIES_SEARCHED_MAX: usize = 100;
+
+/// For how long at most a full namespace is believed to be full (decisions on matching).
+const FULL_FOR: Duration = Duration::from_secs(1);
 
 /// What a search for room came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,10 +83,22 @@ impl Matchmaker {
             }
             self.recall.remember_vain_search(wanted, needed, now);
         }
-        if needed == NoRoom::NoServer || !are_all || self.are_all_used(search, running).await? {
+        if needed == NoRoom::NoServer || !are_all {
             return Ok(Room::None);
         }
-        Ok(Room::Moving)
+        if !self.are_all_used(search, running).await? {
+            return Ok(Room::Moving);
+        }
+        let Namespace { namespace_id, lobby_count_max, .. } = &search.settings.namespace;
+        let until = self.ambient.now() + self.ambient.jittered(FULL_FOR);
+        self.recall.remember_full(namespace_id, *lobby_count_max, until);
+        Ok(Room::None)
+    }
+
+    /// Whether the namespace was full just now.
+    pub(super) fn is_full(&self, search: &Search) -> bool {
+        let Namespace { namespace_id, lobby_count_max, .. } = &search.settings.namespace;
+        self.recall.is_full(namespace_id, *lobby_count_max, self.ambient.now())
     }
 
     /// Whether the servers of `running`, as seen one after the other a moment ago, run as many lobbies as the namespace may
@@ -238,6 +254,7 @@ impl Matchmaker {
             Ok(EndOutcome::Ended) => {
                 // Its server has a place again.
                 let Pool { namespace_id, region_id, .. } = lobby.pool;
+                self.recall.forget_full(&namespace_id);
                 self.recall.forget_servers(&PlacementPool { namespace_id, region_id });
                 Ok(true)
             }

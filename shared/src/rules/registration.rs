@@ -13,6 +13,8 @@ use crate::{
 
 /// The most lobbies of one server.
 pub const CAPACITY_MAX: u32 = 1_000_000;
+/// The lease of a registration that names none, in seconds.
+const LEASE_SECONDS_DEFAULT: u32 = 60;
 /// The longest lease, in seconds: a day.
 pub const LEASE_SECONDS_MAX: u32 = 86_400;
 /// The most modes that a registration names.
@@ -47,10 +49,9 @@ impl Registration {
         } else if capacity > CAPACITY_MAX {
             refuse("capacity", "too-high");
         }
-        match request.lease_seconds {
-            Some(0) => refuse("lease_seconds", "too-low"),
-            Some(seconds) if seconds > LEASE_SECONDS_MAX => refuse("lease_seconds", "too-high"),
-            _ => {}
+        let lease_seconds = request.lease_seconds.unwrap_or(LEASE_SECONDS_DEFAULT);
+        if lease_seconds > LEASE_SECONDS_MAX {
+            refuse("lease_seconds", "too-high");
         }
         let mut game_modes = None;
         if let Some(names) = &request.game_modes {
@@ -75,7 +76,7 @@ impl Registration {
                 game_modes,
                 capacity,
                 ports,
-                lease_ms: request.lease_seconds.map(|seconds| u64::from(seconds) * 1_000),
+                lease_ms: (lease_seconds > 0).then_some(u64::from(lease_seconds) * 1_000),
                 auto_ready: request.auto_ready.unwrap_or(true),
             }),
             _ => Err(paths),
@@ -171,10 +172,15 @@ mod tests {
     }
 
     #[test]
-    fn defaults_are_one_place_no_lease_and_ready_at_once() {
+    fn defaults_are_one_place_a_lease_of_a_minute_and_ready_at_once() {
         let server = check(json!({})).unwrap().into_server(key(), None, id(), Timestamp(5)).unwrap();
         assert_eq!((server.capacity, server.used, server.auto_ready), (1, 0, true));
-        assert_eq!((server.lease_ms, server.lease_until), (None, Timestamp::NEVER));
+        assert_eq!((server.lease_ms, server.lease_until), (Some(60_000), Timestamp(60_005)));
+        let server = check(json!({ "lease_seconds": 0 }))
+            .unwrap()
+            .into_server(key(), None, id(), Timestamp(5))
+            .unwrap();
+        assert_eq!((server.lease_ms, server.lease_until), (None, Timestamp::NEVER), "asked for");
         assert_eq!((server.free_from, server.ranked_at), (Timestamp(5), Timestamp(5)));
     }
 
@@ -184,7 +190,7 @@ mod tests {
         assert!(check(json!({ "capacity": 1, "lease_seconds": 1, "game_modes": ["duel"] })).is_ok());
         let cases = [
             (json!({ "region_id": "mars" }), vec!["region_id/not-found"]),
-            (json!({ "capacity": 0, "lease_seconds": 0 }), vec!["capacity/too-low", "lease_seconds/too-low"]),
+            (json!({ "capacity": 0 }), vec!["capacity/too-low"]),
             (
                 json!({ "capacity": 1_000_001, "lease_seconds": 86_401 }),
                 vec!["capacity/too-high", "lease_seconds/too-high"],

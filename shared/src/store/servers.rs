@@ -135,6 +135,12 @@ impl Server {
         self.ranked_at == Timestamp::NEVER
     }
 
+    /// Whether it deregistered, and runs no lobby any more that it must keep alive.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        self.is_deregistered() && self.used == 0
+    }
+
     /// Whether so much of its lease is left that there has hardly been a heartbeat since it was read: a lobby created now
     /// copies the lease, and must not get one that is about to end.
     #[must_use]
@@ -158,7 +164,7 @@ enum Gone {
 pub enum HeartbeatOutcome {
     /// The server lives; as it now is.
     Alive(Box<Server>),
-    /// It never registered, or deregistered.
+    /// It never registered, or deregistered and runs no lobby any more.
     Unknown,
 }
 
@@ -276,7 +282,7 @@ impl Store {
         try_join_all(batches).await?.into_iter().flatten().map(from_item).collect()
     }
 
-    /// Extends the lease of a server, and brings one back into sight that was silent. One write unit, and once three more
+    /// Extends the lease of a server, also of one that deregistered while it runs lobbies, and brings one back into sight that was silent. One write unit, and once three more
     /// for the latter.
     ///
     /// # Errors
@@ -287,15 +293,22 @@ impl Store {
         now: Timestamp,
     ) -> Result<HeartbeatOutcome, Error> {
         let change = "SET #lease_until = :now + #lease_ms, #beat_at = :now REMOVE #expires_at";
-        let condition = "attribute_exists(#lease_ms) AND #ranked_at < :never AND #beat_at <= :now";
-        let write = self.on_server(key, change, condition).expression_attribute_values(":now", number(now));
+        let condition =
+            "attribute_exists(#lease_ms) AND (#ranked_at < :never OR #used > :zero) AND #beat_at <= :now";
+        let write = self
+            .on_server(key, change, condition)
+            .expression_attribute_values(":now", number(now))
+            .expression_attribute_values(":zero", number(0));
         let server = match self.update_server(write).await? {
             Ok(server) => server,
             // Without lease, or a later beat was quicker.
-            Err(Some(server))
-                if !server.is_deregistered() && (server.lease_ms.is_none() || server.beat_at > now) =>
-            {
+            Err(Some(server)) if !server.is_gone() && (server.lease_ms.is_none() || server.beat_at > now) => {
                 server
+            }
+            // Its last lobby ended while it deregistered.
+            Err(Some(server)) if server.is_gone() && server.placement_pool.is_some() => {
+                self.let_server_go(&server, Gone::Deregistered, now).await?;
+                return Ok(HeartbeatOutcome::Unknown);
             }
             Err(_) => return Ok(HeartbeatOutcome::Unknown),
         };

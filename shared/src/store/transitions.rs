@@ -71,7 +71,7 @@ impl Store {
     }
 
     /// Has a lobby of `server` live until `until`, as that server told at `told_at`, or for ever when it told that it has no
-    /// lease; whether the lobby lives so long. It does not when it ended, or drains without lease. One write unit for a lobby
+    /// lease; whether the lobby lives so long. It does not when it ended. One write unit for a lobby
     /// up to 1 KB; another one, and two of the index, to bring a lobby back into sight that was hidden while its server was
     /// silent.
     ///
@@ -91,7 +91,7 @@ impl Store {
         };
         // What an earlier beat promised late must not shorten what a later one did. A lobby of the time before its server had a
         // lease gets one, but none of before that was given up.
-        let condition = "#stage <> :ended AND #server = :server AND attribute_not_exists(#is_draining) \
+        let condition = "#stage <> :ended AND #server = :server \
                          AND (#lease_until < :until OR (#lease_until = :never AND #created_at < :told \
                          AND (attribute_not_exists(#freed_at) OR #freed_at < :told)))";
         let write = self
@@ -108,12 +108,7 @@ impl Store {
         let lobby = match self.update_lobby(self.on_lobby(write, lobby_id)).await? {
             Ok(lobby) => lobby,
             // A later beat was quicker.
-            Err(Some(lobby)) if lobby.lease_until >= until && lobby.server.as_ref() == Some(server) => {
-                if lobby.is_draining {
-                    return Ok(false);
-                }
-                lobby
-            }
+            Err(Some(lobby)) if lobby.lease_until >= until && lobby.server.as_ref() == Some(server) => lobby,
             Err(_) => return Ok(false),
         };
         if lobby.joinable_from == Some(Timestamp::NEVER) {
@@ -152,10 +147,10 @@ impl Store {
                 seen,
                 now,
             ),
-            // Without lease: the players who are still in need no game server that answers, and their seats end anyway.
+            // Its lease stays as it is: a server that stops while its players are in leaves no lobby for longer than one that crashed.
             Transition::Drain => self
                 .changing(
-                    "SET #closed = :true, #is_draining = :true, #lease_until = :never REMOVE #joinable_from, #idle_secs",
+                    "SET #closed = :true, #is_draining = :true REMOVE #joinable_from, #idle_secs",
                     &format!("{ALIVE} AND #closed IN (:true, :false) AND attribute_not_exists(#is_draining)"),
                     now,
                 ),

@@ -45,7 +45,7 @@ pub struct RegisterServerRequest {
     /// Its ports by label.
     #[serde(deserialize_with = "objects_by_name")]
     pub ports: BTreeMap<String, PortSpec>,
-    /// How long it is taken to live after each heartbeat; absent means for ever.
+    /// How long it is taken to live after each heartbeat; a minute when absent, for ever when 0.
     #[serde(default)]
     pub lease_seconds: Option<u32>,
     /// Whether its lobbies are ready at once; true when absent.
@@ -58,8 +58,7 @@ pub struct RegisterServerRequest {
 pub struct RegisterServerResponse {
     /// The server's identifier.
     pub server_id: ServerId,
-    /// Until when it is taken to live; absent without lease.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Until when it is taken to live; `null` without lease.
     pub lease_expires_at: Option<String>,
 }
 
@@ -79,6 +78,9 @@ pub struct HeartbeatResponse {
     /// Until when the server is taken to live; absent without lease.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lease_expires_at: Option<String>,
+    /// Present and true when the server deregistered: it gets no lobby any more, and is unknown once these have ended.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub draining: bool,
     /// Where this page ends, when there are more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,

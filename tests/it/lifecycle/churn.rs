@@ -312,7 +312,7 @@ async fn through_a_minute_of_crashes_no_lobby_is_overbooked_lost_or_haunted() {
 
     // All servers fall silent for good; as many others come. Whoever needs room takes it from the dead, to the last place.
     stack.clock.advance(MINUTE);
-    let fields = json!({ "capacity": LOBBIES_PER_SERVER, "lease_seconds": null });
+    let fields = json!({ "capacity": LOBBIES_PER_SERVER, "lease_seconds": 0 });
     let fresh: Vec<_> = (0..SERVERS).map(|n| format!("fresh-{n}")).collect();
     for server_id in &fresh {
         register(&stack, &game, server_id, fields.clone()).await;

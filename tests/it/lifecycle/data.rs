@@ -31,7 +31,7 @@ async fn items(stack: &TestStack) -> usize {
 async fn a_configuration_goes_with_its_lobby_whoever_ends_it() {
     let stack = TestStack::start().await;
     let game = game(&stack, "data", json!({ "actions": { "create": { "enabled": true } } })).await;
-    register(&stack, &game, "one", json!({ "capacity": 1, "lease_seconds": null })).await;
+    register(&stack, &game, "one", json!({ "capacity": 1, "lease_seconds": 0 })).await;
     let lapsing = Duration::from_secs(121);
     custom(&stack, &game).await;
     assert_eq!(items(&stack).await, 1);
@@ -54,7 +54,7 @@ async fn a_configuration_goes_with_its_lobby_whoever_ends_it() {
 async fn a_lobby_that_is_ready_too_late_goes_with_its_configuration_and_its_deregistered_server() {
     let stack = TestStack::start().await;
     let game = game(&stack, "late", json!({ "actions": { "create": { "enabled": true } } })).await;
-    register(&stack, &game, "one", json!({ "auto_ready": false, "lease_seconds": null })).await;
+    register(&stack, &game, "one", json!({ "auto_ready": false, "lease_seconds": 0 })).await;
     let (timed_out, ()) = tokio::join!(create(&stack, &game), never_ready(&stack, &game));
     assert_eq!(timed_out.refusal(), (503, "MATCHMAKER_LOBBY_START_TIMEOUT"));
     game.serve(&stack, "deregister", json!({ "server_id": "one" })).await.expect_ok();

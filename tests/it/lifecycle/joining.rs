@@ -13,7 +13,7 @@ use super::{CLOSED, find, find_existing, game, heartbeat, join, register};
 async fn start(name: &str, mode: Value) -> (TestStack, TestGame) {
     let stack = TestStack::start().await;
     let game = game(&stack, name, mode).await;
-    register(&stack, &game, "one", json!({ "capacity": 9, "lease_seconds": null })).await;
+    register(&stack, &game, "one", json!({ "capacity": 9, "lease_seconds": 0 })).await;
     (stack, game)
 }
 

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use muster_tests::{TestStack, all_servers};
-use serde_json::{Value, json};
+use serde_json::json;
 use shared::{
     ambient::Timestamp,
     ids::LobbyId,
@@ -90,7 +90,7 @@ async fn a_dead_servers_part_of_the_cap_is_recovered_by_the_next_find() {
         let seat = find(&stack, &game).await.expect_ok();
         game.connect(&stack, &seat).await.expect_ok();
     }
-    register(&stack, &game, "lives", json!({ "capacity": 3, "lease_seconds": null })).await;
+    register(&stack, &game, "lives", json!({ "capacity": 3, "lease_seconds": 0 })).await;
     assert_eq!(find(&stack, &game).await.refusal(), (400, "MATCHMAKER_TOO_MANY_LOBBIES"));
     stack.clock.advance(MINUTE);
     for count in 1..=3 {
@@ -195,7 +195,7 @@ async fn a_server_that_gives_up_its_lease_keeps_its_lobbies_in_sight_for_good() 
     stack.clock.advance(10 * MINUTE);
     assert_eq!(find_existing(&stack, &game).await.refusal(), (400, "MATCHMAKER_NO_AVAILABLE_LOBBIES"));
     for said in ["once", "again in that moment, when its lobbies have no lease to give up"] {
-        register(&stack, &game, "one", json!({ "capacity": 2, "lease_seconds": Value::Null })).await;
+        register(&stack, &game, "one", json!({ "capacity": 2, "lease_seconds": 0 })).await;
         let lobby = game.lobby(&stack, &lobby_id).await;
         let sight = (lobby.lease_until, lobby.joinable_from, lobby.freed_at);
         assert_eq!(sight, (Timestamp::NEVER, Some(lobby.created_at), Some(stack.clock.now())), "{said}");
@@ -205,7 +205,7 @@ async fn a_server_that_gives_up_its_lease_keeps_its_lobbies_in_sight_for_good() 
 }
 
 #[tokio::test]
-async fn a_server_that_comes_back_without_lease_leaves_the_lobbies_that_it_closed_as_they_are() {
+async fn a_server_that_comes_back_without_lease_leaves_the_lobbies_that_it_closed_closed() {
     let stack = TestStack::start().await;
     let game = game(&stack, "back", json!({ "max_players": 8 })).await;
     register(&stack, &game, "one", json!({ "capacity": 2 })).await;
@@ -215,8 +215,10 @@ async fn a_server_that_comes_back_without_lease_leaves_the_lobbies_that_it_close
     let closed = game.lobby(&stack, &played.lobby_id()).await;
     assert!(closed.is_draining && closed.closed);
 
-    register(&stack, &game, "one", json!({ "capacity": 2, "lease_seconds": Value::Null })).await;
-    assert_eq!(game.lobby(&stack, &played.lobby_id()).await, closed, "I4");
+    register(&stack, &game, "one", json!({ "capacity": 2, "lease_seconds": 0 })).await;
+    // They need no beat any more than its others do.
+    let freed = Lobby { lease_until: Timestamp::NEVER, freed_at: Some(stack.clock.now()), ..closed };
+    assert_eq!(game.lobby(&stack, &played.lobby_id()).await, freed, "I4");
     assert_ne!(find(&stack, &game).await.expect_ok().lobby_id(), played.lobby_id(), "I6");
 }
 
@@ -243,7 +245,7 @@ async fn a_creation_that_comes_late_takes_no_place_on_a_record_that_is_to_go() {
 async fn a_late_hint_of_when_all_were_connected_does_not_hide_a_seat_reserved_since() {
     let stack = TestStack::start().await;
     let game = game(&stack, "hinted", json!({ "max_players": 2, "reservation_seconds": 60 })).await;
-    register(&stack, &game, "one", json!({ "lease_seconds": Value::Null })).await;
+    register(&stack, &game, "one", json!({ "lease_seconds": 0 })).await;
     let mut seats = Vec::new();
     for _ in 0..2 {
         seats.push(find(&stack, &game).await.expect_ok());

@@ -16,7 +16,7 @@ const DISCONNECTED: (Method, &str) = (Method::POST, "players/disconnected");
 async fn start(name: &str, mode: serde_json::Value) -> (TestStack, TestGame) {
     let stack = TestStack::start().await;
     let game = game(&stack, name, mode).await;
-    register(&stack, &game, "one", json!({ "capacity": 9, "lease_seconds": null })).await;
+    register(&stack, &game, "one", json!({ "capacity": 9, "lease_seconds": 0 })).await;
     (stack, game)
 }
 
@@ -116,7 +116,7 @@ async fn another_lobby_is_not_the_players_and_the_seat_stays_where_it_is() {
 async fn players_of_another_namespace_mocks_and_garbage_each_have_their_code() {
     let (stack, here) = start("here", json!({})).await;
     let there = game(&stack, "there", json!({})).await;
-    register(&stack, &there, "one", json!({ "lease_seconds": null })).await;
+    register(&stack, &there, "one", json!({ "lease_seconds": 0 })).await;
     let (seat, foreign) = (find(&stack, &here).await.expect_ok(), find(&stack, &there).await.expect_ok());
     let mock = stack.stack.keys().issue_development_player(&stack.ambient());
     let cut = token(&seat).get(..60).unwrap_or_default().to_owned();

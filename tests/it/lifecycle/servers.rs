@@ -13,6 +13,7 @@ use muster_tests::{
 };
 use serde_json::{Value, json};
 use shared::{
+    ambient::Timestamp,
     errors::Error,
     lobby::{Stage, lifecycle::Transition},
     overview::Overview,
@@ -65,7 +66,6 @@ async fn a_registration_that_cannot_work_is_refused_and_names_every_label() {
         ),
         (json!({ "ports": {} }), vec!["ports/too-few"]),
         (json!({ "region_id": "mars", "capacity": 0 }), vec!["capacity/too-low", "region_id/not-found"]),
-        (json!({ "lease_seconds": 0 }), vec!["lease_seconds/too-low"]),
         (
             json!({ "lease_seconds": 86_401, "capacity": 1_000_001 }),
             vec!["capacity/too-high", "lease_seconds/too-high"],
@@ -186,6 +186,39 @@ async fn servers_that_left_make_no_refused_find_and_no_count_dearer() {
 }
 
 #[tokio::test]
+async fn a_find_that_is_refused_again_within_a_second_reads_no_server() {
+    let stack = TestStack::start().await;
+    let game =
+        stack.make_game("full", json!({ "arena": { "regions": ["fra"], "max_players": 1 } }), 150, 0).await;
+    for n in 0..150 {
+        game.add_server(&stack, &format!("one-{n}"), "fra", 1, Timestamp::NEVER).await;
+    }
+    let body = json!({ "game_modes": ["arena"] });
+    let mut seats = Vec::new();
+    for _ in 0..150 {
+        seats.push(game.find(&stack, body.clone()).await.expect_ok());
+    }
+    let instance = stack.instance();
+    let refused = async || {
+        let before = instance.usage();
+        let outcome = instance.find(&game.public, &body).await;
+        assert!(matches!(outcome, Err(Error::TooManyLobbies)), "{outcome:?}");
+        instance.usage() - before
+    };
+    let first = refused().await;
+    assert!(first.read_units > 150.0, "{first:?}");
+    let again = refused().await;
+    assert!(again.calls <= 3 && again.read_units <= 5.0 && again.write_units < 0.5, "{again:?}");
+
+    // Whoever leaves makes room for a find of the second after.
+    game.connect(&stack, &seats[77]).await.expect_ok();
+    game.disconnect(&stack, &seats[77]).await.expect_ok();
+    stack.clock.advance(Duration::from_secs(1));
+    instance.find(&game.public, &body).await.unwrap();
+    assert_eq!(live_lobbies(stack.store(), game.namespace_id()).await, 150, "I2");
+}
+
+#[tokio::test]
 async fn a_mode_that_no_version_of_the_game_has_is_refused() {
     let stack = TestStack::start().await;
     let game = game(&stack, "modes", json!({})).await;
@@ -208,7 +241,7 @@ async fn a_mode_that_no_version_of_the_game_has_is_refused() {
 async fn a_server_that_deregisters_with_its_lobbies_leaves_nothing_behind() {
     let stack = TestStack::start().await;
     let game = game(&stack, "at-once", json!({ "max_players": 2, "idle_seconds": 600 })).await;
-    register(&stack, &game, "one", json!({ "capacity": 2, "lease_seconds": null })).await;
+    register(&stack, &game, "one", json!({ "capacity": 2, "lease_seconds": 0 })).await;
     let seat = find(&stack, &game).await.expect_ok();
     game.connect(&stack, &seat).await.expect_ok();
     let leave = json!({ "server_id": "one", "end_lobbies": true });
@@ -258,12 +291,16 @@ async fn a_deregistered_servers_lobbies_close_and_end_when_they_are_empty() {
     }
     assert_eq!(game.lobby(&stack, &idle).await.stage, Stage::Ended, "the empty one ends at once");
     assert_eq!(find(&stack, &game).await.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"), "I6");
-    assert_eq!(heartbeat(&stack, &game, "one").await.refusal(), (400, "MATCHMAKER_SERVER_NOT_FOUND"));
+    let beat = heartbeat(&stack, &game, "one").await.expect_ok();
+    assert_eq!((&beat.body["draining"], told(&beat)), (&json!(true), [played.lobby_id()].into()));
     let reopen = game.host(&stack, &played.lobby_id(), CLOSED, json!({ "is_closed": false })).await;
     assert_eq!(reopen.refusal(), (400, "MATCHMAKER_LOBBY_STATE_CONFLICT"));
 
-    // Its players need no heartbeat to play on, and whoever needs room does not end their lobby.
-    stack.clock.advance(Duration::from_secs(3_600));
+    // While it beats its players play on, and whoever needs room does not end their lobby.
+    for _ in 0..60 {
+        stack.clock.advance(Duration::from_secs(59));
+        heartbeat(&stack, &game, "one").await.expect_ok();
+    }
     assert_eq!(find(&stack, &game).await.refusal().0, 503);
     let lobby = game.lobby(&stack, &played.lobby_id()).await;
     assert_eq!((lobby.stage, lobby.held_seats(stack.clock.now())), (Stage::Ready, 2), "I4");
@@ -272,6 +309,7 @@ async fn a_deregistered_servers_lobbies_close_and_end_when_they_are_empty() {
     game.disconnect(&stack, &full[0]).await.expect_ok();
     assert_eq!(game.lobby(&stack, &played.lobby_id()).await.stage, Stage::Ended);
     assert_eq!(live(&stack, &game).await, 0);
+    assert_eq!(heartbeat(&stack, &game, "one").await.refusal(), (400, "MATCHMAKER_SERVER_NOT_FOUND"));
 
     register(&stack, &game, "one", json!({})).await;
     find(&stack, &game).await.expect_ok();
@@ -279,10 +317,51 @@ async fn a_deregistered_servers_lobbies_close_and_end_when_they_are_empty() {
 }
 
 #[tokio::test]
+async fn a_beat_closes_what_a_deregistration_that_crashed_left_open() {
+    let stack = TestStack::start().await;
+    let game = game(&stack, "crashed", json!({ "max_players": 8 })).await;
+    register(&stack, &game, "one", json!({})).await;
+    let played = find(&stack, &game).await.expect_ok();
+    game.connect(&stack, &played).await.expect_ok();
+    let key = all_servers(stack.store(), game.namespace_id()).await.remove(0).server;
+    stack.store().deregister_server(&key, stack.clock.now()).await.unwrap();
+    assert!(!game.lobby(&stack, &played.lobby_id()).await.closed);
+
+    heartbeat(&stack, &game, "one").await.expect_ok();
+    let lobby = game.lobby(&stack, &played.lobby_id()).await;
+    assert_eq!((lobby.closed, lobby.is_draining, lobby.stage), (true, true, Stage::Ready), "I6");
+    assert_eq!(find_existing(&stack, &game).await.refusal().0, 400, "I6");
+}
+
+#[tokio::test]
+async fn leaving_politely_is_never_worse_than_crashing() {
+    for is_polite in [false, true] {
+        let stack = TestStack::start().await;
+        let modes = json!({ "arena": { "regions": ["fra"], "max_players": 1 } });
+        let game = stack.make_game("leaving", modes, 1, 0).await;
+        register(&stack, &game, "one", json!({ "lease_seconds": 10 })).await;
+        let seat = find(&stack, &game).await.expect_ok();
+        game.connect(&stack, &seat).await.expect_ok();
+        if is_polite {
+            game.serve(&stack, "deregister", json!({ "server_id": "one" })).await.expect_ok();
+        }
+        register(&stack, &game, "two", json!({ "lease_seconds": 3_600 })).await;
+        assert_eq!(find(&stack, &game).await.refusal(), (400, "MATCHMAKER_TOO_MANY_LOBBIES"), "{is_polite}");
+        stack.clock.advance(Duration::from_secs(10));
+        let next = find(&stack, &game).await.expect_ok();
+        assert_ne!(next.lobby_id(), seat.lobby_id(), "{is_polite}");
+        assert_eq!(game.lobby(&stack, &seat.lobby_id()).await.stage, Stage::Ended, "{is_polite}");
+        let one = all_servers(stack.store(), game.namespace_id()).await;
+        let one = one.into_iter().find(|server| server.server.server_id.as_str() == "one").unwrap();
+        assert_eq!(one.is_gone() && one.placement_pool.is_none(), is_polite, "I14");
+    }
+}
+
+#[tokio::test]
 async fn a_lobby_that_becomes_ready_at_the_last_moment_closes_with_its_deregistered_server() {
     let stack = TestStack::start().await;
     let game = game(&stack, "last-moment", json!({ "max_players": 2, "idle_seconds": 600 })).await;
-    register(&stack, &game, "one", json!({ "auto_ready": false, "lease_seconds": null })).await;
+    register(&stack, &game, "one", json!({ "auto_ready": false, "lease_seconds": 0 })).await;
     let (timed_out, ()) = tokio::join!(find(&stack, &game), never_ready(&stack, &game));
     assert_eq!(timed_out.refusal(), (503, "MATCHMAKER_LOBBY_START_TIMEOUT"));
     let lobby = stack.all_lobbies(game.namespace_id()).await.remove(0);
@@ -371,7 +450,7 @@ async fn an_instance_that_knew_a_server_before_it_registered_anew_uses_its_new_p
 async fn an_instance_that_knew_a_server_before_it_deregistered_places_nothing_there() {
     let stack = TestStack::start().await;
     let game = game(&stack, "left", json!({ "max_players": 1 })).await;
-    register(&stack, &game, "one", json!({ "lease_seconds": null })).await;
+    register(&stack, &game, "one", json!({ "lease_seconds": 0 })).await;
     let instance = stack.instance();
     instance.warm_up(&game.public, &game.pool("arena", "fra")).await;
     game.serve(&stack, "deregister", json!({ "server_id": "one" })).await.expect_ok();

@@ -123,7 +123,7 @@ async fn a_disconnect_that_crashed_before_the_lobby_ended_is_finished_by_its_rep
 async fn an_unjoined_lobby_lives_while_a_reservation_in_it_does() {
     let stack = TestStack::start().await;
     let game = game(&stack, "unjoined", json!({})).await;
-    register(&stack, &game, "one", json!({ "lease_seconds": null })).await;
+    register(&stack, &game, "one", json!({ "lease_seconds": 0 })).await;
     let first = find(&stack, &game).await.expect_ok();
     stack.clock.advance(Duration::from_secs(60));
     let second = find(&stack, &game).await.expect_ok();

@@ -12,7 +12,7 @@ use super::{READY, find, game, heartbeat, live, register, told};
 async fn start(name: &str, arena: Value) -> (TestStack, TestGame) {
     let stack = TestStack::start().await;
     let game = game(&stack, name, arena).await;
-    register(&stack, &game, "one", json!({ "auto_ready": false, "lease_seconds": null })).await;
+    register(&stack, &game, "one", json!({ "auto_ready": false, "lease_seconds": 0 })).await;
     (stack, game)
 }
 

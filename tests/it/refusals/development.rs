@@ -140,7 +140,10 @@ async fn each_matchmaker_operation_has_its_mock() {
         ("/matchmaker/lobbies/{lobby_id}/state", nothing.clone()),
         ("/matchmaker/players/statistics", json!({ "player_count": 0, "game_modes": {} })),
         ("/matchmaker/regions", json!({ "regions": [] })),
-        ("/matchmaker/servers/register", json!({ "server_id": "00000000-0000-0000-0000-000000000000" })),
+        (
+            "/matchmaker/servers/register",
+            json!({ "server_id": "00000000-0000-0000-0000-000000000000", "lease_expires_at": null }),
+        ),
         ("/matchmaker/servers/heartbeat", json!({ "lobbies": [] })),
     ]);
     for operation in Operation::taking("development") {

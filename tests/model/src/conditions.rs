@@ -250,10 +250,7 @@ pub fn all() -> Vec<Condition> {
                 ],
             ],
         ),
-        (
-            Write::ExtendLease,
-            &[&["#stage <> :ended", "#server = :server", "attribute_not_exists(#is_draining)", GRANTED]],
-        ),
+        (Write::ExtendLease, &[&["#stage <> :ended", "#server = :server", GRANTED]]),
         (Write::GrowShards, &[&["attribute_not_exists(#joinable_from) OR #joinable_from <= :shards"]]),
         (Write::RetireShards, &[&["#joinable_from = :shards", "#renewed_at <= :stale"]]),
         (
@@ -300,7 +297,10 @@ pub fn all() -> Vec<Condition> {
             ]],
         ),
         (Write::Deregister, &[&["attribute_exists(#server)"]]),
-        (Write::Heartbeat, &[&["attribute_exists(#lease_ms)", "#ranked_at < :never", "#beat_at <= :now"]]),
+        (
+            Write::Heartbeat,
+            &[&["attribute_exists(#lease_ms)", "(#ranked_at < :never OR #used > :zero)", "#beat_at <= :now"]],
+        ),
         (Write::ShowServer, &[&["#used < #capacity", "#free_from = :never"]]),
         (
             Write::HideServer,

@@ -605,6 +605,29 @@ pub fn all() -> Vec<Configuration> {
             expires: true,
             ..base
         },
+        Configuration {
+            name: "a server beats and registers with a shorter lease while room is made",
+            rules: Rules { ticks: 3, rounds: 1, cap: 1, max_players: 1, max_direct: 1, ..RULES },
+            servers: &[Server { lease: 3, lease_until: EPOCH + 1, capacity: 1, free_from: NEVER, ..ONE }],
+            lobbies: &[(
+                4,
+                Lobby { lease_until: EPOCH + 1, taken: 1, connected: [0, 0, 0, EPOCH + 9, 0], ..LOBBY },
+            )],
+            roles: &[
+                FIND,
+                Role::Beat { server: 0, times: 1 },
+                Role::Register { server: 0, capacity: 1, lease: 1 },
+            ],
+            ..base
+        },
+        Configuration {
+            name: "a server without lease deregisters, interrupted, and beats",
+            rules: Rules { ticks: 1, asks_again: false, ..RULES },
+            servers: &[Server { lease: 1, lease_until: EPOCH + 1, ..ONE }],
+            lobbies: &[(4, Lobby { lease_until: EPOCH + 1, ..LOBBY })],
+            roles: &[Role::Register { server: 0, capacity: 2, lease: 0 }, Role::Deregister { server: 0 }],
+            ..base
+        },
     ]
 }
 
@@ -617,13 +640,13 @@ pub fn open_findings() -> Vec<(Configuration, &'static str)> {
         (
             Configuration {
                 name: "a server without lease deregisters, interrupted",
-                rules: Rules { ticks: 1, asks_again: false, ..RULES },
+                rules: Rules { ticks: 1, asks_again: false, beats_without_lease: false, ..RULES },
                 servers: &[Server { lease: 1, lease_until: EPOCH + 1, ..ONE }],
                 lobbies: &[(4, Lobby { lease_until: EPOCH + 1, ..LOBBY })],
                 roles: &[Role::Register { server: 0, capacity: 2, lease: 0 }, Role::Deregister { server: 0 }],
                 ..base
             },
-            "nobody may end the lobbies of before as a dead server's, unless deregistering is asked again",
+            "nobody may end the lobbies of before as a dead server's, unless deregistering is asked again or the server beats",
         ),
         (
             Configuration {

@@ -188,7 +188,6 @@ impl History {
     pub(super) fn drained(&mut self, rules: &Rules, at: usize, now: u8) -> Result<(), Broken> {
         let lobby = &mut self.lobbies[at];
         lobby.is_draining = true;
-        lobby.leased_until = NEVER;
         broken(lobby.should_have_started(rules, now), 10, "a lobby that never became ready lives on")?;
         broken(lobby.has_ended, 10, "an ended lobby drains")
     }
@@ -220,7 +219,6 @@ impl History {
     pub(super) fn lease_extended(&mut self, at: usize, server: usize, until: u8) -> Result<(), Broken> {
         let lobby = &mut self.lobbies[at];
         broken(lobby.has_ended, 10, "an ended lobby's lease was extended")?;
-        broken(lobby.is_draining, 10, "a lobby closed for good has a lease again")?;
         broken(!lobby.runs_on(server), 10, "another server's lobby was revived")?;
         broken(lobby.leased_until < NEVER && until < lobby.leased_until, 10, "a lease was shortened")?;
         lobby.leased_until = until;
@@ -310,8 +308,9 @@ impl History {
     }
 
     pub(super) fn beat(&mut self, at: usize, until: u8) -> Result<(), Broken> {
+        let runs_none = !self.lobbies.iter().any(|lobby| lobby.runs_on(at));
         let server = &mut self.servers[at];
-        broken(server.is_deregistered, 10, "a server that deregistered revived")?;
+        broken(server.is_deregistered && runs_none, 10, "a server that deregistered revived")?;
         broken(until < server.leased_until, 10, "a server's lease was shortened")?;
         server.leased_until = until;
         Ok(())

@@ -701,7 +701,7 @@ impl Program<'_> {
                 let sent = end_as_seen(&lobby, at, cause, now);
                 Mind::Send { sent, then: Then::Kept { lobby: at, lease } }
             }
-            _ if lobby.lease_until != lease.until && !lobby.is_draining => {
+            _ if lobby.lease_until != lease.until || lobby.joinable_from == NEVER => {
                 self.extend_lease(at, server, lease, pass)
             }
             _ => Mind::Sweep { lobby: at + 1, lease, pass },
@@ -796,8 +796,8 @@ impl Program<'_> {
             Then::Announced => Mind::Done(Answer::Made),
             Then::Beat { server, now } => {
                 let seen = state.servers[server];
-                let lives = is_made
-                    || seen.is_there() && !seen.is_deregistered() && (seen.lease == 0 || seen.beat_at > now);
+                let lives =
+                    is_made || seen.is_there() && !seen.is_gone() && (seen.lease == 0 || seen.beat_at > now);
                 if !lives {
                     return Mind::Done(Answer::Refused);
                 }
@@ -820,9 +820,8 @@ impl Program<'_> {
             }
             Then::LeaseExtended { lobby: at, lease, pass } => {
                 let lobby = &state.lobbies[at];
-                let is_later = lobby.lease_until >= lease.until
-                    && usize::from(lobby.server) == self.own_server() + 1
-                    && !lobby.is_draining;
+                let is_later =
+                    lobby.lease_until >= lease.until && usize::from(lobby.server) == self.own_server() + 1;
                 if (is_made || is_later) && lobby.joinable_from == NEVER {
                     let sent = Sent::ShowRevived { lobby: at };
                     return Mind::Send { sent, then: Then::Revived { lobby: at, lease, pass } };

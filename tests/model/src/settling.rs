@@ -47,7 +47,7 @@ fn send(store: &Store<'_>, state: &mut State, sent: &Sent) -> Result<Outcome, Br
 /// One undisturbed heartbeat, after which each lobby of a living server is as its players are told.
 fn beat(store: &Store<'_>, state: &mut State, server: usize, now: u8) -> Result<(), Broken> {
     let seen = state.servers[server];
-    if !seen.is_there() || seen.is_deregistered() {
+    if !seen.is_there() || seen.is_gone() {
         return Ok(());
     }
     if seen.lease > 0 {
@@ -75,7 +75,7 @@ fn beat(store: &Store<'_>, state: &mut State, server: usize, now: u8) -> Result<
             broken(outcome != Outcome::Made, 4, "a lobby that nobody needs cannot be ended")?;
             continue;
         }
-        if lobby.lease_until != lease.until && !lobby.is_draining {
+        if lobby.lease_until != lease.until || lobby.joinable_from == NEVER {
             send(store, state, &Sent::ExtendLease { lobby: at, server, lease })?;
             if state.lobbies[at].joinable_from == NEVER {
                 send(store, state, &Sent::ShowRevived { lobby: at })?;
@@ -100,7 +100,7 @@ fn register_again(store: &Store<'_>, state: &mut State, server: usize, now: u8) 
     let lease = Lease { until: item.lease_until, told_at: now };
     for at in 0..LOBBIES {
         let lobby = state.lobbies[at];
-        if usize::from(lobby.server) == server + 1 && !lobby.is_draining {
+        if usize::from(lobby.server) == server + 1 {
             send(store, state, &Sent::ExtendLease { lobby: at, server, lease })?;
             if state.lobbies[at].joinable_from == NEVER {
                 send(store, state, &Sent::ShowRevived { lobby: at })?;

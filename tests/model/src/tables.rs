@@ -250,6 +250,10 @@ impl Server {
         self.ranked_at == NEVER
     }
 
+    pub(super) fn is_gone(&self) -> bool {
+        self.is_deregistered() && self.used == 0
+    }
+
     pub(super) fn fits(&self, now: u8) -> bool {
         self.is_there() && self.used < self.capacity && self.lease_until > now && !self.is_deregistered()
     }

@@ -352,7 +352,6 @@ impl Store<'_> {
                 self.on_lobby(state, at, &check, |state, lobby| {
                     lobby.closed = true;
                     lobby.is_draining = true;
-                    lobby.lease_until = NEVER;
                     lobby.joinable_from = 0;
                     lobby.idle = 0;
                     state.history.drained(self.rules, at, now)
@@ -402,7 +401,6 @@ impl Store<'_> {
                 let is_freed_before = lobby.created_at < told_at && lobby.freed_at < told_at;
                 clause!(check, ExtendLease, "#stage <> :ended", lobby.stage != Stage::Ended);
                 clause!(check, ExtendLease, "#server = :server", lobby.server == server as u8 + 1);
-                clause!(check, ExtendLease, "attribute_not_exists(#is_draining)", !lobby.is_draining);
                 clause!(
                     check,
                     ExtendLease,
@@ -518,8 +516,8 @@ impl Store<'_> {
                 clause!(
                     check,
                     Heartbeat,
-                    "#ranked_at < :never",
-                    server.is_there() && server.ranked_at < NEVER
+                    "(#ranked_at < :never OR #used > :zero)",
+                    server.is_there() && (server.ranked_at < NEVER || server.used > 0)
                 );
                 clause!(check, Heartbeat, "#beat_at <= :now", server.is_there() && server.beat_at <= now);
                 if !self.is_failing(&check) && server.lease == 0 {

@@ -160,9 +160,7 @@ impl Request {
             "auto_ready": plan.is_auto_ready,
             "ports": { "default": { "hostname": "a.example", "port": port, "protocol": "udp" } },
         });
-        if let Some(lease_secs) = plan.lease_secs {
-            body["lease_seconds"] = json!(lease_secs);
-        }
+        body["lease_seconds"] = json!(plan.lease_secs.unwrap_or(0));
         let token = world.namespaces[plan.namespace].server.clone();
         Self::new("register-server", plan.namespace, Asked::Register, token, body)
     }

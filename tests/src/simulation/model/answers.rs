@@ -199,7 +199,7 @@ impl Model {
         let missed: Vec<String> = self
             .lobbies
             .values()
-            .filter(|lobby| lobby.lives() && lobby.server.as_deref() == Some(server) && !lobby.is_draining)
+            .filter(|lobby| lobby.lives() && lobby.server.as_deref() == Some(server))
             .filter(|lobby| self.appeared.get(&lobby.id).is_some_and(|at| *at <= seen_by))
             .filter_map(|lobby| {
                 let is_kept = lobby.lease_until >= promised;

@@ -2,7 +2,7 @@
 
 use super::{
     super::{history::History, wire::Place},
-    Asked, Change, LAG_MS, Lobby, Model, NEVER, Stage,
+    Asked, Change, LAG_MS, Lobby, Model, Stage,
 };
 use model::conditions::Write;
 
@@ -26,9 +26,6 @@ impl Model {
         }
         if after.is_draining && !after.is_closed {
             self.fail("I6", format!("lobby {id} drains, and is open"));
-        }
-        if after.is_draining && after.lease_until != NEVER {
-            self.fail("I10", format!("lobby {id} drains, and has a lease"));
         }
         if after.lives() != after.server.is_some() {
             self.fail("I10", format!("lobby {id} is {:?} on server {:?}", after.stage, after.server));

@@ -147,7 +147,7 @@ impl Model {
         if before.is_deregistered() && !after.is_deregistered() && !change.is(Write::PutServer) {
             self.fail("I10", format!("server {key} came back without registering"));
         }
-        if change.is(Write::Heartbeat) && before.is_deregistered() {
+        if change.is(Write::Heartbeat) && before.is_deregistered() && before.count("used") == 0 {
             self.fail("I10", format!("server {key} beats, though it deregistered"));
         }
         if change.is(Write::Heartbeat) && after.count("lease_until") < before.count("lease_until") {
