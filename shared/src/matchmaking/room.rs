@@ -235,14 +235,14 @@ impl Matchmaker {
         lobbies.rotate_left(usize::try_from(begin).unwrap_or(0));
         for lobby in lobbies {
             let now = self.ambient.now();
-            match lobby.end_cause(now) {
-                Some(cause) => {
-                    if self.end(lobby, cause).await? {
-                        return Ok(true);
-                    }
+            let Some(cause) = lobby.end_cause(now) else {
+                if lobby.is_empty(now) {
+                    spared.push(lobby);
                 }
-                None if lobby.is_empty(now) => spared.push(lobby),
-                None => {}
+                continue;
+            };
+            if self.end(lobby, cause).await? {
+                return Ok(true);
             }
         }
         Ok(false)
