@@ -9,12 +9,13 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    ambient::Timestamp,
     ids::{GameMode, RegionId},
     lobby::Refusal,
     matchmaking::Way,
     models::{Pool, Tags},
     rules::criteria::Criteria,
-    store::meter::Usage,
+    store::{meter::Usage, servers::Server},
 };
 
 /// The header that asks for an explanation.
@@ -59,6 +60,55 @@ pub enum Creation {
     PoolBusy,
     /// The request prevents it.
     Prevented,
+}
+
+/// Why a game server gets no lobby.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Obstacle {
+    /// It deregistered, and still runs lobbies.
+    Draining,
+    /// Its heartbeats stopped.
+    Silent,
+    /// It does not run the mode, or has ports that only a later release knows.
+    Unfit,
+    /// It runs as many lobbies as it can.
+    Full,
+}
+
+impl Obstacle {
+    /// Why `server` gets no lobby of `mode` at `now`; nothing when it has a place for one.
+    #[must_use]
+    pub fn of(server: &Server, mode: &GameMode, now: Timestamp) -> Option<Self> {
+        if server.fits(mode, now) {
+            None
+        } else if server.is_deregistered() {
+            Some(Self::Draining)
+        } else if server.lease_until <= now {
+            Some(Self::Silent)
+        } else if server.used >= server.capacity {
+            Some(Self::Full)
+        } else {
+            Some(Self::Unfit)
+        }
+    }
+}
+
+/// Game servers by why they get no lobby.
+pub type Obstacles = BTreeMap<Obstacle, usize>;
+
+/// How many of `servers` get no lobby of `mode` at `now`, and why.
+#[must_use]
+pub fn obstacles<'a>(
+    servers: impl IntoIterator<Item = &'a Server>,
+    mode: &GameMode,
+    now: Timestamp,
+) -> Obstacles {
+    let mut obstacles = Obstacles::new();
+    for obstacle in servers.into_iter().filter_map(|server| Obstacle::of(server, mode, now)) {
+        *obstacles.entry(obstacle).or_default() += 1;
+    }
+    obstacles
 }
 
 /// A mode in a region.
@@ -112,6 +162,9 @@ pub struct Explanation {
     /// Why one was, or would have been; absent when one that was there was taken.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub creation: Option<Creation>,
+    /// The game servers of the region in which a lobby was to be created, by why they got none; present when none had a place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub servers: Option<Obstacles>,
     /// Whether the answer is that of an earlier request of the same `Idempotency-Key`.
     pub replayed: bool,
     /// Calls of DynamoDB.
@@ -167,6 +220,11 @@ impl Trace {
     /// Notes a candidate that was not taken.
     pub fn refused(&self, reason: Reason) {
         *self.noted().explanation.refused.entry(reason).or_default() += 1;
+    }
+
+    /// Notes why no game server has a place for a lobby.
+    pub fn servers(&self, obstacles: Obstacles) {
+        self.noted().explanation.servers = Some(obstacles);
     }
 
     /// Notes why a lobby is about to be created, or is not.

@@ -104,9 +104,9 @@ impl GameServer {
         }
     }
 
-    /// Gives the server's place up: no lobby is placed here any more.
+    /// Gives the server's place up, and its lobbies with it: the process ends.
     pub async fn deregister(&self) -> Result<(), ClientError> {
-        let body = json!({ "server_id": self.server_id });
+        let body = json!({ "server_id": self.server_id, "end_lobbies": true });
         let _: IgnoredAny = self.service.post("/matchmaker/servers/deregister", body).await?;
         Ok(())
     }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use shared::{
     ambient::Timestamp,
     errors::Error,
-    explaining::{Reason, Resolved},
+    explaining::{Obstacle, Reason, Resolved, obstacles},
     hosting::game_server::GameServers,
     ids::{LobbyId, ServerId},
     lobby::{EndCause, Entry, Lobby, Stage, contains_tags, sort_fullest_first},
@@ -165,10 +165,15 @@ async fn explain(
     let version = store.version(&game.game_id, version_id).await?;
     let version = version.ok_or_else(|| CommandError::from(Error::VersionNotFound))?;
     let criteria = Criteria::resolve(asked, right.namespace_id(), &game, &version, None)?;
+    let servers = servers_of(store, &game, right.namespace_id()).await?;
     let mut lobbies = Vec::new();
-    for server in servers_of(store, &game, right.namespace_id()).await? {
+    for server in &servers {
         lobbies.extend(lobbies_on(store, &server.server).await?);
     }
+    let Pool { game_mode, region_id, .. } = &criteria.new_lobby.pool;
+    let nearest: Vec<_> = servers.iter().filter(|server| server.region_id == *region_id).collect();
+    let obstacles = obstacles(nearest.iter().copied(), game_mode, now);
+    let has_place = nearest.len() > obstacles.values().sum();
     let (mut fitting, mut others) = (Vec::new(), Vec::new());
     for lobby in lobbies {
         match verdict(&lobby, &criteria, now) {
@@ -192,7 +197,8 @@ async fn explain(
     let json = json!({
         "resolved": Resolved::from(&criteria),
         "takes": takes,
-        "creates": takes.is_none(),
+        "creates": takes.is_none() && has_place,
+        "servers": obstacles,
         "candidates": rows.iter().map(|(lobby, verdict)| {
             json!({ "lobby": describe(lobby, now), "verdict": verdict })
         }).collect::<Vec<_>>(),
@@ -213,11 +219,17 @@ async fn explain(
         json,
     );
     if takes.is_none() {
-        let Pool { game_mode, region_id, .. } = &criteria.new_lobby.pool;
-        report.text = format!(
-            "{}\nno lobby fits: one of mode {game_mode} would be created in {region_id}",
-            report.text
-        );
+        let outcome = if has_place {
+            format!("one of mode {game_mode} would be created in {region_id}")
+        } else {
+            let why = |(obstacle, count): (&Obstacle, &usize)| {
+                format!("{count} {}", json!(obstacle).as_str().unwrap_or_default())
+            };
+            let why: Vec<_> = obstacles.iter().map(why).collect();
+            let why = if why.is_empty() { "there is none".to_owned() } else { why.join(", ") };
+            format!("no game server of {region_id} has a place for one of mode {game_mode}: {why}")
+        };
+        report.text = format!("{}\nno lobby fits: {outcome}", report.text);
     }
     Ok(report)
 }
@@ -266,16 +278,18 @@ pub(crate) async fn run_on_servers(
             modes(server),
             server_state(server, now).to_owned(),
             lease_end(server.lease_until).unwrap_or_else(|| "none".to_owned()),
+            time(server.beat_at),
         ]
     });
     let rows = rows.collect();
     let json = servers.iter().map(|server| {
         json!({ "server_id": server.server.server_id, "region_id": server.region_id,
                 "lobbies": server.used, "capacity": server.capacity, "game_modes": server.game_modes,
-                "state": server_state(server, now), "lease_expires_at": lease_end(server.lease_until) })
+                "state": server_state(server, now), "lease_expires_at": lease_end(server.lease_until),
+                "heard_at": time(server.beat_at) })
     });
     let json = json!({ "servers": json.collect::<Vec<_>>() });
-    Ok(Report::table(["id", "region", "lobbies", "modes", "state", "lease until"], rows, json))
+    Ok(Report::table(["id", "region", "lobbies", "modes", "state", "lease until", "last heard"], rows, json))
 }
 
 async fn remove(
@@ -340,7 +354,7 @@ fn state(lobby: &Lobby, now: Timestamp) -> &'static str {
 
 fn server_state(server: &Server, now: Timestamp) -> &'static str {
     if server.is_deregistered() {
-        "deregistered"
+        "draining"
     } else if server.lease_until <= now {
         "silent"
     } else if server.used >= server.capacity {

@@ -192,12 +192,7 @@ impl GameServers {
                 let freed = stream::iter(page.lobby_ids).map(async |lobby_id: LobbyId| {
                     let until = server.lease_until;
                     let lives =
-                        self.store.extend_lease(&lobby_id, &server.server, until, registered_at).await?
-                            || self
-                                .store
-                                .lobby(&lobby_id)
-                                .await?
-                                .is_some_and(|lobby| lobby.stage != Stage::Ended);
+                        self.store.extend_lease(&lobby_id, &server.server, until, registered_at).await?;
                     Ok::<_, Error>(u32::from(lives))
                 });
                 let freed: Vec<u32> = freed.buffer_unordered(WRITES_AT_ONCE).try_collect().await?;

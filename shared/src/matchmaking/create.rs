@@ -376,7 +376,7 @@ impl Matchmaker {
         while rooms < ROOMS_MAX {
             let attempt = self.attempt_in_room(search, lobby_id, seeker, placing, beginning).await?;
             let Attempt::NoRoom(reason) = attempt else { return Ok(attempt) };
-            match self.make_room(search, reason).await? {
+            match self.make_room(search, reason, seeker).await? {
                 Room::Made => rooms += 1,
                 Room::None => return Ok(attempt),
                 Room::Moving if pauses == MOVING_PAUSES => return Ok(attempt),

@@ -9,6 +9,7 @@ use std::{
 use super::{COMPARED_MAX, create::NoRoom};
 use crate::{
     ambient::{Ambient, Timestamp},
+    explaining::Obstacles,
     ids::{LobbyId, NamespaceId},
     lobby::Lobby,
     models::Pool,
@@ -54,7 +55,7 @@ struct Memory {
     servers: HashMap<PlacementPool, (Timestamp, Vec<Server>)>,
     /// When creations of this instance met others at a server.
     server_conflicts: HashMap<PlacementPool, VecDeque<Timestamp>>,
-    fruitless_searches: HashMap<(PlacementPool, NoRoom), Timestamp>,
+    fruitless_searches: HashMap<(PlacementPool, NoRoom), (Timestamp, Obstacles)>,
     /// Namespaces that were seen to hold as many lobbies as they may, each with that cap and until when it is believed.
     full: HashMap<NamespaceId, (u32, Timestamp)>,
 }
@@ -573,17 +574,29 @@ impl Recall {
         }
     }
 
-    /// Whether a search for a lobby that may end, to make room for one of `wanted`, was fruitless within the last second.
-    pub(super) fn searched_in_vain(&self, wanted: &Pool, needed: NoRoom, now: Timestamp) -> bool {
+    /// Whether a search for a lobby that may end, to make room for one of `wanted`, was fruitless within the last second; and what
+    /// stood against its game servers.
+    pub(super) fn searched_in_vain(
+        &self,
+        wanted: &Pool,
+        needed: NoRoom,
+        now: Timestamp,
+    ) -> Option<Obstacles> {
         let memory = self.memory();
-        let last = memory.fruitless_searches.get(&(placement(wanted), needed));
-        last.is_some_and(|at| now.since(*at) < ROOM_SEARCH_INTERVAL)
+        let (at, obstacles) = memory.fruitless_searches.get(&(placement(wanted), needed))?;
+        (now.since(*at) < ROOM_SEARCH_INTERVAL).then(|| obstacles.clone())
     }
 
-    pub(super) fn remember_vain_search(&self, wanted: &Pool, needed: NoRoom, now: Timestamp) {
+    pub(super) fn remember_vain_search(
+        &self,
+        wanted: &Pool,
+        needed: NoRoom,
+        obstacles: Obstacles,
+        now: Timestamp,
+    ) {
         let mut memory = self.memory();
         make_space(&mut memory.fruitless_searches);
-        memory.fruitless_searches.insert((placement(wanted), needed), now);
+        memory.fruitless_searches.insert((placement(wanted), needed), (now, obstacles));
     }
 
     /// Whether the namespace was seen to hold its `cap` of lobbies within the last second, so that a refused find need not read

@@ -6,9 +6,11 @@ use std::{collections::HashSet, time::Duration};
 use super::{Matchmaker, Search, create::NoRoom};
 use crate::{
     errors::Error,
+    explaining,
     ids::{LobbyId, RegionId},
     lobby::{EndCause, Lobby},
     models::Pool,
+    seating::Seeker,
     settings::Namespace,
     store::{
         allotment::AllotmentOutcome,
@@ -46,11 +48,17 @@ impl Matchmaker {
     /// Where a server's place is needed, only a lobby of the wanted region helps; at the cap one of that region is the best,
     /// since it frees a place there, too. Reads much, so a fruitless search is not repeated within a second by the same
     /// instance.
-    pub(super) async fn make_room(&self, search: &Search, needed: NoRoom) -> Result<Room, Error> {
+    pub(super) async fn make_room(
+        &self,
+        search: &Search,
+        needed: NoRoom,
+        seeker: &Seeker,
+    ) -> Result<Room, Error> {
         let now = self.ambient.now();
         let wanted = &search.criteria.new_lobby.pool;
         let was_in_vain = self.recall.searched_in_vain(wanted, needed, now);
-        if was_in_vain && needed == NoRoom::NoServer {
+        if let Some(obstacles) = was_in_vain.as_ref().filter(|_| needed == NoRoom::NoServer) {
+            seeker.trace().servers(obstacles.clone());
             return Ok(Room::None);
         }
         let mut regions = vec![&wanted.region_id];
@@ -67,8 +75,11 @@ impl Matchmaker {
             are_all &= servers.len() < SERVERS_SEARCHED_MAX;
             searched.push((region_id, servers));
         }
-        if !was_in_vain {
+        if was_in_vain.is_none() {
             let mut spared = Vec::new();
+            let nearest = searched.iter().find(|(region_id, _)| **region_id == wanted.region_id);
+            let nearest = nearest.iter().flat_map(|(_, servers)| servers);
+            let obstacles = explaining::obstacles(nearest, &wanted.game_mode, now);
             for (region_id, servers) in searched {
                 if self.make_room_in(search, region_id, servers, &mut spared).await? {
                     return Ok(Room::Made);
@@ -81,7 +92,10 @@ impl Matchmaker {
                     return Ok(Room::Made);
                 }
             }
-            self.recall.remember_vain_search(wanted, needed, now);
+            if needed == NoRoom::NoServer {
+                seeker.trace().servers(obstacles.clone());
+            }
+            self.recall.remember_vain_search(wanted, needed, obstacles, now);
         }
         if needed == NoRoom::NoServer || !are_all {
             return Ok(Room::None);

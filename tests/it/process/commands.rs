@@ -350,6 +350,9 @@ async fn play(operator: &Operator<'_>) {
     let found = operator.local.find(&public, json!({ "game_modes": ["duel"] })).await.expect_ok();
     let removed = operator.ask("server remove", &[&prod, "one"]).await;
     assert!(removed.contains("one"), "{removed}");
+    let explained = operator.ask("lobby explain", &[&prod, "--mode", "duel"]).await;
+    let says = if operator.is_json { "\"creates\":false" } else { "there is none" };
+    assert!(explained.contains(says), "{explained}");
     assert_eq!(operator.ask("lobby list", &[&prod]).await.matches(&found.lobby_id()).count(), 0);
     let unknown = operator.refusal("server remove", &[&prod, "two"]).await;
     assert!(unknown.starts_with("there is no game server `two`; "), "{unknown}");

@@ -71,6 +71,37 @@ async fn a_refused_find_tells_why_no_candidate_was_taken_and_names_none() {
 }
 
 #[tokio::test]
+async fn a_find_without_a_game_server_tells_why_none_had_a_place() {
+    let stack = TestStack::start().await;
+    let modes = json!({ "duel": { "regions": ["fra"], "max_players": 1 }, "arena": { "regions": ["nyc"] } });
+    let game = stack.make_game("servers", modes, 100, 0).await;
+    let register = async |id: &str, fields: Value| {
+        let port = json!({ "hostname": "a.example", "port": 1, "protocol": "udp" });
+        let mut body = json!({ "server_id": id, "region_id": "fra", "ports": { "game": port } });
+        body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        game.serve(&stack, "register", body).await.expect_ok();
+    };
+    let find = json!({ "game_modes": ["duel"] });
+    let nobody = explained(&stack, Some(&game.public), &find).await;
+    assert_eq!(nobody.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"));
+    assert_eq!(nobody.body["metadata"]["explain"]["servers"], json!({}));
+
+    for id in ["draining", "full"] {
+        register(id, json!({})).await;
+        game.find(&stack, find.clone()).await.expect_ok();
+    }
+    game.serve(&stack, "deregister", json!({ "server_id": "draining" })).await.expect_ok();
+    register("other", json!({ "game_modes": ["arena"] })).await;
+    stack.clock.advance(Duration::from_secs(1));
+    for said in ["as read", "from memory"] {
+        let answer = explained(&stack, Some(&game.public), &find).await;
+        assert_eq!(answer.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"), "{said}");
+        let told = &answer.body["metadata"]["explain"]["servers"];
+        assert_eq!(*told, json!({ "draining": 1, "full": 1, "unfit": 1 }), "{said}");
+    }
+}
+
+#[tokio::test]
 async fn a_lobby_that_cannot_be_entered_is_told_by_its_reason() {
     let stack = TestStack::start().await;
     let game =
