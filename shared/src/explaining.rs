@@ -186,6 +186,8 @@ struct Noted {
     is_open: bool,
     /// How the seat came about.
     way: Option<Way>,
+    /// Game servers with places that were met and whose heartbeats stopped.
+    silent_servers: usize,
 }
 
 /// How a request for a seat came out, for metrics.
@@ -195,6 +197,8 @@ pub struct Outline {
     pub way: Option<Way>,
     /// Candidates that had a seat when they were looked at, and none when it was to be taken.
     pub races_lost: u64,
+    /// Game servers with places that were met and whose heartbeats stopped; each is met once.
+    pub silent_servers: u64,
 }
 
 impl Trace {
@@ -242,12 +246,17 @@ impl Trace {
         }
     }
 
-    /// How the seat came about, if there is one, and how many candidates others were quicker at.
+    /// Notes game servers with places whose heartbeats stopped.
+    pub fn silent_servers(&self, count: usize) {
+        self.noted().silent_servers += count;
+    }
+
+    /// How the seat came about, if there is one, how many candidates others were quicker at, and how many servers were silent.
     #[must_use]
     pub fn outline(&self) -> Outline {
         let noted = self.noted();
         let races_lost = noted.explanation.refused.get(&Reason::RaceLost).copied().unwrap_or(0);
-        Outline { way: noted.way, races_lost: races_lost as u64 }
+        Outline { way: noted.way, races_lost: races_lost as u64, silent_servers: noted.silent_servers as u64 }
     }
 
     /// Notes that the answer was given before.

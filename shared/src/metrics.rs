@@ -29,6 +29,8 @@ pub enum Metric {
     SeatContention,
     /// No game server had a place for a lobby.
     NoServerAvailable,
+    /// A game server with places was met whose heartbeats stopped.
+    ServerSilent,
     /// The namespace has as many lobbies as it may.
     TooManyLobbies,
     /// A captcha's answer was refused.
@@ -45,12 +47,13 @@ pub enum Metric {
 
 impl Metric {
     /// Every metric.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::LobbyFound,
         Self::LobbyCreated,
         Self::RaceCreate,
         Self::SeatContention,
         Self::NoServerAvailable,
+        Self::ServerSilent,
         Self::TooManyLobbies,
         Self::CaptchaRejected,
         Self::CaptchaUnavailable,
@@ -68,6 +71,7 @@ impl Metric {
             Self::RaceCreate => "RaceCreate",
             Self::SeatContention => "SeatContention",
             Self::NoServerAvailable => "NoServerAvailable",
+            Self::ServerSilent => "ServerSilent",
             Self::TooManyLobbies => "TooManyLobbies",
             Self::CaptchaRejected => "CaptchaRejected",
             Self::CaptchaUnavailable => "CaptchaUnavailable",
@@ -106,7 +110,7 @@ impl Counts {
     #[must_use]
     pub fn of(trace: &Trace, refusal: Option<&Error>) -> Self {
         let mut counts = Self::default();
-        let Outline { way, races_lost } = trace.outline();
+        let Outline { way, races_lost, silent_servers } = trace.outline();
         match way.filter(|_| refusal.is_none()) {
             Some(Way::Joined) => counts.add(Metric::LobbyFound, 1),
             Some(Way::Created { is_race_create }) => {
@@ -116,6 +120,7 @@ impl Counts {
             None => {}
         }
         counts.add(Metric::SeatContention, races_lost);
+        counts.add(Metric::ServerSilent, silent_servers);
         if let Some(metric) = refusal.and_then(Metric::of_refusal) {
             counts.add(metric, 1);
         }

@@ -54,6 +54,14 @@ async fn seats_and_the_reasons_for_none_are_counted() {
     assert_eq!(counted(&instance, &game, &arena()).await, (200, vec![(LobbyFound, 1)]));
     assert_eq!(counted(&instance, &game, &arena()).await, (503, vec![(NoServerAvailable, 1)]));
 
+    // Who fell silent is counted by the find that meets it, once.
+    let game = stack.make_game("silent", modes.clone(), 9, 0).await;
+    game.add_server(&stack, "silent", "fra", 9, stack.clock.now() + Duration::from_secs(1)).await;
+    stack.clock.advance(Duration::from_secs(2));
+    let silent = (503, vec![(NoServerAvailable, 1), (ServerSilent, 1)]);
+    assert_eq!(counted(&instance, &game, &arena()).await, silent);
+    assert_eq!(counted(&instance, &game, &arena()).await, (503, vec![(NoServerAvailable, 1)]));
+
     let game = stack.make_game("one-lobby", modes, 1, 9).await;
     counted(&instance, &game, &arena()).await;
     counted(&instance, &game, &arena()).await;
@@ -175,6 +183,7 @@ fn alarms_and_dashboard_go_by_metrics_that_there_are() {
             "NoServerAvailable",
             "OperationFailed",
             "RaceCreate",
+            "ServerSilent",
             "TooManyLobbies"
         ])
     );

@@ -404,7 +404,8 @@ impl Matchmaker {
         let mut allotment = Allotment::InBlocks;
         for tries in 0..CREATIONS_MAX {
             let now = self.ambient.now();
-            let Some(server) = self.choose_server(new, lobby_count_max, allotment, placing.nth, now).await?
+            let Some(server) =
+                self.choose_server(new, lobby_count_max, allotment, placing.nth, now, seeker).await?
             else {
                 let allotted = self.store.allotted_lobbies(&new.pool.namespace_id).await?;
                 let is_at_cap = allotted >= lobby_count_max;
@@ -481,12 +482,17 @@ impl Matchmaker {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn know_servers(&self, pool: &Pool) -> Result<(), Error> {
+        self.learn_servers(pool).await.map(|_silent| ())
+    }
+
+    /// The same; how many of those that were met are silent.
+    async fn learn_servers(&self, pool: &Pool) -> Result<usize, Error> {
         let placement =
             PlacementPool { namespace_id: pool.namespace_id.clone(), region_id: pool.region_id.clone() };
         let now = self.ambient.now();
-        let servers = self.store.servers_with_places(&placement, &pool.game_mode, now).await?;
+        let (servers, silent) = self.store.servers_with_places(&placement, &pool.game_mode, now).await?;
         self.recall.remember_servers(&placement, servers, now);
-        Ok(())
+        Ok(silent)
     }
 
     /// The fullest server with a place, from memory while it has one that fits, else from the index; one of the fullest
@@ -498,6 +504,7 @@ impl Matchmaker {
         allotment: Allotment,
         nth: u64,
         now: Timestamp,
+        seeker: &Seeker,
     ) -> Result<Option<Server>, Error> {
         let pool = PlacementPool {
             namespace_id: new.pool.namespace_id.clone(),
@@ -517,7 +524,7 @@ impl Matchmaker {
         {
             return Ok(Some(server));
         }
-        self.know_servers(&new.pool).await?;
+        seeker.trace().silent_servers(self.learn_servers(&new.pool).await?);
         Ok(self.recall.nth_fullest_server(&pool, pick, Duration::MAX, now, fits))
     }
 

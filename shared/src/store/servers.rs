@@ -227,7 +227,7 @@ impl Store {
     /// when none of those does. Two calls for each hundred, eventually consistent.
     ///
     /// Servers whose lease lapsed are put out of sight, one write unit and two of the index each, once: they would come
-    /// first for ever. Their next heartbeat brings them back.
+    /// first for ever. Their next heartbeat brings them back. How many they were is told, too.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -236,7 +236,7 @@ impl Store {
         pool: &PlacementPool,
         mode: &GameMode,
         now: Timestamp,
-    ) -> Result<Vec<Server>, Error> {
+    ) -> Result<(Vec<Server>, usize), Error> {
         let mut start = None;
         let (mut silent, mut living): (Vec<Server>, Vec<Server>) = (Vec::new(), Vec::new());
         for _ in 0..PAGES_MAX {
@@ -252,7 +252,7 @@ impl Store {
         for silent in silent.chunks(WRITES_AT_ONCE) {
             try_join_all(silent.iter().map(|server| self.hide_silent_server(server, now))).await?;
         }
-        Ok(living)
+        Ok((living, silent.len()))
     }
 
     /// A page of the servers of `pool`, full and silent ones too, from `start`, and where the next one begins. Two calls,

@@ -141,8 +141,8 @@ async fn a_hundred_silent_servers_do_not_hide_a_living_one() {
         namespace_id: game.namespace_id().clone(),
         region_id: "fra".parse().unwrap(),
     };
-    let seen =
-        stack.store().servers_with_places(&pool, &"arena".parse().unwrap(), stack.clock.now()).await.unwrap();
+    let arena = "arena".parse().unwrap();
+    let (seen, _silent) = stack.store().servers_with_places(&pool, &arena, stack.clock.now()).await.unwrap();
     let mut seen: Vec<_> = seen.into_iter().map(|server| server.server.server_id.to_string()).collect();
     seen.sort();
     assert_eq!(
