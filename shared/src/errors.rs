@@ -196,8 +196,11 @@ pub enum Error {
     #[error("no game server has a free place in this region; try again shortly")]
     NoServerAvailable,
     /// 503: every attempt lost its race.
-    #[error("too many players want the same seats; try again shortly")]
+    #[error("others changed the same thing at the same time, again and again; try again shortly")]
     Contention,
+    /// 503: a game server started anew, and more lobbies of its earlier starts are left than one call ends.
+    #[error("lobbies of the game server's earlier starts are still being ended; register again shortly")]
+    Clearing,
 
     /// 503: DynamoDB throttled, timed out or could not be reached.
     #[error("the service is briefly unavailable; try again shortly")]
@@ -273,7 +276,7 @@ impl Error {
             Self::VerificationRequestFailed => (BAD_REQUEST, "MATCHMAKER_VERIFICATION_REQUEST_FAILED"),
             Self::LobbyStartTimeout => (StatusCode::SERVICE_UNAVAILABLE, "MATCHMAKER_LOBBY_START_TIMEOUT"),
             Self::NoServerAvailable => (StatusCode::SERVICE_UNAVAILABLE, "MATCHMAKER_NO_SERVER_AVAILABLE"),
-            Self::Contention => (StatusCode::SERVICE_UNAVAILABLE, "MATCHMAKER_CONTENTION"),
+            Self::Contention | Self::Clearing => (StatusCode::SERVICE_UNAVAILABLE, "MATCHMAKER_CONTENTION"),
             Self::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, "API_UNAVAILABLE"),
             Self::Bug(_) => (StatusCode::INTERNAL_SERVER_ERROR, "ERROR"),
         }
@@ -308,6 +311,7 @@ impl Error {
         match self {
             Self::NoServerAvailable => Some(NO_SERVER_RETRY_AFTER_SECS),
             Self::Contention
+            | Self::Clearing
             | Self::LobbyStartTimeout
             | Self::CaptchaUnavailable(_)
             | Self::Unavailable(_) => Some(RETRY_AFTER_SECS),

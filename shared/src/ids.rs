@@ -6,7 +6,7 @@
 use std::{borrow::Borrow, fmt, str::FromStr};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use ring::digest::{Context, SHA256};
+use ring::digest::{Context, SHA256, digest};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -119,9 +119,60 @@ identifier!(
     WriteId
 );
 identifier!(
+    /// A start of a game server in short, as lobbies and later starts remember it: 72 bits of its digest.
+    StartMark
+);
+identifier!(
     /// An issued token, for revocation; not the token itself.
     TokenId
 );
+
+/// A start of a game server: what the process that runs it made up when it began. 1 to 64 visible ASCII characters.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct StartId(String);
+
+/// Text that names no start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("must be 1 to 64 visible ASCII characters")]
+pub struct InvalidStart;
+
+impl StartId {
+    /// A start that its process gave no name.
+    #[must_use]
+    pub fn random(ambient: &Ambient) -> Self {
+        Self(URL_SAFE_NO_PAD.encode(ambient.bytes::<8>()))
+    }
+
+    /// The name as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The start in short.
+    #[must_use]
+    pub fn mark(&self) -> StartMark {
+        let digest = digest(&SHA256, self.0.as_bytes());
+        StartMark(URL_SAFE_NO_PAD.encode(digest.as_ref().get(..9).unwrap_or_default()))
+    }
+}
+
+impl TryFrom<String> for StartId {
+    type Error = InvalidStart;
+
+    fn try_from(text: String) -> Result<Self, InvalidStart> {
+        let is_visible = text.bytes().all(|byte| byte.is_ascii_graphic());
+        let has_length = (1..=IDENTIFIER_CHARS_MAX).contains(&text.len());
+        if is_visible && has_length { Ok(Self(text)) } else { Err(InvalidStart) }
+    }
+}
+
+impl From<StartId> for String {
+    fn from(start: StartId) -> Self {
+        start.0
+    }
+}
 
 impl LobbyId {
     /// The lobby that answers of development tokens name.
@@ -141,11 +192,7 @@ impl LobbyId {
         let mut context = Context::new(&SHA256);
         context.update(self.as_str().as_bytes());
         context.update(&index.to_be_bytes());
-        let mut bytes = [0; 16];
-        for (to, from) in bytes.iter_mut().zip(context.finish().as_ref()) {
-            *to = *from;
-        }
-        uuid::Builder::from_custom_bytes(bytes).into_uuid().into()
+        uuid_of(context).into()
     }
 }
 
@@ -155,6 +202,32 @@ impl ServerId {
     pub fn nil() -> Self {
         Uuid::nil().into()
     }
+
+    /// The server that registers without a name of its own: the same for a repetition of that registration, by `start_id`,
+    /// `region_id` and whatever tells one process from another, and unguessable to whoever does not know `start_id`.
+    #[must_use]
+    pub fn of_start(
+        namespace_id: &NamespaceId,
+        start_id: &StartId,
+        region_id: &RegionId,
+        process: &str,
+    ) -> Self {
+        let mut context = Context::new(&SHA256);
+        for text in [namespace_id.as_str(), start_id.as_str(), region_id.as_str(), process] {
+            context.update(&text.len().to_be_bytes());
+            context.update(text.as_bytes());
+        }
+        uuid_of(context).into()
+    }
+}
+
+/// The UUID of what was digested.
+fn uuid_of(context: Context) -> Uuid {
+    let mut bytes = [0; 16];
+    for (to, from) in bytes.iter_mut().zip(context.finish().as_ref()) {
+        *to = *from;
+    }
+    uuid::Builder::from_custom_bytes(bytes).into_uuid()
 }
 
 impl SeatId {

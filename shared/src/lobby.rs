@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{
     ambient::Timestamp,
-    ids::{LobbyId, SeatId, WriteId},
+    ids::{LobbyId, SeatId, StartMark, WriteId},
     models::{Pool, Ports, ServerKey, Tags},
     record::known,
 };
@@ -49,6 +49,9 @@ pub struct Lobby {
     /// The game server that runs it; absent once ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<ServerKey>,
+    /// The start of that server that it was placed on; absent when an earlier release placed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<StartMark>,
     /// Until when that server is known to live; [`Timestamp::NEVER`] for servers without lease.
     pub lease_until: Timestamp,
     /// When that server last told that it has no lease, so that a heartbeat of before that arrives late gives the lobby none.
@@ -158,6 +161,8 @@ pub enum SeatState {
 pub enum EndCause {
     /// Its game server, or itself, asked for it.
     Asked,
+    /// Its game server started anew: what an earlier start ran is over.
+    ServerRestarted,
     /// Its game server's lease lapsed, and somebody needs its room.
     ServerDead,
     /// It did not become ready within [`STARTING_MAX`].
@@ -393,6 +398,7 @@ mod tests {
             is_draining: false,
             server: ServerKey::try_from("ns/s".to_owned()).ok(),
             lease_until: Timestamp::NEVER,
+            start: None,
             freed_at: None,
             ports: ports.try_into().unwrap(),
             tags: Tags::new(),

@@ -410,7 +410,7 @@ async fn a_transition_that_loses_each_race_gives_up_as_contended() {
         (Transition::Ready, starting),
         (Transition::Close, open.clone()),
         (Transition::Reopen, closed),
-        (Transition::Drain, open.clone()),
+        (Transition::Drain(None), open.clone()),
         (connect, open.clone()),
         (Transition::Leave(scene.seat()), open),
     ];
@@ -477,12 +477,12 @@ async fn what_a_lost_race_shows_is_the_answer_unless_the_transition_is_still_due
         (Transition::Close, Some(&ended), illegal(Illegal::Ended, &ended)),
         (Transition::Reopen, Some(&open), done(&open)),
         (Transition::Reopen, Some(&draining), illegal(Illegal::Draining, &draining)),
-        (Transition::Drain, Some(&draining), done(&draining)),
+        (Transition::Drain(None), Some(&draining), done(&draining)),
         (connect.clone(), Some(&connected), illegal(Illegal::AlreadyConnected, &connected)),
         // Its first write succeeded unheard: I7 counts it once.
         (connect, Some(&connected_by_it), done(&connected_by_it)),
         (Transition::Leave(seat), Some(&ended), illegal(Illegal::Ended, &ended)),
-        (Transition::Drain, None, TransitionOutcome::Missing),
+        (Transition::Drain(None), None, TransitionOutcome::Missing),
     ];
     for (transition, shown, expected) in cases {
         let (store, meter) = scene.scripted(vec![refused_by(shown)]).await;
@@ -529,7 +529,7 @@ async fn a_heartbeat_keeps_a_lobby_that_it_could_not_end_for_contention() {
     let (store, meter) = scene.scripted(answers.collect()).await;
     let (ambient, pauses) = scene.hurried();
     let servers = GameServers::new(store, ambient);
-    let heartbeat = servers.heartbeat(&scene.right().await, key.server_id, None).await.unwrap();
+    let heartbeat = servers.heartbeat(&scene.right().await, (key.server_id, None), None).await.unwrap();
     let told: Vec<_> = heartbeat.lobbies.into_iter().map(|lobby| lobby.lobby_id).collect();
     assert_eq!(told, [idle.lobby_id, playing.lobby_id]);
     assert_eq!(heartbeat.server, server);

@@ -31,7 +31,7 @@ use shared::{
         Store,
         creation::{Burst, HeadKey},
         lobbies::{Hiding, SeatClaim, SeatOutcome},
-        servers::HeartbeatOutcome,
+        servers::{HeartbeatOutcome, Server},
         transitions::TransitionOutcome,
     },
     tokens::Claims,
@@ -238,12 +238,11 @@ async fn what_an_earlier_beat_writes_late_shortens_no_lease() {
     let later = earlier + Duration::from_secs(30);
     let lease = Duration::from_secs(60);
     for now in [later, earlier] {
-        let beat = stack.store().extend_server_lease(&beating, now).await.unwrap();
-        assert!(
-            matches!(beat, HeartbeatOutcome::Alive(server) if server.lease_until == later + lease),
-            "I10"
-        );
-        assert!(stack.store().extend_lease(&lobby.lobby_id, &server, now + lease, now).await.unwrap());
+        let beat = stack.store().extend_server_lease(&beating, None, now).await.unwrap();
+        let HeartbeatOutcome::Alive(server) = beat else { panic!("it is there") };
+        assert_eq!(server.lease_until, later + lease, "I10");
+        let told = Server { lease_until: now + lease, ..*server };
+        assert!(stack.store().extend_lease(&lobby.lobby_id, &told, now).await.unwrap());
     }
     assert_eq!(game.lobby(&stack, &found.lobby_id()).await.lease_until, later + lease, "I10");
 }
@@ -253,19 +252,19 @@ async fn what_an_earlier_beat_writes_late_gives_no_lease_that_was_given_up() {
     let stack = TestStack::start().await;
     let game = arena(&stack, "given-up", 1).await;
     let register = async |lease_seconds: Option<u64>| {
-        let registration = json!({ "server_id": "beating", "region_id": "fra", "capacity": 2, "lease_seconds": lease_seconds.unwrap_or(0),
+        let registration = json!({ "server_id": "beating", "start_id": "a", "region_id": "fra", "capacity": 2, "lease_seconds": lease_seconds.unwrap_or(0),
             "ports": { "default": { "hostname": "a.example", "port": 1, "protocol": "udp" } } });
         let _registered = game.serve(&stack, "register", registration).await.expect_ok();
     };
     register(Some(60)).await;
     let lobby_id = game.find(&stack, find()).await.expect_ok().lobby_id();
     let lobby = game.lobby(&stack, &lobby_id).await;
-    let server = lobby.server.clone().unwrap();
+    let server = stack.store().server(&lobby.server.clone().unwrap()).await.unwrap().unwrap();
     stack.clock.advance(Duration::from_secs(1));
     let earlier = stack.clock.now();
     let late = async |lobby: &Lobby| {
-        let lease = earlier + Duration::from_secs(60);
-        assert!(stack.store().extend_lease(&lobby.lobby_id, &server, lease, earlier).await.unwrap());
+        let told = Server { lease_until: earlier + Duration::from_secs(60), ..server.clone() };
+        assert!(stack.store().extend_lease(&lobby.lobby_id, &told, earlier).await.unwrap());
         game.lobby(&stack, lobby.lobby_id.as_str()).await.lease_until
     };
 

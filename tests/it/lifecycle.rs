@@ -22,6 +22,7 @@ mod players;
 mod servers;
 mod session;
 mod starting;
+mod starts;
 
 const READY: (Method, &str) = (Method::POST, "lobbies/ready");
 const CLOSED: (Method, &str) = (Method::PUT, "lobbies/closed");
@@ -34,10 +35,10 @@ async fn game(stack: &TestStack, name: &str, arena: Value) -> TestGame {
     stack.make_game(name, json!({ "arena": mode }), 1_000, 0).await
 }
 
-/// What a game server registers with, but for `fields`.
+/// What the first start of a game server registers with, but for `fields`.
 fn registration(server_id: &str, fields: Value) -> Value {
     let mut body = json!({
-        "server_id": server_id, "region_id": "fra", "capacity": 4, "lease_seconds": 60,
+        "server_id": server_id, "start_id": format!("{server_id}-1"), "region_id": "fra", "capacity": 4, "lease_seconds": 60,
         "ports": { "default": { "hostname": format!("{server_id}.example"), "port": 7_777, "protocol": "udp" } },
     });
     body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());

@@ -49,6 +49,7 @@ async fn lobby_in(stack: &TestStack, game: &TestGame, shard: u8) -> Lobby {
         is_draining: false,
         server: Some(server.server.clone()),
         lease_until: server.lease_until,
+        start: None,
         freed_at: None,
         ports: server.ports.clone(),
         tags: shared::models::Tags::new(),

@@ -499,6 +499,10 @@ impl TestGame {
                 namespace_id: self.namespace_id().clone(),
                 server_id: id.parse().expect("an id"),
             },
+            start_id: None,
+            started_at: now,
+            former_starts: Vec::new(),
+            is_clearing: false,
             region_id: region.parse().expect("a region"),
             placement_pool: Some(PlacementPool {
                 namespace_id: self.namespace_id().clone(),

@@ -46,8 +46,9 @@ use crate::virtual_time::virtual_ambient;
 /// The tables' time at which every run begins: the first day of 2026.
 const EPOCH: Timestamp = Timestamp(1_767_225_600_000);
 
-/// Makes another seed of a run's.
+/// Make other seeds of a run's.
 const CLIENTS: u64 = 0x5eed_0f5e_a75e_a7e2;
+const LIVES: u64 = 0x11fe_50f5_e12e_2511;
 
 static PARSED: LazyLock<Parsed> = LazyLock::new(|| {
     let template = Template::parse(TEMPLATE).expect("the template");
@@ -122,6 +123,8 @@ async fn play(seed: u64, options: &Options) -> Network {
     // Of a source of its own: what else happens in a run is as it is without.
     let mut clients = Chance::new(seed ^ CLIENTS);
     plan = plan.with_clients(&mut clients, bias);
+    let mut lives = Chance::new(seed ^ LIVES);
+    plan = plan.with_restarts(&mut lives, bias);
     plan.actions = plan.actions.min(options.actions_max.unwrap_or(u64::MAX));
     let faults = Faults::drawn(&mut chance).with_bias(bias);
     let database = InProcess::new(tables).expect("tables");
@@ -146,7 +149,7 @@ async fn play(seed: u64, options: &Options) -> Network {
         state.faults = faults;
     }
     let mut workload =
-        Workload::new(world, network.clone(), Arc::clone(functions), chance.fork(), clients, bias);
+        Workload::new(world, network.clone(), Arc::clone(functions), chance.fork(), (clients, lives), bias);
     // Whoever reads must find the world, however stale.
     workload.pass(3_000).await;
     workload.run().await;

@@ -39,7 +39,7 @@ impl Operation for DeregisterServer {
         let (right, _settings) = self.auth.game_server(caller).await?;
         let body: DeregisterServerRequest = request.body()?;
         let ends_lobbies = body.end_lobbies.unwrap_or(false);
-        self.servers.deregister(&right, body.server_id, ends_lobbies).await?;
+        self.servers.deregister(&right, (body.server_id, body.start_id.as_ref()), ends_lobbies).await?;
         Ok(Empty {})
     }
 }

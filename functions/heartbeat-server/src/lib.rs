@@ -84,7 +84,8 @@ impl Operation for HeartbeatServer {
         let body: HeartbeatRequest = request.body()?;
         let cursor = body.cursor.map(|cursor| cursor.parse()).transpose();
         let cursor = cursor.map_err(|_| bad_body("cursor", "not one that a heartbeat answered"))?;
-        let heartbeat = self.servers.heartbeat(&right, body.server_id, cursor.as_ref()).await?;
+        let heartbeat =
+            self.servers.heartbeat(&right, (body.server_id, body.start_id.as_ref()), cursor.as_ref()).await?;
         self.reply(&right, heartbeat).await
     }
 }

@@ -199,6 +199,10 @@ async fn add_servers(
         let server_id = format!("demo-{region_id}").parse().map_err(incomplete)?;
         let server = Server {
             server: ServerKey { namespace_id: namespace.namespace_id.clone(), server_id },
+            start_id: None,
+            started_at: now,
+            former_starts: Vec::new(),
+            is_clearing: false,
             region_id: region_id.clone(),
             placement_pool: Some(PlacementPool {
                 namespace_id: namespace.namespace_id.clone(),

@@ -7,13 +7,13 @@ use crate::{
     ambient::{Ambient, Timestamp},
     auth::{GameServerRight, NamespaceRight},
     errors::Error,
-    ids::{GameMode, LobbyId, ServerId, WriteId},
+    ids::{GameMode, LobbyId, ServerId, StartId, StartMark, WriteId},
     lobby::{
         EndCause, Lobby, Stage,
         lifecycle::{Illegal, Transition},
     },
     models::ServerKey,
-    rules::registration::Registration,
+    rules::registration::{Registration, Start},
     settings_cache::Settings,
     store::{
         Store,
@@ -62,12 +62,15 @@ impl GameServers {
         Self { store, ambient }
     }
 
-    /// Registers a server of a namespace with `settings`, or registers it anew under its `server_id`; its lobbies stay as they
-    /// are, but for their leases when it gives up its own.
+    /// Registers a server of a namespace with `settings`, or registers it anew under its `server_id`: the same start is
+    /// updated, its lobbies stay as they are but for their leases when it gives up its own; a new start ends those of the starts
+    /// before it, a page in one call.
     ///
     /// # Errors
     /// [`Error::InvalidServer`] when it names a mode that no version of the game has, and when region or ports would change under
-    /// live lobbies; [`Error::Contention`], [`Error::Unavailable`], [`Error::Bug`].
+    /// live lobbies; [`Error::LobbyStateConflict`] when the start deregistered and still runs lobbies, or a later one registered;
+    /// [`Error::Clearing`] when more are left to end, which asking again does; [`Error::Contention`],
+    /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn register(
         &self,
         right: &GameServerRight,
@@ -77,20 +80,23 @@ impl GameServers {
     ) -> Result<Server, Error> {
         self.check_modes(registration, settings).await?;
         let lobby_count_max = settings.namespace.lobby_count_max;
-        let server_id = server_id.unwrap_or_else(|| self.ambient.uuid().into());
-        let key = key(right, server_id);
+        let server_id = server_id.or_else(|| registration.unnamed_server(right.namespace_id()));
+        let key = key(right, server_id.unwrap_or_else(|| self.ambient.uuid().into()));
         for _ in 0..REGISTRATION_ATTEMPTS {
             let seen = self.store.server(&key).await?;
             let now = self.ambient.now();
-            let server = registration
-                .clone()
-                .into_server(key.clone(), seen.as_ref(), WriteId::random(&self.ambient), now)
-                .map_err(Error::InvalidServer)?;
+            if let Some(seen) = &seen {
+                refuse_what_is_over(seen, registration.start(seen, now))?;
+            }
+            let (unnamed, write) = (StartId::random(&self.ambient), WriteId::random(&self.ambient));
+            let server = registration.clone().into_server(key.clone(), seen.as_ref(), unnamed, write, now);
+            let server = server.map_err(Error::InvalidServer)?;
             let is_written = match &seen {
                 Some(seen) => self.store.replace_server(&server, seen).await?,
                 None => self.store.add_server(&server).await?,
             };
             if is_written {
+                let server = if server.is_clearing { self.clear(server).await? } else { server };
                 if server.lease_ms.is_none() && server.used > 0 {
                     self.free_lobbies_of_leases(&server, now).await?;
                 }
@@ -119,8 +125,8 @@ impl GameServers {
         Err(Error::InvalidServer(unknown.into_iter().map(path).collect()))
     }
 
-    /// Extends the lease of a server and of a page of its lobbies, and ends those of them that are empty past their idle
-    /// time or never became ready. A lobby whose lease had lapsed is found again, unless somebody needed its room (I10).
+    /// Extends the lease of a server, of no other start than `start_id` if one is given, and of a page of its lobbies, and ends
+    /// those of them that are empty past their idle time or never became ready. Those of an earlier start end, and are not told. A lobby whose lease had lapsed is found again, unless somebody needed its room (I10).
     ///
     /// One write unit for the server and for each lobby; for each page 0.5 read units a started 4 KB of keys and 0.5 a lobby.
     ///
@@ -129,13 +135,20 @@ impl GameServers {
     pub async fn heartbeat(
         &self,
         right: &GameServerRight,
-        server_id: ServerId,
+        (server_id, start_id): (ServerId, Option<&StartId>),
         cursor: Option<&LobbyCursor>,
     ) -> Result<Heartbeat, Error> {
         let (key, now) = (key(right, server_id), self.ambient.now());
-        let HeartbeatOutcome::Alive(server) = self.store.extend_server_lease(&key, now).await? else {
+        let HeartbeatOutcome::Alive(server) = self.store.extend_server_lease(&key, start_id, now).await?
+        else {
             return Err(Error::ServerNotFound);
         };
+        if server.is_clearing {
+            if !self.end_earlier_lobbies(&server).await? {
+                let _is_open = self.store.open_server(&server).await?;
+            }
+            return Ok(Heartbeat { server: *server, lobbies: Vec::new(), next: None });
+        }
         let page = self.store.lobbies_of_server(&key, cursor, LOBBIES_A_PAGE).await?;
         let lobbies = self.store.lobbies(&page.lobby_ids).await?;
         let kept = stream::iter(lobbies).map(|lobby| self.keep(lobby, &server, now));
@@ -147,7 +160,7 @@ impl GameServers {
 
     /// Takes a server's place in the matching away for good: no lobby is placed there any more, its lobbies close, and each
     /// ends when it is empty, or at once if `ends_lobbies`. Until then its heartbeats keep them alive like any other's. Again:
-    /// harmless.
+    /// harmless. Of another start than `start_id`, if one is given, it is unknown.
     ///
     /// # Errors
     /// [`Error::ServerNotFound`]; [`Error::Contention`] when not every lobby could be closed yet, which asking again does;
@@ -155,10 +168,10 @@ impl GameServers {
     pub async fn deregister(
         &self,
         right: &GameServerRight,
-        server_id: ServerId,
+        (server_id, start_id): (ServerId, Option<&StartId>),
         ends_lobbies: bool,
     ) -> Result<(), Error> {
-        self.take_out_of_service(&key(right, server_id), ends_lobbies).await
+        self.take_out_of_service(&key(right, server_id), start_id, ends_lobbies).await
     }
 
     /// The same for the operator: a server that went without a word, and its lobbies with it.
@@ -167,19 +180,72 @@ impl GameServers {
     /// As [`GameServers::deregister`].
     pub async fn remove(&self, right: &NamespaceRight, server_id: ServerId) -> Result<(), Error> {
         let key = ServerKey { namespace_id: right.namespace_id().clone(), server_id };
-        self.take_out_of_service(&key, true).await
+        self.take_out_of_service(&key, None, true).await
     }
 
-    async fn take_out_of_service(&self, key: &ServerKey, ends_lobbies: bool) -> Result<(), Error> {
+    async fn take_out_of_service(
+        &self,
+        key: &ServerKey,
+        start_id: Option<&StartId>,
+        ends_lobbies: bool,
+    ) -> Result<(), Error> {
+        let seen = self.store.server(key).await?.ok_or(Error::ServerNotFound)?;
+        if start_id.is_some() && seen.start_id.as_ref() != start_id {
+            return Err(Error::ServerNotFound);
+        }
+        let start = seen.start();
+        let mut seen = seen;
         for pass in 0..INDEX_PASSES {
-            let server = self.store.deregister_server(key, self.ambient.now()).await?;
-            let server = server.ok_or(Error::ServerNotFound)?;
-            if self.drain_lobbies(key, ends_lobbies).await? >= server.used {
-                return Ok(());
-            }
+            seen = match self.store.deregister_server(&seen, self.ambient.now()).await? {
+                Ok(server) if server.is_clearing && server.used > 0 => {
+                    let _are_more = self.end_earlier_lobbies(&server).await?;
+                    server
+                }
+                Ok(server) if self.drain_lobbies(&server, ends_lobbies).await? >= server.used => {
+                    return Ok(());
+                }
+                Ok(server) => server,
+                // What came back in a later start is none of this one's.
+                Err(Some(other)) if other.start() != start => return Ok(()),
+                Err(Some(same)) => same,
+                Err(None) => return Err(Error::ServerNotFound),
+            };
             self.ambient.sleep(INDEX_PAUSE * 2_u32.pow(pass)).await;
         }
         Err(Error::Contention)
+    }
+
+    /// Ends the lobbies of the starts before `server`'s, at most a page, and opens it once none is left; as it then is.
+    async fn clear(&self, server: Server) -> Result<Server, Error> {
+        for pass in 0..INDEX_PASSES {
+            let are_more = self.end_earlier_lobbies(&server).await?;
+            match self.store.open_server(&server).await? {
+                Ok(open) => return Ok(open),
+                // A repetition opened it.
+                Err(Some(other)) if other.start_id == server.start_id && !other.is_clearing => {
+                    return Ok(other);
+                }
+                Err(_) if are_more => break,
+                Err(_) => {}
+            }
+            self.ambient.sleep(INDEX_PAUSE * 2_u32.pow(pass)).await;
+        }
+        Err(Error::Clearing)
+    }
+
+    /// Ends a page of the lobbies of a server that gets none until all have ended; whether there are more.
+    async fn end_earlier_lobbies(&self, server: &Server) -> Result<bool, Error> {
+        let page = self.store.lobbies_of_server(&server.server, None, LOBBIES_A_PAGE).await?;
+        let lobbies = self.store.lobbies(&page.lobby_ids).await?;
+        let ended = stream::iter(lobbies).map(async |lobby: Lobby| {
+            match self.store.end_lobby(&lobby, EndCause::ServerRestarted, &self.ambient).await {
+                // The next call meets it again.
+                Ok(_) | Err(Error::Contention) => Ok(()),
+                Err(error) => Err(error),
+            }
+        });
+        ended.buffer_unordered(WRITES_AT_ONCE).try_collect::<()>().await?;
+        Ok(page.next.is_some())
     }
 
     /// A server that registered without lease may never beat: its lobbies must not keep the lease of before, if it had one.
@@ -190,9 +256,7 @@ impl GameServers {
                 let page =
                     self.store.lobbies_of_server(&server.server, cursor.as_ref(), LOBBIES_A_PAGE).await?;
                 let freed = stream::iter(page.lobby_ids).map(async |lobby_id: LobbyId| {
-                    let until = server.lease_until;
-                    let lives =
-                        self.store.extend_lease(&lobby_id, &server.server, until, registered_at).await?;
+                    let lives = self.store.extend_lease(&lobby_id, server, registered_at).await?;
                     Ok::<_, Error>(u32::from(lives))
                 });
                 let freed: Vec<u32> = freed.buffer_unordered(WRITES_AT_ONCE).try_collect().await?;
@@ -214,7 +278,8 @@ impl GameServers {
 
     /// Extends a lobby's lease, or ends the lobby; the lobby if it still lives.
     async fn keep(&self, lobby: Lobby, server: &Server, now: Timestamp) -> Result<Option<Lobby>, Error> {
-        if lobby.stage == Stage::Ended {
+        // It may have registered anew since the beat.
+        if lobby.stage == Stage::Ended || !server.runs(&lobby) {
             return Ok(None);
         }
         if let Some(cause @ (EndCause::Idle | EndCause::NeverReady)) = lobby.end_cause(now) {
@@ -226,22 +291,23 @@ impl GameServers {
         }
         // Its deregistration crashed before it came to this one.
         if server.is_deregistered() && !lobby.is_draining {
-            self.drain(lobby.lobby_id.clone(), false).await?;
+            self.drain(lobby.lobby_id.clone(), server.start(), false).await?;
         }
         // One that was hidden as silent may have just this lease, after a registration with a shorter one.
         let is_hidden = lobby.joinable_from == Some(Timestamp::NEVER);
         let needs_write = lobby.lease_until != server.lease_until || is_hidden;
-        let lives = !needs_write
-            || self.store.extend_lease(&lobby.lobby_id, &server.server, server.lease_until, now).await?;
+        let lives = !needs_write || self.store.extend_lease(&lobby.lobby_id, server, now).await?;
         Ok(lives.then_some(lobby))
     }
 
     /// Closes every lobby of a deregistered server, and ends the empty ones, or all; how many lived.
-    async fn drain_lobbies(&self, key: &ServerKey, ends_all: bool) -> Result<u32, Error> {
+    async fn drain_lobbies(&self, server: &Server, ends_all: bool) -> Result<u32, Error> {
+        let start = server.start();
         let (mut living, mut cursor) = (0, None);
         loop {
-            let page = self.store.lobbies_of_server(key, cursor.as_ref(), LOBBIES_A_PAGE).await?;
-            let drained = stream::iter(page.lobby_ids).map(|lobby_id| self.drain(lobby_id, ends_all));
+            let page = self.store.lobbies_of_server(&server.server, cursor.as_ref(), LOBBIES_A_PAGE).await?;
+            let drained = stream::iter(page.lobby_ids);
+            let drained = drained.map(|lobby_id| self.drain(lobby_id, start.clone(), ends_all));
             let drained: Vec<bool> = drained.buffer_unordered(WRITES_AT_ONCE).try_collect().await?;
             living += drained.into_iter().map(u32::from).sum::<u32>();
             cursor = page.next;
@@ -252,10 +318,11 @@ impl GameServers {
     }
 
     /// Closes a lobby for good, and ends it when it is empty or never became ready, or in any case; whether it lived.
-    async fn drain(&self, lobby_id: LobbyId, ends_it: bool) -> Result<bool, Error> {
+    async fn drain(&self, lobby_id: LobbyId, start: Option<StartMark>, ends_it: bool) -> Result<bool, Error> {
+        let drain = Transition::Drain(start);
         for _ in 0..DRAIN_ATTEMPTS {
             let now = self.ambient.now();
-            match self.store.make_transition(&lobby_id, &Transition::Drain, now).await? {
+            match self.store.make_transition(&lobby_id, &drain, now).await? {
                 TransitionOutcome::Made(lobby) | TransitionOutcome::AlreadyMade(lobby) => {
                     if ends_it {
                         self.store.end_lobby(&lobby, EndCause::Asked, &self.ambient).await?;
@@ -275,6 +342,17 @@ impl GameServers {
             }
         }
         Err(Error::Contention)
+    }
+}
+
+/// A start that deregistered and still runs lobbies does not come back, nor one that a later one followed.
+fn refuse_what_is_over(seen: &Server, start: Start) -> Result<(), Error> {
+    match start {
+        Start::Same if seen.is_deregistered() && seen.used > 0 => {
+            Err(Error::LobbyStateConflict("the game server deregistered, and still runs lobbies"))
+        }
+        Start::Former => Err(Error::LobbyStateConflict("a later start of the game server registered")),
+        Start::Same | Start::New => Ok(()),
     }
 }
 

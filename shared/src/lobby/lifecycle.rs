@@ -12,7 +12,7 @@ use super::Lobby;
 use crate::{
     ambient::Timestamp,
     errors::Error,
-    ids::{SeatId, WriteId},
+    ids::{SeatId, StartMark, WriteId},
 };
 
 /// How long a lobby may take to become ready (decisions on reservations).
@@ -44,8 +44,8 @@ pub enum Transition {
     Close,
     /// Open to finds again.
     Reopen,
-    /// Closed for good, to end when empty.
-    Drain,
+    /// Closed for good, to end when empty, by the start of its game server that deregistered.
+    Drain(Option<StartMark>),
     /// A reserved seat to a connected one, by this write.
     Connect(SeatId, WriteId),
     /// A reserved or connected seat to a free one.
@@ -70,6 +70,8 @@ pub enum Illegal {
     NotReady,
     /// A lobby of a deregistered server stays closed.
     Draining,
+    /// It is of another start of its game server.
+    OtherStart,
     /// The player connected before.
     AlreadyConnected,
     /// The reservation lapsed.
@@ -88,6 +90,7 @@ impl From<Illegal> for Error {
             Illegal::Draining => {
                 Self::LobbyStateConflict("its game server deregistered, so that it stays closed")
             }
+            Illegal::OtherStart => Self::LobbyStateConflict("it is of another start of its game server"),
             Illegal::AlreadyConnected => Self::PlayerAlreadyConnected,
             Illegal::ReservationLapsed => Self::PlayerRegistrationExpired,
             Illegal::SeatLeft => Self::PlayerRemoved,
@@ -121,7 +124,10 @@ impl Lobby {
             Transition::Close => Ok(due(!self.closed)),
             Transition::Reopen if self.is_draining => Err(Illegal::Draining),
             Transition::Reopen => Ok(due(self.closed)),
-            Transition::Drain => Ok(due(!self.is_draining)),
+            Transition::Drain(start) if self.start.is_some() && self.start != *start => {
+                Err(Illegal::OtherStart)
+            }
+            Transition::Drain(_) => Ok(due(!self.is_draining)),
             Transition::Connect(seat, write) => self.check_connect(seat, write, now),
             Transition::Leave(_) => Ok(Standing::Due),
         }

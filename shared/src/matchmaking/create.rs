@@ -586,6 +586,7 @@ fn new_lobby(
         is_draining: false,
         server: Some(server.server.clone()),
         lease_until: server.lease_until,
+        start: server.start(),
         freed_at: None,
         ports: server.ports.clone(),
         tags: search.criteria.tags.clone(),

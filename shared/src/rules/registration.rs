@@ -1,10 +1,10 @@
 //! How game servers may register (design on game servers): where, with which ports, for how many lobbies, how long.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use crate::{
     ambient::Timestamp,
-    ids::{GameMode, RegionId, WriteId},
+    ids::{GameMode, NamespaceId, RegionId, ServerId, StartId, WriteId},
     models::{Ports, ServerKey},
     settings::Game,
     store::servers::{PlacementPool, Server},
@@ -20,9 +20,26 @@ pub const LEASE_SECONDS_MAX: u32 = 86_400;
 /// The most modes that a registration names.
 const GAME_MODES_MAX: usize = 32;
 
+/// For how long an equal registration without `start_id` is a repetition.
+const REPEATED_FOR: Duration = Duration::from_secs(10);
+/// Starts that a server remembers besides its own: requests of these that come late change nothing.
+const FORMER_STARTS_MAX: usize = 16;
+
+/// How a registration stands to the server that it is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// The process that registered last.
+    Same,
+    /// A new one: whatever the one before ran is over.
+    New,
+    /// One that a later one followed.
+    Former,
+}
+
 /// A registration that every rule allows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Registration {
+    start_id: Option<StartId>,
     region_id: RegionId,
     game_modes: Option<BTreeSet<GameMode>>,
     capacity: u32,
@@ -72,6 +89,7 @@ impl Registration {
         };
         match (region_id, ports) {
             (Some(region_id), Some(ports)) if paths.is_empty() => Ok(Self {
+                start_id: request.start_id.clone(),
                 region_id,
                 game_modes,
                 capacity,
@@ -88,23 +106,64 @@ impl Registration {
         self.game_modes.iter().flatten()
     }
 
+    /// The server that it is for when it names none: the same for a repetition, where the start has a name.
+    #[must_use]
+    pub fn unnamed_server(&self, namespace_id: &NamespaceId) -> Option<ServerId> {
+        let process = serde_json::json!(self.ports).to_string();
+        self.start_id
+            .as_ref()
+            .map(|start_id| ServerId::of_start(namespace_id, start_id, &self.region_id, &process))
+    }
+
+    /// How it stands at `now` to the server `seen`.
+    #[must_use]
+    pub fn start(&self, seen: &Server, now: Timestamp) -> Start {
+        let Some(start_id) = &self.start_id else {
+            let is_young = now.since(seen.started_at) < REPEATED_FOR;
+            return if is_young && self.repeats(seen) { Start::Same } else { Start::New };
+        };
+        if seen.start_id.as_ref() == Some(start_id) {
+            Start::Same
+        } else if seen.former_starts.contains(&start_id.mark()) {
+            Start::Former
+        } else {
+            Start::New
+        }
+    }
+
+    fn repeats(&self, seen: &Server) -> bool {
+        let Self { start_id: _, region_id, game_modes, capacity, ports, lease_ms, auto_ready } = self;
+        (region_id, game_modes, capacity, ports, lease_ms, auto_ready)
+            == (
+                &seen.region_id,
+                &seen.game_modes,
+                &seen.capacity,
+                &seen.ports,
+                &seen.lease_ms,
+                &seen.auto_ready,
+            )
+    }
+
     /// The server `key` as registered at `now` by the write `registration`, in the place of `seen`, if it registered before.
+    /// A start without a name becomes `unnamed`.
     ///
     /// # Errors
-    /// The paths of what must not change under live lobbies: region and ports.
+    /// The paths of what one start must not change under live lobbies: region and ports.
     pub fn into_server(
         self,
         key: ServerKey,
         seen: Option<&Server>,
+        unnamed: StartId,
         registration: WriteId,
         now: Timestamp,
     ) -> Result<Server, Vec<Vec<String>>> {
-        if let Some(seen) = seen.filter(|seen| seen.used > 0) {
+        let same = seen.filter(|seen| self.start(seen, now) != Start::New);
+        if let Some(same) = same.filter(|same| same.used > 0 && !same.is_clearing) {
             let mut paths = Vec::new();
-            if seen.region_id != self.region_id {
+            if same.region_id != self.region_id {
                 paths.push(path("region_id", "in-use"));
             }
-            if seen.ports != self.ports {
+            if same.ports != self.ports {
                 paths.push(path("ports", "in-use"));
             }
             if !paths.is_empty() {
@@ -113,14 +172,25 @@ impl Registration {
         }
         let used = seen.map_or(0, |seen| seen.used);
         let (allotted, cap_checked) = seen.map_or((0, 0), |seen| (seen.allotted, seen.cap_checked));
-        let ranked_at = seen.filter(|seen| !seen.is_deregistered()).map_or(now, |seen| seen.ranked_at);
+        let placed = same.filter(|same| !same.is_deregistered());
+        let ranked_at = placed.map_or(now, |same| same.ranked_at);
+        let is_clearing = used > 0 && same.is_none_or(|same| same.is_clearing);
+        let mut former_starts = seen.map_or_else(Vec::new, |seen| seen.former_starts.clone());
+        if let Some(former) = seen.filter(|_| same.is_none()).and_then(|seen| seen.start_id.as_ref()) {
+            former_starts.push(former.mark());
+            former_starts.drain(..former_starts.len().saturating_sub(FORMER_STARTS_MAX));
+        }
         let placement_pool =
             PlacementPool { namespace_id: key.namespace_id.clone(), region_id: self.region_id.clone() };
         Ok(Server {
             server: key,
+            start_id: self.start_id.or_else(|| same.and_then(|same| same.start_id.clone())).or(Some(unnamed)),
+            started_at: same.map_or(now, |same| same.started_at),
+            former_starts,
+            is_clearing,
             region_id: self.region_id,
             placement_pool: Some(placement_pool),
-            free_from: if used < self.capacity { ranked_at } else { Timestamp::NEVER },
+            free_from: if used < self.capacity && !is_clearing { ranked_at } else { Timestamp::NEVER },
             ranked_at,
             capacity: self.capacity,
             used,
@@ -167,18 +237,22 @@ mod tests {
         "registration".parse().unwrap()
     }
 
+    fn start() -> StartId {
+        StartId::try_from("unnamed".to_owned()).unwrap()
+    }
+
     fn key() -> ServerKey {
         "ns/server-1".to_owned().try_into().unwrap()
     }
 
     #[test]
     fn defaults_are_one_place_a_lease_of_a_minute_and_ready_at_once() {
-        let server = check(json!({})).unwrap().into_server(key(), None, id(), Timestamp(5)).unwrap();
+        let server = check(json!({})).unwrap().into_server(key(), None, start(), id(), Timestamp(5)).unwrap();
         assert_eq!((server.capacity, server.used, server.auto_ready), (1, 0, true));
         assert_eq!((server.lease_ms, server.lease_until), (Some(60_000), Timestamp(60_005)));
         let server = check(json!({ "lease_seconds": 0 }))
             .unwrap()
-            .into_server(key(), None, id(), Timestamp(5))
+            .into_server(key(), None, start(), id(), Timestamp(5))
             .unwrap();
         assert_eq!((server.lease_ms, server.lease_until), (None, Timestamp::NEVER), "asked for");
         assert_eq!((server.free_from, server.ranked_at), (Timestamp(5), Timestamp(5)));
@@ -205,24 +279,59 @@ mod tests {
     }
 
     #[test]
-    fn region_and_ports_stay_under_live_lobbies() {
-        let first =
-            check(json!({ "capacity": 2 })).unwrap().into_server(key(), None, id(), Timestamp(5)).unwrap();
+    fn region_and_ports_stay_under_live_lobbies_of_one_start() {
+        let first = check(json!({ "start_id": "a", "capacity": 2 }))
+            .unwrap()
+            .into_server(key(), None, start(), id(), Timestamp(5))
+            .unwrap();
         let running = Server { used: 1, ..first.clone() };
-        let moved = json!({ "region_id": "nyc", "ports": { "game": { "hostname": "b", "port": 1, "protocol": "udp" } } });
-        let refused = check(moved.clone()).unwrap().into_server(key(), Some(&running), id(), Timestamp(9));
+        let moved = json!({ "start_id": "a", "region_id": "nyc", "ports": { "game": { "hostname": "b", "port": 1, "protocol": "udp" } } });
+        let refused =
+            check(moved.clone()).unwrap().into_server(key(), Some(&running), start(), id(), Timestamp(9));
         assert_eq!(refused.unwrap_err(), [path("region_id", "in-use"), path("ports", "in-use")]);
-        assert!(check(moved).unwrap().into_server(key(), Some(&first), id(), Timestamp(9)).is_ok());
-        let smaller = check(json!({ "capacity": 1 })).unwrap();
-        let smaller = smaller.into_server(key(), Some(&running), id(), Timestamp(9)).unwrap();
+        assert!(check(moved).unwrap().into_server(key(), Some(&first), start(), id(), Timestamp(9)).is_ok());
+        let smaller = check(json!({ "start_id": "a", "capacity": 1 })).unwrap();
+        let smaller = smaller.into_server(key(), Some(&running), start(), id(), Timestamp(9)).unwrap();
+        assert_eq!(smaller.start_id, first.start_id);
         assert_eq!((smaller.used, smaller.free_from, smaller.ranked_at), (1, Timestamp::NEVER, Timestamp(5)));
     }
 
     #[test]
+    fn a_new_start_moves_and_gets_no_lobby_while_those_of_the_one_before_live() {
+        let first = check(json!({ "start_id": "a" }))
+            .unwrap()
+            .into_server(key(), None, start(), id(), Timestamp(5))
+            .unwrap();
+        let running = Server { used: 1, allotted: 1, ..first.clone() };
+        let restart = json!({ "start_id": "b", "region_id": "nyc", "capacity": 9 });
+        let next =
+            check(restart).unwrap().into_server(key(), Some(&running), start(), id(), Timestamp(9)).unwrap();
+        assert_eq!(
+            (next.used, next.allotted, next.is_clearing, next.free_from),
+            (1, 1, true, Timestamp::NEVER)
+        );
+        assert_eq!((next.started_at, next.region_id.as_str()), (Timestamp(9), "nyc"));
+        assert!(!next.fits(&"arena".parse().unwrap(), Timestamp(10)));
+        let same = check(json!({ "start_id": "b" })).unwrap();
+        assert_eq!(same.start(&next, Timestamp(9_999_999)), Start::Same);
+        let same = same.into_server(key(), Some(&next), start(), id(), Timestamp(10)).unwrap();
+        assert!(same.is_clearing, "ports may change until they have ended");
+        assert_eq!(check(json!({ "start_id": "a" })).unwrap().start(&same, Timestamp(10)), Start::Former);
+        // As many are remembered as one may be late of.
+        let mut server = same;
+        for n in 0..20 {
+            let again = check(json!({ "start_id": format!("c{n}") })).unwrap();
+            server = again.into_server(key(), Some(&server), start(), id(), Timestamp(20)).unwrap();
+        }
+        assert_eq!(server.former_starts.len(), 16);
+    }
+
+    #[test]
     fn a_deregistered_server_that_registers_again_ranks_anew() {
-        let first = check(json!({})).unwrap().into_server(key(), None, id(), Timestamp(5)).unwrap();
+        let first = check(json!({})).unwrap().into_server(key(), None, start(), id(), Timestamp(5)).unwrap();
         let gone = Server { ranked_at: Timestamp::NEVER, free_from: Timestamp::NEVER, capacity: 0, ..first };
-        let again = check(json!({})).unwrap().into_server(key(), Some(&gone), id(), Timestamp(9)).unwrap();
+        let again =
+            check(json!({})).unwrap().into_server(key(), Some(&gone), start(), id(), Timestamp(9)).unwrap();
         assert_eq!((again.ranked_at, again.free_from, again.capacity), (Timestamp(9), Timestamp(9), 1));
     }
 }

@@ -133,7 +133,7 @@ impl Store {
     fn end_as_seen(&self, lobby: &Lobby, cause: EndCause, now: Timestamp) -> Result<UpdateBuilder, Error> {
         let change = "SET #stage = :ended, #expires_at = :expiry REMOVE #joinable_from, #server";
         let condition = match cause {
-            EndCause::Asked => "#stage <> :ended",
+            EndCause::Asked | EndCause::ServerRestarted => "#stage <> :ended",
             EndCause::ServerDead => "#stage <> :ended AND #lease_until <= :now",
             EndCause::NeverReady => "#stage = :starting AND #created_at <= :start_limit",
             EndCause::Idle => "#stage = :ready AND #reserved = :reserved AND #connected = :connected",
@@ -157,7 +157,7 @@ impl Store {
             .expression_attribute_values(":expiry", number((now + ENDED_LIFE).secs()))
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
         Ok(match cause {
-            EndCause::Asked => update,
+            EndCause::Asked | EndCause::ServerRestarted => update,
             EndCause::ServerDead => update.expression_attribute_values(":now", number(now)),
             EndCause::NeverReady => update
                 .expression_attribute_values(":starting", text("starting"))
@@ -175,11 +175,15 @@ impl Store {
         })
     }
 
-    /// A dead server's lobby ends only while the server itself is dead: its heartbeat may be reviving lobbies just now.
+    /// A dead server's lobby ends only while the server itself is dead: its heartbeat may be reviving lobbies just now. One of
+    /// an earlier start only while its server gets no others: later it may be of the start that is there.
     fn give_back_place(&self, server: &ServerKey, cause: EndCause, now: Timestamp) -> UpdateBuilder {
         let change = "SET #used = #used - :one, #free_from = #ranked_at";
-        let is_dead = cause == EndCause::ServerDead;
-        let condition = if is_dead { "#used > :zero AND #lease_until <= :now" } else { "#used > :zero" };
+        let condition = match cause {
+            EndCause::ServerDead => "#used > :zero AND #lease_until <= :now",
+            EndCause::ServerRestarted => "#used > :zero AND attribute_exists(#is_clearing)",
+            EndCause::Asked | EndCause::NeverReady | EndCause::Idle => "#used > :zero",
+        };
         let update = Update::builder()
             .table_name(&self.tables.servers)
             .key("server", text(server.to_string()))
@@ -189,7 +193,11 @@ impl Store {
             .expression_attribute_values(":one", number(1))
             .expression_attribute_values(":zero", number(0))
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
-        if is_dead { update.expression_attribute_values(":now", number(now)) } else { update }
+        if cause == EndCause::ServerDead {
+            update.expression_attribute_values(":now", number(now))
+        } else {
+            update
+        }
     }
 }
 
@@ -202,7 +210,9 @@ fn read_refusal(reasons: &[CancellationReason], cause: EndCause) -> Result<Optio
         return Ok(Some(if has_ended { EndOutcome::AlreadyEnded } else { EndOutcome::Outdated }));
     }
     match refused(reasons, SERVER_PART) {
-        Some(_) if cause == EndCause::ServerDead => Ok(Some(EndOutcome::Outdated)),
+        Some(_) if matches!(cause, EndCause::ServerDead | EndCause::ServerRestarted) => {
+            Ok(Some(EndOutcome::Outdated))
+        }
         // Whatever has the lobby locked may have given its place back already.
         Some(_) if is_accepted(reasons, LOBBY_PART) => {
             Err(Error::Bug("a lobby's game server does not know of it".to_owned()))

@@ -16,7 +16,8 @@ use super::{
 use crate::{
     ambient::Timestamp,
     errors::Error,
-    ids::{GameMode, NamespaceId, RegionId, WriteId},
+    ids::{GameMode, NamespaceId, RegionId, StartId, StartMark, WriteId},
+    lobby::Lobby,
     models::{Ports, ServerKey},
 };
 
@@ -74,6 +75,18 @@ impl From<PlacementPool> for String {
 pub struct Server {
     /// Its namespace and identifier.
     pub server: ServerKey,
+    /// The start that registered last; absent when that was with an earlier release.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_id: Option<StartId>,
+    /// When that start registered first.
+    #[serde(default)]
+    pub started_at: Timestamp,
+    /// The starts before it, latest last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub former_starts: Vec<StartMark>,
+    /// Whether lobbies of a start before it are still to be ended: until then it gets no others.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_clearing: bool,
     /// Where it is.
     pub region_id: RegionId,
     /// Its namespace and region, the key of the index; absent once it is let go: whoever is gone is in no index.
@@ -125,8 +138,21 @@ impl Server {
         self.used < self.capacity
             && self.lease_until > now
             && !self.is_deregistered()
+            && !self.is_clearing
             && self.ports.are_known()
             && self.game_modes.as_ref().is_none_or(|modes| modes.contains(mode))
+    }
+
+    /// Its start, as its lobbies know it.
+    #[must_use]
+    pub fn start(&self) -> Option<StartMark> {
+        self.start_id.as_ref().map(StartId::mark)
+    }
+
+    /// Whether it runs `lobby`, in its present start.
+    #[must_use]
+    pub fn runs(&self, lobby: &Lobby) -> bool {
+        lobby.server.as_ref() == Some(&self.server) && (lobby.start.is_none() || lobby.start == self.start())
     }
 
     /// Whether it deregistered, and has not registered again.
@@ -204,7 +230,7 @@ impl Store {
         let mut item: BTreeMap<_, _> = to_item(server)?.into_iter().collect();
         item.remove("server");
         let set: Vec<String> = item.keys().map(|name| format!("#{name} = :new_{name}")).collect();
-        let optional = ["expires_at", "game_modes", "lease_ms"].into_iter();
+        let optional = ["expires_at", "former_starts", "game_modes", "is_clearing", "lease_ms"].into_iter();
         let absent = optional.filter(|name| !item.contains_key(*name)).map(|name| format!("#{name}"));
         let change = format!("SET {} REMOVE {}", set.join(", "), absent.collect::<Vec<_>>().join(", "));
         let item = item.into_iter().map(|(name, value)| (format!(":new_{name}"), value));
@@ -282,25 +308,34 @@ impl Store {
         try_join_all(batches).await?.into_iter().flatten().map(from_item).collect()
     }
 
-    /// Extends the lease of a server, also of one that deregistered while it runs lobbies, and brings one back into sight that was silent. One write unit, and once three more
-    /// for the latter.
+    /// Extends the lease of a server, also of one that deregistered while it runs lobbies, and brings one back into sight that
+    /// was silent. Of no other start than `start_id`, if one is given. One write unit, and once three more for the latter.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn extend_server_lease(
         &self,
         key: &ServerKey,
+        start_id: Option<&StartId>,
         now: Timestamp,
     ) -> Result<HeartbeatOutcome, Error> {
         let change = "SET #lease_until = :now + #lease_ms, #beat_at = :now REMOVE #expires_at";
-        let condition =
-            "attribute_exists(#lease_ms) AND (#ranked_at < :never OR #used > :zero) AND #beat_at <= :now";
-        let write = self
-            .on_server(key, change, condition)
+        let of_start = if start_id.is_some() { " AND #start_id = :start_id" } else { "" };
+        let condition = format!(
+            "attribute_exists(#lease_ms) AND (#ranked_at < :never OR #used > :zero) AND #beat_at <= :now{of_start}"
+        );
+        let mut write = self
+            .on_server(key, change, &condition)
             .expression_attribute_values(":now", number(now))
             .expression_attribute_values(":zero", number(0));
+        if let Some(start_id) = start_id {
+            write = write.expression_attribute_values(":start_id", text(start_id.as_str()));
+        }
         let server = match self.update_server(write).await? {
             Ok(server) => server,
+            Err(Some(server)) if start_id.is_some() && server.start_id.as_ref() != start_id => {
+                return Ok(HeartbeatOutcome::Unknown);
+            }
             // Without lease, or a later beat was quicker.
             Err(Some(server)) if !server.is_gone() && (server.lease_ms.is_none() || server.beat_at > now) => {
                 server
@@ -313,11 +348,15 @@ impl Store {
             Err(_) => return Ok(HeartbeatOutcome::Unknown),
         };
         let is_out_of_sight = server.free_from == Timestamp::NEVER && server.used < server.capacity;
-        if is_out_of_sight {
+        if is_out_of_sight && !server.is_clearing {
             let change = "SET #free_from = #ranked_at, #placement_pool = :pool";
-            let condition = "#used < #capacity AND #free_from = :never";
+            // A later registration may be for another region.
+            let condition = "#used < #capacity AND #free_from = :never AND #registration = :registration";
             let pool = text(server.pool().to_string());
-            let write = self.on_server(key, change, condition).expression_attribute_values(":pool", pool);
+            let write = self
+                .on_server(key, change, condition)
+                .expression_attribute_values(":pool", pool)
+                .expression_attribute_values(":registration", text(server.registration.as_str()));
             if let Ok(server) = self.update_server(write).await? {
                 return Ok(HeartbeatOutcome::Alive(Box::new(server)));
             }
@@ -325,23 +364,45 @@ impl Store {
         Ok(HeartbeatOutcome::Alive(Box::new(server)))
     }
 
-    /// Takes a server out of sight for good: no lobby is placed there any more. The server after it; nothing when there
-    /// is none. One write unit, and two of the index; when it runs no lobby another one, or four with its allotment, and one of
-    /// the index, to have its record go.
+    /// Opens a server to lobbies, as it registered, once no lobby of an earlier start is left; as it then is, or as it is when
+    /// one is left or it registered anew. One write unit, and two of the index.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn deregister_server(&self, key: &ServerKey, now: Timestamp) -> Result<Option<Server>, Error> {
+    pub async fn open_server(&self, server: &Server) -> Result<Result<Server, Option<Server>>, Error> {
+        let change = "SET #free_from = #ranked_at REMOVE #is_clearing";
+        let condition = "#registration = :registration AND attribute_exists(#is_clearing) AND #used = :zero";
+        let write = self
+            .on_server(&server.server, change, condition)
+            .expression_attribute_values(":registration", text(server.registration.as_str()))
+            .expression_attribute_values(":zero", number(0));
+        self.update_server(write).await
+    }
+
+    /// Takes a server out of sight for good, unless it registered anew since it was `seen`: no lobby is placed there any
+    /// more. The server after it, or as it is when it did. One write unit, and two of the index; when it runs no lobby another
+    /// one, or four with its allotment, and one of the index, to have its record go.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn deregister_server(
+        &self,
+        seen: &Server,
+        now: Timestamp,
+    ) -> Result<Result<Server, Option<Server>>, Error> {
         let change = "SET #ranked_at = :never, #free_from = :never, #capacity = :zero";
         let write = self
-            .on_server(key, change, "attribute_exists(#server)")
+            .on_server(&seen.server, change, "#registration = :registration")
+            .expression_attribute_values(":registration", text(seen.registration.as_str()))
             .expression_attribute_values(":zero", number(0));
-        let server = self.update_server(write).await?.ok();
+        let deregistered = self.update_server(write).await?;
         // With lobbies the record is needed until the last one gave its place back.
-        if let Some(server) = server.as_ref().filter(|server| server.used == 0) {
+        if let Ok(server) = &deregistered
+            && server.used == 0
+        {
             self.let_server_go(server, Gone::Deregistered, now).await?;
         }
-        Ok(server)
+        Ok(deregistered)
     }
 
     /// Has the record of a deregistered server go, once it runs no lobby any more; its allotment goes back at once. One write

@@ -2,18 +2,17 @@
 
 use std::time::Duration;
 
-use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
+use aws_sdk_dynamodb::{operation::update_item::builders::UpdateItemFluentBuilder, types::AttributeValue};
 
-use super::{Store, expressions::names, number, text};
+use super::{Store, expressions::names, number, servers::Server, text};
 use crate::{
     ambient::Timestamp,
     errors::Error,
-    ids::{LobbyId, SeatId},
+    ids::{LobbyId, SeatId, StartMark},
     lobby::{
         Lobby,
         lifecycle::{CONNECTED_MAX, Illegal, STARTING_MAX, Standing, Transition},
     },
-    models::ServerKey,
 };
 
 /// What became of a transition.
@@ -31,6 +30,8 @@ pub enum TransitionOutcome {
 
 /// Neither ended nor starting for longer than it may.
 const ALIVE: &str = "#stage <> :ended AND (#stage = :ready OR #created_at > :start_limit)";
+/// Of the start that is meant, or made by a release that knew no starts.
+const OF_START: &str = "(attribute_not_exists(#start) OR #start = :start)";
 /// Writes of one transition, each after what the refused one before it showed. Only [`Transition::Ready`] can be outrun
 /// more than once or twice: by each seat that is taken meanwhile.
 const ATTEMPTS: usize = 32;
@@ -70,8 +71,8 @@ impl Store {
         Err(Error::Contention)
     }
 
-    /// Has a lobby of `server` live until `until`, as that server told at `told_at`, or for ever when it told that it has no
-    /// lease; whether the lobby lives so long. It does not when it ended. One write unit for a lobby
+    /// Has a lobby of `server` live until that server's lease ends, as it told at `told_at`, or for ever when it told that it has
+    /// none; whether the lobby lives so long. It does not when it ended, or is of another start. One write unit for a lobby
     /// up to 1 KB; another one, and two of the index, to bring a lobby back into sight that was hidden while its server was
     /// silent.
     ///
@@ -80,10 +81,10 @@ impl Store {
     pub async fn extend_lease(
         &self,
         lobby_id: &LobbyId,
-        server: &ServerKey,
-        until: Timestamp,
+        server: &Server,
         told_at: Timestamp,
     ) -> Result<bool, Error> {
+        let until = server.lease_until;
         let change = if until == Timestamp::NEVER {
             "SET #lease_until = :until, #freed_at = :told"
         } else {
@@ -91,24 +92,27 @@ impl Store {
         };
         // What an earlier beat promised late must not shorten what a later one did. A lobby of the time before its server had a
         // lease gets one, but none of before that was given up.
-        let condition = "#stage <> :ended AND #server = :server \
-                         AND (#lease_until < :until OR (#lease_until = :never AND #created_at < :told \
-                         AND (attribute_not_exists(#freed_at) OR #freed_at < :told)))";
+        let condition = format!(
+            "#stage <> :ended AND #server = :server AND {OF_START} \
+             AND (#lease_until < :until OR (#lease_until = :never AND #created_at < :told \
+             AND (attribute_not_exists(#freed_at) OR #freed_at < :told)))"
+        );
         let write = self
             .client
             .update_item()
             .update_expression(change)
+            .set_expression_attribute_names(Some(names(&[change, &condition])))
             .condition_expression(condition)
-            .set_expression_attribute_names(Some(names(&[change, condition])))
             .expression_attribute_values(":until", number(until))
             .expression_attribute_values(":told", number(told_at))
             .expression_attribute_values(":never", number(Timestamp::NEVER))
             .expression_attribute_values(":ended", text("ended"))
-            .expression_attribute_values(":server", text(server.to_string()));
+            .expression_attribute_values(":start", start_text(server.start().as_ref()))
+            .expression_attribute_values(":server", text(server.server.to_string()));
         let lobby = match self.update_lobby(self.on_lobby(write, lobby_id)).await? {
             Ok(lobby) => lobby,
             // A later beat was quicker.
-            Err(Some(lobby)) if lobby.lease_until >= until && lobby.server.as_ref() == Some(server) => lobby,
+            Err(Some(lobby)) if lobby.lease_until >= until && server.runs(&lobby) => lobby,
             Err(_) => return Ok(false),
         };
         if lobby.joinable_from == Some(Timestamp::NEVER) {
@@ -148,12 +152,15 @@ impl Store {
                 now,
             ),
             // Its lease stays as it is: a server that stops while its players are in leaves no lobby for longer than one that crashed.
-            Transition::Drain => self
+            Transition::Drain(start) => self
                 .changing(
                     "SET #closed = :true, #is_draining = :true REMOVE #joinable_from, #idle_secs",
-                    &format!("{ALIVE} AND #closed IN (:true, :false) AND attribute_not_exists(#is_draining)"),
+                    &format!(
+                        "{ALIVE} AND #closed IN (:true, :false) AND attribute_not_exists(#is_draining) AND {OF_START}"
+                    ),
                     now,
-                ),
+                )
+                .expression_attribute_values(":start", start_text(start.as_ref())),
             Transition::Connect(seat, write) => self
                 .changing(
                     "SET #connected.#seat = :until, #connected_by = :write REMOVE #reserved.#seat",
@@ -179,7 +186,7 @@ impl Store {
             let entry = |(seat, lapse): (&SeatId, &Timestamp)| {
                 (seat.as_str().to_owned(), number(until.unwrap_or(*lapse)))
             };
-            aws_sdk_dynamodb::types::AttributeValue::M(seats.map(entry).collect())
+            AttributeValue::M(seats.map(entry).collect())
         };
         let write = self.changing(
             &format!("SET #stage = :ready, #reserved = :renewed, #vacated_at = :now{hide}"),
@@ -235,7 +242,7 @@ impl Store {
 
     /// An update with the values that its expressions name, of those that are the same for all.
     fn changing(&self, change: &str, condition: &str, now: Timestamp) -> UpdateItemFluentBuilder {
-        use aws_sdk_dynamodb::types::AttributeValue::Bool;
+        use AttributeValue::Bool;
         let fixed = [
             (":ended", text("ended")),
             (":ready", text("ready")),
@@ -258,4 +265,9 @@ impl Store {
         }
         write
     }
+}
+
+/// A start as stored; without one, of a server of an earlier release, what no lobby has.
+fn start_text(start: Option<&StartMark>) -> AttributeValue {
+    text(start.map_or("", StartMark::as_str))
 }

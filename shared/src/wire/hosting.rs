@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use crate::{
     ambient::Timestamp,
     http::objects_by_name,
-    ids::{GameMode, LobbyId, RegionId, ServerId},
+    ids::{GameMode, LobbyId, RegionId, ServerId, StartId},
     models::Tags,
     rules::ports::PortSpec,
 };
@@ -34,6 +34,9 @@ pub struct RegisterServerRequest {
     /// The server's identifier; absent means a new one.
     #[serde(default)]
     pub server_id: Option<ServerId>,
+    /// The process's name for its start, which tells a new start from a repetition.
+    #[serde(default)]
+    pub start_id: Option<StartId>,
     /// Where it is.
     pub region_id: String,
     /// Modes that it can run; absent means every one.
@@ -67,6 +70,9 @@ pub struct RegisterServerResponse {
 pub struct HeartbeatRequest {
     /// The server.
     pub server_id: ServerId,
+    /// The start that it registered with; any when absent.
+    #[serde(default)]
+    pub start_id: Option<StartId>,
     /// Where the last page of lobbies ended.
     #[serde(default)]
     pub cursor: Option<String>,
@@ -122,6 +128,9 @@ pub struct EndLobbyRequest {
 pub struct DeregisterServerRequest {
     /// The server.
     pub server_id: ServerId,
+    /// The start that it registered with; any when absent.
+    #[serde(default)]
+    pub start_id: Option<StartId>,
     /// Whether its lobbies end at once instead of when they are empty.
     #[serde(default)]
     pub end_lobbies: Option<bool>,

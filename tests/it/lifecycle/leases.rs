@@ -205,24 +205,6 @@ async fn a_server_that_gives_up_its_lease_keeps_its_lobbies_in_sight_for_good() 
 }
 
 #[tokio::test]
-async fn a_server_that_comes_back_without_lease_leaves_the_lobbies_that_it_closed_closed() {
-    let stack = TestStack::start().await;
-    let game = game(&stack, "back", json!({ "max_players": 8 })).await;
-    register(&stack, &game, "one", json!({ "capacity": 2 })).await;
-    let played = find(&stack, &game).await.expect_ok();
-    game.connect(&stack, &played).await.expect_ok();
-    game.serve(&stack, "deregister", json!({ "server_id": "one" })).await.expect_ok();
-    let closed = game.lobby(&stack, &played.lobby_id()).await;
-    assert!(closed.is_draining && closed.closed);
-
-    register(&stack, &game, "one", json!({ "capacity": 2, "lease_seconds": 0 })).await;
-    // They need no beat any more than its others do.
-    let freed = Lobby { lease_until: Timestamp::NEVER, freed_at: Some(stack.clock.now()), ..closed };
-    assert_eq!(game.lobby(&stack, &played.lobby_id()).await, freed, "I4");
-    assert_ne!(find(&stack, &game).await.expect_ok().lobby_id(), played.lobby_id(), "I6");
-}
-
-#[tokio::test]
 async fn a_creation_that_comes_late_takes_no_place_on_a_record_that_is_to_go() {
     let stack = TestStack::start().await;
     let game = game(&stack, "expiring", json!({})).await;

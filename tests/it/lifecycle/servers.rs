@@ -157,7 +157,7 @@ async fn servers_that_left_make_no_refused_find_and_no_count_dearer() {
     let before = refused().await;
     // A process for each match: one that says goodbye, one that is killed and met once by a find that looks for a place.
     for n in 0..250 {
-        let fields = json!({ "server_id": null, "capacity": 1, "lease_seconds": 1 });
+        let fields = json!({ "server_id": null, "start_id": null, "capacity": 1, "lease_seconds": 1 });
         let registered = game.serve(&stack, "register", registration("x", fields)).await.expect_ok();
         if n % 2 == 0 {
             let server_id = registered.body["server_id"].clone();
@@ -259,7 +259,8 @@ async fn a_server_without_a_name_gets_one() {
     let game = game(&stack, "named", json!({})).await;
     let mut names = BTreeSet::new();
     for _ in 0..3 {
-        let answer = game.serve(&stack, "register", registration("x", json!({ "server_id": null }))).await;
+        let unnamed = registration("x", json!({ "server_id": null, "start_id": null }));
+        let answer = game.serve(&stack, "register", unnamed).await;
         names.insert(answer.expect_ok().body["server_id"].as_str().unwrap().to_owned());
     }
     assert_eq!(names.len(), 3);
@@ -323,8 +324,8 @@ async fn a_beat_closes_what_a_deregistration_that_crashed_left_open() {
     register(&stack, &game, "one", json!({})).await;
     let played = find(&stack, &game).await.expect_ok();
     game.connect(&stack, &played).await.expect_ok();
-    let key = all_servers(stack.store(), game.namespace_id()).await.remove(0).server;
-    stack.store().deregister_server(&key, stack.clock.now()).await.unwrap();
+    let server = all_servers(stack.store(), game.namespace_id()).await.remove(0);
+    stack.store().deregister_server(&server, stack.clock.now()).await.unwrap().unwrap();
     assert!(!game.lobby(&stack, &played.lobby_id()).await.closed);
 
     heartbeat(&stack, &game, "one").await.expect_ok();

@@ -78,6 +78,7 @@ writes! {
     PutServer: Servers "#registration = :new_registration" "register a server",
     Deregister: Servers "#ranked_at = :never" "deregister a server",
     Heartbeat: Servers "#lease_until = :now + #lease_ms" "extend a server's lease",
+    OpenServer: Servers "REMOVE #is_clearing" "open a server",
     ShowServer: Servers "SET #free_from = #ranked_at" "show a revived server",
     HideServer: Servers "SET #free_from = :never" "hide a silent server",
     LetServerGo: Servers "SET #expires_at = :expiry" "let a deregistered server go",
@@ -176,6 +177,8 @@ pub const GRANTED: &str = "(#lease_until < :until OR (#lease_until = :never AND 
                            AND (attribute_not_exists(#freed_at) OR #freed_at < :told)))";
 /// That no player left since the write was sent: its own may have been the one.
 pub const UNVACATED: &str = "(attribute_not_exists(#vacated_at) OR #vacated_at <= :vacated_at)";
+/// That a lobby is of the start that speaks of it.
+pub const OF_START: &str = "(attribute_not_exists(#start) OR #start = :start)";
 const ALIVE: [&str; 2] = ["#stage <> :ended", "(#stage = :ready OR #created_at > :start_limit)"];
 
 /// Every condition of every write of matchmaking.
@@ -235,7 +238,10 @@ pub fn all() -> Vec<Condition> {
                 "#vacated_at = :vacated_at",
             ]],
         ),
-        (Write::Drain, &[&ALIVE, &["#closed IN (:true, :false)", "attribute_not_exists(#is_draining)"]]),
+        (
+            Write::Drain,
+            &[&ALIVE, &["#closed IN (:true, :false)", "attribute_not_exists(#is_draining)", OF_START]],
+        ),
         (Write::Close, &[&ALIVE, &["#closed = :false", TOGGLED]]),
         (
             Write::Reopen,
@@ -250,7 +256,7 @@ pub fn all() -> Vec<Condition> {
                 ],
             ],
         ),
-        (Write::ExtendLease, &[&["#stage <> :ended", "#server = :server", GRANTED]]),
+        (Write::ExtendLease, &[&["#stage <> :ended", "#server = :server", OF_START, GRANTED]]),
         (Write::GrowShards, &[&["attribute_not_exists(#joinable_from) OR #joinable_from <= :shards"]]),
         (Write::RetireShards, &[&["#joinable_from = :shards", "#renewed_at <= :stale"]]),
         (
@@ -280,7 +286,10 @@ pub fn all() -> Vec<Condition> {
                 "attribute_not_exists(#expires_at)",
             ]],
         ),
-        (Write::GiveBackPlace, &[&["#used > :zero", "#lease_until <= :now"]]),
+        (
+            Write::GiveBackPlace,
+            &[&["#used > :zero", "#lease_until <= :now", "attribute_exists(#is_clearing)"]],
+        ),
         (
             Write::AllotAhead,
             &[&["#registration = :registration", "#ranked_at < :never", "attribute_not_exists(#expires_at)"]],
@@ -296,12 +305,24 @@ pub fn all() -> Vec<Condition> {
                 "#ranked_at = :ranked_at",
             ]],
         ),
-        (Write::Deregister, &[&["attribute_exists(#server)"]]),
+        (Write::Deregister, &[&["#registration = :registration"]]),
         (
             Write::Heartbeat,
-            &[&["attribute_exists(#lease_ms)", "(#ranked_at < :never OR #used > :zero)", "#beat_at <= :now"]],
+            &[&[
+                "attribute_exists(#lease_ms)",
+                "(#ranked_at < :never OR #used > :zero)",
+                "#beat_at <= :now",
+                "#start_id = :start_id",
+            ]],
         ),
-        (Write::ShowServer, &[&["#used < #capacity", "#free_from = :never"]]),
+        (
+            Write::OpenServer,
+            &[&["#registration = :registration", "attribute_exists(#is_clearing)", "#used = :zero"]],
+        ),
+        (
+            Write::ShowServer,
+            &[&["#used < #capacity", "#free_from = :never", "#registration = :registration"]],
+        ),
         (
             Write::HideServer,
             &[&["#lease_until <= :now", "#used = :used", "#used = :zero", "#allotted = :allotted"]],

@@ -6,7 +6,7 @@
 use super::{Configuration, Outcomes, check};
 use Verdict::{Needless, Unproved};
 
-use crate::conditions::{Condition, Table, UNVACATED, Write};
+use crate::conditions::{Condition, OF_START, Table, UNVACATED, Write};
 
 /// Why nothing fails without a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,12 +39,20 @@ pub const LEFT_OUT: &[(Write, &str, &str)] = &[
         "attribute_exists(#server)",
         "a lobby's state is no part of matching: no invariant speaks of it",
     ),
+    (Write::Drain, OF_START, STARTS),
+    (Write::ExtendLease, OF_START, STARTS),
+    (Write::Heartbeat, "#start_id = :start_id", STARTS),
+    (Write::GiveBackPlace, "attribute_exists(#is_clearing)", STARTS),
+    (Write::OpenServer, "#registration = :registration", STARTS),
+    (Write::OpenServer, "attribute_exists(#is_clearing)", STARTS),
+    (Write::OpenServer, "#used = :zero", STARTS),
     (Write::Close, "(attribute_not_exists(#toggled_at) OR #toggled_at < :toggled)", LATE),
     (Write::Reopen, "(attribute_not_exists(#toggled_at) OR #toggled_at < :toggled)", LATE),
 ];
 
 const CLIENTS: &str = "what is remembered of clients is no part of the model; the simulation has it";
 const LATE: &str = "the model repeats no write after its request was answered; the simulation does";
+const STARTS: &str = "each server of the model starts once; the simulation's start again";
 const SHARDS: &str = "the index is a hint, which here shows anything";
 
 /// Conditions without which nothing fails, and why.
@@ -130,6 +138,7 @@ pub const VERDICTS: &[(Write, &str, Verdict)] = &[
     ),
     (Write::ShowServer, "#used < #capacity", Needless(HINT)),
     (Write::ShowServer, "#free_from = :never", Needless(AGAIN)),
+    (Write::ShowServer, "#registration = :registration", Needless("the model has one region")),
     (
         Write::HideServer,
         "#used = :used",

@@ -436,9 +436,7 @@ impl Program<'_> {
                 let item = registration_of(seen, registration, capacity, lease, now);
                 Mind::Send { sent: Sent::Register { server, item, seen }, then: Then::Registered }
             }
-            Role::Deregister { server } => {
-                Mind::Send { sent: Sent::Deregister { server }, then: Then::Deregistered { pass: 0, now } }
-            }
+            Role::Deregister { server } => self.deregister(state, server, 0),
             Role::SetCap(cap) => {
                 state.cap = cap;
                 Mind::Done(Answer::Made)
@@ -682,10 +680,9 @@ impl Program<'_> {
                         Mind::Done(Answer::Contention)
                     }
                 }
-                _ if drains && left.next().is_some() && pass + 1 < PASSES_MAX => Mind::Send {
-                    sent: Sent::Deregister { server },
-                    then: Then::Deregistered { pass: pass + 1, now },
-                },
+                _ if drains && left.next().is_some() && pass + 1 < PASSES_MAX => {
+                    self.deregister(state, server, pass + 1)
+                }
                 _ => Mind::Done(Answer::Made),
             };
         };
@@ -706,6 +703,16 @@ impl Program<'_> {
             }
             _ => Mind::Sweep { lobby: at + 1, lease, pass },
         }
+    }
+
+    /// Takes its server out of service, as it is now.
+    fn deregister(&self, state: &State, server: usize, pass: u8) -> Mind {
+        let seen = state.servers[server];
+        if !seen.is_there() {
+            return Mind::Done(Answer::Refused);
+        }
+        let sent = Sent::Deregister { server, registration: seen.registration };
+        Mind::Send { sent, then: Then::Deregistered { pass, now: state.now } }
     }
 
     fn repeat(&self, state: &mut State, times: u8) -> Mind {
@@ -804,7 +811,7 @@ impl Program<'_> {
                 let lease = Lease { until: seen.lease_until, told_at: now };
                 if seen.free_from == NEVER && seen.used < seen.capacity {
                     return Mind::Send {
-                        sent: Sent::ShowServer { server },
+                        sent: Sent::ShowServer { server, registration: seen.registration },
                         then: Then::ServerShown { lease },
                     };
                 }
@@ -844,7 +851,12 @@ impl Program<'_> {
             Then::Deregistered { pass, now } => {
                 let server = self.own_server();
                 if !is_made {
-                    return Mind::Done(Answer::Refused);
+                    // It registered again meanwhile.
+                    return if pass + 1 < PASSES_MAX {
+                        self.deregister(state, server, pass + 1)
+                    } else {
+                        Mind::Done(Answer::Contention)
+                    };
                 }
                 let Server { used, allotted, .. } = state.servers[server];
                 if used == 0 {

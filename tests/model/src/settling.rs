@@ -55,7 +55,7 @@ fn beat(store: &Store<'_>, state: &mut State, server: usize, now: u8) -> Result<
         broken(outcome != Outcome::Made && state.servers[server].beat_at <= now, 10, "a server cannot beat")?;
         let seen = state.servers[server];
         if seen.free_from == NEVER && seen.used < seen.capacity {
-            send(store, state, &Sent::ShowServer { server })?;
+            send(store, state, &Sent::ShowServer { server, registration: seen.registration })?;
         }
     }
     let seen = state.servers[server];

@@ -9,7 +9,10 @@ use super::{
         Door, EndCause, Head, Hiding, LOBBIES, Lease, Lobby, NEVER, Rules, SEATS, Seats, Server, Stage, first,
     },
 };
-use crate::conditions::{self, Condition, Write};
+use crate::{
+    conditions::{self, Condition, Write},
+    mutations::left_out,
+};
 
 /// A write, single or a transaction, with everything that its writer put into it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,8 +36,8 @@ pub(super) enum Sent {
     Register { server: usize, item: Server, seen: Option<Server> },
     AllotAhead { server: usize, registration: u8, block: u8, cap: u8 },
     Heartbeat { server: usize, now: u8 },
-    ShowServer { server: usize },
-    Deregister { server: usize },
+    ShowServer { server: usize, registration: u8 },
+    Deregister { server: usize, registration: u8 },
     HideServer { server: usize, used: u8, now: u8 },
     LetGo { server: usize, allotted: u8, is_silent: bool, now: u8 },
     TakeBack { server: usize, allotted: u8, block: u8 },
@@ -95,20 +98,22 @@ pub(super) struct Seen {
 /// The part of the cap that must be left for a registration to allot some.
 pub(super) const LEFT_AT_REGISTRATION: u8 = 2;
 
-/// A bit for each of [`conditions::all`].
+/// A bit for each of [`modelled`].
 pub(super) type Bits = u128;
 
+/// Those of [`conditions::all`] that the model evaluates.
+fn modelled() -> impl Iterator<Item = Condition> {
+    conditions::all().into_iter().filter(|condition| left_out(*condition).is_none())
+}
+
 pub(super) fn bit(condition: Condition) -> Bits {
-    let at = conditions::all().iter().position(|known| *known == condition);
-    1 << at.unwrap_or_else(|| panic!("the store has no such condition: {condition}"))
+    let at = modelled().position(|known| known == condition);
+    1 << at
+        .unwrap_or_else(|| panic!("the store has no such condition, or the model leaves it out: {condition}"))
 }
 
 pub(super) fn conditions_of(bits: Bits) -> impl Iterator<Item = Condition> {
-    conditions::all()
-        .into_iter()
-        .enumerate()
-        .filter(move |(at, _)| bits & (1 << at) != 0)
-        .map(|(_, known)| known)
+    modelled().enumerate().filter(move |(at, _)| bits & (1 << at) != 0).map(|(_, known)| known)
 }
 
 impl Seen {
@@ -530,8 +535,10 @@ impl Store<'_> {
                     state.history.beat(at, server.lease_until)
                 })
             }
-            Sent::ShowServer { server: at } => {
+            Sent::ShowServer { server: at, registration } => {
                 let server = state.servers[at];
+                let is_same = server.registration == registration;
+                clause!(check, ShowServer, "#registration = :registration", is_same);
                 clause!(check, ShowServer, "#used < #capacity", server.used < server.capacity);
                 clause!(check, ShowServer, "#free_from = :never", server.free_from == NEVER);
                 self.on_server(state, at, &check, |_, server| {
@@ -539,8 +546,9 @@ impl Store<'_> {
                     Ok(())
                 })
             }
-            Sent::Deregister { server: at } => {
-                clause!(check, Deregister, "attribute_exists(#server)", state.servers[at].is_there());
+            Sent::Deregister { server: at, registration } => {
+                let is_same = state.servers[at].registration == registration;
+                clause!(check, Deregister, "#registration = :registration", is_same);
                 self.on_server(state, at, &check, |state, server| {
                     server.ranked_at = NEVER;
                     server.free_from = NEVER;

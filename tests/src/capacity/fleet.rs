@@ -93,7 +93,7 @@ impl GameServer {
         let (right, _settings) = self.right().await?;
         let mut cursor = None;
         loop {
-            let beat = self.servers.heartbeat(&right, self.id.clone(), cursor.as_ref()).await?;
+            let beat = self.servers.heartbeat(&right, (self.id.clone(), None), cursor.as_ref()).await?;
             cursor = beat.next;
             if cursor.is_none() {
                 return Ok(());

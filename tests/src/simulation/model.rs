@@ -17,6 +17,7 @@ mod lives;
 mod lobby;
 mod room;
 mod seats;
+mod starts;
 
 pub(crate) use lobby::{Lobby, Stage};
 
@@ -65,9 +66,9 @@ pub(crate) enum Asked {
     Close { lobby: String, is_closed: bool },
     End { lobby: String },
     SetState,
-    Register,
-    Heartbeat { server: String },
-    Deregister { server: String },
+    Register { server: String, start: String },
+    Heartbeat { server: String, start: String },
+    Deregister { server: String, start: String, ends_lobbies: bool },
     SwitchVersion,
 }
 
@@ -126,6 +127,10 @@ pub(crate) struct Model {
     failure: Option<Failure>,
     /// Texts, separated by `|`, whose failures are known and passed over.
     pub(crate) tolerated: Option<&'static str>,
+    /// The start of its server that each lobby was placed on.
+    born_on: BTreeMap<String, String>,
+    /// The starts of each server that registered, in their order.
+    starts: BTreeMap<String, Vec<String>>,
     /// How often each seat of a lobby was added.
     added: BTreeMap<(String, String), u32>,
     /// Seats that were answered, each with its lobby, and who was told; nobody once it was given up or lapsed.
@@ -200,7 +205,10 @@ impl Model {
             let is_lobby = !matches!(change.part.write, None | Some(Write::GrowShards | Write::RetireShards));
             match super::wire::known_table(&change.part.place.table) {
                 Some(Table::Lobbies) if is_lobby => self.lobby_changed(change, history),
-                Some(Table::Servers) => self.check_server(change),
+                Some(Table::Servers) => {
+                    self.check_start_of_server(change);
+                    self.check_server(change);
+                }
                 Some(Table::Lobbies | Table::Ledger | Table::Clients) => {}
                 None => self.note_version(change),
             }
@@ -235,6 +243,7 @@ impl Model {
         self.check_seats(change, before.as_ref(), &after);
         if before.is_none() {
             self.appeared.insert(after.id.clone(), change.at);
+            self.note_birth(&after, history);
             self.check_creation(change, &after, history);
         }
         self.lobbies.insert(after.id.clone(), after);

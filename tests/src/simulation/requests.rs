@@ -150,11 +150,12 @@ impl Request {
         Self::new("end-lobby", namespace, asked, token, json!({ "lobby_id": lobby }))
     }
 
-    /// Registers a server of the plan, with so many places and perhaps another port.
-    pub(crate) fn register(world: &World, server: usize, places: u64, port: u64) -> Self {
+    /// Registers a start of a server of the plan, with so many places and perhaps another port.
+    pub(crate) fn register(world: &World, server: usize, start: &str, places: u64, port: u64) -> Self {
         let plan = &world.plan.servers[server];
         let mut body = json!({
             "server_id": plan.id,
+            "start_id": start,
             "region_id": plan.region,
             "capacity": places,
             "auto_ready": plan.is_auto_ready,
@@ -162,17 +163,20 @@ impl Request {
         });
         body["lease_seconds"] = json!(plan.lease_secs.unwrap_or(0));
         let token = world.namespaces[plan.namespace].server.clone();
-        Self::new("register-server", plan.namespace, Asked::Register, token, body)
+        let asked = Asked::Register { server: Self::server_key(world, server), start: start.to_owned() };
+        Self::new("register-server", plan.namespace, asked, token, body)
     }
 
-    pub(crate) fn heartbeat(world: &World, server: usize) -> Self {
-        let asked = Asked::Heartbeat { server: Self::server_key(world, server) };
-        Self::of_server(world, "heartbeat-server", server, asked)
+    pub(crate) fn heartbeat(world: &World, server: usize, start: &str) -> Self {
+        let asked = Asked::Heartbeat { server: Self::server_key(world, server), start: start.to_owned() };
+        Self::of_server(world, "heartbeat-server", server, asked, json!({ "start_id": start }))
     }
 
-    pub(crate) fn deregister(world: &World, server: usize) -> Self {
-        let asked = Asked::Deregister { server: Self::server_key(world, server) };
-        Self::of_server(world, "deregister-server", server, asked)
+    pub(crate) fn deregister(world: &World, server: usize, start: &str, ends_lobbies: bool) -> Self {
+        let (key, start) = (Self::server_key(world, server), start.to_owned());
+        let body = json!({ "start_id": start, "end_lobbies": ends_lobbies });
+        let asked = Asked::Deregister { server: key, start, ends_lobbies };
+        Self::of_server(world, "deregister-server", server, asked, body)
     }
 
     pub(crate) fn switch_version(world: &World, namespace: usize, version: usize) -> Self {
@@ -186,10 +190,17 @@ impl Request {
         Self { parameters, ..request }
     }
 
-    fn of_server(world: &World, function: &'static str, server: usize, asked: Asked) -> Self {
+    fn of_server(
+        world: &World,
+        function: &'static str,
+        server: usize,
+        asked: Asked,
+        mut body: Value,
+    ) -> Self {
         let plan = &world.plan.servers[server];
         let token = world.namespaces[plan.namespace].server.clone();
-        Self::new(function, plan.namespace, asked, token, json!({ "server_id": plan.id }))
+        body["server_id"] = json!(plan.id);
+        Self::new(function, plan.namespace, asked, token, body)
     }
 
     pub(crate) fn server_key(world: &World, server: usize) -> String {

@@ -31,8 +31,9 @@ impl Workload {
         for server in 0..world.plan.servers.len() {
             let places = world.plan.servers[server].places;
             // Ports as they are: they must not change under live lobbies.
-            self.send(Request::register(&world, server, places, 7_777));
-            self.send(Request::register(&world, server, places, 8_888));
+            let start = self.start(server);
+            self.send(Request::register(&world, server, &start, places, 7_777));
+            self.send(Request::register(&world, server, &start, places, 8_888));
             self.pass(50).await;
         }
         self.join().await;
@@ -42,7 +43,7 @@ impl Workload {
             self.pass(longest.unwrap_or(0) * 1_000 + 310_000).await;
             self.beat(true);
             for server in 0..world.plan.servers.len() {
-                self.send(Request::heartbeat(&world, server));
+                self.send(Request::heartbeat(&world, server, &self.start(server)));
             }
             self.pass(3_000).await;
         }
@@ -53,7 +54,7 @@ impl Workload {
         // Until no request is taken for one that may still be about to take a seat.
         self.pass(if world.plan.holds_max == u32::MAX { 3_000 } else { PENDING_MS }).await;
         for server in 0..world.plan.servers.len() {
-            self.send(Request::heartbeat(&world, server));
+            self.send(Request::heartbeat(&world, server, &self.start(server)));
         }
         self.join().await;
         for namespace in 0..world.namespaces.len() {

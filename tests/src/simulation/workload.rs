@@ -54,6 +54,12 @@ pub(crate) struct Workload {
     pub(crate) chance: Chance,
     /// Who asks, and what is repeated.
     clients: Chance,
+    /// Which game servers start anew, and what comes late of what they said.
+    lives: Chance,
+    /// Times that each server started.
+    starts: Vec<u32>,
+    /// What game servers said.
+    said: Vec<Request>,
     /// Requests that may be repeated, each since when.
     repeatable: Vec<(u64, Request)>,
     deeds: Vec<(Deed, u64)>,
@@ -86,7 +92,7 @@ impl Workload {
         network: Network,
         declared: Arc<BTreeMap<String, FunctionProperties>>,
         mut chance: Chance,
-        clients: Chance,
+        (clients, lives): (Chance, Chance),
         bias: Option<Write>,
     ) -> Self {
         let deeds = deeds(&mut chance, bias);
@@ -104,6 +110,9 @@ impl Workload {
             instances: Vec::new(),
             chance,
             clients,
+            lives,
+            starts: vec![1; servers],
+            said: Vec::new(),
             repeatable: Vec::new(),
             deeds,
             favoured: favoured(bias),
@@ -168,6 +177,7 @@ impl Workload {
             };
             self.act(deed, focus.as_ref());
             self.repeat();
+            self.live();
             self.start_lobbies();
             self.forget();
         }
@@ -204,7 +214,7 @@ impl Workload {
             }
             let lease_ms = self.world.plan.servers[server].lease_secs.unwrap_or(1) * 1_000;
             self.next_beat[server] = at + lease_ms / 3 + self.chance.range(0..=lease_ms / 8);
-            self.send(Request::heartbeat(&self.world, server));
+            self.send(Request::heartbeat(&self.world, server, &self.start(server)));
         }
         let now = self.now();
         is_raised(&alarm, until.saturating_sub(now), is_alert).await
@@ -228,6 +238,11 @@ impl Workload {
 
     pub(crate) fn now(&self) -> u64 {
         self.network.state().now()
+    }
+
+    /// The start of a server that runs now.
+    pub(crate) fn start(&self, server: usize) -> String {
+        format!("start-{}", self.starts[server])
     }
 
     /// How long nothing new happens: mostly not at all, sometimes until just about something lapses.
@@ -362,6 +377,12 @@ impl Workload {
                 request = request.keyed(format!("key-{}", self.clients.range(0..=u64::MAX)));
                 self.repeatable.push((self.now(), request.clone()));
             }
+        }
+        if matches!(
+            request.asked,
+            Asked::Register { .. } | Asked::Heartbeat { .. } | Asked::Deregister { .. }
+        ) {
+            self.said.push(request.clone());
         }
         let faults = self.network.state().faults.clone();
         if self.chance.permille(faults.asked_twice) {

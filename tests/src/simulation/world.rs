@@ -54,6 +54,8 @@ pub(crate) struct Plan {
     pub(crate) actions: u64,
     /// Whether lobbies are found by tags, too.
     pub(crate) has_tags: bool,
+    /// Whether game servers start anew.
+    pub(crate) has_restarts: bool,
     /// Whether lobbies are to be kept waiting for their servers' word.
     pub(crate) is_slow_to_start: bool,
 }
@@ -148,6 +150,7 @@ impl Plan {
             instances: 2 + chance.below(4),
             actions: chance.range(20..=50),
             has_tags: chance.one_in(5),
+            has_restarts: false,
             is_slow_to_start,
         }
     }
@@ -164,6 +167,18 @@ impl Plan {
             // What is looked for is met more often without.
             Some(_) => self,
         }
+    }
+
+    /// The same with game servers that start anew, or not, as `chance` has it.
+    pub(crate) fn with_restarts(self, chance: &mut Chance, bias: Option<Write>) -> Self {
+        use Write::{Deregister, Drain, ExtendLease, Heartbeat, OpenServer, PutServer, ShowServer};
+        let has_restarts = match bias {
+            Some(Deregister | Drain | ExtendLease | Heartbeat | OpenServer | PutServer | ShowServer) => true,
+            None => chance.one_in(2),
+            // What is looked for is met more often without.
+            Some(_) => false,
+        };
+        Self { has_restarts, ..self }
     }
 
     fn config(&self) -> Value {

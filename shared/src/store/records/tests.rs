@@ -171,7 +171,7 @@ fn what_is_unknown_counts_as_the_safe_one() {
         Transition::Ready,
         Transition::Close,
         Transition::Reopen,
-        Transition::Drain,
+        Transition::Drain(None),
         Transition::Connect(seat.clone(), write),
         Transition::Leave(seat),
     ] {
@@ -191,7 +191,7 @@ fn what_is_unknown_counts_as_the_safe_one() {
         let server: Server = with(pointer, value);
         assert!(!server.fits(&"arena".parse().unwrap(), now));
     }
-    let server: Server = from_item(to_item(&Server::sample()).unwrap()).unwrap();
+    let server: Server = with("/is_clearing", json!(false));
     assert!(server.fits(&"arena".parse().unwrap(), now), "but for that it fits");
 }
 
@@ -253,7 +253,7 @@ sampled! {
     KeptCount => json!({ "pk": "statistics/n", "counted_at": 1, "claimed_at": 1, "json": "count", "expires_at": 1 }),
     Lobby => json!({
         "lobby_id": "l", "pool": "n/v/arena/fra", "joinable_from": 1, "created_at": 1, "stage": "ready", "closed": false,
-        "toggled_at": 1, "is_private": true, "is_draining": true, "server": "n/s", "lease_until": 100, "freed_at": 1,
+        "toggled_at": 1, "is_private": true, "is_draining": true, "server": "n/s", "start": "s1", "lease_until": 100, "freed_at": 1,
         "ports": ports(), "tags": { "a": "b" }, "max_players": 8, "max_players_direct": 8, "reservation_secs": 60, "idle_secs": 5,
         "taken": 2, "reserved": { "seat": 20 }, "connected": { "other": 20 }, "vacated_at": 1, "lapsed": ["old"],
         "connected_by": "w", "has_state": true, "has_config": true, "expires_at": 1,
@@ -272,7 +272,7 @@ sampled! {
         "key_id": "k", "is_held": true, "expires_at": 1,
     }),
     Server => json!({
-        "server": "n/s", "region_id": "fra", "placement_pool": "n/fra", "free_from": 1, "ranked_at": 1, "capacity": 2, "used": 1, "allotted": 1,
+        "server": "n/s", "start_id": "s1", "started_at": 1, "former_starts": ["s0"], "is_clearing": true, "region_id": "fra", "placement_pool": "n/fra", "free_from": 1, "ranked_at": 1, "capacity": 2, "used": 1, "allotted": 1,
         "cap_checked": 1, "lease_until": 100, "beat_at": 1, "lease_ms": 60_000, "game_modes": ["arena"], "auto_ready": true,
         "ports": ports(), "registration": "w", "expires_at": 1,
     }),

@@ -484,14 +484,16 @@ async fn meet_servers(met: &mut Met<'_>, stack: &TestStack) {
     }
 
     let game = stack.make_game("draining", json!({ "duel": { "regions": ["fra"] } }), 9, 0).await;
-    let mut one = json!({ "server_id": "one", "region_id": "fra", "ports": { "game": port(1, "udp") } });
+    let mut one = json!({ "server_id": "one", "start_id": "first", "region_id": "fra", "ports": { "game": port(1, "udp") } });
     game.serve(stack, "register", one.clone()).await.expect_ok();
     let lobby_id = game.find(stack, json!({ "game_modes": ["duel"] })).await.expect_ok().lobby_id();
     one["ports"]["game"]["port"] = json!(2);
-    let moved = game.serve(stack, "register", one).await;
+    let moved = game.serve(stack, "register", one.clone()).await;
     met.note("registerServer", &moved, invalid);
     assert_eq!(moved.body["metadata"]["errors"], json!([{ "path": ["ports", "in-use"] }]));
     game.serve(stack, "deregister", json!({ "server_id": "one" })).await.expect_ok();
+    let gone = game.serve(stack, "register", one).await;
+    met.note("registerServer", &gone, (400, "MATCHMAKER_LOBBY_STATE_CONFLICT"));
     let reopen = json!({ "is_closed": false });
     let conflict = (400, "MATCHMAKER_LOBBY_STATE_CONFLICT");
     met.host((stack, &game), ("setLobbyClosed", &lobby_id), reopen, conflict).await;

@@ -66,6 +66,7 @@ impl Model {
             Asked::Find { .. }
                 | Asked::Create { .. }
                 | Asked::Join { .. }
+                | Asked::Register { .. }
                 | Asked::Heartbeat { .. }
                 | Asked::Deregister { .. }
         );
@@ -167,14 +168,26 @@ impl Model {
                     self.fail("I6", format!("lobby {id} was closed, and is open"));
                 }
             }
-            Asked::Heartbeat { server } => self.check_revived(operation, server, answer, history),
-            Asked::Deregister { server } => self.check_drained(operation, server, history),
+            Asked::Register { server, start } => self.check_started(server, start, history),
+            Asked::Heartbeat { server, start } => {
+                self.check_told(server, start, answer);
+                self.check_revived(operation, (server, start), answer, history);
+            }
+            Asked::Deregister { server, start, .. } => {
+                self.check_drained(operation, (server, start), history);
+            }
             _ => {}
         }
     }
 
     /// I10: a beat keeps every lobby of its server that it can know of, and brings it into sight.
-    fn check_revived(&mut self, operation: &Operation, server: &str, answer: &Answer, history: &History) {
+    fn check_revived(
+        &mut self,
+        operation: &Operation,
+        (server, start): (&str, &str),
+        answer: &Answer,
+        history: &History,
+    ) {
         let Some(seen_by) = operation.began_at.checked_sub(LAG_MS) else { return };
         // The lobbies of later pages come with later beats.
         if answer.body["cursor"].is_string() {
@@ -187,7 +200,7 @@ impl Model {
         let promised = promised.filter(|_| has_lease).unwrap_or(0);
         // A beat of the same millisecond may be about to show what it kept.
         let is_alone = !self.operations.iter().any(|other| {
-            let beats = matches!(&other.asked, Asked::Heartbeat { server: its } if its == server);
+            let beats = matches!(&other.asked, Asked::Heartbeat { server: its, .. } if its == server);
             beats && !other.has_ended
         });
         let told: Vec<String> = answer.body["lobbies"]
@@ -200,6 +213,7 @@ impl Model {
             .lobbies
             .values()
             .filter(|lobby| lobby.lives() && lobby.server.as_deref() == Some(server))
+            .filter(|lobby| self.born_on.get(&lobby.id).is_none_or(|on| on == start))
             .filter(|lobby| self.appeared.get(&lobby.id).is_some_and(|at| *at <= seen_by))
             .filter_map(|lobby| {
                 let is_kept = lobby.lease_until >= promised;
@@ -216,7 +230,7 @@ impl Model {
     }
 
     /// I6: a deregistered server's lobbies are closed.
-    fn check_drained(&mut self, operation: &Operation, server: &str, history: &History) {
+    fn check_drained(&mut self, operation: &Operation, (server, start): (&str, &str), history: &History) {
         let place = Place { table: "ServersTable".to_owned(), key: server.to_owned() };
         let has_come_back = history
             .since(&place, operation.began_at)
@@ -224,7 +238,11 @@ impl Model {
             .skip(1)
             .flatten()
             .any(|server| number(&server["ranked_at"]) != Some(NEVER));
-        let mut lobbies = self.lobbies.values().filter(|lobby| lobby.server.as_deref() == Some(server));
+        let mut lobbies = self
+            .lobbies
+            .values()
+            .filter(|lobby| lobby.server.as_deref() == Some(server))
+            .filter(|lobby| self.born_on.get(&lobby.id).is_none_or(|on| on == start));
         let open = lobbies.find(|lobby| lobby.lives() && !lobby.is_draining && !lobby.is_overdue(NEVER));
         if let Some(id) = open.map(|lobby| lobby.id.clone()).filter(|_| !has_come_back) {
             self.fail("I6", format!("server {server} deregistered, and its lobby {id} is open"));
@@ -343,7 +361,12 @@ fn codes(asked: &Asked) -> &'static [&'static str] {
             "MATCHMAKER_CONTENTION",
             "API_UNAVAILABLE",
         ],
-        Asked::Register => &["MATCHMAKER_INVALID_SERVER", "MATCHMAKER_CONTENTION", "API_UNAVAILABLE"],
+        Asked::Register { .. } => &[
+            "MATCHMAKER_INVALID_SERVER",
+            "MATCHMAKER_LOBBY_STATE_CONFLICT",
+            "MATCHMAKER_CONTENTION",
+            "API_UNAVAILABLE",
+        ],
         Asked::Heartbeat { .. } | Asked::Deregister { .. } => {
             &["MATCHMAKER_SERVER_NOT_FOUND", "MATCHMAKER_CONTENTION", "API_UNAVAILABLE"]
         }

@@ -52,6 +52,7 @@ impl Model {
             self.fail("I4", format!("lobby {id} became another: {}", change.part.change));
         }
         self.check_sight(change, before, after);
+        self.check_start_of_lobby(change, before);
         self.check_toggled(change, before, after);
         let asked_at = change.part.now.unwrap_or(time);
         let is_kept =
@@ -103,6 +104,9 @@ impl Model {
         let time = self.time(change.at);
         let asked = change.operation.map(|operation| &self.operations[operation].asked);
         if matches!(asked, Some(Asked::End { lobby }) if *lobby == before.id) {
+            return;
+        }
+        if self.is_of_earlier_start(before, history) || self.ends_with_its_server(change, before) {
             return;
         }
         let needs_room = matches!(asked, Some(Asked::Find { .. } | Asked::Create { .. }));

@@ -133,14 +133,14 @@ impl Workload {
         match deed {
             Deed::Beat => {
                 self.beating[server] = !self.falls_silent;
-                self.send(Request::heartbeat(&self.world, server));
+                self.send(Request::heartbeat(&self.world, server, &self.start(server)));
             }
             Deed::Silence => self.beating[server] = false,
             Deed::Register => {
                 let port = if self.chance.one_in(3) { 8_888 } else { 7_777 };
                 self.register(server, port);
             }
-            _ => self.send(Request::deregister(&self.world, server)),
+            _ => self.send(Request::deregister(&self.world, server, &self.start(server), false)),
         }
     }
 
@@ -152,7 +152,28 @@ impl Workload {
             false => places,
         };
         self.beating[server] = !self.falls_silent;
-        self.send(Request::register(&self.world, server, places, port));
+        self.send(Request::register(&self.world, server, &self.start(server), places, port));
+    }
+
+    /// Game servers crash and start anew, leave with all that they run, and what they said comes again, minutes late.
+    pub(super) fn live(&mut self) {
+        if !self.world.plan.has_restarts || !self.lives.one_in(4) {
+            return;
+        }
+        let server = self.lives.below(self.beating.len());
+        match self.lives.below(8) {
+            0..=3 => {
+                self.starts[server] += 1;
+                let port = 7_777 + self.lives.range(0..=2);
+                self.register(server, port);
+            }
+            4 => self.send(Request::deregister(&self.world, server, &self.start(server), true)),
+            _ => {
+                let Some(said) = self.lives.pick(&self.said).cloned() else { return };
+                let delay = self.lives.weighted(&[(0, 2), (40, 2), (2_000, 1), (200_000, 1)]);
+                self.deliver(said, delay);
+            }
+        }
     }
 }
 
@@ -238,6 +259,7 @@ pub(super) const fn favoured(bias: Option<Write>) -> &'static [Deed] {
         Some(Write::GiveBackPlace) => &[Silence, Beat, Join, Find],
         Some(Write::Drain | Write::Deregister | Write::LetServerGo) => &[Deregister, Register, Close, Reopen],
         Some(Write::Close | Write::Reopen) => &[Close, Reopen, Deregister, Create],
+        Some(Write::OpenServer) => &[Burst, Create, Find, Register],
         Some(Write::ExtendLease | Write::Heartbeat) => &[Beat, End, Deregister],
         Some(Write::HideFull) => &[Burst, Close, Connect, Disconnect, Join],
         Some(Write::HideSilent | Write::ShowRevived) => &[Silence, Beat, Close, Find],

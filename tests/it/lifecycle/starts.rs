@@ -1,0 +1,231 @@
+//! Processes that run game servers start, crash and start again under the same name.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use muster_tests::{Answer, TestGame, TestStack, all_servers, live_lobbies, new_game};
+use serde_json::{Value, json};
+use shared::{
+    lobby::{
+        Stage,
+        lifecycle::{Illegal, Transition},
+    },
+    store::{servers::Server, transitions::TransitionOutcome},
+};
+
+use super::{find, find_existing, game, heartbeat, live, register, registration, told};
+
+async fn server(stack: &TestStack, game: &TestGame, server_id: &str) -> Server {
+    let servers = all_servers(stack.store(), game.namespace_id()).await;
+    servers.into_iter().find(|server| server.server.server_id.as_str() == server_id).unwrap()
+}
+
+/// Another start of the server `one` elsewhere.
+fn elsewhere(start_id: &str) -> Value {
+    let ports = json!({ "default": { "hostname": "b.example", "port": 1, "protocol": "udp" } });
+    registration("one", json!({ "start_id": start_id, "region_id": "nyc", "ports": ports }))
+}
+
+async fn serve(stack: &TestStack, game: &TestGame, operation: &str, start_id: &str) -> Answer {
+    game.serve(stack, operation, json!({ "server_id": "one", "start_id": start_id })).await
+}
+
+#[tokio::test]
+async fn a_new_start_ends_what_the_one_before_ran_and_its_clients_seats_with_it() {
+    let stack = TestStack::start().await;
+    let mut new = new_game("restart", json!({ "arena": { "regions": ["fra", "nyc"], "max_players": 4 } }), 9);
+    new.namespaces[0].max_players_per_client = 2;
+    let game = stack.make_game_of(new, 0).await;
+    register(&stack, &game, "one", json!({ "lease_seconds": 0 })).await;
+    let (played, reserved) = (find(&stack, &game).await.expect_ok(), find(&stack, &game).await.expect_ok());
+    assert_eq!(played.lobby_id(), reserved.lobby_id());
+    game.connect(&stack, &played).await.expect_ok();
+    assert_eq!(find(&stack, &game).await.refusal().1, "MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE");
+
+    game.serve(&stack, "register", elsewhere("two")).await.expect_ok();
+    assert_eq!(game.lobby(&stack, &played.lobby_id()).await.stage, Stage::Ended);
+    assert_eq!(live_lobbies(stack.store(), game.namespace_id()).await, 0, "I2");
+    assert_eq!(find_existing(&stack, &game).await.refusal().1, "MATCHMAKER_NO_AVAILABLE_LOBBIES", "I6");
+    let there = json!({ "game_modes": ["arena"], "regions": ["nyc"] });
+    let next = game.find(&stack, there).await.expect_ok();
+    assert_eq!(next.body["ports"]["default"]["host"], "b.example:1");
+    assert_eq!(told(&serve(&stack, &game, "heartbeat", "two").await.expect_ok()), [next.lobby_id()]);
+}
+
+#[tokio::test]
+async fn what_an_earlier_start_asks_late_changes_nothing() {
+    let stack = TestStack::start().await;
+    let game = game(&stack, "late", json!({})).await;
+    register(&stack, &game, "one", json!({})).await;
+    game.serve(&stack, "register", elsewhere("two")).await.expect_ok();
+    let there = json!({ "game_modes": ["arena"], "regions": ["nyc"] });
+    let played = game.find(&stack, there.clone()).await.expect_ok();
+    let before = server(&stack, &game, "one").await;
+
+    stack.clock.advance(Duration::from_secs(30));
+    let again = game.serve(&stack, "register", registration("one", json!({}))).await;
+    assert_eq!(again.refusal(), (400, "MATCHMAKER_LOBBY_STATE_CONFLICT"));
+    for operation in ["heartbeat", "deregister"] {
+        let late = serve(&stack, &game, operation, "one-1").await;
+        assert_eq!(late.refusal(), (400, "MATCHMAKER_SERVER_NOT_FOUND"), "{operation}");
+    }
+    assert_eq!(server(&stack, &game, "one").await, before);
+    assert_eq!(game.find(&stack, there).await.expect_ok().lobby_id(), played.lobby_id());
+    // Who names no start means the one that is there.
+    assert_eq!(told(&heartbeat(&stack, &game, "one").await.expect_ok()), [played.lobby_id()]);
+}
+
+#[tokio::test]
+async fn what_an_earlier_start_writes_late_changes_nothing() {
+    let stack = TestStack::start().await;
+    let game = game(&stack, "late-writes", json!({})).await;
+    register(&stack, &game, "one", json!({ "lease_seconds": 3_600 })).await;
+    let earlier = server(&stack, &game, "one").await;
+    register(&stack, &game, "one", json!({ "start_id": "two" })).await;
+    let played = find(&stack, &game).await.expect_ok();
+    let lobby = game.lobby(&stack, &played.lobby_id()).await;
+
+    let (store, now) = (stack.store(), stack.clock.now());
+    assert!(!store.extend_lease(&lobby.lobby_id, &earlier, now).await.unwrap(), "I6");
+    let drained =
+        store.make_transition(&lobby.lobby_id, &Transition::Drain(earlier.start()), now).await.unwrap();
+    assert!(matches!(drained, TransitionOutcome::Illegal(Illegal::OtherStart, _)), "{drained:?}");
+    assert_eq!(game.lobby(&stack, &played.lobby_id()).await, lobby);
+    let deregistered = store.deregister_server(&earlier, now).await.unwrap();
+    assert!(deregistered.is_err(), "{deregistered:?}");
+    assert!(!server(&stack, &game, "one").await.is_deregistered());
+}
+
+#[tokio::test]
+async fn without_a_name_an_equal_registration_within_ten_seconds_is_the_same_start() {
+    let stack = TestStack::start().await;
+    let game = game(&stack, "unnamed", json!({ "idle_seconds": 600 })).await;
+    let unnamed = |fields: Value| {
+        let mut body = registration("one", fields);
+        body["start_id"] = Value::Null;
+        body
+    };
+    game.serve(&stack, "register", unnamed(json!({}))).await.expect_ok();
+    let lobby_id = find(&stack, &game).await.expect_ok().lobby_id();
+    let stage = async || game.lobby(&stack, &lobby_id).await.stage;
+    for _ in 0..3 {
+        stack.clock.advance(Duration::from_secs(3));
+        game.serve(&stack, "register", unnamed(json!({}))).await.expect_ok();
+        assert_eq!(stage().await, Stage::Ready);
+    }
+    // However often it is repeated, a start is repeated for ten seconds.
+    stack.clock.advance(Duration::from_secs(1));
+    game.serve(&stack, "register", unnamed(json!({}))).await.expect_ok();
+    assert_eq!(stage().await, Stage::Ended);
+
+    let lobby_id = find(&stack, &game).await.expect_ok().lobby_id();
+    game.serve(&stack, "register", unnamed(json!({ "capacity": 5 }))).await.expect_ok();
+    assert_eq!(game.lobby(&stack, &lobby_id).await.stage, Stage::Ended, "another body is another start");
+}
+
+#[tokio::test]
+async fn a_new_start_ends_a_hundred_lobbies_in_a_call_and_gets_none_before_the_last_has_ended() {
+    for beats in [false, true] {
+        let stack = TestStack::start().await;
+        let game = game(&stack, "many", json!({ "max_players": 1 })).await;
+        register(&stack, &game, "one", json!({ "capacity": 300 })).await;
+        let mut earlier = BTreeSet::new();
+        for _ in 0..205 {
+            earlier.insert(find(&stack, &game).await.expect_ok().lobby_id());
+        }
+        let mut left = vec![live(&stack, &game).await];
+        let restart = registration("one", json!({ "capacity": 300, "start_id": "two" }));
+        let first = game.serve(&stack, "register", restart.clone()).await;
+        assert_eq!(first.refusal(), (503, "MATCHMAKER_CONTENTION"), "{beats}");
+        assert!(first.headers.contains_key("retry-after"));
+        loop {
+            left.push(live(&stack, &game).await);
+            if left.last() == Some(&0) {
+                break;
+            }
+            assert_eq!(find(&stack, &game).await.refusal().1, "MATCHMAKER_NO_SERVER_AVAILABLE", "{beats}");
+            if beats {
+                let beat = serve(&stack, &game, "heartbeat", "two").await.expect_ok();
+                assert_eq!(told(&beat), Vec::<String>::new());
+            } else {
+                let _perhaps_done = game.serve(&stack, "register", restart.clone()).await;
+            }
+        }
+        assert_eq!(left, [205, 105, 5, 0], "{beats}");
+        game.serve(&stack, "register", restart).await.expect_ok();
+        let next = find(&stack, &game).await.expect_ok();
+        assert!(!earlier.contains(&next.lobby_id()));
+        assert_eq!(told(&serve(&stack, &game, "heartbeat", "two").await.expect_ok()), [next.lobby_id()]);
+    }
+}
+
+#[tokio::test]
+async fn a_start_that_deregistered_does_not_come_back_while_it_runs_lobbies() {
+    let stack = TestStack::start().await;
+    let game = game(&stack, "drained", json!({})).await;
+    register(&stack, &game, "one", json!({})).await;
+    let played = find(&stack, &game).await.expect_ok();
+    game.connect(&stack, &played).await.expect_ok();
+    serve(&stack, &game, "deregister", "one-1").await.expect_ok();
+    let again = game.serve(&stack, "register", registration("one", json!({}))).await;
+    assert_eq!(again.refusal(), (400, "MATCHMAKER_LOBBY_STATE_CONFLICT"));
+    assert_eq!(told(&heartbeat(&stack, &game, "one").await.expect_ok()), [played.lobby_id()]);
+    game.disconnect(&stack, &played).await.expect_ok();
+    register(&stack, &game, "one", json!({})).await;
+    find(&stack, &game).await.expect_ok();
+
+    // A new start does, and what the one before still ran is over.
+    let played = find(&stack, &game).await.expect_ok();
+    game.connect(&stack, &played).await.expect_ok();
+    serve(&stack, &game, "deregister", "one-1").await.expect_ok();
+    register(&stack, &game, "one", json!({ "start_id": "two" })).await;
+    assert_eq!(game.lobby(&stack, &played.lobby_id()).await.stage, Stage::Ended);
+    find(&stack, &game).await.expect_ok();
+    assert_eq!(live(&stack, &game).await, 1);
+}
+
+#[tokio::test]
+async fn a_start_that_deregisters_while_it_ends_earlier_lobbies_leaves_nothing() {
+    let stack = TestStack::start().await;
+    let game = game(&stack, "both", json!({ "max_players": 1 })).await;
+    register(&stack, &game, "one", json!({ "capacity": 200 })).await;
+    for _ in 0..120 {
+        find(&stack, &game).await.expect_ok();
+    }
+    let restart = registration("one", json!({ "capacity": 200, "start_id": "two" }));
+    assert_eq!(game.serve(&stack, "register", restart).await.refusal().0, 503);
+    serve(&stack, &game, "deregister", "two").await.expect_ok();
+    assert_eq!(live(&stack, &game).await, 0);
+    assert!(server(&stack, &game, "one").await.placement_pool.is_none(), "I14");
+}
+
+#[tokio::test]
+async fn a_registration_without_server_id_that_is_repeated_makes_one_server() {
+    let stack = TestStack::start().await;
+    let game = game(&stack, "lost", json!({})).await;
+    let mut names = Vec::new();
+    for (start_id, hostname) in [("p1", "a"), ("p1", "a"), ("p1", "b"), ("p2", "a")] {
+        stack.clock.advance(Duration::from_secs(60));
+        let fields = json!({ "server_id": null, "start_id": start_id });
+        let registered = game.serve(&stack, "register", registration(hostname, fields)).await.expect_ok();
+        names.push(registered.body["server_id"].as_str().unwrap().to_owned());
+    }
+    assert_eq!(names[0], names[1], "its answer was lost");
+    assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), 3, "other processes are other servers");
+}
+
+#[tokio::test]
+async fn a_start_has_1_to_64_visible_characters() {
+    let stack = TestStack::start().await;
+    let game = game(&stack, "names", json!({})).await;
+    for (start_id, is_fine) in
+        [("a b", false), ("", false), ("ä", false), (&"x".repeat(65), false), ("pod/7:1", true)]
+    {
+        let body = registration("one", json!({ "start_id": start_id }));
+        let answer = game.serve(&stack, "register", body).await;
+        assert_eq!(answer.status == 200, is_fine, "{start_id}: {}", answer.body);
+        if !is_fine {
+            assert_eq!(answer.refusal(), (400, "API_BAD_BODY"));
+            assert!(answer.body["message"].as_str().unwrap().contains("start_id"), "{}", answer.body);
+        }
+    }
+}
