@@ -70,6 +70,8 @@ pub enum Obstacle {
     Draining,
     /// Its heartbeats stopped.
     Silent,
+    /// It started anew, and lobbies of an earlier start are still to be ended.
+    Clearing,
     /// It does not run the mode, or has ports that only a later release knows.
     Unfit,
     /// It runs as many lobbies as it can.
@@ -86,6 +88,8 @@ impl Obstacle {
             Some(Self::Draining)
         } else if server.lease_until <= now {
             Some(Self::Silent)
+        } else if server.is_clearing {
+            Some(Self::Clearing)
         } else if server.used >= server.capacity {
             Some(Self::Full)
         } else {

@@ -40,6 +40,7 @@ pub mod shards;
 pub mod statistics;
 pub mod tokens;
 pub mod transitions;
+pub mod vain_searches;
 
 use conflicts::RetryConflicts;
 use expressions::names;

@@ -7,7 +7,7 @@ use shared::{
     errors::Error,
     explaining::{Obstacle, Reason, Resolved, obstacles},
     hosting::game_server::GameServers,
-    ids::{LobbyId, ServerId},
+    ids::{LobbyId, ServerId, StartId},
     lobby::{EndCause, Entry, Lobby, Stage, contains_tags, sort_fullest_first},
     models::Pool,
     overview::{lobbies_on, servers_of},
@@ -277,6 +277,8 @@ pub(crate) async fn run_on_servers(
             format!("{}/{}", server.used, server.capacity),
             modes(server),
             server_state(server, now).to_owned(),
+            server.start_id.as_ref().map_or("unknown", StartId::as_str).to_owned(),
+            time(server.started_at),
             lease_end(server.lease_until).unwrap_or_else(|| "none".to_owned()),
             time(server.beat_at),
         ]
@@ -285,11 +287,16 @@ pub(crate) async fn run_on_servers(
     let json = servers.iter().map(|server| {
         json!({ "server_id": server.server.server_id, "region_id": server.region_id,
                 "lobbies": server.used, "capacity": server.capacity, "game_modes": server.game_modes,
-                "state": server_state(server, now), "lease_expires_at": lease_end(server.lease_until),
+                "state": server_state(server, now), "start_id": server.start_id,
+                "started_at": time(server.started_at), "lease_expires_at": lease_end(server.lease_until),
                 "heard_at": time(server.beat_at) })
     });
     let json = json!({ "servers": json.collect::<Vec<_>>() });
-    Ok(Report::table(["id", "region", "lobbies", "modes", "state", "lease until", "last heard"], rows, json))
+    Ok(Report::table(
+        ["id", "region", "lobbies", "modes", "state", "start", "started", "lease until", "last heard"],
+        rows,
+        json,
+    ))
 }
 
 async fn remove(
@@ -357,6 +364,8 @@ fn server_state(server: &Server, now: Timestamp) -> &'static str {
         "draining"
     } else if server.lease_until <= now {
         "silent"
+    } else if server.is_clearing {
+        "clearing"
     } else if server.used >= server.capacity {
         "full"
     } else {

@@ -2,13 +2,15 @@
 
 use std::{collections::BTreeMap, sync::atomic::Ordering, time::Duration};
 
+use futures_util::future::try_join_all;
+
 use super::{Claimed, Found, Matchmaker, Search, Way, recall::LEARNT_AGE_MAX, room::Room};
 use crate::{
     ambient::Timestamp,
     errors::Error,
     explaining,
     ids::{LobbyId, SeatId},
-    lobby::{Entry, Lobby, Refusal, Stage},
+    lobby::{EndCause, Entry, Lobby, Refusal, Stage},
     models::Pool,
     rules::criteria::{NewLobby, SearchedPool},
     seating::Seeker,
@@ -43,6 +45,9 @@ const BUSY_SPAN: Duration = Duration::from_millis(80);
 const CREATION_SPACING: Duration = Duration::from_millis(12);
 /// The most that a creation waits for others before it: past that they meet rarely.
 const SPACINGS_MAX: u32 = 16;
+/// Servers that have been silent for long, and lobbies of each, that one look for places ends.
+const SERVERS_ENDED_MAX: usize = 4;
+const LOBBIES_ENDED_MAX: usize = 8;
 /// More servers than are known of any region.
 const SERVERS_MAX: u64 = 1 << 16;
 /// For how long a lobby that an instance creates for itself is out of others' sight: as long as it may go there unlooked.
@@ -492,7 +497,22 @@ impl Matchmaker {
         let now = self.ambient.now();
         let (servers, silent) = self.store.servers_with_places(&placement, &pool.game_mode, now).await?;
         self.recall.remember_servers(&placement, servers, now);
-        Ok(silent)
+        let over = silent.iter().filter(|server| server.used > 0 && server.is_long_silent(now));
+        try_join_all(over.take(SERVERS_ENDED_MAX).map(|server| self.end_lobbies_of_silent(server))).await?;
+        Ok(silent.len())
+    }
+
+    /// Ends some lobbies of a server that has been silent for long: with the last of them it costs nothing more (I14).
+    async fn end_lobbies_of_silent(&self, server: &Server) -> Result<(), Error> {
+        let page = self.store.lobbies_of_server(&server.server, None, LOBBIES_ENDED_MAX).await?;
+        for lobby in self.store.lobbies(&page.lobby_ids).await? {
+            match self.store.end_lobby(&lobby, EndCause::ServerDead, &self.ambient).await {
+                // It beats again, or others end it.
+                Ok(_) | Err(Error::Contention) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 
     /// The fullest server with a place, from memory while it has one that fits, else from the index; one of the fullest

@@ -41,8 +41,6 @@ const ENTRIES_MAX: usize = 1_024;
 const SHARD_GROWTH: u8 = 4;
 /// How often an instance sees whether shards are still needed, while finds look at them.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
-/// How long a fruitless search for lobbies that may end is not repeated: it reads much.
-const ROOM_SEARCH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The memory of one instance.
 #[derive(Debug, Default)]
@@ -55,7 +53,8 @@ struct Memory {
     servers: HashMap<PlacementPool, (Timestamp, Vec<Server>)>,
     /// When creations of this instance met others at a server.
     server_conflicts: HashMap<PlacementPool, VecDeque<Timestamp>>,
-    fruitless_searches: HashMap<(PlacementPool, NoRoom), (Timestamp, Obstacles)>,
+    /// Searches for room that were in vain, each with until when that is believed and what stood against the game servers.
+    vain_searches: HashMap<(Pool, NoRoom), (Timestamp, Obstacles)>,
     /// Namespaces that were seen to hold as many lobbies as they may, each with that cap and until when it is believed.
     full: HashMap<NamespaceId, (u32, Timestamp)>,
 }
@@ -574,8 +573,8 @@ impl Recall {
         }
     }
 
-    /// Whether a search for a lobby that may end, to make room for one of `wanted`, was fruitless within the last second; and what
-    /// stood against its game servers.
+    /// Whether a search for a lobby that may end, to make room for one of `wanted`, was in vain a moment ago; and what stood
+    /// against its game servers.
     pub(super) fn searched_in_vain(
         &self,
         wanted: &Pool,
@@ -583,8 +582,8 @@ impl Recall {
         now: Timestamp,
     ) -> Option<Obstacles> {
         let memory = self.memory();
-        let (at, obstacles) = memory.fruitless_searches.get(&(placement(wanted), needed))?;
-        (now.since(*at) < ROOM_SEARCH_INTERVAL).then(|| obstacles.clone())
+        let (until, obstacles) = memory.vain_searches.get(&(wanted.whole(), needed))?;
+        (now < *until).then(|| obstacles.clone())
     }
 
     pub(super) fn remember_vain_search(
@@ -592,11 +591,11 @@ impl Recall {
         wanted: &Pool,
         needed: NoRoom,
         obstacles: Obstacles,
-        now: Timestamp,
+        until: Timestamp,
     ) {
         let mut memory = self.memory();
-        make_space(&mut memory.fruitless_searches);
-        memory.fruitless_searches.insert((placement(wanted), needed), (now, obstacles));
+        make_space(&mut memory.vain_searches);
+        memory.vain_searches.insert((wanted.whole(), needed), (until, obstacles));
     }
 
     /// Whether the namespace was seen to hold its `cap` of lobbies within the last second, so that a refused find need not read
@@ -619,11 +618,6 @@ impl Recall {
     fn memory(&self) -> MutexGuard<'_, Memory> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Where lobbies of `pool` are placed.
-fn placement(pool: &Pool) -> PlacementPool {
-    PlacementPool { namespace_id: pool.namespace_id.clone(), region_id: pool.region_id.clone() }
 }
 
 fn drop_old(times: &mut VecDeque<Timestamp>, now: Timestamp) {

@@ -1,12 +1,14 @@
 //! Making room at the cap, or where every server is full: taking back what is allotted to servers that do not need it,
 //! ending a lobby that nobody needs any more.
 
-use std::{collections::HashSet, time::Duration};
+use std::collections::HashSet;
+
+use futures_util::future::try_join_all;
 
 use super::{Matchmaker, Search, create::NoRoom};
 use crate::{
     errors::Error,
-    explaining,
+    explaining::{self, Obstacles},
     ids::{LobbyId, RegionId},
     lobby::{EndCause, Lobby},
     models::Pool,
@@ -16,18 +18,20 @@ use crate::{
         allotment::AllotmentOutcome,
         ending::EndOutcome,
         servers::{PlacementPool, Server},
+        vain_searches::{BELIEVED_FOR, SearchKey, VainSearch},
     },
 };
 
 /// Servers of a region that one search reads at most.
 const SERVERS_SEARCHED_MAX: usize = 1_000;
-/// Servers whose lobbies one search reads at most, of the dead and of the living each.
-const SERVERS_ENTERED_MAX: usize = 32;
-/// Lobbies of each pool, or of each server, that one search reads at most.
-const LOBBIES_SEARCHED_MAX: usize = 100;
-
-/// For how long at most a full namespace is believed to be full (decisions on matching).
-const FULL_FOR: Duration = Duration::from_secs(1);
+/// Servers whose lobbies are read at the same time.
+const SERVERS_AT_ONCE: usize = 32;
+/// Lobbies of one server that one search reads at most, the oldest.
+const LOBBIES_OF_A_SERVER_MAX: usize = 1_000;
+/// Lobbies that one search reads at most of all servers, which it takes in any order.
+const LOBBIES_SEARCHED_MAX: usize = 4_096;
+/// Candidates of each pool that one search reads.
+const CANDIDATES_SEARCHED_MAX: usize = 100;
 
 /// What a search for room came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,22 +45,55 @@ pub(super) enum Room {
     None,
 }
 
+/// A search for a lobby that may end.
+#[derive(Debug, Default)]
+struct Ending {
+    /// Lobbies read.
+    read: usize,
+    /// Those that may end where nothing else does.
+    spared: Vec<Lobby>,
+}
+
+impl Ending {
+    const fn left(&self) -> usize {
+        LOBBIES_SEARCHED_MAX.saturating_sub(self.read)
+    }
+}
+
+fn key_of(search: &Search, needed: NoRoom) -> SearchKey {
+    let wanted = &search.criteria.new_lobby.pool;
+    match needed {
+        NoRoom::AtCap => SearchKey::below_cap(&wanted.namespace_id),
+        NoRoom::NoServer => {
+            SearchKey::on_a_server(&wanted.namespace_id, &wanted.region_id, &wanted.game_mode)
+        }
+    }
+}
+
 impl Matchmaker {
     /// At the cap has a part of it left to allot, taken back from a server that does not use it; else ends one lobby of the
     /// namespace that may end: of a dead server, or empty past its idle time.
     ///
-    /// Where a server's place is needed, only a lobby of the wanted region helps; at the cap one of that region is the best,
-    /// since it frees a place there, too. Reads much, so a fruitless search is not repeated within a second by the same
-    /// instance.
+    /// Where a server's place is needed, only a lobby of a server that could run the wanted one helps; at the cap one of its region
+    /// is the best, since it frees a place there, too. Reads every server and thousands of lobbies, so that all instances
+    /// together search in vain at most twice a second.
     pub(super) async fn make_room(
         &self,
         search: &Search,
         needed: NoRoom,
         seeker: &Seeker,
     ) -> Result<Room, Error> {
-        let now = self.ambient.now();
         let wanted = &search.criteria.new_lobby.pool;
-        let was_in_vain = self.recall.searched_in_vain(wanted, needed, now);
+        let mut was_in_vain = self.recall.searched_in_vain(wanted, needed, self.ambient.now());
+        if was_in_vain.is_none()
+            && let Some(last) = self.others_searched_in_vain(search, needed).await?
+        {
+            was_in_vain = Some(last.obstacles.clone());
+            self.believe(search, needed, last);
+            if needed == NoRoom::AtCap {
+                return Ok(Room::None);
+            }
+        }
         if let Some(obstacles) = was_in_vain.as_ref().filter(|_| needed == NoRoom::NoServer) {
             seeker.trace().servers(obstacles.clone());
             return Ok(Room::None);
@@ -67,46 +104,101 @@ impl Matchmaker {
         }
         let (mut searched, mut running, mut are_all) = (Vec::new(), Vec::new(), true);
         for region_id in regions {
-            let servers = self.servers_of(search, region_id).await?;
+            let (servers, is_whole) = self.servers_of(search, region_id).await?;
             if needed == NoRoom::AtCap && self.take_allotment_back(search, &servers).await? {
                 return Ok(Room::Made);
             }
             running.extend(servers.iter().filter(|server| server.used > 0).cloned());
-            are_all &= servers.len() < SERVERS_SEARCHED_MAX;
+            are_all &= is_whole;
             searched.push((region_id, servers));
         }
-        if was_in_vain.is_none() {
-            let mut spared = Vec::new();
-            let nearest = searched.iter().find(|(region_id, _)| **region_id == wanted.region_id);
-            let nearest = nearest.iter().flat_map(|(_, servers)| servers);
-            let obstacles = explaining::obstacles(nearest, &wanted.game_mode, now);
-            for (region_id, servers) in searched {
-                if self.make_room_in(search, region_id, servers, &mut spared).await? {
-                    return Ok(Room::Made);
-                }
-            }
-            // The longest empty first.
-            spared.sort_by_key(Lobby::last_held);
-            for lobby in spared.into_iter().filter(|_| needed == NoRoom::AtCap) {
-                if self.end(lobby, EndCause::Idle).await? {
-                    return Ok(Room::Made);
-                }
-            }
-            if needed == NoRoom::NoServer {
-                seeker.trace().servers(obstacles.clone());
-            }
-            self.recall.remember_vain_search(wanted, needed, obstacles, now);
+        if was_in_vain.is_none() && self.end_one_for(search, needed, searched, seeker).await? {
+            return Ok(Room::Made);
         }
-        if needed == NoRoom::NoServer || !are_all {
+        if needed == NoRoom::NoServer {
             return Ok(Room::None);
         }
-        if !self.are_all_used(search, running).await? {
+        if are_all && !self.are_all_used(search, running).await? {
             return Ok(Room::Moving);
         }
-        let Namespace { namespace_id, lobby_count_max, .. } = &search.settings.namespace;
-        let until = self.ambient.now() + self.ambient.jittered(FULL_FOR);
-        self.recall.remember_full(namespace_id, *lobby_count_max, until);
+        let last = self.tell_vain_search(search, needed, Obstacles::new()).await?;
+        self.believe(search, needed, last);
         Ok(Room::None)
+    }
+
+    /// Ends a lobby that may end, of one of the servers of `searched` by region; whether there was one. If not, what stood
+    /// against the servers is remembered and told.
+    async fn end_one_for(
+        &self,
+        search: &Search,
+        needed: NoRoom,
+        searched: Vec<(&RegionId, Vec<Server>)>,
+        seeker: &Seeker,
+    ) -> Result<bool, Error> {
+        let (now, wanted) = (self.ambient.now(), &search.criteria.new_lobby.pool);
+        let nearest = searched.iter().find(|(region_id, _)| **region_id == wanted.region_id);
+        let nearest = nearest.iter().flat_map(|(_, servers)| servers);
+        let obstacles = explaining::obstacles(nearest, &wanted.game_mode, now);
+        let mut ending = Ending::default();
+        for (region_id, servers) in searched {
+            let is_made = match needed {
+                NoRoom::AtCap => self.end_one_in(search, region_id, servers, &mut ending).await?,
+                NoRoom::NoServer => {
+                    let serves = |server: &Server| server.used > 0 && server.serves(&wanted.game_mode, now);
+                    let serving: Vec<_> = servers.into_iter().filter(serves).collect();
+                    self.end_one_of_servers(&serving, &mut ending).await?
+                }
+            };
+            if is_made {
+                return Ok(true);
+            }
+        }
+        // The longest empty first.
+        ending.spared.sort_by_key(Lobby::last_held);
+        for lobby in ending.spared.into_iter().filter(|_| needed == NoRoom::AtCap) {
+            if self.end(lobby, EndCause::Idle).await? {
+                return Ok(true);
+            }
+        }
+        let until = self.ambient.now() + self.ambient.jittered(BELIEVED_FOR);
+        self.recall.remember_vain_search(wanted, needed, obstacles.clone(), until);
+        if needed == NoRoom::NoServer {
+            seeker.trace().servers(obstacles.clone());
+            self.tell_vain_search(search, needed, obstacles).await?;
+        }
+        Ok(false)
+    }
+
+    /// What another instance found a moment ago, unless it is this one's turn to search.
+    async fn others_searched_in_vain(
+        &self,
+        search: &Search,
+        needed: NoRoom,
+    ) -> Result<Option<VainSearch>, Error> {
+        let cap = search.settings.namespace.lobby_count_max;
+        self.store.believed_search(&key_of(search, needed), cap, self.ambient.now()).await
+    }
+
+    async fn tell_vain_search(
+        &self,
+        search: &Search,
+        needed: NoRoom,
+        obstacles: Obstacles,
+    ) -> Result<VainSearch, Error> {
+        let lobby_count_max = search.settings.namespace.lobby_count_max;
+        let vain = VainSearch { found_at: self.ambient.now(), lobby_count_max, obstacles };
+        self.store.tell_vain_search(&key_of(search, needed), &vain).await?;
+        Ok(vain)
+    }
+
+    /// Believes a search that was in vain, for not quite as long as anybody may: one of many asks again before.
+    fn believe(&self, search: &Search, needed: NoRoom, vain: VainSearch) {
+        let until = vain.found_at + self.ambient.jittered(BELIEVED_FOR);
+        let wanted = &search.criteria.new_lobby.pool;
+        match needed {
+            NoRoom::AtCap => self.recall.remember_full(&wanted.namespace_id, vain.lobby_count_max, until),
+            NoRoom::NoServer => self.recall.remember_vain_search(wanted, needed, vain.obstacles, until),
+        }
     }
 
     /// Whether the namespace was full just now.
@@ -130,19 +222,20 @@ impl Matchmaker {
         Ok(used(&self.store.servers_as_they_are(&keys).await?) >= lobby_count_max)
     }
 
-    async fn make_room_in(
+    /// Ends a lobby in a region that may end.
+    async fn end_one_in(
         &self,
         search: &Search,
         region_id: &RegionId,
         servers: Vec<Server>,
-        spared: &mut Vec<Lobby>,
+        ending: &mut Ending,
     ) -> Result<bool, Error> {
         let now = self.ambient.now();
         let used = servers.into_iter().filter(|server| server.used > 0);
         let (dead, living): (Vec<_>, Vec<_>) = used.partition(|server| server.lease_until <= now);
-        Ok(self.end_one_of_servers(&dead, spared).await?
-            || self.end_one_candidate(search, region_id, spared).await?
-            || self.end_one_of_servers(&living, spared).await?)
+        Ok(self.end_one_of_servers(&dead, ending).await?
+            || self.end_one_candidate(search, region_id, ending).await?
+            || self.end_one_of_servers(&living, ending).await?)
     }
 
     /// Takes some of the cap back from the first of `servers` that has it left; a server that can run the wanted lobby keeps
@@ -177,8 +270,8 @@ impl Matchmaker {
         Ok(was_outrun)
     }
 
-    /// The servers of a region.
-    async fn servers_of(&self, search: &Search, region_id: &RegionId) -> Result<Vec<Server>, Error> {
+    /// The servers of a region, and whether they are all.
+    async fn servers_of(&self, search: &Search, region_id: &RegionId) -> Result<(Vec<Server>, bool), Error> {
         let namespace_id = search.settings.namespace.namespace_id.clone();
         let pool = PlacementPool { namespace_id, region_id: region_id.clone() };
         let (mut servers, mut cursor) = (Vec::new(), None);
@@ -193,18 +286,27 @@ impl Matchmaker {
         // A server that moves in the index while its pages are read is on two of them.
         let mut seen = HashSet::new();
         servers.retain(|server| seen.insert(server.server.clone()));
-        Ok(servers)
+        Ok((servers, cursor.is_none()))
     }
 
     /// Whoever is in them, lobbies of a dead server may end; those of a living one, of any version, when they are empty.
-    async fn end_one_of_servers(&self, servers: &[Server], spared: &mut Vec<Lobby>) -> Result<bool, Error> {
+    async fn end_one_of_servers(&self, servers: &[Server], ending: &mut Ending) -> Result<bool, Error> {
         // Finds that need room at the same time begin at different servers, so as not to meet at one lobby.
-        let begin = self.ambient.below(servers.len() as u64);
-        let begin = usize::try_from(begin).unwrap_or(0);
-        for server in servers.iter().cycle().skip(begin).take(servers.len().min(SERVERS_ENTERED_MAX)) {
-            let page = self.store.lobbies_of_server(&server.server, None, LOBBIES_SEARCHED_MAX).await?;
-            if self.end_one(&page.lobby_ids, spared).await? {
+        let begin = usize::try_from(self.ambient.below(servers.len() as u64)).unwrap_or(0);
+        let in_turn: Vec<&Server> = servers.iter().cycle().skip(begin).take(servers.len()).collect();
+        for servers in in_turn.chunks(SERVERS_AT_ONCE) {
+            let pages = servers
+                .iter()
+                .map(|server| self.store.lobbies_of_server(&server.server, None, LOBBIES_OF_A_SERVER_MAX));
+            let pages = try_join_all(pages).await?;
+            let mut ids: Vec<LobbyId> = pages.into_iter().flat_map(|page| page.lobby_ids).collect();
+            ids.truncate(ending.left());
+            ending.read += ids.len();
+            if self.end_one(&ids, ending).await? {
                 return Ok(true);
+            }
+            if ending.left() == 0 {
+                break;
             }
         }
         Ok(false)
@@ -215,7 +317,7 @@ impl Matchmaker {
         &self,
         search: &Search,
         region_id: &RegionId,
-        spared: &mut Vec<Lobby>,
+        ending: &mut Ending,
     ) -> Result<bool, Error> {
         let version = &search.settings.version;
         for (game_mode, mode) in &version.config.game_modes {
@@ -230,17 +332,17 @@ impl Matchmaker {
                 shard: 0,
             };
             let now = self.ambient.now();
-            let (candidates, _) = self.store.candidates(&pool, now, LOBBIES_SEARCHED_MAX).await?;
+            let (candidates, _) = self.store.candidates(&pool, now, CANDIDATES_SEARCHED_MAX).await?;
             let lobbies: Vec<_> = candidates.into_iter().map(|candidate| candidate.lobby_id).collect();
-            if self.end_one(&lobbies, spared).await? {
+            if self.end_one(&lobbies, ending).await? {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    /// Ends one of the lobbies that may end; those that are empty and only idle are added to `spared`.
-    async fn end_one(&self, ids: &[LobbyId], spared: &mut Vec<Lobby>) -> Result<bool, Error> {
+    /// Ends one of the lobbies that may end; those that are empty and only idle are spared for now.
+    async fn end_one(&self, ids: &[LobbyId], ending: &mut Ending) -> Result<bool, Error> {
         if ids.is_empty() {
             return Ok(false);
         }
@@ -251,7 +353,7 @@ impl Matchmaker {
             let now = self.ambient.now();
             let Some(cause) = lobby.end_cause(now) else {
                 if lobby.is_empty(now) {
-                    spared.push(lobby);
+                    ending.spared.push(lobby);
                 }
                 continue;
             };

@@ -7,7 +7,7 @@ use crate::{
     ids::{GameMode, NamespaceId, RegionId, ServerId, StartId, WriteId},
     models::{Ports, ServerKey},
     settings::Game,
-    store::servers::{PlacementPool, Server},
+    store::servers::{PlacementPool, Server, look_again},
     wire::RegisterServerRequest,
 };
 
@@ -180,6 +180,8 @@ impl Registration {
             former_starts.push(former.mark());
             former_starts.drain(..former_starts.len().saturating_sub(FORMER_STARTS_MAX));
         }
+        let has_place = used < self.capacity && !is_clearing;
+        let free_from = if has_place { ranked_at } else { look_again(&key, now) };
         let placement_pool =
             PlacementPool { namespace_id: key.namespace_id.clone(), region_id: self.region_id.clone() };
         Ok(Server {
@@ -190,7 +192,7 @@ impl Registration {
             is_clearing,
             region_id: self.region_id,
             placement_pool: Some(placement_pool),
-            free_from: if used < self.capacity && !is_clearing { ranked_at } else { Timestamp::NEVER },
+            free_from,
             ranked_at,
             capacity: self.capacity,
             used,
@@ -293,7 +295,8 @@ mod tests {
         let smaller = check(json!({ "start_id": "a", "capacity": 1 })).unwrap();
         let smaller = smaller.into_server(key(), Some(&running), start(), id(), Timestamp(9)).unwrap();
         assert_eq!(smaller.start_id, first.start_id);
-        assert_eq!((smaller.used, smaller.free_from, smaller.ranked_at), (1, Timestamp::NEVER, Timestamp(5)));
+        let out_of_sight = look_again(&key(), Timestamp(9));
+        assert_eq!((smaller.used, smaller.free_from, smaller.ranked_at), (1, out_of_sight, Timestamp(5)));
     }
 
     #[test]
@@ -308,7 +311,7 @@ mod tests {
             check(restart).unwrap().into_server(key(), Some(&running), start(), id(), Timestamp(9)).unwrap();
         assert_eq!(
             (next.used, next.allotted, next.is_clearing, next.free_from),
-            (1, 1, true, Timestamp::NEVER)
+            (1, 1, true, look_again(&key(), Timestamp(9)))
         );
         assert_eq!((next.started_at, next.region_id.as_str()), (Timestamp(9), "nyc"));
         assert!(!next.fits(&"arena".parse().unwrap(), Timestamp(10)));

@@ -303,7 +303,7 @@ impl Store {
         let last = server.capacity.saturating_sub(1);
         let is_last = server.used >= last;
         let (hide, places) =
-            if is_last { (", #free_from = :never", "#used = :last") } else { ("", "#used < :last") };
+            if is_last { (", #free_from = :later", "#used = :last") } else { ("", "#used < :last") };
         let (allot, allotted) = match block {
             Some(0) => (", #cap_checked = :cap", " AND #used < #allotted"),
             // As many as seen: of many finds that saw it exhausted at once, one brings it a block.
@@ -331,7 +331,7 @@ impl Store {
             .expression_attribute_values(":now", number(now))
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
         if is_last {
-            update = update.expression_attribute_values(":never", number(Timestamp::NEVER));
+            update = update.expression_attribute_values(":later", number(server.look_again(now)));
         }
         if let Some(block) = block.filter(|block| *block > 0) {
             update = update

@@ -96,7 +96,7 @@ impl Store {
     ) -> Result<Option<EndOutcome>, Error> {
         let mut parts = vec![
             update(self.end_as_seen(lobby, cause, now)?)?,
-            update(self.give_back_place(server, cause, now))?,
+            update(self.give_back_place(server, lobby.is_draining, cause, now))?,
         ];
         for (is_there, part) in [(lobby.has_state, "state"), (lobby.has_config, "config")] {
             if is_there {
@@ -177,8 +177,18 @@ impl Store {
 
     /// A dead server's lobby ends only while the server itself is dead: its heartbeat may be reviving lobbies just now. One of
     /// an earlier start only while its server gets no others: later it may be of the start that is there.
-    fn give_back_place(&self, server: &ServerKey, cause: EndCause, now: Timestamp) -> UpdateBuilder {
-        let change = "SET #used = #used - :one, #free_from = #ranked_at";
+    fn give_back_place(
+        &self,
+        server: &ServerKey,
+        is_deregistered: bool,
+        cause: EndCause,
+        now: Timestamp,
+    ) -> UpdateBuilder {
+        let change = if is_deregistered {
+            "SET #used = #used - :one"
+        } else {
+            "SET #used = #used - :one, #free_from = #ranked_at"
+        };
         let condition = match cause {
             EndCause::ServerDead => "#used > :zero AND #lease_until <= :now",
             EndCause::ServerRestarted => "#used > :zero AND attribute_exists(#is_clearing)",

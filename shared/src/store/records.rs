@@ -18,6 +18,7 @@ use super::{
     shards::Sign,
     statistics::KeptCount,
     tokens::{CloudTokenRecord, IssuedToken, Noted},
+    vain_searches::VainSearch,
 };
 use crate::{
     lobby::Lobby,
@@ -64,6 +65,7 @@ records! {
     Server,
     Sign,
     StoredData,
+    VainSearch,
     Version,
     Version<serde_json::Value>,
 }

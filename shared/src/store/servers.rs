@@ -28,6 +28,12 @@ pub const PLACEMENTS_INDEX: &str = "placements";
 const DEREGISTERED_SERVER_LIFE: Duration = Duration::from_secs(24 * 3_600);
 /// How long one that nobody hears of stays known once it runs no lobby: it may have been cut off, and beat again.
 const SILENT_SERVER_LIFE: Duration = Duration::from_secs(7 * 24 * 3_600);
+/// How long a server without a free place is out of sight: it may fall silent meanwhile, and hold its lobbies for ever.
+const LOOK_AGAIN: Duration = Duration::from_secs(3_600);
+/// Over which time those come back into sight that went out of it together, in seconds.
+const LOOK_AGAIN_SPREAD: u64 = 1_800;
+/// How long a server may be silent before its lobbies end, whoever needs their room or not.
+const SILENT_MAX: Duration = Duration::from_secs(3_600);
 /// Servers that one query reads.
 const PAGE: i32 = 100;
 /// Servers written to at the same time.
@@ -92,7 +98,7 @@ pub struct Server {
     /// Its namespace and region, the key of the index; absent once it is let go: whoever is gone is in no index.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement_pool: Option<PlacementPool>,
-    /// From when it has a free place: `ranked_at` while it has, [`Timestamp::NEVER`] while it has none or is silent.
+    /// From when a look for places meets it: `ranked_at` while it has one, else an hour or so after it was met or filled.
     pub free_from: Timestamp,
     /// What `free_from` is while it has a free place: its registration; [`Timestamp::NEVER`] once deregistered.
     pub ranked_at: Timestamp,
@@ -135,8 +141,13 @@ impl Server {
     /// Whether a lobby of `mode` may be placed here at `now`.
     #[must_use]
     pub fn fits(&self, mode: &GameMode, now: Timestamp) -> bool {
-        self.used < self.capacity
-            && self.lease_until > now
+        self.used < self.capacity && self.serves(mode, now)
+    }
+
+    /// The same once it has a place.
+    #[must_use]
+    pub fn serves(&self, mode: &GameMode, now: Timestamp) -> bool {
+        self.lease_until > now
             && !self.is_deregistered()
             && !self.is_clearing
             && self.ports.are_known()
@@ -167,6 +178,18 @@ impl Server {
         self.is_deregistered() && self.used == 0
     }
 
+    /// When a look for places is to meet it again, if it has none at `now`.
+    #[must_use]
+    pub fn look_again(&self, now: Timestamp) -> Timestamp {
+        look_again(&self.server, now)
+    }
+
+    /// Whether it has been silent for so long at `now` that what it ran is over.
+    #[must_use]
+    pub fn is_long_silent(&self, now: Timestamp) -> bool {
+        self.lease_until + SILENT_MAX <= now
+    }
+
     /// Whether so much of its lease is left that there has hardly been a heartbeat since it was read: a lobby created now
     /// copies the lease, and must not get one that is about to end.
     #[must_use]
@@ -174,6 +197,14 @@ impl Server {
         let left = self.lease_until.since(now).as_millis();
         self.lease_ms.is_none_or(|lease_ms| left * 2 >= u128::from(lease_ms))
     }
+}
+
+/// When a look for places is to meet a server again that has none at `now`.
+#[must_use]
+pub fn look_again(key: &ServerKey, now: Timestamp) -> Timestamp {
+    let text = key.to_string();
+    let sum = text.bytes().fold(0_u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+    now + LOOK_AGAIN + Duration::from_secs(sum % LOOK_AGAIN_SPREAD)
 }
 
 /// Why a server's record may go.
@@ -249,11 +280,11 @@ impl Store {
         self.read(&self.tables.servers, Item::from([("server".to_owned(), text(key.to_string()))])).await
     }
 
-    /// Servers of `pool` with a free place as the index knows it: the first hundred, and on to the first that fits `mode`
-    /// when none of those does. Two calls for each hundred, eventually consistent.
+    /// Servers of `pool` with a free place as the index knows it, and the silent ones among them: the first hundred, and on to
+    /// the first that fits `mode` when none of those does. Two calls for each hundred, eventually consistent.
     ///
-    /// Servers whose lease lapsed are put out of sight, one write unit and two of the index each, once: they would come
-    /// first for ever. Their next heartbeat brings them back. How many they were is told, too.
+    /// Those without a place and those whose lease lapsed are put out of sight for an hour or so, at one write unit and two of the
+    /// index each: they would come first for ever. The next heartbeat brings a silent one back.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -262,23 +293,32 @@ impl Store {
         pool: &PlacementPool,
         mode: &GameMode,
         now: Timestamp,
-    ) -> Result<(Vec<Server>, usize), Error> {
+    ) -> Result<(Vec<Server>, Vec<Server>), Error> {
         let mut start = None;
-        let (mut silent, mut living): (Vec<Server>, Vec<Server>) = (Vec::new(), Vec::new());
+        let (mut silent, mut full, mut living) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..PAGES_MAX {
             let (servers, next) = self.page_of_servers(pool, now, start).await?;
             for server in servers {
-                if server.lease_until <= now { silent.push(server) } else { living.push(server) }
+                if server.lease_until <= now {
+                    silent.push(server);
+                } else if server.used >= server.capacity || server.is_clearing {
+                    full.push(server);
+                } else {
+                    living.push(server);
+                }
             }
             start = next;
-            if start.is_none() || living.iter().any(|server| server.fits(mode, now)) {
+            if start.is_none() || living.iter().any(|server: &Server| server.fits(mode, now)) {
                 break;
             }
         }
         for silent in silent.chunks(WRITES_AT_ONCE) {
             try_join_all(silent.iter().map(|server| self.hide_silent_server(server, now))).await?;
         }
-        Ok((living, silent.len()))
+        for full in full.chunks(WRITES_AT_ONCE) {
+            try_join_all(full.iter().map(|server| self.hide_full_server(server, now))).await?;
+        }
+        Ok((living, silent))
     }
 
     /// A page of the servers of `pool`, full and silent ones too, from `start`, and where the next one begins. Two calls,
@@ -347,15 +387,16 @@ impl Store {
             }
             Err(_) => return Ok(HeartbeatOutcome::Unknown),
         };
-        let is_out_of_sight = server.free_from == Timestamp::NEVER && server.used < server.capacity;
+        let is_out_of_sight = server.free_from > now && server.used < server.capacity;
         if is_out_of_sight && !server.is_clearing {
             let change = "SET #free_from = #ranked_at, #placement_pool = :pool";
             // A later registration may be for another region.
-            let condition = "#used < #capacity AND #free_from = :never AND #registration = :registration";
+            let condition = "#used < #capacity AND #free_from > :now AND #registration = :registration";
             let pool = text(server.pool().to_string());
             let write = self
                 .on_server(key, change, condition)
                 .expression_attribute_values(":pool", pool)
+                .expression_attribute_values(":now", number(now))
                 .expression_attribute_values(":registration", text(server.registration.as_str()));
             if let Ok(server) = self.update_server(write).await? {
                 return Ok(HeartbeatOutcome::Alive(Box::new(server)));
@@ -390,9 +431,10 @@ impl Store {
         seen: &Server,
         now: Timestamp,
     ) -> Result<Result<Server, Option<Server>>, Error> {
-        let change = "SET #ranked_at = :never, #free_from = :never, #capacity = :zero";
+        let change = "SET #ranked_at = :never, #free_from = :later, #capacity = :zero";
         let write = self
             .on_server(&seen.server, change, "#registration = :registration")
+            .expression_attribute_values(":later", number(seen.look_again(now)))
             .expression_attribute_values(":registration", text(seen.registration.as_str()))
             .expression_attribute_values(":zero", number(0));
         let deregistered = self.update_server(write).await?;
@@ -426,8 +468,19 @@ impl Store {
             return self.let_server_go(server, Gone::Silent, now).await;
         }
         let write = self
-            .on_server(&server.server, "SET #free_from = :never", "#lease_until <= :now AND #used = :used")
+            .on_server(&server.server, "SET #free_from = :later", "#lease_until <= :now AND #used = :used")
+            .expression_attribute_values(":later", number(server.look_again(now)))
             .expression_attribute_values(":now", number(now))
+            .expression_attribute_values(":used", number(server.used));
+        self.update_server(write).await.map(|_| ())
+    }
+
+    /// Puts a server out of sight for a while that, as seen, lives and has no place.
+    async fn hide_full_server(&self, server: &Server, now: Timestamp) -> Result<(), Error> {
+        let write = self
+            .on_server(&server.server, "SET #free_from = :again", "#free_from = :seen AND #used = :used")
+            .expression_attribute_values(":again", number(server.look_again(now)))
+            .expression_attribute_values(":seen", number(server.free_from))
             .expression_attribute_values(":used", number(server.used));
         self.update_server(write).await.map(|_| ())
     }
@@ -448,7 +501,7 @@ impl Store {
                 ("SET #expires_at = :expiry, #allotted = :zero REMOVE #placement_pool", "#ranked_at = :never")
             }
             Gone::Silent => (
-                "SET #free_from = :never, #expires_at = :expiry, #allotted = :zero REMOVE #placement_pool",
+                "SET #free_from = :later, #expires_at = :expiry, #allotted = :zero REMOVE #placement_pool",
                 "#lease_until <= :now",
             ),
         };
@@ -464,7 +517,9 @@ impl Store {
             .expression_attribute_values(":expiry", number((now + life).secs()));
         match gone {
             Gone::Deregistered => write,
-            Gone::Silent => write.expression_attribute_values(":now", number(now)),
+            Gone::Silent => write
+                .expression_attribute_values(":now", number(now))
+                .expression_attribute_values(":later", number(look_again(key, now))),
         }
     }
 

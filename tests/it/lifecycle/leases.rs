@@ -40,9 +40,46 @@ async fn a_late_heartbeat_revives_a_lobby_that_nobody_replaced() {
     game.connect(&stack, &seat).await.expect_ok();
     stack.clock.advance(10 * MINUTE);
     assert_eq!(find_existing(&stack, &game).await.refusal(), (400, "MATCHMAKER_NO_AVAILABLE_LOBBIES"));
-    // A find that looks for a place puts the silent server out of sight, and the heartbeat brings it back.
+    // A find that looks for a place puts the silent server out of sight; its places are of no use, so its lobby stays.
     assert_eq!(find(&stack, &game).await.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"));
-    assert_eq!(live(&stack, &game).await, 0, "that find needed room");
+    assert_eq!(told(&heartbeat(&stack, &game, "one").await.expect_ok()), [seat.lobby_id()]);
+    assert_eq!(find_existing(&stack, &game).await.expect_ok().lobby_id(), seat.lobby_id(), "I10");
+}
+
+#[tokio::test]
+async fn what_a_server_ran_that_is_silent_for_an_hour_is_over_and_costs_nothing() {
+    let stack = TestStack::start().await;
+    let modes = json!({ "arena": { "regions": ["fra"], "max_players": 1 } });
+    let game = stack.make_game("killed", modes, 100, 0).await;
+    // All places of one are taken, the other has some left, a third one drains.
+    for (server_id, capacity) in [("full", 2), ("free", 3), ("drains", 2)] {
+        register(&stack, &game, server_id, json!({ "capacity": capacity, "lease_seconds": 600 })).await;
+        for _ in 0..2 {
+            let seat = find(&stack, &game).await.expect_ok();
+            game.connect(&stack, &seat).await.expect_ok();
+        }
+        if server_id == "drains" {
+            game.serve(&stack, "deregister", json!({ "server_id": server_id })).await.expect_ok();
+        }
+    }
+    let look = async || {
+        let instance = stack.instance();
+        instance.find(&game.public, &json!({ "game_modes": ["arena"] })).await
+    };
+    stack.clock.advance(40 * MINUTE);
+    let _refused = look().await;
+    let beat = heartbeat(&stack, &game, "full").await.expect_ok();
+    assert_eq!(told(&beat).len(), 2, "I10: silent for half an hour only");
+
+    // Each is met an hour or so after it was met last.
+    for _ in 0..4 {
+        stack.clock.advance(100 * MINUTE);
+        let _refused = look().await;
+    }
+    let _lets_them_go = look().await;
+    assert_eq!(live(&stack, &game).await, 0, "I2");
+    let servers = all_servers(stack.store(), game.namespace_id()).await;
+    assert!(servers.iter().all(|server| server.placement_pool.is_none()), "I14: {servers:?}");
 }
 
 #[tokio::test]
@@ -64,18 +101,19 @@ async fn a_heartbeat_within_the_gap_brings_lobbies_and_places_back() {
 #[tokio::test]
 async fn a_lobby_of_a_dead_server_that_was_replaced_never_revives() {
     let stack = TestStack::start().await;
-    let game = game(&stack, "replaced", json!({})).await;
+    let modes = json!({ "arena": { "regions": ["fra"], "max_players": 4 } });
+    let game = stack.make_game("replaced", modes, 1, 0).await;
     register(&stack, &game, "one", json!({ "capacity": 1 })).await;
     let dead = find(&stack, &game).await.expect_ok();
     game.connect(&stack, &dead).await.expect_ok();
     stack.clock.advance(MINUTE);
-    // Nobody else has a place, so that the dead server's room is needed; once it has a place it registers again.
-    assert_eq!(find(&stack, &game).await.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"));
+    // The namespace has no room for another lobby, so that the dead server's is needed.
+    register(&stack, &game, "two", json!({ "capacity": 1 })).await;
+    let next = find(&stack, &game).await.expect_ok();
+    assert_ne!(next.lobby_id(), dead.lobby_id());
     assert_eq!(game.lobby(&stack, &dead.lobby_id()).await.stage, Stage::Ended);
     let answer = heartbeat(&stack, &game, "one").await.expect_ok();
     assert_eq!(told(&answer), [""; 0], "I10");
-    let next = find(&stack, &game).await.expect_ok();
-    assert_ne!(next.lobby_id(), dead.lobby_id());
     assert_eq!(game.connect(&stack, &dead).await.refusal(), (400, "MATCHMAKER_LOBBY_STOPPED"));
     assert_eq!(live(&stack, &game).await, 1);
 }

@@ -1,6 +1,10 @@
 //! Game servers come, change and go.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use muster_local::{
     emulator::link::patient_client_over,
@@ -9,18 +13,27 @@ use muster_local::{
     template::Template,
 };
 use muster_tests::{
-    Answer, TestStack, all_servers, instance::event, interference::BeforeTransaction, live_lobbies,
+    Answer, TestStack, all_servers,
+    instance::{Instance, event},
+    interference::BeforeTransaction,
+    live_lobbies,
 };
 use serde_json::{Value, json};
 use shared::{
     ambient::Timestamp,
     errors::Error,
-    lobby::{Stage, lifecycle::Transition},
+    ids::LobbyId,
+    lobby::{Lobby, Stage, lifecycle::Transition},
+    models::ServerKey,
     overview::Overview,
     provision::add_version,
     screening::Outside,
     settings_cache::SettingsCache,
-    store::{Store, transitions::TransitionOutcome},
+    store::{
+        Store,
+        creation::{Creation, CreationOutcome},
+        transitions::TransitionOutcome,
+    },
 };
 
 use super::{CLOSED, find, find_existing, game, heartbeat, live, never_ready, register, registration, told};
@@ -154,6 +167,7 @@ async fn servers_that_left_make_no_refused_find_and_no_count_dearer() {
         assert_eq!(count.statistics(&settings).await.unwrap().player_count, 1);
         instance.usage()
     };
+    let _the_first = refused().await;
     let before = refused().await;
     // A process for each match: one that says goodbye, one that is killed and met once by a find that looks for a place.
     for n in 0..250 {
@@ -166,6 +180,7 @@ async fn servers_that_left_make_no_refused_find_and_no_count_dearer() {
     }
     stack.clock.advance(Duration::from_secs(2));
     let _meets_them = stack.instance().find(&game.public, &body).await;
+    stack.clock.advance(Duration::from_secs(2));
     let after = refused().await;
     assert_eq!(after.calls, before.calls, "I14");
     assert_eq!((after.read_units, after.write_units), (before.read_units, before.write_units), "I14");
@@ -216,6 +231,84 @@ async fn a_find_that_is_refused_again_within_a_second_reads_no_server() {
     stack.clock.advance(Duration::from_secs(1));
     instance.find(&game.public, &body).await.unwrap();
     assert_eq!(live_lobbies(stack.store(), game.namespace_id()).await, 150, "I2");
+}
+
+#[tokio::test]
+async fn a_lobby_that_may_end_is_found_among_a_thousand_full_servers() {
+    const SERVERS: u32 = 1_000;
+    let stack = TestStack::start().await;
+    let modes = json!({ "arena": { "regions": ["fra"], "max_players": 1, "reservation_seconds": 5 } });
+    let game = stack.make_game("thousand", modes, SERVERS, 0).await;
+    let body = json!({ "game_modes": ["arena"] });
+    game.add_server(&stack, "first", "fra", 1, Timestamp::NEVER).await;
+    let first = game.find(&stack, body.clone()).await.expect_ok();
+    // All are closed, so that no index of open lobbies helps; in one nobody will connect, in the others they play.
+    let template = game.lobby(&stack, &first.lobby_id()).await;
+    let over = Lobby { closed: true, joinable_from: None, ..template };
+    let played = Lobby {
+        reserved: BTreeMap::new(),
+        connected: over.reserved.keys().map(|seat| (seat.clone(), Timestamp::NEVER)).collect(),
+        ..over.clone()
+    };
+    game.connect(&stack, &first).await.expect_ok();
+    for n in 1..SERVERS {
+        let id = format!("full-{n}");
+        game.add_server(&stack, &id, "fra", 1, Timestamp::NEVER).await;
+        let key = ServerKey { namespace_id: game.namespace_id().clone(), server_id: id.parse().unwrap() };
+        let server = stack.store().server(&key).await.unwrap().unwrap();
+        let lobby = if n == 777 { &over } else { &played };
+        let lobby_id = LobbyId::from(stack.ambient().uuid());
+        let lobby = Lobby { lobby_id, server: Some(key), ..lobby.clone() };
+        let creation = Creation {
+            lobby,
+            server,
+            lobby_count_max: SERVERS,
+            block: Some(1),
+            beginning: None,
+            config: None,
+        };
+        let created = stack.store().create_lobby(&creation, stack.clock.now()).await.unwrap();
+        assert_eq!(created, CreationOutcome::Created);
+    }
+
+    let refused = async |instance: &Instance| {
+        let before = instance.usage();
+        let outcome = instance.find(&game.public, &body).await;
+        assert!(matches!(outcome, Err(Error::TooManyLobbies)), "{outcome:?}");
+        instance.usage() - before
+    };
+    let searching = refused(&stack.instance()).await;
+    assert!(searching.read_units > 1_000.0, "{searching:?}");
+    for _ in 0..8 {
+        let (told, again) = (stack.instance(), stack.instance());
+        let usage = [refused(&told).await, refused(&told).await, refused(&again).await];
+        // One search for all instances; the first call of each reads settings and the index of its servers.
+        assert!(usage.iter().all(|usage| usage.read_units < 20.0), "{usage:?}");
+        assert!(usage[1].calls <= 3 && usage[1].read_units <= 5.0, "{usage:?}");
+    }
+    stack.clock.advance(Duration::from_secs(5));
+    stack.instance().find(&game.public, &body).await.unwrap();
+    assert_eq!(live_lobbies(stack.store(), game.namespace_id()).await, SERVERS, "I2");
+}
+
+#[tokio::test]
+async fn a_search_for_room_that_was_in_vain_is_believed_for_a_second() {
+    let stack = TestStack::start().await;
+    let modes = json!({ "arena": { "regions": ["fra"], "max_players": 1, "reservation_seconds": 5 },
+                        "duel": { "regions": ["fra"], "max_players": 1 } });
+    let game = stack.make_game("believed", modes, 1, 2).await;
+    game.find(&stack, json!({ "game_modes": ["arena"] })).await.expect_ok();
+    let duel = json!({ "game_modes": ["duel"] });
+    let find = async || stack.instance().find(&game.public, &duel).await;
+    stack.clock.advance(Duration::from_millis(4_900));
+    assert!(matches!(find().await, Err(Error::TooManyLobbies)));
+    // The lobby may end now; that all are full was found a moment ago, by another instance.
+    stack.clock.advance(Duration::from_millis(100));
+    assert!(matches!(find().await, Err(Error::TooManyLobbies)));
+    // While that ages one of many searches anew, and finds the room.
+    stack.clock.advance(Duration::from_millis(400));
+    find().await.unwrap();
+    assert_eq!(live_lobbies(stack.store(), game.namespace_id()).await, 1, "I2");
 }
 
 #[tokio::test]

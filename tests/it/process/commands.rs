@@ -341,12 +341,12 @@ async fn play(operator: &Operator<'_>) {
     let prod = operator.namespace("prod");
     let server = operator.ask_token(&["server", &prod]).await;
     let public = operator.ask_token(&["public", &prod]).await;
-    let registration = json!({ "server_id": "one", "region_id": "fra", "capacity": 4,
+    let mut registration = json!({ "server_id": "one", "start_id": "first-start", "region_id": "fra", "capacity": 4,
         "ports": { "default": { "hostname": "a.example", "port": 7_777, "protocol": "udp" } } });
     let url = format!("{}/matchmaker/servers/register", operator.local.base_url);
     post(&url, &server, &registration.to_string()).await.expect_ok();
     let servers = operator.ask("server list", &[&prod]).await;
-    assert!(servers.contains("one") && servers.contains("free"), "{servers}");
+    assert!(["one", "free", "first-start"].iter().all(|told| servers.contains(told)), "{servers}");
     let found = operator.local.find(&public, json!({ "game_modes": ["duel"] })).await.expect_ok();
     let removed = operator.ask("server remove", &[&prod, "one"]).await;
     assert!(removed.contains("one"), "{removed}");
@@ -356,6 +356,7 @@ async fn play(operator: &Operator<'_>) {
     assert_eq!(operator.ask("lobby list", &[&prod]).await.matches(&found.lobby_id()).count(), 0);
     let unknown = operator.refusal("server remove", &[&prod, "two"]).await;
     assert!(unknown.starts_with("there is no game server `two`; "), "{unknown}");
+    registration["start_id"] = json!("second-start");
     post(&url, &server, &registration.to_string()).await.expect_ok();
     let found = operator.local.find(&public, json!({ "game_modes": ["duel"] })).await.expect_ok();
     let lobby = found.lobby_id();

@@ -10,12 +10,13 @@ use super::*;
 /// What the later release has in each record that this one knows.
 const LATER: &str = "a_later_field";
 /// Maps whose keys are names that somebody gave, not fields.
-const MAPS_BY_NAME: [&str; 11] = [
+const MAPS_BY_NAME: [&str; 12] = [
     "connected",
     "domains",
     "game_modes",
     "headers",
     "not_before",
+    "obstacles",
     "ports",
     "regions",
     "reserved",

@@ -234,7 +234,7 @@ async fn deregister_server_takes_the_server_out_of_sight() {
     assert_eq!(body, json!({}));
     let server = deployment.server(&example.server).await;
     assert!(server.is_deregistered());
-    assert_eq!((server.capacity, server.free_from), (0, Timestamp::NEVER));
+    assert_eq!((server.capacity, server.placement_pool), (0, None));
 }
 
 /// Whatever ends a lobby gives everything back that was its: its place, its part of the count, its data.

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use http::{Method, Request};
 use http_body_util::Full;
-use muster_tests::{Answer, TestGame, TestStack};
+use muster_tests::{Answer, TestGame, TestStack, all_servers};
 use serde_json::{Value, json};
+use shared::store::servers::Server;
 
 async fn explained(stack: &TestStack, token: Option<&str>, body: &Value) -> Answer {
     let url = format!("{}/matchmaker/lobbies/find", stack.demo().base_url);
@@ -92,12 +93,17 @@ async fn a_find_without_a_game_server_tells_why_none_had_a_place() {
     }
     game.serve(&stack, "deregister", json!({ "server_id": "draining" })).await.expect_ok();
     register("other", json!({ "game_modes": ["arena"] })).await;
+    register("clearing", json!({})).await;
+    let servers = all_servers(stack.store(), game.namespace_id()).await;
+    let seen = servers.into_iter().find(|server| server.server.server_id.as_str() == "clearing").unwrap();
+    let clearing = Server { is_clearing: true, ..seen.clone() };
+    assert!(stack.store().replace_server(&clearing, &seen).await.unwrap());
     stack.clock.advance(Duration::from_secs(1));
     for said in ["as read", "from memory"] {
         let answer = explained(&stack, Some(&game.public), &find).await;
         assert_eq!(answer.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"), "{said}");
         let told = &answer.body["metadata"]["explain"]["servers"];
-        assert_eq!(*told, json!({ "draining": 1, "full": 1, "unfit": 1 }), "{said}");
+        assert_eq!(*told, json!({ "clearing": 1, "draining": 1, "full": 1, "unfit": 1 }), "{said}");
     }
 }
 

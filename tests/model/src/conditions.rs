@@ -80,12 +80,15 @@ writes! {
     Heartbeat: Servers "#lease_until = :now + #lease_ms" "extend a server's lease",
     OpenServer: Servers "REMOVE #is_clearing" "open a server",
     ShowServer: Servers "SET #free_from = #ranked_at" "show a revived server",
-    HideServer: Servers "SET #free_from = :never" "hide a silent server",
+    HideServer: Servers "SET #free_from = :later" "hide a silent server",
+    HideFullServer: Servers "SET #free_from = :again" "hide a full server",
     LetServerGo: Servers "SET #expires_at = :expiry" "let a deregistered server go",
     Allot: Ledger "#allotted, :zero) + :block" "allot a block of the cap",
     ReturnAllotment: Ledger "#allotted = #allotted - :block" "return a block of the cap",
     BeginBurst: Ledger "#first = :new" "begin a burst",
     DrawPosition: Ledger "#positions = #positions + :one" "draw a position of a burst",
+    ClaimSearch: Ledger "#claimed_at = :now" "claim a search for room",
+    TellVainSearch: Ledger "#found_at = :at" "tell of a search in vain",
     HoldSeat: Clients "#seat = :hold, #held" "hold a seat of a client",
     PointHold: Clients "#seat = :hold" "point a client's hold to its lobby",
     ReleaseHold: Clients "#held = #held - :one" "release a client's hold",
@@ -179,6 +182,10 @@ pub const GRANTED: &str = "(#lease_until < :until OR (#lease_until = :never AND 
 pub const UNVACATED: &str = "(attribute_not_exists(#vacated_at) OR #vacated_at <= :vacated_at)";
 /// That a lobby is of the start that speaks of it.
 pub const OF_START: &str = "(attribute_not_exists(#start) OR #start = :start)";
+/// That nobody searches.
+pub const CLAIM: &str = "attribute_not_exists(#claimed_at) OR #claimed_at <= :stale";
+/// That no later search was in vain.
+pub const LATEST: &str = "attribute_not_exists(#found_at) OR #found_at < :at";
 const ALIVE: [&str; 2] = ["#stage <> :ended", "(#stage = :ready OR #created_at > :start_limit)"];
 
 /// Every condition of every write of matchmaking.
@@ -319,14 +326,12 @@ pub fn all() -> Vec<Condition> {
             Write::OpenServer,
             &[&["#registration = :registration", "attribute_exists(#is_clearing)", "#used = :zero"]],
         ),
-        (
-            Write::ShowServer,
-            &[&["#used < #capacity", "#free_from = :never", "#registration = :registration"]],
-        ),
+        (Write::ShowServer, &[&["#used < #capacity", "#free_from > :now", "#registration = :registration"]]),
         (
             Write::HideServer,
             &[&["#lease_until <= :now", "#used = :used", "#used = :zero", "#allotted = :allotted"]],
         ),
+        (Write::HideFullServer, &[&["#free_from = :seen", "#used = :used"]]),
         (Write::LetServerGo, &[&["#used = :zero", "#allotted = :allotted", "#ranked_at = :never"]]),
         (Write::Allot, &[&["attribute_not_exists(#allotted) OR #allotted <= :room"]]),
         (Write::ReturnAllotment, &[&["#allotted >= :block"]]),
@@ -338,6 +343,8 @@ pub fn all() -> Vec<Condition> {
             ]],
         ),
         (Write::DrawPosition, &[&["#first = :first"]]),
+        (Write::ClaimSearch, &[&[CLAIM]]),
+        (Write::TellVainSearch, &[&[LATEST]]),
         (
             Write::HoldSeat,
             &[&[

@@ -6,7 +6,7 @@
 use super::{Configuration, Outcomes, check};
 use Verdict::{Needless, Unproved};
 
-use crate::conditions::{Condition, OF_START, Table, UNVACATED, Write};
+use crate::conditions::{CLAIM, Condition, LATEST, OF_START, Table, UNVACATED, Write};
 
 /// Why nothing fails without a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +46,10 @@ pub const LEFT_OUT: &[(Write, &str, &str)] = &[
     (Write::OpenServer, "#registration = :registration", STARTS),
     (Write::OpenServer, "attribute_exists(#is_clearing)", STARTS),
     (Write::OpenServer, "#used = :zero", STARTS),
+    (Write::HideFullServer, "#free_from = :seen", FULL_AGAIN),
+    (Write::HideFullServer, "#used = :used", FULL_AGAIN),
+    (Write::ClaimSearch, CLAIM, SEARCHES),
+    (Write::TellVainSearch, LATEST, SEARCHES),
     (Write::Close, "(attribute_not_exists(#toggled_at) OR #toggled_at < :toggled)", LATE),
     (Write::Reopen, "(attribute_not_exists(#toggled_at) OR #toggled_at < :toggled)", LATE),
 ];
@@ -53,6 +57,9 @@ pub const LEFT_OUT: &[(Write, &str, &str)] = &[
 const CLIENTS: &str = "what is remembered of clients is no part of the model; the simulation has it";
 const LATE: &str = "the model repeats no write after its request was answered; the simulation does";
 const STARTS: &str = "each server of the model starts once; the simulation's start again";
+const FULL_AGAIN: &str = "a server without a place comes into sight after an hour, which the model has not";
+const SEARCHES: &str =
+    "that a search was in vain is believed for a second, which the model's refusals allow for";
 const SHARDS: &str = "the index is a hint, which here shows anything";
 
 /// Conditions without which nothing fails, and why.
@@ -137,7 +144,7 @@ pub const VERDICTS: &[(Write, &str, Verdict)] = &[
         Needless("it is as if the server had registered after it deregistered"),
     ),
     (Write::ShowServer, "#used < #capacity", Needless(HINT)),
-    (Write::ShowServer, "#free_from = :never", Needless(AGAIN)),
+    (Write::ShowServer, "#free_from > :now", Needless(AGAIN)),
     (Write::ShowServer, "#registration = :registration", Needless("the model has one region")),
     (
         Write::HideServer,

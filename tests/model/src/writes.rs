@@ -540,7 +540,7 @@ impl Store<'_> {
                 let is_same = server.registration == registration;
                 clause!(check, ShowServer, "#registration = :registration", is_same);
                 clause!(check, ShowServer, "#used < #capacity", server.used < server.capacity);
-                clause!(check, ShowServer, "#free_from = :never", server.free_from == NEVER);
+                clause!(check, ShowServer, "#free_from > :now", server.free_from == NEVER);
                 self.on_server(state, at, &check, |_, server| {
                     server.free_from = server.ranked_at;
                     Ok(())

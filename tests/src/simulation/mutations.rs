@@ -3,7 +3,7 @@
 //! A condition whose loss nothing notices is one of [`VERDICTS`], which say why; everything else must be noticed.
 
 use super::{Options, run};
-use model::conditions::{Condition, Write};
+use model::conditions::{CLAIM, Condition, LATEST, Write};
 
 /// What became of a condition's removal.
 #[derive(Clone, Debug)]
@@ -66,8 +66,14 @@ pub const VERDICTS: &[(Write, &str, &str)] = &[
     (Write::PutServer, "#registration = :registration", "the later of two registrations counts"),
     (Write::PutServer, "#ranked_at = :ranked_at", "as if it had registered after it deregistered"),
     (Write::ShowServer, "#used < #capacity", HINT),
-    (Write::ShowServer, "#free_from = :never", SAME_AGAIN),
+    (Write::ShowServer, "#free_from > :now", SAME_AGAIN),
     (Write::HideServer, "#used = :used", HINT),
+    (Write::HideFullServer, "#free_from = :seen", HINT),
+    (
+        Write::HideFullServer,
+        "#used = :used",
+        "it takes a server that was shrunk, full again after an hour, and emptied at that moment",
+    ),
     (Write::GrowShards, "attribute_not_exists(#joinable_from) OR #joinable_from <= :shards", ONE_SHARD),
     (Write::RetireShards, "#joinable_from = :shards", ONE_SHARD),
     (Write::RetireShards, "#renewed_at <= :stale", ONE_SHARD),
@@ -79,6 +85,8 @@ pub const VERDICTS: &[(Write, &str, &str)] = &[
         RACE,
     ),
     (Write::DrawPosition, "#first = :first", RACE),
+    (Write::ClaimSearch, CLAIM, "more than one searches, no more"),
+    (Write::TellVainSearch, LATEST, "an earlier search is believed for less long"),
     (
         Write::HoldSeat,
         "#held < :limit",

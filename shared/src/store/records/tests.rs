@@ -11,11 +11,12 @@ pub(super) trait Sampled: Record + Debug {
 }
 
 /// Maps whose keys are names that somebody gave, not fields of ours: a later release has more of the same in them.
-const MAPS_BY_NAME: [&str; 10] = [
+const MAPS_BY_NAME: [&str; 11] = [
     "connected",
     "domains",
     "game_modes",
     "headers",
+    "obstacles",
     "ports",
     "regions",
     "reserved",
@@ -278,6 +279,7 @@ sampled! {
     }),
     Sign => json!({ "lobby_id": "shards/n/v/arena/fra", "pool": "n/v/arena/fra", "joinable_from": 2, "renewed_at": 1 }),
     StoredData => json!({ "lobby_id": "l", "part": "state", "json": "[1]" }),
+    VainSearch => json!({ "pk": "room/n", "found_at": 1, "claimed_at": 1, "lobby_count_max": 1, "obstacles": { "full": 1 }, "expires_at": 1 }),
     Version => version(),
     Version<Value> => version(),
 }

@@ -292,6 +292,7 @@ impl Model {
                     && count("used") < count("capacity")
                     && count("lease_until") > self.time(at)
                     && count("ranked_at") < NEVER
+                    && server["is_clearing"].is_null()
             };
             let versions = history.since(&place, seen_by);
             versions.iter().all(|server| server.as_deref().is_some_and(is_free))

@@ -135,12 +135,16 @@ impl Model {
         if after.item["server"]["S"].as_str() != Some(key) || after.item["ports"].is_null() {
             self.fail("I2", format!("server {key} was made by {}", change.part.change));
         }
-        let is_in_sight = after.count("free_from") < NEVER;
+        let is_in_sight = after.count("free_from") <= time;
         let is_in_index = !after.item["placement_pool"].is_null();
         if is_in_index && !after.item["expires_at"].is_null() {
             self.fail("I14", format!("server {key} is let go, and in the index"));
         }
-        if is_in_sight && after.is_deregistered() {
+        let shows = change
+            .before
+            .as_deref()
+            .is_none_or(|before| number(&before["free_from"]) != number(&after.item["free_from"]));
+        if is_in_sight && shows && after.is_deregistered() {
             self.fail("I6", format!("server {key} is in sight, though it deregistered"));
         }
         let Some(before) = change.before.as_deref().map(|item| Server { item }) else { return };

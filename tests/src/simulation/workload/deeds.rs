@@ -263,7 +263,9 @@ pub(super) const fn favoured(bias: Option<Write>) -> &'static [Deed] {
         Some(Write::ExtendLease | Write::Heartbeat) => &[Beat, End, Deregister],
         Some(Write::HideFull) => &[Burst, Close, Connect, Disconnect, Join],
         Some(Write::HideSilent | Write::ShowRevived) => &[Silence, Beat, Close, Find],
-        Some(Write::HideServer | Write::ShowServer) => &[Silence, Beat, Create, Find, End],
+        Some(Write::HideServer | Write::HideFullServer | Write::ShowServer) => {
+            &[Silence, Beat, Create, Find, End]
+        }
         Some(Write::NoteState) => &[SetState, End],
         Some(Write::PutLobby) => &[Burst],
         Some(Write::TakePlace) => &[Burst, Create, End, Register, Deregister],
@@ -271,6 +273,7 @@ pub(super) const fn favoured(bias: Option<Write>) -> &'static [Deed] {
         Some(Write::GiveBackAllotment | Write::AllotAhead | Write::Allot | Write::ReturnAllotment) => {
             &[Create, End, Register, Deregister]
         }
+        Some(Write::ClaimSearch | Write::TellVainSearch) => &[Burst, Create, End, Disconnect],
         Some(Write::HoldSeat | Write::PointHold | Write::ReleaseHold) => &[Burst, Join, Disconnect, Find],
         Some(Write::AimRun | Write::KeepAnswer | Write::ForgetRun) => &[Burst, Join, Find, Create],
         Some(Write::GrowShards | Write::RetireShards) | None => &[],

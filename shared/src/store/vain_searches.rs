@@ -1,0 +1,117 @@
+//! Searches for room that were in vain, told to all instances: one reads every game server and thousands of lobbies.
+
+use std::time::Duration;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use serde::Deserialize;
+
+use super::{Item, Store, expressions::names, number, text, to_item};
+use crate::{
+    ambient::Timestamp,
+    errors::Error,
+    explaining::Obstacles,
+    ids::{GameMode, NamespaceId, RegionId},
+    record::known_keys,
+};
+
+/// For how long at most a search that was in vain is believed (decisions on matching).
+pub const BELIEVED_FOR: Duration = Duration::from_secs(1);
+/// From which age on one instance searches anew while the others still believe it.
+const AGEING: Duration = Duration::from_millis(500);
+/// How long what came of a search is kept; long past any use.
+const KEPT_FOR: Duration = Duration::from_secs(3_600);
+
+/// What is searched for, as the key of what came of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SearchKey(String);
+
+impl SearchKey {
+    /// Room below a namespace's `lobby_count_max`.
+    #[must_use]
+    pub fn below_cap(namespace_id: &NamespaceId) -> Self {
+        Self(format!("room/{namespace_id}"))
+    }
+
+    /// A place for a lobby of a mode on a game server of a region.
+    #[must_use]
+    pub fn on_a_server(namespace_id: &NamespaceId, region_id: &RegionId, mode: &GameMode) -> Self {
+        Self(format!("room/{namespace_id}/{region_id}/{mode}"))
+    }
+}
+
+/// A search that was in vain.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct VainSearch {
+    /// When it ended; absent while the first one is under way.
+    #[serde(default)]
+    pub found_at: Timestamp,
+    /// The namespace's cap that it went by.
+    #[serde(default)]
+    pub lobby_count_max: u32,
+    /// What stood against the game servers, by those known to this release.
+    #[serde(default, deserialize_with = "known_keys")]
+    pub obstacles: Obstacles,
+}
+
+impl Store {
+    /// The last search for `key` under a cap of `lobby_count_max`, if it was in vain so recently that it is believed at `now`;
+    /// nothing when whoever asks is to search. One consistent read unit, and one write unit when it ages.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn believed_search(
+        &self,
+        key: &SearchKey,
+        lobby_count_max: u32,
+        now: Timestamp,
+    ) -> Result<Option<VainSearch>, Error> {
+        let item = Item::from([("pk".to_owned(), text(&key.0))]);
+        let last: Option<VainSearch> = self.read(&self.tables.ledger, item).await?;
+        let is_believed = |search: &VainSearch| {
+            search.lobby_count_max == lobby_count_max && now < search.found_at + BELIEVED_FOR
+        };
+        let Some(last) = last.filter(is_believed) else { return Ok(None) };
+        let is_ageing = now >= last.found_at + AGEING;
+        Ok(if is_ageing && self.claims_search(key, now).await? { None } else { Some(last) })
+    }
+
+    /// Whether whoever asks is the one to search anew.
+    async fn claims_search(&self, key: &SearchKey, now: Timestamp) -> Result<bool, Error> {
+        let change = "SET #claimed_at = :now";
+        let condition = "attribute_not_exists(#claimed_at) OR #claimed_at <= :stale";
+        let write = self
+            .client
+            .update_item()
+            .table_name(&self.tables.ledger)
+            .key("pk", text(&key.0))
+            .update_expression(change)
+            .condition_expression(condition)
+            .set_expression_attribute_names(Some(names(&[change, condition])))
+            .expression_attribute_values(":now", number(now))
+            .expression_attribute_values(":stale", number(now.before(BELIEVED_FOR)));
+        self.applies(write).await
+    }
+
+    /// Tells all instances of a search that was in vain, unless a later one was. One write unit.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn tell_vain_search(&self, key: &SearchKey, search: &VainSearch) -> Result<(), Error> {
+        let change = "SET #found_at = :at, #lobby_count_max = :cap, #obstacles = :obstacles, \
+                      #expires_at = :expiry REMOVE #claimed_at";
+        let condition = "attribute_not_exists(#found_at) OR #found_at < :at";
+        let write = self
+            .client
+            .update_item()
+            .table_name(&self.tables.ledger)
+            .key("pk", text(&key.0))
+            .update_expression(change)
+            .condition_expression(condition)
+            .set_expression_attribute_names(Some(names(&[change, condition])))
+            .expression_attribute_values(":at", number(search.found_at))
+            .expression_attribute_values(":cap", number(search.lobby_count_max))
+            .expression_attribute_values(":obstacles", AttributeValue::M(to_item(&search.obstacles)?))
+            .expression_attribute_values(":expiry", number((search.found_at + KEPT_FOR).secs()));
+        self.applies(write).await.map(|_told| ())
+    }
+}
