@@ -4,6 +4,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    future::pending,
     time::Duration,
 };
 
@@ -13,10 +14,14 @@ use shared::lobby::Stage;
 
 use crate::artefacts::{Ended, Program};
 
+mod ending;
+
+const BINARY: &str = "muster-example";
+
 /// Plays a session to its end, which must leave nothing behind.
 async fn play(stack: &TestStack, options: &Options) -> Report {
     let mut lines = Vec::new();
-    let report = run(options, |event| lines.push(event.to_string())).await;
+    let report = run(options, pending(), |event| lines.push(event.to_string())).await;
     let report = report.unwrap_or_else(|error| panic!("{error}\n{}", lines.join("\n")));
 
     let mut welcomed = report.welcomed.clone();
@@ -62,10 +67,9 @@ async fn without_a_stack_it_fails_and_says_how_to_start_one() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         format!("http://{}", listener.local_addr().unwrap())
     };
-    let error = run(&Options::at(url.clone()), |event| panic!("{event}")).await.unwrap_err();
+    let error = run(&Options::at(url.clone()), pending(), |event| panic!("{event}")).await.unwrap_err();
     assert!(matches!(error, ExampleError::NoLocalStack(_)), "{error:?}");
-    let Ended { status, stdout, stderr } =
-        Program::run("muster-example", &["--url", &url], &BTreeMap::new()).await;
+    let Ended { status, stdout, stderr } = Program::run(BINARY, &["--url", &url], &BTreeMap::new()).await;
     assert_eq!((status.code(), stdout.as_str()), (Some(1), ""));
     assert_eq!(stderr, format!("muster-example: {error}\n"));
     assert!(stderr.contains(&url) && stderr.contains("start it with `cargo run`"), "{stderr}");

@@ -5,7 +5,7 @@ use std::{collections::HashMap, io, time::Duration};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::{
-    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
+    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, copy, sink},
     net::TcpStream,
     time::{sleep, timeout},
 };
@@ -120,5 +120,8 @@ impl Bot {
     async fn finish(&self, mut connection: Connection) {
         let _started_or_not = timeout(self.patience, connection.read_line(&mut String::new())).await;
         sleep(GAME + up_to(GAME_VARIATION)).await;
+        // The server hangs up once the seat is free.
+        let _gone_already = connection.shutdown().await;
+        let _hung_up = copy(&mut connection, &mut sink()).await;
     }
 }

@@ -6,8 +6,11 @@
 use std::{
     collections::{BTreeSet, HashMap},
     io,
-    net::SocketAddr,
-    sync::Arc,
+    net::Ipv4Addr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -19,10 +22,11 @@ use tokio::{
         TcpListener, TcpStream,
         tcp::{OwnedReadHalf, OwnedWriteHalf},
     },
-    sync::{Mutex, watch},
+    sync::{Mutex, Notify, watch},
     task::JoinSet,
     time::{Instant, interval, sleep, timeout},
 };
+use uuid::Uuid;
 
 use crate::{
     ExampleError,
@@ -51,19 +55,21 @@ const GREETING_BYTES_MAX: u64 = 4_096;
 pub struct GameServer {
     /// The service, with the namespace's server token.
     service: Client,
+    /// Kept over restarts: so a start ends the lobbies that a crashed process left behind.
     server_id: String,
+    /// New in each process: what an old one still sends late changes nothing for its successor.
+    start_id: String,
+    listener: TcpListener,
+    is_draining: AtomicBool,
+    /// Told when the server drained and its last lobby ended.
+    gone: Notify,
     /// Held during a heartbeat: an answer never undoes a later one's, and players of the same new lobby need only one.
     lobbies: Mutex<HashMap<String, Arc<Lobby>>>,
     events: Events,
 }
 
-#[derive(Deserialize)]
-struct Registration {
-    server_id: String,
-}
-
 /// What a heartbeat answers.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct Heartbeat {
     cursor: Option<String>,
     lobbies: Vec<AssignedLobby>,
@@ -77,13 +83,19 @@ struct AssignedLobby {
 }
 
 impl GameServer {
-    /// Registers a server whose players come to `address`.
-    pub async fn register(
+    /// Listens on `port` and registers: from then on players may come.
+    pub async fn start(
         service: Client,
-        address: SocketAddr,
+        server_id: &str,
+        port: u16,
         events: Events,
-    ) -> Result<Arc<Self>, ClientError> {
+    ) -> Result<Arc<Self>, ExampleError> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(ExampleError::Listen)?;
+        let address = listener.local_addr().map_err(ExampleError::Listen)?;
+        let (server_id, start_id) = (server_id.to_owned(), Uuid::new_v4().to_string());
         let body = json!({
+            "server_id": server_id,
+            "start_id": start_id,
             "region_id": REGION,
             "capacity": CAPACITY,
             "lease_seconds": LEASE.as_secs(),
@@ -91,49 +103,69 @@ impl GameServer {
                 PORT: { "hostname": address.ip().to_string(), "port": address.port(), "protocol": "tcp" },
             },
         });
-        let Registration { server_id } = service.post("/matchmaker/servers/register", body).await?;
+        // 503 while lobbies of an earlier start are left to end: the client tries again, up to its limit.
+        let _: IgnoredAny = service.post("/matchmaker/servers/register", body).await?;
         events.note(format!("game server registered, players come to {address}"));
-        Ok(Arc::new(Self { service, server_id, lobbies: Mutex::default(), events }))
+        let (is_draining, gone, lobbies) = (AtomicBool::new(false), Notify::new(), Mutex::default());
+        Ok(Arc::new(Self { service, server_id, start_id, listener, is_draining, gone, lobbies, events }))
     }
 
-    /// Lets players in and keeps the lease, until something fails.
-    pub async fn run(self: &Arc<Self>, listener: TcpListener) -> Result<(), ExampleError> {
-        tokio::select! {
-            ended = self.welcome_players(listener) => ended,
-            ended = self.keep_lease() => Ok(ended?),
+    /// Runs lobbies until `until` is over, and drains for at most `limit`. On failure it ends every lobby.
+    pub async fn run(
+        self: &Arc<Self>,
+        until: impl Future<Output = Result<(), ExampleError>>,
+        limit: Duration,
+    ) -> Result<(), ExampleError> {
+        let leave = async {
+            until.await?;
+            self.drain().await?;
+            sleep(limit).await;
+            Err(ExampleError::Unfinished(limit))
+        };
+        let ended = tokio::select! {
+            failed = self.welcome_players() => failed,
+            failed = self.keep_lease() => failed.map_err(ExampleError::Service),
+            () = self.gone.notified() => Ok(()),
+            failed = leave => failed,
+        };
+        if ended.is_err() {
+            // Nobody is to be sent here any more. If this fails too, the lease runs out.
+            let _that_failed_too = self.deregister(true).await;
         }
+        ended
     }
 
-    /// Gives the server's place up, and its lobbies with it: the process ends.
-    pub async fn deregister(&self) -> Result<(), ClientError> {
-        let body = json!({ "server_id": self.server_id, "end_lobbies": true });
+    /// Asks for no more lobbies. Those that are here play on, and the server is gone when the last has ended.
+    async fn drain(&self) -> Result<(), ClientError> {
+        self.is_draining.store(true, Ordering::Relaxed);
+        self.deregister(false).await?;
+        self.events.note("game server deregistered, its players play on".to_owned());
+        // It is gone at once if it has none.
+        self.beat().await
+    }
+
+    /// Gives the server's place up, and its lobbies with it if the process ends at once.
+    async fn deregister(&self, end_lobbies: bool) -> Result<(), ClientError> {
+        let Self { server_id, start_id, .. } = self;
+        let body = json!({ "server_id": server_id, "start_id": start_id, "end_lobbies": end_lobbies });
         let _: IgnoredAny = self.service.post("/matchmaker/servers/deregister", body).await?;
         Ok(())
-    }
-
-    /// Waits until the service lists no lobby of this server.
-    pub async fn until_every_lobby_ended(&self) -> Result<(), ClientError> {
-        loop {
-            let mut lobbies = self.lobbies.lock().await;
-            self.heartbeat(&mut lobbies).await?;
-            if lobbies.is_empty() {
-                return Ok(());
-            }
-            drop(lobbies);
-            sleep(LOOKUP_PAUSE).await;
-        }
     }
 
     async fn keep_lease(&self) -> Result<(), ClientError> {
         let mut beats = interval(HEARTBEAT);
         loop {
             beats.tick().await;
-            let mut lobbies = self.lobbies.lock().await;
-            let answer = timeout(HEARTBEAT, self.heartbeat(&mut lobbies)).await;
-            // What is lost the next one makes up for.
-            if let Ok(Err(error @ ClientError::Refused { .. })) = answer {
-                return Err(error);
-            }
+            self.beat().await?;
+        }
+    }
+
+    /// Sends a heartbeat. What is lost the next one makes up for.
+    async fn beat(&self) -> Result<(), ClientError> {
+        let mut lobbies = self.lobbies.lock().await;
+        match timeout(HEARTBEAT, self.heartbeat(&mut lobbies)).await {
+            Ok(Err(error @ ClientError::Refused { .. })) => Err(error),
+            _ => Ok(()),
         }
     }
 
@@ -142,8 +174,15 @@ impl GameServer {
         let mut listed = BTreeSet::new();
         let mut cursor = None;
         loop {
-            let body = json!({ "server_id": self.server_id, "cursor": cursor });
-            let page: Heartbeat = self.service.post("/matchmaker/servers/heartbeat", body).await?;
+            let Self { server_id, start_id, .. } = self;
+            let body = json!({ "server_id": server_id, "start_id": start_id, "cursor": cursor });
+            let page: Heartbeat = match self.service.post("/matchmaker/servers/heartbeat", body).await {
+                Err(error) if self.is_gone(&error) => {
+                    self.gone.notify_one();
+                    Heartbeat::default()
+                }
+                page => page?,
+            };
             for AssignedLobby { lobby_id, lobby_token, max_players } in page.lobbies {
                 lobbies.entry(lobby_id.clone()).or_insert_with(|| {
                     let service = self.service.with_token(lobby_token);
@@ -164,6 +203,11 @@ impl GameServer {
         Ok(())
     }
 
+    /// Whether that is the answer after the last lobby of a draining server ended.
+    fn is_gone(&self, error: &ClientError) -> bool {
+        self.is_draining.load(Ordering::Relaxed) && error.code() == Some("MATCHMAKER_SERVER_NOT_FOUND")
+    }
+
     /// The lobby, which may have been created after the last heartbeat: then another one tells of it.
     async fn lobby(&self, lobby_id: &str) -> Result<Option<Arc<Lobby>>, ClientError> {
         for _ in 0..LOOKUPS {
@@ -180,11 +224,11 @@ impl GameServer {
         Ok(None)
     }
 
-    async fn welcome_players(self: &Arc<Self>, listener: TcpListener) -> Result<(), ExampleError> {
+    async fn welcome_players(self: &Arc<Self>) -> Result<(), ExampleError> {
         let mut connections = JoinSet::new();
         loop {
             tokio::select! {
-                accepted = listener.accept() => {
+                accepted = self.listener.accept() => {
                     let (stream, _) = accepted.map_err(ExampleError::Listen)?;
                     connections.spawn(Arc::clone(self).serve(stream));
                 }
@@ -219,7 +263,7 @@ impl GameServer {
         }
         if lobby.disconnect(&player_token).await? == 0 {
             // Then the lobby has ended, unless somebody is on the way to it: a heartbeat tells.
-            self.heartbeat(&mut *self.lobbies.lock().await).await?;
+            self.beat().await?;
         }
         Ok(())
     }
@@ -284,7 +328,7 @@ impl Lobby {
     async fn disconnect(&self, player_token: &str) -> Result<u32, ClientError> {
         let mut connected = self.connected.lock().await;
         let body = json!({ "player_token": player_token });
-        lives(self.service.post("/matchmaker/players/disconnected", body).await)?;
+        is_done(self.service.post("/matchmaker/players/disconnected", body).await)?;
         *connected -= 1;
         let players = Players { connected: *connected, max: self.max_players };
         self.events.of_lobby(&self.lobby_id, Change::Left(players));
@@ -305,7 +349,7 @@ impl Lobby {
 
     async fn set_closed(&self, is_closed: bool) -> Result<(), ClientError> {
         let body = json!({ "is_closed": is_closed });
-        if !lives(self.service.put("/matchmaker/lobbies/closed", body).await)? {
+        if !is_done(self.service.put("/matchmaker/lobbies/closed", body).await)? {
             return Ok(());
         }
         self.stage.send_if_modified(|stage| {
@@ -344,11 +388,14 @@ impl Lobby {
     }
 }
 
-/// Whether the lobby still lives: its operator, for example, may end it at any moment, and nothing is left to be done then.
-fn lives(answer: Result<IgnoredAny, ClientError>) -> Result<bool, ClientError> {
+/// Whether it was done. It need not be where the lobby has ended, which its operator can do at any moment,
+/// or stays closed because the server drains.
+fn is_done(answer: Result<IgnoredAny, ClientError>) -> Result<bool, ClientError> {
     match answer {
         Ok(_) => Ok(true),
-        Err(error) if error.code() == Some("MATCHMAKER_LOBBY_STOPPED") => Ok(false),
-        Err(error) => Err(error),
+        Err(error) => match error.code() {
+            Some("MATCHMAKER_LOBBY_STOPPED" | "MATCHMAKER_LOBBY_STATE_CONFLICT") => Ok(false),
+            _ => Err(error),
+        },
     }
 }

@@ -3,11 +3,10 @@
 //! `game_server.rs` is what to read before writing a lobby server, `bot.rs` is what a game client does, `setup.rs` what is done
 //! once for a game. The rest serves the demonstration.
 
-use std::{io, net::Ipv4Addr, time::Duration};
+use std::{io, time::Duration};
 
 use serde::Deserialize;
 use tokio::{
-    net::TcpListener,
     task::{JoinError, JoinSet},
     time::{sleep, timeout},
 };
@@ -38,7 +37,7 @@ pub struct Options {
     pub url: String,
     /// How many bots play.
     pub bots: u32,
-    /// How long all of it may take.
+    /// How long the bots may play, and then the lobbies take to end.
     pub limit: Duration,
     /// How long a bot waits for its lobby to fill.
     pub patience: Duration,
@@ -50,6 +49,20 @@ impl Options {
     pub const fn at(url: String) -> Self {
         Self { url, bots: 12, limit: Duration::from_secs(60), patience: Duration::from_secs(3) }
     }
+}
+
+/// What the game server alone is to be.
+pub struct ServerOptions {
+    /// Where the stack listens.
+    pub url: String,
+    /// A server token of the namespace that it runs lobbies of.
+    pub token: String,
+    /// Its identifier there.
+    pub server_id: String,
+    /// Where players come to on this machine; 0 takes a free port.
+    pub port: u16,
+    /// How long its lobbies may take to end when it is asked to.
+    pub limit: Duration,
 }
 
 /// Why a session failed.
@@ -64,25 +77,33 @@ pub enum ExampleError {
     /// The game server cannot listen.
     #[error("the game server cannot listen: {0}")]
     Listen(io::Error),
+    /// Nobody could ask it to end.
+    #[error("it cannot listen for signals: {0}")]
+    Signals(io::Error),
     /// A bot cannot reach the game server.
     #[error("bot {0} cannot reach the game server: {1}")]
     Unreachable(u32, io::Error),
     /// A bot was told this instead of a welcome.
     #[error("bot {0} was not welcome: `{1}`")]
     Unwelcome(u32, String),
-    /// The session took too long.
-    #[error("the session is not over after {} s", .0.as_secs())]
+    /// The bots played, or lobbies went on, for too long.
+    #[error("games still went on after {} s, and were ended", .0.as_secs())]
     Unfinished(Duration),
     /// The example itself is at fault.
     #[error("the example broke: {0}")]
     Broken(#[from] JoinError),
 }
 
-/// Plays a session and shows each event. It is over when every bot has played and every lobby has ended.
+/// Plays a session and shows each event. It is over when every bot has played, or at `end`, and every lobby
+/// has ended.
 ///
 /// # Errors
 /// [`ExampleError`]; even then the game server deregistered, if it could.
-pub async fn run(options: &Options, mut show: impl FnMut(&Event)) -> Result<Report, ExampleError> {
+pub async fn run(
+    options: &Options,
+    end: impl Future<Output = ()>,
+    mut show: impl FnMut(&Event),
+) -> Result<Report, ExampleError> {
     let (events, mut received) = Events::channel();
     let mut report = Report::default();
     let take_in = async {
@@ -91,32 +112,54 @@ pub async fn run(options: &Options, mut show: impl FnMut(&Event)) -> Result<Repo
             report.take_in(event);
         }
     };
-    let (namespace_id, ()) = tokio::join!(session(options, events), take_in);
+    let (namespace_id, ()) = tokio::join!(session(options, end, events), take_in);
     Ok(Report { namespace_id: namespace_id?, ..report })
 }
 
-async fn session(options: &Options, events: Events) -> Result<String, ExampleError> {
+/// Runs the game server alone and shows each event. It is over after `end`, when every lobby has ended.
+///
+/// # Errors
+/// [`ExampleError`]; even then the game server deregistered, if it could.
+pub async fn serve(
+    options: &ServerOptions,
+    end: impl Future<Output = ()>,
+    mut show: impl FnMut(&Event),
+) -> Result<(), ExampleError> {
+    let ServerOptions { url, token, server_id, port, limit } = options;
+    let (events, mut received) = Events::channel();
+    let served = async {
+        let service = Client::new(url).with_token(token.clone());
+        let server = GameServer::start(service, server_id, *port, events).await?;
+        let until_the_end = async {
+            end.await;
+            Ok(())
+        };
+        server.run(until_the_end, *limit).await
+    };
+    let show_all = async {
+        while let Some(event) = received.recv().await {
+            show(&event);
+        }
+    };
+    tokio::join!(served, show_all).0
+}
+
+async fn session(
+    options: &Options,
+    end: impl Future<Output = ()>,
+    events: Events,
+) -> Result<String, ExampleError> {
     let namespace = Namespace::make(&Client::new(&options.url)).await?;
     events.note(format!("namespace {}", namespace.name_id));
-    // The server listens before it registers: from then on players may come.
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(ExampleError::Listen)?;
-    let address = listener.local_addr().map_err(ExampleError::Listen)?;
-    let server = GameServer::register(namespace.server.clone(), address, events.clone()).await?;
-    let played = timeout(options.limit, async {
-        let play = async {
-            play(options, &namespace.public, &events).await?;
-            Ok(server.until_every_lobby_ended().await?)
-        };
+    let server = GameServer::start(namespace.server.clone(), "example", 0, events.clone()).await?;
+    let playing = timeout(options.limit, play(options, &namespace.public, &events));
+    let until_played = async {
         tokio::select! {
-            played = play => played,
-            failed = server.run(listener) => failed,
+            played = playing => played.map_err(|_| ExampleError::Unfinished(options.limit))?,
+            () = end => Ok(()),
         }
-    });
-    let played = played.await;
-    // Whatever happened, nobody is to be sent here any more.
-    let deregistered = server.deregister().await;
-    played.map_err(|_| ExampleError::Unfinished(options.limit))??;
-    deregistered?;
+    };
+    server.run(until_played, options.limit).await?;
     Ok(namespace.namespace_id)
 }
 

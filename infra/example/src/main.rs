@@ -7,38 +7,85 @@ use std::{
     time::Duration,
 };
 
-use clap::Parser;
-use muster_example::{Options, run};
+use clap::{Parser, Subcommand};
+use muster_example::{ExampleError, Options, ServerOptions, run, serve};
 
 /// Plays a whole session against the local stack: a game server, its lobbies, and bots that play in them.
-#[derive(Debug, Parser)]
-#[command(name = "muster-example", version, about)]
+#[derive(Parser)]
+#[command(name = "muster-example", version, about, args_conflicts_with_subcommands = true)]
 struct Arguments {
     /// Where the stack listens.
-    #[arg(long, default_value = "http://127.0.0.1:3000")]
+    #[arg(long, global = true, default_value = "http://127.0.0.1:3000")]
     url: String,
     /// How many bots play.
     #[arg(long, default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     bots: u32,
-    /// The most seconds that it may take.
-    #[arg(long, default_value_t = 60)]
+    /// The most seconds that the bots may play, and then that the lobbies may take to end.
+    #[arg(long, global = true, default_value_t = 60)]
     seconds: u64,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Runs the game server alone, in a namespace of your own.
+    ///
+    /// Ctrl-C or SIGTERM drains it: it gets no more lobbies, and ends when those that it has have ended.
+    Serve {
+        /// A server token of the namespace.
+        #[arg(long, env = "MUSTER_SERVER_TOKEN", hide_env_values = true)]
+        token: String,
+        /// The server's identifier in the namespace, the same at every start.
+        #[arg(long, default_value = "example")]
+        server_id: String,
+        /// Port on 127.0.0.1 that players come to; 0 takes a free one.
+        #[arg(long, default_value_t = 0)]
+        port: u16,
+    },
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let Arguments { url, bots, seconds } = Arguments::parse();
-    let options = Options { bots, limit: Duration::from_secs(seconds), ..Options::at(url) };
+    let Arguments { url, bots, seconds, command } = Arguments::parse();
+    let limit = Duration::from_secs(seconds);
     // The session goes on where nobody reads this any more.
     let print = |line: &dyn Display| drop(writeln!(io::stdout(), "{line}"));
-    match run(&options, |event| print(event)).await {
-        Ok(report) => {
-            print(&report);
-            ExitCode::SUCCESS
+    let ended = async {
+        // Listened for before anybody is told that something runs.
+        let end = end_request().map_err(ExampleError::Signals)?;
+        if let Some(Command::Serve { token, server_id, port }) = command {
+            let options = ServerOptions { url, token, server_id, port, limit };
+            return serve(&options, end, |event| print(event)).await;
         }
+        let options = Options { bots, limit, ..Options::at(url) };
+        print(&run(&options, end, |event| print(event)).await?);
+        Ok(())
+    };
+    match ended.await {
+        Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let _nobody_reads_it = writeln!(io::stderr(), "muster-example: {error}");
             ExitCode::FAILURE
         }
     }
+}
+
+/// Comes with Ctrl-C, or with SIGTERM: what a supervisor sends some time before it kills.
+#[cfg(unix)]
+fn end_request() -> io::Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    })
+}
+
+/// Comes with Ctrl-C.
+#[cfg(not(unix))]
+fn end_request() -> io::Result<impl Future<Output = ()>> {
+    Ok(async { drop(tokio::signal::ctrl_c().await) })
 }
