@@ -67,6 +67,7 @@ pub const VERDICTS: &[(Write, &str, &str)] = &[
     (Write::PutServer, "#ranked_at = :ranked_at", "as if it had registered after it deregistered"),
     (Write::ShowServer, "#used < #capacity", HINT),
     (Write::ShowServer, "#free_from > :now", SAME_AGAIN),
+    (Write::ShowServer, "#registration = :registration", "the servers of a simulation stay in their regions"),
     (Write::HideServer, "#used = :used", HINT),
     (Write::HideFullServer, "#free_from = :seen", HINT),
     (

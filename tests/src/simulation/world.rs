@@ -171,10 +171,10 @@ impl Plan {
 
     /// The same with game servers that start anew, or not, as `chance` has it.
     pub(crate) fn with_restarts(self, chance: &mut Chance, bias: Option<Write>) -> Self {
-        use Write::{Deregister, Drain, ExtendLease, Heartbeat, OpenServer, PutServer, ShowServer};
+        use Write::{Deregister, Drain, ExtendLease, Heartbeat, OpenServer, ShowServer};
         let has_restarts = match bias {
-            Some(Deregister | Drain | ExtendLease | Heartbeat | OpenServer | PutServer | ShowServer) => true,
-            None => chance.one_in(2),
+            Some(OpenServer) => true,
+            Some(Deregister | Drain | ExtendLease | Heartbeat | ShowServer) | None => chance.one_in(2),
             // What is looked for is met more often without.
             Some(_) => false,
         };
