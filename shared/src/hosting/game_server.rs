@@ -126,7 +126,8 @@ impl GameServers {
     }
 
     /// Extends the lease of a server, of no other start than `start_id` if one is given, and of a page of its lobbies, and ends
-    /// those of them that are empty past their idle time or never became ready. Those of an earlier start end, and are not told. A lobby whose lease had lapsed is found again, unless somebody needed its room (I10).
+    /// those of them that are empty past their idle time or never became ready. Those of an earlier start end, and are not told.
+    /// A lobby whose lease had lapsed is found again, unless somebody needed its room (I10).
     ///
     /// One write unit for the server and for each lobby; for each page 0.5 read units a started 4 KB of keys and 0.5 a lobby.
     ///

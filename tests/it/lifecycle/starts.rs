@@ -9,10 +9,10 @@ use shared::{
         Stage,
         lifecycle::{Illegal, Transition},
     },
-    store::{servers::Server, transitions::TransitionOutcome},
+    store::{lobby_data::Part, servers::Server, transitions::TransitionOutcome},
 };
 
-use super::{find, find_existing, game, heartbeat, live, register, registration, told};
+use super::{STATE, find, find_existing, game, heartbeat, live, register, registration, told};
 
 async fn server(stack: &TestStack, game: &TestGame, server_id: &str) -> Server {
     let servers = all_servers(stack.store(), game.namespace_id()).await;
@@ -39,10 +39,13 @@ async fn a_new_start_ends_what_the_one_before_ran_and_its_clients_seats_with_it(
     let (played, reserved) = (find(&stack, &game).await.expect_ok(), find(&stack, &game).await.expect_ok());
     assert_eq!(played.lobby_id(), reserved.lobby_id());
     game.connect(&stack, &played).await.expect_ok();
+    game.host(&stack, &played.lobby_id(), STATE, json!({ "round": 1 })).await.expect_ok();
     assert_eq!(find(&stack, &game).await.refusal().1, "MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE");
 
     game.serve(&stack, "register", elsewhere("two")).await.expect_ok();
     assert_eq!(game.lobby(&stack, &played.lobby_id()).await.stage, Stage::Ended);
+    let states = stack.store().lobby_data(&[played.lobby_id().parse().unwrap()], Part::State).await.unwrap();
+    assert!(states.is_empty(), "its state goes with it");
     assert_eq!(live_lobbies(stack.store(), game.namespace_id()).await, 0, "I2");
     assert_eq!(find_existing(&stack, &game).await.refusal().1, "MATCHMAKER_NO_AVAILABLE_LOBBIES", "I6");
     let there = json!({ "game_modes": ["arena"], "regions": ["nyc"] });
