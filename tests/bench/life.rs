@@ -88,6 +88,8 @@ struct Process {
     body: Value,
     /// When it ended, if it did, and whether it was killed.
     ended: Option<(u64, bool)>,
+    /// When the service heard of it last, by a copy that came late, too.
+    heard_at: u64,
     /// The tokens of its lobbies.
     lobbies: HashMap<String, String>,
 }
@@ -180,8 +182,17 @@ impl Life {
             let late = self.chance.u64(MINUTE..5 * MINUTE);
             self.after(late, Happens::Late { function, body: body.clone() });
         }
+        self.be_heard(function, body).await
+    }
+
+    async fn be_heard(&mut self, function: &'static str, body: &Value) -> (u16, Value) {
         let token = self.game.server.clone();
-        self.call(function, &token, body).await
+        let answer = self.call(function, &token, body).await;
+        let start = body["start_id"].as_str().and_then(|start| start.strip_prefix("start-")?.parse().ok());
+        if let Some(number) = start.filter(|_: &usize| answer.0 == 200) {
+            self.processes[number].heard_at = self.now();
+        }
+        answer
     }
 
     /// Starts a process, under `server_id` if it keeps one.
@@ -192,7 +203,7 @@ impl Life {
             "game_modes": [mode], "capacity": capacity, "lease_seconds": LEASE_SECS,
             "ports": { "default": { "hostname": format!("p{number}.example"), "port": 1, "protocol": "udp" } },
         });
-        self.processes.push(Process { body, ended: None, lobbies: HashMap::new() });
+        self.processes.push(Process { body, ended: None, heard_at: 0, lobbies: HashMap::new() });
         self.after(0, Happens::Register(number));
         number
     }
@@ -239,8 +250,7 @@ impl Life {
                 self.after(3 * HOUR, Happens::Crash((slot + 1) % FLEET));
             }
             Happens::Late { function, body } => {
-                let token = self.game.server.clone();
-                let _nobody_listens = self.call(function, &token, &body).await;
+                let _nobody_listens = self.be_heard(function, &body).await;
             }
         }
     }
@@ -315,8 +325,9 @@ impl Life {
     async fn connect(&mut self, process: usize, lobby_id: String, player: Value) {
         if let Some((at, was_killed)) = self.processes[process].ended {
             // A find takes seconds to become a visit.
-            let known_after = COMES + if was_killed { LEASE_SECS * SECOND } else { 0 };
-            let whom = match self.now() - at <= known_after {
+            let heard_at = self.processes[process].heard_at;
+            let known_at = COMES + if was_killed { heard_at + LEASE_SECS * SECOND } else { at };
+            let whom = match self.now() <= known_at {
                 true if was_killed => KILLED_JUST_NOW,
                 true => LEFT_JUST_NOW,
                 false => "a process that is gone",

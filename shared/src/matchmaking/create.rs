@@ -45,8 +45,9 @@ const BUSY_SPAN: Duration = Duration::from_millis(80);
 const CREATION_SPACING: Duration = Duration::from_millis(12);
 /// The most that a creation waits for others before it: past that they meet rarely.
 const SPACINGS_MAX: u32 = 16;
-/// Servers that have been silent for long, and lobbies of each, that one look for places ends.
-const SERVERS_ENDED_MAX: usize = 4;
+/// Servers that have been silent for long, all at the same time, and lobbies of each, that one look for places ends. Those
+/// beyond it are met again an hour later.
+const SERVERS_ENDED_MAX: usize = 16;
 const LOBBIES_ENDED_MAX: usize = 8;
 /// More servers than are known of any region.
 const SERVERS_MAX: u64 = 1 << 16;

@@ -341,7 +341,7 @@ impl Matchmaker {
         Ok(false)
     }
 
-    /// Ends one of the lobbies that may end; those that are empty and only idle are spared for now.
+    /// Ends one of the lobbies that may end; those that only idle are kept in mind.
     async fn end_one(&self, ids: &[LobbyId], ending: &mut Ending) -> Result<bool, Error> {
         if ids.is_empty() {
             return Ok(false);

@@ -246,13 +246,7 @@ impl Store {
         let change = "SET #positions = #positions + :one";
         let condition = "#first = :first";
         let call = self
-            .client
-            .update_item()
-            .table_name(&self.tables.ledger)
-            .key("pk", text(&key.0))
-            .update_expression(change)
-            .condition_expression(condition)
-            .set_expression_attribute_names(Some(names(&[change, condition])))
+            .on_ledger(&key.0, change, condition)
             .expression_attribute_values(":one", number(1))
             .expression_attribute_values(":first", text(burst.first.as_str()));
         self.update(call).await
@@ -359,13 +353,7 @@ impl Store {
             None => stale.to_owned(),
         };
         let mut update = self
-            .client
-            .update_item()
-            .table_name(&self.tables.ledger)
-            .key("pk", text(&key.0))
-            .update_expression(change)
-            .set_expression_attribute_names(Some(names(&[change, &condition])))
-            .condition_expression(condition)
+            .on_ledger(&key.0, change, &condition)
             .expression_attribute_values(":new", text(first.as_str()))
             .expression_attribute_values(":now", number(now))
             .expression_attribute_values(":drawn_first", number(announced.unwrap_or(1)))
@@ -379,6 +367,19 @@ impl Store {
                 .expression_attribute_values(":drawn", number(burst.positions));
         }
         update
+    }
+}
+
+impl Store {
+    /// An update of an item of the ledger, with the names that its expressions have.
+    pub(super) fn on_ledger(&self, pk: &str, change: &str, condition: &str) -> UpdateItemFluentBuilder {
+        self.client
+            .update_item()
+            .table_name(&self.tables.ledger)
+            .key("pk", text(pk))
+            .update_expression(change)
+            .condition_expression(condition)
+            .set_expression_attribute_names(Some(names(&[change, condition])))
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use aws_sdk_dynamodb::{operation::update_item::UpdateItemError, types::ReturnValuesOnConditionCheckFailure};
 use serde::Deserialize;
 
-use super::{Store, expressions::names, failure, from_item, number, text};
+use super::{Store, failure, from_item, number, text};
 use crate::{ambient::Timestamp, errors::Error, ids::NamespaceId};
 
 /// How old a count may be (operations beyond the interface).
@@ -71,13 +71,7 @@ impl Store {
         let condition = "(attribute_not_exists(#claimed_at) OR #claimed_at <= :stale) \
                          AND (attribute_not_exists(#counted_at) OR #counted_at <= :old)";
         let call = self
-            .client
-            .update_item()
-            .table_name(&self.tables.ledger)
-            .key("pk", text(statistics_key(namespace_id)))
-            .update_expression(change)
-            .condition_expression(condition)
-            .set_expression_attribute_names(Some(names(&[change, condition])))
+            .on_ledger(&statistics_key(namespace_id), change, condition)
             .expression_attribute_values(":now", number(now))
             .expression_attribute_values(":stale", number(now.before(COUNTING_MAX)))
             .expression_attribute_values(":old", number(now.before(COUNT_AGE_MAX)))
@@ -115,13 +109,7 @@ impl Store {
         let change = "SET #counted_at = :at, #json = :json, #expires_at = :expiry REMOVE #claimed_at";
         let condition = "#claimed_at = :claimed";
         let write = self
-            .client
-            .update_item()
-            .table_name(&self.tables.ledger)
-            .key("pk", text(statistics_key(namespace_id)))
-            .update_expression(change)
-            .condition_expression(condition)
-            .set_expression_attribute_names(Some(names(&[change, condition])))
+            .on_ledger(&statistics_key(namespace_id), change, condition)
             .expression_attribute_values(":at", number(counted_at))
             .expression_attribute_values(":json", text(json))
             .expression_attribute_values(":claimed", number(claimed_at))

@@ -5,7 +5,7 @@ use std::time::Duration;
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde::Deserialize;
 
-use super::{Item, Store, expressions::names, number, text, to_item};
+use super::{Item, Store, number, text, to_item};
 use crate::{
     ambient::Timestamp,
     errors::Error,
@@ -80,13 +80,7 @@ impl Store {
         let change = "SET #claimed_at = :now";
         let condition = "attribute_not_exists(#claimed_at) OR #claimed_at <= :stale";
         let write = self
-            .client
-            .update_item()
-            .table_name(&self.tables.ledger)
-            .key("pk", text(&key.0))
-            .update_expression(change)
-            .condition_expression(condition)
-            .set_expression_attribute_names(Some(names(&[change, condition])))
+            .on_ledger(&key.0, change, condition)
             .expression_attribute_values(":now", number(now))
             .expression_attribute_values(":stale", number(now.before(BELIEVED_FOR)));
         self.applies(write).await
@@ -101,13 +95,7 @@ impl Store {
                       #expires_at = :expiry REMOVE #claimed_at";
         let condition = "attribute_not_exists(#found_at) OR #found_at < :at";
         let write = self
-            .client
-            .update_item()
-            .table_name(&self.tables.ledger)
-            .key("pk", text(&key.0))
-            .update_expression(change)
-            .condition_expression(condition)
-            .set_expression_attribute_names(Some(names(&[change, condition])))
+            .on_ledger(&key.0, change, condition)
             .expression_attribute_values(":at", number(search.found_at))
             .expression_attribute_values(":cap", number(search.lobby_count_max))
             .expression_attribute_values(":obstacles", AttributeValue::M(to_item(&search.obstacles)?))
