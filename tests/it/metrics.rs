@@ -6,7 +6,7 @@ use muster_local::{emulator::link::patient_client_over, stack::TEMPLATE};
 use muster_tests::{
     TestGame, TestStack,
     instance::{Instance, event, patient_client},
-    interference::BeforeTransaction,
+    interference::Before,
 };
 use regex_lite::Regex;
 use serde_json::{Value, json};
@@ -122,7 +122,7 @@ async fn a_lobby_that_is_created_beside_one_with_a_free_seat_is_counted() {
         let outcome = store.make_transition(&left.lobby_id, &leave, now).await.unwrap();
         assert!(matches!(outcome, TransitionOutcome::Made(_)), "{outcome:?}");
     };
-    let link = BeforeTransaction::new(stack.stack.store_link(), happens);
+    let link = Before::transaction(stack.stack.store_link(), happens);
     let instance = Instance::over(patient_client_over(Arc::new(link)), stack.stack.keys(), &stack.ambient());
     let (status, counts) = counted(&instance, &game, &arena()).await;
     assert_eq!((status, counts), (200, vec![(LobbyCreated, 1), (RaceCreate, 1), (SeatContention, 1)]));

@@ -475,13 +475,13 @@ impl Store {
         self.update_server(write).await.map(|_| ())
     }
 
-    /// Puts a server out of sight for a while that, as seen, lives and has no place.
+    /// Puts a server out of sight for a while that has no place; not one that has got some since it was seen.
     async fn hide_full_server(&self, server: &Server, now: Timestamp) -> Result<(), Error> {
+        let condition = "#free_from <= :now AND (#used >= #capacity OR attribute_exists(#is_clearing))";
         let write = self
-            .on_server(&server.server, "SET #free_from = :again", "#free_from = :seen AND #used = :used")
+            .on_server(&server.server, "SET #free_from = :again", condition)
             .expression_attribute_values(":again", number(server.look_again(now)))
-            .expression_attribute_values(":seen", number(server.free_from))
-            .expression_attribute_values(":used", number(server.used));
+            .expression_attribute_values(":now", number(now));
         self.update_server(write).await.map(|_| ())
     }
 

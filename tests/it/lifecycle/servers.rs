@@ -15,7 +15,7 @@ use muster_local::{
 use muster_tests::{
     Answer, TestStack, all_servers,
     instance::{Instance, event},
-    interference::BeforeTransaction,
+    interference::Before,
     live_lobbies,
 };
 use serde_json::{Value, json};
@@ -468,7 +468,7 @@ async fn a_lobby_that_becomes_ready_at_the_last_moment_closes_with_its_deregiste
         let outcome = store.make_transition(&lobby_id, &Transition::Ready, in_time).await.unwrap();
         assert!(matches!(outcome, TransitionOutcome::Made(_)), "{outcome:?}");
     };
-    let link = BeforeTransaction::new(stack.stack.store_link(), becomes_ready);
+    let link = Before::transaction(stack.stack.store_link(), becomes_ready);
     let store = Store::new(patient_client_over(Arc::new(link)), table_names());
     let declared = Template::parse(TEMPLATE).unwrap().functions;
     let keys = Arc::clone(stack.stack.keys());

@@ -1,10 +1,16 @@
 //! Processes that run game servers start, crash and start again under the same name.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use muster_tests::{Answer, TestGame, TestStack, all_servers, live_lobbies, new_game};
+use aws_sdk_dynamodb::types::AttributeValue;
+use muster_local::emulator::link::{Call, patient_client_over};
+use muster_tests::{
+    Answer, TestGame, TestStack, all_servers, instance::Instance, interference::Before, live_lobbies,
+    new_game,
+};
 use serde_json::{Value, json};
 use shared::{
+    errors::Error,
     lobby::{
         Stage,
         lifecycle::{Illegal, Transition},
@@ -231,4 +237,32 @@ async fn a_start_has_1_to_64_visible_characters() {
             assert!(answer.body["message"].as_str().unwrap().contains("start_id"), "{}", answer.body);
         }
     }
+}
+
+#[tokio::test]
+async fn a_server_that_opens_while_a_look_puts_it_out_of_sight_stays_in_sight() {
+    let stack = TestStack::start().await;
+    let game = game(&stack, "opening", json!({})).await;
+    register(&stack, &game, "one", json!({})).await;
+    // Its new start ended the last lobby of the one before, and is about to open it.
+    let seen = server(&stack, &game, "one").await;
+    let store = stack.store().clone();
+    let clearing = store
+        .client()
+        .update_item()
+        .table_name(&store.tables().servers)
+        .key("server", AttributeValue::S(seen.server.to_string()))
+        .update_expression("SET is_clearing = :true")
+        .expression_attribute_values(":true", AttributeValue::Bool(true));
+    clearing.send().await.unwrap();
+    let opens = async move {
+        let opened = store.open_server(&seen).await.unwrap();
+        assert!(opened.is_ok(), "{opened:?}");
+    };
+    let is_hiding = |call: &Call| String::from_utf8_lossy(&call.body).contains("SET #free_from = :again");
+    let link = Before::new(stack.stack.store_link(), is_hiding, opens);
+    let instance = Instance::over(patient_client_over(Arc::new(link)), stack.stack.keys(), &stack.ambient());
+    let refused = instance.find(&game.public, &json!({ "game_modes": ["arena"] })).await;
+    assert!(matches!(refused, Err(Error::NoServerAvailable)), "it was clearing as it was seen: {refused:?}");
+    find(&stack, &game).await.expect_ok();
 }

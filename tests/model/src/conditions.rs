@@ -182,6 +182,8 @@ pub const GRANTED: &str = "(#lease_until < :until OR (#lease_until = :never AND 
 pub const UNVACATED: &str = "(attribute_not_exists(#vacated_at) OR #vacated_at <= :vacated_at)";
 /// That a lobby is of the start that speaks of it.
 pub const OF_START: &str = "(attribute_not_exists(#start) OR #start = :start)";
+/// That a server has no place.
+pub const NO_PLACE: &str = "(#used >= #capacity OR attribute_exists(#is_clearing))";
 /// That nobody searches.
 pub const CLAIM: &str = "attribute_not_exists(#claimed_at) OR #claimed_at <= :stale";
 /// That no later search was in vain.
@@ -331,7 +333,7 @@ pub fn all() -> Vec<Condition> {
             Write::HideServer,
             &[&["#lease_until <= :now", "#used = :used", "#used = :zero", "#allotted = :allotted"]],
         ),
-        (Write::HideFullServer, &[&["#free_from = :seen", "#used = :used"]]),
+        (Write::HideFullServer, &[&["#free_from <= :now", NO_PLACE]]),
         (Write::LetServerGo, &[&["#used = :zero", "#allotted = :allotted", "#ranked_at = :never"]]),
         (Write::Allot, &[&["attribute_not_exists(#allotted) OR #allotted <= :room"]]),
         (Write::ReturnAllotment, &[&["#allotted >= :block"]]),

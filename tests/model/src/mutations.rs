@@ -6,7 +6,7 @@
 use super::{Configuration, Outcomes, check};
 use Verdict::{Needless, Unproved};
 
-use crate::conditions::{CLAIM, Condition, LATEST, OF_START, Table, UNVACATED, Write};
+use crate::conditions::{CLAIM, Condition, LATEST, NO_PLACE, OF_START, Table, UNVACATED, Write};
 
 /// Why nothing fails without a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,8 +46,8 @@ pub const LEFT_OUT: &[(Write, &str, &str)] = &[
     (Write::OpenServer, "#registration = :registration", STARTS),
     (Write::OpenServer, "attribute_exists(#is_clearing)", STARTS),
     (Write::OpenServer, "#used = :zero", STARTS),
-    (Write::HideFullServer, "#free_from = :seen", FULL_AGAIN),
-    (Write::HideFullServer, "#used = :used", FULL_AGAIN),
+    (Write::HideFullServer, "#free_from <= :now", FULL_AGAIN),
+    (Write::HideFullServer, NO_PLACE, FULL_AGAIN),
     (Write::ClaimSearch, CLAIM, SEARCHES),
     (Write::TellVainSearch, LATEST, SEARCHES),
     (Write::Close, "(attribute_not_exists(#toggled_at) OR #toggled_at < :toggled)", LATE),

@@ -69,12 +69,7 @@ pub const VERDICTS: &[(Write, &str, &str)] = &[
     (Write::ShowServer, "#free_from > :now", SAME_AGAIN),
     (Write::ShowServer, "#registration = :registration", "the servers of a simulation stay in their regions"),
     (Write::HideServer, "#used = :used", HINT),
-    (Write::HideFullServer, "#free_from = :seen", HINT),
-    (
-        Write::HideFullServer,
-        "#used = :used",
-        "it takes a server that was shrunk, full again after an hour, and emptied at that moment",
-    ),
+    (Write::HideFullServer, "#free_from <= :now", HINT),
     (Write::GrowShards, "attribute_not_exists(#joinable_from) OR #joinable_from <= :shards", ONE_SHARD),
     (Write::RetireShards, "#joinable_from = :shards", ONE_SHARD),
     (Write::RetireShards, "#renewed_at <= :stale", ONE_SHARD),
