@@ -475,7 +475,8 @@ impl Store {
         self.update_server(write).await.map(|_| ())
     }
 
-    /// Puts a server out of sight for a while that has no place; not one that has got some since it was seen.
+    /// Puts a server out of sight for a while unless it has got a place since it was seen. The condition says what a place is
+    /// rather than what was seen: a start that opens its server leaves everything else as it was.
     async fn hide_full_server(&self, server: &Server, now: Timestamp) -> Result<(), Error> {
         let condition = "#free_from <= :now AND (#used >= #capacity OR attribute_exists(#is_clearing))";
         let write = self

@@ -69,7 +69,11 @@ pub const VERDICTS: &[(Write, &str, &str)] = &[
     (Write::ShowServer, "#free_from > :now", SAME_AGAIN),
     (Write::ShowServer, "#registration = :registration", "the servers of a simulation stay in their regions"),
     (Write::HideServer, "#used = :used", HINT),
-    (Write::HideFullServer, "#free_from <= :now", HINT),
+    (
+        Write::HideFullServer,
+        "#free_from <= :now",
+        "of many looks that meet it each would move it on, at a unit more",
+    ),
     (Write::GrowShards, "attribute_not_exists(#joinable_from) OR #joinable_from <= :shards", ONE_SHARD),
     (Write::RetireShards, "#joinable_from = :shards", ONE_SHARD),
     (Write::RetireShards, "#renewed_at <= :stale", ONE_SHARD),
