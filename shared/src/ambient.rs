@@ -158,6 +158,15 @@ impl Ambient {
         u64::from_le_bytes(self.bytes()).checked_rem(bound).unwrap_or(0)
     }
 
+    /// One of `items`, any of them, which is taken out of them.
+    pub fn draw<T>(&self, items: &mut Vec<T>) -> Option<T> {
+        if items.is_empty() {
+            return None;
+        }
+        let drawn = usize::try_from(self.below(items.len() as u64)).unwrap_or(0);
+        Some(items.swap_remove(drawn))
+    }
+
     /// A pause between half of `span` and all of it, so that losers of one race do not meet again in the next.
     #[must_use]
     pub fn jittered(&self, span: Duration) -> Duration {

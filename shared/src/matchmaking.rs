@@ -58,6 +58,8 @@ const ROUNDS_MAX: u32 = 12;
 const ROUND_PAUSE: Duration = Duration::from_millis(5);
 /// Candidates whose fullness is compared exactly in each pool (decisions on matching).
 const COMPARED_MAX: usize = 16;
+/// Candidates of more than that of which a find compares so many, any of them, before the oldest.
+const SAMPLED: usize = 3;
 /// Candidates that a find tries while the pool is busy: each one costs a write, and others are after the same.
 const TRIED_WHILE_BUSY_MAX: usize = 3;
 /// Candidates looked at in each pool, at most.
@@ -295,6 +297,14 @@ impl Matchmaker {
             }
             return Ok(taken.ok());
         }
+        // Among so many the fullest is not exact, and the oldest are where every find would meet.
+        if tags.is_empty() && candidates.has_more && pools.len() == 1 {
+            let mut sampled = candidates.fitting.clone();
+            let sampled: Vec<_> = (0..SAMPLED).filter_map(|_| self.ambient.draw(&mut sampled)).collect();
+            if let Some(found) = self.take_fullest(pools, &sampled, 0..1, seeker).await? {
+                return Ok(Some(found));
+            }
+        }
         let waves = if tags.is_empty() { 0..1 } else { 0..WAVES_MAX };
         if let Some(found) = self.take_fullest(pools, &candidates.fitting, waves, seeker).await? {
             return Ok(Some(found));
@@ -376,13 +386,27 @@ impl Matchmaker {
             }
             for lobby in lobbies {
                 let Some(searched) = searched(pools, &lobby.pool) else { continue };
-                match self.take(searched, Claimed::of(&lobby), seeker).await? {
+                let claimed = self.claim_as_seen(&lobby, now).await?;
+                match self.take(searched, claimed, seeker).await? {
                     Ok(found) => return Ok(Some(found)),
                     Err(_) => self.recall.note_lost_seat(&searched.pool, now),
                 }
             }
         }
         Ok(None)
+    }
+
+    /// How to take a seat in `lobby` as it was read at `seen_at`: if that is the last one, the same write puts the lobby out
+    /// of sight. Who took a seat there since then holds it longer than one of `seen_at` would have been held.
+    async fn claim_as_seen<'a>(&self, lobby: &'a Lobby, seen_at: Timestamp) -> Result<Claimed<'a>, Error> {
+        let lapse = lobby.earliest_lapse().min(seen_at + lobby.reservation());
+        let is_last = lobby.taken + 1 == lobby.max_players && lapse > self.ambient.now();
+        let hiding = if is_last {
+            Hiding::IfLast { taken: lobby.taken, lapse, shard: self.choose_shard(&lobby.pool).await? }
+        } else {
+            Hiding::No
+        };
+        Ok(Claimed { pool: &lobby.pool, lobby_id: lobby.lobby_id.clone(), hiding })
     }
 
     /// Takes a seat in one lobby, or says why it has none to give.
@@ -511,12 +535,6 @@ struct Claimed<'a> {
     pool: &'a Pool,
     lobby_id: LobbyId,
     hiding: Hiding,
-}
-
-impl<'a> Claimed<'a> {
-    fn of(lobby: &'a Lobby) -> Self {
-        Self { pool: &lobby.pool, lobby_id: lobby.lobby_id.clone(), hiding: Hiding::No }
-    }
 }
 
 /// What the index knows.

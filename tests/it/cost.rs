@@ -64,6 +64,29 @@ async fn an_instance_that_does_not_know_the_lobby_hides_it_by_a_second_write() {
 }
 
 #[tokio::test]
+async fn the_last_seat_of_a_lobby_that_was_read_is_taken_and_hidden_by_one_write() {
+    let stack = TestStack::start().await;
+    let modes = json!({ "arena": { "regions": ["fra"], "max_players": 2, "taggable": true } });
+    let game = stack.make_game("read", modes, 99, 99).await;
+    let authorization = format!("Bearer {}", game.public);
+    for tag in ["one", "another"] {
+        let body = json!({ "game_modes": ["arena"], "tags": { "n": tag } });
+        let _lobby = game.find(&stack, body).await.expect_ok();
+    }
+    let stranger = stack.instance();
+    stranger.warm_up(&game.public, &game.pool("arena", "fra")).await;
+    let find = request(&[("authorization", &authorization)], &json!({ "game_modes": ["arena"] }));
+    let (cost, answer) = cost_of(&stranger, &find).await;
+    let lobby = answer.unwrap();
+    // A look, two lobbies read, and the write.
+    assert_eq!(cost, usage(3, 1.5, 3.0));
+    let candidates =
+        stack.store().candidates(&game.pool("arena", "fra"), stack.clock.now(), 9).await.unwrap().0;
+    let in_sight: Vec<_> = candidates.iter().map(|candidate| candidate.lobby_id.as_str()).collect();
+    assert!(in_sight.len() == 1 && in_sight[0] != lobby);
+}
+
+#[tokio::test]
 async fn a_find_under_load_is_one_write() {
     let stack = TestStack::start().await;
     let modes = json!({ "arena": { "regions": ["fra"], "max_players": 100 } });

@@ -81,6 +81,8 @@ impl LobbyServer {
     }
 
     /// Connects the player whom `token` was given to: its reserved seat is held until it disconnects, at most 8 h (I7).
+    /// One write unit for a lobby up to 1 KB; another one, and two of the index, when the last reservation of a full lobby
+    /// is its.
     ///
     /// # Errors
     /// [`Error::BodyTokenInvalid`]; [`Error::Forbidden`] for a player of another namespace;
@@ -93,7 +95,9 @@ impl LobbyServer {
             return Err(Error::PlayerRegistrationExpired);
         }
         let write = WriteId::random(&self.ambient);
-        accepted(self.transition(right, &Transition::Connect(seat.seat_id, write)).await?).map(|_| ())
+        let lobby = accepted(self.transition(right, &Transition::Connect(seat.seat_id, write)).await?)?;
+        self.keep_hidden(&lobby).await;
+        Ok(())
     }
 
     /// Frees the seat of the player whom `token` was given to, connected or not, also for its client's cap at one write unit; the lobby can be found again, or ends when
@@ -141,6 +145,21 @@ impl LobbyServer {
         transition: &Transition,
     ) -> Result<TransitionOutcome, Error> {
         self.store.make_transition(right.lobby_id(), transition, self.ambient.now()).await
+    }
+
+    /// A full lobby comes into sight when the first reservation in it was to lapse. Once everybody is connected that is
+    /// far too early: until then it would stand in front of those with a free seat (I14).
+    ///
+    /// The player is connected already: a hint that cannot be written must not fail that.
+    async fn keep_hidden(&self, lobby: &Lobby) {
+        let is_early = lobby.joinable_from.is_some_and(|from| from < lobby.first_lapse());
+        if !lobby.reserved.is_empty() || lobby.taken < lobby.max_players || !is_early {
+            return;
+        }
+        if let Err(error) = self.store.hide_full_lobby(lobby, lobby.pool.shard).await {
+            let cause = error.cause().unwrap_or("refused").to_owned();
+            tracing::warn!(lobby.id = %lobby.lobby_id, cause, "a full lobby comes into sight too early");
+        }
     }
 
     /// The seat is free already: that the client's hold of it stays a while must not fail what freed it.

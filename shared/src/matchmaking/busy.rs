@@ -1,19 +1,26 @@
 //! Finds in a busy pool, whose finds would all meet at its fullest lobby.
 
-use super::{Claimed, Found, Matchmaker, Search, TRIED_WHILE_BUSY_MAX};
+use std::time::Duration;
+
+use super::{Found, Matchmaker, Search, TRIED_WHILE_BUSY_MAX};
 use crate::{
     ambient::Timestamp,
     errors::Error,
-    lobby::Refusal,
+    lobby::{Entry, Refusal},
     rules::criteria::{Criteria, SearchedPool},
     seating::Seeker,
-    store::lobbies::Candidate,
 };
 
 /// Looks that a find makes for the candidates that it tries, each into another part of the index.
 const LOOKS_WHILE_BUSY_MAX: usize = 2;
-/// Candidates that such a look reads, one of which is drawn: the fewer, the more finds meet at one of them. One read unit.
-const DRAWN_FROM_MAX: usize = 40;
+/// Candidates that such a look shows: the fewer, the more finds meet at one of them. Half a read unit.
+const SHOWN_MAX: usize = 24;
+/// How many of those are read, any of them: as many as the instance has finds in a second, within these bounds. Half a
+/// read unit each.
+const READ_MIN: usize = 2;
+const READ_MAX: usize = 8;
+/// What was read longer ago is kept no longer once one of them was full.
+const READ_AGE_MAX: Duration = Duration::from_millis(100);
 
 impl Matchmaker {
     /// What is searched when it is one busy pool, in which a find may create when it is refused.
@@ -44,38 +51,27 @@ impl Matchmaker {
         let (mut looks, mut tries, mut are_all_full) = (0, 0, true);
         while tries < TRIED_WHILE_BUSY_MAX {
             let now = self.ambient.now();
-            let Some(candidate) = self.recall.draw_candidate(pool, &self.ambient, now) else {
+            let Some((lobby, read_at)) = self.recall.draw_lobby(pool, &self.ambient, now) else {
                 if looks == LOOKS_WHILE_BUSY_MAX {
                     break;
                 }
                 looks += 1;
-                let (shard, after) = self.recall.next_look(pool, &self.ambient, now);
-                let place = pool.in_shard(shard);
-                let (seen, shards) =
-                    self.store.candidates_of_shard(&place, after.as_ref(), now, DRAWN_FROM_MAX).await?;
-                if shard == 0 && after.is_none() {
-                    self.recall.note_shards(pool, shards, seen.len(), now);
-                }
-                let next = if seen.len() < DRAWN_FROM_MAX { None } else { seen.last().cloned() };
-                if shard == 0 && after.is_none() && next.is_none() && shards == 1 {
-                    // That was all.
+                let looked = self.look_while_busy(searched, seeker, now).await?;
+                are_all_full &= looked.are_others_full;
+                if looked.is_all {
                     looks = LOOKS_WHILE_BUSY_MAX;
                 }
-                seeker.trace().considered(seen.len(), 0);
-                self.recall.remember_candidates(pool, seen, next, now);
                 continue;
             };
-            let Candidate { lobby_id, pool: place, .. } = candidate;
-            let hiding = self.recall.hiding(&place, &lobby_id, now);
-            let claimed = Claimed { pool: &place, lobby_id, hiding };
+            let claimed = self.claim_as_seen(&lobby, read_at).await?;
             match self.take(searched, claimed, seeker).await? {
                 Ok(found) => return Ok(Some(found)),
                 Err(refusal) => {
                     tries += 1;
                     are_all_full &= refusal == Refusal::Full;
                     self.recall.note_lost_seat(pool, now);
-                    if looks == 0 {
-                        self.recall.forget_candidates(pool);
+                    if now.since(read_at) >= READ_AGE_MAX {
+                        self.recall.forget_lobbies(pool);
                     }
                 }
             }
@@ -83,4 +79,51 @@ impl Matchmaker {
         // Others that are there for all to see may have seats, where those tried were of a dead server, for one.
         Ok(if are_all_full { None } else { self.take_existing(search, seeker, self.ambient.now()).await? })
     }
+
+    /// Looks into another part of the index, and keeps some of the lobbies that it shows and that have a seat.
+    async fn look_while_busy(
+        &self,
+        searched: &SearchedPool,
+        seeker: &Seeker,
+        now: Timestamp,
+    ) -> Result<Looked, Error> {
+        let pool = &searched.pool;
+        let (shard, after) = self.recall.next_look(pool, &self.ambient, now);
+        let place = pool.in_shard(shard);
+        let (mut shown, shards) =
+            self.store.candidates_of_shard(&place, after.as_ref(), now, SHOWN_MAX).await?;
+        let is_beginning = shard == 0 && after.is_none();
+        if is_beginning {
+            self.recall.note_shards(pool, shards, shown.len(), now);
+        }
+        let next = if shown.len() < SHOWN_MAX { None } else { shown.last().cloned() };
+        let is_all = is_beginning && next.is_none() && shards == 1;
+        seeker.trace().considered(shown.len(), 0);
+        self.recall.note_shown(pool, shown.len(), next, now);
+        let wanted = self.recall.finds_in_a_second(pool, now).clamp(READ_MIN, READ_MAX);
+        let drawn = (0..wanted).filter_map(|_| self.ambient.draw(&mut shown));
+        let drawn: Vec<_> = drawn.map(|candidate| candidate.lobby_id).collect();
+        let lobbies = self.store.lobbies(&drawn).await?;
+        self.correct_hints(&lobbies, std::slice::from_ref(searched), now).await?;
+        let (mut open, mut are_others_full) = (Vec::new(), true);
+        for lobby in lobbies {
+            match lobby.entry_for_find(now) {
+                Entry::Free | Entry::TakeOver(_) => open.push(lobby),
+                Entry::Refused(refusal) => {
+                    seeker.trace().refused(refusal.into());
+                    are_others_full &= refusal == Refusal::Full;
+                }
+            }
+        }
+        self.recall.keep_lobbies(pool, open, now);
+        Ok(Looked { is_all, are_others_full })
+    }
+}
+
+/// What a look while the pool is busy told besides the lobbies that were kept.
+struct Looked {
+    /// Whether the pool has no other candidates.
+    is_all: bool,
+    /// Whether those that were read and not kept had no seat, and nothing else against them.
+    are_others_full: bool,
 }

@@ -297,7 +297,9 @@ impl Matchmaker {
         // was announced others may have freed seats, too.
         let lapse = burst.opened_at + new.reservation;
         let hiding = match (position + 1).checked_rem(capacity) {
-            Some(0) if burst.is_announced => Hiding::IfLast { taken: capacity.saturating_sub(1), lapse },
+            Some(0) if burst.is_announced => {
+                Hiding::IfLast { taken: capacity.saturating_sub(1), lapse, shard: new.pool.shard }
+            }
             Some(0) => Hiding::Promised(lapse),
             _ => Hiding::No,
         };

@@ -24,7 +24,9 @@ use crate::{
 /// How long what was learnt may be reused (decisions on matching).
 pub(super) const LEARNT_AGE_MAX: Duration = Duration::from_secs(1);
 /// Finds in one pool within [`LEARNT_AGE_MAX`] from which an instance is under load.
-const LOAD_FINDS: usize = 32;
+const LOAD_FINDS: usize = 5;
+/// More of them are not counted.
+const FINDS_COUNTED_MAX: usize = 32;
 /// Seats lost to other instances within [`LEARNT_AGE_MAX`] from which an instance under load keeps to lobbies of its own.
 const LANE_CONFLICTS: usize = 3;
 /// Candidates that were full when a find came, within [`LEARNT_AGE_MAX`], from which a pool is busy.
@@ -79,9 +81,9 @@ struct PoolMemory {
     shards: Option<(u8, Timestamp)>,
     /// Shards as the sign told them last, and when.
     told_shards: Option<(u8, Timestamp)>,
-    /// What the last look while the pool was busy showed, and when.
-    candidates: (Vec<Candidate>, Timestamp),
-    /// The last one of them, when more follow in its shard: where the next such look begins.
+    /// Lobbies with a seat that the last look while the pool was busy read, and when.
+    read: (Vec<Lobby>, Timestamp),
+    /// The last candidate that it showed, when more follow in its shard: where the next such look begins.
     looked_to: Option<Candidate>,
     /// When lobbies that a look showed turned out to be full.
     lost_seats: VecDeque<Timestamp>,
@@ -123,7 +125,8 @@ impl RememberedLobby {
     /// With others on their way there, a find may not come last.
     fn hiding(&self, now: Timestamp) -> Hiding {
         if self.free == 1 && self.sent == 0 && self.first_lapse > now {
-            Hiding::IfLast { taken: self.max_players.saturating_sub(1), lapse: self.first_lapse }
+            let taken = self.max_players.saturating_sub(1);
+            Hiding::IfLast { taken, lapse: self.first_lapse, shard: self.pool.shard }
         } else {
             Hiding::No
         }
@@ -173,7 +176,7 @@ impl Recall {
         make_space(&mut memory.pools);
         let memory = memory.pools.entry(pool.clone()).or_default();
         drop_old(&mut memory.finds, now);
-        if memory.finds.len() >= LOAD_FINDS {
+        if memory.finds.len() >= FINDS_COUNTED_MAX {
             memory.finds.pop_front();
         }
         memory.finds.push_back(now);
@@ -263,41 +266,53 @@ impl Recall {
         }
     }
 
-    /// Keeps what a look at a busy pool showed.
-    pub(super) fn remember_candidates(
-        &self,
-        pool: &Pool,
-        candidates: Vec<Candidate>,
-        looked_to: Option<Candidate>,
-        now: Timestamp,
-    ) {
+    /// Finds in `pool` within the last second, so far as they are counted.
+    pub(super) fn finds_in_a_second(&self, pool: &Pool, now: Timestamp) -> usize {
+        let mut memory = self.memory();
+        let Some(memory) = memory.pools.get_mut(&pool.whole()) else { return 0 };
+        drop_old(&mut memory.finds, now);
+        memory.finds.len()
+    }
+
+    /// Notes that a look at a busy pool showed so many candidates, and where the next one begins.
+    pub(super) fn note_shown(&self, pool: &Pool, shown: usize, looked_to: Option<Candidate>, now: Timestamp) {
         let mut memory = self.memory();
         make_space(&mut memory.pools);
         let memory = memory.pools.entry(pool.whole()).or_default();
         // In a pool with shards, so many show that it still needs them.
         let shards = usize::from(memory.shards_known(now));
-        if shards > 1 && candidates.len() * shards > COMPARED_MAX {
+        if shards > 1 && shown * shards > COMPARED_MAX {
             memory.busy_until = now + LEARNT_AGE_MAX;
         }
-        memory.candidates = (candidates, now);
         memory.looked_to = looked_to;
     }
 
-    /// One of the candidates kept, any of them, which is kept no longer.
-    pub(super) fn draw_candidate(&self, pool: &Pool, ambient: &Ambient, now: Timestamp) -> Option<Candidate> {
+    /// Keeps lobbies of a busy pool as they were read, for the next finds.
+    pub(super) fn keep_lobbies(&self, pool: &Pool, lobbies: Vec<Lobby>, now: Timestamp) {
         let mut memory = self.memory();
-        let (candidates, seen_at) = &mut memory.pools.get_mut(&pool.whole())?.candidates;
-        if candidates.is_empty() || now.since(*seen_at) >= LEARNT_AGE_MAX {
-            return None;
-        }
-        let drawn = usize::try_from(ambient.below(candidates.len() as u64)).unwrap_or(0);
-        Some(candidates.swap_remove(drawn))
+        make_space(&mut memory.pools);
+        memory.pools.entry(pool.whole()).or_default().read = (lobbies, now);
     }
 
-    /// Keeps the candidates no longer: they were found to be old.
-    pub(super) fn forget_candidates(&self, pool: &Pool) {
+    /// One of the lobbies kept, any of them, which is kept no longer; and when it was read.
+    pub(super) fn draw_lobby(
+        &self,
+        pool: &Pool,
+        ambient: &Ambient,
+        now: Timestamp,
+    ) -> Option<(Lobby, Timestamp)> {
+        let mut memory = self.memory();
+        let (lobbies, read_at) = &mut memory.pools.get_mut(&pool.whole())?.read;
+        if now.since(*read_at) >= LEARNT_AGE_MAX {
+            return None;
+        }
+        Some((ambient.draw(lobbies)?, *read_at))
+    }
+
+    /// Keeps the lobbies no longer: one of them was found to be full.
+    pub(super) fn forget_lobbies(&self, pool: &Pool) {
         if let Some(memory) = self.memory().pools.get_mut(&pool.whole()) {
-            memory.candidates.0.clear();
+            memory.read.0.clear();
         }
     }
 

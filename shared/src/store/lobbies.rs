@@ -63,6 +63,8 @@ pub enum Hiding {
         taken: u32,
         /// When the first seat lapses.
         lapse: Timestamp,
+        /// The shard of its pool in which it comes into sight again.
+        shard: u8,
     },
     /// It does: the seats still free are promised to other finds of the burst.
     Promised(Timestamp),
@@ -386,12 +388,19 @@ impl Store {
         now: Timestamp,
         vacated_at: Timestamp,
     ) -> UpdateItemFluentBuilder {
-        let hide = if hiding == Hiding::No { "" } else { ", #joinable_from = :lapse" };
-        let is_last = if matches!(hiding, Hiding::IfLast { .. }) { " AND #taken = :last" } else { "" };
-        let capacity = match claim.door {
-            Door::Find(_) => "#max_players",
-            Door::Direct => "#max_players_direct",
+        let (capacity, moved_to) = match (&claim.door, hiding) {
+            (Door::Find(pool), Hiding::IfLast { shard, .. }) if shard != pool.shard => {
+                ("#max_players", Some(pool.in_shard(shard)))
+            }
+            (Door::Find(_), _) => ("#max_players", None),
+            (Door::Direct, _) => ("#max_players_direct", None),
         };
+        let hide = match hiding {
+            Hiding::No => "",
+            _ if moved_to.is_some() => ", #joinable_from = :lapse, #pool = :moved_to",
+            _ => ", #joinable_from = :lapse",
+        };
+        let is_last = if matches!(hiding, Hiding::IfLast { .. }) { " AND #taken = :last" } else { "" };
         let update = format!("SET #taken = #taken + :one, #reserved.#seat = :until{hide}");
         let condition = format!(
             "{} AND #taken < {capacity}{is_last} AND (attribute_not_exists(#vacated_at) OR #vacated_at <= :vacated_at)",
@@ -410,6 +419,9 @@ impl Store {
         }
         if let Hiding::IfLast { taken, .. } = hiding {
             write = write.expression_attribute_values(":last", number(taken));
+        }
+        if let Some(pool) = moved_to {
+            write = write.expression_attribute_values(":moved_to", text(pool.to_string()));
         }
         self.claiming(write, claim, now)
     }

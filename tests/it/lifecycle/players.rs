@@ -66,6 +66,33 @@ async fn connecting_works_until_the_reservation_lapses_and_not_after() {
 }
 
 #[tokio::test]
+async fn a_full_lobby_is_in_sight_again_when_a_seat_lapses_or_is_left_and_not_while_all_are_connected() {
+    let (stack, game) = start("full-sight", json!({ "max_players": 2 })).await;
+    let pool = game.pool("arena", "fra");
+    let in_sight = || async {
+        let candidates = stack.store().candidates(&pool, stack.clock.now(), 9).await.unwrap().0;
+        candidates.into_iter().map(|candidate| candidate.lobby_id.to_string()).collect::<Vec<_>>()
+    };
+    let seats = [find(&stack, &game).await.expect_ok(), find(&stack, &game).await.expect_ok()];
+    let lobby = vec![seats[0].lobby_id()];
+    game.connect(&stack, &seats[0]).await.expect_ok();
+    stack.clock.advance(Duration::from_secs(60));
+    assert!(in_sight().await.is_empty());
+    game.connect(&stack, &seats[1]).await.expect_ok();
+    for passed in [60, 3_600, 6 * 3_600] {
+        stack.clock.advance(Duration::from_secs(passed));
+        assert!(in_sight().await.is_empty(), "I14");
+    }
+    game.disconnect(&stack, &seats[0]).await.expect_ok();
+    assert_eq!(in_sight().await, lobby);
+    // Whoever takes the seat and never connects holds it for two minutes.
+    assert_eq!(vec![find(&stack, &game).await.expect_ok().lobby_id()], lobby);
+    assert!(in_sight().await.is_empty());
+    stack.clock.advance(Duration::from_secs(120));
+    assert_eq!(in_sight().await, lobby, "I4");
+}
+
+#[tokio::test]
 async fn a_reservation_that_lapsed_and_was_taken_over_is_told_from_a_seat_that_was_left() {
     let (stack, game) = start("taken-over", json!({ "max_players": 2 })).await;
     let (stays, lapses) = (find(&stack, &game).await.expect_ok(), find(&stack, &game).await.expect_ok());

@@ -169,7 +169,7 @@ pub(super) enum Then {
     Transition { transition: Transition, tries: u8, sweep: Option<(usize, u8)> },
     Ended { sweep: Option<(usize, u8)>, is_draining: bool, server: usize },
     CleanedUp { sweep: Option<(usize, u8)>, server: usize, now: u8 },
-    Announced,
+    Hinted,
     Beat { server: usize, now: u8 },
     ServerShown { lease: Lease },
     Kept { lobby: usize, lease: Lease },
@@ -800,7 +800,7 @@ impl Program<'_> {
                 }
                 self.next_of(sweep)
             }
-            Then::Announced => Mind::Done(Answer::Made),
+            Then::Hinted => Mind::Done(Answer::Made),
             Then::Beat { server, now } => {
                 let seen = state.servers[server];
                 let lives =
@@ -1033,7 +1033,7 @@ impl Program<'_> {
 
     /// Whether whoever freed a seat is still about to tell the head.
     fn is_being_told(&self, state: &State) -> bool {
-        state.actors.iter().any(|actor| matches!(actor.mind, Mind::Send { then: Then::Announced, .. }))
+        state.actors.iter().any(|actor| matches!(actor.mind, Mind::Send { then: Then::Hinted, .. }))
     }
 
     fn join_burst(&self, state: &State, burst: Head, round: u8, tries: u8) -> Mind {
@@ -1132,7 +1132,7 @@ impl Program<'_> {
             && lobby.taken < self.rules().max_players;
         let announce = || Mind::Send {
             sent: Sent::Begin { seen: None, first: at, taken: Some(lobby.taken), now: state.now },
-            then: Then::Announced,
+            then: Then::Hinted,
         };
         match transition {
             Transition::Leave(_) | Transition::Drain if is_idle => {
@@ -1140,8 +1140,18 @@ impl Program<'_> {
             }
             Transition::Leave(_) if may_tell && lobby.taken + 1 >= self.rules().max_players => announce(),
             Transition::Reopen if may_tell => announce(),
+            Transition::Connect(..) if self.comes_into_sight_early(lobby) => {
+                Mind::Send { sent: hide_full(lobby, at, self.rules()), then: Then::Hinted }
+            }
             _ => self.next_of(sweep),
         }
+    }
+
+    /// Whether everybody in a full lobby is connected, and a reservation that was to lapse would show it all the same.
+    fn comes_into_sight_early(&self, lobby: &Lobby) -> bool {
+        let is_unreserved = lobby.reserved.iter().all(|until| *until == 0);
+        let is_early = (1..lobby.first_lapse(self.rules())).contains(&lobby.joinable_from);
+        is_unreserved && is_early && lobby.taken >= self.rules().max_players
     }
 
     /// Whether its transition is a find's, which gives up its seat.
