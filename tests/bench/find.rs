@@ -1,6 +1,8 @@
 //! `cargo bench --bench find`: what a find asks of DynamoDB, what it costs, and how long it takes against one raw
 //! conditional write through the same client.
 //!
+//! `-- --alone`, `--from-empty`, `--beside` and `--http` measure one part each.
+//!
 //! Calls, units, lobbies and cost are measured over isolated function instances, one request at a time each, with nothing
 //! shared but the tables, as Lambda runs them. Times are ratios within one run: machines differ.
 
@@ -11,7 +13,8 @@
 )]
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
+    env,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -19,7 +22,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue, ReturnValuesOnConditionCheckFailure};
+use aws_sdk_dynamodb::types::{
+    AttributeValue, PutRequest, ReturnValue, ReturnValuesOnConditionCheckFailure, WriteRequest,
+};
 use futures_util::future::join_all;
 use muster_tests::{
     TestGame, TestStack,
@@ -30,20 +35,42 @@ use muster_tests::{
 use serde_json::json;
 use shared::{
     ambient::{Ambient, Timestamp},
+    auth::{Caller, LobbyRight},
+    hosting::lobby_server::LobbyServer,
+    ids::LobbyId,
+    lobby::Lobby,
     models::Pool,
-    store::{Store, meter::Usage, servers::PlacementPool},
-    tokens::{Credential, TokenKeys},
+    store::{
+        Store,
+        meter::{Usage, metered},
+        servers::PlacementPool,
+    },
+    tokens::{Credential, LobbyClaims, TokenKeys},
+    wire::FindLobbyResponse,
 };
 
 /// Finds of each timed run over HTTP, and of each timed run of creations.
 const HTTP_FINDS: usize = 4_000;
 const CREATIONS: usize = 1_000;
+/// Seats of the lobbies that finds are measured beside, and how long a seat there waits for its player.
+const BESIDE_SEATS: u32 = 2;
+const BESIDE_RESERVATION: Duration = Duration::from_secs(10);
+/// How many of them real finds make, at most: the others are copies.
+const BESIDE_REAL_MAX: usize = 2_000;
 
 /// A clock that steps on request, for finds that come seconds apart.
 #[derive(Clone)]
 struct SteppedClock(Arc<AtomicU64>);
 
 impl SteppedClock {
+    fn now() -> Self {
+        Self(Arc::new(AtomicU64::new(Ambient::system().now().0)))
+    }
+
+    fn step(&self, span: Duration) {
+        self.0.fetch_add(u64::try_from(span.as_millis()).expect("a short span"), Ordering::Relaxed);
+    }
+
     fn ambient(&self) -> Ambient {
         let clock = self.clone();
         Ambient::system().with_clock(move || Timestamp(clock.0.load(Ordering::Relaxed)))
@@ -63,8 +90,13 @@ impl Bench {
     }
 
     async fn game(&mut self) -> (TestGame, String) {
+        self.game_of(10, Duration::from_secs(600)).await
+    }
+
+    async fn game_of(&mut self, max_players: u32, reservation: Duration) -> (TestGame, String) {
         self.games += 1;
-        let modes = json!({ "arena": { "regions": ["fra"], "max_players": 10, "reservation_seconds": 600 } });
+        let modes = json!({ "arena": { "regions": ["fra"], "max_players": max_players,
+            "reservation_seconds": reservation.as_secs() } });
         let game = self.stack.make_game(&format!("bench-{}", self.games), modes, 32_767, 100_000).await;
         // As the operation registers a server: with a block of the cap.
         let Pool { namespace_id, region_id, .. } = game.pool("arena", "fra");
@@ -91,24 +123,35 @@ impl Bench {
     fn instance(&self, ambient: &Ambient) -> Instance {
         Instance::new(self.stack.stack.store_endpoint(), &self.keys, ambient)
     }
+
+    /// What the lobby server does once the player is there.
+    async fn connect(&self, host: &LobbyServer, game: &TestGame, found: &FindLobbyResponse) {
+        let claims = LobbyClaims {
+            game_id: game.game_id().clone(),
+            namespace_id: game.namespace_id().clone(),
+            lobby_id: found.lobby.lobby_id.clone(),
+        };
+        let right = LobbyRight::of(Caller::Lobby(claims)).expect("a right");
+        host.connect(&right, &found.player.token, &self.keys).await.expect("connected");
+    }
 }
 
 /// Reads settings and servers once, so that what follows is warm: one find, in a lobby that is then filled and forgotten.
 async fn warm(instance: &Instance, token: &str) -> String {
     let mut lobby = String::new();
     for _ in 0..10 {
-        lobby = find(instance, token).await.1;
+        lobby = find(instance, token).await.1.lobby.lobby_id.to_string();
     }
     lobby
 }
 
-/// One find; the time from the parsed event to the answer, and the lobby.
-async fn find(instance: &Instance, token: &str) -> (Duration, String) {
+/// One find; the time from the parsed event to the answer, and the answer.
+async fn find(instance: &Instance, token: &str) -> (Duration, FindLobbyResponse) {
     let request =
         request(&[("authorization", &format!("Bearer {token}"))], &json!({ "game_modes": ["arena"] }));
     let began = Instant::now();
     let answer = instance.call(&request).await.expect("a find");
-    (began.elapsed(), answer.lobby.lobby_id.to_string())
+    (began.elapsed(), answer)
 }
 
 /// A conditional write on a lobby of the same table and size, and nothing else.
@@ -152,14 +195,14 @@ async fn quiet(bench: &mut Bench) {
     // Within one reservation's life: in a real game players connect, here nobody does.
     const FINDS: usize = 500;
     let (_game, token) = bench.game().await;
-    let clock = SteppedClock(Arc::new(AtomicU64::new(Ambient::system().now().0)));
+    let clock = SteppedClock::now();
     let instance = bench.instance(&clock.ambient());
     let _warm = warm(&instance, &token).await;
     let raw_lobby = bench.raw_lobby().await;
     let (mut finds, mut raws) = (Vec::new(), Vec::new());
     let before = instance.usage();
     for _ in 0..FINDS {
-        clock.0.fetch_add(100, Ordering::Relaxed);
+        clock.step(Duration::from_millis(100));
         finds.push(find(&instance, &token).await.0);
         raws.push(raw_update(instance.store(), &raw_lobby).await);
     }
@@ -288,6 +331,142 @@ async fn burst(bench: &mut Bench) {
     );
 }
 
+/// Clients that find without pause, from an empty namespace: in one process, as in the local stack, or in isolated instances.
+async fn without_pause(bench: &mut Bench, clients: usize, is_isolated: bool) {
+    const FINDS_EACH: usize = 100;
+    let (_game, token) = bench.game().await;
+    let ambient = Ambient::system();
+    let instances: Vec<_> =
+        (0..if is_isolated { clients } else { 1 }).map(|_| bench.instance(&ambient)).collect();
+    let began = Instant::now();
+    let runs = (0..clients).map(|client| {
+        let (instance, token) = (&instances[client % instances.len()], &token);
+        async move {
+            let mut finds = Vec::with_capacity(FINDS_EACH);
+            for _ in 0..FINDS_EACH {
+                let (found, usage) = metered(find(instance, token)).await;
+                finds.push((usage.calls, found.0, began.elapsed()));
+            }
+            finds
+        }
+    });
+    let finds = join_all(runs).await.concat();
+    let calls: u64 = finds.iter().map(|(calls, ..)| calls).sum();
+    let dearest = finds.iter().max_by_key(|(calls, ..)| *calls).copied().unwrap_or_default();
+    let mut times: Vec<_> = finds.iter().map(|(_, took, _)| *took).collect();
+    times.sort_unstable();
+    let slowest = times.get(times.len() * 999 / 1_000).copied().unwrap_or_default();
+    let kind = if is_isolated { "isolated instances" } else { "clients of one process" };
+    line(
+        &format!("calls of the dearest find, {clients} {kind} without pause from empty"),
+        format!(
+            "{} (after {:.0?}; {:.2} on average; p99.9 of the times {:.0?})",
+            dearest.0,
+            dearest.2,
+            calls as f64 / finds.len() as f64,
+            slowest
+        ),
+        "<= 8",
+    );
+}
+
+/// What becomes of the players whose lobbies are full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Players {
+    Connect,
+    NeverConnect,
+}
+
+/// Finds a tenth of a second apart, whose players connect, from the moment on at which the reservations of
+/// `lobbies` full lobbies of the same pool are over.
+async fn beside(bench: &mut Bench, lobbies: usize, players: Players) {
+    const WARMING: usize = 10;
+    let finds = if players == Players::Connect { 200 } else { 100 };
+    let (game, token) = bench.game_of(BESIDE_SEATS, BESIDE_RESERVATION).await;
+    let clock = SteppedClock::now();
+    let host = LobbyServer::new(bench.stack.store().clone(), clock.ambient());
+    fill(bench, &game, &token, &clock, lobbies.min(BESIDE_REAL_MAX), players).await;
+    copy_full_lobbies(bench, &game, lobbies).await;
+    let instance = bench.instance(&clock.ambient());
+    for _ in 0..WARMING {
+        bench.connect(&host, &game, &find(&instance, &token).await.1).await;
+    }
+    clock.step(BESIDE_RESERVATION);
+    let (before, mut calls_max) = (instance.usage(), 0);
+    for _ in 0..finds {
+        clock.step(Duration::from_millis(100));
+        let calls = instance.usage().calls;
+        let (_, found) = find(&instance, &token).await;
+        calls_max = calls_max.max(instance.usage().calls - calls);
+        bench.connect(&host, &game, &found).await;
+    }
+    let (calls, reads, writes) = per_find(instance.usage() - before, finds);
+    let (whose, bar) = match players {
+        Players::Connect => ("whose players connected", "<= 2.1 calls, <= 0.6 read units"),
+        Players::NeverConnect => ("whose players never came", "<= 2.5 calls, at most 6"),
+    };
+    line(
+        &format!("calls, read units, write units per find, quiet, beside {lobbies} full lobbies {whose}"),
+        format!("{calls:.2}, {reads:.2}, {writes:.2}; at most {calls_max} calls"),
+        bar,
+    );
+}
+
+/// Fills about `lobbies` lobbies by finds of several instances, and has their players connect, if they do.
+async fn fill(
+    bench: &Bench,
+    game: &TestGame,
+    token: &str,
+    clock: &SteppedClock,
+    lobbies: usize,
+    players: Players,
+) {
+    const INSTANCES: usize = 8;
+    let ambient = &clock.ambient();
+    let finds_each = lobbies * BESIDE_SEATS as usize / INSTANCES;
+    let runs = (0..INSTANCES).map(|_| async move {
+        let instance = bench.instance(ambient);
+        let mut found = Vec::new();
+        for _ in 0..finds_each {
+            clock.step(Duration::from_millis(1));
+            found.push(find(&instance, token).await.1);
+        }
+        found
+    });
+    let found = join_all(runs).await;
+    if players == Players::Connect {
+        clock.step(Duration::from_secs(1));
+        join_all(found.iter().map(|found| async move {
+            let host = LobbyServer::new(bench.stack.store().clone(), ambient.clone());
+            for found in found {
+                bench.connect(&host, game, found).await;
+            }
+        }))
+        .await;
+    }
+}
+
+/// Writes full lobbies as they are once more, under other identifiers, until there are `count`.
+async fn copy_full_lobbies(bench: &Bench, game: &TestGame, count: usize) {
+    const BATCH: usize = 25;
+    let mut full = bench.stack.all_lobbies(game.namespace_id()).await;
+    full.retain(|lobby| lobby.taken == BESIDE_SEATS);
+    let copy = |lobby: &Lobby| Lobby { lobby_id: LobbyId::from(Ambient::system().uuid()), ..lobby.clone() };
+    let copies: Vec<Lobby> = full.iter().cycle().take(count.saturating_sub(full.len())).map(copy).collect();
+    let store = bench.stack.store();
+    for copies in copies.chunks(BATCH) {
+        let put = |lobby| {
+            let item = serde_dynamo::to_item(lobby).expect("an item");
+            let put = PutRequest::builder().set_item(Some(item)).build().expect("a put");
+            WriteRequest::builder().put_request(put).build()
+        };
+        let requests = HashMap::from([(store.tables().lobbies.clone(), copies.iter().map(put).collect())]);
+        let write = store.client().batch_write_item().set_request_items(Some(requests));
+        let answer = write.send().await.expect("a write");
+        assert!(answer.unprocessed_items().is_none_or(HashMap::is_empty), "written");
+    }
+}
+
 /// The local stack over HTTP: finds per second from empty, and with ten thousand live lobbies.
 async fn over_http(bench: &mut Bench) {
     let mut rates = Vec::new();
@@ -347,13 +526,30 @@ async fn run_http(bench: &Bench, game: &TestGame, mode: &str, finds: usize) -> D
 
 #[tokio::main]
 async fn main() {
-    let mut bench = Bench::start().await;
+    let asked: Vec<String> = env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    let is_asked = |part: &str| asked.is_empty() || asked.iter().any(|argument| argument == part);
     println!("| measure | measured | bar |\n|---|---|---|");
-    // First, while the tables are empty: the emulator itself slows with what it holds.
-    over_http(&mut bench).await;
+    if is_asked("--http") {
+        over_http(&mut Bench::start().await).await;
+    }
     let mut bench = Bench::start().await;
-    quiet(&mut bench).await;
-    under_load(&mut bench, 1).await;
-    under_load(&mut bench, 8).await;
-    burst(&mut bench).await;
+    if is_asked("--alone") {
+        quiet(&mut bench).await;
+        under_load(&mut bench, 1).await;
+        under_load(&mut bench, 8).await;
+        burst(&mut bench).await;
+    }
+    if is_asked("--from-empty") {
+        for clients in [4, 16, 64] {
+            for is_isolated in [false, true] {
+                without_pause(&mut bench, clients, is_isolated).await;
+            }
+        }
+    }
+    if is_asked("--beside") {
+        let mut bench = Bench::start().await;
+        beside(&mut bench, 2_000, Players::Connect).await;
+        beside(&mut bench, 2_000, Players::NeverConnect).await;
+        beside(&mut bench, 10_000, Players::Connect).await;
+    }
 }

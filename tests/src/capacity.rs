@@ -53,22 +53,22 @@ mod value;
 use database::Database;
 use fleet::GameServer;
 use limits::COLD_START_MS;
-use outcome::{Lobbies, Outcome};
-use scenario::{LOBBY_COUNT_MAX, Scenario, Shape};
+use outcome::{Lobbies, Minute, Outcome};
+use scenario::{LOBBY_COUNT_MAX, RESERVATION_SECS, Scenario, Shape};
 use traffic::{Asker, Traffic};
-use value::Value;
+use value::{Item, Value};
 
 /// When the simulated time begins: any time would do.
 const BEGAN_AT: Timestamp = Timestamp(1_767_225_600_000);
 /// From the fleet's registration to the first player, so that the indexes know the fleet.
 const SETTLING: Duration = Duration::from_secs(3);
-/// Milliseconds from a find's answer to the player's connection.
-const CONNECT_AFTER_MS: std::ops::Range<u64> = 200..1_000;
 /// Pauses of a lobby server between tries of what DynamoDB did not take, and how often it tries.
 const HOST_PAUSE_MS: u64 = 250;
 const HOST_TRIES: u32 = 10;
 /// How long finds under way may take after the last one came.
 const DRAIN_MS: u64 = 30_000;
+/// How long finds are the first.
+const FIRST_MS: u64 = 1_000;
 /// How often a run says how far it is.
 const PROGRESS_MS: u64 = 1_000;
 /// Servers that register at the same time.
@@ -94,7 +94,9 @@ struct Tally {
     finds: u64,
     refused: BTreeMap<&'static str, u64>,
     latencies_ms: Vec<u64>,
-    calls_max: u64,
+    /// Those of the finds that came in the first second.
+    first_latencies_ms: Vec<u64>,
+    minutes: Vec<Minute>,
     stays: Vec<(u64, u64)>,
     host_refused: BTreeMap<&'static str, u64>,
 }
@@ -102,7 +104,8 @@ struct Tally {
 struct World {
     scenario: Scenario,
     database: Database,
-    began: Instant,
+    /// When players begin to come.
+    began_at: Timestamp,
     ambient: Ambient,
     keys: Arc<TokenKeys>,
     game: CreatedGame,
@@ -110,7 +113,7 @@ struct World {
     token: String,
     /// When players come, whatever becomes of them.
     arrivals: Mutex<fastrand::Rng>,
-    /// How long they stay.
+    /// When they connect and leave.
     random: Mutex<fastrand::Rng>,
     /// Every instance, and the numbers of those that are free, the last one freed last.
     instances: Mutex<(Vec<Arc<Instance>>, Vec<usize>)>,
@@ -146,7 +149,12 @@ pub fn run(scenario: Scenario, progress: &mut dyn FnMut(String)) -> Outcome {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_time().start_paused(true).build().expect("a runtime");
     runtime.block_on(async {
-        let world = Arc::new(World::new(scenario).await);
+        let mut world = World::new(scenario).await;
+        if let Shape::Burst(finds) = scenario.shape {
+            world.warm_up(finds).await;
+        }
+        world.begin();
+        let world = Arc::new(world);
         world.play(progress).await;
         world.outcome()
     })
@@ -168,7 +176,6 @@ impl World {
         let server_token = keys
             .issue_credential(CredentialKind::Server, &Credential::fresh(game_id, namespace_id, &ambient));
         let sizes = fleet::sizes(scenario.steady_lobbies(), &mut random);
-        let began = Instant::now();
         let mut servers = Vec::new();
         for (number, _) in sizes.iter().enumerate() {
             let store = Store::new(client(&database, Asker::GameServer, number), table_names());
@@ -188,7 +195,7 @@ impl World {
         Self {
             scenario,
             database,
-            began,
+            began_at: BEGAN_AT,
             ambient,
             keys,
             game,
@@ -203,8 +210,16 @@ impl World {
         }
     }
 
+    /// Forgets what it took to set the scene.
+    fn begin(&mut self) {
+        self.database.forget_traffic();
+        self.began_at = self.ambient.now();
+        let minutes = self.scenario.seconds.div_ceil(60).max(1) as usize;
+        lock(&self.tally).minutes = vec![Minute::default(); minutes];
+    }
+
     fn now_ms(&self) -> u64 {
-        ms(self.began.elapsed())
+        ms(self.ambient.now().since(self.began_at))
     }
 
     fn new_instance(&self) -> usize {
@@ -217,11 +232,7 @@ impl World {
 
     /// Lets players come, millisecond by millisecond, and sees to those who are here.
     async fn play(self: &Arc<Self>, progress: &mut dyn FnMut(String)) {
-        if let Shape::Burst(finds) = self.scenario.shape {
-            self.warm_up(finds).await;
-        }
-        self.database.forget_traffic();
-        let (start, start_ms) = (Instant::now(), self.now_ms());
+        let start = Instant::now();
         let length_ms = self.scenario.length_ms();
         for at_ms in 0..length_ms + DRAIN_MS {
             sleep_until(start + Duration::from_millis(at_ms)).await;
@@ -233,7 +244,7 @@ impl World {
             } else if lock(&self.tally).under_way == 0 && at_ms > length_ms + 2 * COLD_START_MS {
                 break;
             }
-            let due = lock(&self.agenda).remove(&(start_ms + at_ms));
+            let due = lock(&self.agenda).remove(&at_ms);
             for event in due.into_iter().flatten() {
                 tokio::spawn(Arc::clone(self).host(event));
             }
@@ -264,7 +275,7 @@ impl World {
     }
 
     /// Instances that know settings and servers, but no lobby.
-    async fn warm_up(self: &Arc<Self>, count: u32) {
+    async fn warm_up(&self, count: u32) {
         let namespace_id = &self.game.namespaces[0].namespace_id;
         let version_id = &self.game.version.version_id;
         let pool: Pool = format!("{namespace_id}/{version_id}/arena/fra").parse().expect("a pool");
@@ -293,32 +304,36 @@ impl World {
             }
         };
         let instance = Arc::clone(&lock(&self.instances).0[number]);
-        let (ran_ms, before) = (self.now_ms(), instance.usage().calls);
+        let (ran_ms, before) = (self.now_ms(), instance.usage());
         let found = instance.call(&self.find).await;
-        let calls = instance.usage().calls - before;
+        let usage = instance.usage() - before;
         lock(&self.instances).1.push(number);
         let took_ms = self.now_ms() - ran_ms;
         let mut tally = lock(&self.tally);
         tally.under_way -= 1;
-        tally.calls_max = tally.calls_max.max(calls);
+        minute_at(&mut tally.minutes, came_ms).count(usage);
         match found {
             Err(error) => *tally.refused.entry(error.status_and_code().1).or_default() += 1,
             Ok(found) => {
                 tally.latencies_ms.push(took_ms);
+                if came_ms < FIRST_MS {
+                    tally.first_latencies_ms.push(took_ms);
+                }
                 let Ok(Claims::Player(seat)) = self.keys.verify_at_any_age(&found.player.token) else {
                     panic!("no player token");
                 };
-                let (connects_ms, leaves_ms) = {
-                    let mut random = lock(&self.random);
-                    let connects_ms = self.now_ms() + random.u64(CONNECT_AFTER_MS);
-                    (connects_ms, connects_ms + ms(self.scenario.stay(&mut random)))
-                };
-                tally.stays.push((came_ms, leaves_ms));
-                let player = Player { seat, found_at: self.ambient.now(), tries: 0 };
+                let visit = self.scenario.visit(&mut lock(&self.random));
+                let now_ms = self.now_ms();
+                let gone_ms = now_ms + ms(visit.gone_after);
+                tally.stays.push((came_ms, gone_ms));
                 drop(tally);
-                let mut agenda = lock(&self.agenda);
-                agenda.entry(connects_ms).or_default().push(Event::Connect(player.copy()));
-                agenda.entry(leaves_ms).or_default().push(Event::Disconnect(player));
+                if let Some(connects_after) = visit.connects_after {
+                    let player = Player { seat, found_at: self.ambient.now(), tries: 0 };
+                    let mut agenda = lock(&self.agenda);
+                    let connects_ms = now_ms + ms(connects_after);
+                    agenda.entry(connects_ms).or_default().push(Event::Connect(player.copy()));
+                    agenda.entry(gone_ms).or_default().push(Event::Disconnect(player));
+                }
             }
         }
     }
@@ -357,15 +372,10 @@ impl World {
     /// How full the lobbies are, without asking.
     fn lobbies(&self) -> Lobbies {
         let mut lobbies = Lobbies::default();
-        self.database.inspect("LobbiesTable", |lobby| {
-            // A sign of shards is no lobby.
-            if !lobby.contains_key("stage") {
-                return;
-            }
+        self.each_lobby(|lobby| {
             lobbies.created += 1;
-            let number = |name: &str| lobby.get(name).map_or(0, Value::to_whole);
             if lobby.get("stage") != Some(&Value::S("ended".to_owned())) {
-                let count = match (number("taken"), number("max_players")) {
+                let count = match (number(lobby, "taken"), number(lobby, "max_players")) {
                     (0, _) => &mut lobbies.empty,
                     (taken, max) if taken < max => &mut lobbies.partly_filled,
                     _ => &mut lobbies.full,
@@ -376,19 +386,38 @@ impl World {
         lobbies
     }
 
+    fn each_lobby(&self, mut look: impl FnMut(&Item)) {
+        // A sign of shards is no lobby.
+        self.database.inspect("LobbiesTable", |item| {
+            if item.contains_key("stage") {
+                look(item);
+            }
+        });
+    }
+
     fn outcome(&self) -> Outcome {
         let mut tally = std::mem::take(&mut *lock(&self.tally));
         tally.latencies_ms.sort_unstable();
+        tally.first_latencies_ms.sort_unstable();
         let instances = lock(&self.instances);
         let mut lobbies = self.lobbies();
-        lobbies.optimum = ideal::lobbies_created(&tally.stays, self.scenario.capacity as usize);
+        self.each_lobby(|lobby| {
+            let created_at = Timestamp(number(lobby, "created_at"));
+            minute_at(&mut tally.minutes, ms(created_at.since(self.began_at))).lobbies_created += 1;
+        });
+        let optimum = ideal::creations(&tally.stays, self.scenario.capacity as usize);
+        lobbies.optimum = optimum.len();
+        for created_ms in optimum {
+            minute_at(&mut tally.minutes, created_ms).lobbies_optimum += 1;
+        }
         Outcome {
             scenario: self.scenario,
             finds: tally.finds,
             under_way: tally.under_way,
             refused: tally.refused,
             latencies_ms: tally.latencies_ms,
-            calls_max: tally.calls_max,
+            first_latencies_ms: tally.first_latencies_ms,
+            minutes: tally.minutes,
             find: self.database.traffic(Asker::Find),
             lobby_servers: self.database.traffic(Asker::LobbyServer),
             game_servers: self.database.traffic(Asker::GameServer),
@@ -398,6 +427,17 @@ impl World {
             race_creates: instances.0.iter().map(|instance| instance.race_creates()).sum(),
         }
     }
+}
+
+fn number(lobby: &Item, name: &str) -> u64 {
+    lobby.get(name).map_or(0, |value| value.to_whole().unsigned_abs())
+}
+
+/// The minute that the time belongs to; the last one has what comes after it, too.
+fn minute_at(minutes: &mut [Minute], at_ms: u64) -> &mut Minute {
+    let last = minutes.len() - 1;
+    let number = usize::try_from(at_ms / 60_000).map_or(last, |number| number.min(last));
+    &mut minutes[number]
 }
 
 impl Player {
@@ -422,8 +462,8 @@ async fn make_game(store: &Store, ambient: &Ambient, capacity: u32) -> CreatedGa
         latitude: 50.0,
         longitude: 8.0,
     };
-    let modes =
-        json!({ "arena": { "regions": ["fra"], "max_players": capacity, "reservation_seconds": 60 } });
+    let modes = json!({ "arena": { "regions": ["fra"], "max_players": capacity,
+        "reservation_seconds": RESERVATION_SECS } });
     let new = NewGame {
         name_id: "capacity".to_owned(),
         display_name: "Capacity".to_owned(),

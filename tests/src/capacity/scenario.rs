@@ -1,11 +1,17 @@
-//! What is simulated: how many players come how fast, and how long they stay.
+//! What is simulated: how many players come how fast, when they connect, and how long they stay.
 
-use std::{fmt, time::Duration};
+use std::{fmt, ops::RangeInclusive, time::Duration};
 
 /// Lobbies that a namespace may hold at most.
 pub const LOBBY_COUNT_MAX: u32 = 32_767;
 /// The part of them that the players of a scenario fill: the rest is for lobbies that are not full.
 const CAP_SHARE: f64 = 0.65;
+/// How long a seat waits for its player, in seconds: what the simulated game's mode says.
+pub const RESERVATION_SECS: u32 = 10;
+/// Seconds from a find's answer to its player's connection: any time between these, as likely as any other.
+const CONNECT_AFTER_SECS: RangeInclusive<f64> = 1.0..=5.0;
+/// The part of the players who never connect.
+const NEVER_SHARE: f64 = 0.05;
 /// How long a player stays who is not in a hurry, on the mean.
 pub const STAY_SECS: u32 = 300;
 /// The longest stay over the mean one; the shortest is as far below it.
@@ -41,6 +47,15 @@ pub struct Scenario {
     pub seed: u64,
 }
 
+/// What becomes of a seat, counted from its find's answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Visit {
+    /// When its player connects, if ever.
+    pub connects_after: Option<Duration>,
+    /// When it is held no more: its player left, or its reservation lapsed.
+    pub gone_after: Duration,
+}
+
 impl fmt::Display for Scenario {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { rate, capacity, seconds, .. } = self;
@@ -54,12 +69,19 @@ impl fmt::Display for Scenario {
 }
 
 impl Scenario {
-    /// The mean time between a find and its player's leaving: what fills the given part of the cap, but not
-    /// longer than players stay.
+    /// The mean time between a player's connecting and leaving: as long as players stay, but no longer than what
+    /// fills the given part of the cap.
     #[must_use]
     pub fn stay_secs(&self) -> f64 {
         let seats = f64::from(LOBBY_COUNT_MAX) * CAP_SHARE * f64::from(self.capacity);
-        (seats / f64::from(self.rate.max(1))).min(f64::from(self.stay_secs_max))
+        let held = seats / f64::from(self.rate.max(1));
+        let longest = (held - NEVER_SHARE * f64::from(RESERVATION_SECS)) / (1.0 - NEVER_SHARE) - mean_wait();
+        longest.clamp(0.0, f64::from(self.stay_secs_max))
+    }
+
+    /// The mean time for which a find's seat is held, whether its player connects or not.
+    fn held_secs(&self) -> f64 {
+        (1.0 - NEVER_SHARE) * (mean_wait() + self.stay_secs()) + NEVER_SHARE * f64::from(RESERVATION_SECS)
     }
 
     /// Lobbies that are live at the full rate, when they are full.
@@ -67,14 +89,14 @@ impl Scenario {
     pub fn steady_lobbies(&self) -> f64 {
         match self.shape {
             Shape::Burst(finds) => f64::from(finds) / f64::from(self.capacity),
-            _ => self.stay_secs() * f64::from(self.rate) / f64::from(self.capacity),
+            _ => self.held_secs() * f64::from(self.rate) / f64::from(self.capacity),
         }
     }
 
     /// Whether as many players leave as come before it ends.
     #[must_use]
     pub fn becomes_steady(&self) -> bool {
-        self.stay_secs() * STAY_MAX_SHARE <= f64::from(self.seconds)
+        CONNECT_AFTER_SECS.end() + self.stay_secs() * STAY_MAX_SHARE <= f64::from(self.seconds)
     }
 
     /// How long players come, in milliseconds.
@@ -100,10 +122,22 @@ impl Scenario {
         poisson(rate / 1_000.0, random)
     }
 
-    /// How long a player stays: evenly between half the mean and one and a half.
-    pub fn stay(&self, random: &mut fastrand::Rng) -> Duration {
-        Duration::from_secs_f64(self.stay_secs() * (STAY_MAX_SHARE - 1.0 + random.f64()))
+    /// What becomes of a seat: most players connect, and stay for between half the mean and one and a half.
+    pub fn visit(&self, random: &mut fastrand::Rng) -> Visit {
+        if random.f64() < NEVER_SHARE {
+            let gone_after = Duration::from_secs(RESERVATION_SECS.into());
+            return Visit { connects_after: None, gone_after };
+        }
+        let (earliest, latest) = CONNECT_AFTER_SECS.into_inner();
+        let connects_after = Duration::from_secs_f64(earliest + (latest - earliest) * random.f64());
+        let stay = Duration::from_secs_f64(self.stay_secs() * (STAY_MAX_SHARE - 1.0 + random.f64()));
+        Visit { connects_after: Some(connects_after), gone_after: connects_after + stay }
     }
+}
+
+/// How long a player takes to connect on the mean, in seconds.
+const fn mean_wait() -> f64 {
+    f64::midpoint(*CONNECT_AFTER_SECS.start(), *CONNECT_AFTER_SECS.end())
 }
 
 /// A draw from the Poisson distribution of a small `mean`, by Knuth's product.
