@@ -181,15 +181,15 @@ impl LobbyId {
         Uuid::nil().into()
     }
 
-    /// The `index`-th lobby of the burst that this lobby began: the same for everybody who computes it.
-    ///
-    /// Unguessable to whoever does not know this lobby's own random identifier.
+    /// The `index`-th lobby of the burst that this lobby began: the same for everybody who computes it, and unguessable to
+    /// whoever does not know `secret`, as players do not.
     #[must_use]
-    pub fn sibling(&self, index: u32) -> Self {
+    pub fn sibling(&self, secret: &BurstSecret, index: u32) -> Self {
         if index == 0 {
             return self.clone();
         }
         let mut context = Context::new(&SHA256);
+        context.update(secret.0.as_bytes());
         context.update(self.as_str().as_bytes());
         context.update(&index.to_be_bytes());
         uuid_of(context).into()
@@ -238,6 +238,31 @@ impl SeatId {
     }
 }
 
+/// What the identifiers of a burst's lobbies follow from besides its first one: 128 random bits.
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub struct BurstSecret(String);
+
+impl BurstSecret {
+    /// A fresh secret.
+    #[must_use]
+    pub fn random(ambient: &Ambient) -> Self {
+        Self(URL_SAFE_NO_PAD.encode(ambient.bytes::<16>()))
+    }
+
+    /// The secret as stored.
+    #[must_use]
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for BurstSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("BurstSecret(..)")
+    }
+}
+
 impl WriteId {
     /// A fresh write.
     #[must_use]
@@ -262,10 +287,13 @@ mod tests {
 
     #[test]
     fn siblings_are_distinct_and_the_same_for_everybody() {
-        let first = LobbyId::from(Ambient::system().uuid());
-        assert_eq!(first.sibling(0), first);
-        assert_eq!(first.sibling(7), first.sibling(7));
-        assert_ne!(first.sibling(1), first.sibling(2));
-        assert_ne!(first.sibling(1), LobbyId::nil().sibling(1));
+        let ambient = Ambient::system();
+        let (first, secret) = (LobbyId::from(ambient.uuid()), BurstSecret::random(&ambient));
+        assert_eq!(first.sibling(&secret, 0), first);
+        assert_eq!(first.sibling(&secret, 7), first.sibling(&secret, 7));
+        assert_ne!(first.sibling(&secret, 1), first.sibling(&secret, 2));
+        assert_ne!(first.sibling(&secret, 1), LobbyId::nil().sibling(&secret, 1));
+        assert_ne!(first.sibling(&secret, 1), first.sibling(&BurstSecret::random(&ambient), 1));
+        assert!(!format!("{secret:?}").contains(secret.reveal()));
     }
 }

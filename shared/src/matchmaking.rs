@@ -31,7 +31,7 @@ use crate::{
     settings_cache::{Settings, SettingsCache},
     store::{
         Store,
-        creation::{Burst, HeadKey},
+        creation::HeadKey,
         lobbies::{Candidate, Hiding, SeatClaim, SeatOutcome},
     },
 };
@@ -62,12 +62,14 @@ const COMPARED_MAX: usize = 16;
 const SAMPLED: usize = 3;
 /// Candidates that a find tries while the pool is busy: each one costs a write, and others are after the same.
 const TRIED_WHILE_BUSY_MAX: usize = 3;
-/// Candidates looked at in each pool, at most.
+/// Candidates looked at, at most, but for those that are compared in any case.
 const CANDIDATES_MAX: usize = 1_000;
-/// Waves of comparison that those make.
+/// Waves of comparison that those make in one pool.
 const WAVES_MAX: usize = CANDIDATES_MAX.div_ceil(COMPARED_MAX);
 /// Pools queried at the same time.
 const QUERIES_AT_ONCE: usize = 16;
+/// Lobbies of silent servers that are put out of sight at the same time; later looks meet the others.
+const HIDDEN_AT_ONCE: usize = 16;
 /// A full lobby still in sight after this long was left there by a find that crashed; who sees it puts it right.
 const STALE_HINT_AGE: Duration = Duration::from_secs(2);
 /// A write of the index that takes this long was refused before: it takes some milliseconds, a repetition half a second.
@@ -166,14 +168,18 @@ impl Matchmaker {
         Ok(Some(Found { lobby, seat_id: seeker.seat_id().clone(), taken_at, way: Way::Joined }))
     }
 
+    /// What is searched when it is one pool without tags: whatever was learnt so says nothing of lobbies with them.
+    fn remembers(search: &Search) -> Option<&SearchedPool> {
+        match search.criteria.pools.as_slice() {
+            [searched] if search.criteria.tags.is_empty() => Some(searched),
+            _ => None,
+        }
+    }
+
     async fn find_seat(&self, search: &Search, seeker: &Seeker, deadline: Timestamp) -> Result<Found, Error> {
-        let [searched] = search.criteria.pools.as_slice() else {
+        let Some(searched) = Self::remembers(search) else {
             return self.find_by_looking(search, seeker, deadline).await;
         };
-        // Whatever it is, what was learnt without tags says nothing of lobbies with them.
-        if !search.criteria.tags.is_empty() {
-            return self.find_by_looking(search, seeker, deadline).await;
-        }
         let is_under_load = self.recall.begin_find(&searched.pool, self.ambient.now());
         let _under_way = UnderWay { recall: &self.recall, pool: &searched.pool };
         if is_under_load {
@@ -191,12 +197,19 @@ impl Matchmaker {
         deadline: Timestamp,
     ) -> Result<Found, Error> {
         for round in 0..ROUNDS_MAX {
+            // What another find of this process came to meanwhile.
+            if round > 0
+                && let Some(searched) = Self::remembers(search)
+                && let Some(found) = self.take_tip(searched, seeker).await?
+            {
+                return Ok(found);
+            }
             let now = self.ambient.now();
             // Whoever cannot create may take what others hold for their own finds.
             let sight = if search.may_create { now } else { now + LANE_HOLD };
             let existing = match self.search_while_busy(search, now) {
-                Some(searched) => self.take_any(search, searched, seeker).await?,
-                None => self.take_existing(search, seeker, sight).await?,
+                Some(searched) => self.take_any(search, searched, seeker, deadline).await?,
+                None => self.take_existing(search, seeker, sight, deadline).await?,
             };
             if let Some(found) = existing {
                 return Ok(found);
@@ -213,7 +226,7 @@ impl Matchmaker {
                     // Seats may have come into sight since the look above; and what others hold for their own finds is
                     // better taken than none.
                     let sight = self.ambient.now() + LANE_HOLD;
-                    let found = self.take_existing(search, seeker, sight).await?;
+                    let found = self.take_existing(search, seeker, sight, deadline).await?;
                     return found.ok_or_else(|| refusal.into());
                 }
             }
@@ -279,11 +292,13 @@ impl Matchmaker {
         search: &Search,
         seeker: &Seeker,
         sight: Timestamp,
+        deadline: Timestamp,
     ) -> Result<Option<Found>, Error> {
         let Criteria { pools, tags, .. } = &search.criteria;
+        let limit_max = CANDIDATES_MAX.checked_div(pools.len()).unwrap_or(0).max(COMPARED_MAX + 1);
         // Which candidates have the tags is known only after reading them.
-        let first_limit = if tags.is_empty() { COMPARED_MAX + 1 } else { CANDIDATES_MAX };
-        let candidates = self.look(pools, tags, first_limit, sight).await?;
+        let first_limit = if tags.is_empty() { COMPARED_MAX + 1 } else { limit_max };
+        let candidates = self.look(pools, tags, first_limit, sight, deadline).await?;
         seeker.trace().considered(candidates.fitting.len() + candidates.mismatched, candidates.mismatched);
         if let [only] = candidates.fitting.as_slice()
             && let Some(searched) = searched(pools, &only.pool)
@@ -301,34 +316,39 @@ impl Matchmaker {
         if tags.is_empty() && candidates.has_more && pools.len() == 1 {
             let mut sampled = candidates.fitting.clone();
             let sampled: Vec<_> = (0..SAMPLED).filter_map(|_| self.ambient.draw(&mut sampled)).collect();
-            if let Some(found) = self.take_fullest(pools, &sampled, 0..1, seeker).await? {
+            if let Some(found) = self.take_fullest(pools, &sampled, 0..1, seeker, deadline).await? {
                 return Ok(Some(found));
             }
         }
         let waves = if tags.is_empty() { 0..1 } else { 0..WAVES_MAX };
-        if let Some(found) = self.take_fullest(pools, &candidates.fitting, waves, seeker).await? {
+        if let Some(found) = self.take_fullest(pools, &candidates.fitting, waves, seeker, deadline).await? {
             return Ok(Some(found));
         }
         if !candidates.has_more || !tags.is_empty() {
             return Ok(None);
         }
         // The oldest could not be entered, lobbies of a dead server for one: on to the younger.
-        let candidates = self.look(pools, tags, CANDIDATES_MAX, sight).await?;
+        let candidates = self.look(pools, tags, limit_max, sight, deadline).await?;
         seeker.trace().considered(candidates.fitting.len() + candidates.mismatched, candidates.mismatched);
-        self.take_fullest(pools, &candidates.fitting, 1..WAVES_MAX, seeker).await
+        self.take_fullest(pools, &candidates.fitting, 1..WAVES_MAX, seeker, deadline).await
     }
 
-    /// Up to `limit` candidates of each pool that are in sight at `sight`, those with the queried tags.
+    /// Up to `limit` candidates of each pool that are in sight at `sight`, those with the queried tags; no longer than until
+    /// `deadline`.
     async fn look(
         &self,
         pools: &[SearchedPool],
         tags: &Tags,
         limit: usize,
         sight: Timestamp,
+        deadline: Timestamp,
     ) -> Result<Candidates, Error> {
         let now = self.ambient.now();
         let mut candidates = Candidates { fitting: Vec::new(), mismatched: 0, has_more: false };
         for pools in pools.chunks(QUERIES_AT_ONCE) {
+            if self.ambient.now() >= deadline {
+                return Err(Error::Contention);
+            }
             let queries = pools.iter().map(|searched| self.store.candidates(&searched.pool, sight, limit));
             for ((found, shards), searched) in try_join_all(queries).await?.into_iter().zip(pools) {
                 self.recall.note_shards(&searched.pool, shards, found.len(), now);
@@ -351,8 +371,12 @@ impl Matchmaker {
         candidates: &[Candidate],
         waves: Range<usize>,
         seeker: &Seeker,
+        deadline: Timestamp,
     ) -> Result<Option<Found>, Error> {
         for wave in waves {
+            if self.ambient.now() >= deadline {
+                return Err(Error::Contention);
+            }
             let compared: Vec<LobbyId> = pools
                 .iter()
                 .flat_map(|searched| {
@@ -515,17 +539,13 @@ impl Matchmaker {
             let in_sight = lobby.joinable_from.is_some_and(|from| from <= now);
             in_sight && lobby.entry_for_find(now) == Entry::Refused(Refusal::LeaseLapsed)
         });
+        let silent = silent.take(HIDDEN_AT_ONCE);
         try_join_all(silent.map(|lobby| self.store.hide_dead_lobby(lobby, now))).await?;
         Ok(())
     }
 
     fn burst_key(criteria: &Criteria) -> HeadKey {
         HeadKey::new(&criteria.new_lobby.pool, &criteria.tags, criteria.new_lobby.max_players)
-    }
-
-    /// The lobby of `burst` that its `position`-th find belongs to, counted from 0, of `capacity` seats.
-    fn lobby_of_burst(burst: &Burst, position: u32, capacity: u32) -> LobbyId {
-        burst.first.sibling(position.checked_div(capacity).unwrap_or(0))
     }
 }
 

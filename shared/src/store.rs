@@ -20,6 +20,7 @@ use serde::Serialize;
 use crate::{aws, errors::Error};
 
 pub mod allotment;
+mod batches;
 pub mod captcha;
 pub mod catalog;
 pub mod cdn;

@@ -26,7 +26,7 @@ use shared::{
     auth::{GameServerRight, MatchmakerAuth},
     errors::Error,
     hosting::game_server::GameServers,
-    ids::{LobbyId, SeatId, WriteId},
+    ids::{BurstSecret, LobbyId, SeatId, WriteId},
     lobby::{
         EndCause, Lobby, Stage,
         lifecycle::{Illegal, Transition},
@@ -55,16 +55,38 @@ async fn a_write_that_meets_a_transaction_is_repeated() {
     });
     let first = "00000000-0000-0000-0000-000000000001";
     let drawn = json!({ "Attributes": {
-        "pk": { "S": "head/0" }, "first": { "S": first }, "opened_at": { "N": "1" }, "positions": { "N": "2" },
+        "pk": { "S": "head/0" }, "first": { "S": first }, "secret": { "S": "s" }, "opened_at": { "N": "1" }, "positions": { "N": "2" },
     }});
     let endpoint = scripted_database(vec![(400, conflict.clone()), (400, conflict), (200, drawn)]).await;
     let store =
         Store::new(patient_client(&endpoint), TableNames { ledger: "t".to_owned(), ..TableNames::default() });
     let key = HeadKey::new(&"n/v/m/r".parse().unwrap(), &Tags::new(), 2);
-    let burst =
-        Burst { first: first.parse().unwrap(), opened_at: Timestamp(1), positions: 1, is_announced: false };
+    let secret = serde_json::from_value(json!("s")).unwrap();
+    let burst = Burst::beginning_with(first.parse().unwrap(), secret, Timestamp(1));
     let outcome = store.draw_position(&key, &burst).await.unwrap();
     assert_eq!(outcome, Ok(Burst { positions: 2, ..burst }));
+}
+
+#[tokio::test]
+async fn what_dynamodb_leaves_of_a_batch_is_asked_for_again_and_not_for_ever() {
+    let left = json!({
+        "Responses": {},
+        "UnprocessedKeys": { "t": { "Keys": [{ "lobby_id": { "S": LobbyId::nil() } }] } },
+    });
+    let none = json!({ "Responses": { "t": [] }, "UnprocessedKeys": {} });
+    let read = |answers: Vec<&Value>| {
+        let answers = answers.into_iter().map(|answer| (200, answer.clone())).collect();
+        async move {
+            let tables = TableNames { lobbies: "t".to_owned(), ..TableNames::default() };
+            let (client, meter) = (patient_client(&scripted_database(answers).await), Meter::on());
+            let store = Store::new(client, tables).metered(meter.clone());
+            (store.lobbies(&[LobbyId::nil()]).await, meter.usage().calls)
+        }
+    };
+    let (lobbies, calls) = read(vec![&left, &left, &left, &none]).await;
+    assert_eq!((lobbies.unwrap(), calls), (Vec::new(), 4));
+    let (refused, calls) = read(vec![&left]).await;
+    assert_eq!((refused.unwrap_err().status_and_code().1, calls), ("API_UNAVAILABLE", 4));
 }
 
 #[tokio::test]
@@ -97,7 +119,8 @@ async fn a_database_that_only_conflicts_is_unavailable_not_broken() {
     let store =
         Store::new(patient_client(&endpoint), TableNames { ledger: "t".to_owned(), ..TableNames::default() });
     let key = HeadKey::new(&"n/v/m/r".parse().unwrap(), &Tags::new(), 2);
-    let burst = Burst { first: LobbyId::nil(), opened_at: Timestamp(1), positions: 1, is_announced: false };
+    let secret = BurstSecret::random(&Ambient::system());
+    let burst = Burst::beginning_with(LobbyId::nil(), secret, Timestamp(1));
     let error = store.draw_position(&key, &burst).await.unwrap_err();
     assert_eq!(error.status_and_code().1, "API_UNAVAILABLE");
 }
@@ -160,7 +183,8 @@ async fn a_refused_creation_is_read_in_the_order_of_the_rules() {
         PlacementPool { namespace_id: game.namespace_id().clone(), region_id: lobby.pool.region_id.clone() };
     let server = stack.store().servers(&pool, None).await.unwrap().0.remove(0);
     let key = HeadKey::new(&lobby.pool, &Tags::new(), 2);
-    let beginning = Some(Beginning { key, exhausted: None });
+    let secret = BurstSecret::random(&Ambient::system());
+    let beginning = Some(Beginning { key, secret, exhausted: None });
     let creation = Creation { lobby, server, lobby_count_max: 9, block: Some(1), beginning, config: None };
     let (none, failed, met) = ("None", "ConditionalCheckFailed", "TransactionConflict");
     let conflict = |is_at_server, is_at_index| CreationOutcome::Conflict { is_at_server, is_at_index };

@@ -69,12 +69,12 @@ async fn the_last_seat_of_a_lobby_that_was_read_is_taken_and_hidden_by_one_write
     let modes = json!({ "arena": { "regions": ["fra"], "max_players": 2, "taggable": true } });
     let game = stack.make_game("read", modes, 99, 99).await;
     let authorization = format!("Bearer {}", game.public);
+    let stranger = stack.instance();
+    stranger.warm_up(&game.public, &game.pool("arena", "fra")).await;
     for tag in ["one", "another"] {
         let body = json!({ "game_modes": ["arena"], "tags": { "n": tag } });
         let _lobby = game.find(&stack, body).await.expect_ok();
     }
-    let stranger = stack.instance();
-    stranger.warm_up(&game.public, &game.pool("arena", "fra")).await;
     let find = request(&[("authorization", &authorization)], &json!({ "game_modes": ["arena"] }));
     let (cost, answer) = cost_of(&stranger, &find).await;
     let lobby = answer.unwrap();

@@ -21,10 +21,10 @@ use muster_tests::{
 };
 use serde_json::{Value, json};
 use shared::{
-    ambient::Timestamp,
+    ambient::{Ambient, Timestamp},
     errors::Error,
     http::{Empty, Operation, Request, answer},
-    ids::{SeatId, WriteId},
+    ids::{BurstSecret, SeatId, WriteId},
     lobby::{Door, Lobby, Refusal, lifecycle::Transition},
     models::{ServerKey, Tags},
     store::{
@@ -326,19 +326,15 @@ async fn finds_of_a_burst_go_on_when_a_creator_crashed() {
     assert_eq!(game.find(&stack, find()).await.expect_ok().lobby_id(), first);
     // Two finds draw positions and crash: the second one was to create the burst's second lobby.
     let key = HeadKey::new(&game.pool("arena", "fra"), &Tags::new(), 2);
-    let burst = Burst {
-        first: first.parse().unwrap(),
-        opened_at: stack.clock.now(),
-        positions: 1,
-        is_announced: false,
-    };
+    let any = BurstSecret::random(&Ambient::system());
+    let mut burst = Burst::beginning_with(first.parse().unwrap(), any, stack.clock.now());
     for positions in [2, 3] {
-        let drawn = stack.store().draw_position(&key, &burst).await.unwrap().unwrap();
-        assert_eq!(drawn.positions, positions);
+        burst = stack.store().draw_position(&key, &burst).await.unwrap().unwrap();
+        assert_eq!(burst.positions, positions);
     }
     // Another instance knows nothing of all that, and belongs to the lobby that nobody creates.
     let found = stack.instance().find(&game.public, &find()).await.unwrap();
-    assert_eq!(found.lobby.lobby_id, burst.first.sibling(1), "I4");
+    assert_eq!(found.lobby.lobby_id, burst.lobby_of(2, 2), "I4");
     assert_eq!(stack.all_lobbies(game.namespace_id()).await.len(), 2);
 }
 

@@ -1,8 +1,15 @@
 //! Matching one request after the other: which lobby, and when a new one.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
-use muster_tests::{Answer, TestGame, TestStack, live_lobbies};
+use muster_local::emulator::link::{Call, Carried, Link, patient_client_over};
+use muster_tests::{Answer, TestClock, TestGame, TestStack, instance::Instance, live_lobbies};
 use serde_json::{Value, json};
 use shared::{ambient::Timestamp, auth::GameRight, lobby::Stage, provision};
 
@@ -424,4 +431,38 @@ async fn room_comes_from_lobbies_of_dead_servers_and_of_older_versions() {
     let live: std::collections::BTreeSet<_> = live.iter().map(|lobby| lobby.lobby_id.as_str()).collect();
     assert_eq!(live, [new.as_str(), fixed.lobby_id().as_str()].into());
     assert_eq!(live_lobbies(stack.store(), game.namespace_id()).await, 2);
+}
+
+/// A network on which each query takes a second.
+#[derive(Debug)]
+struct Slow {
+    link: Arc<dyn Link>,
+    clock: TestClock,
+    queries: AtomicUsize,
+}
+
+impl Link for Slow {
+    fn carry(&self, call: Call) -> Carried {
+        if call.operation == "Query" {
+            self.queries.fetch_add(1, Ordering::Relaxed);
+            self.clock.advance(Duration::from_secs(1));
+        }
+        self.link.carry(call)
+    }
+}
+
+#[tokio::test]
+async fn a_find_in_very_many_pools_asks_for_some_at_a_time_and_ends_at_its_deadline() {
+    let stack = TestStack::start().await;
+    let modes: Vec<String> = (0..32).map(|mode| format!("mode-{mode}")).collect();
+    let config = modes.iter().map(|mode| (mode.clone(), json!({ "regions": ["fra", "nyc"] }))).collect();
+    let game = stack.make_game("many", Value::Object(config), 99, 99).await;
+    let link = Arc::clone(stack.stack.store_link());
+    let slow = Arc::new(Slow { link, clock: stack.clock.clone(), queries: AtomicUsize::default() });
+    let client = patient_client_over(Arc::clone(&slow) as Arc<dyn Link>);
+    let instance = Instance::over(client, stack.stack.keys(), &stack.ambient());
+    let refused =
+        instance.find(&game.public, &json!({ "game_modes": modes, "regions": ["fra", "nyc"] })).await;
+    assert_eq!(refused.unwrap_err().status_and_code().1, "MATCHMAKER_CONTENTION", "I3");
+    assert_eq!(slow.queries.load(Ordering::Relaxed), 16, "of 64");
 }

@@ -11,7 +11,7 @@ use crate::{
     auth::LobbyRight,
     client_address::Client,
     errors::Error,
-    ids::{SeatId, WriteId},
+    ids::{BurstSecret, SeatId, WriteId},
     lobby::{
         EndCause, Lobby, Stage,
         lifecycle::{Illegal, Transition},
@@ -180,7 +180,8 @@ impl LobbyServer {
         if self.told.get(&key, BURST_WINDOW, now).is_some() {
             return;
         }
-        match self.store.announce_free_seat(key.clone(), lobby, now).await {
+        match self.store.announce_free_seat(key.clone(), BurstSecret::random(&self.ambient), lobby, now).await
+        {
             Ok(began_at) => self.told.put(key, (), began_at),
             Err(error) => {
                 let cause = error.cause().unwrap_or("refused").to_owned();

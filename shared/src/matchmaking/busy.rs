@@ -46,6 +46,7 @@ impl Matchmaker {
         search: &Search,
         searched: &SearchedPool,
         seeker: &Seeker,
+        deadline: Timestamp,
     ) -> Result<Option<Found>, Error> {
         let pool = &searched.pool;
         let (mut looks, mut tries, mut are_all_full) = (0, 0, true);
@@ -77,7 +78,10 @@ impl Matchmaker {
             }
         }
         // Others that are there for all to see may have seats, where those tried were of a dead server, for one.
-        Ok(if are_all_full { None } else { self.take_existing(search, seeker, self.ambient.now()).await? })
+        if are_all_full {
+            return Ok(None);
+        }
+        self.take_existing(search, seeker, self.ambient.now(), deadline).await
     }
 
     /// Looks into another part of the index, and keeps some of the lobbies that it shows and that have a seat.

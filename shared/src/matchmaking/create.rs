@@ -4,12 +4,12 @@ use std::{collections::BTreeMap, sync::atomic::Ordering, time::Duration};
 
 use futures_util::future::try_join_all;
 
-use super::{Claimed, Found, Matchmaker, Search, Way, recall::LEARNT_AGE_MAX, room::Room};
+use super::{COMPARED_MAX, Claimed, Found, Matchmaker, Search, Way, recall::LEARNT_AGE_MAX, room::Room};
 use crate::{
     ambient::Timestamp,
     errors::Error,
     explaining,
-    ids::{LobbyId, SeatId},
+    ids::{BurstSecret, LobbyId, SeatId},
     lobby::{EndCause, Entry, Lobby, Refusal, Stage},
     models::Pool,
     rules::criteria::{NewLobby, SearchedPool},
@@ -54,10 +54,12 @@ const SERVERS_MAX: u64 = 1 << 16;
 /// For how long a lobby that an instance creates for itself is out of others' sight: as long as it may go there unlooked.
 /// What it has not filled by then comes into sight by itself.
 pub(super) const LANE_HOLD: Duration = LEARNT_AGE_MAX;
-/// How long a find waits for the lobby that another find of its burst is creating, first and doubled each time.
+/// How long a find waits for the lobby that another find of its burst is creating, first and trebled each time.
 const CREATOR_PAUSE: Duration = Duration::from_millis(60);
+/// The same for a find whose seat of a burst others took while it waited: it looks for the next one at once, then after this.
+const CREATOR_PAUSE_AFTER_LOSS: Duration = Duration::from_millis(15);
 /// Waits for that lobby before the find creates it itself: the creator may have crashed.
-const CREATOR_WAITS: u32 = 5;
+const CREATOR_WAITS: u32 = 3;
 
 /// What a round of creation came to.
 pub(super) enum Step {
@@ -165,14 +167,18 @@ impl Matchmaker {
         seeker: &Seeker,
         contended: bool,
     ) -> Result<Step, Error> {
+        let pool = &search.criteria.new_lobby.pool;
         let mut exhausted = self.recall.exhausted_burst(key);
         let mut contended = contended;
         let mut young = self.recall.young_burst(key, self.ambient.now(), YOUNG_BURST_AGE);
+        let mut lost = None;
+        let is_young = |burst: &Burst| self.ambient.now().since(burst.opened_at) < YOUNG_BURST_AGE;
         for _ in 0..ELECTIONS_MAX {
             let burst = match young.take() {
                 Some(burst) => burst,
                 None => {
-                    let beginning = Beginning { key: key.clone(), exhausted: exhausted.take() };
+                    let secret = BurstSecret::random(&self.ambient);
+                    let beginning = Beginning { key: key.clone(), secret, exhausted: exhausted.take() };
                     match self.begin_burst(search, beginning, seeker, contended).await? {
                         Begun::Step(step) => return Ok(step),
                         Begun::Outrun(burst) => burst,
@@ -180,14 +186,22 @@ impl Matchmaker {
                 }
             };
             contended = true;
-            match self.join_burst(search, key, burst, seeker).await? {
+            match self.join_burst(search, key, burst, seeker, lost.as_ref()).await? {
                 Joined::Step(step) => return Ok(step),
                 Joined::Exhausted(burst) => exhausted = Some(burst),
-                Joined::Replaced(burst) => {
-                    let is_young =
-                        |burst: &Burst| self.ambient.now().since(burst.opened_at) < YOUNG_BURST_AGE;
-                    young = burst.filter(is_young);
+                // Others of this process know better where seats are.
+                Joined::Lost(..) if !self.recall.has_one_find_at_a_time(pool) => return Ok(Step::LookAgain),
+                // Whoever saw the lobby in the index was quicker: the burst may have another seat.
+                Joined::Lost(burst, lobby_id) if lost.is_none() => {
+                    lost = Some(lobby_id);
+                    if is_young(&burst) { young = Some(burst) } else { exhausted = Some(burst) }
                 }
+                // So many are quicker that the burst is no way to share lobbies.
+                Joined::Lost(..) => {
+                    self.recall.note_busy(pool, self.ambient.now());
+                    return self.create_in_lane(search, seeker).await;
+                }
+                Joined::Replaced(burst) => young = burst.filter(is_young),
             }
         }
         Ok(Step::LookAgain)
@@ -211,7 +225,7 @@ impl Matchmaker {
                 Attempt::Created(found) => {
                     self.recall.remember_burst(
                         key,
-                        Burst::beginning_with(first.clone(), found.taken_at),
+                        Burst::beginning_with(first.clone(), beginning.secret.clone(), found.taken_at),
                         first,
                     );
                     self.recall.note_alone(key, !contended);
@@ -231,24 +245,27 @@ impl Matchmaker {
             BurstOutcome::Begun(burst) => {
                 self.recall.remember_burst(key, burst.clone(), first);
                 self.recall.note_alone(key, !contended);
-                Begun::Step(self.take_position(search, &burst, seeker, contended).await?)
+                Begun::Step(
+                    self.take_position(search, &burst, seeker, contended, Patience::ForCreator).await?,
+                )
             }
             BurstOutcome::Outrun(burst) => Begun::Outrun(burst),
         })
     }
 
-    /// Takes the seat that `burst` has for this find.
+    /// Takes the seat that `burst` has for this find, which found the lobby `lost` of it full already.
     async fn join_burst(
         &self,
         search: &Search,
         key: &HeadKey,
         burst: Burst,
         seeker: &Seeker,
+        lost: Option<&LobbyId>,
     ) -> Result<Joined, Error> {
         let new = &search.criteria.new_lobby;
         let capacity = new.max_players;
         if self.ambient.now().since(burst.opened_at) >= YOUNG_BURST_AGE {
-            let last = Self::lobby_of_burst(&burst, burst.positions.saturating_sub(1), capacity);
+            let last = burst.lobby_of(burst.positions.saturating_sub(1), capacity);
             self.recall.remember_burst(key, burst.clone(), last.clone());
             return Ok(match self.take(&searched(new), in_burst(new, last, Hiding::No), seeker).await? {
                 Ok(found) => Joined::Step(Step::Found(Box::new(found))),
@@ -260,8 +277,12 @@ impl Matchmaker {
             Err(replacement) => return Ok(Joined::Replaced(replacement)),
         };
         let position = burst.positions.saturating_sub(1);
-        let lobby_id = Self::lobby_of_burst(&burst, position, capacity);
-        self.recall.remember_burst(key, burst.clone(), lobby_id);
+        let lobby_id = burst.lobby_of(position, capacity);
+        self.recall.remember_burst(key, burst.clone(), lobby_id.clone());
+        if lost == Some(&lobby_id) {
+            return Ok(Joined::Lost(burst, lobby_id));
+        }
+        let patience = if lost.is_none() { Patience::ForCreator } else { Patience::AfterLoss };
         let now = self.ambient.now();
         let age = now.since(burst.opened_at).max(BUSY_SPAN);
         let is_fast = f64::from(burst.positions) > BUSY_RATE * age.as_secs_f64();
@@ -271,8 +292,8 @@ impl Matchmaker {
             // So many lobbies a second as they are by then filled, left and filled again are too many for one shard.
             self.recall.note_slow_index(&new.pool, now);
         }
-        match self.take_position(search, &burst, seeker, true).await? {
-            Step::LookAgain => Ok(Joined::Exhausted(burst)),
+        match self.take_position(search, &burst, seeker, true, patience).await? {
+            Step::LookAgain => Ok(Joined::Lost(burst, lobby_id)),
             step => Ok(Joined::Step(step)),
         }
     }
@@ -284,13 +305,14 @@ impl Matchmaker {
         burst: &Burst,
         seeker: &Seeker,
         contended: bool,
+        patience: Patience,
     ) -> Result<Step, Error> {
         let new = &search.criteria.new_lobby;
         let capacity = new.max_players;
         let position = burst.positions.saturating_sub(1);
         let nth = position.checked_div(capacity).unwrap_or(0);
         let placing = Placing { nth: nth.into(), ..Placing::default() };
-        let lobby_id = Self::lobby_of_burst(burst, position, capacity);
+        let lobby_id = burst.lobby_of(position, capacity);
         let is_there = burst.is_announced && nth == 0;
         let creates = !is_there && position.checked_rem(capacity) == Some(0);
         // Once the last position of a lobby is drawn, all its seats are promised: nobody else need see it. In a lobby that
@@ -324,7 +346,7 @@ impl Matchmaker {
                 let is_first = wait == 0 && nth == 0;
                 let begun = if is_first { self.ambient.now().since(burst.opened_at) } else { Duration::ZERO };
                 let spacing = if wait == 0 { spacing } else { Duration::ZERO };
-                let pause = spacing + self.ambient.jittered(CREATOR_PAUSE * 2_u32.pow(wait));
+                let pause = spacing + self.ambient.jittered(patience.pause(wait));
                 self.ambient.sleep(pause.saturating_sub(begun)).await;
             }
             match self.take(&searched(new), in_burst(new, lobby_id.clone(), hiding), seeker).await? {
@@ -556,8 +578,8 @@ impl Matchmaker {
         if contended {
             let now = self.ambient.now();
             let criteria = &search.criteria;
-            let mut others =
-                self.look(&criteria.pools, &criteria.tags, super::COMPARED_MAX, now).await?.fitting;
+            let looked = self.look(&criteria.pools, &criteria.tags, COMPARED_MAX, now, Timestamp::NEVER);
+            let mut others = looked.await?.fitting;
             others.retain(|other| other.lobby_id != found.lobby.lobby_id);
             let ids: Vec<LobbyId> = others.into_iter().map(|other| other.lobby_id).take(100).collect();
             let lobbies = if ids.is_empty() { Vec::new() } else { self.store.lobbies(&ids).await? };
@@ -571,10 +593,32 @@ impl Matchmaker {
     }
 }
 
+/// How long a find waits for the lobby of its position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Patience {
+    /// As long as a creation takes.
+    ForCreator,
+    /// Not at all at first: meanwhile others took its seat the last time.
+    AfterLoss,
+}
+
+impl Patience {
+    /// Before the find asks for the lobby the `wait`-th time, counted from 0.
+    fn pause(self, wait: u32) -> Duration {
+        match self {
+            Self::ForCreator => CREATOR_PAUSE * 3_u32.pow(wait),
+            Self::AfterLoss if wait == 0 => Duration::ZERO,
+            Self::AfterLoss => CREATOR_PAUSE_AFTER_LOSS * 3_u32.pow(wait - 1),
+        }
+    }
+}
+
 enum Joined {
     Step(Step),
-    /// The find's lobby of the burst has no seat for it.
+    /// The burst has no seat for the find.
     Exhausted(Burst),
+    /// The lobby of the find's position was full already.
+    Lost(Burst, LobbyId),
     /// Another burst replaced it.
     Replaced(Option<Burst>),
 }

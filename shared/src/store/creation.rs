@@ -8,7 +8,7 @@
 //! A burst is the lobbies that simultaneous finds with the same criteria create together. Its head is elected: one item
 //! per criteria names the burst's first lobby, and is replaced only by whoever saw that nothing is joinable, when it is
 //! older than [`BURST_WINDOW`] or exhausted. Finds that lose the election draw positions from the head: position p
-//! belongs to lobby p / capacity of the burst, whose identifier everybody computes alike. So a hundred finds at one
+//! belongs to lobby p / capacity of the burst, whose identifier everybody computes alike from the head's secret. So a hundred finds at one
 //! instant make ten lobbies of ten, not a hundred (I9). The election is a write of its own: as a part of the creation it
 //! would have each loser's transaction hold the server's item against those who are to create. Only who met nobody the
 //! last time makes both in one transaction, a call less.
@@ -40,7 +40,7 @@ use super::{
 use crate::{
     ambient::Timestamp,
     errors::Error,
-    ids::LobbyId,
+    ids::{BurstSecret, LobbyId},
     lobby::Lobby,
     models::{Pool, Tags},
     rules::lobby_config::LobbyConfig,
@@ -72,6 +72,8 @@ impl HeadKey {
 pub struct Burst {
     /// The burst's first lobby.
     pub first: LobbyId,
+    /// What the identifiers of its other lobbies follow from: those of some must not tell a player the others.
+    pub secret: BurstSecret,
     /// When it began.
     pub opened_at: Timestamp,
     /// Positions drawn, the creator's included.
@@ -84,8 +86,14 @@ pub struct Burst {
 impl Burst {
     /// A burst that began at `opened_at` with the lobby `first`, whose first seat is its creator's.
     #[must_use]
-    pub const fn beginning_with(first: LobbyId, opened_at: Timestamp) -> Self {
-        Self { first, opened_at, positions: 1, is_announced: false }
+    pub const fn beginning_with(first: LobbyId, secret: BurstSecret, opened_at: Timestamp) -> Self {
+        Self { first, secret, opened_at, positions: 1, is_announced: false }
+    }
+
+    /// The lobby that the find at `position`, counted from 0, belongs to, when each has `capacity` seats.
+    #[must_use]
+    pub fn lobby_of(&self, position: u32, capacity: u32) -> LobbyId {
+        self.first.sibling(&self.secret, position.checked_div(capacity).unwrap_or(0))
     }
 }
 
@@ -94,6 +102,8 @@ impl Burst {
 pub struct Beginning {
     /// The criteria.
     pub key: HeadKey,
+    /// The secret that it is to have.
+    pub secret: BurstSecret,
     /// A burst that was seen exhausted: in its place, too, while the head still is exactly that.
     pub exhausted: Option<Burst>,
 }
@@ -263,10 +273,11 @@ impl Store {
     pub async fn announce_free_seat(
         &self,
         key: HeadKey,
+        secret: BurstSecret,
         lobby: &Lobby,
         now: Timestamp,
     ) -> Result<Timestamp, Error> {
-        let beginning = Beginning { key, exhausted: None };
+        let beginning = Beginning { key, secret, exhausted: None };
         let write = self.replace_head(&beginning, &lobby.lobby_id, Some(lobby.taken), now);
         Ok(match self.update::<Burst>(write).await? {
             Ok(burst) | Err(Some(burst)) => burst.opened_at,
@@ -343,8 +354,8 @@ impl Store {
         announced: Option<u32>,
         now: Timestamp,
     ) -> UpdateItemFluentBuilder {
-        let Beginning { key, exhausted } = beginning;
-        let change = "SET #first = :new, #opened_at = :now, #positions = :drawn_first, #is_announced = :announced, #expires_at = :expiry";
+        let Beginning { key, secret, exhausted } = beginning;
+        let change = "SET #first = :new, #secret = :secret, #opened_at = :now, #positions = :drawn_first, #is_announced = :announced, #expires_at = :expiry";
         let stale = "attribute_not_exists(#first) OR #opened_at <= :stale";
         let condition = match exhausted {
             Some(_) => {
@@ -355,6 +366,7 @@ impl Store {
         let mut update = self
             .on_ledger(&key.0, change, &condition)
             .expression_attribute_values(":new", text(first.as_str()))
+            .expression_attribute_values(":secret", text(secret.reveal()))
             .expression_attribute_values(":now", number(now))
             .expression_attribute_values(":drawn_first", number(announced.unwrap_or(1)))
             .expression_attribute_values(":announced", AttributeValue::Bool(announced.is_some()))

@@ -2,10 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-use aws_sdk_dynamodb::{
-    operation::update_item::builders::UpdateItemFluentBuilder,
-    types::{AttributeValue, KeysAndAttributes},
-};
+use aws_sdk_dynamodb::{operation::update_item::builders::UpdateItemFluentBuilder, types::AttributeValue};
 use futures_util::future::try_join_all;
 use serde::Deserialize;
 
@@ -115,8 +112,6 @@ pub struct LobbyPage {
     pub next: Option<LobbyCursor>,
 }
 
-/// Items that DynamoDB reads in one batch.
-pub(super) const BATCH_MAX: usize = 100;
 /// Attempts at one lobby: a plain write, a take-over of seats seen lapsed, and once more when that race was lost.
 const ATTEMPTS: usize = 4;
 
@@ -225,11 +220,9 @@ impl Store {
     }
 
     async fn read_lobbies(&self, ids: &[LobbyId], is_consistent: bool) -> Result<Vec<Lobby>, Error> {
-        let batches = ids.chunks(BATCH_MAX).map(|ids| {
-            let key = |id: &LobbyId| Item::from([("lobby_id".to_owned(), text(id.as_str()))]);
-            self.batch_get(&self.tables.lobbies, ids.iter().map(key).collect(), is_consistent)
-        });
-        try_join_all(batches).await?.into_iter().flatten().map(from_item).collect()
+        let key = |id: &LobbyId| Item::from([("lobby_id".to_owned(), text(id.as_str()))]);
+        let items = self.batch_get(&self.tables.lobbies, ids.iter().map(key).collect(), is_consistent);
+        items.await?.into_iter().map(from_item).collect()
     }
 
     /// The lobby `id` as it now is; consistent, one read unit.
@@ -494,47 +487,6 @@ impl Store {
         write: UpdateItemFluentBuilder,
     ) -> Result<Result<Lobby, Option<Lobby>>, Error> {
         self.update(write).await
-    }
-
-    /// Reads the items of at most a hundred keys. One that stands twice is read once: an index may show an item where it was and
-    /// where it is, and DynamoDB refuses a key that is asked for twice.
-    pub(super) async fn batch_get(
-        &self,
-        table: &str,
-        wanted: Vec<Item>,
-        is_consistent: bool,
-    ) -> Result<Vec<Item>, Error> {
-        let (mut items, mut keys) = (Vec::new(), Vec::with_capacity(wanted.len()));
-        for key in wanted {
-            if !keys.contains(&key) {
-                keys.push(key);
-            }
-        }
-        while !keys.is_empty() {
-            let request = KeysAndAttributes::builder()
-                .set_keys(Some(std::mem::take(&mut keys)))
-                .consistent_read(is_consistent)
-                .build()
-                .map_err(|error| Error::Bug(error.to_string()))?;
-            let answer = self
-                .client
-                .batch_get_item()
-                .request_items(table, request)
-                .return_consumed_capacity(self.meter.mode())
-                .send()
-                .await
-                .map_err(|error| failure(&error))?;
-            self.meter.read(answer.consumed_capacity());
-            let found = items.len();
-            items.extend(answer.responses.unwrap_or_default().into_values().flatten());
-            if let Some(rest) = answer.unprocessed_keys.and_then(|mut rest| rest.remove(table)) {
-                if items.len() == found {
-                    return Err(Error::Unavailable("DynamoDB: a batch made no progress".to_owned()));
-                }
-                keys = rest.keys;
-            }
-        }
-        Ok(items)
     }
 }
 

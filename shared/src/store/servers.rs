@@ -10,9 +10,7 @@ use aws_sdk_dynamodb::{operation::update_item::builders::UpdateItemFluentBuilder
 use futures_util::future::try_join_all;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Item, Store, as_part, expressions::names, failure, from_item, lobbies::BATCH_MAX, number, text, to_item,
-};
+use super::{Item, Store, as_part, expressions::names, failure, from_item, number, text, to_item};
 use crate::{
     ambient::Timestamp,
     errors::Error,
@@ -341,11 +339,9 @@ impl Store {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn servers_as_they_are(&self, keys: &[ServerKey]) -> Result<Vec<Server>, Error> {
-        let batches = keys.chunks(BATCH_MAX).map(|keys| {
-            let key = |key: &ServerKey| Item::from([("server".to_owned(), text(key.to_string()))]);
-            self.batch_get(&self.tables.servers, keys.iter().map(key).collect(), true)
-        });
-        try_join_all(batches).await?.into_iter().flatten().map(from_item).collect()
+        let key = |key: &ServerKey| Item::from([("server".to_owned(), text(key.to_string()))]);
+        let items = self.batch_get(&self.tables.servers, keys.iter().map(key).collect(), true).await?;
+        items.into_iter().map(from_item).collect()
     }
 
     /// Extends the lease of a server, also of one that deregistered while it runs lobbies, and brings one back into sight that
