@@ -46,6 +46,7 @@ impl From<Refusal> for Reason {
             Refusal::Missing | Refusal::Ended | Refusal::Hidden => Self::Closed,
             Refusal::LeaseLapsed => Self::LeaseExpired,
             Refusal::OtherPool => Self::OtherVersion,
+            Refusal::TagMissing => Self::TagMismatch,
         }
     }
 }

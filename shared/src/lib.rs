@@ -33,6 +33,7 @@ pub mod secrets;
 pub mod settings;
 pub mod settings_cache;
 pub mod store;
+pub mod tag_digests;
 pub mod telemetry;
 pub mod tokens;
 pub mod wire;

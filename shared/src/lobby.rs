@@ -7,8 +7,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::{
     ambient::Timestamp,
     ids::{LobbyId, SeatId, StartMark, WriteId},
-    models::{Pool, Ports, ServerKey, Tags},
+    models::{Pool, Ports, ServerKey},
     record::known,
+    tag_digests::TagDigests,
 };
 
 pub mod lifecycle;
@@ -18,8 +19,8 @@ pub use lifecycle::Stage;
 
 /// One lobby: the only truth about its seats.
 ///
-/// Attribute names are those of the fields. A lobby of capacity 10 stays below 1 KB, the size of one write unit; its state
-/// and its configuration are items of their own, see [`crate::store::lobby_data`].
+/// Attribute names are those of the fields. A lobby of capacity 10 stays below 1 KB, the size of one write unit; its tags, its
+/// state and its configuration are items of their own, see [`crate::store::lobby_data`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lobby {
     /// Its identifier.
@@ -59,9 +60,9 @@ pub struct Lobby {
     pub freed_at: Option<Timestamp>,
     /// Its server's ports.
     pub ports: Ports,
-    /// Its tags, never changed.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub tags: Tags,
+    /// Digests of its tags, which never change.
+    #[serde(default, skip_serializing_if = "TagDigests::is_empty")]
+    pub tag_digests: TagDigests,
     /// Seats that find fills it up to.
     pub max_players: u32,
     /// Seats that joins fill it up to, at least `max_players`.
@@ -111,8 +112,8 @@ const fn is_zero(number: &u32) -> bool {
 /// How somebody comes to a lobby.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Door {
-    /// By matching, in this pool: up to the normal capacity, when the lobby may be found.
-    Find(Pool),
+    /// By matching, in this pool and with these tags: up to the normal capacity, when the lobby may be found.
+    Find(Pool, TagDigests),
     /// By its identifier: up to the direct capacity, closed and private or not.
     Direct,
 }
@@ -130,6 +131,8 @@ pub enum Refusal {
     LeaseLapsed,
     /// It belongs to another pool.
     OtherPool,
+    /// It lacks a queried tag.
+    TagMissing,
     /// Its seats are held.
     Full,
 }
@@ -187,9 +190,12 @@ impl Lobby {
         if !self.is_understood() {
             return Entry::Refused(Refusal::Hidden);
         }
-        if let Door::Find(pool) = door {
+        if let Door::Find(pool, tags) = door {
             if self.pool != *pool {
                 return Entry::Refused(Refusal::OtherPool);
+            }
+            if !self.tag_digests.contain(tags) {
+                return Entry::Refused(Refusal::TagMissing);
             }
             if self.joinable_from.is_none() || self.closed {
                 return Entry::Refused(Refusal::Hidden);
@@ -209,17 +215,17 @@ impl Lobby {
         if held < capacity { Entry::TakeOver(lapsed) } else { Entry::Refused(Refusal::Full) }
     }
 
-    /// What a find can do here at `now`.
+    /// What a find in its pool that asks for no tag can do here at `now`.
     #[must_use]
     pub fn entry_for_find(&self, now: Timestamp) -> Entry {
-        self.entry(&Door::Find(self.pool.clone()), now)
+        self.entry(&Door::Find(self.pool.clone(), TagDigests::default()), now)
     }
 
     /// Seats that `door` fills the lobby up to.
     #[must_use]
     pub const fn capacity(&self, door: &Door) -> u32 {
         match door {
-            Door::Find(_) => self.max_players,
+            Door::Find(..) => self.max_players,
             Door::Direct => self.max_players_direct,
         }
     }
@@ -355,12 +361,6 @@ impl Lobby {
     }
 }
 
-/// Whether `tags` contains each of `queried` with the same value.
-#[must_use]
-pub fn contains_tags(tags: &Tags, queried: &Tags) -> bool {
-    queried.iter().all(|(name, value)| tags.get(name) == Some(value))
-}
-
 /// Puts the fullest lobby first, the oldest of equals before the others (decisions on matching).
 pub fn sort_fullest_first(lobbies: &mut [Lobby], now: Timestamp) {
     lobbies.sort_by_cached_key(|lobby| (lobby.free_seats(now), lobby.created_at, lobby.lobby_id.clone()));
@@ -372,6 +372,7 @@ mod tests {
     use crate::{
         ambient::Ambient,
         models::{PortNumbers, Protocol, ServerPort},
+        tag_digests::TagKey,
     };
 
     const NOW: Timestamp = Timestamp(1_000_000);
@@ -401,7 +402,7 @@ mod tests {
             start: None,
             freed_at: None,
             ports: ports.try_into().unwrap(),
-            tags: Tags::new(),
+            tag_digests: TagDigests::default(),
             max_players,
             max_players_direct: max_players,
             reservation_secs: 120,
@@ -450,7 +451,11 @@ mod tests {
             assert_eq!(entry(&lobby), Entry::Refused(refusal));
         }
         let other = "ns/v2/arena/eu".parse().unwrap();
-        assert_eq!(open.entry(&Door::Find(other), NOW), Entry::Refused(Refusal::OtherPool));
+        let door = Door::Find(other, TagDigests::default());
+        assert_eq!(open.entry(&door, NOW), Entry::Refused(Refusal::OtherPool));
+        let tags = [("map".to_owned(), "dust".to_owned())].into();
+        let door = Door::Find(open.pool.clone(), TagDigests::of(&tags, &TagKey::random(&Ambient::system())));
+        assert_eq!(open.entry(&door, NOW), Entry::Refused(Refusal::TagMissing));
     }
 
     #[test]

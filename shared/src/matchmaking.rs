@@ -21,10 +21,10 @@ use crate::{
     explaining::{self, Reason},
     hosting::end_in_passing,
     ids::{LobbyId, SeatId},
-    lobby::{Door, EndCause, Entry, Lobby, Refusal, SeatState, contains_tags, sort_fullest_first},
-    models::{Pool, Tags},
+    lobby::{Door, EndCause, Entry, Lobby, Refusal, SeatState, sort_fullest_first},
+    models::Pool,
     rules::{
-        criteria::{Criteria, SearchedPool},
+        criteria::{Criteria, NewLobby, SearchedPool},
         lobby_config::LobbyConfig,
     },
     seating::Seeker,
@@ -298,7 +298,7 @@ impl Matchmaker {
         let limit_max = CANDIDATES_MAX.checked_div(pools.len()).unwrap_or(0).max(COMPARED_MAX + 1);
         // Which candidates have the tags is known only after reading them.
         let first_limit = if tags.is_empty() { COMPARED_MAX + 1 } else { limit_max };
-        let candidates = self.look(pools, tags, first_limit, sight, deadline).await?;
+        let candidates = self.look(pools, first_limit, sight, deadline).await?;
         seeker.trace().considered(candidates.fitting.len() + candidates.mismatched, candidates.mismatched);
         if let [only] = candidates.fitting.as_slice()
             && let Some(searched) = searched(pools, &only.pool)
@@ -328,7 +328,7 @@ impl Matchmaker {
             return Ok(None);
         }
         // The oldest could not be entered, lobbies of a dead server for one: on to the younger.
-        let candidates = self.look(pools, tags, limit_max, sight, deadline).await?;
+        let candidates = self.look(pools, limit_max, sight, deadline).await?;
         seeker.trace().considered(candidates.fitting.len() + candidates.mismatched, candidates.mismatched);
         self.take_fullest(pools, &candidates.fitting, 1..WAVES_MAX, seeker, deadline).await
     }
@@ -338,7 +338,6 @@ impl Matchmaker {
     async fn look(
         &self,
         pools: &[SearchedPool],
-        tags: &Tags,
         limit: usize,
         sight: Timestamp,
         deadline: Timestamp,
@@ -354,8 +353,9 @@ impl Matchmaker {
                 self.recall.note_shards(&searched.pool, shards, found.len(), now);
                 self.retire_shards(&searched.pool, shards, &found, now).await?;
                 candidates.has_more |= found.len() >= limit;
+                let tags = &searched.tag_digests;
                 let (fitting, others): (Vec<_>, Vec<_>) =
-                    found.into_iter().partition(|candidate| contains_tags(&candidate.tags, tags));
+                    found.into_iter().partition(|candidate| candidate.tag_digests.contain(tags));
                 candidates.fitting.extend(fitting);
                 candidates.mismatched += others.len();
             }
@@ -444,7 +444,7 @@ impl Matchmaker {
         let now = self.ambient.now();
         let mut claim = SeatClaim {
             lobby_id: claimed.lobby_id,
-            door: Door::Find(claimed.pool.clone()),
+            door: Door::Find(claimed.pool.clone(), searched.tag_digests.clone()),
             seat_id: seeker.seat_id().clone(),
             until: now + searched.reservation,
             hiding: claimed.hiding,
@@ -545,7 +545,8 @@ impl Matchmaker {
     }
 
     fn burst_key(criteria: &Criteria) -> HeadKey {
-        HeadKey::new(&criteria.new_lobby.pool, &criteria.tags, criteria.new_lobby.max_players)
+        let NewLobby { pool, tag_digests, max_players, .. } = &criteria.new_lobby;
+        HeadKey::new(pool, tag_digests, *max_players)
     }
 }
 

@@ -5,15 +5,16 @@ use std::collections::BTreeMap;
 use uuid::Uuid;
 
 use crate::{
-    ambient::{Ambient, Timestamp},
+    ambient::Ambient,
     auth::GameRight,
     errors::Error,
-    ids::{GameId, NamespaceId, RegionId, VersionId},
+    ids::{GameId, RegionId, VersionId},
     issuing::issue_cloud_token,
     rules::{names::is_name_id, version_config::validate},
     secrets::VersionSecrets,
     settings::{CdnAuthType, Game, Namespace, Region, Revocations, Version, VersionConfig},
     store::{Store, catalog::NameOutcome},
+    tag_digests::TagKey,
     tokens::CloudToken,
 };
 
@@ -142,8 +143,7 @@ pub async fn add_namespace(
     new: NewNamespace,
     version: &Version,
 ) -> Result<Option<Namespace>, Error> {
-    let namespace =
-        new.into_namespace(&version.game_id, &version.version_id, ambient.uuid().into(), ambient.now());
+    let namespace = new.into_namespace(version, ambient);
     let outcome = store.add_namespace(&namespace).await?;
     Ok((outcome == NameOutcome::Created).then_some(namespace))
 }
@@ -173,26 +173,22 @@ pub async fn add_version(
 }
 
 impl NewNamespace {
-    fn into_namespace(
-        self,
-        game_id: &GameId,
-        version_id: &VersionId,
-        id: NamespaceId,
-        now: Timestamp,
-    ) -> Namespace {
+    fn into_namespace(self, version: &Version, ambient: &Ambient) -> Namespace {
+        let now = ambient.now();
         Namespace {
-            game_id: game_id.clone(),
-            namespace_id: id,
+            game_id: version.game_id.clone(),
+            namespace_id: ambient.uuid().into(),
             name_id: self.name_id,
             display_name: self.display_name,
             created_at: now,
-            version_id: version_id.clone(),
+            version_id: version.version_id.clone(),
             deployed_at: now,
             lobby_count_max: self.lobby_count_max,
             max_players_per_client: self.max_players_per_client,
             enable_domain_public_auth: true,
             cdn_auth_type: CdnAuthType::None,
             revocations: Revocations::default(),
+            tag_key: TagKey::random(ambient),
         }
     }
 }

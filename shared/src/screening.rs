@@ -13,7 +13,7 @@ use crate::{
     errors::Error,
     http::Request,
     ids::{GameMode, NamespaceId, RegionId},
-    lobby::Lobby,
+    matchmaking::join::Joinable,
     models::Tags,
     rules::criteria::Criteria,
     secrets::SecretsCache,
@@ -96,13 +96,14 @@ impl<'a> Entry<'a> {
 
     /// A join of a lobby, under the rules of its own version.
     #[must_use]
-    pub fn join(body: &'a JoinLobbyRequest, lobby: &'a Lobby, version: &'a Version) -> Self {
+    pub fn join(body: &'a JoinLobbyRequest, joinable: &'a Joinable) -> Self {
+        let Joinable { lobby, version, tags } = joinable;
         Self {
             kind: EntryKind::Join,
             namespace_id: &lobby.pool.namespace_id,
             version,
             modes: vec![(&lobby.pool.game_mode, vec![&lobby.pool.region_id])],
-            tags: &lobby.tags,
+            tags,
             max_players: Some(lobby.max_players_direct),
             captcha: body.captcha.as_ref(),
             verification_data: body.verification_data.as_ref(),

@@ -10,6 +10,7 @@ use crate::{
     ids::{GameId, GameMode, NamespaceId, RegionId, TokenId, VersionId},
     record::{known, known_keys},
     secrets::Secret,
+    tag_digests::TagKey,
     tokens::{Credential, TokenKind},
 };
 
@@ -126,6 +127,8 @@ pub struct Namespace {
     /// Its revoked tokens.
     #[serde(default)]
     pub revocations: Revocations,
+    /// What its lobbies' tags are digested under; for good.
+    pub tag_key: TagKey,
 }
 
 /// A studio's own backend that says who may use a way into lobbies.

@@ -60,7 +60,7 @@ pub struct TableNames {
     pub tokens: String,
     /// Lobbies with their seats.
     pub lobbies: String,
-    /// Lobbies' states and configurations.
+    /// Lobbies' tags, states and configurations.
     pub lobby_data: String,
     /// Game servers.
     pub servers: String,

@@ -42,6 +42,7 @@ use shared::{
         servers::{PlacementPool, Server},
         transitions::TransitionOutcome,
     },
+    tag_digests::TagDigests,
 };
 
 /// What [`Error::Contention`] answers.
@@ -60,7 +61,7 @@ async fn a_write_that_meets_a_transaction_is_repeated() {
     let endpoint = scripted_database(vec![(400, conflict.clone()), (400, conflict), (200, drawn)]).await;
     let store =
         Store::new(patient_client(&endpoint), TableNames { ledger: "t".to_owned(), ..TableNames::default() });
-    let key = HeadKey::new(&"n/v/m/r".parse().unwrap(), &Tags::new(), 2);
+    let key = HeadKey::new(&"n/v/m/r".parse().unwrap(), &TagDigests::default(), 2);
     let secret = serde_json::from_value(json!("s")).unwrap();
     let burst = Burst::beginning_with(first.parse().unwrap(), secret, Timestamp(1));
     let outcome = store.draw_position(&key, &burst).await.unwrap();
@@ -118,7 +119,7 @@ async fn a_database_that_only_conflicts_is_unavailable_not_broken() {
     let endpoint = scripted_database(vec![(400, conflict)]).await;
     let store =
         Store::new(patient_client(&endpoint), TableNames { ledger: "t".to_owned(), ..TableNames::default() });
-    let key = HeadKey::new(&"n/v/m/r".parse().unwrap(), &Tags::new(), 2);
+    let key = HeadKey::new(&"n/v/m/r".parse().unwrap(), &TagDigests::default(), 2);
     let secret = BurstSecret::random(&Ambient::system());
     let burst = Burst::beginning_with(LobbyId::nil(), secret, Timestamp(1));
     let error = store.draw_position(&key, &burst).await.unwrap_err();
@@ -144,6 +145,7 @@ async fn a_creation_that_succeeded_unheard_is_answered_as_it_is_there() {
         lobby_count_max: 9,
         block: Some(1),
         beginning: None,
+        tags: Tags::new(),
         config: None,
     };
     let outcome = stack.store().create_lobby(&creation, stack.clock.now()).await.unwrap();
@@ -182,10 +184,11 @@ async fn a_refused_creation_is_read_in_the_order_of_the_rules() {
     let pool =
         PlacementPool { namespace_id: game.namespace_id().clone(), region_id: lobby.pool.region_id.clone() };
     let server = stack.store().servers(&pool, None).await.unwrap().0.remove(0);
-    let key = HeadKey::new(&lobby.pool, &Tags::new(), 2);
+    let key = HeadKey::new(&lobby.pool, &TagDigests::default(), 2);
     let secret = BurstSecret::random(&Ambient::system());
     let beginning = Some(Beginning { key, secret, exhausted: None });
-    let creation = Creation { lobby, server, lobby_count_max: 9, block: Some(1), beginning, config: None };
+    let (block, tags) = (Some(1), Tags::new());
+    let creation = Creation { lobby, server, lobby_count_max: 9, block, beginning, tags, config: None };
     let (none, failed, met) = ("None", "ConditionalCheckFailed", "TransactionConflict");
     let conflict = |is_at_server, is_at_index| CreationOutcome::Conflict { is_at_server, is_at_index };
     // The parts are lobby, server, head and allotment.

@@ -26,7 +26,7 @@ use shared::{
     http::{Empty, Operation, Request, answer},
     ids::{BurstSecret, SeatId, WriteId},
     lobby::{Door, Lobby, Refusal, lifecycle::Transition},
-    models::{ServerKey, Tags},
+    models::ServerKey,
     store::{
         Store,
         creation::{Burst, HeadKey},
@@ -34,6 +34,7 @@ use shared::{
         servers::{HeartbeatOutcome, Server},
         transitions::TransitionOutcome,
     },
+    tag_digests::TagDigests,
     tokens::Claims,
 };
 
@@ -146,7 +147,7 @@ async fn a_write_that_is_repeated_takes_one_seat() {
     let now = stack.clock.now();
     let claim = SeatClaim {
         lobby_id: found.lobby_id().parse().unwrap(),
-        door: Door::Find(game.pool("arena", "fra")),
+        door: Door::Find(game.pool("arena", "fra"), TagDigests::default()),
         seat_id: SeatId::random(&stack.ambient()),
         until: now + Duration::from_secs(120),
         hiding: Hiding::No,
@@ -167,7 +168,7 @@ async fn a_write_that_arrives_again_after_its_player_connected_takes_no_second_s
     let now = stack.clock.now();
     let claim = SeatClaim {
         lobby_id: found.lobby_id().parse().unwrap(),
-        door: Door::Find(game.pool("arena", "fra")),
+        door: Door::Find(game.pool("arena", "fra"), TagDigests::default()),
         seat_id: SeatId::random(&stack.ambient()),
         until: now + Duration::from_secs(120),
         hiding: Hiding::No,
@@ -205,7 +206,7 @@ async fn a_write_that_arrives_again_after_its_player_left_lets_its_token_in_no_s
     for writes in [1, 2] {
         let claim = SeatClaim {
             lobby_id: stays.lobby_id().parse().unwrap(),
-            door: Door::Find(game.pool("arena", "fra")),
+            door: Door::Find(game.pool("arena", "fra"), TagDigests::default()),
             seat_id: SeatId::random(&stack.ambient()),
             until: began_at + Duration::from_secs(120),
             hiding: Hiding::No,
@@ -290,7 +291,7 @@ async fn a_claim_is_refused_by_what_the_lobby_is_not_by_what_the_claimant_knew()
     let found = game.find(&stack, find()).await.expect_ok();
     let claim = SeatClaim {
         lobby_id: found.lobby_id().parse().unwrap(),
-        door: Door::Find(game.pool("arena", "fra")),
+        door: Door::Find(game.pool("arena", "fra"), TagDigests::default()),
         seat_id: SeatId::random(&stack.ambient()),
         until: stack.clock.now() + Duration::from_secs(120),
         hiding: Hiding::No,
@@ -298,7 +299,10 @@ async fn a_claim_is_refused_by_what_the_lobby_is_not_by_what_the_claimant_knew()
     let missing = "00000000-0000-0000-0000-000000000001".parse().unwrap();
     let cases = [
         (claim.clone(), Refusal::Full),
-        (SeatClaim { door: Door::Find(game.pool("arena", "nyc")), ..claim.clone() }, Refusal::OtherPool),
+        (
+            SeatClaim { door: Door::Find(game.pool("arena", "nyc"), TagDigests::default()), ..claim.clone() },
+            Refusal::OtherPool,
+        ),
         (SeatClaim { lobby_id: missing, ..claim }, Refusal::Missing),
     ];
     for (claim, expected) in cases {
@@ -325,7 +329,7 @@ async fn finds_of_a_burst_go_on_when_a_creator_crashed() {
     let first = game.find(&stack, find()).await.expect_ok().lobby_id();
     assert_eq!(game.find(&stack, find()).await.expect_ok().lobby_id(), first);
     // Two finds draw positions and crash: the second one was to create the burst's second lobby.
-    let key = HeadKey::new(&game.pool("arena", "fra"), &Tags::new(), 2);
+    let key = HeadKey::new(&game.pool("arena", "fra"), &TagDigests::default(), 2);
     let any = BurstSecret::random(&Ambient::system());
     let mut burst = Burst::beginning_with(first.parse().unwrap(), any, stack.clock.now());
     for positions in [2, 3] {

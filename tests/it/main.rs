@@ -23,3 +23,4 @@ mod screening;
 mod seating;
 mod shards;
 mod simulation;
+mod tags;

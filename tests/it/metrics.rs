@@ -21,6 +21,7 @@ use shared::{
         lobbies::{Hiding, SeatClaim, SeatOutcome},
         transitions::TransitionOutcome,
     },
+    tag_digests::TagDigests,
 };
 use wiremock::{MockServer, ResponseTemplate};
 
@@ -89,7 +90,7 @@ async fn a_seat_that_was_lost_to_others_is_counted() {
     let now = stack.clock.now();
     let claim = SeatClaim {
         lobby_id: first.lobby.lobby_id,
-        door: Door::Find(game.pool("arena", "fra")),
+        door: Door::Find(game.pool("arena", "fra"), TagDigests::default()),
         seat_id: SeatId::random(&stack.ambient()),
         until: now + Duration::from_secs(60),
         // Whoever takes the last seat hides the lobby in a second write, which did not come yet.

@@ -14,7 +14,7 @@ use serde_json::json;
 use shared::{
     ids::SeatId,
     lobby::{Door, Lobby, Refusal, lifecycle::Transition},
-    models::Pool,
+    models::{Pool, Tags},
     store::{
         creation::{Creation, CreationOutcome},
         lobbies::{Hiding, SeatClaim, SeatOutcome},
@@ -22,6 +22,7 @@ use shared::{
         shards::SHARDS_MAX,
         transitions::TransitionOutcome,
     },
+    tag_digests::TagDigests,
 };
 
 async fn arena(stack: &TestStack, name: &str) -> TestGame {
@@ -52,7 +53,7 @@ async fn lobby_in(stack: &TestStack, game: &TestGame, shard: u8) -> Lobby {
         start: None,
         freed_at: None,
         ports: server.ports.clone(),
-        tags: shared::models::Tags::new(),
+        tag_digests: TagDigests::default(),
         max_players: 3,
         max_players_direct: 3,
         reservation_secs: 120,
@@ -72,6 +73,7 @@ async fn lobby_in(stack: &TestStack, game: &TestGame, shard: u8) -> Lobby {
         server,
         lobby_count_max: 99,
         beginning: None,
+        tags: Tags::new(),
         config: None,
     };
     assert_eq!(stack.store().create_lobby(&creation, now).await.unwrap(), CreationOutcome::Created);
@@ -119,7 +121,7 @@ async fn a_lobby_hidden_into_another_shard_is_found_there_and_by_who_saw_it_befo
     let seat = reserved.into_keys().next().unwrap();
     let claim = |pool: Pool| SeatClaim {
         lobby_id: lobby_id.clone(),
-        door: Door::Find(pool),
+        door: Door::Find(pool, TagDigests::default()),
         seat_id: SeatId::random(&stack.ambient()),
         until: now + Duration::from_secs(120),
         hiding: Hiding::No,

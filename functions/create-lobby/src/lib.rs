@@ -68,13 +68,8 @@ impl Operation for CreateLobby {
 
         // Rules.
         let viewer = request.viewer(self.edge_secret.as_deref());
-        let criteria = Criteria::of_custom_lobby(
-            &body,
-            right.namespace_id(),
-            &settings.game,
-            &settings.version,
-            viewer,
-        )?;
+        let criteria =
+            Criteria::of_custom_lobby(&body, &settings.namespace, &settings.game, &settings.version, viewer)?;
 
         // Screening.
         let entry = Entry::create(&body, &criteria, &settings.version);

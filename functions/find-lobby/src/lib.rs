@@ -87,7 +87,7 @@ impl FindLobby {
         // Rules.
         let viewer = request.viewer(self.edge_secret.as_deref());
         let criteria =
-            Criteria::resolve(&body, right.namespace_id(), &settings.game, &settings.version, viewer)?;
+            Criteria::resolve(&body, &settings.namespace, &settings.game, &settings.version, viewer)?;
         request.trace().resolved(&criteria);
 
         // Screening.

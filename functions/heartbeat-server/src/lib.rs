@@ -37,8 +37,9 @@ impl HeartbeatServer {
         let configured: Vec<LobbyId> = configured.map(|lobby| lobby.lobby_id.clone()).collect();
         let mut configs: HashMap<_, _> =
             self.store.lobby_data(&configured, Part::Config).await?.into_iter().collect();
+        let mut tags = self.store.lobby_tags(&lobbies).await?;
         let now = self.ambient.now();
-        let server_lobby = |Lobby { lobby_id, pool, tags, max_players, created_at, .. }: Lobby| {
+        let server_lobby = |Lobby { lobby_id, pool, max_players, created_at, .. }: Lobby| {
             let claims = LobbyClaims {
                 game_id: right.game_id().clone(),
                 namespace_id: pool.namespace_id,
@@ -48,7 +49,7 @@ impl HeartbeatServer {
                 lobby_token: self.auth.keys().issue_lobby(&claims, now),
                 game_mode: pool.game_mode,
                 region_id: pool.region_id,
-                tags,
+                tags: tags.remove(&lobby_id).unwrap_or_default(),
                 max_players,
                 lobby_config: configs.remove(&lobby_id),
                 created_at: time(created_at),

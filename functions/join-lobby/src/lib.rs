@@ -69,7 +69,7 @@ impl Operation for JoinLobby {
         let joinable = self.matchmaker.joinable(&settings, lobby_id).await?;
 
         // Screening.
-        let entry = Entry::join(&body, &joinable.lobby, &joinable.version);
+        let entry = Entry::join(&body, &joinable);
         self.screening.check(&entry, request, self.edge_secret.as_deref()).await?;
 
         // Store.

@@ -1,5 +1,7 @@
 //! Lobbies and game servers of a namespace.
 
+use std::collections::HashMap;
+
 use clap::Subcommand;
 use serde_json::{Value, json};
 use shared::{
@@ -8,8 +10,8 @@ use shared::{
     explaining::{Obstacle, Reason, Resolved, obstacles},
     hosting::game_server::GameServers,
     ids::{LobbyId, ServerId, StartId},
-    lobby::{EndCause, Entry, Lobby, Stage, contains_tags, sort_fullest_first},
-    models::Pool,
+    lobby::{EndCause, Entry, Lobby, Stage, sort_fullest_first},
+    models::{Pool, Tags},
     overview::{lobbies_on, servers_of},
     rules::criteria::Criteria,
     store::{ending::EndOutcome, servers::Server},
@@ -46,7 +48,7 @@ pub(crate) enum Action {
         #[arg(long = "tag", value_name = "NAME=VALUE", value_parser = tag)]
         tags: Vec<(String, String)>,
     },
-    /// Shows a lobby, also for a day after its end.
+    /// Shows a lobby, also for a day after its end, then without its tags.
     Show {
         /// The lobby.
         lobby_id: LobbyId,
@@ -100,8 +102,9 @@ pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Repor
                 ]
             });
             let rows = rows.collect();
-            let json =
-                json!({ "lobbies": lobbies.iter().map(|lobby| describe(lobby, now)).collect::<Vec<_>>() });
+            let tags = store.lobby_tags(&lobbies).await?;
+            let described = lobbies.iter().map(|lobby| describe(lobby, &tags, now));
+            let json = json!({ "lobbies": described.collect::<Vec<_>>() });
             Ok(Report::table(["id", "mode", "region", "seats", "state", "server", "created"], rows, json))
         }
         Action::Explain { namespace, game_modes, regions, tags } => {
@@ -123,7 +126,8 @@ pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Repor
                 lobby.reserved.values().filter(|until| **until > now).count(),
                 lobby.connected.len(),
             );
-            let tags: Vec<_> = lobby.tags.iter().map(|(name, tag)| format!("{name}={tag}")).collect();
+            let tags = store.lobby_tags([&lobby]).await?;
+            let told = tags.values().flatten().map(|(name, tag)| format!("{name}={tag}"));
             let lines = vec![
                 ("lobby", lobby.lobby_id.to_string()),
                 ("namespace", lobby.pool.namespace_id.to_string()),
@@ -132,7 +136,7 @@ pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Repor
                 ("region", lobby.pool.region_id.to_string()),
                 ("state", state(&lobby, now).to_owned()),
                 ("seats", seats),
-                ("tags", tags.join(" ")),
+                ("tags", told.collect::<Vec<_>>().join(" ")),
                 (
                     "server",
                     lobby.server.as_ref().map(|server| server.server_id.to_string()).unwrap_or_default(),
@@ -140,7 +144,7 @@ pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Repor
                 ("lease until", lease_end(lobby.lease_until).unwrap_or_else(|| "none".to_owned())),
                 ("created", time(lobby.created_at)),
             ];
-            let json = json!({ "lobby": describe(&lobby, now) });
+            let json = json!({ "lobby": describe(&lobby, &tags, now) });
             Ok(Report::list(lines, json))
         }
         Action::End { lobby_id } => {
@@ -164,12 +168,13 @@ async fn explain(
     let version_id = &right.namespace().version_id;
     let version = store.version(&game.game_id, version_id).await?;
     let version = version.ok_or_else(|| CommandError::from(Error::VersionNotFound))?;
-    let criteria = Criteria::resolve(asked, right.namespace_id(), &game, &version, None)?;
+    let criteria = Criteria::resolve(asked, right.namespace(), &game, &version, None)?;
     let servers = servers_of(store, &game, right.namespace_id()).await?;
     let mut lobbies = Vec::new();
     for server in &servers {
         lobbies.extend(lobbies_on(store, &server.server).await?);
     }
+    let tags = store.lobby_tags(&lobbies).await?;
     let Pool { game_mode, region_id, .. } = &criteria.new_lobby.pool;
     let nearest: Vec<_> = servers.iter().filter(|server| server.region_id == *region_id).collect();
     let obstacles = obstacles(nearest.iter().copied(), game_mode, now);
@@ -200,7 +205,7 @@ async fn explain(
         "creates": takes.is_none() && has_place,
         "servers": obstacles,
         "candidates": rows.iter().map(|(lobby, verdict)| {
-            json!({ "lobby": describe(lobby, now), "verdict": verdict })
+            json!({ "lobby": describe(lobby, &tags, now), "verdict": verdict })
         }).collect::<Vec<_>>(),
     });
     let mut report = Report::table(
@@ -239,7 +244,7 @@ fn verdict(lobby: &Lobby, criteria: &Criteria, now: Timestamp) -> Option<Reason>
     if !criteria.pools.iter().any(|searched| lobby.pool.is_shard_of(&searched.pool)) {
         return Some(Reason::OtherVersion);
     }
-    if !contains_tags(&lobby.tags, &criteria.tags) {
+    if !lobby.tag_digests.contain(&criteria.new_lobby.tag_digests) {
         return Some(Reason::TagMismatch);
     }
     match lobby.entry_for_find(now) {
@@ -329,13 +334,14 @@ async fn find(deployment: &Deployment, id: &LobbyId) -> Result<Lobby, CommandErr
     deployment.store.lobby(id).await?.ok_or_else(unknown)
 }
 
-fn describe(lobby: &Lobby, now: Timestamp) -> Value {
+fn describe(lobby: &Lobby, tags: &HashMap<LobbyId, Tags>, now: Timestamp) -> Value {
+    let tags = tags.get(&lobby.lobby_id).cloned().unwrap_or_default();
     json!({
         "lobby_id": lobby.lobby_id, "namespace_id": lobby.pool.namespace_id, "version_id": lobby.pool.version_id,
         "game_mode": lobby.pool.game_mode, "region_id": lobby.pool.region_id, "state": state(lobby, now),
         "players": lobby.held_seats(now), "max_players": lobby.max_players,
         "max_players_direct": lobby.max_players_direct, "private": lobby.is_private, "closed": lobby.closed,
-        "tags": lobby.tags, "server_id": lobby.server.as_ref().map(|server| &server.server_id),
+        "tags": tags, "server_id": lobby.server.as_ref().map(|server| &server.server_id),
         "lease_expires_at": lease_end(lobby.lease_until), "created_at": time(lobby.created_at),
     })
 }

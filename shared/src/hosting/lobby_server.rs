@@ -176,7 +176,7 @@ impl LobbyServer {
             return;
         }
         let now = self.ambient.now();
-        let key = HeadKey::new(&lobby.pool, &lobby.tags, lobby.max_players);
+        let key = HeadKey::new(&lobby.pool, &lobby.tag_digests, lobby.max_players);
         if self.told.get(&key, BURST_WINDOW, now).is_some() {
             return;
         }

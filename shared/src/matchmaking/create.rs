@@ -453,6 +453,7 @@ impl Matchmaker {
                 lobby_count_max,
                 block: block.map(|block| if allotment == Allotment::Singly { block.min(1) } else { block }),
                 beginning: beginning.cloned(),
+                tags: search.criteria.tags.clone(),
                 config: search.config.clone(),
                 server,
             };
@@ -577,8 +578,7 @@ impl Matchmaker {
     async fn created(&self, search: &Search, mut found: Box<Found>, contended: bool) -> Result<Step, Error> {
         if contended {
             let now = self.ambient.now();
-            let criteria = &search.criteria;
-            let looked = self.look(&criteria.pools, &criteria.tags, COMPARED_MAX, now, Timestamp::NEVER);
+            let looked = self.look(&search.criteria.pools, COMPARED_MAX, now, Timestamp::NEVER);
             let mut others = looked.await?.fitting;
             others.retain(|other| other.lobby_id != found.lobby.lobby_id);
             let ids: Vec<LobbyId> = others.into_iter().map(|other| other.lobby_id).take(100).collect();
@@ -629,7 +629,8 @@ fn in_burst(new: &NewLobby, lobby_id: LobbyId, hiding: Hiding) -> Claimed<'_> {
 }
 
 fn searched(new: &NewLobby) -> SearchedPool {
-    SearchedPool { pool: new.pool.clone(), reservation: new.reservation }
+    let NewLobby { pool, reservation, tag_digests, .. } = new;
+    SearchedPool { pool: pool.clone(), reservation: *reservation, tag_digests: tag_digests.clone() }
 }
 
 fn new_lobby(
@@ -656,7 +657,7 @@ fn new_lobby(
         start: server.start(),
         freed_at: None,
         ports: server.ports.clone(),
-        tags: search.criteria.tags.clone(),
+        tag_digests: new.tag_digests.clone(),
         max_players: new.max_players,
         max_players_direct: new.max_players_direct,
         reservation_secs: u32::try_from(new.reservation.as_secs()).unwrap_or(u32::MAX),

@@ -10,6 +10,7 @@ use crate::{
     errors::Error,
     ids::LobbyId,
     lobby::{Door, Lobby, Refusal},
+    models::Tags,
     seating::Seeker,
     settings::Version,
     settings_cache::Settings,
@@ -23,6 +24,8 @@ pub struct Joinable {
     pub lobby: Lobby,
     /// Its own version, which need not be the namespace's current one.
     pub version: Arc<Version>,
+    /// Its tags, where the studio's own verification is to be told of them.
+    pub tags: Tags,
 }
 
 impl Matchmaker {
@@ -49,7 +52,13 @@ impl Matchmaker {
         if !mode.actions.join.enabled {
             return Err(Error::JoinDisabled(lobby.pool.game_mode));
         }
-        Ok(Joinable { lobby, version })
+        let is_verified = mode.actions.join.verification.is_some();
+        let tags = self.store.lobby_tags(Some(&lobby).filter(|_| is_verified)).await?.remove(&lobby.lobby_id);
+        if is_verified && !lobby.tag_digests.is_empty() && tags.is_none() {
+            // They went with its end, just now.
+            return Err(Error::LobbyStopped);
+        }
+        Ok(Joinable { lobby, version, tags: tags.unwrap_or_default() })
     }
 
     /// A seat in a lobby that may be joined, up to its direct capacity.
@@ -79,9 +88,11 @@ impl Matchmaker {
             SeatOutcome::Refused(refusal, _) => Err(match refusal {
                 Refusal::Full => Error::LobbyFull,
                 Refusal::Ended => Error::LobbyStopped,
-                Refusal::Missing | Refusal::LeaseLapsed | Refusal::Hidden | Refusal::OtherPool => {
-                    Error::LobbyNotFound
-                }
+                Refusal::Missing
+                | Refusal::LeaseLapsed
+                | Refusal::Hidden
+                | Refusal::OtherPool
+                | Refusal::TagMissing => Error::LobbyNotFound,
             }),
         }
     }

@@ -431,7 +431,7 @@ impl Recall {
         if lobby.taken < lobby.max_players {
             return;
         }
-        let key = HeadKey::new(&lobby.pool, &lobby.tags, lobby.max_players);
+        let key = HeadKey::new(&lobby.pool, &lobby.tag_digests, lobby.max_players);
         if let Some(memory) = self.memory().bursts.get_mut(&key)
             && memory.last_lobby == lobby.lobby_id
         {

@@ -6,9 +6,10 @@ use super::geography::{Coordinates, nearest};
 use crate::{
     errors::Error,
     http::bad_body,
-    ids::{GameMode, NamespaceId, RegionId},
+    ids::{GameMode, RegionId},
     models::{Pool, Tags},
-    settings::{Game, GameModeConfig, Version},
+    settings::{Game, GameModeConfig, Namespace, Version},
+    tag_digests::TagDigests,
     wire::{CreateLobbyRequest, FindLobbyRequest, Publicity},
 };
 
@@ -37,6 +38,8 @@ pub struct SearchedPool {
     pub pool: Pool,
     /// How long a seat in one of its lobbies waits for its player.
     pub reservation: Duration,
+    /// What a lobby there must have.
+    pub tag_digests: TagDigests,
 }
 
 /// A lobby to be created.
@@ -54,16 +57,18 @@ pub struct NewLobby {
     pub idle_secs: u32,
     /// Whether only those who know its identifier may enter.
     pub is_private: bool,
+    /// Digests of its tags.
+    pub tag_digests: TagDigests,
 }
 
 impl Criteria {
-    /// The criteria of `request` in a namespace that runs `version` of `game`, asked from `viewer` where known.
+    /// The criteria of `request` in `namespace`, which runs `version` of `game`, asked from `viewer` where known.
     ///
     /// # Errors
     /// The first violated rule's code, in the order of the decisions.
     pub fn resolve(
         request: &FindLobbyRequest,
-        namespace_id: &NamespaceId,
+        namespace: &Namespace,
         game: &Game,
         version: &Version,
         viewer: Option<Coordinates>,
@@ -73,16 +78,21 @@ impl Criteria {
         check_max_players(request.max_players, &modes)?;
         let regions = regions(&request.regions, game, &modes, viewer)?;
         let pool = |mode: &Mode<'_>, region_id: &RegionId| Pool {
-            namespace_id: namespace_id.clone(),
+            namespace_id: namespace.namespace_id.clone(),
             version_id: version.version_id.clone(),
             game_mode: mode.name.clone(),
             region_id: region_id.clone(),
             shard: 0,
         };
+        let tag_digests = TagDigests::of(&request.tags, &namespace.tag_key);
         let searched = |mode: &Mode<'_>| -> Vec<SearchedPool> {
             let reservation = mode.config.reservation();
             let here = regions.iter().filter(|region| mode.runs_in(region));
-            here.map(|region| SearchedPool { pool: pool(mode, region), reservation }).collect()
+            let searched = |region| {
+                let tag_digests = tag_digests.clone();
+                SearchedPool { pool: pool(mode, region), reservation, tag_digests }
+            };
+            here.map(searched).collect()
         };
         // The first usable region, and in it the first mode that runs there; no fallback to others.
         let first =
@@ -90,9 +100,14 @@ impl Criteria {
         let (region, mode) = first.ok_or(Error::RegionNotEnabledForGameMode)?;
         check_find_enabled(&modes)?;
         Ok(Self {
-            new_lobby: NewLobby::new(pool(mode, region), mode.config, request.max_players),
             pools: modes.iter().flat_map(searched).collect(),
             tags: request.tags.clone(),
+            new_lobby: NewLobby::new(
+                pool(mode, region),
+                mode.config,
+                request.max_players,
+                tag_digests.clone(),
+            ),
         })
     }
 
@@ -102,7 +117,7 @@ impl Criteria {
     /// The first violated rule's code: mode, tags, size, region, whether players may create lobbies of the mode.
     pub fn of_custom_lobby(
         request: &CreateLobbyRequest,
-        namespace_id: &NamespaceId,
+        namespace: &Namespace,
         game: &Game,
         version: &Version,
         viewer: Option<Coordinates>,
@@ -118,24 +133,33 @@ impl Criteria {
             return Err(Error::CustomLobbiesDisabled(mode.name.clone()));
         }
         let pool = Pool {
-            namespace_id: namespace_id.clone(),
+            namespace_id: namespace.namespace_id.clone(),
             version_id: version.version_id.clone(),
             game_mode: mode.name.clone(),
             region_id: region.clone(),
             shard: 0,
         };
         let is_private = request.publicity == Publicity::Private;
+        let tag_digests = TagDigests::of(&request.tags, &namespace.tag_key);
         Ok(Self {
             pools: Vec::new(),
             tags: request.tags.clone(),
-            new_lobby: NewLobby { is_private, ..NewLobby::new(pool, mode.config, request.max_players) },
+            new_lobby: NewLobby {
+                is_private,
+                ..NewLobby::new(pool, mode.config, request.max_players, tag_digests)
+            },
         })
     }
 }
 
 impl NewLobby {
     /// A request's size sets both capacities (decisions on matching).
-    fn new(pool: Pool, mode: &GameModeConfig, asked_max_players: Option<u32>) -> Self {
+    fn new(
+        pool: Pool,
+        mode: &GameModeConfig,
+        asked_max_players: Option<u32>,
+        tag_digests: TagDigests,
+    ) -> Self {
         Self {
             pool,
             reservation: mode.reservation(),
@@ -143,6 +167,7 @@ impl NewLobby {
             max_players_direct: asked_max_players.unwrap_or_else(|| mode.direct()),
             idle_secs: mode.idle_seconds,
             is_private: false,
+            tag_digests,
         }
     }
 }
@@ -288,6 +313,15 @@ mod tests {
         .unwrap()
     }
 
+    fn namespace() -> Namespace {
+        serde_json::from_value(json!({
+            "game_id": "g", "namespace_id": "n", "name_id": "n", "display_name": "N", "created_at": 0, "version_id": "v",
+            "deployed_at": 0, "lobby_count_max": 1, "max_players_per_client": 1, "enable_domain_public_auth": true,
+            "tag_key": "k"
+        }))
+        .unwrap()
+    }
+
     fn resolve(request: serde_json::Value) -> Result<Criteria, (&'static str, Option<serde_json::Value>)> {
         resolve_from(request, None)
     }
@@ -297,7 +331,7 @@ mod tests {
         viewer: Option<Coordinates>,
     ) -> Result<Criteria, (&'static str, Option<serde_json::Value>)> {
         let request = serde_json::from_value(request).unwrap();
-        Criteria::resolve(&request, &"n".parse().unwrap(), &game(), &version(), viewer)
+        Criteria::resolve(&request, &namespace(), &game(), &version(), viewer)
             .map_err(|error| (error.status_and_code().1, error.metadata()))
     }
 

@@ -26,6 +26,7 @@ use aws_sdk_dynamodb::{
 };
 use ring::digest::{SHA256, digest};
 use serde::Deserialize;
+use serde_json::value::to_raw_value;
 
 use super::{
     Item, Store, as_part,
@@ -44,6 +45,7 @@ use crate::{
     lobby::Lobby,
     models::{Pool, Tags},
     rules::lobby_config::LobbyConfig,
+    tag_digests::TagDigests,
 };
 
 /// How long a burst's lobbies may be unknown to the index of candidates. Within it, who finds nothing joinable must
@@ -59,7 +61,7 @@ pub struct HeadKey(String);
 impl HeadKey {
     /// The key for lobbies of `pool` with exactly `tags` and `max_players` seats.
     #[must_use]
-    pub fn new(pool: &Pool, tags: &Tags, max_players: u32) -> Self {
+    pub fn new(pool: &Pool, tags: &TagDigests, max_players: u32) -> Self {
         let criteria = serde_json::json!([pool.whole(), tags, max_players]).to_string();
         let digest = digest(&SHA256, criteria.as_bytes());
         let hex: String = digest.as_ref().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
@@ -130,6 +132,8 @@ pub struct Creation {
     pub block: Option<u32>,
     /// The burst that it begins in the same transaction, if any.
     pub beginning: Option<Beginning>,
+    /// Its tags, of which the lobby itself has the digests.
+    pub tags: Tags,
     /// What its creator configured.
     pub config: Option<LobbyConfig>,
 }
@@ -171,13 +175,13 @@ impl Store {
     /// Creates a lobby, or says what stands against it.
     ///
     /// One transaction: 2 write units for each of lobby (and 1 for each of its two indexes), server, the head when it begins a
-    /// burst, the ledger when a block is allotted, and for each KB of a configuration. Repeating it is harmless: the lobby's
-    /// identifier decides.
+    /// burst, the ledger when a block is allotted, and for each KB of tags and of a configuration. Repeating it is harmless: the
+    /// lobby's identifier decides.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`]; the lobby may exist all the same, its reservation then lapses.
     pub async fn create_lobby(&self, creation: &Creation, now: Timestamp) -> Result<CreationOutcome, Error> {
-        let Creation { lobby, server, lobby_count_max, block, beginning, config } = creation;
+        let Creation { lobby, server, lobby_count_max, block, beginning, tags, config } = creation;
         let namespace_id = &lobby.pool.namespace_id;
         let mut kinds = vec![Part::Lobby, Part::Server];
         let mut parts = vec![
@@ -192,10 +196,14 @@ impl Store {
             kinds.push(Part::Allotment);
             parts.push(update(self.allot(namespace_id, *block, *lobby_count_max))?);
         }
-        if let Some(config) = config {
+        let tags = Some(tags).filter(|tags| !tags.is_empty()).map(to_raw_value).transpose();
+        let tags = tags.map_err(|error| Error::Bug(format!("tags did not serialize: {error}")))?;
+        let data =
+            [(DataPart::Tags, tags.as_deref()), (DataPart::Config, config.as_ref().map(LobbyConfig::json))];
+        for (part, json) in data.into_iter().filter_map(|(part, json)| Some((part, json?))) {
             let put = Put::builder()
                 .table_name(&self.tables.lobby_data)
-                .set_item(Some(data_item(&lobby.lobby_id, DataPart::Config, config.json())))
+                .set_item(Some(data_item(&lobby.lobby_id, part, json)))
                 .build()
                 .map_err(|error| Error::Bug(error.to_string()))?;
             parts.push(TransactWriteItem::builder().put(put).build());

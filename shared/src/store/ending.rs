@@ -51,7 +51,7 @@ const SERVER_PART: usize = 1;
 impl Store {
     /// Ends `lobby`, as seen, for `cause`, and gives back its place on the server, to which its part of the cap stays allotted.
     ///
-    /// One transaction of two items, 2 write units each and those of the indexes; its state and configuration, where it
+    /// One transaction of two items, 2 write units each and those of the indexes; its tags, state and configuration, where it
     /// has them, are deleted with it, at 2 write units for each KB.
     ///
     /// # Errors
@@ -98,7 +98,9 @@ impl Store {
             update(self.end_as_seen(lobby, cause, now)?)?,
             update(self.give_back_place(server, lobby.is_draining, cause, now))?,
         ];
-        for (is_there, part) in [(lobby.has_state, "state"), (lobby.has_config, "config")] {
+        let has_tags = !lobby.tag_digests.is_empty();
+        let data = [(lobby.has_state, "state"), (lobby.has_config, "config"), (has_tags, "tags")];
+        for (is_there, part) in data {
             if is_there {
                 let delete = Delete::builder()
                     .table_name(&self.tables.lobby_data)

@@ -2,7 +2,9 @@
 
 use std::{fmt, str::FromStr};
 
-use aws_sdk_dynamodb::{operation::update_item::builders::UpdateItemFluentBuilder, types::AttributeValue};
+use aws_sdk_dynamodb::{
+    operation::update_item::builders::UpdateItemFluentBuilder, primitives::Blob, types::AttributeValue,
+};
 use futures_util::future::try_join_all;
 use serde::Deserialize;
 
@@ -12,7 +14,8 @@ use crate::{
     errors::Error,
     ids::{InvalidIdentifier, LobbyId, SeatId},
     lobby::{Door, Entry, Lobby, Refusal, SeatState, lifecycle::STARTING_MAX},
-    models::{Pool, ServerKey, Tags},
+    models::{Pool, ServerKey},
+    tag_digests::TagDigests,
 };
 
 /// The index of lobbies that a find may look at: pool, then `joinable_from`. Eventually consistent: a hint.
@@ -29,9 +32,9 @@ pub struct Candidate {
     pub pool: Pool,
     /// From when it may have a free seat.
     pub joinable_from: Timestamp,
-    /// Its tags.
+    /// Digests of its tags.
     #[serde(default)]
-    pub tags: Tags,
+    pub tag_digests: TagDigests,
 }
 
 /// A seat that somebody wants in a certain lobby.
@@ -306,7 +309,7 @@ impl Store {
                 SeatState::Gone | SeatState::Unknown => {}
             }
             // It moved into another shard of its pool since it was seen.
-            if let Door::Find(pool) = &mut claim.door
+            if let Door::Find(pool, _) = &mut claim.door
                 && pool.is_shard_of(&lobby.pool)
             {
                 pool.shard = lobby.pool.shard;
@@ -382,10 +385,10 @@ impl Store {
         vacated_at: Timestamp,
     ) -> UpdateItemFluentBuilder {
         let (capacity, moved_to) = match (&claim.door, hiding) {
-            (Door::Find(pool), Hiding::IfLast { shard, .. }) if shard != pool.shard => {
+            (Door::Find(pool, _), Hiding::IfLast { shard, .. }) if shard != pool.shard => {
                 ("#max_players", Some(pool.in_shard(shard)))
             }
-            (Door::Find(_), _) => ("#max_players", None),
+            (Door::Find(..), _) => ("#max_players", None),
             (Door::Direct, _) => ("#max_players_direct", None),
         };
         let hide = match hiding {
@@ -471,7 +474,14 @@ impl Store {
             .expression_attribute_values(":start_limit", number(now.before(STARTING_MAX)))
             .expression_attribute_values(":now", number(now));
         let write = match &claim.door {
-            Door::Find(pool) => write.expression_attribute_values(":pool", text(pool.to_string())),
+            Door::Find(pool, tags) => {
+                let write = write.expression_attribute_values(":pool", text(pool.to_string()));
+                let numbered = tags.iter().enumerate();
+                numbered.fold(write, |write, (n, tag)| {
+                    let digest = AttributeValue::B(Blob::new(tag.bytes()));
+                    write.expression_attribute_values(format!(":tag{n}"), digest)
+                })
+            }
             Door::Direct => write,
         };
         self.on_lobby(write, &claim.lobby_id)
@@ -492,7 +502,10 @@ impl Store {
 
 fn enterable(door: &Door) -> String {
     match door {
-        Door::Find(_) => format!("{ENTERABLE}{FINDABLE}"),
+        Door::Find(_, tags) => {
+            let tags = (0..tags.iter().len()).map(|n| format!(" AND contains(#tag_digests, :tag{n})"));
+            format!("{ENTERABLE}{FINDABLE}{}", tags.collect::<String>())
+        }
         Door::Direct => ENTERABLE.to_owned(),
     }
 }

@@ -1,11 +1,13 @@
-//! What belongs to a lobby but would make its item too large: its state and the configuration it was created with.
+//! What belongs to a lobby but would make its item too large: its tags, its state and the configuration it was created with.
+
+use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{Item, Store, expressions::names, failure, from_item, text};
-use crate::{errors::Error, ids::LobbyId};
+use crate::{errors::Error, ids::LobbyId, lobby::Lobby, models::Tags};
 
 /// Which of a lobby's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +16,8 @@ pub enum Part {
     State,
     /// What its creator configured, for the lobby server.
     Config,
+    /// Its tags, for those who show them: whoever looks for them goes by their digests.
+    Tags,
 }
 
 impl Part {
@@ -21,6 +25,7 @@ impl Part {
         match self {
             Self::State => "state",
             Self::Config => "config",
+            Self::Tags => "tags",
         }
     }
 }
@@ -105,8 +110,37 @@ impl Store {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
+        self.read_data(ids, part, false).await
+    }
+
+    /// The tags of each of `lobbies` that has some and has not ended. One call for each hundred of those, one read unit for each
+    /// started 4 KB; consistent, because a lobby without its tags would be another one.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn lobby_tags<'a>(
+        &self,
+        lobbies: impl IntoIterator<Item = &'a Lobby>,
+    ) -> Result<HashMap<LobbyId, Tags>, Error> {
+        let tagged = lobbies.into_iter().filter(|lobby| !lobby.tag_digests.is_empty());
+        let tagged: Vec<LobbyId> = tagged.map(|lobby| lobby.lobby_id.clone()).collect();
+        let read = self.read_data(&tagged, Part::Tags, true).await?;
+        let tags = read.into_iter().map(|(lobby_id, json)| {
+            let tags = serde_json::from_str(json.get());
+            let tags = tags.map_err(|error| Error::Bug(format!("a lobby's tags are none: {error}")))?;
+            Ok((lobby_id, tags))
+        });
+        tags.collect()
+    }
+
+    async fn read_data(
+        &self,
+        ids: &[LobbyId],
+        part: Part,
+        is_consistent: bool,
+    ) -> Result<Vec<(LobbyId, Box<RawValue>)>, Error> {
         let keys = ids.iter().map(|id| data_key(id, part)).collect();
-        self.batch_get(&self.tables.lobby_data, keys, false)
+        self.batch_get(&self.tables.lobby_data, keys, is_consistent)
             .await?
             .into_iter()
             .map(|item| from_item::<StoredData>(item)?.json())

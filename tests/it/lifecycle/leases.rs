@@ -9,6 +9,7 @@ use shared::{
     ambient::Timestamp,
     ids::LobbyId,
     lobby::{Lobby, Stage},
+    models::Tags,
     store::creation::{Creation, CreationOutcome},
 };
 
@@ -254,8 +255,15 @@ async fn a_creation_that_comes_late_takes_no_place_on_a_record_that_is_to_go() {
     stack.clock.advance(10 * MINUTE);
     assert_eq!(find(&stack, &game).await.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"));
     let lobby = Lobby { lobby_id: LobbyId::from(stack.ambient().uuid()), ..lobby };
-    let creation =
-        Creation { lobby, server, lobby_count_max: 1_000, block: Some(1), beginning: None, config: None };
+    let creation = Creation {
+        lobby,
+        server,
+        lobby_count_max: 1_000,
+        block: Some(1),
+        beginning: None,
+        tags: Tags::new(),
+        config: None,
+    };
     let outcome = stack.store().create_lobby(&creation, then).await.unwrap();
     assert!(matches!(outcome, CreationOutcome::NoPlace(Some(_))), "{outcome:?}");
     assert_eq!(live(&stack, &game).await, 0, "I2");

@@ -24,7 +24,7 @@ use shared::{
     errors::Error,
     ids::LobbyId,
     lobby::{Lobby, Stage, lifecycle::Transition},
-    models::ServerKey,
+    models::{ServerKey, Tags},
     overview::Overview,
     provision::add_version,
     screening::Outside,
@@ -265,6 +265,7 @@ async fn a_lobby_that_may_end_is_found_among_a_thousand_full_servers() {
             lobby_count_max: SERVERS,
             block: Some(1),
             beginning: None,
+            tags: Tags::new(),
             config: None,
         };
         let created = stack.store().create_lobby(&creation, stack.clock.now()).await.unwrap();

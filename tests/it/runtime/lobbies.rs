@@ -29,7 +29,8 @@ async fn find_lobby_gives_a_seat_in_a_lobby_of_the_tables() {
     assert_eq!(body["lobby"]["lobby_id"], seat.lobby_id.as_str());
     let lobby = deployment.lobby(&seat.lobby_id).await;
     assert!(lobby.reserved.contains_key(&seat.seat_id));
-    assert_eq!((lobby.max_players, lobby.tags["map"].as_str()), (8, "harbour"));
+    let tags = deployment.stack.store().lobby_tags([&lobby]).await.unwrap();
+    assert_eq!((lobby.max_players, tags[&seat.lobby_id]["map"].as_str()), (8, "harbour"));
     assert_eq!(body["lobby"]["region"]["region_id"], "fra");
     assert_eq!(body["ports"], body["lobby"]["ports"]);
 }
@@ -52,7 +53,8 @@ async fn create_lobby_creates_what_was_asked_for_with_its_configuration() {
     let lobby = deployment.lobby(&seat.lobby_id).await;
     assert_eq!((lobby.taken, lobby.reserved.contains_key(&seat.seat_id)), (1, true));
     assert_eq!((lobby.max_players, lobby.is_private, lobby.has_config), (8, false, true));
-    assert_eq!((lobby.pool.region_id.as_str(), lobby.tags["map"].as_str()), ("fra", "harbour"));
+    let tags = deployment.stack.store().lobby_tags([&lobby]).await.unwrap();
+    assert_eq!((lobby.pool.region_id.as_str(), tags[&seat.lobby_id]["map"].as_str()), ("fra", "harbour"));
     let config = deployment.stack.store().lobby_data(&[seat.lobby_id], Part::Config).await.unwrap();
     assert_eq!(config[0].1.get(), r#"{"friendly_fire":false}"#);
 }

@@ -19,7 +19,8 @@ async fn a_backend_is_asked_about_each_way_in() {
     let find = json!({ "game_modes": ["arena"], "regions": ["nyc", "fra"], "tags": { "map": "harbour" },
                        "max_players": 4, "verification_data": { "ticket": [1, null] } });
     game.find(&stack, find).await.expect_ok();
-    let create = json!({ "game_mode": "arena", "region": "fra" });
+    let tags = json!({ "map": "mill" });
+    let create = json!({ "game_mode": "arena", "region": "fra", "tags": tags });
     let created = game.play(&stack, "lobbies/create", create).await.expect_ok();
     let join = json!({ "lobby_id": created.lobby_id(), "verification_data": {} });
     game.play(&stack, "lobbies/join", join).await.expect_ok();
@@ -42,8 +43,8 @@ async fn a_backend_is_asked_about_each_way_in() {
             json!(4),
             json!({ "ticket": [1, null] }),
         ),
-        question("create", json!(["fra"]), json!({}), Value::Null, Value::Null),
-        question("join", json!(["fra"]), json!({}), json!(10), json!({})),
+        question("create", json!(["fra"]), tags.clone(), Value::Null, Value::Null),
+        question("join", json!(["fra"]), tags, json!(10), json!({})),
     ];
     assert_eq!(questions, expected);
     for request in asked {

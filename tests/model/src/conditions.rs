@@ -154,16 +154,21 @@ pub fn clauses(expression: &str) -> Vec<String> {
 }
 
 fn normalized(clause: &str) -> String {
-    let mut text = String::new();
-    let mut rest = clause;
-    while let Some(at) = rest.find("lapsed") {
-        let (before, numbered) = rest.split_at(at + "lapsed".len());
-        text.push_str(before);
-        rest = numbered.trim_start_matches(|c: char| c.is_ascii_digit());
-    }
-    text.push_str(rest);
-    text
+    NUMBERED.iter().fold(clause.to_owned(), |clause, placeholder| {
+        let mut text = String::new();
+        let mut rest = clause.as_str();
+        while let Some(at) = rest.find(placeholder) {
+            let (before, numbered) = rest.split_at(at + placeholder.len());
+            text.push_str(before);
+            rest = numbered.trim_start_matches(|c: char| c.is_ascii_digit());
+        }
+        text.push_str(rest);
+        text
+    })
 }
+
+/// Placeholders of which a condition may have several, each with a number.
+const NUMBERED: [&str; 2] = ["lapsed", ":tag"];
 
 const ENTERABLE: [&str; 5] = [
     "#stage <> :ended",
@@ -172,7 +177,9 @@ const ENTERABLE: [&str; 5] = [
     "attribute_not_exists(#reserved.#seat)",
     "attribute_not_exists(#connected.#seat)",
 ];
-const FINDABLE: [&str; 2] = ["#pool = :pool", "attribute_exists(#joinable_from)"];
+const FINDABLE: [&str; 3] = ["#pool = :pool", "attribute_exists(#joinable_from)", TAGGED];
+/// That a lobby has a queried tag.
+pub const TAGGED: &str = "contains(#tag_digests, :tag)";
 /// That no later write closed or reopened the lobby.
 const TOGGLED: &str = "(attribute_not_exists(#toggled_at) OR #toggled_at < :toggled)";
 /// That a lease is later than the lobby's, or was told after the lobby was freed of the one of before.
@@ -381,8 +388,9 @@ mod tests {
     #[test]
     fn clauses_are_those_joined_outermost() {
         let expression =
-            "#a <> :b AND (#c = :d AND #e > :f) AND #reserved.#lapsed12 <= :now AND #x IN (:y, :z)";
-        let expected = ["#a <> :b", "(#c = :d AND #e > :f)", "#reserved.#lapsed <= :now", "#x IN (:y, :z)"];
+            "#a <> :b AND (#c = :d AND #e > :f) AND #reserved.#lapsed12 <= :now AND contains(#x, :tag3)";
+        let expected =
+            ["#a <> :b", "(#c = :d AND #e > :f)", "#reserved.#lapsed <= :now", "contains(#x, :tag)"];
         assert_eq!(clauses(expression), expected);
         assert_eq!(clauses(""), Vec::<String>::new());
     }

@@ -6,7 +6,7 @@
 use super::{Configuration, Outcomes, check};
 use Verdict::{Needless, Unproved};
 
-use crate::conditions::{CLAIM, Condition, LATEST, NO_PLACE, OF_START, Table, UNVACATED, Write};
+use crate::conditions::{CLAIM, Condition, LATEST, NO_PLACE, OF_START, TAGGED, Table, UNVACATED, Write};
 
 /// Why nothing fails without a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +31,8 @@ pub struct Found {
 /// Conditions that the model does not evaluate, and why.
 pub const LEFT_OUT: &[(Write, &str, &str)] = &[
     (Write::TakeFreeSeat, UNVACATED, LATE),
+    (Write::TakeFreeSeat, TAGGED, TAGS),
+    (Write::TakeOverSeat, TAGGED, TAGS),
     (Write::GrowShards, "attribute_not_exists(#joinable_from) OR #joinable_from <= :shards", SHARDS),
     (Write::RetireShards, "#joinable_from = :shards", SHARDS),
     (Write::RetireShards, "#renewed_at <= :stale", SHARDS),
@@ -56,6 +58,7 @@ pub const LEFT_OUT: &[(Write, &str, &str)] = &[
 
 const CLIENTS: &str = "what is remembered of clients is no part of the model; the simulation has it";
 const LATE: &str = "the model repeats no write after its request was answered; the simulation does";
+const TAGS: &str = "no lobby of the model has tags, which never change; a test of the store refuses by it";
 const STARTS: &str = "each server of the model starts once; the simulation's start again";
 const FULL_AGAIN: &str = "a server without a place comes into sight after an hour, which the model has not";
 const SEARCHES: &str =

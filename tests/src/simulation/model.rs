@@ -127,6 +127,8 @@ pub(crate) struct Model {
     failure: Option<Failure>,
     /// Texts, separated by `|`, whose failures are known and passed over.
     pub(crate) tolerated: Option<&'static str>,
+    /// The tags of each lobby that was created with some, as they are kept for those who show them.
+    tags: BTreeMap<String, BTreeMap<String, String>>,
     /// The start of its server that each lobby was placed on.
     born_on: BTreeMap<String, String>,
     /// The starts of each server that registered, in their order.
@@ -200,6 +202,7 @@ impl Model {
 
     /// Checks what one write, single or a transaction, changed.
     pub(crate) fn committed(&mut self, changes: &[Change], history: &History) {
+        changes.iter().for_each(|change| self.note_tags(change));
         for change in changes {
             self.check_namespace(change);
             let is_lobby = !matches!(change.part.write, None | Some(Write::GrowShards | Write::RetireShards));
@@ -284,6 +287,23 @@ impl Model {
             let what = format!("an operation of {own} wrote to {:?}", change.part.place);
             self.fail("I11", what);
         }
+    }
+
+    fn note_tags(&mut self, change: &Change) {
+        let (Some(item), "LobbyDataTable") = (&change.after, change.part.place.table.as_str()) else {
+            return;
+        };
+        let (Some(id), Some("tags")) = (item["lobby_id"]["S"].as_str(), item["part"]["S"].as_str()) else {
+            return;
+        };
+        let tags = item["json"]["S"].as_str().and_then(|json| serde_json::from_str(json).ok());
+        self.tags.insert(id.to_owned(), tags.unwrap_or_default());
+    }
+
+    /// Whether a lobby was created with each of `queried`.
+    fn has_tags(&self, id: &str, queried: &BTreeMap<String, String>) -> bool {
+        let tags = self.tags.get(id);
+        queried.iter().all(|(name, value)| tags.and_then(|tags| tags.get(name)) == Some(value))
     }
 
     fn note_version(&mut self, change: &Change) {

@@ -3,7 +3,7 @@
 //! A condition whose loss nothing notices is one of [`VERDICTS`], which say why; everything else must be noticed.
 
 use super::{Options, run};
-use model::conditions::{CLAIM, Condition, LATEST, Write};
+use model::conditions::{CLAIM, Condition, LATEST, TAGGED, Write};
 
 /// What became of a condition's removal.
 #[derive(Clone, Debug)]
@@ -22,6 +22,8 @@ pub struct Found {
 pub const VERDICTS: &[(Write, &str, &str)] = &[
     (Write::TakeFreeSeat, "#pool = :pool", SAME_POOL),
     (Write::TakeOverSeat, "#pool = :pool", SAME_POOL),
+    (Write::TakeFreeSeat, TAGGED, SAME_TAGS),
+    (Write::TakeOverSeat, TAGGED, SAME_TAGS),
     (
         Write::TakeOverSeat,
         "(#stage = :ready OR #created_at > :start_limit)",
@@ -96,6 +98,7 @@ pub const VERDICTS: &[(Write, &str, &str)] = &[
 ];
 
 const SAME_POOL: &str = "a lobby's pool never changes, and whoever claims a seat has it from there";
+const SAME_TAGS: &str = "a lobby's tags never change, and whoever claims a seat has seen them";
 const SAME_CREATION: &str = "judged by the same clock before, and a lobby's creation never changes";
 const TAKEN_BACK: &str = "a block too many is in the sum, and taken back at the cap";
 const NO_EXPIRY: &str = "nothing expires in a simulation";

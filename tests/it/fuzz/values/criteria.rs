@@ -13,7 +13,7 @@ use proptest::{
 use serde_json::{Value, json};
 use shared::{
     rules::{criteria::Criteria, geography::Coordinates, lobby_config::LobbyConfig},
-    settings::{Game, Version},
+    settings::{Game, Namespace, Version},
     wire::{CreateLobbyRequest, FindLobbyRequest},
 };
 
@@ -70,6 +70,15 @@ const MODES: [Mode; 4] = [
         creates: true,
     },
 ];
+
+fn namespace() -> Namespace {
+    serde_json::from_value(json!({
+        "game_id": "g", "namespace_id": "n", "name_id": "n", "display_name": "N", "created_at": 0, "version_id": "v",
+        "deployed_at": 0, "lobby_count_max": 1, "max_players_per_client": 1, "enable_domain_public_auth": true,
+        "tag_key": "k",
+    }))
+    .unwrap()
+}
 
 fn game() -> Game {
     let region = |(id, latitude, longitude): &(&str, f64, f64)| {
@@ -179,7 +188,7 @@ fn once(names: &[String]) -> Vec<&str> {
 
 #[test]
 fn a_find_is_judged_in_the_order_of_the_decisions() {
-    let (game, version, namespace_id) = (game(), version(), "n".parse().unwrap());
+    let (game, version, namespace) = (game(), version(), namespace());
     let place = option::of((-90.0..90.0, -180.0..180.0));
     check_plain((asked(3, 3), place), |(asked, place)| {
         let request: FindLobbyRequest = serde_json::from_value(json!({
@@ -187,7 +196,7 @@ fn a_find_is_judged_in_the_order_of_the_decisions() {
         }))
         .unwrap();
         let viewer = place.map(|(north, east): (f64, f64)| Coordinates::new(north, east).unwrap());
-        let resolved = Criteria::resolve(&request, &namespace_id, &game, &version, viewer);
+        let resolved = Criteria::resolve(&request, &namespace, &game, &version, viewer);
         let modes: Vec<&Mode> = once(&asked.modes)
             .iter()
             .filter_map(|name| MODES.iter().find(|mode| mode.name == *name))
@@ -234,7 +243,7 @@ fn a_find_is_judged_in_the_order_of_the_decisions() {
 
 #[test]
 fn a_lobby_of_ones_own_is_judged_by_the_same_rules() {
-    let (game, version, namespace_id) = (game(), version(), "n".parse().unwrap());
+    let (game, version, namespace) = (game(), version(), namespace());
     check_plain((asked(1, 1), option::of(any::<bool>())), |(asked, is_public)| {
         let Some(name) = asked.modes.first() else { return Ok(()) };
         let publicity = is_public.map(|is_public| if is_public { "public" } else { "private" });
@@ -243,7 +252,7 @@ fn a_lobby_of_ones_own_is_judged_by_the_same_rules() {
             "publicity": publicity,
         }))
         .unwrap();
-        let resolved = Criteria::of_custom_lobby(&request, &namespace_id, &game, &version, None);
+        let resolved = Criteria::of_custom_lobby(&request, &namespace, &game, &version, None);
         let mode = MODES.iter().find(|mode| mode.name == name);
         let shut = mode.is_some_and(|mode| !mode.creates).then_some("MATCHMAKER_CUSTOM_LOBBIES_DISABLED");
         let code = resolved.as_ref().err().map(|error| error.status_and_code().1);

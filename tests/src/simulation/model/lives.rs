@@ -42,10 +42,10 @@ impl Model {
         }
         let lasting = |lobby: &Lobby| {
             let Lobby { namespace, version, mode, region, created_at, .. } = lobby.clone();
-            let Lobby { ports, tags, max_players, max_players_direct, is_private, .. } = lobby.clone();
+            let Lobby { ports, tag_digests, max_players, max_players_direct, is_private, .. } = lobby.clone();
             (
                 (namespace, version, mode, region, created_at),
-                (ports, tags, max_players, max_players_direct, is_private, lobby.reservation_ms),
+                (ports, tag_digests, max_players, max_players_direct, is_private, lobby.reservation_ms),
             )
         };
         if lasting(before) != lasting(after) || (after.lives() && before.server != after.server) {
@@ -153,7 +153,7 @@ impl Model {
                 && lobby.version == *version
                 && modes.contains(&lobby.mode)
                 && regions.contains(&lobby.region)
-                && lobby.has_tags(tags);
+                && self.has_tags(&lobby.id, tags);
             let is_open = |at| lobby.is_open(self.time(at));
             let place = Place { table: "LobbiesTable".to_owned(), key: lobby.id.clone() };
             let is_settled =

@@ -32,7 +32,7 @@ pub(crate) struct Lobby {
     /// Absent once ended.
     pub(crate) server: Option<String>,
     pub(crate) ports: Value,
-    pub(crate) tags: BTreeMap<String, String>,
+    pub(crate) tag_digests: Value,
     pub(crate) max_players: u64,
     pub(crate) max_players_direct: u64,
     pub(crate) reservation_ms: u64,
@@ -83,12 +83,7 @@ impl Lobby {
             lease_until: count("lease_until")?,
             server: text("server"),
             ports: item["ports"].clone(),
-            tags: item["tags"]["M"]
-                .as_object()
-                .into_iter()
-                .flatten()
-                .map(|(name, tag)| (name.clone(), tag["S"].as_str().unwrap_or_default().to_owned()))
-                .collect(),
+            tag_digests: item["tag_digests"].clone(),
             max_players: count("max_players")?,
             max_players_direct: count("max_players_direct")?,
             reservation_ms: count("reservation_secs")? * 1_000,
@@ -161,9 +156,5 @@ impl Lobby {
         let idle_ms = if is_room_needed { 0 } else { self.idle_ms };
         let is_idle = self.stage == Stage::Ready && last_held + idle_ms <= time;
         self.lease_until <= time || self.is_overdue(time) || is_idle
-    }
-
-    pub(crate) fn has_tags(&self, tags: &BTreeMap<String, String>) -> bool {
-        tags.iter().all(|(name, value)| self.tags.get(name) == Some(value))
     }
 }

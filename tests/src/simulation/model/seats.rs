@@ -135,7 +135,7 @@ impl Model {
                 if !self.ran(namespace, &lobby.version, began_at) {
                     self.fail("I6", format!("a find took a seat in lobby {id} of another version"));
                 }
-                if !lobby.has_tags(&tags) {
+                if !self.has_tags(id, &tags) {
                     self.fail("I6", format!("a find took a seat in lobby {id} without its tags"));
                 }
             }

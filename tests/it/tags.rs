@@ -1,0 +1,126 @@
+//! Lobbies with tags: what they cost others, and that they are found by them.
+
+#![expect(clippy::unwrap_used, reason = "this is test code: what cannot go on panics")]
+
+use std::{sync::Arc, time::Duration};
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use muster_local::emulator::link::patient_client_over;
+use muster_tests::{TestGame, TestStack, instance::Instance, interference::Before};
+use serde_json::{Value, json};
+use shared::{
+    errors::Error,
+    ids::SeatId,
+    lobby::{Door, Refusal},
+    store::{
+        lobbies::{Hiding, SeatClaim, SeatOutcome},
+        meter::Usage,
+    },
+    tag_digests::TagDigests,
+};
+
+/// The most tags that a lobby can have, of the greatest length: 5 KB.
+fn longest_tags(n: usize) -> Value {
+    (0..8).map(|tag| (format!("{tag:x<128}"), json!(format!("{n:x<512}")))).collect()
+}
+
+fn taggable() -> Value {
+    let create = json!({ "create": { "enabled": true } });
+    json!({ "arena": { "regions": ["fra"], "max_players": 10, "taggable": true, "actions": create } })
+}
+
+async fn create(stack: &TestStack, game: &TestGame, tags: &Value) -> String {
+    let body = json!({ "game_mode": "arena", "publicity": "public", "tags": tags });
+    game.play(stack, "lobbies/create", body).await.expect_ok().lobby_id()
+}
+
+/// What a warm instance's find costs beside 20 open lobbies with these tags.
+async fn cost_beside(tags: impl Fn(usize) -> Value) -> Usage {
+    let stack = TestStack::start().await;
+    let game = stack.make_game("beside", taggable(), 99, 99).await;
+    let instance = stack.instance();
+    instance.warm_up(&game.public, &game.pool("arena", "fra")).await;
+    for n in 0..20 {
+        create(&stack, &game, &tags(n)).await;
+    }
+    let before = instance.usage();
+    instance.find(&game.public, &json!({ "game_modes": ["arena"] })).await.unwrap();
+    instance.usage() - before
+}
+
+#[tokio::test]
+async fn the_length_of_others_tags_makes_no_find_dearer() {
+    let plain = cost_beside(|_| json!({})).await;
+    let tagged = cost_beside(longest_tags).await;
+    println!("beside 20 lobbies without tags {plain:?}, with 5 KB of them {tagged:?}");
+    assert_eq!(tagged.calls, plain.calls);
+    assert!(tagged.read_units <= plain.read_units + 1.0, "{tagged:?}");
+    assert!(tagged.write_units <= 2.0, "{tagged:?}");
+}
+
+#[tokio::test]
+async fn no_seat_is_taken_where_a_queried_tag_is_missing_whatever_was_read() {
+    let stack = TestStack::start().await;
+    let game = stack.make_game("missing", taggable(), 99, 99).await;
+    let lobby_id = create(&stack, &game, &json!({ "map": "dust", "rank": "gold" })).await;
+    let key = &game.created.namespaces[0].tag_key;
+    for (tags, fits) in [
+        (json!({}), true),
+        (json!({ "map": "dust" }), true),
+        (json!({ "map": "dust", "rank": "gold" }), true),
+        (json!({ "map": "dust", "rank": "tin" }), false),
+        (json!({ "map": "gold" }), false),
+        (json!({ "map": "dust", "rank": "gold", "more": "" }), false),
+    ] {
+        let digests = TagDigests::of(&serde_json::from_value(tags.clone()).unwrap(), key);
+        let claim = SeatClaim {
+            lobby_id: lobby_id.parse().unwrap(),
+            door: Door::Find(game.pool("arena", "fra"), digests),
+            seat_id: SeatId::random(&stack.ambient()),
+            until: stack.clock.now() + Duration::from_secs(60),
+            hiding: Hiding::No,
+        };
+        match stack.store().take_seat(&claim, stack.clock.now()).await.unwrap() {
+            SeatOutcome::Taken(_) => assert!(fits, "I6: {tags}"),
+            SeatOutcome::Refused(refusal, _) => assert_eq!((refusal, fits), (Refusal::TagMissing, false)),
+        }
+    }
+
+    // The index shows a lobby that has the tags no more when its seat is taken: that never happens, and must not matter.
+    let store = stack.store().clone();
+    let change = store.client().update_item().table_name(&store.tables().lobbies);
+    let change = change.key("lobby_id", AttributeValue::S(lobby_id.clone()));
+    let change = change.update_expression("REMOVE tag_digests");
+    let happens = async move {
+        change.send().await.unwrap();
+    };
+    let link = Before::new(stack.stack.store_link(), |call| call.operation == "UpdateItem", happens);
+    let instance = Instance::over(patient_client_over(Arc::new(link)), stack.stack.keys(), &stack.ambient());
+    let tagged =
+        json!({ "game_modes": ["arena"], "tags": { "map": "dust" }, "prevent_auto_create_lobby": true });
+    let refused = instance.find(&game.public, &tagged).await;
+    assert!(matches!(refused, Err(Error::NoAvailableLobbies)), "I6: {refused:?}");
+}
+
+#[tokio::test]
+async fn tags_are_shown_to_the_lobbys_server_and_go_with_the_lobby() {
+    let stack = TestStack::start().await;
+    let game = stack.make_game("shown", taggable(), 99, 0).await;
+    let server = json!({
+        "server_id": "one", "region_id": "fra", "capacity": 9,
+        "ports": { "default": { "hostname": "a.example", "port": 1, "protocol": "udp" } },
+    });
+    game.serve(&stack, "register", server).await.expect_ok();
+    let tags = json!({ "map": "dust", "rank": "gold" });
+    let lobby_id = create(&stack, &game, &tags).await;
+    let plain = create(&stack, &game, &json!({})).await;
+    let told = game.serve(&stack, "heartbeat", json!({ "server_id": "one" })).await.expect_ok();
+    let told = told.body["lobbies"].as_array().unwrap();
+    let of = |id: &str| told.iter().find(|lobby| lobby["lobby_id"] == id).map(|lobby| &lobby["tags"]);
+    assert_eq!((of(&lobby_id), of(&plain)), (Some(&tags), Some(&json!({}))));
+    let lobby = game.lobby(&stack, &lobby_id).await;
+    let kept = async || stack.store().lobby_tags([&lobby]).await.unwrap();
+    assert_eq!(json!(kept().await[&lobby.lobby_id]), tags);
+    game.serve(&stack, "end-lobby", json!({ "lobby_id": lobby_id })).await.expect_ok();
+    assert!(kept().await.is_empty());
+}
