@@ -19,8 +19,8 @@ pub use lifecycle::Stage;
 
 /// One lobby: the only truth about its seats.
 ///
-/// Attribute names are those of the fields. A lobby of capacity 10 stays below 1 KB, the size of one write unit; its tags, its
-/// state and its configuration are items of their own, see [`crate::store::lobby_data`].
+/// Attribute names are those of the fields. A lobby of capacity 10 stays below 1 KB, the size of one write
+/// unit; its tags, its state and its configuration are items of their own, see [`crate::store::lobby_data`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lobby {
     /// Its identifier.

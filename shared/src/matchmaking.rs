@@ -333,8 +333,8 @@ impl Matchmaker {
         self.take_fullest(pools, &candidates.fitting, 1..WAVES_MAX, seeker, deadline).await
     }
 
-    /// Up to `limit` candidates of each pool that are in sight at `sight`, those with the queried tags; no longer than until
-    /// `deadline`.
+    /// Up to `limit` candidates of each pool that are in sight at `sight`, those with the queried tags; behind those, where
+    /// there are more, [`COMPARED_MAX`] with these tags and no others; no longer than until `deadline`.
     async fn look(
         &self,
         pools: &[SearchedPool],
@@ -352,12 +352,20 @@ impl Matchmaker {
             for ((found, shards), searched) in try_join_all(queries).await?.into_iter().zip(pools) {
                 self.recall.note_shards(&searched.pool, shards, found.len(), now);
                 self.retire_shards(&searched.pool, shards, &found, now).await?;
-                candidates.has_more |= found.len() >= limit;
-                let tags = &searched.tag_digests;
+                let (has_more, tags) = (found.len() >= limit, &searched.tag_digests);
                 let (fitting, others): (Vec<_>, Vec<_>) =
                     found.into_iter().partition(|candidate| candidate.tag_digests.contain(tags));
+                let seen = candidates.fitting.len();
                 candidates.fitting.extend(fitting);
                 candidates.mismatched += others.len();
+                candidates.has_more |= has_more;
+                if has_more && !tags.is_empty() {
+                    let mut alike =
+                        self.store.tagged_candidates(&searched.pool, tags, sight, COMPARED_MAX).await?;
+                    let known = candidates.fitting.get(seen..).unwrap_or_default();
+                    alike.retain(|other| known.iter().all(|known| known.lobby_id != other.lobby_id));
+                    candidates.fitting.extend(alike);
+                }
             }
         }
         Ok(candidates)

@@ -1,8 +1,9 @@
-//! A lobby's tags as finds match them: a digest of each, so that no lobby's item grows with its tags. The tags themselves are
-//! kept with the lobby's data, for those who show them.
+//! A lobby's tags as finds match them: a digest of each, so that no lobby's item grows with its tags. The
+//! tags themselves are kept with the lobby's data, for those who show them.
 //!
-//! The digests are keyed, so that whoever reads them learns of no tag, not even by guessing. The key is the namespace's own and
-//! lasts as long as it does: under the signing key, a rotation would hide every tagged lobby that is there.
+//! The digests are keyed, so that whoever reads them learns of no tag, not even by guessing. The key is the
+//! namespace's own and lasts as long as it does: under the signing key, a rotation would hide every tagged
+//! lobby that is there.
 
 use std::{collections::BTreeSet, fmt};
 

@@ -52,6 +52,7 @@ const SOURCES: &[(&str, &str)] = &[
 /// Literals that are conditions of queries, not of writes.
 const KEY_CONDITIONS: &[&str] = &[
     "#pool = :pool AND #joinable_from <= :now",
+    "#tag_set = :tag_set AND #joinable_from <= :now",
     "#server = :server",
     "#placement_pool = :pool AND #free_from <= :until",
 ];

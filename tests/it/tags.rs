@@ -2,9 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "this is test code: what cannot go on panics")]
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+    time::Duration,
+};
 
-use aws_sdk_dynamodb::types::AttributeValue;
+use aws_sdk_dynamodb::types::{AttributeValue, PutRequest, WriteRequest};
 use muster_local::emulator::link::patient_client_over;
 use muster_tests::{TestGame, TestStack, instance::Instance, interference::Before};
 use serde_json::{Value, json};
@@ -58,6 +62,64 @@ async fn the_length_of_others_tags_makes_no_find_dearer() {
     assert!(tagged.write_units <= 2.0, "{tagged:?}");
 }
 
+/// Puts `count` copies of an open lobby beside it, each under an identifier of its own.
+async fn copy(stack: &TestStack, lobby_id: &str, count: usize) {
+    let (client, table) = (stack.store().client(), &stack.store().tables().lobbies);
+    let key = AttributeValue::S(lobby_id.to_owned());
+    let read = client.get_item().table_name(table).key("lobby_id", key).send().await.unwrap();
+    let copies: Vec<_> = (0..count)
+        .map(|_| {
+            let mut item = read.item.clone().unwrap();
+            item.insert("lobby_id".to_owned(), AttributeValue::S(stack.ambient().uuid().to_string()));
+            let put = PutRequest::builder().set_item(Some(item)).build().unwrap();
+            WriteRequest::builder().put_request(put).build()
+        })
+        .collect();
+    for writes in copies.chunks(25) {
+        let request = HashMap::from([(table.clone(), writes.to_vec())]);
+        let written = client.batch_write_item().set_request_items(Some(request)).send().await.unwrap();
+        assert!(written.unprocessed_items().is_none_or(HashMap::is_empty));
+    }
+}
+
+/// The lobby that `instance` finds, and what that costs.
+async fn found(instance: &Instance, game: &TestGame, body: &Value) -> (String, Usage) {
+    let before = instance.usage();
+    let lobby = instance.find(&game.public, body).await.unwrap().lobby;
+    (lobby.lobby_id.to_string(), instance.usage() - before)
+}
+
+#[tokio::test]
+async fn friends_with_the_same_tags_meet_beside_any_number_of_older_lobbies() {
+    let stack = TestStack::start().await;
+    let game = stack.make_game("friends", taggable(), 9_999, 9_999).await;
+    let older = create(&stack, &game, &json!({ "party": "older" })).await;
+    copy(&stack, &older, 1_100).await;
+    stack.clock.advance(Duration::from_secs(30));
+    let mut met = BTreeSet::new();
+    for friend in 1..=4 {
+        let instance = stack.instance();
+        let friends = json!({ "game_modes": ["arena"], "tags": { "party": "ours", "map": "dust" } });
+        let (lobby, cost) = found(&instance, &game, &friends).await;
+        println!("friend {friend}: {cost:?}");
+        met.insert(lobby);
+        stack.clock.advance(Duration::from_millis(2_500));
+    }
+    assert_eq!(met.len(), 1, "I9");
+
+    // Who may not create one finds it, too, and whoever made it: by all of its tags, beyond the 1,000 oldest.
+    let own = create(&stack, &game, &json!({ "party": "own", "map": "mill" })).await;
+    let existing =
+        |tags: Value| json!({ "game_modes": ["arena"], "tags": tags, "prevent_auto_create_lobby": true });
+    let instance = stack.instance();
+    let (lobby, _) = found(&instance, &game, &existing(json!({ "party": "own", "map": "mill" }))).await;
+    assert_eq!(lobby, own);
+    for tags in [json!({ "party": "own" }), json!({ "party": "own", "map": "dust" })] {
+        let refused = game.find(&stack, existing(tags)).await;
+        assert_eq!(refused.refusal(), (400, "MATCHMAKER_NO_AVAILABLE_LOBBIES"));
+    }
+}
+
 #[tokio::test]
 async fn no_seat_is_taken_where_a_queried_tag_is_missing_whatever_was_read() {
     let stack = TestStack::start().await;
@@ -86,7 +148,8 @@ async fn no_seat_is_taken_where_a_queried_tag_is_missing_whatever_was_read() {
         }
     }
 
-    // The index shows a lobby that has the tags no more when its seat is taken: that never happens, and must not matter.
+    // The index shows a lobby that has the tags no more when its seat is taken: that never happens, and must
+    // not matter.
     let store = stack.store().clone();
     let change = store.client().update_item().table_name(&store.tables().lobbies);
     let change = change.key("lobby_id", AttributeValue::S(lobby_id.clone()));

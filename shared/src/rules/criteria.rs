@@ -62,7 +62,8 @@ pub struct NewLobby {
 }
 
 impl Criteria {
-    /// The criteria of `request` in `namespace`, which runs `version` of `game`, asked from `viewer` where known.
+    /// The criteria of `request` in `namespace`, which runs `version` of `game`, asked from `viewer` where
+    /// known.
     ///
     /// # Errors
     /// The first violated rule's code, in the order of the decisions.
@@ -315,9 +316,9 @@ mod tests {
 
     fn namespace() -> Namespace {
         serde_json::from_value(json!({
-            "game_id": "g", "namespace_id": "n", "name_id": "n", "display_name": "N", "created_at": 0, "version_id": "v",
-            "deployed_at": 0, "lobby_count_max": 1, "max_players_per_client": 1, "enable_domain_public_auth": true,
-            "tag_key": "k"
+            "game_id": "g", "namespace_id": "n", "name_id": "n", "display_name": "N", "created_at": 0,
+            "version_id": "v", "deployed_at": 0, "lobby_count_max": 1, "max_players_per_client": 1,
+            "enable_domain_public_auth": true, "tag_key": "k"
         }))
         .unwrap()
     }

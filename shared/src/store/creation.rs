@@ -33,6 +33,7 @@ use super::{
     conflicts::refused,
     expressions::names,
     failure, from_item,
+    lobbies::tag_set,
     lobby_data::{Part as DataPart, data_item},
     number,
     servers::Server,
@@ -62,11 +63,14 @@ impl HeadKey {
     /// The key for lobbies of `pool` with exactly `tags` and `max_players` seats.
     #[must_use]
     pub fn new(pool: &Pool, tags: &TagDigests, max_players: u32) -> Self {
-        let criteria = serde_json::json!([pool.whole(), tags, max_players]).to_string();
-        let digest = digest(&SHA256, criteria.as_bytes());
-        let hex: String = digest.as_ref().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-        Self(format!("head/{hex}"))
+        Self(format!("head/{}", digest_of(&serde_json::json!([pool.whole(), tags, max_players]))))
     }
+}
+
+/// What stands for `criteria` in a key: 32 hexadecimal digits.
+pub(super) fn digest_of(criteria: &serde_json::Value) -> String {
+    let digest = digest(&SHA256, criteria.to_string().as_bytes());
+    digest.as_ref().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A burst as its head names it.
@@ -174,9 +178,9 @@ enum Part {
 impl Store {
     /// Creates a lobby, or says what stands against it.
     ///
-    /// One transaction: 2 write units for each of lobby (and 1 for each of its two indexes), server, the head when it begins a
-    /// burst, the ledger when a block is allotted, and for each KB of tags and of a configuration. Repeating it is harmless: the
-    /// lobby's identifier decides.
+    /// One transaction: 2 write units for each of lobby (and 1 for each of its two indexes, with tags three),
+    /// server, the head when it begins a burst, the ledger when a block is allotted, and for each KB of tags
+    /// and of a configuration. Repeating it is harmless: the lobby's identifier decides.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`]; the lobby may exist all the same, its reservation then lapses.
@@ -294,9 +298,13 @@ impl Store {
     }
 
     fn put_lobby(&self, lobby: &Lobby) -> Result<Put, Error> {
+        let mut item = to_item(lobby)?;
+        if !lobby.tag_digests.is_empty() {
+            item.insert("tag_set".to_owned(), text(tag_set(&lobby.pool, &lobby.tag_digests)));
+        }
         Put::builder()
             .table_name(&self.tables.lobbies)
-            .set_item(Some(to_item(lobby)?))
+            .set_item(Some(item))
             .condition_expression("attribute_not_exists(#lobby_id)")
             .expression_attribute_names("#lobby_id", "lobby_id")
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)

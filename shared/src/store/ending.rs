@@ -51,8 +51,8 @@ const SERVER_PART: usize = 1;
 impl Store {
     /// Ends `lobby`, as seen, for `cause`, and gives back its place on the server, to which its part of the cap stays allotted.
     ///
-    /// One transaction of two items, 2 write units each and those of the indexes; its tags, state and configuration, where it
-    /// has them, are deleted with it, at 2 write units for each KB.
+    /// One transaction of two items, 2 write units each and those of the indexes; its tags, state and
+    /// configuration, where it has them, are deleted with it, at 2 write units for each KB.
     ///
     /// # Errors
     /// [`Error::Contention`] when other transactions came between each time; [`Error::Unavailable`], [`Error::Bug`].

@@ -8,7 +8,10 @@ use aws_sdk_dynamodb::{
 use futures_util::future::try_join_all;
 use serde::Deserialize;
 
-use super::{Item, Store, expressions::names, failure, from_item, number, shards::shards_told, text};
+use super::{
+    Item, Store, creation::digest_of, expressions::names, failure, from_item, number, shards::shards_told,
+    text,
+};
 use crate::{
     ambient::Timestamp,
     errors::Error,
@@ -20,6 +23,9 @@ use crate::{
 
 /// The index of lobbies that a find may look at: pool, then `joinable_from`. Eventually consistent: a hint.
 pub const CANDIDATES_INDEX: &str = "candidates";
+/// The index of the same lobbies by all their tags, those with some: `tag_set`, then `joinable_from`. A hint,
+/// too.
+pub const TAGGED_INDEX: &str = "tagged";
 /// The index of the lobbies of a game server, oldest first.
 pub const BY_SERVER_INDEX: &str = "by_server";
 
@@ -32,7 +38,7 @@ pub struct Candidate {
     pub pool: Pool,
     /// From when it may have a free seat.
     pub joinable_from: Timestamp,
-    /// Digests of its tags.
+    /// Digests of its tags; none where only lobbies of certain tags were looked for.
     #[serde(default)]
     pub tag_digests: TagDigests,
 }
@@ -204,6 +210,39 @@ impl Store {
                 return Ok((candidates, shards));
             }
         }
+    }
+
+    /// Up to `limit` lobbies of `pool` with exactly `tags`, in all its shards, that may have a free seat at
+    /// `now`, oldest first, however many others there are.
+    ///
+    /// One query of the index; 0.5 read units for each started 4 KB. It may lag: each entry may be wrong.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn tagged_candidates(
+        &self,
+        pool: &Pool,
+        tags: &TagDigests,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Candidate>, Error> {
+        let condition = "#tag_set = :tag_set AND #joinable_from <= :now";
+        let answer = self
+            .client
+            .query()
+            .table_name(&self.tables.lobbies)
+            .index_name(TAGGED_INDEX)
+            .key_condition_expression(condition)
+            .set_expression_attribute_names(Some(names(&[condition])))
+            .expression_attribute_values(":tag_set", text(tag_set(pool, tags)))
+            .expression_attribute_values(":now", number(now))
+            .limit(i32::try_from(limit).unwrap_or(i32::MAX))
+            .return_consumed_capacity(self.meter.mode())
+            .send()
+            .await
+            .map_err(|error| failure(&error))?;
+        self.meter.read(answer.consumed_capacity());
+        answer.items.unwrap_or_default().into_iter().map(from_item).collect()
     }
 
     /// The lobbies of `ids` that exist, in no order, eventually consistent. One call for each 100, 0.5 read units each.
@@ -498,6 +537,11 @@ impl Store {
     ) -> Result<Result<Lobby, Option<Lobby>>, Error> {
         self.update(write).await
     }
+}
+
+/// What lobbies of a pool have in common that have exactly these tags: the key of [`TAGGED_INDEX`].
+pub(super) fn tag_set(pool: &Pool, tags: &TagDigests) -> String {
+    digest_of(&serde_json::json!([pool.whole(), tags]))
 }
 
 fn enterable(door: &Door) -> String {

@@ -1,4 +1,5 @@
-//! What belongs to a lobby but would make its item too large: its tags, its state and the configuration it was created with.
+//! What belongs to a lobby but would make its item too large: its tags, its state and the configuration it
+//! was created with.
 
 use std::collections::HashMap;
 
@@ -97,7 +98,7 @@ impl Store {
         stored.map(|stored| stored.json().map(|(_, json)| json)).transpose()
     }
 
-    /// A part of each of `ids` that has it, at most 100, in no order. One call for each 16 MB, 0.5 read units for each
+    /// A part of each of `ids` that has it, in no order. One call for each hundred or 16 MB, 0.5 read units for each
     /// started 4 KB; eventually consistent.
     ///
     /// # Errors
@@ -107,14 +108,11 @@ impl Store {
         ids: &[LobbyId],
         part: Part,
     ) -> Result<Vec<(LobbyId, Box<RawValue>)>, Error> {
-        if ids.is_empty() {
-            return Ok(Vec::new());
-        }
         self.read_data(ids, part, false).await
     }
 
-    /// The tags of each of `lobbies` that has some and has not ended. One call for each hundred of those, one read unit for each
-    /// started 4 KB; consistent, because a lobby without its tags would be another one.
+    /// The tags of each of `lobbies` that has some and has not ended. One call for each hundred of those, one
+    /// read unit for each started 4 KB; consistent, because a lobby without its tags would be another one.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].

@@ -255,7 +255,7 @@ sampled! {
     Lobby => json!({
         "lobby_id": "l", "pool": "n/v/arena/fra", "joinable_from": 1, "created_at": 1, "stage": "ready", "closed": false,
         "toggled_at": 1, "is_private": true, "is_draining": true, "server": "n/s", "start": "s1", "lease_until": 100, "freed_at": 1,
-        "ports": ports(), "tag_digests": ["digest"], "max_players": 8, "max_players_direct": 8, "reservation_secs": 60, "idle_secs": 5,
+        "ports": ports(), "tag_digests": ["digest"], "tag_set": "set", "max_players": 8, "max_players_direct": 8, "reservation_secs": 60, "idle_secs": 5,
         "taken": 2, "reserved": { "seat": 20 }, "connected": { "other": 20 }, "vacated_at": 1, "lapsed": ["old"],
         "connected_by": "w", "has_state": true, "has_config": true, "expires_at": 1,
     }),
