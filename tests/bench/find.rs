@@ -339,8 +339,8 @@ async fn without_pause(bench: &mut Bench, clients: usize, is_isolated: bool) {
     let instances: Vec<_> =
         (0..if is_isolated { clients } else { 1 }).map(|_| bench.instance(&ambient)).collect();
     let began = Instant::now();
-    let runs = (0..clients).map(|client| {
-        let (instance, token) = (&instances[client % instances.len()], &token);
+    let runs = instances.iter().cycle().take(clients).map(|instance| {
+        let token = &token;
         async move {
             let mut finds = Vec::with_capacity(FINDS_EACH);
             for _ in 0..FINDS_EACH {
