@@ -172,8 +172,8 @@ impl Registration {
         }
         let used = seen.map_or(0, |seen| seen.used);
         let (allotted, cap_checked) = seen.map_or((0, 0), |seen| (seen.allotted, seen.cap_checked));
-        let placed = same.filter(|same| !same.is_deregistered());
-        let ranked_at = placed.map_or(now, |same| same.ranked_at);
+        // A later rank would put a server that has a place out of reach of a look that began before.
+        let ranked_at = seen.filter(|seen| !seen.is_deregistered()).map_or(now, |seen| seen.ranked_at);
         let is_clearing = used > 0 && same.is_none_or(|same| same.is_clearing);
         let mut former_starts = seen.map_or_else(Vec::new, |seen| seen.former_starts.clone());
         if let Some(former) = seen.filter(|_| same.is_none()).and_then(|seen| seen.start_id.as_ref()) {
@@ -330,8 +330,14 @@ mod tests {
     }
 
     #[test]
-    fn a_deregistered_server_that_registers_again_ranks_anew() {
+    fn a_server_keeps_its_rank_until_it_deregisters() {
         let first = check(json!({})).unwrap().into_server(key(), None, start(), id(), Timestamp(5)).unwrap();
+        let restart = check(json!({ "start_id": "b" })).unwrap();
+        let next = restart.into_server(key(), Some(&first), start(), id(), Timestamp(9)).unwrap();
+        assert_eq!(
+            (next.ranked_at, next.free_from, next.started_at),
+            (Timestamp(5), Timestamp(5), Timestamp(9))
+        );
         let gone = Server { ranked_at: Timestamp::NEVER, free_from: Timestamp::NEVER, capacity: 0, ..first };
         let again =
             check(json!({})).unwrap().into_server(key(), Some(&gone), start(), id(), Timestamp(9)).unwrap();

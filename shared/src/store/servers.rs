@@ -98,7 +98,7 @@ pub struct Server {
     pub placement_pool: Option<PlacementPool>,
     /// From when a look for places meets it: `ranked_at` while it has one, else an hour or so after it was met or filled.
     pub free_from: Timestamp,
-    /// What `free_from` is while it has a free place: its registration; [`Timestamp::NEVER`] once deregistered.
+    /// What `free_from` is while it has a free place: its first registration; [`Timestamp::NEVER`] once deregistered.
     pub ranked_at: Timestamp,
     /// Lobbies that it can run at once.
     pub capacity: u32,
