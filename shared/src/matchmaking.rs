@@ -211,23 +211,26 @@ impl Matchmaker {
                 Some(searched) => self.take_any(search, searched, seeker, deadline).await?,
                 None => self.take_existing(search, seeker, sight, deadline).await?,
             };
-            if let Some(found) = existing {
-                return Ok(found);
-            }
+            let has_more = match existing {
+                Existing::Taken(found) => return Ok(*found),
+                Existing::None { has_more } => has_more,
+            };
             if !search.may_create {
                 seeker.trace().creation(explaining::Creation::Prevented);
                 return Err(Error::NoAvailableLobbies);
             }
             seeker.trace().creation(explaining::Creation::NothingJoinable);
             match self.create(search, seeker, round > 0).await? {
-                Step::Found(found) => return Ok(*found),
+                Step::Found(found) => return Ok(self.counted(*found, has_more)),
                 Step::LookAgain => {}
                 Step::NoRoom(refusal) => {
                     // Seats may have come into sight since the look above; and what others hold for their own finds is
                     // better taken than none.
                     let sight = self.ambient.now() + LANE_HOLD;
-                    let found = self.take_existing(search, seeker, sight, deadline).await?;
-                    return found.ok_or_else(|| refusal.into());
+                    return match self.take_existing(search, seeker, sight, deadline).await? {
+                        Existing::Taken(found) => Ok(*found),
+                        Existing::None { .. } => Err(refusal.into()),
+                    };
                 }
             }
             if self.ambient.now() >= deadline {
@@ -236,6 +239,16 @@ impl Matchmaker {
             self.ambient.sleep(self.ambient.jittered(ROUND_PAUSE * 2_u32.pow(round.min(4)))).await;
         }
         Err(Error::Contention)
+    }
+
+    /// Counts a lobby that was made although the look before it ended at its limit: one that it did not read may have had a
+    /// seat (I9).
+    fn counted(&self, mut found: Found, has_more: bool) -> Found {
+        if has_more && found.way == (Way::Created { is_race_create: false }) {
+            self.race_creates.fetch_add(1, Ordering::Relaxed);
+            found.way = Way::Created { is_race_create: true };
+        }
+        found
     }
 
     /// Takes a seat where the last find took one; finds without such a lobby wait for one of them to bring it.
@@ -293,7 +306,7 @@ impl Matchmaker {
         seeker: &Seeker,
         sight: Timestamp,
         deadline: Timestamp,
-    ) -> Result<Option<Found>, Error> {
+    ) -> Result<Existing, Error> {
         let Criteria { pools, tags, .. } = &search.criteria;
         let limit_max = CANDIDATES_MAX.checked_div(pools.len()).unwrap_or(0).max(COMPARED_MAX + 1);
         // Which candidates have the tags is known only after reading them.
@@ -310,27 +323,28 @@ impl Matchmaker {
             if taken.is_err() {
                 self.recall.note_lost_seat(&only.pool, self.ambient.now());
             }
-            return Ok(taken.ok());
+            return Ok(Existing::of(taken.ok(), candidates.has_more));
         }
         // Among so many the fullest is not exact, and the oldest are where every find would meet.
         if tags.is_empty() && candidates.has_more && pools.len() == 1 {
             let mut sampled = candidates.fitting.clone();
             let sampled: Vec<_> = (0..SAMPLED).filter_map(|_| self.ambient.draw(&mut sampled)).collect();
             if let Some(found) = self.take_fullest(pools, &sampled, 0..1, seeker, deadline).await? {
-                return Ok(Some(found));
+                return Ok(Existing::of(Some(found), false));
             }
         }
         let waves = if tags.is_empty() { 0..1 } else { 0..WAVES_MAX };
         if let Some(found) = self.take_fullest(pools, &candidates.fitting, waves, seeker, deadline).await? {
-            return Ok(Some(found));
+            return Ok(Existing::of(Some(found), false));
         }
         if !candidates.has_more || !tags.is_empty() {
-            return Ok(None);
+            return Ok(Existing::None { has_more: candidates.has_more });
         }
         // The oldest could not be entered, lobbies of a dead server for one: on to the younger.
         let candidates = self.look(pools, limit_max, sight, deadline).await?;
         seeker.trace().considered(candidates.fitting.len() + candidates.mismatched, candidates.mismatched);
-        self.take_fullest(pools, &candidates.fitting, 1..WAVES_MAX, seeker, deadline).await
+        let found = self.take_fullest(pools, &candidates.fitting, 1..WAVES_MAX, seeker, deadline).await?;
+        Ok(Existing::of(found, candidates.has_more))
     }
 
     /// Up to `limit` candidates of each pool that are in sight at `sight`, those with the queried tags; behind those, where
@@ -555,6 +569,21 @@ impl Matchmaker {
     fn burst_key(criteria: &Criteria) -> HeadKey {
         let NewLobby { pool, tag_digests, max_players, .. } = &criteria.new_lobby;
         HeadKey::new(pool, tag_digests, *max_players)
+    }
+}
+
+/// What a look at the lobbies that are there came to.
+enum Existing {
+    Taken(Box<Found>),
+    None {
+        /// Whether it ended at its limit.
+        has_more: bool,
+    },
+}
+
+impl Existing {
+    fn of(found: Option<Found>, has_more: bool) -> Self {
+        found.map_or(Self::None { has_more }, |found| Self::Taken(Box::new(found)))
     }
 }
 

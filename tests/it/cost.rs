@@ -78,8 +78,8 @@ async fn the_last_seat_of_a_lobby_that_was_read_is_taken_and_hidden_by_one_write
     let find = request(&[("authorization", &authorization)], &json!({ "game_modes": ["arena"] }));
     let (cost, answer) = cost_of(&stranger, &find).await;
     let lobby = answer.unwrap();
-    // A look, two lobbies read, and the write.
-    assert_eq!(cost, usage(3, 1.5, 3.0));
+    // A look, two lobbies read, and the write with two units for each index: the lobby has tags.
+    assert_eq!(cost, usage(3, 1.5, 5.0));
     let candidates =
         stack.store().candidates(&game.pool("arena", "fra"), stack.clock.now(), 9).await.unwrap().0;
     let in_sight: Vec<_> = candidates.iter().map(|candidate| candidate.lobby_id.as_str()).collect();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Found, Matchmaker, Search, TRIED_WHILE_BUSY_MAX};
+use super::{Existing, Matchmaker, Search, TRIED_WHILE_BUSY_MAX};
 use crate::{
     ambient::Timestamp,
     errors::Error,
@@ -20,7 +20,7 @@ const SHOWN_MAX: usize = 24;
 const READ_MIN: usize = 2;
 const READ_MAX: usize = 8;
 /// What was read longer ago is kept no longer once one of them was full.
-const READ_AGE_MAX: Duration = Duration::from_millis(100);
+const READ_AGE_MAX: Duration = Duration::from_millis(250);
 
 impl Matchmaker {
     /// What is searched when it is one busy pool, in which a find may create when it is refused.
@@ -47,7 +47,7 @@ impl Matchmaker {
         searched: &SearchedPool,
         seeker: &Seeker,
         deadline: Timestamp,
-    ) -> Result<Option<Found>, Error> {
+    ) -> Result<Existing, Error> {
         let pool = &searched.pool;
         let (mut looks, mut tries, mut are_all_full) = (0, 0, true);
         while tries < TRIED_WHILE_BUSY_MAX {
@@ -66,7 +66,7 @@ impl Matchmaker {
             };
             let claimed = self.claim_as_seen(&lobby, read_at).await?;
             match self.take(searched, claimed, seeker).await? {
-                Ok(found) => return Ok(Some(found)),
+                Ok(found) => return Ok(Existing::of(Some(found), false)),
                 Err(refusal) => {
                     tries += 1;
                     are_all_full &= refusal == Refusal::Full;
@@ -79,7 +79,7 @@ impl Matchmaker {
         }
         // Others that are there for all to see may have seats, where those tried were of a dead server, for one.
         if are_all_full {
-            return Ok(None);
+            return Ok(Existing::None { has_more: false });
         }
         self.take_existing(search, seeker, self.ambient.now(), deadline).await
     }

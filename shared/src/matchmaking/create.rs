@@ -325,7 +325,7 @@ impl Matchmaker {
             Some(0) => Hiding::Promised(lapse),
             _ => Hiding::No,
         };
-        let spacing = self.spacing_of(new, nth);
+        let spacing = self.spacing_of(new, burst, nth);
         if creates && !spacing.is_zero() {
             self.ambient.sleep(spacing).await;
         }
@@ -358,15 +358,16 @@ impl Matchmaker {
         Ok(Step::LookAgain)
     }
 
-    /// How long the `nth` lobby of a burst waits for those before it on the same server.
-    fn spacing_of(&self, new: &NewLobby, nth: u32) -> Duration {
+    /// How long the `nth` lobby of `burst` still waits for those before it on the same server.
+    fn spacing_of(&self, new: &NewLobby, burst: &Burst, nth: u32) -> Duration {
         let pool = PlacementPool {
             namespace_id: new.pool.namespace_id.clone(),
             region_id: new.pool.region_id.clone(),
         };
         let now = self.ambient.now();
         let servers = self.recall.server_count(&pool, |server| server.fits(&new.pool.game_mode, now));
-        CREATION_SPACING * nth.checked_div(servers).unwrap_or(nth).min(SPACINGS_MAX)
+        let spacing = CREATION_SPACING * nth.checked_div(servers).unwrap_or(nth).min(SPACINGS_MAX);
+        spacing.saturating_sub(now.since(burst.opened_at))
     }
 
     /// Creates a lobby for this instance alone, unelected.
@@ -575,21 +576,31 @@ impl Matchmaker {
     }
 
     /// Reports a creation; after a race, whether another lobby was joinable all the same.
+    ///
+    /// The seat is there: that it cannot be told must not fail the find.
     async fn created(&self, search: &Search, mut found: Box<Found>, contended: bool) -> Result<Step, Error> {
         if contended {
-            let now = self.ambient.now();
-            let looked = self.look(&search.criteria.pools, COMPARED_MAX, now, Timestamp::NEVER);
-            let mut others = looked.await?.fitting;
-            others.retain(|other| other.lobby_id != found.lobby.lobby_id);
-            let ids: Vec<LobbyId> = others.into_iter().map(|other| other.lobby_id).take(100).collect();
-            let lobbies = if ids.is_empty() { Vec::new() } else { self.store.lobbies(&ids).await? };
-            let is_race_create = lobbies.iter().any(|lobby| lobby.entry_for_find(now) == Entry::Free);
+            let is_race_create =
+                self.is_another_joinable(search, &found.lobby).await.unwrap_or_else(|error| {
+                    let cause = error.cause().unwrap_or("refused").to_owned();
+                    tracing::warn!(cause, "whether a lobby was needed could not be told");
+                    false
+                });
             if is_race_create {
                 self.race_creates.fetch_add(1, Ordering::Relaxed);
             }
             found.way = Way::Created { is_race_create };
         }
         Ok(Step::Found(found))
+    }
+
+    async fn is_another_joinable(&self, search: &Search, created: &Lobby) -> Result<bool, Error> {
+        let now = self.ambient.now();
+        let looked = self.look(&search.criteria.pools, COMPARED_MAX, now, Timestamp::NEVER).await?;
+        let others = looked.fitting.into_iter().map(|other| other.lobby_id);
+        let others: Vec<LobbyId> = others.filter(|other| *other != created.lobby_id).take(100).collect();
+        let lobbies = self.store.lobbies(&others).await?;
+        Ok(lobbies.iter().any(|lobby| lobby.entry_for_find(now) == Entry::Free))
     }
 }
 
