@@ -33,9 +33,9 @@ impl Matchmaker {
         let [searched] = pools.as_slice() else { return None };
         let is_any_welcome = search.may_create && tags.is_empty();
         // Finds of one process share what it knows: they need not keep out of each other's way.
-        let is_busy =
-            self.recall.has_one_find_at_a_time(&searched.pool) && self.recall.is_busy(&searched.pool, now);
-        (is_any_welcome && is_busy).then_some(searched)
+        let reads_ahead = self.recall.has_one_find_at_a_time(&searched.pool)
+            && self.recall.reads_ahead(&searched.pool, now);
+        (is_any_welcome && reads_ahead).then_some(searched)
     }
 
     /// Takes a seat in any lobby of a busy pool that had one a moment ago: the fullest is where all would meet.
@@ -50,6 +50,7 @@ impl Matchmaker {
     ) -> Result<Existing, Error> {
         let pool = &searched.pool;
         let (mut looks, mut tries, mut are_all_full) = (0, 0, true);
+        let mut has_read_all = false;
         while tries < TRIED_WHILE_BUSY_MAX {
             let now = self.ambient.now();
             let Some((lobby, read_at)) = self.recall.draw_lobby(pool, &self.ambient, now) else {
@@ -59,6 +60,7 @@ impl Matchmaker {
                 looks += 1;
                 let looked = self.look_while_busy(searched, seeker, now).await?;
                 are_all_full &= looked.are_others_full;
+                has_read_all = looked.has_read_all;
                 if looked.is_all {
                     looks = LOOKS_WHILE_BUSY_MAX;
                 }
@@ -77,10 +79,11 @@ impl Matchmaker {
                 }
             }
         }
-        // Others that are there for all to see may have seats, where those tried were of a dead server, for one.
-        if are_all_full {
+        let is_enough = has_read_all || self.recall.is_busy(pool, self.ambient.now());
+        if are_all_full && is_enough {
             return Ok(Existing::None { has_more: false });
         }
+        // Others that are there for all to see may have seats, where those tried were of a dead server, for one.
         self.take_existing(search, seeker, self.ambient.now(), deadline).await
     }
 
@@ -120,14 +123,16 @@ impl Matchmaker {
             }
         }
         self.recall.keep_lobbies(pool, open, now);
-        Ok(Looked { is_all, are_others_full })
+        Ok(Looked { is_all, has_read_all: is_all && shown.is_empty(), are_others_full })
     }
 }
 
 /// What a look while the pool is busy told besides the lobbies that were kept.
 struct Looked {
-    /// Whether the pool has no other candidates.
+    /// Whether the pool has no other candidates than those that were shown.
     is_all: bool,
+    /// Whether each of those was read besides.
+    has_read_all: bool,
     /// Whether those that were read and not kept had no seat, and nothing else against them.
     are_others_full: bool,
 }

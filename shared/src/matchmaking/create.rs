@@ -169,7 +169,8 @@ impl Matchmaker {
     ) -> Result<Step, Error> {
         let pool = &search.criteria.new_lobby.pool;
         let mut exhausted = self.recall.exhausted_burst(key);
-        let mut contended = contended;
+        // A find that looks again lost a seat before.
+        let (lost_before, mut contended) = (contended, contended);
         let mut young = self.recall.young_burst(key, self.ambient.now(), YOUNG_BURST_AGE);
         let mut lost = None;
         let is_young = |burst: &Burst| self.ambient.now().since(burst.opened_at) < YOUNG_BURST_AGE;
@@ -186,7 +187,7 @@ impl Matchmaker {
                 }
             };
             contended = true;
-            match self.join_burst(search, key, burst, seeker, lost.as_ref()).await? {
+            match self.join_burst(search, key, burst, seeker, lost.as_ref(), lost_before).await? {
                 Joined::Step(step) => return Ok(step),
                 Joined::Exhausted(burst) => exhausted = Some(burst),
                 // Others of this process know better where seats are.
@@ -261,6 +262,7 @@ impl Matchmaker {
         burst: Burst,
         seeker: &Seeker,
         lost: Option<&LobbyId>,
+        lost_before: bool,
     ) -> Result<Joined, Error> {
         let new = &search.criteria.new_lobby;
         let capacity = new.max_players;
@@ -282,7 +284,8 @@ impl Matchmaker {
         if lost == Some(&lobby_id) {
             return Ok(Joined::Lost(burst, lobby_id));
         }
-        let patience = if lost.is_none() { Patience::ForCreator } else { Patience::AfterLoss };
+        let is_first = lost.is_none() && !lost_before;
+        let patience = if is_first { Patience::ForCreator } else { Patience::AfterLoss };
         let now = self.ambient.now();
         let age = now.since(burst.opened_at).max(BUSY_SPAN);
         let is_fast = f64::from(burst.positions) > BUSY_RATE * age.as_secs_f64();

@@ -23,10 +23,10 @@ use crate::{
 
 /// How long what was learnt may be reused (decisions on matching).
 pub(super) const LEARNT_AGE_MAX: Duration = Duration::from_secs(1);
-/// Finds in one pool within [`LEARNT_AGE_MAX`] from which an instance is under load.
-const LOAD_FINDS: usize = 5;
-/// More of them are not counted.
-const FINDS_COUNTED_MAX: usize = 32;
+/// Finds in one pool within [`LEARNT_AGE_MAX`] from which an instance goes by what it learnt.
+const WARM_FINDS: usize = 5;
+/// Those from which it is under load: it makes lobbies without asking others.
+const LOAD_FINDS: usize = 32;
 /// Seats lost to other instances within [`LEARNT_AGE_MAX`] from which an instance under load keeps to lobbies of its own.
 const LANE_CONFLICTS: usize = 3;
 /// Candidates that were full when a find came, within [`LEARNT_AGE_MAX`], from which a pool is busy.
@@ -170,13 +170,13 @@ struct BurstMemory {
 }
 
 impl Recall {
-    /// Notes a find in `pool` that begins; whether the instance is under load there.
+    /// Notes a find in `pool` that begins; whether it may go by what the instance learnt there.
     pub(super) fn begin_find(&self, pool: &Pool, now: Timestamp) -> bool {
         let mut memory = self.memory();
         make_space(&mut memory.pools);
         let memory = memory.pools.entry(pool.clone()).or_default();
         drop_old(&mut memory.finds, now);
-        if memory.finds.len() >= FINDS_COUNTED_MAX {
+        if memory.finds.len() >= LOAD_FINDS {
             memory.finds.pop_front();
         }
         memory.finds.push_back(now);
@@ -184,7 +184,7 @@ impl Recall {
         if !memory.is_under_load() {
             memory.is_laned = false;
         }
-        memory.is_under_load() || memory.busy_until > now
+        memory.finds.len() >= WARM_FINDS || memory.busy_until > now
     }
 
     /// Whether this instance may be expected to fill a lobby of `max_players` within two seconds, with one find after the other:
@@ -194,7 +194,9 @@ impl Recall {
         let Some(memory) = memory.pools.get_mut(&pool.whole()) else { return false };
         drop_old(&mut memory.finds, now);
         let seats = memory.finds.len() * 2;
-        memory.under_way <= 1 && seats >= usize::try_from(max_players).unwrap_or(usize::MAX)
+        memory.under_way <= 1
+            && memory.is_under_load()
+            && seats >= usize::try_from(max_players).unwrap_or(usize::MAX)
     }
 
     /// Notes that a find in `pool` ended.
@@ -365,6 +367,11 @@ impl Recall {
         let Some(memory) = memory.pools.get_mut(&pool.whole()) else { return false };
         drop_old(&mut memory.finds, now);
         memory.busy_until > now || memory.is_laned || (memory.under_way <= 1 && memory.is_under_load())
+    }
+
+    /// Whether it is busy, or this instance has so many finds there that it reads some of its lobbies ahead.
+    pub(super) fn reads_ahead(&self, pool: &Pool, now: Timestamp) -> bool {
+        self.is_busy(pool, now) || self.finds_in_a_second(pool, now) >= WARM_FINDS
     }
 
     /// What finds of this instance that all need a new lobby of `pool` wait at, so that one brings it for all.
