@@ -337,8 +337,10 @@ impl Matchmaker {
                 match self.attempt(search, &lobby_id, seeker, placing, None).await? {
                     Attempt::Created(found) => {
                         self.recall.saw_full(&found.lobby);
-                        // Those before it are promised to others: a lobby that was drawn is needed.
-                        return self.created(search, found, contended && nth == 0).await;
+                        // Those before it are promised to others: a lobby that was drawn is needed, but for one drawn
+                        // after a loss, when another may have got a seat meanwhile.
+                        let may_be_needless = nth == 0 || patience == Patience::AfterLoss;
+                        return self.created(search, found, contended && may_be_needless).await;
                     }
                     Attempt::NoRoom(reason) => return Ok(Step::NoRoom(reason)),
                     Attempt::Exists => {}
