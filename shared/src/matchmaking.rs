@@ -1,7 +1,7 @@
 //! Matching: find a seat in a lobby that exists, else create one, else say why not.
 //!
 //! A quiet find is one query of the index (a hint) and one conditional write on the lobby (the truth). What an instance
-//! learnt is kept in `recall` and used under load only. Creation is elected, see [`crate::store::creation`]. Every loop
+//! learnt is kept in `recall` and used from five finds in a second on. Creation is elected, see [`crate::store::creation`]. Every loop
 //! is bounded: a find that loses every race ends in [`Error::Contention`] (I3).
 
 use std::{
@@ -48,7 +48,7 @@ mod starting;
 use create::{LANE_HOLD, Step};
 use recall::Recall;
 
-/// Lobbies that a find under load tries unlooked before it looks.
+/// Lobbies that a find tries unlooked, because its instance remembers them, before it looks.
 const TIPS_MAX: usize = 3;
 /// How long a find may try; far below the function's time-out.
 const FIND_DEADLINE: Duration = Duration::from_secs(5);
@@ -180,10 +180,10 @@ impl Matchmaker {
         let Some(searched) = Self::remembers(search) else {
             return self.find_by_looking(search, seeker, deadline).await;
         };
-        let is_under_load = self.recall.begin_find(&searched.pool, self.ambient.now());
+        let is_warm = self.recall.begin_find(&searched.pool, self.ambient.now());
         let _under_way = UnderWay { recall: &self.recall, pool: &searched.pool };
-        if is_under_load {
-            self.find_under_load(search, searched, seeker, deadline).await
+        if is_warm {
+            self.find_by_recall(search, searched, seeker, deadline).await
         } else {
             self.find_by_looking(search, seeker, deadline).await
         }
@@ -207,7 +207,7 @@ impl Matchmaker {
             let now = self.ambient.now();
             // Whoever cannot create may take what others hold for their own finds.
             let sight = if search.may_create { now } else { now + LANE_HOLD };
-            let existing = match self.search_while_busy(search, now) {
+            let existing = match self.searched_ahead(search, now) {
                 Some(searched) => self.take_any(search, searched, seeker, deadline).await?,
                 None => self.take_existing(search, seeker, sight, deadline).await?,
             };
@@ -255,7 +255,7 @@ impl Matchmaker {
     ///
     /// An instance that lost seats to others fills lobbies of its own, its lane: then no two instances write to the same
     /// item, and a find is one write.
-    async fn find_under_load(
+    async fn find_by_recall(
         &self,
         search: &Search,
         searched: &SearchedPool,

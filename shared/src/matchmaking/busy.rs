@@ -1,4 +1,4 @@
-//! Finds in a busy pool, whose finds would all meet at its fullest lobby.
+//! Finds of which an instance has so many that it reads lobbies ahead, or in a busy pool, where all would meet at the fullest.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use crate::{
     ambient::Timestamp,
     errors::Error,
     lobby::{Entry, Refusal},
-    rules::criteria::{Criteria, SearchedPool},
+    rules::criteria::SearchedPool,
     seating::Seeker,
 };
 
 /// Looks that a find makes for the candidates that it tries, each into another part of the index.
-const LOOKS_WHILE_BUSY_MAX: usize = 2;
+const LOOKS_AHEAD_MAX: usize = 2;
 /// Candidates that such a look shows: the fewer, the more finds meet at one of them. Half a read unit.
 const SHOWN_MAX: usize = 24;
 /// How many of those are read, any of them: as many as the instance has finds in a second, within these bounds. Half a
@@ -23,22 +23,16 @@ const READ_MAX: usize = 8;
 const READ_AGE_MAX: Duration = Duration::from_millis(250);
 
 impl Matchmaker {
-    /// What is searched when it is one busy pool, in which a find may create when it is refused.
-    pub(super) fn search_while_busy<'a>(
-        &self,
-        search: &'a Search,
-        now: Timestamp,
-    ) -> Option<&'a SearchedPool> {
-        let Criteria { pools, tags, .. } = &search.criteria;
-        let [searched] = pools.as_slice() else { return None };
-        let is_any_welcome = search.may_create && tags.is_empty();
+    /// What is searched when it is one pool, of which this instance reads lobbies ahead and in which the find may create.
+    pub(super) fn searched_ahead<'a>(&self, search: &'a Search, now: Timestamp) -> Option<&'a SearchedPool> {
+        let searched = Self::remembers(search).filter(|_| search.may_create)?;
         // Finds of one process share what it knows: they need not keep out of each other's way.
         let reads_ahead = self.recall.has_one_find_at_a_time(&searched.pool)
             && self.recall.reads_ahead(&searched.pool, now);
-        (is_any_welcome && reads_ahead).then_some(searched)
+        reads_ahead.then_some(searched)
     }
 
-    /// Takes a seat in any lobby of a busy pool that had one a moment ago: the fullest is where all would meet.
+    /// Takes a seat in any lobby that had one when it was read: the fullest is where all would meet.
     ///
     /// What a look showed is kept for the next finds of this instance, as long as it is true.
     pub(super) async fn take_any(
@@ -54,15 +48,15 @@ impl Matchmaker {
         while tries < TRIED_WHILE_BUSY_MAX {
             let now = self.ambient.now();
             let Some((lobby, read_at)) = self.recall.draw_lobby(pool, &self.ambient, now) else {
-                if looks == LOOKS_WHILE_BUSY_MAX {
+                if looks == LOOKS_AHEAD_MAX {
                     break;
                 }
                 looks += 1;
-                let looked = self.look_while_busy(searched, seeker, now).await?;
+                let looked = self.look_ahead(searched, seeker, now).await?;
                 are_all_full &= looked.are_others_full;
                 has_read_all = looked.has_read_all;
                 if looked.is_all {
-                    looks = LOOKS_WHILE_BUSY_MAX;
+                    looks = LOOKS_AHEAD_MAX;
                 }
                 continue;
             };
@@ -88,7 +82,7 @@ impl Matchmaker {
     }
 
     /// Looks into another part of the index, and keeps some of the lobbies that it shows and that have a seat.
-    async fn look_while_busy(
+    async fn look_ahead(
         &self,
         searched: &SearchedPool,
         seeker: &Seeker,
@@ -127,7 +121,7 @@ impl Matchmaker {
     }
 }
 
-/// What a look while the pool is busy told besides the lobbies that were kept.
+/// What a look ahead told besides the lobbies that were kept.
 struct Looked {
     /// Whether the pool has no other candidates than those that were shown.
     is_all: bool,

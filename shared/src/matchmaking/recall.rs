@@ -81,7 +81,7 @@ struct PoolMemory {
     shards: Option<(u8, Timestamp)>,
     /// Shards as the sign told them last, and when.
     told_shards: Option<(u8, Timestamp)>,
-    /// Lobbies with a seat that the last look while the pool was busy read, and when.
+    /// Lobbies with a seat that the last look ahead read, and when.
     read: (Vec<Lobby>, Timestamp),
     /// The last candidate that it showed, when more follow in its shard: where the next such look begins.
     looked_to: Option<Candidate>,
