@@ -481,7 +481,9 @@ impl Matchmaker {
         }
         match outcome? {
             SeatOutcome::Taken(lobby) => {
-                self.learn(&lobby, now).await?;
+                // Seats of a lobby out of sight are promised to others, unless this instance made it for itself.
+                let is_promised = lobby.joinable_from.is_some_and(|from| from > now);
+                self.learn(&lobby, now, is_promised).await?;
                 Ok(Ok(Found { lobby: *lobby, seat_id: claim.seat_id, taken_at, way: Way::Joined }))
             }
             SeatOutcome::Refused(refusal, seen) => {
@@ -498,13 +500,14 @@ impl Matchmaker {
         }
     }
 
-    /// Keeps what a seat just taken tells: a lobby to go on filling, or one to put out of sight.
-    async fn learn(&self, lobby: &Lobby, now: Timestamp) -> Result<(), Error> {
+    /// Keeps what a seat just taken tells: a lobby to go on filling, unless its other seats are promised to others, or one to
+    /// put out of sight.
+    async fn learn(&self, lobby: &Lobby, now: Timestamp, is_promised: bool) -> Result<(), Error> {
         if lobby.joinable_from.is_none() {
             return Ok(());
         }
         if lobby.taken < lobby.max_players {
-            self.recall.remember_lobby(lobby, now);
+            self.recall.remember_lobby(lobby, is_promised, now);
             return Ok(());
         }
         self.recall.forget_lobby(&lobby.pool, &lobby.lobby_id);

@@ -55,6 +55,8 @@ const CREATIONS: usize = 1_000;
 /// Seats of the lobbies that finds are measured beside, and how long a seat there waits for its player.
 const BESIDE_SEATS: u32 = 2;
 const BESIDE_RESERVATION: Duration = Duration::from_secs(10);
+/// When nothing is left of a launch but its full lobbies.
+const LAUNCH_OVER: Duration = Duration::from_secs(60);
 /// How many of them real finds make, at most: the others are copies.
 const BESIDE_REAL_MAX: usize = 2_000;
 
@@ -103,7 +105,7 @@ impl Bench {
         let placement = PlacementPool { namespace_id, region_id };
         let (servers, _) = self.stack.store().servers(&placement, None).await.expect("servers");
         for server in servers {
-            self.stack.store().allot_at_registration(server, 32_767).await.expect("a block");
+            self.stack.store().allot_at_registration(&server, 32_767).await.expect("a block");
         }
         let kind = shared::tokens::CredentialKind::Public;
         let token = self.keys.issue_credential(
@@ -377,8 +379,8 @@ enum Players {
     NeverConnect,
 }
 
-/// Finds a tenth of a second apart, whose players connect, from the moment on at which the reservations of
-/// `lobbies` full lobbies of the same pool are over.
+/// Finds a tenth of a second apart, whose players connect, beside `lobbies` full lobbies of the same pool: a minute after their
+/// players connected, or at the moment at which the reservations of those who never came are over.
 async fn beside(bench: &mut Bench, lobbies: usize, players: Players) {
     const WARMING: usize = 10;
     let finds = if players == Players::Connect { 200 } else { 100 };
@@ -391,7 +393,7 @@ async fn beside(bench: &mut Bench, lobbies: usize, players: Players) {
     for _ in 0..WARMING {
         bench.connect(&host, &game, &find(&instance, &token).await.1).await;
     }
-    clock.step(BESIDE_RESERVATION);
+    clock.step(if players == Players::Connect { LAUNCH_OVER } else { BESIDE_RESERVATION });
     let (before, mut calls_max) = (instance.usage(), 0);
     for _ in 0..finds {
         clock.step(Duration::from_millis(100));

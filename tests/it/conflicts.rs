@@ -9,12 +9,19 @@
 use std::{
     collections::{BTreeMap, HashMap},
     future::ready,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU32, Ordering},
+    },
     time::Duration,
 };
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use http::StatusCode;
+use muster_local::emulator::{
+    in_process::WireAnswer,
+    link::{Call, Carried, Link, patient_client_over},
+};
 use muster_tests::{
     TestGame, TestStack, all_servers,
     instance::{self, patient_client},
@@ -32,7 +39,8 @@ use shared::{
         lifecycle::{Illegal, Transition},
     },
     models::Tags,
-    settings_cache::{SETTINGS_AGE_MAX, SettingsCache},
+    rules::registration::Registration,
+    settings_cache::{SETTINGS_AGE_MAX, Settings, SettingsCache},
     store::{
         Store, TableNames,
         allotment::AllotmentOutcome,
@@ -299,14 +307,58 @@ impl Scene {
         (ambient, pauses)
     }
 
-    async fn right(&self) -> GameServerRight {
+    async fn right(&self) -> (GameServerRight, Arc<Settings>) {
         let ambient = self.stack.ambient();
         let settings = SettingsCache::new(self.stack.store().clone(), ambient.clone(), SETTINGS_AGE_MAX);
         let auth = MatchmakerAuth::new(Arc::new(settings), Arc::clone(self.stack.stack.keys()), ambient);
         let bearer = format!("Bearer {}", self.game.server);
         let request = instance::request(&[("authorization", &bearer)], &json!({}));
         let caller = auth.caller(&request).expect("a server token");
-        auth.game_server(caller).await.expect("the right of a game server").0
+        auth.game_server(caller).await.expect("the right of a game server")
+    }
+}
+
+/// A network on which so many transactions more meet others.
+#[derive(Debug)]
+struct Meeting {
+    link: Arc<dyn Link>,
+    left: AtomicU32,
+}
+
+impl Link for Meeting {
+    fn carry(&self, call: Call) -> Carried {
+        let is_due = |left: u32| left.checked_sub(1);
+        if call.operation == "TransactWriteItems"
+            && self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, is_due).is_ok()
+        {
+            let (status, body) = cancelled(["None", "TransactionConflict"]);
+            return Box::pin(ready(Ok(WireAnswer { status, body: body.to_string() })));
+        }
+        self.link.carry(call)
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_registers_with_its_fleet_is_allotted_its_first_block_all_the_same() {
+    let scene = Scene::set("fleet").await;
+    let (right, settings) = scene.right().await;
+    let port = json!({ "hostname": "game.example", "port": 7_777, "protocol": "udp" });
+    let asked = json!({ "region_id": "fra", "capacity": 2, "ports": { "default": port } });
+    let asked = serde_json::from_value(asked).expect("a registration");
+    let registration = Registration::check(&asked, &settings.game).expect("a registration");
+    for (meetings, allotted) in [(0, 1), (3, 1), (100, 0)] {
+        let link =
+            Meeting { link: Arc::clone(scene.stack.stack.store_link()), left: AtomicU32::new(meetings) };
+        let store = Store::new(patient_client_over(Arc::new(link)), scene.stack.store().tables().clone());
+        let (ambient, pauses) = scene.hurried();
+        let servers = GameServers::new(store, ambient);
+        let name = format!("server-{meetings}").parse().expect("an identifier");
+        let server = servers.register(&right, Some(name), &registration, &settings).await.unwrap();
+        assert_eq!(server.allotted, allotted, "{meetings} meetings");
+        let kept = scene.stack.store().server(&server.server).await.unwrap().expect("a server");
+        assert_eq!(kept.allotted, allotted);
+        let waited: Duration = pauses.lock().unwrap().iter().sum();
+        assert!(waited < Duration::from_secs(2), "I3: {waited:?}");
     }
 }
 
@@ -556,7 +608,7 @@ async fn a_heartbeat_keeps_a_lobby_that_it_could_not_end_for_contention() {
     let (store, meter) = scene.scripted(answers.collect()).await;
     let (ambient, pauses) = scene.hurried();
     let servers = GameServers::new(store, ambient);
-    let heartbeat = servers.heartbeat(&scene.right().await, (key.server_id, None), None).await.unwrap();
+    let heartbeat = servers.heartbeat(&scene.right().await.0, (key.server_id, None), None).await.unwrap();
     let told: Vec<_> = heartbeat.lobbies.into_iter().map(|lobby| lobby.lobby_id).collect();
     assert_eq!(told, [idle.lobby_id, playing.lobby_id]);
     assert_eq!(heartbeat.server, server);

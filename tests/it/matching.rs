@@ -361,6 +361,34 @@ fn tagged_arena() -> Value {
 }
 
 #[tokio::test]
+async fn further_lobbies_of_a_burst_are_out_of_sight_while_their_positions_are_drawn() {
+    let stack = TestStack::start().await;
+    let game = stack.make_game("burst", duel(), 9, 9).await;
+    let find = json!({ "game_modes": ["duel"] });
+    let mut found = Vec::new();
+    for _ in 0..3 {
+        let answer = stack.instance().find(&game.public, &find).await.unwrap();
+        found.push(answer.lobby.lobby_id.to_string());
+    }
+    assert_eq!(found[0], found[1]);
+    assert_ne!(found[0], found[2]);
+    let (pool, now) = (game.pool("duel", "fra"), stack.clock.now());
+    let seen_after = |millis| stack.store().candidates(&pool, now + Duration::from_millis(millis), 9);
+    assert_eq!(seen_after(299).await.unwrap().0, []);
+    let in_sight = seen_after(300).await.unwrap().0;
+    assert_eq!(
+        in_sight.iter().map(|other| other.lobby_id.to_string()).collect::<Vec<_>>(),
+        [found[2].clone()]
+    );
+    let answer = stack.instance().find(&game.public, &find).await.unwrap();
+    assert_eq!(
+        answer.lobby.lobby_id.to_string(),
+        found[2],
+        "I9: who comes meanwhile draws the next position"
+    );
+}
+
+#[tokio::test]
 async fn among_sixteen_candidates_the_fullest_is_exact() {
     let stack = TestStack::start().await;
     let game = stack.make_game("sixteen", tagged_arena(), 99, 99).await;

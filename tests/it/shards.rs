@@ -8,6 +8,7 @@
 
 use std::time::Duration;
 
+use aws_sdk_dynamodb::types::AttributeValue;
 use futures_util::future::join_all;
 use muster_tests::{TestGame, TestStack};
 use serde_json::json;
@@ -173,10 +174,58 @@ async fn a_sign_grows_and_goes_only_when_its_shards_are_empty_and_it_is_old() {
 
     let end = json!({ "lobby_id": lobby.lobby_id });
     let _ended = game.serve(&stack, "end-lobby", end).await.expect_ok();
-    let find = json!({ "game_modes": ["arena"], "prevent_auto_create_lobby": true });
-    let none = game.find(&stack, find).await;
-    assert_eq!(none.refusal(), (400, "MATCHMAKER_NO_AVAILABLE_LOBBIES"));
+    let find_in_vain = || async {
+        let find = json!({ "game_modes": ["arena"], "prevent_auto_create_lobby": true });
+        let none = game.find(&stack, find).await;
+        assert_eq!(none.refusal(), (400, "MATCHMAKER_NO_AVAILABLE_LOBBIES"));
+    };
+    find_in_vain().await;
+    assert_eq!(shards(&stack, &pool).await, (0, SHARDS_MAX), "an instance that has just started leaves it");
+    stack.clock.advance(Duration::from_secs(20));
+    find_in_vain().await;
     assert_eq!(shards(&stack, &pool).await, (0, 1), "a find that sees nothing there takes it away");
+}
+
+/// Has a lobby stand in a shard of its pool, as those do that are filled in a busy one.
+async fn move_into(stack: &TestStack, lobby: &Lobby, shard: u8) {
+    let store = stack.store();
+    let write = store
+        .client()
+        .update_item()
+        .table_name(&store.tables().lobbies)
+        .key("lobby_id", AttributeValue::S(lobby.lobby_id.to_string()))
+        .update_expression("SET #pool = :pool")
+        .expression_attribute_names("#pool", "pool")
+        .expression_attribute_values(":pool", AttributeValue::S(lobby.pool.in_shard(shard).to_string()));
+    let _moved = write.send().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_full_lobby_leaves_its_shard_when_its_players_are_connected_unless_a_seat_was_left_a_moment_ago() {
+    let stack = TestStack::start().await;
+    let game = arena(&stack, "leaves").await;
+    stack.store().grow_shards(&game.pool("arena", "fra"), 4, stack.clock.now()).await.unwrap();
+    let mut seats = Vec::new();
+    // Seconds since a seat was left, at first none ever; and where the lobby stands once all are connected.
+    for (passed, shard) in [(None, 0), (Some(1), 2), (Some(61), 0)] {
+        if let Some(passed) = passed {
+            game.disconnect(&stack, &seats.remove(0)).await.expect_ok();
+            stack.clock.advance(Duration::from_secs(passed));
+        }
+        let mut found = Vec::new();
+        while seats.len() + found.len() < 3 {
+            found.push(game.find(&stack, json!({ "game_modes": ["arena"] })).await.expect_ok());
+        }
+        let lobby = game.lobby(&stack, &found[0].lobby_id()).await;
+        move_into(&stack, &lobby, 2).await;
+        for seat in found {
+            game.connect(&stack, &seat).await.expect_ok();
+            seats.push(seat);
+        }
+        let connected = game.lobby(&stack, lobby.lobby_id.as_str()).await;
+        assert_eq!(connected.pool.shard, shard, "{passed:?} seconds after");
+        assert!(connected.joinable_from > lobby.joinable_from, "I14");
+    }
 }
 
 #[tokio::test]

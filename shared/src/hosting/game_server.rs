@@ -1,5 +1,7 @@
 //! What a game server says of itself: that it is there, that it lives, that it goes.
 
+use std::time::Duration;
+
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 
 use super::end_in_passing;
@@ -35,7 +37,12 @@ const REGISTRATION_ATTEMPTS: usize = 8;
 /// Passes over a server's lobbies until all are found: the index may lag behind the last creation.
 const INDEX_PASSES: u32 = 8;
 /// Pause between such passes, doubled each time.
-const INDEX_PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
+const INDEX_PAUSE: Duration = Duration::from_millis(20);
+
+/// Tries of a new server's first block of the cap while others are at the ledger, and the pause between them, doubled each
+/// time, jittered.
+const ALLOTMENTS_MAX: u32 = 6;
+const ALLOTMENT_PAUSE: Duration = Duration::from_millis(20);
 
 /// What a heartbeat found.
 #[derive(Debug)]
@@ -100,10 +107,21 @@ impl GameServers {
                 if server.lease_ms.is_none() && server.used > 0 {
                     self.free_lobbies_of_leases(&server, now).await?;
                 }
-                return self.store.allot_at_registration(server, lobby_count_max).await;
+                return self.allot(server, lobby_count_max).await;
             }
         }
         Err(Error::Contention)
+    }
+
+    /// A fleet registers at one time, and a server without a block has its first finds meet at the ledger instead.
+    async fn allot(&self, server: Server, lobby_count_max: u32) -> Result<Server, Error> {
+        for tries in 0..ALLOTMENTS_MAX {
+            if let Some(allotted) = self.store.allot_at_registration(&server, lobby_count_max).await? {
+                return Ok(allotted);
+            }
+            self.ambient.sleep(self.ambient.jittered(ALLOTMENT_PAUSE * 2_u32.pow(tries))).await;
+        }
+        Ok(server)
     }
 
     /// A mode that no version has would never get a lobby, and all finds of the one that was meant be refused for want of servers.

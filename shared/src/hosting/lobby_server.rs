@@ -1,6 +1,6 @@
 //! What a lobby server says of its own lobby.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use serde_json::value::RawValue;
 
@@ -36,6 +36,8 @@ pub struct LobbyServer {
 
 /// Heads remembered.
 const HEADS_MAX: usize = 1_024;
+/// How long after a seat of a lobby was left more such may be expected: longer than lobbies take that are refilled all the time.
+const ASTIR_FOR: Duration = Duration::from_secs(60);
 
 impl LobbyServer {
     /// Lobbies in `store`.
@@ -148,7 +150,8 @@ impl LobbyServer {
     }
 
     /// A full lobby comes into sight when the first reservation in it was to lapse. Once everybody is connected that is
-    /// far too early: until then it would stand in front of those with a free seat (I14).
+    /// far too early: until then it would stand in front of those with a free seat (I14). What a launch had put into shards
+    /// goes back to the first one by the same write, so that later looks need not read the others.
     ///
     /// The player is connected already: a hint that cannot be written must not fail that.
     async fn keep_hidden(&self, lobby: &Lobby) {
@@ -156,7 +159,10 @@ impl LobbyServer {
         if !lobby.reserved.is_empty() || lobby.taken < lobby.max_players || !is_early {
             return;
         }
-        if let Err(error) = self.store.hide_full_lobby(lobby, lobby.pool.shard).await {
+        // A pool in which seats are left and taken all the time still needs its shards.
+        let is_astir = lobby.vacated_at.is_some_and(|at| self.ambient.now().since(at) < ASTIR_FOR);
+        let shard = if is_astir { lobby.pool.shard } else { 0 };
+        if let Err(error) = self.store.hide_full_lobby(lobby, shard).await {
             let cause = error.cause().unwrap_or("refused").to_owned();
             tracing::warn!(lobby.id = %lobby.lobby_id, cause, "a full lobby comes into sight too early");
         }

@@ -54,12 +54,13 @@ const SERVERS_MAX: u64 = 1 << 16;
 /// For how long a lobby that an instance creates for itself is out of others' sight: as long as it may go there unlooked.
 /// What it has not filled by then comes into sight by itself.
 pub(super) const LANE_HOLD: Duration = LEARNT_AGE_MAX;
-/// How long a find waits for the lobby that another find of its burst is creating, first and trebled each time.
-const CREATOR_PAUSE: Duration = Duration::from_millis(60);
+/// How long a find waits for the lobby that another find of its burst is creating, first and doubled each time: about as long as
+/// a creation takes by an instance that has yet to read the servers.
+const CREATOR_PAUSE: Duration = Duration::from_millis(32);
 /// The same for a find whose seat of a burst others took while it waited: it looks for the next one at once, then after this.
 const CREATOR_PAUSE_AFTER_LOSS: Duration = Duration::from_millis(15);
 /// Waits for that lobby before the find creates it itself: the creator may have crashed.
-const CREATOR_WAITS: u32 = 3;
+const CREATOR_WAITS: u32 = 4;
 
 /// What a round of creation came to.
 pub(super) enum Step {
@@ -109,6 +110,13 @@ pub(super) struct Placing {
     sight_after: Duration,
 }
 
+impl Placing {
+    /// Whether the lobby is out of sight for those who drew its positions, and not because this instance alone fills it.
+    const fn is_promised(self) -> bool {
+        self.nth > 0 && !self.sight_after.is_zero()
+    }
+}
+
 /// What became of one attempt to create one lobby.
 pub(super) enum Attempt {
     Created(Box<Found>),
@@ -148,7 +156,9 @@ impl Matchmaker {
                 Step::NoRoom(reason) => return Ok(Step::NoRoom(reason)),
             }
         }
-        match self.create_elected(search, &Self::burst_key(&search.criteria), seeker, contended).await {
+        let key = Self::burst_key(&search.criteria);
+        // On the heap, as it holds all that a creation does, twice.
+        match Box::pin(self.create_elected(search, &key, seeker, contended)).await {
             // The head takes no more: it is busier than any instance sees.
             Err(Error::Unavailable(cause)) => {
                 tracing::warn!(cause, "a lobby could not be created by election");
@@ -314,7 +324,6 @@ impl Matchmaker {
         let capacity = new.max_players;
         let position = burst.positions.saturating_sub(1);
         let nth = position.checked_div(capacity).unwrap_or(0);
-        let placing = Placing { nth: nth.into(), ..Placing::default() };
         let lobby_id = burst.lobby_of(position, capacity);
         let is_there = burst.is_announced && nth == 0;
         let creates = !is_there && position.checked_rem(capacity) == Some(0);
@@ -328,10 +337,16 @@ impl Matchmaker {
             Some(0) => Hiding::Promised(lapse),
             _ => Hiding::No,
         };
-        let spacing = self.spacing_of(new, burst, nth);
+        let spacing = self.spacing_of(new, burst, nth, creates).await?;
         if creates && !spacing.is_zero() {
             self.ambient.sleep(spacing).await;
         }
+        // So many come at once that the lobby is full of those who draw its positions: whoever saw it sooner would take
+        // their seats.
+        let is_promised = nth > 0 && !burst.is_announced && self.recall.has_one_find_at_a_time(&new.pool);
+        let drawn_for = YOUNG_BURST_AGE.saturating_sub(self.ambient.now().since(burst.opened_at));
+        let sight_after = if is_promised { drawn_for } else { Duration::ZERO };
+        let placing = Placing { nth: nth.into(), sight_after };
         for wait in 0..=CREATOR_WAITS {
             if creates || wait == CREATOR_WAITS {
                 match self.attempt(search, &lobby_id, seeker, placing, None).await? {
@@ -351,7 +366,7 @@ impl Matchmaker {
                 let is_first = wait == 0 && nth == 0;
                 let begun = if is_first { self.ambient.now().since(burst.opened_at) } else { Duration::ZERO };
                 let spacing = if wait == 0 { spacing } else { Duration::ZERO };
-                let pause = spacing + self.ambient.jittered(patience.pause(wait));
+                let pause = spacing + patience.pause(wait);
                 self.ambient.sleep(pause.saturating_sub(begun)).await;
             }
             match self.take(&searched(new), in_burst(new, lobby_id.clone(), hiding), seeker).await? {
@@ -363,16 +378,29 @@ impl Matchmaker {
         Ok(Step::LookAgain)
     }
 
-    /// How long the `nth` lobby of `burst` still waits for those before it on the same server.
-    fn spacing_of(&self, new: &NewLobby, burst: &Burst, nth: u32) -> Duration {
+    /// How long the `nth` lobby of `burst` still waits for those before it on the same server. Who `creates` it and knows no
+    /// server reads them first, as the creation would.
+    async fn spacing_of(
+        &self,
+        new: &NewLobby,
+        burst: &Burst,
+        nth: u32,
+        creates: bool,
+    ) -> Result<Duration, Error> {
+        if nth == 0 {
+            return Ok(Duration::ZERO);
+        }
         let pool = PlacementPool {
             namespace_id: new.pool.namespace_id.clone(),
             region_id: new.pool.region_id.clone(),
         };
         let now = self.ambient.now();
-        let servers = self.recall.server_count(&pool, |server| server.fits(&new.pool.game_mode, now));
-        let spacing = CREATION_SPACING * nth.checked_div(servers).unwrap_or(nth).min(SPACINGS_MAX);
-        spacing.saturating_sub(now.since(burst.opened_at))
+        let count = || self.recall.server_count(&pool, |server| server.fits(&new.pool.game_mode, now));
+        if creates && count() == 0 {
+            self.learn_servers(&new.pool).await?;
+        }
+        let spacing = CREATION_SPACING * nth.checked_div(count()).unwrap_or(0).min(SPACINGS_MAX);
+        Ok(spacing.saturating_sub(self.ambient.now().since(burst.opened_at)))
     }
 
     /// Creates a lobby for this instance alone, unelected.
@@ -472,12 +500,12 @@ impl Matchmaker {
                     let Creation { lobby, server, block, .. } = creation;
                     self.recall
                         .correct_server(&server.clone(), Some(server.with_another(block, lobby_count_max)));
-                    return self.created_now(lobby, seeker, taken_at).await;
+                    return self.created_now(lobby, seeker, taken_at, placing.is_promised()).await;
                 }
                 // Where it is, and how, is told by what is there: this attempt may have been for another server.
                 CreationOutcome::CreatedBefore(lobby) => {
                     self.recall.forget_servers(&creation.server.pool());
-                    return self.created_now(*lobby, seeker, taken_at).await;
+                    return self.created_now(*lobby, seeker, taken_at, placing.is_promised()).await;
                 }
                 CreationOutcome::Exists(_) => return Ok(Attempt::Exists),
                 CreationOutcome::Outrun(burst) => return Ok(Attempt::Outrun(burst)),
@@ -508,8 +536,9 @@ impl Matchmaker {
         lobby: Lobby,
         seeker: &Seeker,
         taken_at: Timestamp,
+        is_promised: bool,
     ) -> Result<Attempt, Error> {
-        self.learn(&lobby, taken_at).await?;
+        self.learn(&lobby, taken_at, is_promised).await?;
         let way = Way::Created { is_race_create: false };
         Ok(Attempt::Created(Box::new(Found { seat_id: seeker.seat_id().clone(), taken_at, way, lobby })))
     }
@@ -622,9 +651,9 @@ impl Patience {
     /// Before the find asks for the lobby the `wait`-th time, counted from 0.
     fn pause(self, wait: u32) -> Duration {
         match self {
-            Self::ForCreator => CREATOR_PAUSE * 3_u32.pow(wait),
+            Self::ForCreator => CREATOR_PAUSE * 2_u32.pow(wait),
             Self::AfterLoss if wait == 0 => Duration::ZERO,
-            Self::AfterLoss => CREATOR_PAUSE_AFTER_LOSS * 3_u32.pow(wait - 1),
+            Self::AfterLoss => CREATOR_PAUSE_AFTER_LOSS * 2_u32.pow(wait - 1),
         }
     }
 }

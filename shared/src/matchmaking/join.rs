@@ -81,7 +81,7 @@ impl Matchmaker {
         };
         match seeker.while_noted(self.store.take_seat(&claim, now)).await? {
             SeatOutcome::Taken(lobby) => {
-                self.learn(&lobby, now).await?;
+                self.learn(&lobby, now, false).await?;
                 let found = Found { lobby: *lobby, seat_id: claim.seat_id, taken_at, way: Way::Joined };
                 self.until_ready(found, seeker).await
             }

@@ -37,12 +37,14 @@ const TOLD_SHARDS_AGE_MAX: Duration = Duration::from_secs(15);
 const GROWTH_PAUSE: Duration = Duration::from_secs(3);
 /// Meetings of creations at servers that count: they spread over 2^10 servers at most.
 const SPREAD_CONFLICTS_MAX: usize = 10;
+/// Servers with a part of the cap left, from which creations that are spread over servers keep to them.
+const SERVERS_ALLOTTED_MIN: usize = 8;
 /// Entries of each kind kept.
 const ENTRIES_MAX: usize = 1_024;
 /// By how much a pool whose index was too slow gets more shards.
 const SHARD_GROWTH: u8 = 4;
 /// How often an instance sees whether shards are still needed, while finds look at them.
-const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
+const SWEEP_INTERVAL: Duration = Duration::from_secs(20);
 
 /// The memory of one instance.
 #[derive(Debug, Default)]
@@ -394,8 +396,9 @@ impl Recall {
         }
     }
 
-    /// Keeps a lobby as a seat just taken showed it, unless another one still has seats for this instance.
-    pub(super) fn remember_lobby(&self, lobby: &Lobby, now: Timestamp) {
+    /// Keeps a lobby as a seat just taken showed it, unless another one still has seats for this instance, or its own seats
+    /// are promised to others.
+    pub(super) fn remember_lobby(&self, lobby: &Lobby, is_promised: bool, now: Timestamp) {
         let mut memory = self.memory();
         make_space(&mut memory.pools);
         let memory = memory.pools.entry(lobby.pool.whole()).or_default();
@@ -403,7 +406,7 @@ impl Recall {
         if let Some(remembered) = memory.remembered(&lobby.lobby_id) {
             remembered.free = remembered.free.min(free);
             remembered.learnt_at = now;
-        } else if free > 0 && memory.lobby.as_ref().is_none_or(|lobby| !lobby.has_seat(now)) {
+        } else if free > 0 && !is_promised && memory.lobby.as_ref().is_none_or(|lobby| !lobby.has_seat(now)) {
             memory.lobby = Some(RememberedLobby {
                 lobby_id: lobby.lobby_id.clone(),
                 pool: lobby.pool.clone(),
@@ -482,12 +485,14 @@ impl Recall {
         memory.pools.entry(pool.whole()).or_default().shards = Some((shards, now));
     }
 
-    /// Whether to see if the shards of `pool` are still needed; once a minute.
+    /// Whether to see if the shards of `pool` are still needed: not at once, then every so often.
     pub(super) fn is_sweep_due(&self, pool: &Pool, now: Timestamp) -> bool {
         let mut memory = self.memory();
         make_space(&mut memory.pools);
         let memory = memory.pools.entry(pool.whole()).or_default();
-        let is_due = memory.swept_at.is_none_or(|at| now.since(at) >= SWEEP_INTERVAL);
+        // An instance that has just started cannot tell how long they have been there.
+        let swept_at = *memory.swept_at.get_or_insert(now);
+        let is_due = now.since(swept_at) >= SWEEP_INTERVAL;
         if is_due {
             memory.swept_at = Some(now);
         }
@@ -550,6 +555,10 @@ impl Recall {
         let free_places =
             |server: &&Server| (server.capacity - server.used, server.allotted_left() == 0, server.ranked_at);
         if pick > 0 {
+            // Several at a time meet at the ledger, unless their servers have a part of the cap left.
+            if fitting.iter().filter(|server| server.allotted_left() > 0).count() >= SERVERS_ALLOTTED_MIN {
+                fitting.retain(|server| server.allotted_left() > 0);
+            }
             fitting.sort_by_key(free_places);
             let nth = pick.checked_rem(fitting.len() as u64)?;
             return fitting.get(usize::try_from(nth).ok()?).copied().cloned();

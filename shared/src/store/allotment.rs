@@ -97,17 +97,22 @@ impl Store {
     }
 
     /// Allots `server`, which has just registered, its first block of a cap of `lobby_count_max` while much of it is left; as it
-    /// then is. Whatever stands against it is nothing to wait for: the first creation there allots a block, too.
+    /// then is, or nothing when others are at the ledger right now. Whatever else stands against it is nothing to wait for:
+    /// the first creation there allots a block, too.
     ///
     /// One transaction of two items, 2 write units each; none when the server has some of the cap.
     ///
     /// # Errors
     /// [`Error::Bug`].
-    pub async fn allot_at_registration(&self, server: Server, lobby_count_max: u32) -> Result<Server, Error> {
+    pub async fn allot_at_registration(
+        &self,
+        server: &Server,
+        lobby_count_max: u32,
+    ) -> Result<Option<Server>, Error> {
         let room = lobby_count_max / LEFT_AT_REGISTRATION;
         let block = server.next_block(lobby_count_max).unwrap_or(0);
         if server.allotted > 0 || block > room {
-            return Ok(server);
+            return Ok(Some(server.clone()));
         }
         let change = "SET #allotted = #allotted + :block, #cap_checked = :cap";
         let condition =
@@ -125,12 +130,14 @@ impl Store {
         let ledger = self.allot(&server.server.namespace_id, block, room);
         match self.move_allotment(part, ledger).await {
             Ok((AllotmentOutcome::Moved, _)) => {
-                Ok(Server { allotted: server.allotted + block, cap_checked: lobby_count_max, ..server })
+                let allotted = server.allotted + block;
+                Ok(Some(Server { allotted, cap_checked: lobby_count_max, ..server.clone() }))
             }
-            Ok(_) => Ok(server),
+            Ok((AllotmentOutcome::Conflict, _)) => Ok(None),
+            Ok((AllotmentOutcome::Outdated, _)) => Ok(Some(server.clone())),
             Err(Error::Unavailable(cause)) => {
                 tracing::warn!(server.id = %server.server.server_id, cause, "a server registered without a block");
-                Ok(server)
+                Ok(Some(server.clone()))
             }
             Err(error) => Err(error),
         }

@@ -19,7 +19,7 @@ pub const SHARDS_MAX: u8 = 32;
 /// For how long whoever wrote the sign may create lobbies in the shards that it tells.
 pub const SIGN_KNOWN_FOR: Duration = Duration::from_secs(15);
 /// A sign younger than this stays: lobbies may be on their way into the index. Longer than [`SIGN_KNOWN_FOR`] and any lag.
-const SIGN_LIFE_MIN: Duration = Duration::from_secs(60);
+const SIGN_LIFE_MIN: Duration = Duration::from_secs(30);
 /// What the sign's key begins with; no identifier of a lobby does.
 const SIGN: &str = "shards/";
 
