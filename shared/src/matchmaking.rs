@@ -5,7 +5,6 @@
 //! is bounded: a find that loses every race ends in [`Error::Contention`] (I3).
 
 use std::{
-    ops::Range,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -19,9 +18,8 @@ use crate::{
     ambient::{Ambient, Timestamp},
     errors::Error,
     explaining::{self, Reason},
-    hosting::end_in_passing,
     ids::{LobbyId, SeatId},
-    lobby::{Door, EndCause, Entry, Lobby, Refusal, SeatState, sort_fullest_first},
+    lobby::{Door, Lobby, Refusal, SeatState},
     models::Pool,
     rules::{
         criteria::{Criteria, NewLobby, SearchedPool},
@@ -37,6 +35,7 @@ use crate::{
 };
 
 mod busy;
+mod comparing;
 mod create;
 pub mod join;
 mod recall;
@@ -45,6 +44,7 @@ mod room;
 mod sharding;
 mod starting;
 
+use comparing::COMPARED_MAX;
 use create::{LANE_HOLD, Step};
 use recall::Recall;
 
@@ -56,22 +56,14 @@ const FIND_DEADLINE: Duration = Duration::from_secs(5);
 const ROUNDS_MAX: u32 = 12;
 /// Pause after a lost round, doubled each time up to sixteenfold, jittered.
 const ROUND_PAUSE: Duration = Duration::from_millis(5);
-/// Candidates whose fullness is compared exactly in each pool (decisions on matching).
-const COMPARED_MAX: usize = 16;
 /// Candidates of more than that of which a find compares so many, any of them, before the oldest.
 const SAMPLED: usize = 3;
-/// Candidates that a find tries while the pool is busy: each one costs a write, and others are after the same.
-const TRIED_WHILE_BUSY_MAX: usize = 3;
 /// Candidates looked at, at most, but for those that are compared in any case.
 const CANDIDATES_MAX: usize = 1_000;
 /// Waves of comparison that those make in one pool.
 const WAVES_MAX: usize = CANDIDATES_MAX.div_ceil(COMPARED_MAX);
 /// Pools queried at the same time.
 const QUERIES_AT_ONCE: usize = 16;
-/// Lobbies of silent servers that are put out of sight at the same time; later looks meet the others.
-const HIDDEN_AT_ONCE: usize = 16;
-/// A full lobby still in sight after this long was left there by a find that crashed; who sees it puts it right.
-const STALE_HINT_AGE: Duration = Duration::from_secs(2);
 /// A write of the index that takes this long was refused before: it takes some milliseconds, a repetition half a second.
 const SLOW_INDEX_PAUSE: Duration = Duration::from_millis(100);
 
@@ -385,76 +377,6 @@ impl Matchmaker {
         Ok(candidates)
     }
 
-    /// Compares candidates by their seats and tries them, fullest first: in waves of [`COMPARED_MAX`] of each pool, the
-    /// oldest in the first.
-    async fn take_fullest(
-        &self,
-        pools: &[SearchedPool],
-        candidates: &[Candidate],
-        waves: Range<usize>,
-        seeker: &Seeker,
-        deadline: Timestamp,
-    ) -> Result<Option<Found>, Error> {
-        for wave in waves {
-            if self.ambient.now() >= deadline {
-                return Err(Error::Contention);
-            }
-            let compared: Vec<LobbyId> = pools
-                .iter()
-                .flat_map(|searched| {
-                    let in_pool =
-                        candidates.iter().filter(|candidate| candidate.pool.is_shard_of(&searched.pool));
-                    in_pool.skip(wave * COMPARED_MAX).take(COMPARED_MAX)
-                })
-                .map(|candidate| candidate.lobby_id.clone())
-                .collect();
-            if compared.is_empty() {
-                break;
-            }
-            let now = self.ambient.now();
-            let mut lobbies = self.store.lobbies(&compared).await?;
-            self.correct_hints(&lobbies, pools, now).await?;
-            lobbies.retain(|lobby| match lobby.entry_for_find(now) {
-                Entry::Refused(refusal) => {
-                    seeker.trace().refused(refusal.into());
-                    false
-                }
-                Entry::Free | Entry::TakeOver(_) => true,
-            });
-            sort_fullest_first(&mut lobbies, now);
-            if let [searched] = pools
-                && self.recall.is_busy(&searched.pool, now)
-            {
-                // They would all go to the fullest, as many at once as have seen it.
-                let first = self.ambient.below(lobbies.len() as u64);
-                lobbies.rotate_left(usize::try_from(first).unwrap_or(0));
-                lobbies.truncate(TRIED_WHILE_BUSY_MAX);
-            }
-            for lobby in lobbies {
-                let Some(searched) = searched(pools, &lobby.pool) else { continue };
-                let claimed = self.claim_as_seen(&lobby, now).await?;
-                match self.take(searched, claimed, seeker).await? {
-                    Ok(found) => return Ok(Some(found)),
-                    Err(_) => self.recall.note_lost_seat(&searched.pool, now),
-                }
-            }
-        }
-        Ok(None)
-    }
-
-    /// How to take a seat in `lobby` as it was read at `seen_at`: if that is the last one, the same write puts the lobby out
-    /// of sight. Who took a seat there since then holds it longer than one of `seen_at` would have been held.
-    async fn claim_as_seen<'a>(&self, lobby: &'a Lobby, seen_at: Timestamp) -> Result<Claimed<'a>, Error> {
-        let lapse = lobby.earliest_lapse().min(seen_at + lobby.reservation());
-        let is_last = lobby.taken + 1 == lobby.max_players && lapse > self.ambient.now();
-        let hiding = if is_last {
-            Hiding::IfLast { taken: lobby.taken, lapse, shard: self.choose_shard(&lobby.pool).await? }
-        } else {
-            Hiding::No
-        };
-        Ok(Claimed { pool: &lobby.pool, lobby_id: lobby.lobby_id.clone(), hiding })
-    }
-
     /// Takes a seat in one lobby, or says why it has none to give.
     async fn take(
         &self,
@@ -534,39 +456,6 @@ impl Matchmaker {
             }
             other => other,
         }
-    }
-
-    /// Puts out of sight what was met there in vain, so that no later find meets it: lobbies of silent servers, until they
-    /// are heard again; one full lobby that nobody hid for so long that its filler must have crashed; one lobby that never
-    /// became ready, which ends.
-    async fn correct_hints(
-        &self,
-        lobbies: &[Lobby],
-        pools: &[SearchedPool],
-        now: Timestamp,
-    ) -> Result<(), Error> {
-        let is_stale = |lobby: &&Lobby| {
-            let Some(searched) = searched(pools, &lobby.pool) else {
-                return false;
-            };
-            let in_sight = lobby.joinable_from.is_some_and(|from| from <= now);
-            let last_taken = lobby.reserved.values().max().map(|until| until.before(searched.reservation));
-            let filled_long_ago = last_taken.is_none_or(|taken_at| now.since(taken_at) >= STALE_HINT_AGE);
-            in_sight && filled_long_ago && lobby.entry_for_find(now) == Entry::Refused(Refusal::Full)
-        };
-        if let Some(lobby) = lobbies.iter().find(is_stale) {
-            self.hide(lobby).await?;
-        }
-        if let Some(lobby) = lobbies.iter().find(|lobby| lobby.is_overdue(now)) {
-            end_in_passing(&self.store, lobby, EndCause::NeverReady, &self.ambient).await;
-        }
-        let silent = lobbies.iter().filter(|lobby| {
-            let in_sight = lobby.joinable_from.is_some_and(|from| from <= now);
-            in_sight && lobby.entry_for_find(now) == Entry::Refused(Refusal::LeaseLapsed)
-        });
-        let silent = silent.take(HIDDEN_AT_ONCE);
-        try_join_all(silent.map(|lobby| self.store.hide_dead_lobby(lobby, now))).await?;
-        Ok(())
     }
 
     fn burst_key(criteria: &Criteria) -> HeadKey {

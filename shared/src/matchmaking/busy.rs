@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Existing, Matchmaker, Search, TRIED_WHILE_BUSY_MAX};
+use super::{Existing, Matchmaker, Search, comparing::TRIED_WHILE_BUSY_MAX};
 use crate::{
     ambient::Timestamp,
     errors::Error,

@@ -4,7 +4,9 @@ use std::{collections::BTreeMap, sync::atomic::Ordering, time::Duration};
 
 use futures_util::future::try_join_all;
 
-use super::{COMPARED_MAX, Claimed, Found, Matchmaker, Search, Way, recall::LEARNT_AGE_MAX, room::Room};
+use super::{
+    Claimed, Found, Matchmaker, Search, Way, comparing::COMPARED_MAX, recall::LEARNT_AGE_MAX, room::Room,
+};
 use crate::{
     ambient::Timestamp,
     errors::Error,

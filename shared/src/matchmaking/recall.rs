@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use super::{COMPARED_MAX, create::NoRoom};
+use super::{comparing::COMPARED_MAX, create::NoRoom};
 use crate::{
     ambient::{Ambient, Timestamp},
     explaining::Obstacles,
