@@ -5,6 +5,7 @@
 //! is bounded: a find that loses every race ends in [`Error::Contention`] (I3).
 
 use std::{
+    collections::HashSet,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -321,21 +322,23 @@ impl Matchmaker {
         if tags.is_empty() && candidates.has_more && pools.len() == 1 {
             let mut sampled = candidates.fitting.clone();
             let sampled: Vec<_> = (0..SAMPLED).filter_map(|_| self.ambient.draw(&mut sampled)).collect();
-            if let Some(found) = self.take_fullest(pools, &sampled, 0..1, seeker, deadline).await? {
+            if let Some(found) = self.take_fullest(pools, sampled, 1, seeker, deadline).await? {
                 return Ok(Existing::of(Some(found), false));
             }
         }
-        let waves = if tags.is_empty() { 0..1 } else { 0..WAVES_MAX };
-        if let Some(found) = self.take_fullest(pools, &candidates.fitting, waves, seeker, deadline).await? {
+        let tried: HashSet<LobbyId> = candidates.fitting.iter().map(|tried| tried.lobby_id.clone()).collect();
+        let waves = if tags.is_empty() { 1 } else { WAVES_MAX };
+        if let Some(found) = self.take_fullest(pools, candidates.fitting, waves, seeker, deadline).await? {
             return Ok(Existing::of(Some(found), false));
         }
         if !candidates.has_more || !tags.is_empty() {
             return Ok(Existing::None { has_more: candidates.has_more });
         }
         // The oldest could not be entered, lobbies of a dead server for one: on to the younger.
-        let candidates = self.look(pools, limit_max, sight, deadline).await?;
+        let mut candidates = self.look(pools, limit_max, sight, deadline).await?;
         seeker.trace().considered(candidates.fitting.len() + candidates.mismatched, candidates.mismatched);
-        let found = self.take_fullest(pools, &candidates.fitting, 1..WAVES_MAX, seeker, deadline).await?;
+        candidates.fitting.retain(|candidate| !tried.contains(&candidate.lobby_id));
+        let found = self.take_fullest(pools, candidates.fitting, WAVES_MAX, seeker, deadline).await?;
         Ok(Existing::of(found, candidates.has_more))
     }
 

@@ -423,6 +423,51 @@ async fn dead_lobbies_in_front_do_not_hide_a_living_one() {
 }
 
 #[tokio::test]
+async fn lobbies_of_a_silent_server_are_passed_over_together() {
+    const DEAD: usize = 300;
+    let stack = TestStack::start().await;
+    let game = stack.make_game("silent", tagged_arena(), 999, 0).await;
+    let lease = Duration::from_secs(60);
+    game.add_server(&stack, "leased", "fra", 400, stack.clock.now() + lease).await;
+    let _dead = open_lobbies(&stack, &game, DEAD).await;
+    stack.clock.advance(lease);
+    game.add_server(&stack, "living", "fra", 9, Timestamp::NEVER).await;
+    let living = open_lobbies(&stack, &game, 1).await;
+    let instance = stack.instance();
+    let mut calls = Vec::new();
+    for _ in 0..9 {
+        let before = instance.usage().calls;
+        let found = instance.find(&game.public, &json!({ "game_modes": ["arena"] })).await.unwrap();
+        assert_eq!(found.lobby.lobby_id.to_string(), living[0], "I9: it was there already");
+        calls.push(instance.usage().calls - before);
+        stack.clock.advance(Duration::from_secs(1));
+    }
+    // Each puts some of them out of sight, sixteen at a time, until none is left; the first also reads the settings.
+    assert!(calls.iter().all(|calls| *calls <= 64), "I14: {calls:?}");
+    assert_eq!(calls.last(), Some(&2), "I14: {calls:?}");
+}
+
+#[tokio::test]
+async fn silent_servers_of_one_lobby_each_are_asked_nothing() {
+    const DEAD: u64 = 60;
+    let stack = TestStack::start().await;
+    let game = stack.make_game("singles", tagged_arena(), 999, 0).await;
+    let lease = Duration::from_secs(60);
+    for n in 0..DEAD {
+        game.add_server(&stack, &format!("single-{n}"), "fra", 1, stack.clock.now() + lease).await;
+    }
+    let _dead = open_lobbies(&stack, &game, usize::try_from(DEAD).unwrap()).await;
+    stack.clock.advance(lease);
+    game.add_server(&stack, "living", "fra", 9, Timestamp::NEVER).await;
+    let living = open_lobbies(&stack, &game, 1).await;
+    let instance = stack.instance();
+    let found = instance.find(&game.public, &json!({ "game_modes": ["arena"] })).await.unwrap();
+    assert_eq!(found.lobby.lobby_id.to_string(), living[0], "I9: it was there already");
+    // Settings, two looks, five waves, a seat; and one write to put each of them out of sight.
+    assert!(instance.usage().calls <= 2 + 2 + 6 + 1 + DEAD, "I14: {:?}", instance.usage());
+}
+
+#[tokio::test]
 async fn room_comes_from_lobbies_of_dead_servers_and_of_older_versions() {
     let stack = TestStack::start().await;
     let modes = json!({

@@ -1,16 +1,17 @@
 //! Candidates compared by reading them, and the fullest taken.
 
-use std::{ops::Range, time::Duration};
+use std::{collections::BTreeSet, mem, time::Duration};
 
 use futures_util::future::try_join_all;
 
-use super::{Claimed, Found, Matchmaker, searched};
+use super::{CANDIDATES_MAX, Claimed, Found, Matchmaker, searched};
 use crate::{
     ambient::Timestamp,
     errors::Error,
     hosting::end_in_passing,
     ids::LobbyId,
     lobby::{EndCause, Entry, Lobby, Refusal, sort_fullest_first},
+    models::ServerKey,
     rules::criteria::SearchedPool,
     seating::Seeker,
     store::lobbies::{Candidate, Hiding},
@@ -26,35 +27,29 @@ const HIDDEN_AT_ONCE: usize = 16;
 const STALE_HINT_AGE: Duration = Duration::from_secs(2);
 
 impl Matchmaker {
-    /// Compares candidates by their seats and tries them, fullest first: in waves of [`COMPARED_MAX`] of each pool, the
+    /// Compares candidates by their seats and tries them, fullest first: in `waves` of [`COMPARED_MAX`] of each pool, the
     /// oldest in the first.
     pub(super) async fn take_fullest(
         &self,
         pools: &[SearchedPool],
-        candidates: &[Candidate],
-        waves: Range<usize>,
+        mut candidates: Vec<Candidate>,
+        waves: usize,
         seeker: &Seeker,
         deadline: Timestamp,
     ) -> Result<Option<Found>, Error> {
-        for wave in waves {
+        let mut passed_over = BTreeSet::new();
+        for wave in 1..=waves {
             if self.ambient.now() >= deadline {
                 return Err(Error::Contention);
             }
-            let compared: Vec<LobbyId> = pools
-                .iter()
-                .flat_map(|searched| {
-                    let in_pool =
-                        candidates.iter().filter(|candidate| candidate.pool.is_shard_of(&searched.pool));
-                    in_pool.skip(wave * COMPARED_MAX).take(COMPARED_MAX)
-                })
-                .map(|candidate| candidate.lobby_id.clone())
-                .collect();
+            let compared = next_wave(pools, &mut candidates);
             if compared.is_empty() {
                 break;
             }
             let now = self.ambient.now();
             let mut lobbies = self.store.lobbies(&compared).await?;
             self.correct_hints(&lobbies, pools, now).await?;
+            let silent = silent_servers(&lobbies, now);
             lobbies.retain(|lobby| match lobby.entry_for_find(now) {
                 Entry::Refused(refusal) => {
                     seeker.trace().refused(refusal.into());
@@ -79,8 +74,33 @@ impl Matchmaker {
                     Err(_) => self.recall.note_lost_seat(&searched.pool, now),
                 }
             }
+            let silent: Vec<_> =
+                silent.into_iter().filter(|server| passed_over.insert(server.clone())).collect();
+            if wave < waves && !candidates.is_empty() && !silent.is_empty() {
+                self.pass_over(&silent, &mut candidates).await?;
+            }
         }
         Ok(None)
+    }
+
+    /// Takes the lobbies of silent servers out of `candidates`, however many there are, and puts some of them out of sight.
+    ///
+    /// A heartbeat extends its server's lease before those of its lobbies, so that the server tells whether all are dead.
+    async fn pass_over(&self, servers: &[ServerKey], candidates: &mut Vec<Candidate>) -> Result<(), Error> {
+        let seen = self.store.servers_as_they_are(servers).await?;
+        let now = self.ambient.now();
+        let alive = seen.into_iter().filter(|server| server.lease_until > now);
+        let alive: BTreeSet<ServerKey> = alive.map(|server| server.server).collect();
+        for server in servers.iter().filter(|server| !alive.contains(server)) {
+            let page = self.store.lobbies_of_server(server, None, CANDIDATES_MAX).await?;
+            let dead: BTreeSet<LobbyId> = page.lobby_ids.into_iter().collect();
+            let (silent, others): (Vec<_>, Vec<_>) =
+                mem::take(candidates).into_iter().partition(|candidate| dead.contains(&candidate.lobby_id));
+            *candidates = others;
+            let hidden = silent.iter().take(HIDDEN_AT_ONCE);
+            try_join_all(hidden.map(|silent| self.store.hide_dead_lobby(&silent.lobby_id, now))).await?;
+        }
+        Ok(())
     }
 
     /// How to take a seat in `lobby` as it was read at `seen_at`: if that is the last one, the same write puts the lobby out
@@ -129,7 +149,25 @@ impl Matchmaker {
             in_sight && lobby.entry_for_find(now) == Entry::Refused(Refusal::LeaseLapsed)
         });
         let silent = silent.take(HIDDEN_AT_ONCE);
-        try_join_all(silent.map(|lobby| self.store.hide_dead_lobby(lobby, now))).await?;
+        try_join_all(silent.map(|lobby| self.store.hide_dead_lobby(&lobby.lobby_id, now))).await?;
         Ok(())
     }
+}
+
+/// The next [`COMPARED_MAX`] candidates of each pool, taken out of `candidates`.
+fn next_wave(pools: &[SearchedPool], candidates: &mut Vec<Candidate>) -> Vec<LobbyId> {
+    let mut wave = Vec::new();
+    for searched in pools {
+        let is_of = |candidate: &mut Candidate| candidate.pool.is_shard_of(&searched.pool);
+        wave.extend(candidates.extract_if(.., is_of).take(COMPARED_MAX).map(|candidate| candidate.lobby_id));
+    }
+    wave
+}
+
+/// The servers of which more than one of `lobbies` is dead: they may have many more, which need not be read.
+fn silent_servers(lobbies: &[Lobby], now: Timestamp) -> BTreeSet<ServerKey> {
+    let is_silent = |lobby: &&Lobby| lobby.entry_for_find(now) == Entry::Refused(Refusal::LeaseLapsed);
+    let mut met = BTreeSet::new();
+    let servers = lobbies.iter().filter(is_silent).filter_map(|lobby| lobby.server.clone());
+    servers.filter(|server| !met.insert(server.clone())).collect()
 }

@@ -400,7 +400,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn hide_dead_lobby(&self, lobby: &Lobby, now: Timestamp) -> Result<(), Error> {
+    pub async fn hide_dead_lobby(&self, lobby_id: &LobbyId, now: Timestamp) -> Result<(), Error> {
         let update = "SET #joinable_from = :never";
         let condition = "#lease_until <= :now AND attribute_exists(#joinable_from)";
         let write = self
@@ -411,7 +411,7 @@ impl Store {
             .set_expression_attribute_names(Some(names(&[update, condition])))
             .expression_attribute_values(":now", number(now))
             .expression_attribute_values(":never", number(Timestamp::NEVER));
-        self.update_lobby(self.on_lobby(write, &lobby.lobby_id)).await.map(|_| ())
+        self.update_lobby(self.on_lobby(write, lobby_id)).await.map(|_| ())
     }
 
     /// A copy of the write that arrives after its player left must not take the seat again, for a token that is spent (I7):
