@@ -1,7 +1,8 @@
 //! Which client asks: a keyed hash of its address, so that no table holds an address that anybody could read.
 //!
-//! Who has one IPv6 address has a network of 2^64 of them, so those count by /64. A rotated signing key makes strangers of all
-//! clients: what was known of them is forgotten.
+//! Who has one IPv6 address has a network of 2^64 of them, so those count by /64. The hash is another one in each namespace,
+//! so that studios cannot tell each other's players. A rotated signing key makes strangers of all clients: what was known
+//! of them is forgotten.
 
 use std::{fmt, net::IpAddr};
 
@@ -22,11 +23,14 @@ const NETWORK_BYTES: usize = 8;
 pub struct ClientAddress(String);
 
 impl ClientAddress {
-    /// The client at `address`, as [`crate::http::Request::client_ip`] tells it, under the deployment's `keys`. Clients whose
-    /// address nobody told are one.
+    /// The client of `namespace_id` at `address`, as [`crate::http::Request::client_ip`] tells it, under the deployment's
+    /// `keys`. Clients whose address nobody told are one.
     #[must_use]
-    pub fn of(address: Option<IpAddr>, keys: &TokenKeys) -> Self {
+    pub fn of(address: Option<IpAddr>, namespace_id: &NamespaceId, keys: &TokenKeys) -> Self {
         let mut hash = hmac::Context::with_key(keys.address_key());
+        let namespace_id = namespace_id.as_str().as_bytes();
+        hash.update(&u64::try_from(namespace_id.len()).unwrap_or(u64::MAX).to_be_bytes());
+        hash.update(namespace_id);
         match address.map(|address| address.to_canonical()) {
             None => hash.update(b"?"),
             Some(IpAddr::V4(address)) => {
@@ -76,9 +80,22 @@ impl fmt::Display for ClientAddress {
 mod tests {
     use super::*;
 
+    fn namespace(name: &str) -> NamespaceId {
+        name.parse().unwrap()
+    }
+
     fn of(address: &str, secret: u8) -> ClientAddress {
         let keys = TokenKeys::new(&[secret; 32], None).unwrap();
-        ClientAddress::of(Some(address.parse().unwrap()), &keys)
+        ClientAddress::of(Some(address.parse().unwrap()), &namespace("n"), &keys)
+    }
+
+    #[test]
+    fn a_client_is_another_one_in_each_namespace() {
+        let keys = TokenKeys::new(&[1; 32], None).unwrap();
+        let in_namespace =
+            |name: &str| ClientAddress::of(Some("192.0.2.1".parse().unwrap()), &namespace(name), &keys);
+        assert_eq!(in_namespace("n"), in_namespace("n"));
+        assert_ne!(in_namespace("n"), in_namespace("m"), "I11");
     }
 
     #[test]
@@ -102,7 +119,8 @@ mod tests {
     #[test]
     fn clients_without_an_address_are_one() {
         let keys = TokenKeys::new(&[1; 32], None).unwrap();
-        assert_eq!(ClientAddress::of(None, &keys), ClientAddress::of(None, &keys));
-        assert_ne!(ClientAddress::of(None, &keys), of("0.0.0.0", 1));
+        let unknown = || ClientAddress::of(None, &namespace("n"), &keys);
+        assert_eq!(unknown(), unknown());
+        assert_ne!(unknown(), of("0.0.0.0", 1));
     }
 }

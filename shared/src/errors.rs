@@ -198,6 +198,9 @@ pub enum Error {
     /// 503: every attempt lost its race.
     #[error("others changed the same thing at the same time, again and again; try again shortly")]
     Contention,
+    /// 503: another run of the same request, told by its `Idempotency-Key`, is under way, and enough wait for it.
+    #[error("the same request is being answered; repeat it shortly")]
+    RequestInProgress,
     /// 503: a game server started anew, and more lobbies of its earlier starts are left than one call ends.
     #[error("lobbies of the game server's earlier starts are still being ended; register again shortly")]
     Clearing,
@@ -215,7 +218,28 @@ const RETRY_AFTER_SECS: u64 = 1;
 /// As above, for places on game servers, which come back when a lobby ends.
 const NO_SERVER_RETRY_AFTER_SECS: u64 = 5;
 
+/// Refusals of a request for a seat that is on its way, each told by its code alone.
+const REFUSALS_OF_A_SEAT: [Error; 11] = [
+    Error::CaptchaFailed,
+    Error::VerificationFailed,
+    Error::VerificationRequestFailed,
+    Error::TooManyPlayersFromSource,
+    Error::NoAvailableLobbies,
+    Error::TooManyLobbies,
+    Error::NoServerAvailable,
+    Error::LobbyNotFound,
+    Error::LobbyStopped,
+    Error::LobbyFull,
+    Error::LobbyStartTimeout,
+];
+
 impl Error {
+    /// The refusal of `code`, of a request for a seat that somebody waits for; nothing where the code does not tell all of it.
+    #[must_use]
+    pub fn told_again(code: &str) -> Option<Self> {
+        REFUSALS_OF_A_SEAT.into_iter().find(|refusal| refusal.status_and_code().1 == code)
+    }
+
     /// The HTTP status and the stable code that clients key on.
     #[must_use]
     pub const fn status_and_code(&self) -> (StatusCode, &'static str) {
@@ -276,7 +300,9 @@ impl Error {
             Self::VerificationRequestFailed => (BAD_REQUEST, "MATCHMAKER_VERIFICATION_REQUEST_FAILED"),
             Self::LobbyStartTimeout => (StatusCode::SERVICE_UNAVAILABLE, "MATCHMAKER_LOBBY_START_TIMEOUT"),
             Self::NoServerAvailable => (StatusCode::SERVICE_UNAVAILABLE, "MATCHMAKER_NO_SERVER_AVAILABLE"),
-            Self::Contention | Self::Clearing => (StatusCode::SERVICE_UNAVAILABLE, "MATCHMAKER_CONTENTION"),
+            Self::Contention | Self::RequestInProgress | Self::Clearing => {
+                (StatusCode::SERVICE_UNAVAILABLE, "MATCHMAKER_CONTENTION")
+            }
             Self::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, "API_UNAVAILABLE"),
             Self::Bug(_) => (StatusCode::INTERNAL_SERVER_ERROR, "ERROR"),
         }
@@ -301,6 +327,7 @@ impl Error {
             }
             Self::RegionNotFound(region) => Some(json!({ "region": region })),
             Self::DynamicMaxPlayersInvalid { max: Some(max) } => Some(json!({ "max": max })),
+            Self::RequestInProgress => Some(json!({ "reason": "request_in_progress" })),
             _ => None,
         }
     }
@@ -311,6 +338,7 @@ impl Error {
         match self {
             Self::NoServerAvailable => Some(NO_SERVER_RETRY_AFTER_SECS),
             Self::Contention
+            | Self::RequestInProgress
             | Self::Clearing
             | Self::LobbyStartTimeout
             | Self::CaptchaUnavailable(_)

@@ -16,6 +16,7 @@ use crate::{
     matchmaking::join::Joinable,
     models::Tags,
     rules::criteria::Criteria,
+    seating::Seeker,
     secrets::SecretsCache,
     settings::{EntryKind, Version},
     store::Store,
@@ -150,9 +151,10 @@ impl Screening {
     }
 
     /// Lets the player of `request` in, or not. No call of anything for a version without captcha and a way in without verification;
-    /// `edge_secret` is what the edge proves itself with, if there is one.
+    /// `edge_secret` is what the edge proves itself with, if there is one. Nobody is asked before `seeker` may have its seat.
     ///
     /// # Errors
+    /// What [`Seeker::before_asking`] refuses;
     /// [`Error::CaptchaRequired`], [`Error::CaptchaFailed`], [`Error::CaptchaUnavailable`], [`Error::VerificationFailed`],
     /// [`Error::VerificationRequestFailed`]; [`Error::Unavailable`], [`Error::Bug`].
     pub async fn check(
@@ -160,11 +162,12 @@ impl Screening {
         entry: &Entry<'_>,
         request: &Request,
         edge_secret: Option<&str>,
+        seeker: &Seeker,
     ) -> Result<(), Error> {
         let client_ip = request.client_ip(edge_secret);
         if let Some(config) = &entry.version.config.captcha {
-            self.check_captcha(entry, config, client_ip).await?;
+            self.check_captcha(entry, config, client_ip, seeker).await?;
         }
-        self.verify(entry, client_ip).await
+        self.verify(entry, client_ip, seeker).await
     }
 }

@@ -30,7 +30,7 @@ use crate::{
         Store,
         ending::EndOutcome,
         holds::{Hold, HoldOutcome, REPLACED_MAX},
-        replays::{KeptAnswer, RUN_LEASE, ReplayKey, ReplayRecord, Run, hex_digest},
+        replays::{KeptAnswer, RUN_LEASE, ReplayKey, ReplayRecord, Run, WAIT_MAX, hex_digest},
     },
     tokens::PlayerSeat,
     wire::{FindLobbyResponse, JoinLobby},
@@ -44,14 +44,16 @@ const PENDING_MAX: Duration = Duration::from_secs(30);
 const WRITES_AT_ONCE: usize = 16;
 /// Tries to note a hold while others free the same stale ones.
 const HOLD_ATTEMPTS: usize = 8;
-/// How long a repetition waits for the first request's answer: the gateway gives up after 30 s, and a match takes some, too.
-const WAIT_MAX: Duration = Duration::from_secs(20);
+/// How long after its beginning a run that was overtaken may wait for another one's answer: the gateway gives up after 30 s.
+const OVERTAKEN_DEADLINE: Duration = Duration::from_secs(28);
 /// Pause before it looks the first time, doubled each time.
 const WAIT_PAUSE: Duration = Duration::from_millis(100);
 /// The longest such pause.
 const WAIT_PAUSE_MAX: Duration = Duration::from_millis(1_600);
 /// How old the note of a lobby may be when a try of it begins: far younger than the run's lease.
 const AIM_AGE_MAX: Duration = Duration::from_secs(2);
+/// How old it may be while its run waits for the lobby to start.
+const STAY_AGE_MAX: Duration = Duration::from_secs(5);
 /// How long before the end of the run's lease a try is given up: longer than a write that was sent may be on its way.
 const LEASE_MARGIN: Duration = Duration::from_millis(1_500);
 
@@ -107,6 +109,9 @@ struct Noted {
 
 #[derive(Debug, Default)]
 struct Progress {
+    is_claimed: bool,
+    /// Whether others outside may be asked about it.
+    is_cleared: bool,
     noted: Option<Noted>,
     /// Whether it is unknown if the seat was taken there.
     is_uncertain: bool,
@@ -128,13 +133,14 @@ impl Seating {
     }
 
     /// Begins `operation` for a player: its answer, when it was answered within the last ten minutes. While another
-    /// request with its key is under way, waits for that one's answer; one that crashed it goes on in the place of.
+    /// request with its key is under way, waits for what comes of that one, its refusal included, unless two do already; one
+    /// that crashed it goes on in the place of.
     ///
     /// One consistent read unit with an `Idempotency-Key`, more while it waits or goes on in another's place; nothing without.
     ///
     /// # Errors
-    /// [`Error::BadHeader`], [`Error::IdempotencyMismatch`]; [`Error::Contention`] when the first request's answer did not
-    /// come within 20 s; [`Error::Unavailable`], [`Error::Bug`].
+    /// [`Error::BadHeader`], [`Error::IdempotencyMismatch`]; [`Error::RequestInProgress`] when the first request's answer
+    /// did not come within 5 s; its refusal; [`Error::Unavailable`], [`Error::Bug`].
     pub async fn begin(
         &self,
         request: &Request,
@@ -143,8 +149,10 @@ impl Seating {
         operation: &str,
     ) -> Result<Entrance, Error> {
         let began_at = self.ambient.now();
-        let address = ClientAddress::of(request.client_ip(self.edge_secret.as_deref()), self.auth.keys());
-        let client = Client { namespace_id: right.namespace_id().clone(), address };
+        let (client_ip, namespace_id) =
+            (request.client_ip(self.edge_secret.as_deref()), right.namespace_id());
+        let address = ClientAddress::of(client_ip, namespace_id, self.auth.keys());
+        let client = Client { namespace_id: namespace_id.clone(), address };
         let run = match request.idempotency_key()? {
             Some(key) => {
                 let caller = [right.namespace_id().as_str(), right.credential(), client.address.as_str()];
@@ -172,17 +180,19 @@ impl Seating {
         };
         seeker.trace.open();
         let Some(run) = &mut seeker.run else { return Ok(Entrance::Open(Box::new(seeker))) };
-        match self.answer_of_others(run, &client, began_at).await? {
+        match self.answer_of_others(run, &client, Timestamp::NEVER).await? {
             Others::Answered(answer) => {
                 seeker.trace.replayed();
                 return Ok(Entrance::Replayed(answer));
             }
             Others::Crashed(record) => {
                 // A seat that lapsed is nobody's any more, and its token would be refused: then the request gets another one.
-                if !self.is_seat_gone(&record).await? {
+                if let Some(lobby_id) = &record.lobby
+                    && !self.is_seat_gone(lobby_id, &record.seat).await?
+                {
                     run.seat = record.seat.clone();
                     seeker.seat_id = record.seat;
-                    seeker.interrupted = Some(Aim { lobby_id: record.lobby, taken_at: record.taken_at });
+                    seeker.interrupted = Some(Aim { lobby_id: lobby_id.clone(), taken_at: record.taken_at });
                 }
                 run.instead_of = Some(record.run);
             }
@@ -245,7 +255,7 @@ impl Seating {
 
     /// The answer of the run that went on in the place of `run`: repetitions are answered alike (I5).
     async fn answer_of_overtaker(&self, seeker: &Seeker, run: &Run) -> Result<FindLobbyResponse, Error> {
-        match self.answer_of_others(run, &seeker.client, seeker.began_at).await? {
+        match self.answer_of_others(run, &seeker.client, seeker.began_at + OVERTAKEN_DEADLINE).await? {
             Others::Answered(answer) => {
                 seeker.trace.replayed();
                 Ok(*answer)
@@ -255,23 +265,33 @@ impl Seating {
     }
 
     /// Whether the seat that a crashed run noted was taken where it noted it, and is held no more. One consistent read unit.
-    async fn is_seat_gone(&self, record: &ReplayRecord) -> Result<bool, Error> {
-        let lobby = self.store.lobby(&record.lobby).await?;
+    async fn is_seat_gone(&self, lobby_id: &LobbyId, seat_id: &SeatId) -> Result<bool, Error> {
+        let lobby = self.store.lobby(lobby_id).await?;
         let now = self.ambient.now();
-        Ok(lobby.is_some_and(|lobby| lobby.seat_state(&record.seat, now) == SeatState::Gone))
+        Ok(lobby.is_some_and(|lobby| lobby.seat_state(seat_id, now) == SeatState::Gone))
     }
 
-    /// What came of other runs of the same request, once that is known.
+    /// What came of other runs of the same request, once that is known: waits for it in one of the two places for that, not
+    /// beyond `deadline`.
     async fn answer_of_others(
         &self,
         run: &Run,
         client: &Client,
-        began_at: Timestamp,
+        deadline: Timestamp,
     ) -> Result<Others, Error> {
-        let mut pause = WAIT_PAUSE;
+        let (mut pause, mut waited_for) = (WAIT_PAUSE, None);
+        let until = deadline.min(self.ambient.now() + WAIT_MAX);
         loop {
             let now = self.ambient.now();
-            let Some(record) = self.store.replay(&run.key, now).await? else { return Ok(Others::None) };
+            let Some(record) = self.store.replay(&run.key).await? else { return Ok(Others::None) };
+            if waited_for.as_ref() == Some(&record.run)
+                && let Some(refusal) = record.refusal.as_deref().and_then(Error::told_again)
+            {
+                return Err(refusal);
+            }
+            if record.is_forgotten(now) {
+                return Ok(Others::None);
+            }
             if record.body != run.body {
                 return Err(Error::IdempotencyMismatch);
             }
@@ -281,10 +301,12 @@ impl Seating {
             if record.lease_until <= now {
                 return Ok(Others::Crashed(Box::new(record)));
             }
-            if now >= began_at + WAIT_MAX {
-                return Err(Error::Contention);
+            let has_place = waited_for.is_some() || self.store.wait_for_run(&run.key, &record, now).await?;
+            if !has_place || now >= until {
+                return Err(Error::RequestInProgress);
             }
-            self.ambient.sleep(pause).await;
+            waited_for = Some(record.run);
+            self.ambient.sleep(pause.min(until.since(now))).await;
             pause = (pause * 2).min(WAIT_PAUSE_MAX);
         }
     }
@@ -342,6 +364,30 @@ impl Seeker {
         self.interrupted.as_ref()
     }
 
+    /// Claims the request for this run, and sees that its client may hold another seat: before anybody outside is asked about
+    /// it, once. One write unit with an `Idempotency-Key`, one consistent read unit under a cap.
+    ///
+    /// # Errors
+    /// [`Error::TooManyPlayersFromSource`]; [`Error::Contention`] when another run of the request is under way;
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn before_asking(&self) -> Result<(), Error> {
+        if self.progress().is_cleared {
+            return Ok(());
+        }
+        if let Some(run) = &self.run {
+            let aim = self.interrupted.as_ref().map(|aim| (&aim.lobby_id, aim.taken_at));
+            if !self.store.aim_run(run, aim, self.ambient.now()).await? {
+                return Err(self.overtaken());
+            }
+            self.progress().is_claimed = true;
+        }
+        if self.is_at_cap().await? {
+            return Err(Error::TooManyPlayersFromSource);
+        }
+        self.progress().is_cleared = true;
+        Ok(())
+    }
+
     /// Notes that the seat is about to be taken in `lobby_id` at `now`; when its token should say that it was.
     ///
     /// Under a cap one write unit the first time; with an `Idempotency-Key` one for each lobby. Nothing otherwise.
@@ -390,14 +436,50 @@ impl Seeker {
     /// Has repetitions of the request look where it is about to take its seat, and leave it alone for a while.
     async fn note(&self, aim: Aim, now: Timestamp) -> Result<Noted, Error> {
         if let Some(run) = &self.run
-            && !self.store.aim_run(run, &aim.lobby_id, aim.taken_at, now).await?
+            && !self.store.aim_run(run, Some((&aim.lobby_id, aim.taken_at)), now).await?
         {
-            self.progress().is_overtaken = true;
-            return Err(Error::Contention);
+            return Err(self.overtaken());
         }
         let noted = Noted { aim, at: now };
         self.progress().noted = Some(noted.clone());
         Ok(noted)
+    }
+
+    /// Another run of the request goes on in this one's place, whose seat may be its own.
+    fn overtaken(&self) -> Error {
+        self.progress().is_overtaken = true;
+        Error::Contention
+    }
+
+    /// Has repetitions leave the request alone for longer, while it waits for its lobby to start. With an `Idempotency-Key`
+    /// one write unit every 5 s.
+    ///
+    /// # Errors
+    /// [`Error::Contention`] when another run went on in this one's place; [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn stay(&self) -> Result<(), Error> {
+        let (now, noted) = (self.ambient.now(), self.progress().noted.clone());
+        if let (Some(_), Some(noted)) = (&self.run, noted)
+            && now.since(noted.at) >= STAY_AGE_MAX
+        {
+            self.note(noted.aim, now).await?;
+        }
+        Ok(())
+    }
+
+    /// Forgets the request, which is refused with `refusal` although it has a seat: from here on no repetition goes on with
+    /// that one, so that it can be given back. One write unit with an `Idempotency-Key`.
+    ///
+    /// # Errors
+    /// [`Error::Contention`] when another run went on in this one's place, and may have the seat; [`Error::Unavailable`],
+    /// [`Error::Bug`].
+    pub async fn let_go(&self, refusal: &Error) -> Result<(), Error> {
+        let Some(run) = &self.run else { return Ok(()) };
+        if !self.store.forget_run(run, refusal.status_and_code().1, self.ambient.now()).await? {
+            return Err(self.overtaken());
+        }
+        let mut progress = self.progress();
+        (progress.noted, progress.is_claimed) = (None, false);
+        Ok(())
     }
 
     /// What `taking` the seat where it is noted comes to, as long as its repetitions leave the request alone: a write begun
@@ -508,20 +590,20 @@ impl Seeker {
 
     /// Leaves nothing behind of a request that was refused, as far as it is certain that it took no seat.
     async fn give_up(&self, refusal: &Error) {
-        if matches!(refusal, Error::Unavailable(_) | Error::Bug(_)) {
+        let (is_noted, is_claimed, hold) = {
+            let progress = self.progress();
+            (progress.noted.is_some(), progress.is_claimed, progress.hold.clone())
+        };
+        if is_noted && matches!(refusal, Error::Unavailable(_) | Error::Bug(_)) {
             return;
         }
-        let (noted, hold) = {
-            let progress = self.progress();
-            (progress.noted.clone(), progress.hold.clone())
-        };
         let now = self.ambient.now();
         let mut given_up = Vec::new();
         if let (Some((client, _)), Some(hold)) = (self.capped(), hold) {
             given_up.push(self.store.withdraw_hold(client, &hold).await);
         }
-        if let (Some(run), Some(_)) = (&self.run, noted) {
-            given_up.push(self.store.forget_run(run, now).await);
+        if let Some(run) = self.run.as_ref().filter(|_| is_noted || is_claimed) {
+            given_up.push(self.store.forget_run(run, refusal.status_and_code().1, now).await.map(|_| ()));
         }
         for error in given_up.into_iter().filter_map(Result::err) {
             let cause = error.cause().unwrap_or("refused").to_owned();
@@ -537,6 +619,10 @@ impl Seeker {
         }
         let is_at_cap = |holds: usize| u32::try_from(holds).is_ok_and(|holds| holds >= holds_max);
         let holds = self.store.holds(client).await?;
+        // A run that crashed noted one for the seat that this one goes on with.
+        if holds.iter().any(|hold| hold.seat_id == self.seat_id) {
+            return Ok(false);
+        }
         Ok(is_at_cap(holds.len()) && is_at_cap(holds.len() - self.idle_holds(&holds).await?.len()))
     }
 

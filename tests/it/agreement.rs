@@ -273,7 +273,7 @@ fn codes_of_the_source() -> Codes {
     let source = fs::read_to_string(workspace().join("shared/src/errors.rs")).unwrap();
     let (_, source) = source.split_once("fn status_and_code").unwrap();
     let (source, _) = source.split_once("\n    }\n").unwrap();
-    let arm = Regex::new(r#"=>\s*\(\s*(?:StatusCode::)?([A-Z_]+),\s*"([A-Z_]+)",?\s*\)"#).unwrap();
+    let arm = Regex::new(r#"=>\s*\{?\s*\(\s*(?:StatusCode::)?([A-Z_]+),\s*"([A-Z_]+)",?\s*\)"#).unwrap();
     let (mut codes, mut arms) = (Codes::new(), 0);
     for found in arm.captures_iter(source) {
         let [_, status, code] = [0, 1, 2].map(|group| found.get(group).unwrap().as_str());

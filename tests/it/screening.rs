@@ -27,6 +27,7 @@ use wiremock::{
     matchers::{method, path},
 };
 
+mod asking;
 mod captcha;
 mod guard;
 mod secrets;

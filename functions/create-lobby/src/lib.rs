@@ -73,11 +73,14 @@ impl Operation for CreateLobby {
 
         // Screening.
         let entry = Entry::create(&body, &criteria, &settings.version);
-        self.screening.check(&entry, request, self.edge_secret.as_deref()).await?;
+        let let_in = self.screening.check(&entry, request, self.edge_secret.as_deref(), &seeker).await;
 
         // Store.
         let search = Search { criteria, settings: Arc::clone(&settings), may_create: true, config };
-        let found = self.matchmaker.create_custom_lobby(&search, &seeker).await;
+        let found = match let_in {
+            Ok(()) => self.matchmaker.create_custom_lobby(&search, &seeker).await,
+            Err(refusal) => Err(refusal),
+        };
 
         // Reply.
         self.seating.finish(&seeker, found, &settings).await

@@ -92,12 +92,15 @@ impl FindLobby {
 
         // Screening.
         let entry = Entry::find(&body, &criteria, &right, &settings.version);
-        self.screening.check(&entry, request, self.edge_secret.as_deref()).await?;
+        let let_in = self.screening.check(&entry, request, self.edge_secret.as_deref(), &seeker).await;
 
         // Store.
         let may_create = !body.prevent_auto_create_lobby;
         let search = Search { criteria, settings: Arc::clone(&settings), may_create, config: None };
-        let found = self.matchmaker.find(&search, &seeker).await;
+        let found = match let_in {
+            Ok(()) => self.matchmaker.find(&search, &seeker).await,
+            Err(refusal) => Err(refusal),
+        };
 
         // Reply.
         self.seating.finish(&seeker, found, &settings).await

@@ -70,10 +70,13 @@ impl Operation for JoinLobby {
 
         // Screening.
         let entry = Entry::join(&body, &joinable);
-        self.screening.check(&entry, request, self.edge_secret.as_deref()).await?;
+        let let_in = self.screening.check(&entry, request, self.edge_secret.as_deref(), &seeker).await;
 
         // Store.
-        let found = self.matchmaker.join(&joinable, &seeker).await;
+        let found = match let_in {
+            Ok(()) => self.matchmaker.join(&joinable, &seeker).await,
+            Err(refusal) => Err(refusal),
+        };
 
         // Reply.
         self.seating.finish(&seeker, found, &settings).await

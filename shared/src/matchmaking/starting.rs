@@ -22,7 +22,8 @@ impl Matchmaker {
     ///
     /// # Errors
     /// [`Error::LobbyStartTimeout`] when the lobby did not become ready within 25 s of its request, the seat then given
-    /// back, or when it ended instead; [`Error::Unavailable`], [`Error::Bug`].
+    /// back, or when it ended instead; [`Error::Contention`] when another run of the request went on in this one's place;
+    /// [`Error::Unavailable`], [`Error::Bug`].
     pub(super) async fn until_ready(&self, mut found: Found, seeker: &Seeker) -> Result<Found, Error> {
         // First: what crashes while it waits must not leave a hold that names another lobby.
         seeker.settle(&found).await?;
@@ -31,18 +32,21 @@ impl Matchmaker {
         while found.lobby.stage == Stage::Starting {
             let now = self.ambient.now();
             if now >= deadline {
-                return self.give_up(found, now).await;
+                return self.give_up(found, seeker, now).await;
             }
             self.ambient.sleep(pause.min(deadline.since(now))).await;
             pause = (pause * 2).min(POLL_PAUSE_MAX);
+            seeker.stay().await?;
             let lobby = self.store.lobby(&found.lobby.lobby_id).await?;
             found.lobby = lobby.ok_or(Error::LobbyStartTimeout)?;
         }
         Self::check_seat(found)
     }
 
-    /// Gives the seat back; should that fail, it lapses like any other once the lobby is ready.
-    async fn give_up(&self, found: Found, now: Timestamp) -> Result<Found, Error> {
+    /// Gives the seat back, unless a repetition goes on with it; should that fail, it lapses like any other once the lobby is
+    /// ready.
+    async fn give_up(&self, found: Found, seeker: &Seeker, now: Timestamp) -> Result<Found, Error> {
+        seeker.let_go(&Error::LobbyStartTimeout).await?;
         let leave = Transition::Leave(found.seat_id);
         self.store.make_transition(&found.lobby.lobby_id, &leave, now).await?;
         Err(Error::LobbyStartTimeout)

@@ -20,6 +20,7 @@ use crate::{
     client_address::{Client, ClientAddress},
     errors::Error,
     http::strict_json,
+    seating::Seeker,
     settings::{CaptchaConfig, CaptchaKeys, CaptchaProvider},
     store::captcha::{CaptchaPass, CaptchaTerms, Standing},
     wire::Captcha,
@@ -68,8 +69,9 @@ impl Screening {
         entry: &Entry<'_>,
         config: &CaptchaConfig,
         client_ip: Option<IpAddr>,
+        seeker: &Seeker,
     ) -> Result<(), Error> {
-        let address = ClientAddress::of(client_ip, &self.keys);
+        let address = ClientAddress::of(client_ip, entry.namespace_id, &self.keys);
         let client = &Client { namespace_id: entry.namespace_id.clone(), address };
         let terms = CaptchaTerms { ttl: config.ttl(), requests: config.requests_before_reverify };
         let now = self.ambient.now();
@@ -99,6 +101,7 @@ impl Screening {
             let repeats = self.store.repeat_captcha_answer(client, &answer, oldest, REPEATS_MAX).await?;
             return if repeats { Ok(()) } else { Err(Error::CaptchaFailed) };
         }
+        seeker.before_asking().await?;
         let asked = Asked { provider, keys, response, client_ip };
         self.ask_provider(entry, client, &asked, last.as_ref()).await?;
         self.store.pass_captcha(client, &answer, self.ambient.now()).await

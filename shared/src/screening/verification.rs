@@ -18,6 +18,7 @@ use crate::{
     errors::Error,
     ids::{GameMode, NamespaceId, RegionId},
     models::Tags,
+    seating::Seeker,
     secrets::VersionSecrets,
     settings::{EntryKind, Verification},
 };
@@ -60,7 +61,12 @@ struct Rule<'a> {
 impl Screening {
     /// Whether the backends of all modes' ways in let the player in: those at different URLs are asked at the same time, those
     /// at one URL one after the other.
-    pub(super) async fn verify(&self, entry: &Entry<'_>, client_ip: Option<IpAddr>) -> Result<(), Error> {
+    pub(super) async fn verify(
+        &self,
+        entry: &Entry<'_>,
+        client_ip: Option<IpAddr>,
+        seeker: &Seeker,
+    ) -> Result<(), Error> {
         let mut by_url: BTreeMap<&str, Vec<Rule<'_>>> = BTreeMap::new();
         for (mode, region_ids) in &entry.modes {
             let config = entry.version.config.game_modes.get(*mode);
@@ -72,6 +78,7 @@ impl Screening {
         if by_url.is_empty() {
             return Ok(());
         }
+        seeker.before_asking().await?;
         let secrets = self.secrets.of(entry.version).await?;
         let asked = by_url.values().map(|rules| self.ask_in_turn(entry, rules, &secrets, client_ip));
         let answered = within(&self.ambient, VERIFICATION_TIMEOUT, join_all(asked)).await;

@@ -1,8 +1,10 @@
 //! Requests for a seat that bear a key of their own (`Idempotency-Key`), so that their repetition gives the same seat (I5).
 //!
-//! One item per key and caller. Before a run of the request tries a lobby it notes the lobby here, under the seat that it
-//! would take and with a lease: whoever repeats the request after a crash goes on from there, with the same seat, and looks
-//! into that lobby first. What is kept of a success is its answer without the token, which is signed again.
+//! One item per key and caller. A run of the request claims it before anybody outside is asked for it, and before it tries a
+//! lobby notes that one here, under the seat that it would take; both with a lease. Whoever repeats the request after a
+//! crash goes on from there, with the same seat, and looks into that lobby first. While a run is under way, two
+//! repetitions at most wait for what comes of it, each in a place that lapses by itself. What is kept of a success is its
+//! answer without the token, which is signed again; a refusal is told to those who wait for it.
 
 use std::time::Duration;
 
@@ -19,9 +21,12 @@ use crate::{
 
 /// How long an answer is kept (decisions on lobbies.find).
 pub const REPLAY_LIFE: Duration = Duration::from_secs(600);
-/// How long a run keeps others from going on in its place, after each lobby that it notes: longer than one call of DynamoDB
-/// with its repetitions can take. It takes no seat later than that.
-pub const RUN_LEASE: Duration = Duration::from_secs(10);
+/// How long a run keeps others from going on in its place, after its claim and each lobby that it notes: longer than one
+/// call of DynamoDB with its repetitions can take, and than a captcha's provider and studios' backends together. It takes no
+/// seat later than that.
+pub const RUN_LEASE: Duration = Duration::from_secs(15);
+/// How long a repetition keeps its place among those who wait.
+pub const WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// That a request is new, or to be forgotten, or that its run is this one, which has noted nothing later: a repetition of an
 /// earlier note that comes late must not hide where the seat was taken since.
@@ -61,9 +66,11 @@ pub struct ReplayRecord {
     pub run: WriteId,
     /// Until when that run is left alone.
     pub lease_until: Timestamp,
-    /// The lobby that it tried last.
-    pub lobby: LobbyId,
+    /// The lobby that it tried last, if it tried one.
+    #[serde(default)]
+    pub lobby: Option<LobbyId>,
     /// The time that the seat's token tells, in case it was taken there.
+    #[serde(default)]
     pub taken_at: Timestamp,
     /// The answer, once there is one: its JSON without the token.
     #[serde(default)]
@@ -74,8 +81,24 @@ pub struct ReplayRecord {
     /// Whether the seat is one of those that its client holds under a cap.
     #[serde(default)]
     pub is_held: bool,
+    /// The code of the run's refusal, once it was refused.
+    #[serde(default)]
+    pub refusal: Option<String>,
+    /// Until when each place among those who wait is taken.
+    #[serde(default)]
+    first_waits_until: Timestamp,
+    #[serde(default)]
+    second_waits_until: Timestamp,
     /// When it is forgotten, in seconds.
     expires_at: u64,
+}
+
+impl ReplayRecord {
+    /// Whether its request is as good as new at `now`: the table's own sweeper may come days late.
+    #[must_use]
+    pub const fn is_forgotten(&self, now: Timestamp) -> bool {
+        self.expires_at <= now.secs()
+    }
 }
 
 /// A run of a request.
@@ -105,48 +128,82 @@ pub struct KeptAnswer<'a> {
 }
 
 impl Store {
-    /// What is known of a request; nothing once it is to be forgotten. One consistent read unit.
+    /// What is known of a request, to be forgotten or not. One consistent read unit.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn replay(&self, key: &ReplayKey, now: Timestamp) -> Result<Option<ReplayRecord>, Error> {
-        let key = Item::from([("pk".to_owned(), text(&key.0))]);
-        let record: Option<ReplayRecord> = self.read(&self.tables.clients, key).await?;
-        // The table's own sweeper may come days late.
-        Ok(record.filter(|record| record.expires_at > now.secs()))
+    pub async fn replay(&self, key: &ReplayKey) -> Result<Option<ReplayRecord>, Error> {
+        self.read(&self.tables.clients, Item::from([("pk".to_owned(), text(&key.0))])).await
     }
 
     /// Notes that `run` is about to take its seat in `lobby_id`, whose token will tell `taken_at`; whether it may. Another run
-    /// may be doing so, or have done. One write unit.
+    /// may be doing so, or have done. Without a lobby it claims the request. One write unit.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`]; it may be noted all the same.
     pub async fn aim_run(
         &self,
         run: &Run,
-        lobby_id: &LobbyId,
-        taken_at: Timestamp,
+        aim: Option<(&LobbyId, Timestamp)>,
         now: Timestamp,
     ) -> Result<bool, Error> {
-        let change = "SET #body = :body, #seat = :seat, #run = :run, #lobby = :lobby, #taken_at = :taken_at, \
-                      #lease_until = :lease, #expires_at = :expiry REMOVE #answer, #key_id, #is_held";
+        let change =
+            "SET #body = :body, #seat = :seat, #run = :run, #lease_until = :lease, #expires_at = :expiry";
+        let old = "REMOVE #answer, #key_id, #is_held, #refusal";
+        let change = match aim {
+            Some(_) => format!("{change}, #lobby = :lobby, #taken_at = :taken_at {old}"),
+            None => format!("{change} {old}, #lobby, #taken_at"),
+        };
         let condition = if run.instead_of.is_some() { IS_LEFT_ALONE } else { IS_OWN };
         let mut write = self
-            .client_update(run.key.0.clone(), change, Some(condition))
+            .client_update(run.key.0.clone(), &change, Some(condition))
             .expression_attribute_values(":body", text(&run.body))
             .expression_attribute_values(":seat", text(run.seat.as_str()))
             .expression_attribute_values(":run", text(run.id.as_str()))
-            .expression_attribute_values(":lobby", text(lobby_id.as_str()))
-            .expression_attribute_values(":taken_at", number(taken_at))
             .expression_attribute_values(":now_secs", number(now.secs()))
             .expression_attribute_values(":lease", number(now + RUN_LEASE))
             .expression_attribute_values(":expiry", number((now + REPLAY_LIFE).secs()));
+        if let Some((lobby_id, taken_at)) = aim {
+            write = write
+                .expression_attribute_values(":lobby", text(lobby_id.as_str()))
+                .expression_attribute_values(":taken_at", number(taken_at));
+        }
         if let Some(seen) = &run.instead_of {
             write = write
                 .expression_attribute_values(":seen", text(seen.as_str()))
                 .expression_attribute_values(":now", number(now));
         }
         Ok(self.update::<ReplayRecord>(write).await?.is_ok())
+    }
+
+    /// Takes a place among those who wait for the run that `seen` shows; whether there was one. One write unit, another one
+    /// where the place that was free is taken meanwhile, none where both are.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn wait_for_run(
+        &self,
+        key: &ReplayKey,
+        seen: &ReplayRecord,
+        now: Timestamp,
+    ) -> Result<bool, Error> {
+        let places = [
+            ("#first_waits_until", seen.first_waits_until),
+            ("#second_waits_until", seen.second_waits_until),
+        ];
+        for (place, _) in places.into_iter().filter(|(_, until)| *until <= now) {
+            let change = format!("SET {place} = :waits_until");
+            let condition = format!("#run = :seen AND (attribute_not_exists({place}) OR {place} <= :now)");
+            let write = self
+                .client_update(key.0.clone(), &change, Some(&condition))
+                .expression_attribute_values(":waits_until", number(now + WAIT_MAX))
+                .expression_attribute_values(":seen", text(seen.run.as_str()))
+                .expression_attribute_values(":now", number(now));
+            if self.update::<ReplayRecord>(write).await?.is_ok() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Keeps the answer of `run`, without its token; whether it did, which it does not when another run went on in its place.
@@ -172,17 +229,19 @@ impl Store {
         self.update::<ReplayRecord>(write).await.map(|kept| kept.is_ok())
     }
 
-    /// Forgets a request whose `run` took no seat. One write unit.
+    /// Forgets a request whose `run` took no seat, and tells those who wait for it the code of its `refusal`; whether it did, which
+    /// it does not when another run went on in its place. One write unit.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn forget_run(&self, run: &Run, now: Timestamp) -> Result<(), Error> {
-        let change = "SET #expires_at = :now";
+    pub async fn forget_run(&self, run: &Run, refusal: &str, now: Timestamp) -> Result<bool, Error> {
+        let change = "SET #expires_at = :now, #refusal = :refusal";
         let condition = "#run = :run AND attribute_not_exists(#answer)";
         let write = self
             .client_update(run.key.0.clone(), change, Some(condition))
             .expression_attribute_values(":now", number(now.secs()))
+            .expression_attribute_values(":refusal", text(refusal))
             .expression_attribute_values(":run", text(run.id.as_str()));
-        self.update::<ReplayRecord>(write).await.map(|_| ())
+        self.update::<ReplayRecord>(write).await.map(|forgotten| forgotten.is_ok())
     }
 }

@@ -26,12 +26,16 @@ use shared::{
     lobby::Stage,
     store::{
         holds::{Hold, HoldOutcome},
-        replays::{ReplayKey, Run, hex_digest},
+        replays::{RUN_LEASE, ReplayKey, Run, WAIT_MAX, hex_digest},
     },
 };
 use tokio::sync::Notify;
 
 use super::{HOME, arena, ask, capped_game, find_from, request, seat, seats_held};
+
+/// When a run that is not heard of is gone on in the place of.
+const AFTER_LEASE: Duration = RUN_LEASE.saturating_add(Duration::from_secs(1));
+const IN_PROGRESS: (u16, &str) = (503, "MATCHMAKER_CONTENTION");
 
 async fn find(stack: &TestStack, game: &TestGame, key: &str) -> Answer {
     ask(stack, game, "find", key, &arena()).await
@@ -91,14 +95,27 @@ async fn every_caller_has_keys_of_its_own() {
     assert_eq!(seats.len(), 3);
 }
 
+fn assert_in_progress(answer: &Answer) {
+    assert_eq!(answer.refusal(), IN_PROGRESS, "{}", answer.body);
+    assert_eq!(answer.body["metadata"], json!({ "reason": "request_in_progress" }));
+    assert_eq!(answer.headers["retry-after"], "1");
+}
+
 #[tokio::test]
 async fn requests_repeated_at_the_same_time_share_one_seat() {
     let stack = TestStack::start().await;
     let game = capped_game(&stack, "duplicates", 8).await;
     let answers = join_all((0..24).map(|_| find(&stack, &game, "k"))).await;
-    let bodies: BTreeSet<String> =
-        answers.into_iter().map(|answer| answer.expect_ok().body.to_string()).collect();
-    assert_eq!(bodies.len(), 1, "I5");
+    let again = find(&stack, &game, "k").await.expect_ok().body;
+    for answer in &answers {
+        // Those for whom there was no place to wait repeat it later.
+        if answer.status == 200 {
+            assert_eq!(answer.body.to_string(), again.to_string(), "I5");
+        } else {
+            assert_in_progress(answer);
+        }
+    }
+    assert!(answers.iter().any(|answer| answer.status == 200));
     assert_eq!(seats_held(&stack, &game).await.len(), 1, "I5");
 }
 
@@ -200,7 +217,7 @@ async fn after_a_crash_at_any_call_the_repetition_has_the_same_one_seat() {
             let taken = &seats_held(&stack, &game).await - &others;
             assert!(taken.len() <= 1, "I5, after {calls} calls");
             // The first run is left alone for as long as it may live.
-            stack.clock.advance(Duration::from_secs(11));
+            stack.clock.advance(AFTER_LEASE);
             let again = stack.instance().call(&event).await.unwrap();
             let again = serde_json::to_value(again).unwrap();
             let held = &seats_held(&stack, &game).await - &others;
@@ -234,7 +251,7 @@ async fn after_a_crash_the_repetition_has_a_living_seat_though_the_first_one_lap
             break;
         }
         let taken = seats_held(&stack, &game).await;
-        stack.clock.advance(Duration::from_secs(11));
+        stack.clock.advance(AFTER_LEASE);
         let again = find(&stack, &game, "k").await.expect_ok();
         if taken.contains(&seat(&stack, &again)) {
             // Kept before the crash: an answer is given again whatever became of its seat.
@@ -287,7 +304,7 @@ async fn a_run_that_stalled_until_its_seat_lapsed_answers_as_the_one_that_took_i
     stall_before_each_call(5).await;
 }
 
-/// Has a run stall for eleven seconds before one of its calls, whichever it is, while a repetition goes on in its place: they
+/// Has a run stall beyond its lease before one of its calls, whichever it is, while a repetition goes on in its place: they
 /// are answered alike, if at all, and hold one seat.
 async fn stall_before_each_call(reservation_seconds: u64) {
     let stack = TestStack::start().await;
@@ -320,7 +337,7 @@ async fn stall_before_each_call(reservation_seconds: u64) {
         let overtake = async {
             // Its lobby is out of reach while the repetition looks, and open again when it goes on itself.
             close(true).await;
-            stack.clock.advance(Duration::from_secs(11));
+            stack.clock.advance(AFTER_LEASE);
             let again = stack.instance().call(&event).await;
             close(false).await;
             goes_on.notify_one();
@@ -370,7 +387,7 @@ async fn an_answer_that_cannot_be_kept_is_not_given_and_its_repetition_has_the_s
     let error = instance.call(&instance::request(&headers, &arena())).await.unwrap_err();
     assert_eq!(error.status_and_code().1, "API_UNAVAILABLE");
     let held = seats_held(&stack, &game).await;
-    stack.clock.advance(Duration::from_secs(11));
+    stack.clock.advance(AFTER_LEASE);
     let again = find(&stack, &game, "k").await.expect_ok();
     assert_eq!(held, BTreeSet::from([seat(&stack, &again)]), "I5");
     assert_eq!(seats_held(&stack, &game).await, held, "I5");
@@ -473,14 +490,17 @@ async fn a_note_that_is_repeated_late_does_not_hide_the_one_after_it() {
         id: WriteId::random(&ambient),
         instead_of: None,
     };
-    assert!(store.aim_run(&run, &first, now, now).await.unwrap());
-    assert!(store.aim_run(&run, &second, later, later).await.unwrap());
-    assert!(store.aim_run(&run, &second, later, later).await.unwrap(), "the same write again");
-    assert!(!store.aim_run(&run, &first, now, now).await.unwrap(), "I5");
-    assert_eq!(store.replay(&run.key, later).await.unwrap().unwrap().lobby, second, "I5");
+    let (to_first, to_second) = (Some((&first, now)), Some((&second, later)));
+    assert!(store.aim_run(&run, to_first, now).await.unwrap());
+    assert!(store.aim_run(&run, to_second, later).await.unwrap());
+    assert!(store.aim_run(&run, to_second, later).await.unwrap(), "the same write again");
+    assert!(!store.aim_run(&run, to_first, now).await.unwrap(), "I5");
+    assert!(!store.aim_run(&run, None, now).await.unwrap(), "I5");
+    assert_eq!(store.replay(&run.key).await.unwrap().unwrap().lobby, Some(second.clone()), "I5");
 
-    let address = ClientAddress::of(Some(Ipv4Addr::LOCALHOST.into()), stack.stack.keys());
-    let client = Client { namespace_id: NamespaceId::from(ambient.uuid()), address };
+    let namespace_id = NamespaceId::from(ambient.uuid());
+    let address = ClientAddress::of(Some(Ipv4Addr::LOCALHOST.into()), &namespace_id, stack.stack.keys());
+    let client = Client { namespace_id, address };
     let in_lobby =
         |lobby_id: &LobbyId, since| Hold { seat_id: seat_id.clone(), lobby_id: lobby_id.clone(), since };
     let (noted, pointed, settled) =
@@ -506,4 +526,194 @@ async fn a_note_that_is_repeated_late_does_not_hide_the_one_after_it() {
     );
     store.withdraw_hold(&client, &other).await.unwrap();
     assert_eq!(store.holds(&client).await.unwrap(), [], "I12");
+}
+
+/// A game whose lobbies start and do not say ready.
+async fn slow_game(stack: &TestStack, name: &str) -> TestGame {
+    let mut new = new_game(name, json!({ "arena": { "regions": ["fra"], "max_players": 2 } }), 1_000);
+    new.namespaces[0].max_players_per_client = 8;
+    let game = stack.make_game_of(new, 0).await;
+    let ports = json!({ "game": { "hostname": "slow.example", "port": 7000, "protocol": "udp" } });
+    let slow = json!({ "server_id": "slow", "region_id": "fra", "capacity": 9, "auto_ready": false, "ports": ports });
+    game.serve(stack, "register", slow).await.expect_ok();
+    game
+}
+
+/// Waits until the game has a lobby that starts.
+async fn starting_lobby(stack: &TestStack, game: &TestGame) -> String {
+    loop {
+        let lobbies = stack.all_lobbies(game.namespace_id()).await;
+        if let Some(lobby) = lobbies.iter().find(|lobby| lobby.stage == Stage::Starting) {
+            return lobby.lobby_id.to_string();
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Waits until as many places are taken among those who wait for the one request that is noted.
+async fn waiters(stack: &TestStack, count: usize) {
+    let store = stack.store();
+    loop {
+        let scan = store.client().scan().table_name(&store.tables().clients).send().await.unwrap();
+        let places = scan.items().iter().flat_map(|item| {
+            ["first_waits_until", "second_waits_until"].into_iter().filter_map(|place| item.get(place))
+        });
+        let until = places.map(|until| until.as_n().unwrap().parse::<u64>().unwrap());
+        if until.filter(|until| *until > stack.clock.now().0).count() == count {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+/// The run of the one request that is noted.
+async fn run_noted(stack: &TestStack) -> String {
+    let store = stack.store();
+    let scan = store.client().scan().table_name(&store.tables().clients).send().await.unwrap();
+    scan.items().iter().find_map(|item| item.get("run")).unwrap().as_s().unwrap().clone()
+}
+
+/// Lets five seconds pass, and waits until the run under way has renewed its lease.
+async fn pass_renewed(stack: &TestStack) {
+    stack.clock.advance(WAIT_MAX);
+    let (store, renewed) = (stack.store(), (stack.clock.now() + RUN_LEASE).to_string());
+    loop {
+        let scan = store.client().scan().table_name(&store.tables().clients).send().await.unwrap();
+        let leases = scan.items().iter().filter_map(|item| item.get("lease_until"));
+        if leases.into_iter().any(|lease| *lease.as_n().unwrap() == renewed) {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn two_repetitions_wait_for_a_request_and_are_answered_with_it() {
+    let stack = TestStack::start().await;
+    let game = slow_game(&stack, "two-wait").await;
+    let (first, (waited, ())) = join(find(&stack, &game, "k"), async {
+        let lobby = starting_lobby(&stack, &game).await;
+        join(join_all([find(&stack, &game, "k"), find(&stack, &game, "k")]), async {
+            waiters(&stack, 2).await;
+            for answer in join_all((0..20).map(|_| find(&stack, &game, "k"))).await {
+                assert_in_progress(&answer);
+            }
+            let ready = (http::Method::POST, "lobbies/ready");
+            game.host(&stack, &lobby, ready, json!({})).await.expect_ok();
+            stack.clock.advance(Duration::from_secs(2));
+        })
+        .await
+    })
+    .await;
+    let first = first.expect_ok();
+    for waited in waited {
+        assert_eq!(waited.expect_ok().body, first.body, "I5");
+    }
+}
+
+#[tokio::test]
+async fn a_repetition_waits_five_seconds_and_its_place_is_free_again() {
+    let stack = TestStack::start().await;
+    let game = slow_game(&stack, "five-seconds").await;
+    let waiting = async {
+        let lobby = starting_lobby(&stack, &game).await;
+        // Longer than a lease that is not renewed.
+        for _ in 0..4 {
+            let began_at = stack.clock.now();
+            let passing = async {
+                waiters(&stack, 2).await;
+                pass_renewed(&stack).await;
+            };
+            let (waited, ()) =
+                join(join_all([find(&stack, &game, "k"), find(&stack, &game, "k")]), passing).await;
+            waited.iter().for_each(assert_in_progress);
+            assert_eq!(stack.clock.now().since(began_at), WAIT_MAX, "nobody waited longer");
+        }
+        let ready = (http::Method::POST, "lobbies/ready");
+        game.host(&stack, &lobby, ready, json!({})).await.expect_ok();
+        stack.clock.advance(Duration::from_secs(2));
+    };
+    let (first, ()) = join(find(&stack, &game, "k"), waiting).await;
+    assert_eq!(first.expect_ok().body, find(&stack, &game, "k").await.expect_ok().body, "I5");
+    assert_eq!(seats_held(&stack, &game).await.len(), 1, "I5");
+}
+
+#[tokio::test]
+async fn who_waits_for_a_request_is_told_its_refusal_and_whoever_comes_later_asks_anew() {
+    let stack = TestStack::start().await;
+    let game = slow_game(&stack, "refused").await;
+    let waiting = async {
+        let _lobby = starting_lobby(&stack, &game).await;
+        for _ in 0..4 {
+            pass_renewed(&stack).await;
+        }
+        stack.clock.advance(Duration::from_secs(3));
+        join(find(&stack, &game, "k"), async {
+            waiters(&stack, 1).await;
+            stack.clock.advance(Duration::from_secs(2));
+        })
+        .await
+        .0
+    };
+    let (first, waited) = join(find(&stack, &game, "k"), waiting).await;
+    let timed_out = (503, "MATCHMAKER_LOBBY_START_TIMEOUT");
+    assert_eq!((first.refusal(), waited.refusal()), (timed_out, timed_out));
+    assert_eq!(seats_held(&stack, &game).await.len(), 0, "I4: given back");
+    let later = async {
+        let ready = (http::Method::POST, "lobbies/ready");
+        let lobby = starting_lobby(&stack, &game).await;
+        game.host(&stack, &lobby, ready, json!({})).await.expect_ok();
+        stack.clock.advance(Duration::from_secs(2));
+    };
+    let (anew, ()) = join(find(&stack, &game, "k"), later).await;
+    anew.expect_ok();
+}
+
+#[tokio::test]
+async fn a_run_that_was_overtaken_gives_no_seat_back() {
+    let stack = TestStack::start().await;
+    let game = slow_game(&stack, "overtaken").await;
+    let token = format!("Bearer {}", game.public);
+    let headers = [("authorization", token.as_str()), ("idempotency-key", "k")];
+    let event = instance::request(&headers, &arena());
+    let (stalled, goes_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let link = Stalling {
+        link: Arc::clone(stack.stack.store_link()),
+        // Reads of the lobby that starts.
+        operation: Some("GetItem"),
+        before: AtomicUsize::new(4),
+        stalled: Arc::clone(&stalled),
+        goes_on: Arc::clone(&goes_on),
+    };
+    let slow = Instance::over(patient_client_over(Arc::new(link)), stack.stack.keys(), &stack.ambient());
+    let overtake = async {
+        stalled.notified().await;
+        let overtaken = run_noted(&stack).await;
+        // The first run cannot renew its lease; then its own time is up.
+        stack.clock.advance(Duration::from_secs(26));
+        let lobby = starting_lobby(&stack, &game).await;
+        let (again, ()) = join(find(&stack, &game, "k"), async {
+            // Not before the repetition has it: else the first run would still be the only one.
+            while run_noted(&stack).await == overtaken {
+                tokio::task::yield_now().await;
+            }
+            goes_on.notify_one();
+            stack.clock.advance(Duration::from_millis(100));
+            let ready = (http::Method::POST, "lobbies/ready");
+            game.host(&stack, &lobby, ready, json!({})).await.expect_ok();
+            stack.clock.advance(Duration::from_secs(2));
+        })
+        .await;
+        again.expect_ok()
+    };
+    let (first, again) = join(slow.call(&event), overtake).await;
+    if let Ok(first) = first {
+        assert_eq!(
+            serde_json::to_value(first).unwrap()["lobby"]["lobby_id"],
+            again.body["lobby"]["lobby_id"],
+            "I5"
+        );
+    }
+    game.connect(&stack, &again).await.expect_ok();
+    assert_eq!(seats_held(&stack, &game).await.len(), 1, "I4");
 }

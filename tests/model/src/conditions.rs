@@ -92,9 +92,10 @@ writes! {
     HoldSeat: Clients "#seat = :hold, #held" "hold a seat of a client",
     PointHold: Clients "#seat = :hold" "point a client's hold to its lobby",
     ReleaseHold: Clients "#held = #held - :one" "release a client's hold",
-    AimRun: Clients "#taken_at = :taken_at" "note what a repeatable request is about to do",
+    AimRun: Clients "#body = :body" "note what a repeatable request is about to do",
     KeepAnswer: Clients "#answer = :answer" "keep the answer to a repeatable request",
     ForgetRun: Clients "#expires_at = :now" "forget a repeatable request",
+    WaitForRun: Clients "= :waits_until" "wait for a repeatable request",
 }
 
 impl Write {
@@ -374,6 +375,16 @@ pub fn all() -> Vec<Condition> {
         ),
         (Write::KeepAnswer, &[&["#run = :run"]]),
         (Write::ForgetRun, &[&["#run = :run", "attribute_not_exists(#answer)"]]),
+        (
+            Write::WaitForRun,
+            &[
+                &["#run = :seen", "(attribute_not_exists(#first_waits_until) OR #first_waits_until <= :now)"],
+                &[
+                    "#run = :seen",
+                    "(attribute_not_exists(#second_waits_until) OR #second_waits_until <= :now)",
+                ],
+            ],
+        ),
     ];
     let conditions = lists.iter().flat_map(|(write, lists)| {
         lists.iter().flat_map(|clauses| clauses.iter().map(|clause| Condition { write: *write, clause }))

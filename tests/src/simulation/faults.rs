@@ -49,7 +49,7 @@ const LATE: u64 = 100;
 /// Calls in a thousand that are slow, there.
 const SLOW: u64 = 40;
 /// For how long an operation is suspended, in milliseconds: about as long as a repetition takes it for one that goes on.
-const SUSPENDED_MS: std::ops::RangeInclusive<u64> = 8_000..=14_000;
+const SUSPENDED_MS: std::ops::RangeInclusive<u64> = 12_000..=20_000;
 /// Reads in a thousand that are stale, where a write goes by what was read.
 const STALE: u64 = 300;
 /// How stale those are at most, in milliseconds.
@@ -59,7 +59,10 @@ const SLOW_MS: u64 = 6_000;
 
 /// Whether a condition of `write` shows only where repetitions of a request meet each other.
 pub(crate) const fn is_of_repetitions(write: Write) -> bool {
-    matches!(write, Write::AimRun | Write::KeepAnswer | Write::ForgetRun | Write::PointHold)
+    matches!(
+        write,
+        Write::AimRun | Write::KeepAnswer | Write::ForgetRun | Write::WaitForRun | Write::PointHold
+    )
 }
 
 /// Kinds of fault with their frequency, in a thousand calls or operations.

@@ -95,8 +95,20 @@ pub const VERDICTS: &[(Write, &str, &str)] = &[
         "what takes a hold's place adds none; more than it may a client holds only after its cap was lowered",
     ),
     (Write::ForgetRun, "attribute_not_exists(#answer)", "a run is answered or refused, not both"),
+    (Write::WaitForRun, "#run = :seen", "who waits for a later run than it saw waits for the same request"),
+    (
+        Write::WaitForRun,
+        "(attribute_not_exists(#first_waits_until) OR #first_waits_until <= :now)",
+        MORE_WAIT,
+    ),
+    (
+        Write::WaitForRun,
+        "(attribute_not_exists(#second_waits_until) OR #second_waits_until <= :now)",
+        MORE_WAIT,
+    ),
 ];
 
+const MORE_WAIT: &str = "more repetitions wait, which breaks no promise to a player; a test counts them";
 const SAME_POOL: &str = "a lobby's pool never changes, and whoever claims a seat has it from there";
 const SAME_TAGS: &str = "a lobby's tags never change, and whoever claims a seat has seen them";
 const SAME_CREATION: &str = "judged by the same clock before, and a lobby's creation never changes";

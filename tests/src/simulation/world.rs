@@ -13,7 +13,9 @@ use shared::{
 };
 
 use super::chance::Chance;
-use model::conditions::Write::{self, AimRun, ForgetRun, HoldSeat, KeepAnswer, PointHold, ReleaseHold};
+use model::conditions::Write::{
+    self, AimRun, ForgetRun, HoldSeat, KeepAnswer, PointHold, ReleaseHold, WaitForRun,
+};
 
 /// Seats of a lobby at most that is often full of connected players.
 pub(crate) const SMALL: u64 = 2;
@@ -162,7 +164,7 @@ impl Plan {
         match bias {
             Some(HoldSeat | ReleaseHold) => Self { holds_max: holds_max.min(2), has_keys, ..self },
             Some(PointHold) => Self { holds_max: holds_max.min(2), has_keys: true, ..self },
-            Some(AimRun | KeepAnswer | ForgetRun) => Self { has_keys: true, holds_max, ..self },
+            Some(AimRun | KeepAnswer | ForgetRun | WaitForRun) => Self { has_keys: true, holds_max, ..self },
             None => Self { holds_max, has_keys, ..self },
             // What is looked for is met more often without.
             Some(_) => self,

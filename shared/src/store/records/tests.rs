@@ -270,7 +270,7 @@ sampled! {
     Noted => json!({ "pk": "TOKENS#g", "sk": "t", "namespace_id": "n", "digest": "d" }),
     ReplayRecord => json!({
         "pk": "replay", "body": "b", "seat": "s", "run": "r", "lease_until": 1, "lobby": "l", "taken_at": 1, "answer": "answer",
-        "key_id": "k", "is_held": true, "expires_at": 1,
+        "key_id": "k", "is_held": true, "refusal": "code", "first_waits_until": 1, "second_waits_until": 1, "expires_at": 1,
     }),
     Server => json!({
         "server": "n/s", "start_id": "s1", "started_at": 1, "former_starts": ["s0"], "is_clearing": true, "region_id": "fra", "placement_pool": "n/fra", "free_from": 1, "ranked_at": 1, "capacity": 2, "used": 1, "allotted": 1,

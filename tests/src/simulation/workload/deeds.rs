@@ -275,7 +275,9 @@ pub(super) const fn favoured(bias: Option<Write>) -> &'static [Deed] {
         }
         Some(Write::ClaimSearch | Write::TellVainSearch) => &[Burst, Create, End, Disconnect],
         Some(Write::HoldSeat | Write::PointHold | Write::ReleaseHold) => &[Burst, Join, Disconnect, Find],
-        Some(Write::AimRun | Write::KeepAnswer | Write::ForgetRun) => &[Burst, Join, Find, Create],
+        Some(Write::AimRun | Write::KeepAnswer | Write::ForgetRun | Write::WaitForRun) => {
+            &[Burst, Join, Find, Create]
+        }
         Some(Write::GrowShards | Write::RetireShards) | None => &[],
     }
 }
