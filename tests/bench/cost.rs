@@ -1,5 +1,7 @@
 //! `cargo bench --bench cost`: what each operation asks of DynamoDB and costs, written to `tests/cost.md`.
 //!
+//! So is what requests cost that are refused: `hostile`.
+//!
 //! Counted, not timed: with the same identifiers and times in each run the figures are the same on every machine, so that
 //! `-- --check` compares them with the committed report and fails where they differ. Each operation is warm: its settings are
 //! known.
@@ -29,7 +31,7 @@ use shared::{
     ids::{LobbyId, SeatId},
     lobby::Lobby,
     models::ServerKey,
-    screening::Outside,
+    screening::{Outside, web_client::Reach},
     store::meter::Meter,
 };
 use tokio::sync::Mutex;
@@ -40,6 +42,8 @@ const REPORT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/cost.md");
 const FULL: usize = 32_767;
 /// Lobbies of each server of the full namespace.
 const LOBBIES_PER_SERVER: usize = 1_000;
+
+mod hostile;
 
 /// All operations over one metered store, with a clock that stands still.
 struct Bench {
@@ -52,13 +56,14 @@ struct Bench {
 }
 
 impl Bench {
-    async fn start() -> Self {
+    /// Operations that ask those `outside`.
+    async fn start(outside: Outside) -> Self {
         let stack = TestStack::start_repeatable().await;
         let meter = Meter::on();
         let store = stack.store().metered(meter.clone());
         let keys = Arc::clone(stack.stack.keys());
         let declared = Template::parse(TEMPLATE).expect("the template").functions;
-        let functions = Functions::new(store, declared, keys, stack.ambient(), Outside::default());
+        let functions = Functions::new(store, declared, keys, stack.ambient(), outside);
         let functions = functions.expect("the operations");
         Self { stack, functions, instances: Mutex::default(), meter, report: Mutex::default() }
     }
@@ -99,6 +104,12 @@ impl Bench {
         let answer = self.call(function, token, &body, parameters).await;
         self.note(what, Cost::mean(self.meter.usage() - before, 1)).await;
         answer
+    }
+
+    /// Text between the tables.
+    async fn say(&self, text: &str) {
+        print!("{text}");
+        self.report.lock().await.push_str(text);
     }
 
     async fn note(&self, what: &str, cost: Cost) {
@@ -317,8 +328,7 @@ async fn heartbeats(bench: &Bench) {
         cost.dynamodb() * BEATS_PER_HOUR / 1e6,
         cost.total() * BEATS_PER_HOUR / 1e6
     );
-    print!("{hour}");
-    bench.report.lock().await.push_str(&hour);
+    bench.say(&hour).await;
 }
 
 /// Fills a namespace to the last lobby, past every operation.
@@ -402,13 +412,16 @@ Logs, metrics and traces are not in it; finds are without a per-client cap and `
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let bench = Bench::start().await;
+    let provider = hostile::refusing_provider().await;
+    let outside = Outside { hcaptcha_url: provider.uri(), reach: Reach::Anywhere, ..Outside::default() };
+    let bench = Bench::start(outside).await;
     print!("{HEAD}");
     finds(&bench).await;
     clients(&bench).await;
     life(&bench).await;
     overviews(&bench).await;
     heartbeats(&bench).await;
+    hostile::refusals(&bench).await;
     let report = format!("{HEAD}{}", bench.report.lock().await);
     if !std::env::args().any(|argument| argument == "--check") {
         std::fs::write(REPORT, report).expect("the report is written");

@@ -377,13 +377,11 @@ pub fn all() -> Vec<Condition> {
         (Write::ForgetRun, &[&["#run = :run", "attribute_not_exists(#answer)"]]),
         (
             Write::WaitForRun,
-            &[
-                &["#run = :seen", "(attribute_not_exists(#first_waits_until) OR #first_waits_until <= :now)"],
-                &[
-                    "#run = :seen",
-                    "(attribute_not_exists(#second_waits_until) OR #second_waits_until <= :now)",
-                ],
-            ],
+            &[&[
+                "#run = :seen",
+                "(attribute_not_exists(#first_waits_until) OR #first_waits_until <= :now)",
+                "(attribute_not_exists(#second_waits_until) OR #second_waits_until <= :now)",
+            ]],
         ),
     ];
     let conditions = lists.iter().flat_map(|(write, lists)| {

@@ -1,0 +1,200 @@
+//! What requests cost their owner that are refused: by a token, a rule, a cap, a captcha.
+
+use std::{collections::BTreeMap, fs, net::Ipv4Addr, time::Duration};
+
+use muster_tests::{TestGame, instance::event_from, new_game, prices::Cost};
+use serde_json::{Value, json};
+use shared::{
+    ids::LobbyId,
+    provision::add_version,
+    settings::VersionConfig,
+    tokens::{Credential, CredentialKind, TokenKeys},
+};
+use wiremock::{Mock, MockServer, ResponseTemplate, matchers::method};
+
+use super::Bench;
+
+const HEAD: &str = "
+## What refused requests cost
+
+As above: dollars per million requests that a stranger or a player sends and that are refused. What an owner pays for
+a flood is this, at most at the rates of the throttles in `template.yaml`.
+
+| request, and what refuses it | calls | read units | write units | DynamoDB | all |
+|---|---|---|---|---|---|
+";
+
+/// Seats that a client may hold.
+const CAP: u32 = 8;
+/// Where the example events lie.
+const EVENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/events");
+
+/// A captcha provider that refuses every answer.
+pub async fn refusing_provider() -> MockServer {
+    let server = MockServer::start().await;
+    let verdict = json!({ "success": false, "error-codes": ["invalid-input-response"] });
+    let refusal = ResponseTemplate::new(200).set_body_json(verdict);
+    Mock::given(method("POST")).respond_with(refusal).mount(&server).await;
+    server
+}
+
+pub async fn refusals(bench: &Bench) {
+    bench.say(HEAD).await;
+    by_token(bench).await;
+    by_rule(bench).await;
+    by_cap_and_captcha(bench).await;
+}
+
+impl Bench {
+    /// One request that is refused with `code`, and a line about it.
+    async fn refused(&self, what: &str, function: &str, request: (&[(&str, &str)], Value), code: &str) {
+        let (headers, body) = request;
+        let instance = self.instance(function).await;
+        let before = self.meter.usage();
+        let response = instance(event_from(Ipv4Addr::LOCALHOST, headers, &body, &[])).await;
+        let body: Value = serde_json::from_slice(response.body()).expect("a JSON body");
+        assert_eq!(body["code"], code, "{what}: {body}");
+        self.note(what, Cost::mean(self.meter.usage() - before, 1)).await;
+    }
+}
+
+/// Every operation's example with a token that was never given out.
+async fn by_token(bench: &Bench) {
+    let modes = json!({ "arena": { "regions": ["fra"] } });
+    let game = bench.stack.make_game("forged", modes, 1_000, 1).await;
+    let forger = TokenKeys::new(&[9; 32], None).expect("a key");
+    let credential = Credential::fresh(game.game_id(), game.namespace_id(), &bench.stack.ambient());
+    let mut by_cost: BTreeMap<String, (Cost, Vec<String>)> = BTreeMap::new();
+    let mut names: Vec<String> = fs::read_dir(EVENTS)
+        .expect("examples")
+        .filter_map(|entry| {
+            let path = entry.expect("an entry").path();
+            (path.extension()? == "json").then(|| path.file_stem()?.to_str().map(ToOwned::to_owned))?
+        })
+        .collect();
+    names.sort_unstable();
+    for name in names {
+        let example = fs::read_to_string(format!("{EVENTS}/{name}.json")).expect("an example");
+        let example: Value = serde_json::from_str(&example).expect("JSON");
+        if example["headers"]["authorization"].is_null() {
+            continue;
+        }
+        let is_of_cloud = example["rawPath"].as_str().is_some_and(|path| path.starts_with("/cloud"));
+        let forged = if is_of_cloud {
+            forged_cloud_token(&game)
+        } else {
+            forger.issue_credential(CredentialKind::Public, &credential)
+        };
+        let given = example["pathParameters"].as_object().into_iter().flatten();
+        let parameters: Vec<(&str, String)> =
+            given.map(|(name, value)| (name.as_str(), of_game(&game, name, value))).collect();
+        let parameters: Vec<_> = parameters.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let body = example["body"].as_str().and_then(|body| serde_json::from_str(body).ok());
+        let authorization = format!("Bearer {forged}");
+        let headers = [("authorization", authorization.as_str())];
+        let instance = bench.instance(&name).await;
+        let before = bench.meter.usage();
+        let body = body.unwrap_or_else(|| json!({}));
+        let response = instance(event_from(Ipv4Addr::LOCALHOST, &headers, &body, &parameters)).await;
+        assert_eq!(response.status(), 401, "{name}: {:?}", response.body());
+        let cost = Cost::mean(bench.meter.usage() - before, 1);
+        by_cost.entry(format!("{cost:?}")).or_insert((cost, Vec::new())).1.push(name);
+    }
+    for (cost, names) in by_cost.into_values() {
+        bench.note(&format!("a forged token: {}", names.join(", ")), cost).await;
+    }
+}
+
+/// What the example's path names, of the game.
+fn of_game(game: &TestGame, name: &str, value: &Value) -> String {
+    match name {
+        "game_id" => game.game_id().to_string(),
+        "namespace_id" => game.namespace_id().to_string(),
+        "version_id" => game.created.version.version_id.to_string(),
+        "lobby_id" => LobbyId::nil().to_string(),
+        _ => value.as_str().unwrap_or_default().to_owned(),
+    }
+}
+
+/// A cloud token as long as the game's, which is another one.
+fn forged_cloud_token(game: &TestGame) -> String {
+    let token = game.created.cloud_token.reveal();
+    let (rest, last) = token.split_at(token.len() - 4);
+    format!("{rest}{}", if last == "AAAA" { "BBBB" } else { "AAAA" })
+}
+
+/// Warm requests of a known namespace that break a rule.
+async fn by_rule(bench: &Bench) {
+    let modes = json!({ "arena": { "regions": ["fra"], "max_players": 1, "reservation_seconds": 600 } });
+    let game = bench.stack.make_game("rules", modes, 1_000, 100).await;
+    bench.warm(&["find-lobby", "join-lobby", "connect-player"], &game).await;
+    let public = format!("Bearer {}", game.public);
+    let headers = [("authorization", public.as_str())];
+    let unknown = json!({ "game_modes": ["unknown"] });
+    let code = "MATCHMAKER_GAME_MODE_NOT_FOUND";
+    bench.refused("find: a rule", "find-lobby", (&headers, unknown), code).await;
+    let unread = json!({ "game_modes": 1 });
+    bench.refused("find: a body of the wrong type", "find-lobby", (&headers, unread), "API_BAD_BODY").await;
+    let nowhere = [("origin", "https://unknown.example")];
+    let find = json!({ "game_modes": ["arena"] });
+    let what = "find: no token, and the page of no namespace, another one each time";
+    bench.refused(what, "find-lobby", (&nowhere, find.clone()), "API_UNAUTHORIZED").await;
+    let join = json!({ "lobby_id": LobbyId::nil() });
+    let code = "MATCHMAKER_LOBBY_NOT_FOUND";
+    bench.refused("join: no such lobby", "join-lobby", (&headers, join), code).await;
+    let seat = bench.call("find-lobby", &game.public, &find, &[]).await;
+    let join = json!({ "lobby_id": seat["lobby"]["lobby_id"] });
+    bench.refused("join: a full lobby", "join-lobby", (&headers, join), "MATCHMAKER_LOBBY_FULL").await;
+    let lobby = game.lobby_token(&bench.stack, seat["lobby"]["lobby_id"].as_str().unwrap_or_default());
+    let lobby = format!("Bearer {lobby}");
+    let other = bench.call("find-lobby", &game.public, &find, &[]).await;
+    let player = json!({ "player_token": other["player"]["token"] });
+    let code = "MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY";
+    let headers = [("authorization", lobby.as_str())];
+    bench.refused("connected: a player of another lobby", "connect-player", (&headers, player), code).await;
+}
+
+/// Finds of a client at its cap, and of one that has a captcha to pass.
+async fn by_cap_and_captcha(bench: &Bench) {
+    let mode = json!({ "regions": ["fra"], "max_players": 64, "reservation_seconds": 600 });
+    let mut new = new_game("guarded", json!({ "arena": mode }), 1_000);
+    new.namespaces[0].max_players_per_client = CAP;
+    let game = bench.stack.make_game_of(new, 100).await;
+    bench.warm(&["find-lobby"], &game).await;
+    let public = format!("Bearer {}", game.public);
+    let headers = [("authorization", public.as_str())];
+    let find = |answer: Option<&str>| {
+        let captcha = answer.map(|answer| json!({ "hcaptcha": { "client_response": answer } }));
+        json!({ "game_modes": ["arena"], "captcha": captcha })
+    };
+    for _ in 0..CAP {
+        bench.call("find-lobby", &game.public, &find(None), &[]).await;
+    }
+    let code = "MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE";
+    bench.refused("find: the client is at its cap of 8", "find-lobby", (&headers, find(None)), code).await;
+
+    let captcha = json!({ "requests_before_reverify": 0, "verification_ttl": 60_000,
+                          "hcaptcha": { "site_key": "site", "secret_key": "captcha-secret" } });
+    let config = json!({ "game_modes": { "arena": mode }, "captcha": captcha });
+    let config: VersionConfig = serde_json::from_value(config).expect("a version");
+    let (store, ambient) = (bench.stack.store(), bench.stack.ambient());
+    let version =
+        add_version(store, &ambient, game.game_id(), "2".to_owned(), config).await.expect("a version");
+    let path = format!("/cloud/games/{}/namespaces/{}/version", game.game_id(), game.namespace_id());
+    let body = json!({ "version_id": version.version_id }).to_string();
+    let token = Some(game.created.cloud_token.reveal());
+    bench.stack.call(http::Method::PUT, &path, token, body).await.expect_ok();
+    bench.stack.clock.advance(Duration::from_secs(31));
+    bench.warm(&["find-lobby"], &game).await;
+    let what = "find: a captcha is to be passed, none is given";
+    bench.refused(what, "find-lobby", (&headers, find(None)), "CAPTCHA_CAPTCHA_REQUIRED").await;
+    let what = "find: an answer to a captcha, of a client at its cap";
+    bench.refused(what, "find-lobby", (&headers, find(Some("wrong"))), code).await;
+    bench.stack.clock.advance(Duration::from_secs(600));
+    bench.warm(&["find-lobby"], &game).await;
+    let failed = "CAPTCHA_CAPTCHA_FAILED";
+    let instance = bench.instance("find-lobby").await;
+    let _secrets_read = instance(event_from(Ipv4Addr::LOCALHOST, &headers, &find(Some("first")), &[])).await;
+    let what = "find: an answer to a captcha that its provider refuses";
+    bench.refused(what, "find-lobby", (&headers, find(Some("wrong"))), failed).await;
+}
