@@ -94,8 +94,7 @@ async fn send(request: request::Builder, body: &str) -> Answer {
     let response = timeout(PATIENCE, client.request(request)).await.expect("an answer in time").unwrap();
     let (parts, body) = response.into_parts();
     let body = body.collect().await.unwrap().to_bytes();
-    let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
-    Answer { status: parts.status, headers: parts.headers, body }
+    Answer::new(parts, &body)
 }
 
 async fn get(url: &str) -> Answer {

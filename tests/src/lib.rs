@@ -17,7 +17,7 @@ use std::{
     time::Duration,
 };
 
-use http::{HeaderMap, Method, Request, StatusCode};
+use http::{HeaderMap, Method, Request, StatusCode, response};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Bytes;
 use hyper_util::{
@@ -58,6 +58,7 @@ pub mod load;
 pub mod local_process;
 pub mod node;
 pub mod prices;
+pub mod readable;
 pub mod reckoning;
 pub mod runtime_api;
 pub mod scripted;
@@ -142,9 +143,19 @@ pub struct Answer {
     pub headers: HeaderMap,
     /// Its body, `null` when it is no JSON.
     pub body: Value,
+    /// Its body as it came.
+    pub text: String,
 }
 
 impl Answer {
+    /// An answer that came as `parts` and `body`.
+    #[must_use]
+    pub fn new(parts: response::Parts, body: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(body).into_owned();
+        let body = serde_json::from_slice(body).unwrap_or(Value::Null);
+        Self { status: parts.status, headers: parts.headers, body, text }
+    }
+
     /// Status and `code` of an error; the code is empty where there is none.
     #[must_use]
     pub fn refusal(&self) -> (u16, &str) {
@@ -363,8 +374,7 @@ async fn answered(client: &Client<HttpConnector, Full<Bytes>>, request: Request<
     let response = client.request(request).await.expect("the gateway answers");
     let (parts, body) = response.into_parts();
     let body = body.collect().await.expect("a whole body").to_bytes();
-    let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
-    Answer { status: parts.status, headers: parts.headers, body }
+    Answer::new(parts, &body)
 }
 
 /// The live lobbies of a namespace as its game servers count them, by a full read of the table.
