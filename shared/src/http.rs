@@ -4,8 +4,17 @@
 //! operation never fails its invocation: whatever it returns becomes an HTTP answer.
 
 use std::{
-    borrow::Cow, collections::BTreeMap, convert::Infallible, fmt, future::Future, marker::PhantomData,
-    net::IpAddr, pin::Pin, str::FromStr, sync::Arc, time::Duration,
+    borrow::Cow,
+    collections::{BTreeMap, HashMap},
+    convert::Infallible,
+    fmt,
+    future::Future,
+    marker::PhantomData,
+    net::IpAddr,
+    pin::Pin,
+    str::FromStr,
+    sync::Arc,
+    time::Duration,
 };
 
 use lambda_http::{
@@ -28,7 +37,11 @@ use crate::{
     errors::Error,
     explaining::{EXPLAIN_HEADER, Explanation, Trace},
     metrics::{Counter, Counts},
-    rules::{geography::Coordinates, origin::OriginHost},
+    rules::{
+        geography::Coordinates,
+        handed_on::{self, DEPTH_MAX, HandedOn},
+        origin::OriginHost,
+    },
     telemetry,
 };
 
@@ -180,9 +193,10 @@ impl Request {
     ///
     /// # Errors
     /// [`Error::BodyTooLarge`]; [`Error::BadBody`] for anything that is no JSON.
-    pub fn json(&self) -> Result<JsonBody, Error> {
-        let bytes = self.body_bytes()?;
-        serde_json::from_slice(bytes).map(JsonBody).map_err(|error| bad_body(".", &error.to_string()))
+    pub fn json(&self) -> Result<JsonBody<'_>, Error> {
+        let text = self.body_bytes()?;
+        let value = serde_json::from_slice(text).map_err(|error| bad_body(".", &problem(text, &error)))?;
+        Ok(JsonBody { text, value })
     }
 
     /// The body as the JSON text that it is, of any kind; an empty body is the empty object.
@@ -248,15 +262,24 @@ impl From<lambda_http::Request> for Request {
     }
 }
 
+/// Why a text is no value: it breaks JSON's grammar, or some parser could not read it.
+fn problem(text: &[u8], error: &serde_json::Error) -> String {
+    let is_grammatical = serde_json::from_slice::<&RawValue>(text).is_ok();
+    if is_grammatical { handed_on::problem(error) } else { error.to_string() }
+}
+
 /// A body whose text is known to be JSON, not yet what is in it.
 #[derive(Clone, Debug)]
-pub struct JsonBody(Value);
+pub struct JsonBody<'a> {
+    text: &'a [u8],
+    value: Value,
+}
 
-impl JsonBody {
+impl JsonBody<'_> {
     /// The body as one text for all bodies that parse alike: names in order, without fields that are `null`.
     #[must_use]
     pub fn canonical(&self) -> String {
-        let mut value = self.0.clone();
+        let mut value = self.value.clone();
         strip_nulls(&mut value, &[]);
         value.to_string()
     }
@@ -265,10 +288,24 @@ impl JsonBody {
     /// those below fields named `kept`: for types that do not take `null` as absent.
     #[must_use]
     pub fn without_nulls_in_each(mut self, pointer: &str, kept: &[&str]) -> Self {
-        if let Some(Value::Object(fields)) = self.0.pointer_mut(pointer) {
+        if let Some(Value::Object(fields)) = self.value.pointer_mut(pointer) {
             fields.values_mut().for_each(|field| strip_nulls(field, kept));
         }
         self
+    }
+
+    /// What the field `name` holds for another party, as it was sent; nothing when it is absent or `null`.
+    ///
+    /// # Errors
+    /// As [`HandedOn::new`].
+    pub fn handed_on(&self, name: &str) -> Result<Option<HandedOn>, Error> {
+        // Only text has it as it was sent, and most bodies need not be read twice.
+        if self.value.get(name).is_none_or(Value::is_null) {
+            return Ok(None);
+        }
+        let fields: HashMap<String, &RawValue> =
+            serde_json::from_slice(self.text).map_err(|error| bad_body(".", &error.to_string()))?;
+        fields.get(name).map(|text| HandedOn::new(text, name, DEPTH_MAX)).transpose()
     }
 
     /// The body as `T`, from an object; unknown fields are ignored, `null` equals absent for optional fields.
@@ -277,10 +314,10 @@ impl JsonBody {
     /// [`Error::BadBody`], whose message names the path.
     pub fn parse<T: DeserializeOwned>(self) -> Result<T, Error> {
         // A derived struct would accept an array of its fields, too.
-        if !self.0.is_object() {
+        if !self.value.is_object() {
             return Err(bad_body(".", "an object is needed"));
         }
-        serde_path_to_error::deserialize(self.0)
+        serde_path_to_error::deserialize(self.value)
             .map_err(|error| bad_body(&error.path().to_string(), &error.inner().to_string()))
     }
 }

@@ -15,7 +15,7 @@ use crate::{
     ids::{GameMode, NamespaceId, RegionId},
     matchmaking::join::Joinable,
     models::Tags,
-    rules::criteria::Criteria,
+    rules::{criteria::Criteria, handed_on::HandedOn},
     seating::Seeker,
     secrets::SecretsCache,
     settings::{EntryKind, Version},
@@ -65,7 +65,7 @@ pub struct Entry<'a> {
     tags: &'a Tags,
     max_players: Option<u32>,
     captcha: Option<&'a Captcha>,
-    verification_data: Option<&'a serde_json::Map<String, serde_json::Value>>,
+    verification_data: Option<&'a HandedOn>,
 }
 
 impl<'a> Entry<'a> {

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 mod allotment;
 mod churn;
 mod data;
+mod handed_on;
 mod joining;
 mod leases;
 mod overview;

@@ -8,7 +8,7 @@ use shared::{
     errors::Error,
     http::{Operation, Request},
     matchmaking::{Matchmaker, Search, reply::mock_seat},
-    rules::{criteria::Criteria, lobby_config::LobbyConfig},
+    rules::criteria::Criteria,
     screening::{Entry, Screening},
     seating::{Entrance, Seating},
     wire::{CreateLobbyRequest, FindLobbyResponse},
@@ -56,8 +56,7 @@ impl Operation for CreateLobby {
         {
             return mock_seat(host, self.auth.keys(), &self.ambient);
         }
-        let body: CreateLobbyRequest = body.parse()?;
-        let config = body.lobby_config.as_ref().map(LobbyConfig::new).transpose()?;
+        let body = CreateLobbyRequest::read(body)?;
 
         // Who.
         let (right, settings) = self.auth.player(caller?, request).await?;
@@ -76,7 +75,8 @@ impl Operation for CreateLobby {
         let let_in = self.screening.check(&entry, request, self.edge_secret.as_deref(), &seeker).await;
 
         // Store.
-        let search = Search { criteria, settings: Arc::clone(&settings), may_create: true, config };
+        let search =
+            Search { criteria, settings: Arc::clone(&settings), may_create: true, config: body.lobby_config };
         let found = match let_in {
             Ok(()) => self.matchmaker.create_custom_lobby(&search, &seeker).await,
             Err(refusal) => Err(refusal),

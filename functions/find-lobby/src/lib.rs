@@ -72,7 +72,7 @@ impl FindLobby {
             request.trace().open();
             return mock_seat(host, self.auth.keys(), &self.ambient);
         }
-        let body: FindLobbyRequest = body.parse()?;
+        let body = FindLobbyRequest::read(body)?;
         if body.game_modes.is_empty() {
             return Err(Error::NoGameModeProvided);
         }

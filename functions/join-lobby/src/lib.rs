@@ -55,7 +55,7 @@ impl Operation for JoinLobby {
         {
             return mock_seat(host, self.auth.keys(), &self.ambient);
         }
-        let body: JoinLobbyRequest = body.parse()?;
+        let body = JoinLobbyRequest::read(body)?;
 
         // Who.
         let (right, settings) = self.auth.player(caller?, request).await?;

@@ -6,6 +6,7 @@ use shared::{
     errors::Error,
     hosting::lobby_server::LobbyServer,
     http::{Empty, Operation, Request},
+    rules::handed_on::{HandedOn, STATE_DEPTH_MAX},
     store::Store,
 };
 
@@ -37,7 +38,8 @@ impl Operation for SetLobbyState {
             return Ok(Empty {});
         }
         let right = LobbyRight::of(caller)?;
-        self.lobbies.set_state(&right, &request.raw_json()?).await?;
+        let state = HandedOn::new(&request.raw_json()?, ".", STATE_DEPTH_MAX)?;
+        self.lobbies.set_state(&right, &state).await?;
         Ok(Empty {})
     }
 }

@@ -2,8 +2,6 @@
 
 use std::{sync::Arc, time::Duration};
 
-use serde_json::value::RawValue;
-
 use super::end_in_passing;
 use crate::{
     aged::Aged,
@@ -16,6 +14,7 @@ use crate::{
         EndCause, Lobby, Stage,
         lifecycle::{Illegal, Transition},
     },
+    rules::handed_on::HandedOn,
     store::{
         Store,
         creation::{BURST_WINDOW, HeadKey},
@@ -129,7 +128,7 @@ impl LobbyServer {
     ///
     /// # Errors
     /// [`Error::LobbyNotFound`], [`Error::LobbyStopped`]; [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn set_state(&self, right: &LobbyRight, state: &RawValue) -> Result<(), Error> {
+    pub async fn set_state(&self, right: &LobbyRight, state: &HandedOn) -> Result<(), Error> {
         let lobby = self.store.lobby(right.lobby_id()).await?.ok_or(Error::LobbyNotFound)?;
         if lobby.is_over(self.ambient.now()) {
             return Err(Error::LobbyStopped);

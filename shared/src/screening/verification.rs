@@ -10,7 +10,6 @@ use std::{
 
 use futures_util::future::join_all;
 use serde::Serialize;
-use serde_json::{Map, Value};
 
 use super::{Entry, Screening, web_client::Post};
 use crate::{
@@ -18,6 +17,7 @@ use crate::{
     errors::Error,
     ids::{GameMode, NamespaceId, RegionId},
     models::Tags,
+    rules::handed_on::HandedOn,
     seating::Seeker,
     secrets::VersionSecrets,
     settings::{EntryKind, Verification},
@@ -30,7 +30,7 @@ const VERIFICATION_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Debug, Serialize)]
 struct Question<'a> {
     /// What the client sent for it; `null` when it sent nothing.
-    verification_data: Option<&'a Map<String, Value>>,
+    verification_data: Option<&'a HandedOn>,
     game: QuestionGame<'a>,
     client: QuestionClient,
     kind: EntryKind,

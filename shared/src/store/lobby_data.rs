@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{Item, Store, expressions::names, failure, from_item, text};
-use crate::{errors::Error, ids::LobbyId, lobby::Lobby, models::Tags};
+use crate::{errors::Error, ids::LobbyId, lobby::Lobby, models::Tags, rules::handed_on::HandedOn};
 
 /// Which of a lobby's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +70,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn set_lobby_state(&self, lobby_id: &LobbyId, state: &RawValue) -> Result<(), Error> {
+    pub async fn set_lobby_state(&self, lobby_id: &LobbyId, state: &HandedOn) -> Result<(), Error> {
         let change = "SET #json = :json";
         let answer = self
             .client
@@ -79,7 +79,7 @@ impl Store {
             .set_key(Some(data_key(lobby_id, Part::State)))
             .update_expression(change)
             .set_expression_attribute_names(Some(names(&[change])))
-            .expression_attribute_values(":json", text(state.get()))
+            .expression_attribute_values(":json", text(state.json().get()))
             .return_consumed_capacity(self.meter.mode())
             .send()
             .await

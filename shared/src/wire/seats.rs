@@ -6,14 +6,16 @@ use serde::{Deserialize, Serialize};
 
 use super::null_as_default;
 use crate::{
+    errors::Error,
     explaining::Explanation,
-    http::optional_object,
+    http::{JsonBody, bad_body, optional_object},
     ids::{LobbyId, RegionId},
     models::{PortNumbers, PortRange, Ports, ServerPort, Tags},
+    rules::{handed_on::HandedOn, lobby_config::LobbyConfig},
 };
 
 /// Request of lobbies.find (interface 4.1).
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 pub struct FindLobbyRequest {
     /// Modes that the lobby may have.
     pub game_modes: Vec<String>,
@@ -32,22 +34,44 @@ pub struct FindLobbyRequest {
     /// The client's answer to a captcha.
     #[serde(default, deserialize_with = "optional_object")]
     pub captcha: Option<Captcha>,
-    /// What the studio's own verification is told.
-    #[serde(default)]
-    pub verification_data: Option<serde_json::Map<String, serde_json::Value>>,
+    /// What the studio's own verification is told; not parsed, so that it stays as it was sent.
+    #[serde(skip)]
+    pub verification_data: Option<HandedOn>,
+}
+
+impl FindLobbyRequest {
+    /// The request in `body`.
+    ///
+    /// # Errors
+    /// [`Error::BadBody`].
+    pub fn read(body: JsonBody<'_>) -> Result<Self, Error> {
+        let verification_data = verification_data(&body)?;
+        Ok(Self { verification_data, ..body.parse()? })
+    }
 }
 
 /// Request of lobbies.join.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 pub struct JoinLobbyRequest {
     /// The lobby; any text, of which only identifiers name one.
     pub lobby_id: String,
     /// The client's answer to a captcha.
     #[serde(default, deserialize_with = "optional_object")]
     pub captcha: Option<Captcha>,
-    /// What the studio's own verification is told.
-    #[serde(default)]
-    pub verification_data: Option<serde_json::Map<String, serde_json::Value>>,
+    /// What the studio's own verification is told; not parsed, so that it stays as it was sent.
+    #[serde(skip)]
+    pub verification_data: Option<HandedOn>,
+}
+
+impl JoinLobbyRequest {
+    /// The request in `body`.
+    ///
+    /// # Errors
+    /// [`Error::BadBody`].
+    pub fn read(body: JsonBody<'_>) -> Result<Self, Error> {
+        let verification_data = verification_data(&body)?;
+        Ok(Self { verification_data, ..body.parse()? })
+    }
 }
 
 /// Who may enter a lobby that a player created.
@@ -74,7 +98,7 @@ impl TryFrom<String> for Publicity {
 }
 
 /// Request of lobbies.create.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 pub struct CreateLobbyRequest {
     /// The lobby's mode.
     pub game_mode: String,
@@ -90,15 +114,36 @@ pub struct CreateLobbyRequest {
     /// Its seats.
     #[serde(default)]
     pub max_players: Option<u32>,
-    /// What its lobby server is told, any JSON.
-    #[serde(default)]
-    pub lobby_config: Option<serde_json::Value>,
+    /// What its lobby server is told, any JSON; not parsed, so that it stays as it was sent.
+    #[serde(skip)]
+    pub lobby_config: Option<LobbyConfig>,
     /// The client's answer to a captcha.
     #[serde(default, deserialize_with = "optional_object")]
     pub captcha: Option<Captcha>,
-    /// What the studio's own verification is told.
-    #[serde(default)]
-    pub verification_data: Option<serde_json::Map<String, serde_json::Value>>,
+    /// What the studio's own verification is told; not parsed, so that it stays as it was sent.
+    #[serde(skip)]
+    pub verification_data: Option<HandedOn>,
+}
+
+impl CreateLobbyRequest {
+    /// The request in `body`.
+    ///
+    /// # Errors
+    /// [`Error::BadBody`].
+    pub fn read(body: JsonBody<'_>) -> Result<Self, Error> {
+        let lobby_config = body.handed_on("lobby_config")?.map(LobbyConfig::new).transpose()?;
+        let verification_data = verification_data(&body)?;
+        Ok(Self { lobby_config, verification_data, ..body.parse()? })
+    }
+}
+
+/// The verification data of a request, which must be an object.
+fn verification_data(body: &JsonBody<'_>) -> Result<Option<HandedOn>, Error> {
+    let data = body.handed_on("verification_data")?;
+    if data.as_ref().is_some_and(|data| !data.is_object()) {
+        return Err(bad_body("verification_data", "an object is needed"));
+    }
+    Ok(data)
 }
 
 /// Answers to captchas (interface 2.6).

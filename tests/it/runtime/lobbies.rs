@@ -56,7 +56,7 @@ async fn create_lobby_creates_what_was_asked_for_with_its_configuration() {
     let tags = deployment.stack.store().lobby_tags([&lobby]).await.unwrap();
     assert_eq!((lobby.pool.region_id.as_str(), tags[&seat.lobby_id]["map"].as_str()), ("fra", "harbour"));
     let config = deployment.stack.store().lobby_data(&[seat.lobby_id], Part::Config).await.unwrap();
-    assert_eq!(config[0].1.get(), r#"{"friendly_fire":false}"#);
+    assert_eq!(config[0].1.get(), r#"{"friendly_fire": false}"#, "as it was sent");
 }
 
 #[tokio::test]

@@ -54,6 +54,19 @@ async fn a_backend_is_asked_about_each_way_in() {
 }
 
 #[tokio::test]
+async fn a_backend_gets_the_data_to_the_letter() {
+    let server = MockServer::start().await;
+    answering(&server, "/may", ResponseTemplate::new(204)).await;
+    let (stack, game) = stack_with(&format!("{}/may", server.uri())).await;
+    let data = r#"{ "ticket": 123456789012345678901234567890, "b": 1.10, "a": "\u00e4" }"#;
+    let body = format!(r#"{{"game_modes":["arena"],"verification_data":{data}}}"#);
+    stack.call(Method::POST, "/matchmaker/lobbies/find", Some(&game.public), body).await.expect_ok();
+    let asked = server.received_requests().await.unwrap();
+    let question = str::from_utf8(&asked[0].body).unwrap();
+    assert!(question.contains(&format!(r#""verification_data":{data},"#)), "{question}");
+}
+
+#[tokio::test]
 async fn only_2xx_lets_in_and_no_redirect_is_followed() {
     let elsewhere = |status| ResponseTemplate::new(status).insert_header("location", "/good");
     let huge = "x".repeat(5_000_000);

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use muster_tests::readable;
 use proptest::{
     collection::{btree_map, vec},
     option,
@@ -10,9 +11,14 @@ use proptest::{
     sample::select,
     strategy::Strategy,
 };
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::RawValue};
 use shared::{
-    rules::{criteria::Criteria, geography::Coordinates, lobby_config::LobbyConfig},
+    rules::{
+        criteria::Criteria,
+        geography::Coordinates,
+        handed_on::{DEPTH_MAX, HandedOn},
+        lobby_config::LobbyConfig,
+    },
     settings::{Game, Namespace, Version},
     wire::{CreateLobbyRequest, FindLobbyRequest},
 };
@@ -268,14 +274,15 @@ fn a_lobby_of_ones_own_is_judged_by_the_same_rules() {
 }
 
 #[test]
-fn a_lobbys_configuration_is_any_json_of_up_to_16_kib() {
+fn a_lobbys_configuration_is_any_readable_json_of_up_to_16_kib() {
     let long = (16_300..16_500_usize).prop_map(|length| format!("\"{}\"", "x".repeat(length)));
     check_plain(prop_oneof![8 => any_json().prop_map(|json| json.to_string()), 1 => long], |text| {
-        let Ok(json) = serde_json::from_str::<Value>(&text) else { return Ok(()) };
-        let config = LobbyConfig::new(&json);
-        prop_assert_eq!(config.is_ok(), json.to_string().len() <= 16 * 1_024);
+        let Ok(json) = serde_json::from_str::<&RawValue>(&text) else { return Ok(()) };
+        let config = HandedOn::new(json, "lobby_config", DEPTH_MAX).and_then(LobbyConfig::new);
+        let is_readable = serde_json::from_str::<Value>(&text).is_ok() && readable::depth(&text) <= DEPTH_MAX;
+        prop_assert_eq!(config.is_ok(), is_readable && json.get().len() <= 16 * 1_024);
         if let Ok(config) = config {
-            prop_assert_eq!(config.json().get(), json.to_string());
+            prop_assert_eq!(config.json().get(), json.get());
         }
         Ok(())
     });
