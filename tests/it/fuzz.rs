@@ -20,6 +20,7 @@ use shared::ambient::Ambient;
 
 mod bodies;
 mod events;
+mod handed_on;
 mod json;
 mod service;
 mod tokens;
