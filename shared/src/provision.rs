@@ -12,7 +12,7 @@ use crate::{
     issuing::issue_cloud_token,
     rules::{names::is_name_id, version_config::validate},
     secrets::VersionSecrets,
-    settings::{CdnAuthType, Game, Namespace, Region, Revocations, Version, VersionConfig},
+    settings::{CdnAuthType, Game, ListedVersion, Namespace, Region, Revocations, Version, VersionConfig},
     store::{Store, catalog::NameOutcome},
     tag_digests::TagKey,
     tokens::CloudToken,
@@ -115,10 +115,11 @@ pub async fn create_game(
         return Err(ProvisionError::NameTaken(game.name_id));
     }
     let version = add_version(store, ambient, &game.game_id, new.version_name, new.config).await?;
+    let listed = ListedVersion::of(&version);
     let mut namespaces = Vec::new();
     for namespace in new.namespaces {
         // The game is new, and its namespaces' names differ.
-        namespaces.extend(add_namespace(store, ambient, namespace, &version).await?);
+        namespaces.extend(add_namespace(store, ambient, namespace, &listed).await?);
     }
     let right = GameRight::of_operator(game.game_id.clone());
     let cloud_token = issue_cloud_token(store, ambient, &right).await?;
@@ -133,7 +134,7 @@ pub fn is_region(region_id: &RegionId, region: &Region) -> bool {
     is_on_globe && Uuid::try_parse(region_id.as_str()).is_err()
 }
 
-/// Adds a namespace that runs `version`, under a name that was checked; nothing when another namespace of the game has it.
+/// Adds a namespace that runs `version`, under a name that was checked; `None` when another one of the game has it.
 ///
 /// # Errors
 /// [`Error::Unavailable`], [`Error::Bug`].
@@ -141,7 +142,7 @@ pub async fn add_namespace(
     store: &Store,
     ambient: &Ambient,
     new: NewNamespace,
-    version: &Version,
+    version: &ListedVersion,
 ) -> Result<Option<Namespace>, Error> {
     let namespace = new.into_namespace(version, ambient);
     let outcome = store.add_namespace(&namespace).await?;
@@ -173,7 +174,7 @@ pub async fn add_version(
 }
 
 impl NewNamespace {
-    fn into_namespace(self, version: &Version, ambient: &Ambient) -> Namespace {
+    fn into_namespace(self, version: &ListedVersion, ambient: &Ambient) -> Namespace {
         let now = ambient.now();
         Namespace {
             game_id: version.game_id.clone(),

@@ -370,3 +370,32 @@ pub struct Version<C = VersionConfig> {
     #[serde(default)]
     pub has_secrets: bool,
 }
+
+/// A version as lists have it: small, however much it configures.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListedVersion {
+    /// Its game.
+    pub game_id: GameId,
+    /// Its identifier.
+    pub version_id: VersionId,
+    /// The name that people read.
+    pub display_name: String,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// The names of its modes.
+    pub game_modes: Vec<GameMode>,
+}
+
+impl ListedVersion {
+    /// The version as lists are to have it.
+    #[must_use]
+    pub fn of(version: &Version) -> Self {
+        Self {
+            game_id: version.game_id.clone(),
+            version_id: version.version_id.clone(),
+            display_name: version.display_name.clone(),
+            created_at: version.created_at,
+            game_modes: version.config.game_modes.keys().cloned().collect(),
+        }
+    }
+}

@@ -1,13 +1,21 @@
-//! What a find asks of DynamoDB, counted over isolated function instances.
+//! What operations ask of DynamoDB, counted over isolated function instances.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
+use muster_local::{functions::Functions, gateway::Handler, stack::TEMPLATE, template::Template};
 use muster_tests::{
-    TestStack,
-    instance::{Instance, request},
+    TestGame, TestStack,
+    instance::{Instance, event, request},
 };
-use serde_json::json;
-use shared::{errors::Error, http::Request, store::meter::Usage};
+use serde_json::{Value, json};
+use shared::{
+    errors::Error,
+    http::Request,
+    provision::add_version,
+    screening::Outside,
+    settings::VersionConfig,
+    store::meter::{Meter, Usage},
+};
 
 /// What one request costs.
 async fn cost_of(instance: &Instance, request: &Request) -> (Usage, Result<String, Error>) {
@@ -167,4 +175,78 @@ async fn settings_are_at_most_thirty_seconds_old() {
     assert_eq!(instance.call(&find).await.unwrap().lobby.lobby_id, older);
     stack.clock.advance(Duration::from_millis(1));
     assert_ne!(instance.call(&find).await.unwrap().lobby.lobby_id, older);
+}
+
+/// Versions of 50 KB that a game has beside the one that it runs.
+const LARGE_VERSIONS: usize = 60;
+
+/// A configuration that is stored in about 50 KB.
+fn large_config() -> VersionConfig {
+    let url = format!("https://verify.example/{}", "x".repeat(400));
+    let action = json!({ "enabled": true, "verification": { "url": url } });
+    let actions = json!({ "find": action, "join": action, "create": action });
+    let mode = json!({ "regions": ["fra"], "actions": actions });
+    let modes = (0..32).map(|n| (format!("mode-{n}"), mode.clone())).collect();
+    serde_json::from_value(json!({ "game_modes": Value::Object(modes) })).unwrap()
+}
+
+async fn game_of_large_versions(stack: &TestStack) -> TestGame {
+    let game = stack.make_game("large", json!({ "arena": { "regions": ["fra"] } }), 9, 9).await;
+    for n in 0..LARGE_VERSIONS {
+        let (name, config) = (n.to_string(), large_config());
+        let _version =
+            add_version(stack.store(), &stack.ambient(), game.game_id(), name, config).await.unwrap();
+    }
+    game
+}
+
+/// The function `name` on the tables of `stack`, and what counts its calls.
+fn counted(stack: &TestStack, name: &str) -> (Handler, Meter) {
+    let meter = Meter::on();
+    let store = stack.store().metered(meter.clone());
+    let declared = Template::parse(TEMPLATE).unwrap().functions;
+    let keys = Arc::clone(stack.stack.keys());
+    let functions = Functions::new(store, declared, keys, stack.ambient(), Outside::default()).unwrap();
+    (functions.handler(&format!("functions/{name}")).unwrap(), meter)
+}
+
+#[tokio::test]
+async fn versions_are_listed_at_the_same_cost_however_much_they_configure() {
+    let stack = TestStack::start().await;
+    let game = game_of_large_versions(&stack).await;
+    let whole = Meter::on();
+    let stored = stack.store().metered(whole.clone()).versions_as_stored(game.game_id()).await.unwrap();
+    assert_eq!(stored.len(), LARGE_VERSIONS + 1);
+    assert_eq!(whole.usage(), usage(3, 731.0, 0.0));
+
+    let (get_game, meter) = counted(&stack, "get-game");
+    let bearer = format!("Bearer {}", game.created.cloud_token.reveal());
+    let path = [("game_id", game.game_id().as_str())];
+    let response = get_game(event(&[("authorization", &bearer)], &json!({}), &path)).await;
+    let answer: Value = serde_json::from_slice(response.body()).unwrap();
+    assert_eq!(answer["game"]["versions"].as_array().unwrap().len(), LARGE_VERSIONS + 1, "{answer}");
+    // The token, the game, its namespaces, its versions; the first three are one unit each.
+    assert_eq!(meter.usage(), usage(4, 10.0, 0.0));
+}
+
+#[tokio::test]
+async fn a_registration_of_an_unknown_mode_reads_no_version_whole() {
+    let stack = TestStack::start().await;
+    let game = game_of_large_versions(&stack).await;
+    let (register, meter) = counted(&stack, "register-server");
+    let bearer = format!("Bearer {}", game.server);
+    let register_for = async |mode: &str| {
+        let body = json!({ "server_id": "one", "region_id": "fra", "capacity": 1, "game_modes": [mode],
+            "ports": { "default": { "hostname": "a.example", "port": 7_777, "protocol": "udp" } } });
+        let before = meter.usage();
+        let status = register(event(&[("authorization", &bearer)], &body, &[])).await.status().as_u16();
+        (status, meter.usage() - before)
+    };
+    let (status, _warm) = register_for("arena").await;
+    assert_eq!(status, 200);
+    // A mode of a version that the namespace does not run.
+    let (status, cost) = register_for("mode-31").await;
+    assert!(status == 200 && cost.read_units <= 15.0, "{status}: {cost:?}");
+    let (status, cost) = register_for("no-version-has-it").await;
+    assert_eq!((status, cost), (400, usage(1, 7.0, 0.0)));
 }

@@ -42,7 +42,7 @@ impl Operation for CreateNamespace {
             return Err(Error::Validation(violations));
         }
         let version_id = version_id.parse().map_err(|_| Error::VersionNotFound)?;
-        let version = self.store.version(right.game_id(), &version_id).await?;
+        let version = self.store.listed_version(right.game_id(), &version_id).await?;
         let version = version.ok_or(Error::VersionNotFound)?;
         let new = NewNamespace {
             name_id,

@@ -33,7 +33,7 @@ impl Operation for GetGame {
         let right = self.auth.game(request, &game_id).await?;
         let game = self.store.game(right.game_id()).await?.ok_or(Error::NotFound)?;
         let namespaces = self.store.namespaces(right.game_id()).await?;
-        let versions = self.store.versions(right.game_id()).await?;
+        let versions = self.store.listed_versions(right.game_id()).await?;
         Ok(GetGameResponse { game: GameFull::new(&game, namespaces, versions) })
     }
 }

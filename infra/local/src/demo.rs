@@ -108,9 +108,9 @@ impl Demo {
         for namespace in [main, other] {
             add_servers(store, ambient, &game, namespace).await?;
         }
-        let mut versions = store.versions(&game.game_id).await?;
+        let mut versions = store.listed_versions(&game.game_id).await?;
         versions.sort_by_key(|version| (version.version_id != main.version_id, version.created_at));
-        let modes = versions.first().map(|version| version.config.game_modes.keys().cloned().collect());
+        let modes = versions.first().map(|version| version.game_modes.clone());
 
         let issuer = Issuer::new(store.clone(), Arc::clone(keys), ambient.clone());
         let right = GameRight::of_operator(game.game_id.clone());

@@ -92,15 +92,13 @@ async fn games(deployment: &Deployment) -> Result<Vec<Finding>, CommandError> {
     let secrets = SecretsCache::new(store.clone(), deployment.ambient.clone());
     let mut findings = Vec::new();
     for game in store.games().await? {
-        let versions = store.versions(&game.game_id).await?;
         for namespace in store.namespaces(&game.game_id).await? {
             let Namespace { name_id, namespace_id, version_id, .. } = &namespace;
             let at = format!("{}/{name_id}", game.name_id);
-            let has_version = versions.iter().any(|version| version.version_id == *version_id);
-            let problem = (!has_version).then(|| format!("its version {version_id} is not there"));
+            let version = store.version(&game.game_id, version_id).await?;
+            let problem = version.is_none().then(|| format!("its version {version_id} is not there"));
             findings.push(Finding::new(format!("{at} runs a version"), problem));
-            let version = versions.iter().find(|version| version.version_id == *version_id);
-            if let Some(version) = version.filter(|version| version.has_secrets) {
+            if let Some(version) = version.as_ref().filter(|version| version.has_secrets) {
                 let problem = secrets.of(version).await.err().map(|error| cause(&error));
                 findings.push(Finding::new(format!("{at} can read its secrets"), problem));
             }
@@ -109,7 +107,7 @@ async fn games(deployment: &Deployment) -> Result<Vec<Finding>, CommandError> {
                 .iter()
                 .filter(|server| server.lease_until > now && !server.is_deregistered())
                 .collect();
-            let warning = version.and_then(|version| want_of_servers(version, &living));
+            let warning = version.and_then(|version| want_of_servers(&version, &living));
             findings.push(Finding {
                 warning,
                 ..Finding::new(format!("{at} has {} game servers", living.len()), None)

@@ -149,7 +149,7 @@ pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Repor
         Action::Show { game } => {
             let game = lookup::game(store, &game).await?;
             let namespaces = store.namespaces(&game.game_id).await?;
-            let versions = store.versions(&game.game_id).await?;
+            let versions = store.listed_versions(&game.game_id).await?;
             let full = GameFull::new(&game, namespaces, versions);
             let mut lines = vec![
                 ("game", format!("{}  {}", full.game_id, full.name_id)),

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use shared::{
     auth::{GameRight, NamespaceRight},
-    settings::{Game, Version},
+    settings::{Game, ListedVersion},
     store::Store,
 };
 
@@ -69,8 +69,8 @@ pub(crate) async fn namespace(
 }
 
 /// The version of this identifier, or the only one of this name.
-pub(crate) async fn version(store: &Store, game: &Game, name: &str) -> Result<Version, CommandError> {
-    let all = store.versions(&game.game_id).await?;
+pub(crate) async fn version(store: &Store, game: &Game, name: &str) -> Result<ListedVersion, CommandError> {
+    let all = store.listed_versions(&game.game_id).await?;
     if let Some(version) = all.iter().find(|version| version.version_id.as_str() == name) {
         return Ok(version.clone());
     }

@@ -85,7 +85,7 @@ pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Repor
         }
         Action::List { game } => {
             let game = lookup::game(store, &game).await?;
-            let versions = store.versions(&game.game_id).await?;
+            let versions = store.listed_versions(&game.game_id).await?;
             let mut namespaces = store.namespaces(&game.game_id).await?;
             namespaces.sort_by(|one, other| one.name_id.cmp(&other.name_id));
             let rows = namespaces.iter().map(|namespace| {

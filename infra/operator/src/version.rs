@@ -9,9 +9,10 @@ use clap::Subcommand;
 use serde_json::{Map, Value, json};
 use shared::{
     ambient::Timestamp,
+    errors::Error,
     provision::add_version,
     rules::{names::display_name_violations, version_config},
-    settings::{Region, Version},
+    settings::{ListedVersion, Region},
     store::deployments::VersionOutcome,
     wire::{VersionChange, VersionFull, time},
 };
@@ -92,7 +93,7 @@ pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Repor
             check(&read, &game.regions)?;
             let name = match name {
                 Some(name) => name,
-                None => next_name(&store.versions(&game.game_id).await?),
+                None => next_name(&store.listed_versions(&game.game_id).await?),
             };
             if !display_name_violations(&name).is_empty() {
                 let form = "a version's name has 1 to 128 characters, no control characters among them";
@@ -120,19 +121,19 @@ pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Repor
         }
         Action::List { game } => {
             let game = lookup::game(store, &game).await?;
-            let mut versions = store.versions(&game.game_id).await?;
+            let mut versions = store.listed_versions(&game.game_id).await?;
             versions.sort_by(|one, other| {
                 (other.created_at, &other.version_id).cmp(&(one.created_at, &one.version_id))
             });
             let namespaces = store.namespaces(&game.game_id).await?;
-            let run_by = |version: &Version| {
+            let run_by = |version: &ListedVersion| {
                 let running =
                     namespaces.iter().filter(|namespace| namespace.version_id == version.version_id);
                 running.map(|namespace| namespace.name_id.clone()).collect::<Vec<_>>()
             };
             let rows = versions.iter().map(|version| {
-                let Version { version_id, display_name, created_at, config, .. } = version;
-                let modes: Vec<_> = config.game_modes.keys().map(ToString::to_string).collect();
+                let ListedVersion { version_id, display_name, created_at, game_modes, .. } = version;
+                let modes: Vec<_> = game_modes.iter().map(ToString::to_string).collect();
                 [
                     display_name.clone(),
                     version_id.to_string(),
@@ -150,7 +151,9 @@ pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Repor
         }
         Action::Show { game, version } => {
             let game = lookup::game(store, &game).await?;
-            let full = VersionFull::from(lookup::version(store, &game, &version).await?);
+            let named = lookup::version(store, &game, &version).await?.version_id;
+            let whole = store.version(&game.game_id, &named).await?.ok_or(Error::VersionNotFound)?;
+            let full = VersionFull::from(whole);
             let text = serde_json::to_string_pretty(&full.config).unwrap_or_default();
             Ok(Report { text, json: json!({ "version": full }) })
         }
@@ -186,7 +189,7 @@ pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Repor
 }
 
 /// What a version is called that is given no name: one more than the highest of `versions` that is a number.
-fn next_name(versions: &[Version]) -> String {
+fn next_name(versions: &[ListedVersion]) -> String {
     let numbers = versions.iter().filter_map(|version| version.display_name.parse::<u64>().ok());
     numbers.max().unwrap_or_default().saturating_add(1).to_string()
 }

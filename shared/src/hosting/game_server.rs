@@ -131,9 +131,8 @@ impl GameServers {
         let mut unknown: Vec<_> =
             registration.game_modes().filter(|mode| !current.contains_key(*mode)).collect();
         if !unknown.is_empty() {
-            let versions = self.store.versions(&settings.game.game_id).await?;
-            let has =
-                |mode: &GameMode| versions.iter().any(|version| version.config.game_modes.contains_key(mode));
+            let versions = self.store.listed_versions(&settings.game.game_id).await?;
+            let has = |mode: &GameMode| versions.iter().any(|version| version.game_modes.contains(mode));
             unknown.retain(|mode| !has(mode));
         }
         if unknown.is_empty() {

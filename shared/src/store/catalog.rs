@@ -1,7 +1,8 @@
 //! The catalogue: games with their regions, namespaces, versions and version history, all of one game together.
 //!
-//! Partition `GAME#<game>` holds the sort keys `GAME`, `NAME#<name_id>`, `NAMESPACE#<id>`, `CDN#<namespace>` and
-//! `VERSION#<id>`; partition `HISTORY#<namespace>` one entry for each change of version, by time; partition
+//! Partition `GAME#<game>` holds the sort keys `GAME`, `NAME#<name_id>`, `NAMESPACE#<id>`, `CDN#<namespace>`,
+//! `VERSION#<id>` and, of the same version, `LISTED#<id>`: DynamoDB charges a read for whole items, so a list of
+//! versions reads items of their own, written with them in one transaction. Partition `HISTORY#<namespace>` one entry for each change of version, by time; partition
 //! `DOMAIN#<host>` the namespace of a domain; partition `GAMENAME#<name_id>` the game of a name; partition `TOKENS#<game>`
 //! the tokens that were issued.
 
@@ -26,7 +27,7 @@ use crate::{
     ids::{GameId, NamespaceId, RegionId, VersionId},
     rules::origin::OriginHost,
     secrets::VersionSecrets,
-    settings::{CdnAuthType, Game, Namespace, Region, Version},
+    settings::{CdnAuthType, Game, ListedVersion, Namespace, Region, Version},
 };
 
 #[derive(Serialize)]
@@ -78,6 +79,10 @@ fn name_key(name_id: &str) -> String {
 
 pub(super) fn version_key(version_id: &VersionId) -> String {
     format!("VERSION#{version_id}")
+}
+
+pub(super) fn listed_key(version_id: &VersionId) -> String {
+    format!("LISTED#{version_id}")
 }
 
 pub(super) fn cdn_key(namespace_id: &NamespaceId) -> String {
@@ -211,15 +216,28 @@ impl Store {
         self.beginning_with(game_key(game_id), "NAMESPACE#").await
     }
 
-    /// The versions of a game. One query; all of the game's versions are read.
+    /// The versions of a game without their configurations. One query; one consistent read unit for about twenty.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn versions(&self, game_id: &GameId) -> Result<Vec<Version>, Error> {
-        self.beginning_with(game_key(game_id), "VERSION#").await
+    pub async fn listed_versions(&self, game_id: &GameId) -> Result<Vec<ListedVersion>, Error> {
+        self.beginning_with(game_key(game_id), "LISTED#").await
     }
 
-    /// The same with their configurations as they are stored, what only a later release knows of them included.
+    /// A version of a game without its configuration. One consistent read unit.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn listed_version(
+        &self,
+        game_id: &GameId,
+        id: &VersionId,
+    ) -> Result<Option<ListedVersion>, Error> {
+        self.catalog_item(game_key(game_id), listed_key(id)).await
+    }
+
+    /// The versions of a game with their configurations as they are stored, what only a later release knows of them
+    /// included. One query for each MB, of all that the versions hold.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -347,13 +365,16 @@ impl Store {
         }
     }
 
-    /// Adds a version with its secrets, in one transaction; its identifier is fresh.
+    /// Adds a version with its secrets and its entry in lists, in one transaction; its identifier is fresh.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn add_version(&self, version: &Version, secrets: VersionSecrets) -> Result<(), Error> {
-        let key = (game_key(&version.game_id), version_key(&version.version_id));
-        let mut parts = vec![self.put_new(key, version)?];
+        let (game, id) = (game_key(&version.game_id), &version.version_id);
+        let mut parts = vec![
+            self.put_new((game.clone(), version_key(id)), version)?,
+            self.put_new((game, listed_key(id)), &ListedVersion::of(version))?,
+        ];
         if !secrets.is_empty() {
             parts.push(self.put_secrets(&version.version_id, secrets)?);
         }

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     lobby::Lobby,
-    settings::{Game, Namespace, Version},
+    settings::{Game, ListedVersion, Namespace, Version},
 };
 
 /// What an item can be read as ([`crate::record`]).
@@ -56,6 +56,7 @@ records! {
     IssuedToken,
     Kept,
     KeptCount,
+    ListedVersion,
     Lobby,
     LobbyCursor,
     NameOwner,

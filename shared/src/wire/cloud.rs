@@ -12,7 +12,7 @@ use crate::{
     ids::{GameId, NamespaceId, RegionId, VersionId},
     record::{Strict, UnknownField},
     rules::{names::display_name_violations, ports::PortSpec, version_config},
-    settings::{self, CdnAuthType, Game, Namespace, Region, Version},
+    settings::{self, CdnAuthType, Game, ListedVersion, Namespace, Region, Version},
     store::{cdn::CdnSettings, deployments::Deployment},
 };
 
@@ -120,7 +120,7 @@ pub struct GameFull {
 impl GameFull {
     /// The game as the wire has it.
     #[must_use]
-    pub fn new(game: &Game, mut namespaces: Vec<Namespace>, mut versions: Vec<Version>) -> Self {
+    pub fn new(game: &Game, mut namespaces: Vec<Namespace>, mut versions: Vec<ListedVersion>) -> Self {
         namespaces.sort_by(|one, other| one.name_id.cmp(&other.name_id));
         versions.sort_by(|one, other| {
             (other.created_at, &other.version_id).cmp(&(one.created_at, &one.version_id))
@@ -131,7 +131,7 @@ impl GameFull {
             display_name: game.display_name.clone(),
             create_ts: time(game.created_at),
             namespaces: namespaces.iter().map(NamespaceSummary::new).collect(),
-            versions: versions.iter().map(VersionSummary::new).collect(),
+            versions: versions.into_iter().map(VersionSummary::from).collect(),
             available_regions: game.regions.iter().map(RegionSummary::new).collect(),
         }
     }
@@ -368,13 +368,10 @@ pub struct VersionSummary {
     pub display_name: String,
 }
 
-impl VersionSummary {
-    fn new(version: &Version) -> Self {
-        Self {
-            version_id: version.version_id.clone(),
-            create_ts: time(version.created_at),
-            display_name: version.display_name.clone(),
-        }
+impl From<ListedVersion> for VersionSummary {
+    fn from(version: ListedVersion) -> Self {
+        let ListedVersion { version_id, display_name, created_at, .. } = version;
+        Self { version_id, create_ts: time(created_at), display_name }
     }
 }
 
@@ -390,7 +387,7 @@ pub struct VersionFull {
 
 impl From<Version> for VersionFull {
     fn from(version: Version) -> Self {
-        Self { summary: VersionSummary::new(&version), config: version.config }
+        Self { summary: ListedVersion::of(&version).into(), config: version.config }
     }
 }
 

@@ -252,6 +252,10 @@ sampled! {
     }),
     Kept => json!({ "version_id": "v", "secrets": { "captcha": "not told" } }),
     KeptCount => json!({ "pk": "statistics/n", "counted_at": 1, "claimed_at": 1, "json": "count", "expires_at": 1 }),
+    ListedVersion => json!({
+        "pk": "GAME#g", "sk": "LISTED#v", "game_id": "g", "version_id": "v", "display_name": "1", "created_at": 1,
+        "game_modes": ["arena"],
+    }),
     Lobby => json!({
         "lobby_id": "l", "pool": "n/v/arena/fra", "joinable_from": 1, "created_at": 1, "stage": "ready", "closed": false,
         "toggled_at": 1, "is_private": true, "is_draining": true, "server": "n/s", "start": "s1", "lease_until": 100, "freed_at": 1,
