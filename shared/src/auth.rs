@@ -256,11 +256,26 @@ impl MatchmakerAuth {
         match caller {
             Caller::GameServer(credential) => {
                 let settings = self.settings_of(&credential, TokenKind::Server).await?;
-                let Credential { game_id, namespace_id, .. } = credential;
-                Ok((GameServerRight { game_id, namespace_id }, settings))
+                Ok((GameServerRight { credential }, settings))
             }
             Caller::Anonymous => Err(Error::Unauthorized),
             Caller::Developer(..) | Caller::Player(_) | Caller::Lobby(_) => Err(Error::WrongTokenKind),
+        }
+    }
+
+    /// The right to speak for a lobby, by a lobby token whose game server's credential was not revoked since. Whether the
+    /// lobby still lives, the lobby itself tells.
+    ///
+    /// # Errors
+    /// As [`MatchmakerAuth::player`].
+    pub async fn lobby(&self, caller: Caller) -> Result<LobbyRight, Error> {
+        match caller {
+            Caller::Lobby(claims) => {
+                self.settings_of(&claims.server, TokenKind::Server).await?;
+                Ok(LobbyRight { claims })
+            }
+            Caller::Anonymous => Err(Error::Unauthorized),
+            Caller::Developer(..) | Caller::Player(_) | Caller::GameServer(_) => Err(Error::WrongTokenKind),
         }
     }
 
@@ -299,21 +314,26 @@ impl PlayerRight {
 /// The right to the game servers of one namespace, and to end its lobbies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GameServerRight {
-    game_id: GameId,
-    namespace_id: NamespaceId,
+    credential: Credential,
 }
 
 impl GameServerRight {
     /// The game.
     #[must_use]
     pub const fn game_id(&self) -> &GameId {
-        &self.game_id
+        &self.credential.game_id
     }
 
     /// The namespace.
     #[must_use]
     pub const fn namespace_id(&self) -> &NamespaceId {
-        &self.namespace_id
+        &self.credential.namespace_id
+    }
+
+    /// What the token of one of its lobbies says.
+    #[must_use]
+    pub fn lobby_claims(&self, lobby_id: LobbyId) -> LobbyClaims {
+        LobbyClaims { server: self.credential.clone(), lobby_id }
     }
 }
 
@@ -324,22 +344,10 @@ pub struct LobbyRight {
 }
 
 impl LobbyRight {
-    /// The right that a lobby token gives. Whether the lobby still lives, the lobby itself tells.
-    ///
-    /// # Errors
-    /// [`Error::Unauthorized`], [`Error::WrongTokenKind`].
-    pub fn of(caller: Caller) -> Result<Self, Error> {
-        match caller {
-            Caller::Lobby(claims) => Ok(Self { claims }),
-            Caller::Anonymous => Err(Error::Unauthorized),
-            Caller::Developer(..) | Caller::Player(_) | Caller::GameServer(_) => Err(Error::WrongTokenKind),
-        }
-    }
-
     /// The namespace.
     #[must_use]
     pub const fn namespace_id(&self) -> &NamespaceId {
-        &self.claims.namespace_id
+        &self.claims.server.namespace_id
     }
 
     /// The lobby.

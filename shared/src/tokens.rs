@@ -135,10 +135,8 @@ pub struct DevelopmentHost {
 /// The lobby that a lobby token stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LobbyClaims {
-    /// The game of its namespace.
-    pub game_id: GameId,
-    /// Its namespace.
-    pub namespace_id: NamespaceId,
+    /// The game server's credential that the token was obtained with, in the lobby's namespace: it counts as long.
+    pub server: Credential,
     /// The lobby.
     pub lobby_id: LobbyId,
 }
@@ -198,6 +196,11 @@ struct SignedClaims {
     ns: Option<NamespaceId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     lobby: Option<LobbyId>,
+    /// Of the server token that a lobby token was obtained with: its identifier and when it was issued.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    srv: Option<TokenId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    srv_iat: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     seat: Option<SeatId>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -216,6 +219,8 @@ impl SignedClaims {
             game: None,
             ns: None,
             lobby: None,
+            srv: None,
+            srv_iat: None,
             seat: None,
             client: None,
             host: None,
@@ -240,17 +245,22 @@ impl SignedClaims {
         })
     }
 
+    fn server(&self) -> Option<Credential> {
+        Some(Credential {
+            game_id: self.game.clone()?,
+            namespace_id: self.ns.clone()?,
+            token_id: self.srv.clone()?,
+            issued_at: Timestamp(self.srv_iat?.checked_mul(1_000)?),
+        })
+    }
+
     fn into_claims(self) -> Option<Claims> {
         Some(match self.kind {
             TokenKind::Cloud => return None,
             TokenKind::Public => Claims::Public(self.credential()?),
             TokenKind::Server => Claims::Server(self.credential()?),
             TokenKind::Development => Claims::Development(self.credential()?, self.host?),
-            TokenKind::Lobby => Claims::Lobby(LobbyClaims {
-                game_id: self.game?,
-                namespace_id: self.ns?,
-                lobby_id: self.lobby?,
-            }),
+            TokenKind::Lobby => Claims::Lobby(LobbyClaims { server: self.server()?, lobby_id: self.lobby? }),
             TokenKind::Player => Claims::Player(PlayerSeat {
                 namespace_id: self.ns?,
                 lobby_id: self.lobby?,
@@ -336,13 +346,15 @@ impl TokenKeys {
         self.sign(&SignedClaims { host: Some(host), ..claims })
     }
 
-    /// Issues the lobby token of a lobby; the lobby alone judges until when it counts.
+    /// Issues the lobby token of a lobby. It counts until the lobby ends or its server's credential is revoked.
     #[must_use]
     pub fn issue_lobby(&self, lobby: &LobbyClaims, now: Timestamp) -> String {
         self.sign(&SignedClaims {
-            game: Some(lobby.game_id.clone()),
-            ns: Some(lobby.namespace_id.clone()),
+            game: Some(lobby.server.game_id.clone()),
+            ns: Some(lobby.server.namespace_id.clone()),
             lobby: Some(lobby.lobby_id.clone()),
+            srv: Some(lobby.server.token_id.clone()),
+            srv_iat: Some(lobby.server.issued_at.secs()),
             ..SignedClaims::new(TokenKind::Lobby, now, CREDENTIAL_LIFE)
         })
     }

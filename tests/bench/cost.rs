@@ -229,6 +229,7 @@ async fn clients(bench: &Bench) {
     }
     let seat = seats.pop().expect("seats");
     let lobby_token = capped.lobby_token(&bench.stack, seat.lobby.lobby_id.as_str());
+    bench.warm(&["disconnect-player"], &capped).await;
     let disconnected = json!({ "player_token": seat.player.token });
     bench.line("disconnected, under a cap", "disconnect-player", &lobby_token, disconnected, &[]).await;
     while instance.call(&find_event(&capped, Ipv4Addr::LOCALHOST, None)).await.is_ok() {}
@@ -251,13 +252,25 @@ fn find_event(game: &TestGame, address: Ipv4Addr, key: Option<&str>) -> Request 
     event_from(address, &headers, &json!({ "game_modes": ["hall"], "regions": ["fra"] }), &[]).into()
 }
 
+/// The operations of a lobby's life.
+const LIFE: [&str; 9] = [
+    "join-lobby",
+    "create-lobby",
+    "connect-player",
+    "set-lobby-state",
+    "get-lobby-state",
+    "set-lobby-closed",
+    "disconnect-player",
+    "end-lobby",
+    "list-regions",
+];
+
 /// A lobby's life, one request after the other.
 async fn life(bench: &Bench) {
     let modes = json!({ "arena": { "regions": ["fra"], "max_players": 4, "idle_seconds": 60,
                                    "actions": { "create": { "enabled": true } } } });
     let game = bench.stack.make_game("life", modes, 1_000, 0).await;
-    let functions = ["join-lobby", "create-lobby", "get-lobby-state", "end-lobby", "list-regions"];
-    bench.warm(&functions, &game).await;
+    bench.warm(&LIFE, &game).await;
     let registration = |id: &str, auto_ready: bool| {
         json!({ "server_id": id, "region_id": "fra", "capacity": 100, "lease_seconds": 60, "auto_ready": auto_ready,
                 "ports": { "default": { "hostname": "a.example", "port": 7_777, "protocol": "udp" } } })
@@ -300,6 +313,7 @@ async fn life(bench: &Bench) {
     let seat = bench.call("find-lobby", &game.public, &json!({ "game_modes": ["solo"] }), &[]).await;
     let lobby = game.lobby_token(&bench.stack, seat["lobby"]["lobby_id"].as_str().unwrap_or_default());
     bench.call("connect-player", &lobby, &player(&seat), &[]).await;
+    bench.warm(&LIFE, &game).await;
     bench.line("disconnected as the last player", "disconnect-player", &lobby, player(&seat), &[]).await;
 }
 

@@ -30,13 +30,12 @@ use muster_tests::{
     TestGame, TestStack,
     instance::{Instance, request},
     live_lobbies,
+    lobby_host::LobbyHost,
     prices::{Cost, HTTP_API},
 };
 use serde_json::json;
 use shared::{
     ambient::{Ambient, Timestamp},
-    auth::{Caller, LobbyRight},
-    hosting::lobby_server::LobbyServer,
     ids::LobbyId,
     lobby::Lobby,
     models::Pool,
@@ -45,7 +44,7 @@ use shared::{
         meter::{Usage, metered},
         servers::PlacementPool,
     },
-    tokens::{Credential, LobbyClaims, TokenKeys},
+    tokens::{Claims, Credential, TokenKeys},
     wire::FindLobbyResponse,
 };
 
@@ -126,15 +125,17 @@ impl Bench {
         Instance::new(self.stack.stack.store_endpoint(), &self.keys, ambient)
     }
 
+    fn host(&self, ambient: &Ambient, game: &TestGame) -> LobbyHost {
+        LobbyHost::new(self.stack.store().clone(), &self.keys, ambient, game.game_id().clone())
+    }
+
     /// What the lobby server does once the player is there.
-    async fn connect(&self, host: &LobbyServer, game: &TestGame, found: &FindLobbyResponse) {
-        let claims = LobbyClaims {
-            game_id: game.game_id().clone(),
-            namespace_id: game.namespace_id().clone(),
-            lobby_id: found.lobby.lobby_id.clone(),
-        };
-        let right = LobbyRight::of(Caller::Lobby(claims)).expect("a right");
-        host.connect(&right, &found.player.token, &self.keys).await.expect("connected");
+    async fn connect(&self, host: &LobbyHost, found: &FindLobbyResponse) {
+        let token = &found.player.token;
+        let claims = self.keys.verify_at_any_age(token).expect("a token");
+        if let Claims::Player(seat) = claims {
+            host.connect(&seat, token).await.expect("connected");
+        }
     }
 }
 
@@ -386,12 +387,12 @@ async fn beside(bench: &mut Bench, lobbies: usize, players: Players) {
     let finds = if players == Players::Connect { 200 } else { 100 };
     let (game, token) = bench.game_of(BESIDE_SEATS, BESIDE_RESERVATION).await;
     let clock = SteppedClock::now();
-    let host = LobbyServer::new(bench.stack.store().clone(), clock.ambient());
+    let host = bench.host(&clock.ambient(), &game);
     fill(bench, &game, &token, &clock, lobbies.min(BESIDE_REAL_MAX), players).await;
     copy_full_lobbies(bench, &game, lobbies).await;
     let instance = bench.instance(&clock.ambient());
     for _ in 0..WARMING {
-        bench.connect(&host, &game, &find(&instance, &token).await.1).await;
+        bench.connect(&host, &find(&instance, &token).await.1).await;
     }
     clock.step(if players == Players::Connect { LAUNCH_OVER } else { BESIDE_RESERVATION });
     let (before, mut calls_max) = (instance.usage(), 0);
@@ -400,7 +401,7 @@ async fn beside(bench: &mut Bench, lobbies: usize, players: Players) {
         let calls = instance.usage().calls;
         let (_, found) = find(&instance, &token).await;
         calls_max = calls_max.max(instance.usage().calls - calls);
-        bench.connect(&host, &game, &found).await;
+        bench.connect(&host, &found).await;
     }
     let (calls, reads, writes) = per_find(instance.usage() - before, finds);
     let (whose, bar) = match players {
@@ -439,9 +440,9 @@ async fn fill(
     if players == Players::Connect {
         clock.step(Duration::from_secs(1));
         join_all(found.iter().map(|found| async move {
-            let host = LobbyServer::new(bench.stack.store().clone(), ambient.clone());
+            let host = bench.host(ambient, game);
             for found in found {
-                bench.connect(&host, game, found).await;
+                bench.connect(&host, found).await;
             }
         }))
         .await;

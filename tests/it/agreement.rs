@@ -24,6 +24,7 @@ use serde_json::Value;
 use crate::artefacts::{functions, workspace};
 
 pub mod document;
+mod edge;
 mod schema;
 mod service;
 

@@ -6,6 +6,7 @@ use muster_local::{functions::Functions, gateway::Handler, stack::TEMPLATE, temp
 use muster_tests::{
     TestGame, TestStack,
     instance::{Instance, event, request},
+    lobby_host::LobbyHost,
 };
 use serde_json::{Value, json};
 use shared::{
@@ -249,4 +250,22 @@ async fn a_registration_of_an_unknown_mode_reads_no_version_whole() {
     assert!(status == 200 && cost.read_units <= 15.0, "{status}: {cost:?}");
     let (status, cost) = register_for("no-version-has-it").await;
     assert_eq!((status, cost), (400, usage(1, 7.0, 0.0)));
+}
+
+#[tokio::test]
+async fn operations_with_a_lobby_token_read_settings_once_in_thirty_seconds() {
+    let stack = TestStack::start().await;
+    let game =
+        stack.make_game("hosted", json!({ "arena": { "regions": ["fra"], "max_players": 9 } }), 9, 9).await;
+    let meter = Meter::on();
+    let store = stack.store().metered(meter.clone());
+    let host = LobbyHost::new(store, stack.stack.keys(), &stack.ambient(), game.game_id().clone());
+    for (passed, calls) in [(0, 3), (1, 1), (28, 1), (1, 2)] {
+        stack.clock.advance(Duration::from_secs(passed));
+        let found = game.find(&stack, json!({ "game_modes": ["arena"] })).await.expect_ok();
+        let before = meter.usage();
+        let token = found.body["player"]["token"].as_str().unwrap();
+        host.connect(&stack.seat(&found), token).await.unwrap();
+        assert_eq!((meter.usage() - before).calls, calls, "after {passed} s more");
+    }
 }

@@ -21,20 +21,19 @@ use muster_local::{
 use serde_json::json;
 use shared::{
     ambient::{Ambient, Timestamp},
-    auth::{Caller, LobbyRight},
     errors::Error,
-    hosting::lobby_server::LobbyServer,
     http::Request,
     models::Pool,
     provision::{CreatedGame, NewGame, NewNamespace, create_game},
     settings::Region,
     store::Store,
-    tokens::{Claims, Credential, CredentialKind, LobbyClaims, PlayerSeat, TokenKeys},
+    tokens::{Claims, Credential, CredentialKind, PlayerSeat, TokenKeys},
 };
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::{
     instance::{Instance, request},
+    lobby_host::LobbyHost,
     virtual_time::virtual_ambient,
 };
 
@@ -117,7 +116,7 @@ struct World {
     random: Mutex<fastrand::Rng>,
     /// Every instance, and the numbers of those that are free, the last one freed last.
     instances: Mutex<(Vec<Arc<Instance>>, Vec<usize>)>,
-    hosts: Mutex<Vec<LobbyServer>>,
+    hosts: Mutex<Vec<LobbyHost>>,
     agenda: Mutex<BTreeMap<u64, Vec<Event>>>,
     tally: Mutex<Tally>,
 }
@@ -344,19 +343,14 @@ impl World {
         let host = free.unwrap_or_else(|| {
             let number = lock(&self.tally).finds;
             let client = client(&self.database, Asker::LobbyServer, usize::try_from(number).expect("small"));
-            LobbyServer::new(Store::new(client, table_names()), self.ambient.clone())
+            let store = Store::new(client, table_names());
+            LobbyHost::new(store, &self.keys, &self.ambient, self.game.game.game_id.clone())
         });
         let (Event::Connect(player) | Event::Disconnect(player)) = &event;
-        let claims = LobbyClaims {
-            game_id: self.game.game.game_id.clone(),
-            namespace_id: player.seat.namespace_id.clone(),
-            lobby_id: player.seat.lobby_id.clone(),
-        };
-        let right = LobbyRight::of(Caller::Lobby(claims)).expect("a right");
         let token = self.keys.issue_player(&player.seat, player.found_at);
         let done = match &event {
-            Event::Connect(_) => host.connect(&right, &token, &self.keys).await,
-            Event::Disconnect(_) => host.disconnect(&right, &token, &self.keys).await,
+            Event::Connect(_) => host.connect(&player.seat, &token).await,
+            Event::Disconnect(_) => host.disconnect(&player.seat, &token).await,
         };
         lock(&self.hosts).push(host);
         let Err(error) = done else { return };

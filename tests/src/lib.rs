@@ -34,7 +34,7 @@ use serde_json::{Value, json};
 use shared::{
     ambient::{Ambient, Timestamp},
     auth::{GameRight, NamespaceRight},
-    ids::{GameId, GameMode, NamespaceId, RegionId, VersionId},
+    ids::{GameId, GameMode, LobbyId, NamespaceId, RegionId, VersionId},
     lobby::Lobby,
     models::Pool,
     provision::{CreatedGame, NewGame, NewNamespace, create_game},
@@ -55,6 +55,7 @@ pub mod instance;
 pub mod interference;
 pub mod left_out;
 pub mod load;
+pub mod lobby_host;
 pub mod local_process;
 pub mod node;
 pub mod prices;
@@ -186,6 +187,23 @@ pub struct TestStack {
     /// Its clock.
     pub clock: TestClock,
     client: Client<HttpConnector, Full<Bytes>>,
+}
+
+/// What the token of a lobby says that a game server got which has its own since `issued_at`.
+///
+/// # Panics
+/// Never.
+#[must_use]
+pub fn lobby_claims(
+    game_id: &GameId,
+    namespace_id: &NamespaceId,
+    lobby_id: LobbyId,
+    issued_at: Timestamp,
+) -> LobbyClaims {
+    let (game_id, namespace_id) = (game_id.clone(), namespace_id.clone());
+    let token_id = "of-the-game-server".parse().expect("an identifier");
+    let issued_at = Timestamp(issued_at.secs() * 1_000);
+    LobbyClaims { server: Credential { game_id, namespace_id, token_id, issued_at }, lobby_id }
 }
 
 impl TestStack {
@@ -329,11 +347,8 @@ impl TestStack {
     /// The token that a lobby server gets with its lobby.
     #[must_use]
     pub fn lobby_token(&self, game_id: &GameId, namespace_id: &NamespaceId, lobby_id: &str) -> String {
-        let claims = LobbyClaims {
-            game_id: game_id.clone(),
-            namespace_id: namespace_id.clone(),
-            lobby_id: lobby_id.parse().expect("an identifier"),
-        };
+        let lobby_id = lobby_id.parse().expect("an identifier");
+        let claims = lobby_claims(game_id, namespace_id, lobby_id, self.clock.now());
         self.stack.keys().issue_lobby(&claims, self.clock.now())
     }
 

@@ -2,7 +2,7 @@
 
 use shared::{
     ambient::Ambient,
-    auth::{LobbyRight, MatchmakerAuth},
+    auth::MatchmakerAuth,
     errors::Error,
     hosting::lobby_server::LobbyServer,
     http::{Empty, Operation, Request},
@@ -38,7 +38,7 @@ impl Operation for DisconnectPlayer {
             self.auth.check_mock_player(&body.player_token)?;
             return Ok(Empty {});
         }
-        let right = LobbyRight::of(caller)?;
+        let right = self.auth.lobby(caller).await?;
         let body: PlayerRequest = request.body()?;
         self.lobbies.disconnect(&right, &body.player_token, self.auth.keys()).await?;
         Ok(Empty {})

@@ -2,7 +2,7 @@
 
 use shared::{
     ambient::Ambient,
-    auth::{Caller, LobbyRight, MatchmakerAuth},
+    auth::{Caller, MatchmakerAuth},
     errors::Error,
     http::{Empty, Operation, Request},
     ids::LobbyId,
@@ -40,7 +40,7 @@ impl Operation for EndLobby {
         }
         // Who: every server of the namespace, or the lobby itself.
         let (namespace_id, only) = if let Caller::Lobby(_) = &caller {
-            let right = LobbyRight::of(caller)?;
+            let right = self.auth.lobby(caller).await?;
             (right.namespace_id().clone(), Some(right.lobby_id().clone()))
         } else {
             (self.auth.game_server(caller).await?.0.namespace_id().clone(), None)

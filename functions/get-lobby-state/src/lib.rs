@@ -3,7 +3,7 @@
 use serde_json::value::RawValue;
 use shared::{
     ambient::Ambient,
-    auth::{Caller, LobbyRight, MatchmakerAuth},
+    auth::{Caller, MatchmakerAuth},
     errors::Error,
     http::{Operation, Request},
     ids::LobbyId,
@@ -38,7 +38,7 @@ impl Operation for GetLobbyState {
             return RawValue::from_string("{}".to_owned()).map_err(|error| Error::Bug(error.to_string()));
         }
         let namespace_id = if let Caller::Lobby(_) = &caller {
-            let right = LobbyRight::of(caller)?;
+            let right = self.auth.lobby(caller).await?;
             if *right.lobby_id() != lobby_id {
                 return Err(Error::Forbidden);
             }

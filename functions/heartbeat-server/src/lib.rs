@@ -11,7 +11,6 @@ use shared::{
     ids::LobbyId,
     lobby::Lobby,
     store::{Store, lobby_data::Part},
-    tokens::LobbyClaims,
     wire::{HeartbeatRequest, HeartbeatResponse, ServerLobby, lease_end, time},
 };
 
@@ -40,11 +39,7 @@ impl HeartbeatServer {
         let mut tags = self.store.lobby_tags(&lobbies).await?;
         let now = self.ambient.now();
         let server_lobby = |Lobby { lobby_id, pool, max_players, created_at, .. }: Lobby| {
-            let claims = LobbyClaims {
-                game_id: right.game_id().clone(),
-                namespace_id: pool.namespace_id,
-                lobby_id: lobby_id.clone(),
-            };
+            let claims = right.lobby_claims(lobby_id.clone());
             ServerLobby {
                 lobby_token: self.auth.keys().issue_lobby(&claims, now),
                 game_mode: pool.game_mode,

@@ -2,7 +2,7 @@
 
 use shared::{
     ambient::Ambient,
-    auth::{LobbyRight, MatchmakerAuth},
+    auth::MatchmakerAuth,
     errors::Error,
     hosting::lobby_server::LobbyServer,
     http::{Empty, Operation, Request},
@@ -36,7 +36,7 @@ impl Operation for SetLobbyClosed {
             request.json()?;
             return Ok(Empty {});
         }
-        let right = LobbyRight::of(caller)?;
+        let right = self.auth.lobby(caller).await?;
         let body: SetLobbyClosedRequest = request.body()?;
         self.lobbies.set_closed(&right, body.is_closed).await?;
         Ok(Empty {})

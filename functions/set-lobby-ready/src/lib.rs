@@ -2,7 +2,7 @@
 
 use shared::{
     ambient::Ambient,
-    auth::{LobbyRight, MatchmakerAuth},
+    auth::MatchmakerAuth,
     errors::Error,
     hosting::lobby_server::LobbyServer,
     http::{Empty, Operation, Request},
@@ -32,7 +32,7 @@ impl Operation for SetLobbyReady {
     async fn call(&self, request: &Request) -> Result<Empty, Error> {
         let caller = self.auth.caller(request)?;
         if self.auth.developer(&caller).await?.is_none() {
-            self.lobbies.ready(&LobbyRight::of(caller)?).await?;
+            self.lobbies.ready(&self.auth.lobby(caller).await?).await?;
         }
         Ok(Empty {})
     }

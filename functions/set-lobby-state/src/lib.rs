@@ -2,7 +2,7 @@
 
 use shared::{
     ambient::Ambient,
-    auth::{LobbyRight, MatchmakerAuth},
+    auth::MatchmakerAuth,
     errors::Error,
     hosting::lobby_server::LobbyServer,
     http::{Empty, Operation, Request},
@@ -37,7 +37,7 @@ impl Operation for SetLobbyState {
             request.raw_json()?;
             return Ok(Empty {});
         }
-        let right = LobbyRight::of(caller)?;
+        let right = self.auth.lobby(caller).await?;
         let state = HandedOn::new(&request.raw_json()?, ".", STATE_DEPTH_MAX)?;
         self.lobbies.set_state(&right, &state).await?;
         Ok(Empty {})

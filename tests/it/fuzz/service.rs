@@ -11,7 +11,7 @@ use std::{
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use lambda_http::Body;
 use muster_local::{gateway::Handler, stack::TEMPLATE, template::Template};
-use muster_tests::{Answer, TestStack};
+use muster_tests::{Answer, TestStack, lobby_claims};
 use proptest::{
     prop_assert, prop_assert_eq,
     test_runner::{TestCaseError, TestCaseResult},
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use shared::{
     ids::NamespaceId,
     models::{PortNumbers, Protocol, ServerPort},
-    tokens::{Credential, CredentialKind, DevelopmentHost, LobbyClaims, TokenKeys},
+    tokens::{Credential, CredentialKind, DevelopmentHost, TokenKeys},
 };
 use tokio::runtime::{Builder, Runtime};
 
@@ -316,11 +316,8 @@ impl Service {
                 player_token(&self.set_up("join-lobby", "publicToken", &body))
             }
             "LOBBY_TOKEN" => {
-                let claims = LobbyClaims {
-                    game_id: game_id.clone(),
-                    namespace_id: namespace_id(),
-                    lobby_id: self.text("LOBBY_ID").parse().unwrap(),
-                };
+                let lobby_id = self.text("LOBBY_ID").parse().unwrap();
+                let claims = lobby_claims(game_id, &namespace_id(), lobby_id, ambient.now());
                 keys.issue_lobby(&claims, ambient.now())
             }
             other => panic!("nothing is called {other}"),

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt, str::FromStr, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use muster_tests::instance;
+use muster_tests::{instance, lobby_claims};
 use proptest::{
     collection::vec,
     prelude::{any, prop_oneof},
@@ -20,7 +20,7 @@ use shared::{
     models::{PortNumbers, Protocol, ServerPort},
     tokens::{
         CREDENTIAL_LIFE, Claims, CloudToken, Credential, CredentialKind, DevelopmentHost, InvalidToken,
-        LobbyClaims, PLAYER_TOKEN_LIFE, PlayerSeat, TokenKeys,
+        PLAYER_TOKEN_LIFE, PlayerSeat, TokenKeys,
     },
 };
 
@@ -247,7 +247,7 @@ fn an_issued_token_counts_to_the_last_second_of_its_life() {
                     .issue_development(&Credential::fresh(&game_id, &namespace_id, &then), host("a")),
                 "lobbyToken" => {
                     let lobby_id = service.text("LOBBY_ID").parse().unwrap();
-                    let claims = LobbyClaims { game_id: game_id.clone(), namespace_id, lobby_id };
+                    let claims = lobby_claims(&game_id, &namespace_id, lobby_id, issued_at);
                     service.keys().issue_lobby(&claims, issued_at)
                 }
                 // Until revoked.
@@ -319,11 +319,7 @@ fn a_token_gives_back_the_claims_that_it_was_issued_for() {
         let keys = TokenKeys::new(&secret, None).unwrap();
         let rotated = TokenKeys::new(&other, Some(&secret)).unwrap();
         let strange = TokenKeys::new(&other, None).unwrap();
-        let lobby = LobbyClaims {
-            game_id: game_id.clone(),
-            namespace_id: namespace_id.clone(),
-            lobby_id: lobby_id.clone(),
-        };
+        let lobby = lobby_claims(&game_id, &namespace_id, lobby_id.clone(), then.now());
         let seat = PlayerSeat { namespace_id: namespace_id.clone(), lobby_id, seat_id, client: None };
         let credential =
             |kind| keys.issue_credential(kind, &Credential::fresh(&game_id, &namespace_id, &then));
@@ -380,7 +376,7 @@ fn are_complete(kind: &str, claims: &Value) -> bool {
     };
     let needed: &[&str] = match kind {
         "public" | "server" | "development" => &["jti", "game", "ns"],
-        "lobby" => &["game", "ns", "lobby"],
+        "lobby" => &["game", "ns", "lobby", "srv"],
         "player" => &["ns", "lobby", "seat"],
         "development_player" => &[],
         _ => return false,
@@ -389,6 +385,7 @@ fn are_complete(kind: &str, claims: &Value) -> bool {
         && claims["iat"].is_u64()
         && claims["exp"].is_u64()
         && needed.iter().all(|name| is_identifier(name))
+        && (kind != "lobby" || claims["srv_iat"].is_u64())
         && (kind != "development" || claims["host"]["ports"].is_object())
 }
 
@@ -399,11 +396,7 @@ fn claims_that_are_signed_count_only_when_they_are_complete() {
     let (game_id, namespace_id): (GameId, NamespaceId) = ("g".parse().unwrap(), "n".parse().unwrap());
     let ambient = Ambient::system();
     let lobby_id = LobbyId::nil();
-    let lobby = LobbyClaims {
-        game_id: game_id.clone(),
-        namespace_id: namespace_id.clone(),
-        lobby_id: lobby_id.clone(),
-    };
+    let lobby = lobby_claims(&game_id, &namespace_id, lobby_id.clone(), ambient.now());
     let seat = PlayerSeat {
         namespace_id: namespace_id.clone(),
         lobby_id,

@@ -1,15 +1,18 @@
 //! Tokens that were good until they were revoked.
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use http::Method;
 use muster_tests::TestStack;
+use serde_json::{Value, json};
 use shared::{
     ambient::Timestamp,
     auth::GameRight,
     ids::{NamespaceId, TokenId},
-    issuing::issue_cloud_token,
-    tokens::{Claims, CloudToken, Credential, CredentialKind},
+    issuing::{Issuer, issue_cloud_token},
+    store::tokens::RevokeOutcome,
+    tokens::{Claims, CloudToken, Credential, CredentialKind, LobbyClaims},
 };
 
 use super::{Operation, Right, Scene, write_to_namespace};
@@ -123,24 +126,88 @@ async fn tokens_issued_before_their_kinds_limit_are_refused_and_later_ones_are_n
     }
 }
 
+/// The lobby token of a scene as a game server with the server token `server` got it.
+fn obtained_with(scene: &Scene<'_>, server: &str) -> String {
+    let (keys, now) = (scene.stack.stack.keys(), scene.stack.clock.now());
+    let Ok(Claims::Server(server)) = keys.verify(server, now) else { panic!("no server token: {server}") };
+    keys.issue_lobby(&LobbyClaims { server, lobby_id: scene.lobby_id.parse().unwrap() }, now)
+}
+
 #[tokio::test]
-async fn a_lobbys_own_token_outlives_every_revocation() {
+async fn a_lobby_token_counts_as_long_as_the_server_token_that_it_was_obtained_with() {
     let stack = TestStack::start().await;
-    let scenes = {
-        let mut scenes = Vec::new();
-        for operation in Operation::taking("lobby") {
-            scenes.push((operation, Scene::on(&stack).await));
-        }
-        scenes
-    };
-    stack.clock.advance(Duration::from_secs(1));
-    let limit = stack.clock.now();
-    let kinds = ["public", "server", "development", "lobby", "player"].map(|kind| (kind, limit));
-    revoke(&stack, &kinds, &[]).await;
-    for (operation, scene) in scenes {
-        let answer = operation.call(&scene, Some(&scene.tokens.lobby)).await;
+    let (revoked, kept) = (fresh_server(&stack), fresh_server(&stack));
+    let (mut of_revoked, mut of_kept) = (Vec::new(), Vec::new());
+    for operation in Operation::taking("lobby") {
+        let scene = Scene::on(&stack).await;
+        of_revoked.push((operation, obtained_with(&scene, &revoked), scene));
+        let scene = Scene::on(&stack).await;
+        of_kept.push((operation, obtained_with(&scene, &kept), scene));
+    }
+    revoke(&stack, &[], &[&token_id(&stack, &revoked)]).await;
+    for (operation, token, scene) in of_revoked {
+        let answer = operation.call(&scene, Some(&token)).await;
+        assert_eq!(answer.refusal(), (401, "TOKEN_REVOKED"), "{operation}");
+    }
+    for (operation, token, scene) in of_kept {
+        let answer = operation.call(&scene, Some(&token)).await;
         assert_eq!(answer.status, 200, "{operation}: {}", answer.body);
     }
+}
+
+#[tokio::test]
+async fn lobby_tokens_go_with_all_server_tokens_and_outlive_every_other_revocation() {
+    let stack = TestStack::start().await;
+    let mut scenes = Vec::new();
+    for operation in Operation::taking("lobby") {
+        scenes.push((operation, Scene::on(&stack).await));
+    }
+    let old = fresh_server(&stack);
+    stack.clock.advance(Duration::from_secs(1));
+    let limit = Timestamp(stack.clock.now().secs() * 1_000);
+    let new = fresh_server(&stack);
+    let others = ["public", "development", "lobby", "player"].map(|kind| (kind, limit));
+    revoke(&stack, &others, &[]).await;
+    for (operation, scene) in &scenes {
+        let answer = operation.call(scene, Some(&obtained_with(scene, &old))).await;
+        assert_eq!(answer.status, 200, "{operation}: {}", answer.body);
+    }
+    revoke(&stack, &[("server", limit)], &[]).await;
+    for operation in Operation::taking("lobby") {
+        let scene = Scene::with(&stack, &fresh_public(&stack), &new).await;
+        // Issued anew, by an answer to a heartbeat that was on its way: the credential's date counts, not the token's.
+        let answer = operation.call(&scene, Some(&obtained_with(&scene, &old))).await;
+        assert_eq!(answer.refusal(), (401, "TOKEN_REVOKED"), "{operation}");
+        let answer = operation.call(&scene, Some(&obtained_with(&scene, &new))).await;
+        assert_eq!(answer.status, 200, "{operation}: {}", answer.body);
+    }
+}
+
+#[tokio::test]
+async fn what_a_heartbeat_answers_is_revoked_with_the_token_that_it_showed() {
+    let stack = TestStack::start().await;
+    let game = stack.make_game("stolen", json!({ "arena": { "regions": ["fra"] } }), 9, 0).await;
+    let owner = GameRight::of_operator(game.game_id().clone());
+    let right = owner.clone().on_namespace(game.namespace_id(), stack.store()).await.unwrap();
+    let issuer = Issuer::new(stack.store().clone(), Arc::clone(stack.stack.keys()), stack.ambient());
+    let server = issuer.credential(&right, CredentialKind::Server).await.unwrap();
+    let serve = async |operation: &str, body: Value| {
+        let path = format!("/matchmaker/servers/{operation}");
+        stack.call(Method::POST, &path, Some(&server), body.to_string()).await.expect_ok()
+    };
+    let registration = json!({ "server_id": "one", "region_id": "fra", "auto_ready": true,
+        "ports": { "default": { "hostname": "a.example", "port": 7_777, "protocol": "udp" } } });
+    serve("register", registration).await;
+    game.find(&stack, json!({ "game_modes": ["arena"] })).await.expect_ok();
+    let beat = serve("heartbeat", json!({ "server_id": "one" })).await;
+    let token = beat.body["lobbies"][0]["lobby_token"].as_str().unwrap();
+    let set_state =
+        async || stack.call(Method::PUT, "/matchmaker/lobbies/state", Some(token), "1".to_owned()).await;
+    assert_eq!(set_state().await.status, 200);
+    let outcome = stack.store().revoke_token(&owner, &token_id(&stack, &server), stack.clock.now()).await;
+    assert_eq!(outcome.unwrap(), RevokeOutcome::Revoked);
+    stack.clock.advance(SETTINGS_AGE_MAX);
+    assert_eq!(set_state().await.refusal(), (401, "TOKEN_REVOKED"));
 }
 
 #[tokio::test]

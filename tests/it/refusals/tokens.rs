@@ -3,13 +3,13 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use muster_tests::TestStack;
+use muster_tests::{TestStack, lobby_claims};
 use serde_json::json;
 use shared::{
     ambient::Ambient,
     ids::{GameId, LobbyId, NamespaceId, SeatId},
     lobby::Stage,
-    tokens::{CloudToken, Credential, CredentialKind, LobbyClaims, PlayerSeat, TokenKeys},
+    tokens::{CloudToken, Credential, CredentialKind, PlayerSeat, TokenKeys},
 };
 
 use super::{OPERATIONS, Operation, Right, Scene, scene::development_host};
@@ -30,14 +30,13 @@ fn signed_tokens_of(
     ambient: &Ambient,
 ) -> BTreeMap<&'static str, String> {
     let lobby_id = LobbyId::from(ambient.uuid());
-    let (game, namespace) = (game_id.clone(), namespace_id.clone());
     let seat = PlayerSeat {
-        namespace_id: namespace.clone(),
+        namespace_id: namespace_id.clone(),
         lobby_id: lobby_id.clone(),
         seat_id: SeatId::random(ambient),
         client: None,
     };
-    let lobby = LobbyClaims { game_id: game, namespace_id: namespace, lobby_id };
+    let lobby = lobby_claims(game_id, namespace_id, lobby_id, ambient.now());
     let credential = |kind| keys.issue_credential(kind, &Credential::fresh(game_id, namespace_id, ambient));
     BTreeMap::from([
         ("public", credential(CredentialKind::Public)),
@@ -293,11 +292,8 @@ async fn a_token_of_a_namespace_or_lobby_expires_after_a_year_and_a_cloud_token_
     for kind in ["public", "server", "development", "lobby"] {
         for operation in Operation::taking(kind) {
             let scene = Scene::on(&stack).await;
-            let claims = LobbyClaims {
-                game_id: scene.game_id.clone(),
-                namespace_id: scene.namespace_id.clone(),
-                lobby_id: scene.lobby_id.parse().unwrap(),
-            };
+            let lobby_id = scene.lobby_id.parse().unwrap();
+            let claims = lobby_claims(scene.game_id, scene.namespace_id, lobby_id, issued_at);
             let lobby = stack.stack.keys().issue_lobby(&claims, issued_at);
             let token = if kind == "lobby" { &lobby } else { &tokens[kind] };
             let answer = operation.call(&scene, Some(token)).await;
@@ -456,11 +452,8 @@ async fn a_lobby_token_says_nothing_of_a_lobby_that_ended_or_never_was() {
         assert_eq!(answer.refusal(), expected, "{operation}");
 
         // As though the lobby had been forgotten, a day after its end.
-        let claims = LobbyClaims {
-            game_id: scene.game_id.clone(),
-            namespace_id: scene.namespace_id.clone(),
-            lobby_id: LobbyId::from(stack.ambient().uuid()),
-        };
+        let lobby_id = LobbyId::from(stack.ambient().uuid());
+        let claims = lobby_claims(scene.game_id, scene.namespace_id, lobby_id, stack.clock.now());
         let seat = PlayerSeat {
             namespace_id: scene.namespace_id.clone(),
             lobby_id: claims.lobby_id.clone(),

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fs};
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use muster_tests::TestStack;
+use muster_tests::{TestStack, lobby_claims};
 use regex_lite::{Captures, Regex};
 use serde_json::Value;
 use shared::{
@@ -15,7 +15,7 @@ use shared::{
     models::ServerKey,
     settings::Namespace,
     store::servers::Server,
-    tokens::{Claims, Credential, CredentialKind, LobbyClaims, PlayerSeat, TokenKeys},
+    tokens::{Claims, Credential, CredentialKind, PlayerSeat, TokenKeys},
 };
 
 use super::{service::Instance, status_and_body};
@@ -95,12 +95,8 @@ impl Deployment {
             other => panic!("no player token: {other:?}"),
         };
         let (creator, player) = (seat(&scene.creator), seat(&scene.player));
-        let lobby = LobbyClaims {
-            game_id: scene.game_id.clone(),
-            namespace_id: scene.namespace_id.clone(),
-            lobby_id: player.lobby_id.clone(),
-        };
         let now = Ambient::system().now();
+        let lobby = lobby_claims(scene.game_id, scene.namespace_id, player.lobby_id.clone(), now);
         let lobby_token = self.keys.issue_lobby(&lobby, now);
         let player_token = self.keys.issue_player(&player, now);
         // A heartbeat tells of lobbies: that of the server which they run on.

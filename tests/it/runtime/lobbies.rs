@@ -210,12 +210,11 @@ async fn heartbeat_server_extends_leases_and_hands_out_lobby_tokens() {
         (&json!(example.lobby_id.as_str()), &json!({ "rounds": 3 }))
     );
     let claims = deployment.keys.verify(told["lobby_token"].as_str().unwrap(), Ambient::system().now());
-    let expected = LobbyClaims {
-        game_id: deployment.game_id().clone(),
-        namespace_id: deployment.namespace_id().clone(),
-        lobby_id: example.lobby_id,
+    let Ok(Claims::Server(server)) = deployment.keys.verify(&deployment.server, Ambient::system().now())
+    else {
+        panic!("no server token");
     };
-    assert_eq!(claims, Ok(Claims::Lobby(expected)));
+    assert_eq!(claims, Ok(Claims::Lobby(LobbyClaims { server, lobby_id: example.lobby_id })));
 }
 
 #[tokio::test]

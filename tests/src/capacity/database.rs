@@ -664,17 +664,15 @@ mod tests {
     };
     use serde_json::json;
     use shared::{
-        auth::{Caller, LobbyRight},
-        hosting::lobby_server::LobbyServer,
-        ids::LobbyId,
         store::Store,
-        tokens::{Claims, Credential, CredentialKind, LobbyClaims, TokenKeys},
+        tokens::{Claims, Credential, CredentialKind, PlayerSeat, TokenKeys},
     };
 
     use super::*;
     use crate::{
         capacity::{fleet::GameServer, make_game},
         instance::Instance,
+        lobby_host::LobbyHost,
         virtual_time::virtual_ambient,
     };
 
@@ -753,28 +751,20 @@ mod tests {
         }
         let instances: Vec<_> =
             (0..4).map(|_| Instance::over(client_over(Arc::clone(&link)), &keys, &ambient)).collect();
-        let host = LobbyServer::new(store.clone(), ambient.clone());
-        let mut seats: Vec<(LobbyId, String)> = Vec::new();
+        let host = LobbyHost::new(store.clone(), &keys, &ambient, game_id.clone());
+        let mut seats: Vec<(PlayerSeat, String)> = Vec::new();
         for round in 0..60_usize {
             let body = json!({ "game_modes": ["arena"] });
             if let Ok(found) = instances[round % instances.len()].find(&public, &body).await {
                 let Ok(Claims::Player(seat)) = keys.verify_at_any_age(&found.player.token) else { panic!() };
-                seats.push((seat.lobby_id, found.player.token));
+                seats.push((seat, found.player.token));
             }
-            let right = |lobby_id: &LobbyId| {
-                let claims = LobbyClaims {
-                    game_id: game_id.clone(),
-                    namespace_id: namespace_id.clone(),
-                    lobby_id: lobby_id.clone(),
-                };
-                LobbyRight::of(Caller::Lobby(claims)).unwrap()
-            };
-            if let Some((lobby_id, token)) = seats.last() {
-                let _refused_the_second_time = host.connect(&right(lobby_id), token, &keys).await;
+            if let Some((seat, token)) = seats.last() {
+                let _refused_the_second_time = host.connect(seat, token).await;
             }
             if round % 3 == 2 && !seats.is_empty() {
-                let (lobby_id, token) = seats.remove(round % seats.len());
-                host.disconnect(&right(&lobby_id), &token, &keys).await.unwrap();
+                let (seat, token) = seats.remove(round % seats.len());
+                host.disconnect(&seat, &token).await.unwrap();
             }
             tokio::time::advance(Duration::from_millis(400)).await;
         }

@@ -9,13 +9,15 @@ use shared::{
     provision::{NewGame, NewNamespace, add_version, create_game},
     settings::Region,
     store::Store,
-    tokens::{Credential, CredentialKind, LobbyClaims, TokenKeys},
+    tokens::{Credential, CredentialKind, TokenKeys},
 };
 
 use super::chance::Chance;
 use model::conditions::Write::{
     self, AimRun, ForgetRun, HoldSeat, KeepAnswer, PointHold, ReleaseHold, WaitForRun,
 };
+
+use crate::lobby_claims;
 
 /// Seats of a lobby at most that is often full of connected players.
 pub(crate) const SMALL: u64 = 2;
@@ -252,11 +254,8 @@ impl World {
 
     /// The token of a lobby's server.
     pub(crate) fn lobby_token(&self, namespace: usize, lobby: &str) -> String {
-        let claims = LobbyClaims {
-            game_id: self.game_id.clone(),
-            namespace_id: self.namespaces[namespace].id.clone(),
-            lobby_id: lobby.parse().expect("an identifier"),
-        };
-        self.keys.issue_lobby(&claims, self.ambient.now())
+        let (lobby_id, now) = (lobby.parse().expect("an identifier"), self.ambient.now());
+        let claims = lobby_claims(&self.game_id, &self.namespaces[namespace].id, lobby_id, now);
+        self.keys.issue_lobby(&claims, now)
     }
 }

@@ -1,0 +1,122 @@
+//! The edge's limit on requests for seats reaches each of them, however its path is written.
+
+use std::fs;
+
+use muster_local::{stack::TEMPLATE, template::Template};
+use percent_encoding::percent_decode_str;
+use saphyr::{LoadableYamlNode as _, Yaml};
+
+use crate::artefacts::workspace;
+
+/// The operations that give seats.
+const SEATS: [&str; 3] = ["functions/find-lobby", "functions/join-lobby", "functions/create-lobby"];
+
+/// What the limit on requests for seats looks at.
+struct SeatLimit {
+    transformations: Vec<String>,
+    path_start: String,
+    method: String,
+}
+
+impl SeatLimit {
+    fn read() -> Self {
+        let text = fs::read_to_string(workspace().join("infra/edge.yaml")).unwrap();
+        let documents = Yaml::load_from_str(&text).unwrap();
+        let rules = at(&documents[0], &["Resources", "WebAcl", "Properties", "Rules"]);
+        let is_seats = |rule: &&Yaml<'_>| at(rule, &["Name"]).as_str() == Some("seats");
+        let rule = rules.as_sequence().unwrap().iter().find(is_seats).unwrap();
+        let within = ["Statement", "RateBasedStatement", "ScopeDownStatement", "AndStatement", "Statements"];
+        let [path, method] = at(rule, &within).as_sequence().unwrap().as_slice() else {
+            panic!("a path and a method");
+        };
+        let (path, method) = (at(path, &["ByteMatchStatement"]), at(method, &["ByteMatchStatement"]));
+        assert!(at(path, &["FieldToMatch"]).as_mapping_get("UriPath").is_some());
+        assert_eq!(text_at(path, "PositionalConstraint"), "STARTS_WITH");
+        assert!(at(method, &["FieldToMatch"]).as_mapping_get("Method").is_some());
+        assert_eq!(text_at(method, "PositionalConstraint"), "EXACTLY");
+        let mut transformations: Vec<_> = at(path, &["TextTransformations"])
+            .as_sequence()
+            .unwrap()
+            .iter()
+            .map(|one| (at(one, &["Priority"]).as_integer().unwrap(), text_at(one, "Type")))
+            .collect();
+        transformations.sort();
+        Self {
+            transformations: transformations.into_iter().map(|(_, name)| name).collect(),
+            path_start: text_at(path, "SearchString"),
+            method: text_at(method, "SearchString"),
+        }
+    }
+
+    /// Whether the limit counts a request, as WAF documents its transformations.
+    fn counts(&self, method: &str, path: &str) -> bool {
+        let seen = self.transformations.iter().fold(path.to_owned(), |path, transformation| {
+            match transformation.as_str() {
+                "URL_DECODE" => percent_decode_str(&path).decode_utf8_lossy().into_owned(),
+                "NORMALIZE_PATH" => normalized(&path),
+                "NONE" => path,
+                other => panic!("this test does not know {other}"),
+            }
+        });
+        method == self.method && seen.starts_with(&self.path_start)
+    }
+}
+
+fn at<'a, 'b>(yaml: &'a Yaml<'b>, path: &[&str]) -> &'a Yaml<'b> {
+    let found = path.iter().try_fold(yaml, |yaml, name| yaml.as_mapping_get(name));
+    found.unwrap_or_else(|| panic!("{path:?} is missing in {yaml:?}"))
+}
+
+fn text_at(yaml: &Yaml<'_>, name: &str) -> String {
+    at(yaml, &[name]).as_str().unwrap().to_owned()
+}
+
+/// Without repeated slashes, self references and back references within the path.
+fn normalized(path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    format!("/{}", parts.join("/"))
+}
+
+/// `path` with each of its characters after the first slash percent-encoded, one at a time.
+fn encoded(path: &str) -> impl Iterator<Item = String> + '_ {
+    path.char_indices().skip(1).map(|(at, c)| {
+        let (before, after) = path.split_at(at);
+        format!("{before}%{:02x}{}", u32::from(c), &after[c.len_utf8()..])
+    })
+}
+
+#[test]
+fn the_edge_counts_each_request_for_a_seat_however_its_path_is_written() {
+    let limit = SeatLimit::read();
+    let routes = Template::parse(TEMPLATE).unwrap().routes;
+    let seats: Vec<_> = routes.iter().filter(|route| SEATS.contains(&route.code_uri.as_str())).collect();
+    assert_eq!(seats.len(), SEATS.len());
+    for route in seats {
+        let (method, path) = (route.method.as_str(), route.path.to_string());
+        let mut written = vec![path.clone()];
+        written.extend(encoded(&path));
+        // The gateway decodes parameters of a path twice.
+        written.extend(encoded(&path).map(|once| once.replace('%', "%25")));
+        for detour in ["//", "/./", "/x/../", "/%2e/", "/x/%2e%2e/"] {
+            written.push(path.replace('/', detour));
+            written.push(path.replacen('/', detour, 1));
+        }
+        for path in written {
+            assert!(limit.counts(method, &path), "{method} {path}");
+        }
+    }
+    for (method, path) in [
+        ("GET", "/matchmaker/lobbies/list"),
+        ("POST", "/matchmaker/players/connected"),
+        ("POST", "/matchmaker/servers/heartbeat"),
+    ] {
+        assert!(!limit.counts(method, path), "{method} {path}");
+    }
+}
