@@ -12,11 +12,11 @@ use shared::{
     tokens::{Credential, CredentialKind, TokenKeys},
 };
 
-use super::chance::Chance;
 use model::conditions::Write::{
     self, AimRun, ForgetRun, HoldSeat, KeepAnswer, PointHold, ReleaseHold, WaitForRun,
 };
 
+use super::chance::Chance;
 use crate::lobby_claims;
 
 /// Seats of a lobby at most that is often full of connected players.
