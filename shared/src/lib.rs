@@ -26,6 +26,7 @@ pub mod models;
 pub mod overview;
 pub mod provision;
 pub mod record;
+pub mod retirement;
 pub mod rules;
 pub mod screening;
 pub mod seating;

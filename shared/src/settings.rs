@@ -384,6 +384,9 @@ pub struct ListedVersion {
     pub created_at: Timestamp,
     /// The names of its modes.
     pub game_modes: Vec<GameMode>,
+    /// Since when no namespace can be set to it, as it is to be deleted; absent unless it is retired.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retired_at: Option<Timestamp>,
 }
 
 impl ListedVersion {
@@ -396,6 +399,7 @@ impl ListedVersion {
             display_name: version.display_name.clone(),
             created_at: version.created_at,
             game_modes: version.config.game_modes.keys().cloned().collect(),
+            retired_at: None,
         }
     }
 }

@@ -35,6 +35,7 @@ pub mod lobby_data;
 pub mod meter;
 mod records;
 pub mod replays;
+mod retirement;
 mod secrets;
 pub mod servers;
 pub mod shards;

@@ -19,6 +19,7 @@ use shared::{
 };
 
 mod auth_users;
+mod deleting;
 mod namespaces;
 mod tokens;
 

@@ -1,5 +1,7 @@
 //! What operations ask of DynamoDB, counted over isolated function instances.
 
+#![expect(clippy::unwrap_used, reason = "this is test code: what cannot go on panics")]
+
 use std::{sync::Arc, time::Duration};
 
 use muster_local::{functions::Functions, gateway::Handler, stack::TEMPLATE, template::Template};

@@ -11,8 +11,9 @@ use shared::{
     ambient::Timestamp,
     errors::Error,
     provision::add_version,
+    retirement::{Deletion, delete_version},
     rules::{names::display_name_violations, version_config},
-    settings::{ListedVersion, Region},
+    settings::{Game, ListedVersion, Region},
     store::deployments::VersionOutcome,
     wire::{VersionChange, VersionFull, time},
 };
@@ -62,6 +63,18 @@ pub(crate) enum Action {
         namespace: NamespaceName,
         /// The version, by its identifier or its name.
         version: String,
+    },
+    /// Deletes a version that no namespace runs and no lobby has, with its secrets.
+    ///
+    /// It is retired first: no namespace can be set to it any more. Repeat the command until the version is gone.
+    Delete {
+        /// The game.
+        game: String,
+        /// The version, by its identifier or its name.
+        version: String,
+        /// Keep the version after all: namespaces can be set to it again.
+        #[arg(long)]
+        cancel: bool,
     },
     /// Lists the versions that a namespace ran, newest first.
     History {
@@ -132,19 +145,21 @@ pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Repor
                 running.map(|namespace| namespace.name_id.clone()).collect::<Vec<_>>()
             };
             let rows = versions.iter().map(|version| {
-                let ListedVersion { version_id, display_name, created_at, game_modes, .. } = version;
+                let ListedVersion { version_id, display_name, created_at, game_modes, retired_at, .. } =
+                    version;
                 let modes: Vec<_> = game_modes.iter().map(ToString::to_string).collect();
                 [
                     display_name.clone(),
                     version_id.to_string(),
                     time(*created_at),
                     modes.join(","),
-                    run_by(version).join(","),
+                    if retired_at.is_some() { "retired".to_owned() } else { run_by(version).join(",") },
                 ]
             });
             let json = versions.iter().map(|version| {
                 json!({ "version_id": version.version_id, "display_name": version.display_name,
-                        "create_ts": time(version.created_at), "namespaces": run_by(version) })
+                        "create_ts": time(version.created_at), "namespaces": run_by(version),
+                        "retired": version.retired_at.is_some() })
             });
             let json = json!({ "versions": json.collect::<Vec<_>>() });
             Ok(Report::table(["name", "id", "created", "modes", "run by"], rows.collect(), json))
@@ -161,6 +176,12 @@ pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Repor
             let (game, right) = lookup::namespace(store, &namespace).await?;
             let version = lookup::version(store, &game, &version).await?;
             let outcome = store.set_version(&right, &version.version_id, deployment.ambient.now()).await?;
+            if outcome == VersionOutcome::UnknownVersion {
+                return Err(CommandError::Refused(format!(
+                    "{} is retired; `muster version delete --cancel` keeps it",
+                    version.version_id
+                )));
+            }
             let is_new = outcome == VersionOutcome::Changed;
             let says = if is_new { "runs" } else { "ran it already:" };
             let text = format!(
@@ -170,6 +191,11 @@ pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Repor
                 version.display_name
             );
             Ok(Report { text, json: json!({ "version_id": version.version_id, "changed": is_new }) })
+        }
+        Action::Delete { game, version, cancel } => {
+            let game = lookup::game(store, &game).await?;
+            let version = lookup::version(store, &game, &version).await?;
+            if cancel { keep(deployment, &version).await } else { delete(deployment, &game, &version).await }
         }
         Action::History { namespace, limit } => {
             let (_, right) = lookup::namespace(store, &namespace).await?;
@@ -186,6 +212,50 @@ pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Repor
         Action::Validate { file, game: None } => validate(&file),
         Action::Schema => Ok(schema()),
     }
+}
+
+async fn keep(deployment: &Deployment, version: &ListedVersion) -> Result<Report, CommandError> {
+    let ListedVersion { game_id, version_id, display_name, .. } = version;
+    if !deployment.store.keep_version(game_id, version_id).await? {
+        return Err(Error::VersionNotFound.into());
+    }
+    let text = format!("{version_id}  {display_name} stays");
+    Ok(Report { text, json: json!({ "version_id": version_id, "deleted": false }) })
+}
+
+/// Deletes a version, or says what stands against it yet.
+async fn delete(
+    deployment: &Deployment,
+    game: &Game,
+    version: &ListedVersion,
+) -> Result<Report, CommandError> {
+    let ListedVersion { version_id, display_name, .. } = version;
+    let named = format!("{version_id}  {display_name}");
+    let obstacle = match delete_version(&deployment.store, game, version_id, deployment.ambient.now()).await?
+    {
+        Deletion::Deleted => {
+            let json = json!({ "version_id": version_id, "deleted": true });
+            return Ok(Report { text: format!("{named} is deleted"), json });
+        }
+        Deletion::Run(namespaces) => {
+            format!("{} runs it: set another version first", namespaces.join(", "))
+        }
+        Deletion::Remembered(until) => {
+            format!(
+                "it is retired, and functions may remember it: repeat the command at {} or later",
+                time(until)
+            )
+        }
+        Deletion::Played(namespaces) => {
+            let lobbies = namespaces.iter().map(|(namespace, count)| format!("{namespace} has {count}"));
+            let lobbies = lobbies.collect::<Vec<_>>().join(", ");
+            format!(
+                "it is retired, and lobbies of it live: {lobbies}; repeat the command when they have ended"
+            )
+        }
+        Deletion::Kept => "somebody cancelled its deletion just now".to_owned(),
+    };
+    Err(CommandError::Refused(format!("{named} is not deleted yet: {obstacle}")))
 }
 
 /// What a version is called that is given no name: one more than the highest of `versions` that is a number.

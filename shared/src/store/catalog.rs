@@ -387,7 +387,7 @@ impl Store {
     /// Adds a namespace under a name that no other of its game has, with the first entry of its version history.
     ///
     /// # Errors
-    /// [`Error::Unavailable`], [`Error::Bug`].
+    /// [`Error::VersionNotFound`] when its version is retired or has gone; [`Error::Unavailable`], [`Error::Bug`].
     pub async fn add_namespace(&self, namespace: &Namespace) -> Result<NameOutcome, Error> {
         let partition = game_key(&namespace.game_id);
         let deployment = Deployment {
@@ -397,12 +397,17 @@ impl Store {
         };
         let name = (partition.clone(), name_key(&namespace.name_id));
         let items = vec![
+            self.check_in_use(&namespace.game_id, &namespace.version_id)?,
             self.put_new(name, &HashMap::from([("namespace_id", &namespace.namespace_id)]))?,
             self.put_new((partition.clone(), namespace_key(&namespace.namespace_id)), namespace)?,
             self.put_new((partition, cdn_key(&namespace.namespace_id)), &Cdn::default())?,
             self.put_new(deployment.key(), &deployment)?,
         ];
-        self.add(items).await
+        match self.together(items).await?.first() {
+            None => Ok(NameOutcome::Created),
+            Some(0) => Err(Error::VersionNotFound),
+            Some(_) => Ok(NameOutcome::Taken),
+        }
     }
 
     pub(super) fn put_new(
@@ -509,6 +514,6 @@ impl Store {
     }
 }
 
-fn is_conditional(error: Option<&UpdateItemError>) -> bool {
+pub(super) fn is_conditional(error: Option<&UpdateItemError>) -> bool {
     error.is_some_and(UpdateItemError::is_conditional_check_failed_exception)
 }

@@ -4,15 +4,13 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::{
     operation::transact_write_items::TransactWriteItemsError,
-    types::{
-        CancellationReason, ConditionCheck, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
-    },
+    types::{CancellationReason, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update},
 };
 use serde::{Deserialize, Serialize};
 
 use super::{
     Store,
-    catalog::{game_key, key, namespace_key, version_key},
+    catalog::{game_key, key, namespace_key},
     conflicts::refused,
     expressions::names,
     failure, from_item, number, text,
@@ -54,7 +52,7 @@ pub enum VersionOutcome {
     Changed,
     /// It ran it already.
     Unchanged,
-    /// The game has no such version.
+    /// The game has no such version, or has retired it.
     UnknownVersion,
 }
 
@@ -99,7 +97,6 @@ impl Store {
         version_id: &VersionId,
         deployed_at: Timestamp,
     ) -> Result<VersionAttempt, Error> {
-        let bug = |error: aws_sdk_dynamodb::error::BuildError| Error::Bug(error.to_string());
         let change = "SET #version_id = :version, #deployed_at = :at";
         let condition = "attribute_exists(#sk) AND #version_id <> :version AND #deployed_at < :at";
         let switch = Update::builder()
@@ -112,14 +109,7 @@ impl Store {
             .expression_attribute_values(":at", number(deployed_at))
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
             .build()
-            .map_err(bug)?;
-        let version_exists = ConditionCheck::builder()
-            .table_name(&self.tables.catalog)
-            .set_key(Some(key(game_key(right.game_id()), version_key(version_id))))
-            .condition_expression("attribute_exists(#sk)")
-            .expression_attribute_names("#sk", "sk")
-            .build()
-            .map_err(bug)?;
+            .map_err(|error| Error::Bug(error.to_string()))?;
         let deployment = Deployment {
             namespace_id: right.namespace_id().clone(),
             version_id: version_id.clone(),
@@ -129,7 +119,7 @@ impl Store {
             .client
             .transact_write_items()
             .transact_items(TransactWriteItem::builder().update(switch).build())
-            .transact_items(TransactWriteItem::builder().condition_check(version_exists).build())
+            .transact_items(self.check_in_use(right.game_id(), version_id)?)
             .transact_items(self.put_new(deployment.key(), &deployment)?)
             .return_consumed_capacity(self.meter.mode());
         match call.send().await {
@@ -177,15 +167,16 @@ impl Store {
 }
 
 fn read_version_refusal(reasons: &[CancellationReason], wanted: &VersionId) -> Result<VersionAttempt, Error> {
-    if refused(reasons, 1).is_some() {
-        return Ok(VersionAttempt::Done(VersionOutcome::UnknownVersion));
-    }
-    let Some(reason) = refused(reasons, 0) else { return Ok(VersionAttempt::Conflict) };
-    let item = reason.item().filter(|item| !item.is_empty()).ok_or(Error::NamespaceNotFound)?;
-    let namespace: Namespace = from_item(item.clone())?;
-    Ok(if namespace.version_id == *wanted {
-        VersionAttempt::Done(VersionOutcome::Unchanged)
-    } else {
-        VersionAttempt::Behind(namespace.deployed_at)
+    let seen = refused(reasons, 0).map(|reason| {
+        let item = reason.item().filter(|item| !item.is_empty()).ok_or(Error::NamespaceNotFound)?;
+        from_item::<Namespace>(item.clone())
+    });
+    Ok(match (seen.transpose()?, refused(reasons, 1)) {
+        (Some(namespace), _) if namespace.version_id == *wanted => {
+            VersionAttempt::Done(VersionOutcome::Unchanged)
+        }
+        (_, Some(_)) => VersionAttempt::Done(VersionOutcome::UnknownVersion),
+        (Some(namespace), None) => VersionAttempt::Behind(namespace.deployed_at),
+        (None, None) => VersionAttempt::Conflict,
     })
 }

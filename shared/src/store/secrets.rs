@@ -13,6 +13,10 @@ pub(super) struct Kept {
     secrets: VersionSecrets,
 }
 
+pub(super) fn secrets_key(version_id: &VersionId) -> Item {
+    Item::from([("version_id".to_owned(), text(version_id.as_str()))])
+}
+
 impl Store {
     /// What keeps the secrets of a new version, as a part of the version's own transaction.
     pub(super) fn put_secrets(
@@ -35,8 +39,7 @@ impl Store {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn version_secrets(&self, version_id: &VersionId) -> Result<Option<VersionSecrets>, Error> {
-        let key = Item::from([("version_id".to_owned(), text(version_id.as_str()))]);
-        let kept: Option<Kept> = self.read(&self.tables.secrets, key).await?;
+        let kept: Option<Kept> = self.read(&self.tables.secrets, secrets_key(version_id)).await?;
         Ok(kept.map(|kept| kept.secrets))
     }
 }

@@ -217,6 +217,15 @@ async fn versions(operator: &Operator<'_>, file: &str) {
     assert!(history.contains(&id), "{history}");
     let unknown = operator.refusal("version set", &[&prod, "three"]).await;
     assert!(unknown.starts_with("there is no version `three`; `muster version list "), "{unknown}");
+    let run = operator.refusal("version delete", &[game, &id]).await;
+    assert!(run.contains("runs it: set another version first"), "{run}");
+    let unused = operator.ask_id("version create", &[game, file, "--name", "unused"]).await;
+    let retired = operator.refusal("version delete", &[game, "unused"]).await;
+    assert!(retired.contains("it is retired, and functions may remember it"), "{retired}");
+    assert!(operator.ask("version list", &[game]).await.contains("retired"));
+    let refused = operator.refusal("version set", &[&prod, "unused"]).await;
+    assert!(refused.contains("is retired; `muster version delete --cancel` keeps it"), "{refused}");
+    assert!(operator.ask("version delete", &[game, &unused, "--cancel"]).await.contains(&unused));
     operator.ask("version create", &[game, file, "--name", "two"]).await;
     let several = operator.refusal("version show", &[game, "two"]).await;
     assert!(several.contains("several versions are called `two`"), "{several}");

@@ -254,7 +254,7 @@ sampled! {
     KeptCount => json!({ "pk": "statistics/n", "counted_at": 1, "claimed_at": 1, "json": "count", "expires_at": 1 }),
     ListedVersion => json!({
         "pk": "GAME#g", "sk": "LISTED#v", "game_id": "g", "version_id": "v", "display_name": "1", "created_at": 1,
-        "game_modes": ["arena"],
+        "game_modes": ["arena"], "retired_at": 2,
     }),
     Lobby => json!({
         "lobby_id": "l", "pool": "n/v/arena/fra", "joinable_from": 1, "created_at": 1, "stage": "ready", "closed": false,
