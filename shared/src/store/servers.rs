@@ -238,8 +238,11 @@ impl Store {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn replace_server(&self, server: &Server, seen: &Server) -> Result<bool, Error> {
-        let condition = "#used = :used AND #allotted = :allotted AND #registration = :registration \
-                         AND #ranked_at = :ranked_at";
+        let as_seen = "#used = :used AND #allotted = :allotted AND #registration = :registration \
+                       AND #ranked_at = :ranked_at";
+        // One that has opened since may run as many lobbies as were seen, of its own start: it is not to be cleared again.
+        let condition =
+            if seen.is_clearing { &format!("{as_seen} AND attribute_exists(#is_clearing)") } else { as_seen };
         let values = [
             (":used", number(seen.used)),
             (":allotted", number(seen.allotted)),

@@ -168,6 +168,22 @@ async fn a_new_start_ends_a_hundred_lobbies_in_a_call_and_gets_none_before_the_l
 }
 
 #[tokio::test]
+async fn a_repeated_registration_clears_no_server_that_has_opened_since() {
+    let stack = TestStack::start().await;
+    let game = stack.make_game("repeated", json!({ "arena": { "regions": ["fra"] } }), 9, 1).await;
+    let _lobby = find(&stack, &game).await.expect_ok();
+    let open = server(&stack, &game, "fra").await;
+    assert_eq!(open.used, 1);
+    // As the repetition saw it: its first call was ending the one lobby of the start before.
+    let clearing = Server { is_clearing: true, ..open.clone() };
+    assert!(stack.store().replace_server(&clearing, &open).await.unwrap());
+    assert!(stack.store().replace_server(&open, &clearing).await.unwrap());
+    // That call opened it, and the start has got a lobby of its own.
+    assert!(!stack.store().replace_server(&clearing, &clearing).await.unwrap(), "I4");
+    assert!(!server(&stack, &game, "fra").await.is_clearing);
+}
+
+#[tokio::test]
 async fn a_start_that_deregistered_does_not_come_back_while_it_runs_lobbies() {
     let stack = TestStack::start().await;
     let game = game(&stack, "drained", json!({})).await;

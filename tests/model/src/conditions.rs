@@ -320,6 +320,7 @@ pub fn all() -> Vec<Condition> {
                 "#allotted = :allotted",
                 "#registration = :registration",
                 "#ranked_at = :ranked_at",
+                "attribute_exists(#is_clearing)",
             ]],
         ),
         (Write::Deregister, &[&["#registration = :registration"]]),

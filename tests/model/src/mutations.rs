@@ -45,6 +45,7 @@ pub const LEFT_OUT: &[(Write, &str, &str)] = &[
     (Write::ExtendLease, OF_START, STARTS),
     (Write::Heartbeat, "#start_id = :start_id", STARTS),
     (Write::GiveBackPlace, "attribute_exists(#is_clearing)", STARTS),
+    (Write::PutServer, "attribute_exists(#is_clearing)", STARTS),
     (Write::OpenServer, "#registration = :registration", STARTS),
     (Write::OpenServer, "attribute_exists(#is_clearing)", STARTS),
     (Write::OpenServer, "#used = :zero", STARTS),
