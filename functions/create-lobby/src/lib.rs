@@ -70,19 +70,16 @@ impl Operation for CreateLobby {
         let criteria =
             Criteria::of_custom_lobby(&body, &settings.namespace, &settings.game, &settings.version, viewer)?;
 
-        // Screening.
-        let entry = Entry::create(&body, &criteria, &settings.version);
-        let let_in = self.screening.check(&entry, request, self.edge_secret.as_deref(), &seeker).await;
-
-        // Store.
-        let search =
-            Search { criteria, settings: Arc::clone(&settings), may_create: true, config: body.lobby_config };
-        let found = match let_in {
-            Ok(()) => self.matchmaker.create_custom_lobby(&search, &seeker).await,
-            Err(refusal) => Err(refusal),
+        // Screening, then store.
+        let found = async {
+            let entry = Entry::create(&body, &criteria, &settings.version);
+            self.screening.check(&entry, request, self.edge_secret.as_deref(), &seeker).await?;
+            let (settings, config) = (Arc::clone(&settings), body.lobby_config);
+            let search = Search { criteria, settings, may_create: true, config };
+            self.matchmaker.create_custom_lobby(&search, &seeker).await
         };
 
         // Reply.
-        self.seating.finish(&seeker, found, &settings).await
+        self.seating.finish(&seeker, found.await, &settings).await
     }
 }

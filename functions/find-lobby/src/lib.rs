@@ -90,19 +90,16 @@ impl FindLobby {
             Criteria::resolve(&body, &settings.namespace, &settings.game, &settings.version, viewer)?;
         request.trace().resolved(&criteria);
 
-        // Screening.
-        let entry = Entry::find(&body, &criteria, &right, &settings.version);
-        let let_in = self.screening.check(&entry, request, self.edge_secret.as_deref(), &seeker).await;
-
-        // Store.
-        let may_create = !body.prevent_auto_create_lobby;
-        let search = Search { criteria, settings: Arc::clone(&settings), may_create, config: None };
-        let found = match let_in {
-            Ok(()) => self.matchmaker.find(&search, &seeker).await,
-            Err(refusal) => Err(refusal),
+        // Screening, then store.
+        let found = async {
+            let entry = Entry::find(&body, &criteria, &right, &settings.version);
+            self.screening.check(&entry, request, self.edge_secret.as_deref(), &seeker).await?;
+            let may_create = !body.prevent_auto_create_lobby;
+            let search = Search { criteria, settings: Arc::clone(&settings), may_create, config: None };
+            self.matchmaker.find(&search, &seeker).await
         };
 
         // Reply.
-        self.seating.finish(&seeker, found, &settings).await
+        self.seating.finish(&seeker, found.await, &settings).await
     }
 }

@@ -68,17 +68,14 @@ impl Operation for JoinLobby {
         let lobby_id = body.lobby_id.parse().map_err(|_| Error::LobbyNotFound)?;
         let joinable = self.matchmaker.joinable(&settings, lobby_id).await?;
 
-        // Screening.
-        let entry = Entry::join(&body, &joinable);
-        let let_in = self.screening.check(&entry, request, self.edge_secret.as_deref(), &seeker).await;
-
-        // Store.
-        let found = match let_in {
-            Ok(()) => self.matchmaker.join(&joinable, &seeker).await,
-            Err(refusal) => Err(refusal),
+        // Screening, then store.
+        let found = async {
+            let entry = Entry::join(&body, &joinable);
+            self.screening.check(&entry, request, self.edge_secret.as_deref(), &seeker).await?;
+            self.matchmaker.join(&joinable, &seeker).await
         };
 
         // Reply.
-        self.seating.finish(&seeker, found, &settings).await
+        self.seating.finish(&seeker, found.await, &settings).await
     }
 }

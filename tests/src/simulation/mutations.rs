@@ -66,7 +66,6 @@ pub const VERDICTS: &[(Write, &str, &str)] = &[
     (Write::AllotAhead, "attribute_not_exists(#expires_at)", NO_EXPIRY),
     (Write::TakePlace, "attribute_not_exists(#expires_at)", NO_EXPIRY),
     (Write::PutServer, "#registration = :registration", "the later of two registrations counts"),
-    (Write::PutServer, "#ranked_at = :ranked_at", "as if it had registered after it deregistered"),
     (Write::ShowServer, "#used < #capacity", HINT),
     (Write::ShowServer, "#free_from > :now", SAME_AGAIN),
     (Write::ShowServer, "#registration = :registration", "the servers of a simulation stay in their regions"),
