@@ -1,4 +1,4 @@
-//! A network on which something else happens between two calls of an operation.
+//! Networks on which something else happens between two calls of an operation, or a call arrives twice.
 
 use std::{
     fmt,
@@ -51,5 +51,43 @@ impl Link for Before {
             }
             link.carry(call).await
         })
+    }
+}
+
+/// A network that delivers the first call of a kind once more when it is told to, however late.
+pub struct Repeating {
+    link: Arc<dyn Link>,
+    is_it: fn(&Call) -> bool,
+    first: Mutex<Option<Call>>,
+}
+
+impl Repeating {
+    /// `link`, and the call that is meant.
+    pub fn new(link: &Arc<dyn Link>, is_it: fn(&Call) -> bool) -> Self {
+        Self { link: Arc::clone(link), is_it, first: Mutex::new(None) }
+    }
+
+    /// Delivers the call once more; the status that it is answered with.
+    ///
+    /// # Panics
+    /// When no such call came yet.
+    pub async fn repeat(&self) -> u16 {
+        let first = self.first.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        self.link.carry(first.expect("a call")).await.expect("an answer").status
+    }
+}
+
+impl fmt::Debug for Repeating {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Repeating").finish_non_exhaustive()
+    }
+}
+
+impl Link for Repeating {
+    fn carry(&self, call: Call) -> Carried {
+        if (self.is_it)(&call) {
+            self.first.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| call.clone());
+        }
+        self.link.carry(call)
     }
 }

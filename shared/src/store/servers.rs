@@ -389,8 +389,9 @@ impl Store {
         let is_out_of_sight = server.free_from > now && server.used < server.capacity;
         if is_out_of_sight && !server.is_clearing {
             let change = "SET #free_from = #ranked_at, #placement_pool = :pool";
-            // A later registration may be for another region.
-            let condition = "#used < #capacity AND #free_from > :now AND #registration = :registration";
+            // A later registration may be for another region. A repetition of this write may arrive after the server was let go.
+            let condition = "#used < #capacity AND #free_from > :now AND #registration = :registration \
+                             AND attribute_not_exists(#expires_at)";
             let pool = text(server.pool().to_string());
             let write = self
                 .on_server(key, change, condition)

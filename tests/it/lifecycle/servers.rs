@@ -7,7 +7,7 @@ use std::{
 };
 
 use muster_local::{
-    emulator::link::patient_client_over,
+    emulator::link::{Call, patient_client_over},
     functions::Functions,
     stack::{TEMPLATE, table_names},
     template::Template,
@@ -15,7 +15,7 @@ use muster_local::{
 use muster_tests::{
     Answer, TestStack, all_servers,
     instance::{Instance, event},
-    interference::Before,
+    interference::{Before, Repeating},
     live_lobbies,
 };
 use serde_json::{Value, json};
@@ -198,6 +198,40 @@ async fn servers_that_left_make_no_refused_find_and_no_count_dearer() {
     heartbeat(&stack, &game, silent.server.server_id.as_str()).await.expect_ok();
     let (shown, _) = stack.store().servers(&silent.pool(), None).await.unwrap();
     assert!(shown.iter().any(|server| server.server == silent.server), "I10");
+}
+
+#[tokio::test]
+async fn a_server_that_was_let_go_is_not_shown_by_a_heartbeat_from_before() {
+    let stack = TestStack::start().await;
+    let game = stack.make_game("late", json!({ "arena": { "regions": ["fra"] } }), 1, 0).await;
+    register(&stack, &game, "one", json!({ "lease_seconds": 1 })).await;
+    let meet_it_silent = async || {
+        stack.clock.advance(Duration::from_secs(2));
+        let met = stack.instance().find(&game.public, &json!({ "game_modes": ["arena"] })).await;
+        assert!(matches!(met, Err(Error::NoServerAvailable)), "{met:?}");
+    };
+    let is_in_index = async || {
+        let servers = all_servers(stack.store(), game.namespace_id()).await;
+        servers.iter().any(|server| server.placement_pool.is_some())
+    };
+    meet_it_silent().await;
+    assert!(!is_in_index().await, "I14");
+
+    // It comes back, is shown, and is killed: meanwhile its last call is on its way a second time.
+    let is_show = |call: &Call| String::from_utf8_lossy(&call.body).contains("#placement_pool = :pool");
+    let link = Arc::new(Repeating::new(stack.stack.store_link(), is_show));
+    let store = Store::new(patient_client_over(link.clone()), table_names());
+    let declared = Template::parse(TEMPLATE).unwrap().functions;
+    let keys = Arc::clone(stack.stack.keys());
+    let functions = Functions::new(store, declared, keys, stack.ambient(), Outside::default()).unwrap();
+    let heartbeat = functions.handler("functions/heartbeat-server").unwrap();
+    let bearer = format!("Bearer {}", game.server);
+    let event = event(&[("authorization", bearer.as_str())], &json!({ "server_id": "one" }), &[]);
+    assert_eq!(heartbeat(event).await.status(), 200);
+    assert!(is_in_index().await, "I10");
+    meet_it_silent().await;
+    assert_eq!(link.repeat().await, 400);
+    assert!(!is_in_index().await, "I14");
 }
 
 #[tokio::test]

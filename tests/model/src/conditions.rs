@@ -337,7 +337,15 @@ pub fn all() -> Vec<Condition> {
             Write::OpenServer,
             &[&["#registration = :registration", "attribute_exists(#is_clearing)", "#used = :zero"]],
         ),
-        (Write::ShowServer, &[&["#used < #capacity", "#free_from > :now", "#registration = :registration"]]),
+        (
+            Write::ShowServer,
+            &[&[
+                "#used < #capacity",
+                "#free_from > :now",
+                "#registration = :registration",
+                "attribute_not_exists(#expires_at)",
+            ]],
+        ),
         (
             Write::HideServer,
             &[&["#lease_until <= :now", "#used = :used", "#used = :zero", "#allotted = :allotted"]],

@@ -51,6 +51,7 @@ pub const LEFT_OUT: &[(Write, &str, &str)] = &[
     (Write::OpenServer, "#used = :zero", STARTS),
     (Write::HideFullServer, "#free_from <= :now", FULL_AGAIN),
     (Write::HideFullServer, NO_PLACE, FULL_AGAIN),
+    (Write::ShowServer, "attribute_not_exists(#expires_at)", LATE),
     (Write::ClaimSearch, CLAIM, SEARCHES),
     (Write::TellVainSearch, LATEST, SEARCHES),
     (Write::Close, "(attribute_not_exists(#toggled_at) OR #toggled_at < :toggled)", LATE),
