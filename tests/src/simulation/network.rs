@@ -31,8 +31,8 @@ use model::conditions::{self, Condition};
 /// After how long on the way a call is sent again by who waits for it, and may be given up before it arrives, in milliseconds.
 const GIVEN_UP_MS: u64 = 1_000;
 
-/// How old an operation is at most that is suspended, in milliseconds: an older one would be killed before it goes on.
-const SUSPENDED_BEFORE_MS: u64 = 12_000;
+/// How old an operation is at most when its suspension ends, in milliseconds: an older one has been killed (answers.rs).
+const SUSPENDED_UNTIL_MS: u64 = 28_400;
 
 /// How long a write is on its way at least for something to cross it, in milliseconds.
 const SOON_MS: u64 = 10;
@@ -254,10 +254,10 @@ impl State {
         &self.threatened
     }
 
-    /// Whether `operation` was not suspended yet, and would have time left after it.
-    fn may_be_suspended(&self, operation: usize) -> bool {
+    /// Whether `operation` was not suspended yet, and would have time left after `ms` of it.
+    fn may_be_suspended(&self, operation: usize, ms: u64) -> bool {
         let age = self.now() - self.model.operations[operation].began_at;
-        age < SUSPENDED_BEFORE_MS && !self.suspended.contains_key(&operation)
+        age + ms < SUSPENDED_UNTIL_MS && !self.suspended.contains_key(&operation)
     }
 
     fn name(&self, operation: Option<usize>) -> String {
@@ -390,7 +390,7 @@ impl Link for Network {
             let faults = if operation.is_some() { state.faults.clone() } else { Faults::none() };
             let suspected = if is_write { places_of(&call, &faults.suspects) } else { Vec::new() };
             let mut fate = faults.fate(is_write, !suspected.is_empty(), &mut state.chance);
-            if !operation.is_some_and(|operation| state.may_be_suspended(operation)) {
+            if !operation.is_some_and(|operation| state.may_be_suspended(operation, fate.suspended_ms)) {
                 fate.suspended_ms = 0;
             }
             let first = state.now() + fate.suspended_ms + fate.out_ms;
