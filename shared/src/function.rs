@@ -3,17 +3,23 @@
 use std::sync::Arc;
 
 use crate::{
-    ambient::Ambient,
-    auth::{CloudAuth, MatchmakerAuth},
-    config::{Environment, InvalidConfig},
-    issuing::Issuer,
-    matchmaking::Matchmaker,
-    screening::Screening,
-    settings_cache::{SETTINGS_AGE_MAX, SettingsCache},
-    store::Store,
-    telemetry,
-    tokens::TokenKeys,
+    auth::{
+        cloud::CloudAuth,
+        keys::TokenKeys,
+        matchmaker::MatchmakerAuth,
+        settings::{SETTINGS_AGE_MAX, SettingsCache},
+    },
+    base::{ambient::Ambient, log},
+    cloud::issuing::Issuer,
+    function::config::{Environment, InvalidConfig},
+    matchmaking::matchmaker::Matchmaker,
+    screening::check::Screening,
+    store::client::Store,
 };
+
+pub mod config;
+pub mod metrics;
+pub mod operation;
 
 /// A function instance that is ready for its operation.
 #[derive(Debug)]
@@ -35,7 +41,7 @@ impl Function {
     /// # Errors
     /// [`InvalidConfig`].
     pub async fn start() -> Result<Self, InvalidConfig> {
-        telemetry::log_json();
+        log::log_json();
         let (environment, ambient) = (Environment::of_process(), Ambient::system());
         let (store, keys) = (environment.store()?, environment.token_keys()?);
         if let Err(error) = store.open_connection().await {

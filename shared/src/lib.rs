@@ -1,40 +1,31 @@
 //! Muster's common crate: what every operation knows about the domain, the wire and the tables.
 //!
-//! The layers, outermost first: [`http`] turns gateway events into [`http::Request`] and answers into responses,
-//! [`auth`] turns tokens into rights and [`issuing`] rights into tokens, [`rules`] decides over plain values, [`screening`] has
-//! captcha providers and studios' backends say who may enter, [`matchmaking`] chooses and creates lobbies, [`hosting`] is what their servers do, [`overview`] what is seen from outside, [`store`] holds
-//! every DynamoDB condition. Nothing below `http` knows a gateway; nothing above `store` knows an attribute name; rules know
-//! neither clock nor randomness.
+//! Its folders are floors. A file imports only from its own floor and from lower ones, and no files import each other in a
+//! circle; `tests/it/floors.rs` reads this list and keeps it so.
+//!
+//! 1. [`base`]: clock and randomness, bounded memory, strict JSON, lenient records, logs, connections. Knows nothing of games.
+//! 2. [`models`]: what there is: games, namespaces, versions, servers, lobbies, tokens, errors. Plain values.
+//! 3. [`wire`]: requests and responses, exactly as they are sent. No decision.
+//! 4. [`rules`]: decisions over values. No AWS, no clock, no `async`.
+//! 5. [`store`]: one function for each intention, every condition on an item. Only it names an attribute.
+//! 6. [`request`]: a gateway event parsed once, and what is noted of it.
+//! 7. [`auth`]: tokens in, rights out; signing keys and cached settings.
+//! 8. [`seating`]: a request for a seat from its first check to its reply: caps, repeated requests.
+//! 9. [`hosting`], [`screening`], [`cloud`], [`overview`]: services, which do not import each other.
+//! 10. [`matchmaking`]: looking, taking, creating.
+//! 11. [`function`]: a Lambda function: its environment, its loop, its responses, its metrics. Only it reads the environment.
 
-mod aged;
-pub mod ambient;
 pub mod auth;
-pub mod aws;
-pub mod client_address;
-pub mod config;
-pub mod errors;
-pub mod explaining;
+pub mod base;
+pub mod cloud;
 pub mod function;
 pub mod hosting;
-pub mod http;
-pub mod ids;
-pub mod issuing;
-pub mod lobby;
 pub mod matchmaking;
-pub mod metrics;
 pub mod models;
 pub mod overview;
-pub mod provision;
-pub mod record;
-pub mod retirement;
+pub mod request;
 pub mod rules;
 pub mod screening;
 pub mod seating;
-pub mod secrets;
-pub mod settings;
-pub mod settings_cache;
 pub mod store;
-pub mod tag_digests;
-pub mod telemetry;
-pub mod tokens;
 pub mod wire;

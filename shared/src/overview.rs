@@ -13,18 +13,21 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use serde_json::value::RawValue;
 
 use crate::{
-    aged::Aged,
-    ambient::{Ambient, Timestamp},
-    errors::Error,
-    ids::{LobbyId, NamespaceId, VersionId},
-    lobby::{Lobby, Stage},
-    models::{Pool, ServerKey},
-    settings::Game,
-    settings_cache::Settings,
+    auth::settings::Settings,
+    base::{
+        ambient::{Ambient, Timestamp},
+        cache::Aged,
+    },
+    models::{
+        errors::Error,
+        ids::{LobbyId, NamespaceId, VersionId},
+        lobby::{Lobby, Stage},
+        pool::Pool,
+    },
     store::{
-        Store,
+        client::Store,
+        listing::{LOBBIES_AT_ONCE, QUERIES_AT_ONCE, ids_on, servers_of},
         lobby_data::Part,
-        servers::{PlacementPool, Server},
         statistics::{COUNT_AGE_MAX, COUNTING_MAX, KeptCount, Turn},
     },
     wire::{LobbyInfo, PlayerStatistics},
@@ -42,12 +45,7 @@ const COUNTS_MAX: usize = 256;
 const LIST_AGE_MAX: Duration = Duration::from_secs(5);
 /// States read at once: at most 3.2 MB.
 const STATES_AT_ONCE: usize = 50;
-/// Queries under way at the same time.
-const QUERIES_AT_ONCE: usize = 16;
-/// Lobbies of one batch.
-const LOBBIES_AT_ONCE: usize = 100;
-/// Lobbies of one query of a server's.
-const KEYS_AT_ONCE: usize = 1_000;
+
 /// How old the last count may be while somebody makes a new one: what was counted before that took as long as it may.
 const LAST_COUNT_AGE_MAX: Duration = Duration::from_secs(COUNT_AGE_MAX.as_secs() + COUNTING_MAX.as_secs());
 /// For how long a count is awaited when there is no such one, doubled each time: three seconds in all.
@@ -255,61 +253,5 @@ impl Overview {
             }
         }
         Ok(tally)
-    }
-}
-
-/// The game servers of a namespace, full and silent ones too, by region. Two calls for each hundred, eventually consistent.
-///
-/// # Errors
-/// [`Error::Unavailable`], [`Error::Bug`].
-pub async fn servers_of(
-    store: &Store,
-    game: &Game,
-    namespace_id: &NamespaceId,
-) -> Result<Vec<Server>, Error> {
-    let pools = game
-        .regions
-        .keys()
-        .map(|region_id| PlacementPool { namespace_id: namespace_id.clone(), region_id: region_id.clone() });
-    let regions = stream::iter(pools.collect::<Vec<_>>()).map(|pool| async move {
-        let (mut servers, mut cursor) = (Vec::new(), None);
-        loop {
-            let (page, next) = store.servers(&pool, cursor).await?;
-            servers.extend(page);
-            cursor = next;
-            if cursor.is_none() {
-                return Ok::<_, Error>(servers);
-            }
-        }
-    });
-    let servers: Vec<_> = regions.buffered(QUERIES_AT_ONCE).try_collect().await?;
-    Ok(servers.into_iter().flatten().collect())
-}
-
-/// The lobbies of a game server that have not ended, oldest first. One call for each thousand and one for each hundred,
-/// eventually consistent.
-///
-/// # Errors
-/// [`Error::Unavailable`], [`Error::Bug`].
-pub async fn lobbies_on(store: &Store, server: &ServerKey) -> Result<Vec<Lobby>, Error> {
-    let ids = ids_on(store, server).await?;
-    let batches = stream::iter(ids.chunks(LOBBIES_AT_ONCE)).map(|ids| store.lobbies(ids));
-    let batches: Vec<_> = batches.buffer_unordered(QUERIES_AT_ONCE).try_collect().await?;
-    let mut lobbies: Vec<_> =
-        batches.into_iter().flatten().filter(|lobby: &Lobby| lobby.stage != Stage::Ended).collect();
-    lobbies.sort_by(|one, other| (one.created_at, &one.lobby_id).cmp(&(other.created_at, &other.lobby_id)));
-    Ok(lobbies)
-}
-
-/// The lobbies of a game server by the index.
-async fn ids_on(store: &Store, server: &ServerKey) -> Result<Vec<LobbyId>, Error> {
-    let (mut ids, mut cursor) = (Vec::new(), None);
-    loop {
-        let page = store.lobbies_of_server(server, cursor.as_ref(), KEYS_AT_ONCE).await?;
-        ids.extend(page.lobby_ids);
-        cursor = page.next;
-        if cursor.is_none() {
-            return Ok(ids);
-        }
     }
 }

@@ -4,8 +4,6 @@ pub mod bcrypt_hash;
 pub mod cdn_user;
 pub mod criteria;
 pub mod geography;
-pub mod handed_on;
-pub mod lobby_config;
 pub mod matchmaker_config;
 pub mod names;
 pub mod origin;

@@ -29,10 +29,13 @@ use muster_tests::{
     tls::behind_tls,
 };
 use shared::{
-    ambient::Ambient,
-    auth::GameRight,
-    issuing::issue_cloud_token,
-    tokens::{Credential, CredentialKind, TokenKeys},
+    auth::keys::TokenKeys,
+    base::ambient::Ambient,
+    cloud::issuing::issue_cloud_token,
+    models::{
+        rights::GameRight,
+        token::{Credential, CredentialKind},
+    },
 };
 use tokio::process::Command;
 
@@ -57,7 +60,7 @@ const PROFILES: [(&str, Settings); 5] = [
     ("z, no LTO", &[("CARGO_PROFILE_RELEASE_LTO", "off")]),
 ];
 /// What functions trust otherwise, so that as much is read.
-const AUTHORITIES: &str = include_str!("../../shared/src/aws/authorities.pem");
+const AUTHORITIES: &str = include_str!("../../shared/src/base/aws/authorities.pem");
 
 /// A function that is built.
 struct Built {

@@ -26,12 +26,13 @@ use muster_tests::{
 };
 use serde_json::{Value, json};
 use shared::{
-    ambient::Timestamp,
-    http::Request,
-    ids::{LobbyId, SeatId},
-    lobby::Lobby,
-    models::ServerKey,
-    screening::{Outside, web_client::Reach},
+    base::ambient::Timestamp,
+    models::{
+        ids::{LobbyId, SeatId, ServerKey},
+        lobby::Lobby,
+    },
+    request::Request,
+    screening::{outside::Outside, web_client::Reach},
     store::meter::Meter,
 };
 use tokio::sync::Mutex;

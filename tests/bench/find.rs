@@ -35,16 +35,19 @@ use muster_tests::{
 };
 use serde_json::json;
 use shared::{
-    ambient::{Ambient, Timestamp},
-    ids::LobbyId,
-    lobby::Lobby,
-    models::Pool,
-    store::{
-        Store,
-        meter::{Usage, metered},
-        servers::PlacementPool,
+    auth::keys::TokenKeys,
+    base::{
+        ambient::{Ambient, Timestamp},
+        usage::Usage,
     },
-    tokens::{Claims, Credential, TokenKeys},
+    models::{
+        ids::LobbyId,
+        lobby::Lobby,
+        pool::Pool,
+        server::PlacementPool,
+        token::{Claims, Credential},
+    },
+    store::{client::Store, meter::metered},
     wire::FindLobbyResponse,
 };
 
@@ -106,7 +109,7 @@ impl Bench {
         for server in servers {
             self.stack.store().allot_at_registration(&server, 32_767).await.expect("a block");
         }
-        let kind = shared::tokens::CredentialKind::Public;
+        let kind = shared::models::token::CredentialKind::Public;
         let token = self.keys.issue_credential(
             kind,
             &Credential::fresh(game.game_id(), game.namespace_id(), &Ambient::system()),

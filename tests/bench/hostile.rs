@@ -5,10 +5,13 @@ use std::{collections::BTreeMap, fs, net::Ipv4Addr, time::Duration};
 use muster_tests::{TestGame, instance::event_from, new_game, prices::Cost};
 use serde_json::{Value, json};
 use shared::{
-    ids::LobbyId,
-    provision::add_version,
-    settings::VersionConfig,
-    tokens::{Credential, CredentialKind, TokenKeys},
+    auth::keys::TokenKeys,
+    cloud::provision::add_version,
+    models::{
+        ids::LobbyId,
+        token::{Credential, CredentialKind},
+        version::VersionConfig,
+    },
 };
 use wiremock::{Mock, MockServer, ResponseTemplate, matchers::method};
 

@@ -25,9 +25,9 @@ use muster_local::{functions::Functions, gateway::Handler, stack::TEMPLATE, temp
 use muster_tests::{TestGame, TestStack, instance::event, live_lobbies, prices::Cost};
 use serde_json::{Value, json};
 use shared::{
-    ambient::Timestamp,
-    screening::Outside,
-    store::meter::{Meter, Usage},
+    base::{ambient::Timestamp, usage::Usage},
+    screening::outside::Outside,
+    store::meter::Meter,
 };
 
 const REPORT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/life.md");

@@ -35,7 +35,7 @@ use muster_tests::{
     node,
 };
 use serde_json::{Value, json};
-use shared::lobby::Stage;
+use shared::models::lobby::Stage;
 use tokio::process::Command;
 
 mod curve;

@@ -32,8 +32,8 @@ use muster_tests::{
 };
 use serde_json::{Value, json};
 use shared::{
-    ambient::Ambient,
-    lobby::{Lobby, Stage},
+    base::ambient::Ambient,
+    models::lobby::{Lobby, Stage},
 };
 use tokio::time::sleep;
 

@@ -26,7 +26,7 @@ use muster_tests::{
     reckoning::{Report, Seat, compare_tables, refusal, seat_of},
 };
 use serde_json::{Value, json};
-use shared::lobby::{Lobby, Stage};
+use shared::models::lobby::{Lobby, Stage};
 
 /// Finds of the first phase, and of the second, while others connect and leave.
 const FINDS: usize = 10_000;

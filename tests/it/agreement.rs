@@ -271,7 +271,7 @@ type Codes = BTreeMap<String, BTreeSet<String>>;
 
 /// Every code that the service can answer, as its source says.
 fn codes_of_the_source() -> Codes {
-    let source = fs::read_to_string(workspace().join("shared/src/errors.rs")).unwrap();
+    let source = fs::read_to_string(workspace().join("shared/src/models/errors.rs")).unwrap();
     let (_, source) = source.split_once("fn status_and_code").unwrap();
     let (source, _) = source.split_once("\n    }\n").unwrap();
     let arm = Regex::new(r#"=>\s*\{?\s*\(\s*(?:StatusCode::)?([A-Z_]+),\s*"([A-Z_]+)",?\s*\)"#).unwrap();

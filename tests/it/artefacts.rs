@@ -191,7 +191,8 @@ pub struct TestFolder(PathBuf);
 
 impl TestFolder {
     pub fn new() -> Self {
-        let path = env::temp_dir().join(format!("muster-{}", shared::ambient::Ambient::system().uuid()));
+        let path =
+            env::temp_dir().join(format!("muster-{}", shared::base::ambient::Ambient::system().uuid()));
         fs::create_dir(&path).expect("a folder");
         Self(path)
     }

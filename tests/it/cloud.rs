@@ -13,9 +13,9 @@ use futures_util::future::join_all;
 use http::Method;
 use muster_tests::{Answer, TestStack};
 use serde_json::{Value, json};
-use shared::{
+use shared::models::{
     ids::NamespaceId,
-    settings::{CdnAuthType, Namespace},
+    namespace::{CdnAuthType, Namespace},
 };
 
 mod auth_users;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures_util::{StreamExt as _, future::join_all, stream};
 use muster_tests::{Answer, TestGame, TestStack, live_lobbies};
 use serde_json::{Value, json};
-use shared::lobby::Lobby;
+use shared::models::lobby::Lobby;
 
 /// Lobby and seat of each success, and how often each refusal came.
 #[derive(Debug, Default)]

@@ -29,28 +29,30 @@ use muster_tests::{
 };
 use serde_json::{Value, json};
 use shared::{
-    ambient::{Ambient, Timestamp},
-    auth::{GameServerRight, MatchmakerAuth},
-    errors::Error,
-    hosting::game_server::GameServers,
-    ids::{BurstSecret, LobbyId, SeatId, WriteId},
-    lobby::{
-        EndCause, Lobby, Stage,
-        lifecycle::{Illegal, Transition},
+    auth::{
+        matchmaker::{GameServerRight, MatchmakerAuth},
+        settings::{SETTINGS_AGE_MAX, Settings, SettingsCache},
     },
-    models::Tags,
+    base::ambient::{Ambient, Timestamp},
+    hosting::game_server::GameServers,
+    models::{
+        errors::Error,
+        ids::{BurstSecret, LobbyId, SeatId, WriteId},
+        lifecycle::{Illegal, Transition},
+        lobby::{EndCause, Lobby, Stage},
+        pool::Tags,
+        server::{PlacementPool, Server},
+        tag_digests::TagDigests,
+    },
     rules::registration::Registration,
-    settings_cache::{SETTINGS_AGE_MAX, Settings, SettingsCache},
     store::{
-        Store, TableNames,
         allotment::AllotmentOutcome,
+        client::{Store, TableNames},
         creation::{Beginning, Burst, Creation, CreationOutcome, HeadKey},
         ending::EndOutcome,
         meter::Meter,
-        servers::{PlacementPool, Server},
         transitions::TransitionOutcome,
     },
-    tag_digests::TagDigests,
 };
 
 /// What [`Error::Contention`] answers.

@@ -12,12 +12,12 @@ use muster_tests::{
 };
 use serde_json::{Value, json};
 use shared::{
-    errors::Error,
-    http::Request,
-    provision::add_version,
-    screening::Outside,
-    settings::VersionConfig,
-    store::meter::{Meter, Usage},
+    base::usage::Usage,
+    cloud::provision::add_version,
+    models::{errors::Error, version::VersionConfig},
+    request::Request,
+    screening::outside::Outside,
+    store::meter::Meter,
 };
 
 /// What one request costs.

@@ -10,7 +10,7 @@ use std::{
 
 use muster_example::{ExampleError, Options, Report, run};
 use muster_tests::{TestStack, live_lobbies};
-use shared::lobby::Stage;
+use shared::models::lobby::Stage;
 
 use crate::artefacts::{Ended, Program};
 

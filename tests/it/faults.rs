@@ -21,21 +21,26 @@ use muster_tests::{
 };
 use serde_json::{Value, json};
 use shared::{
-    ambient::{Ambient, Timestamp},
-    errors::Error,
-    http::{Empty, Operation, Request, answer},
-    ids::{BurstSecret, SeatId, WriteId},
-    lobby::{Door, Lobby, Refusal, lifecycle::Transition},
-    models::ServerKey,
+    base::ambient::{Ambient, Timestamp},
+    function::operation::{Operation, answer},
+    models::{
+        errors::Error,
+        ids::{BurstSecret, SeatId, ServerKey, WriteId},
+        lifecycle::Transition,
+        lobby::{Door, Lobby, Refusal},
+        server::Server,
+        tag_digests::TagDigests,
+        token::Claims,
+    },
+    request::Request,
     store::{
-        Store,
+        client::Store,
         creation::{Burst, HeadKey},
         lobbies::{Hiding, SeatClaim, SeatOutcome},
-        servers::{HeartbeatOutcome, Server},
+        servers::HeartbeatOutcome,
         transitions::TransitionOutcome,
     },
-    tag_digests::TagDigests,
-    tokens::Claims,
+    wire::values::Empty,
 };
 
 fn find() -> Value {

@@ -16,7 +16,7 @@ use proptest::{
     strategy::Strategy,
     test_runner::{Config, RngSeed, TestCaseResult, TestError, TestRunner},
 };
-use shared::ambient::Ambient;
+use shared::base::ambient::Ambient;
 
 mod bodies;
 mod events;

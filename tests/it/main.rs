@@ -10,6 +10,7 @@ mod contract;
 mod cost;
 mod example;
 mod faults;
+mod floors;
 mod fuzz;
 mod lifecycle;
 mod matching;

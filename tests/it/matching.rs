@@ -11,7 +11,11 @@ use std::{
 use muster_local::emulator::link::{Call, Carried, Link, patient_client_over};
 use muster_tests::{Answer, TestClock, TestGame, TestStack, instance::Instance, live_lobbies};
 use serde_json::{Value, json};
-use shared::{ambient::Timestamp, auth::GameRight, lobby::Stage, provision};
+use shared::{
+    base::ambient::Timestamp,
+    cloud::provision,
+    models::{lobby::Stage, rights::GameRight},
+};
 
 fn duel() -> Value {
     json!({ "duel": { "regions": ["fra"], "max_players": 2 } })
@@ -329,10 +333,10 @@ async fn namespaces_never_see_each_others_lobbies() {
     let stack = TestStack::start().await;
     let demo = stack.demo();
     let keys = stack.stack.keys();
-    let kind = shared::tokens::CredentialKind::Public;
+    let kind = shared::models::token::CredentialKind::Public;
     let other = keys.issue_credential(
         kind,
-        &shared::tokens::Credential::fresh(&demo.game_id, &demo.other_namespace_id, &stack.ambient()),
+        &shared::models::token::Credential::fresh(&demo.game_id, &demo.other_namespace_id, &stack.ambient()),
     );
     let here = lobby(&stack, json!({ "game_modes": ["arena"] })).await;
     let prevented = json!({ "game_modes": ["arena"], "prevent_auto_create_lobby": true });

@@ -11,17 +11,15 @@ use muster_tests::{
 use regex_lite::Regex;
 use serde_json::{Value, json};
 use shared::{
-    ids::SeatId,
-    lobby::{Door, lifecycle::Transition},
-    metrics::{
+    function::metrics::{
         Counts,
         Metric::{self, *},
     },
+    models::{ids::SeatId, lifecycle::Transition, lobby::Door, tag_digests::TagDigests},
     store::{
         lobbies::{Hiding, SeatClaim, SeatOutcome},
         transitions::TransitionOutcome,
     },
-    tag_digests::TagDigests,
 };
 use wiremock::{MockServer, ResponseTemplate};
 

@@ -16,7 +16,7 @@ use hyper::body::Bytes;
 use muster_local::{stack::TEMPLATE, template::Template};
 use muster_tests::{Answer, TestStack};
 use serde_json::{Value, json};
-use shared::ids::{GameId, NamespaceId};
+use shared::models::ids::{GameId, NamespaceId};
 
 mod bodies;
 mod development;

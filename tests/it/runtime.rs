@@ -16,7 +16,11 @@ use muster_tests::{
     tls::behind_tls,
 };
 use serde_json::{Value, json};
-use shared::{ambient::Ambient, provision::add_version, settings::CdnAuthType, tokens::CloudToken};
+use shared::{
+    base::ambient::Ambient,
+    cloud::provision::add_version,
+    models::{namespace::CdnAuthType, token::CloudToken},
+};
 use wiremock::{MockServer, ResponseTemplate};
 
 use crate::{

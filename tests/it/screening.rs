@@ -13,9 +13,9 @@ use http::Method;
 use muster_tests::{Answer, TestGame, TestStack};
 use serde_json::{Value, json};
 use shared::{
-    provision::add_version,
-    screening::{Outside, web_client::Reach},
-    settings::VersionConfig,
+    cloud::provision::add_version,
+    models::version::VersionConfig,
+    screening::{outside::Outside, web_client::Reach},
 };
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},

@@ -72,7 +72,8 @@ async fn seats_held(stack: &TestStack, game: &TestGame) -> BTreeSet<(String, Str
     let lobbies = stack.all_lobbies(game.namespace_id()).await;
     let seats = lobbies.iter().flat_map(|lobby| {
         let seats = lobby.reserved.keys().chain(lobby.connected.keys());
-        let held = seats.filter(move |seat| lobby.seat_state(seat, now) == shared::lobby::SeatState::Held);
+        let held =
+            seats.filter(move |seat| lobby.seat_state(seat, now) == shared::models::lobby::SeatState::Held);
         held.map(|seat| (lobby.lobby_id.to_string(), seat.to_string()))
     });
     seats.collect()

@@ -13,17 +13,20 @@ use futures_util::future::join_all;
 use muster_tests::{TestGame, TestStack};
 use serde_json::json;
 use shared::{
-    ids::SeatId,
-    lobby::{Door, Lobby, Refusal, lifecycle::Transition},
-    models::{Pool, Tags},
+    models::{
+        ids::SeatId,
+        lifecycle::Transition,
+        lobby::{Door, Lobby, Refusal},
+        pool::{Pool, Tags},
+        server::PlacementPool,
+        tag_digests::TagDigests,
+    },
     store::{
         creation::{Creation, CreationOutcome},
         lobbies::{Hiding, SeatClaim, SeatOutcome},
-        servers::PlacementPool,
         shards::SHARDS_MAX,
         transitions::TransitionOutcome,
     },
-    tag_digests::TagDigests,
 };
 
 async fn arena(stack: &TestStack, name: &str) -> TestGame {
@@ -44,7 +47,7 @@ async fn lobby_in(stack: &TestStack, game: &TestGame, shard: u8) -> Lobby {
         pool: pool.in_shard(shard),
         joinable_from: Some(now),
         created_at: now,
-        stage: shared::lobby::Stage::Ready,
+        stage: shared::models::lobby::Stage::Ready,
         closed: false,
         toggled_at: None,
         is_private: false,

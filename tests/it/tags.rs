@@ -13,14 +13,14 @@ use muster_local::emulator::link::patient_client_over;
 use muster_tests::{TestGame, TestStack, instance::Instance, interference::Before};
 use serde_json::{Value, json};
 use shared::{
-    errors::Error,
-    ids::SeatId,
-    lobby::{Door, Refusal},
-    store::{
-        lobbies::{Hiding, SeatClaim, SeatOutcome},
-        meter::Usage,
+    base::usage::Usage,
+    models::{
+        errors::Error,
+        ids::SeatId,
+        lobby::{Door, Refusal},
+        tag_digests::TagDigests,
     },
-    tag_digests::TagDigests,
+    store::lobbies::{Hiding, SeatClaim, SeatOutcome},
 };
 
 /// The most tags that a lobby can have, of the greatest length: 5 KB.

@@ -20,14 +20,17 @@ use muster_local::{
 };
 use serde_json::json;
 use shared::{
-    ambient::{Ambient, Timestamp},
-    errors::Error,
-    http::Request,
-    models::Pool,
-    provision::{CreatedGame, NewGame, NewNamespace, create_game},
-    settings::Region,
-    store::Store,
-    tokens::{Claims, Credential, CredentialKind, PlayerSeat, TokenKeys},
+    auth::keys::TokenKeys,
+    base::ambient::{Ambient, Timestamp},
+    cloud::provision::{CreatedGame, NewGame, NewNamespace, create_game},
+    models::{
+        errors::Error,
+        game::Region,
+        pool::Pool,
+        token::{Claims, Credential, CredentialKind, PlayerSeat},
+    },
+    request::Request,
+    store::client::Store,
 };
 use tokio::time::{Instant, sleep, sleep_until};
 

@@ -7,20 +7,24 @@ use find_lobby::FindLobby;
 use muster_local::{emulator::link::patient, stack::table_names};
 use serde_json::{Value, json};
 use shared::{
-    ambient::Ambient,
-    auth::MatchmakerAuth,
-    errors::Error,
-    http::{Operation as _, Request, answer_counted},
-    matchmaking::Matchmaker,
-    metrics::Counts,
-    models::Pool,
-    screening::{Outside, Screening},
-    settings_cache::{SETTINGS_AGE_MAX, SettingsCache},
-    store::{
-        Store, emulator_client,
-        meter::{Meter, Usage},
+    auth::{
+        keys::TokenKeys,
+        matchmaker::MatchmakerAuth,
+        settings::{SETTINGS_AGE_MAX, SettingsCache},
     },
-    tokens::TokenKeys,
+    base::{ambient::Ambient, usage::Usage},
+    function::{
+        metrics::Counts,
+        operation::{Operation as _, answer_counted},
+    },
+    matchmaking::matchmaker::Matchmaker,
+    models::{errors::Error, pool::Pool},
+    request::Request,
+    screening::{check::Screening, outside::Outside},
+    store::{
+        client::{Store, emulator_client},
+        meter::Meter,
+    },
     wire::FindLobbyResponse,
 };
 

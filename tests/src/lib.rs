@@ -32,18 +32,23 @@ use muster_local::{
 };
 use serde_json::{Value, json};
 use shared::{
-    ambient::{Ambient, Timestamp},
-    auth::{GameRight, NamespaceRight},
-    ids::{GameId, GameMode, LobbyId, NamespaceId, RegionId, VersionId},
-    lobby::Lobby,
-    models::Pool,
-    provision::{CreatedGame, NewGame, NewNamespace, create_game},
+    base::{
+        ambient::{Ambient, Timestamp},
+        log,
+    },
+    cloud::provision::{CreatedGame, NewGame, NewNamespace, create_game},
+    models::{
+        game::Region,
+        ids::{GameId, GameMode, LobbyId, NamespaceId, RegionId, VersionId},
+        lobby::Lobby,
+        pool::Pool,
+        rights::{GameRight, NamespaceRight},
+        server::Server,
+        token::{Claims, Credential, CredentialKind, LobbyClaims, PlayerSeat},
+    },
     rules::origin::OriginHost,
-    screening::Outside,
-    settings::Region,
-    store::{Store, cdn::DomainOutcome, servers::Server},
-    telemetry,
-    tokens::{Claims, Credential, CredentialKind, LobbyClaims, PlayerSeat},
+    screening::outside::Outside,
+    store::{cdn::DomainOutcome, client::Store},
 };
 use tokio::sync::Notify;
 
@@ -243,7 +248,7 @@ impl TestStack {
 
     async fn start_among(outside: Outside, storage: Storage, ambient: Ambient) -> Self {
         // Silent, unless MUSTER_LOG asks for more.
-        telemetry::log_text(telemetry::LevelFilter::OFF);
+        log::log_text(log::LevelFilter::OFF);
         let options = Options { port: 0, storage, ambient, outside };
         let other = if options.storage == Storage::Memory { second_opinion::fresh().await } else { None };
         let stack = match other {
@@ -508,9 +513,10 @@ impl TestGame {
         places: u32,
         lease_until: Timestamp,
     ) {
-        use shared::{
-            models::{PortNumbers, Protocol, ServerKey, ServerPort},
-            store::servers::PlacementPool,
+        use shared::models::{
+            ids::ServerKey,
+            ports::{PortNumbers, Protocol, ServerPort},
+            server::PlacementPool,
         };
         let port = ServerPort {
             hostname: format!("{id}.example"),
@@ -545,7 +551,7 @@ impl TestGame {
             game_modes: None,
             auto_ready: true,
             ports: ports.try_into().expect("ports"),
-            registration: shared::ids::WriteId::random(&stack.ambient()),
+            registration: shared::models::ids::WriteId::random(&stack.ambient()),
         };
         assert!(stack.store().add_server(&server).await.expect("a server"), "{id} is new");
     }

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use shared::{
-    ambient::Ambient,
-    auth::{Caller, LobbyRight, MatchmakerAuth},
-    errors::Error,
+    auth::{
+        keys::TokenKeys,
+        matchmaker::{Caller, LobbyRight, MatchmakerAuth},
+        settings::{SETTINGS_AGE_MAX, SettingsCache},
+    },
+    base::ambient::Ambient,
     hosting::lobby_server::LobbyServer,
-    ids::GameId,
-    settings_cache::{SETTINGS_AGE_MAX, SettingsCache},
-    store::Store,
-    tokens::{PlayerSeat, TokenKeys},
+    models::{errors::Error, ids::GameId, token::PlayerSeat},
+    store::client::Store,
 };
 
 use crate::lobby_claims;

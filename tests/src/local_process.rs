@@ -6,10 +6,10 @@ use http::Method;
 use muster_local::stack::table_names;
 use serde_json::{Value, json};
 use shared::{
-    ambient::Ambient,
-    ids::{GameId, LobbyId, NamespaceId},
-    provision::create_game,
-    store::{Store, emulator_client},
+    base::ambient::Ambient,
+    cloud::provision::create_game,
+    models::ids::{GameId, LobbyId, NamespaceId},
+    store::client::{Store, emulator_client},
 };
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},

@@ -1,6 +1,6 @@
 //! What AWS charges for what was counted: one table, us-east-1, as of the design.
 
-use shared::store::meter::Usage;
+use shared::base::usage::Usage;
 
 /// Dollars per million write units of DynamoDB on demand.
 pub const WRITE_UNITS: f64 = 0.625;

@@ -8,7 +8,10 @@ use std::{
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::Value;
-use shared::{ids::NamespaceId, lobby::Lobby, store::Store};
+use shared::{
+    models::{ids::NamespaceId, lobby::Lobby},
+    store::client::Store,
+};
 
 use crate::{all_servers, load::Reply};
 

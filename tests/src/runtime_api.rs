@@ -17,7 +17,7 @@ use hyper::{
 };
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
-use shared::ambient::{Ambient, Timestamp};
+use shared::base::ambient::{Ambient, Timestamp};
 use tokio::{
     net::TcpListener,
     sync::{Mutex, mpsc},

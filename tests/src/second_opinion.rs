@@ -36,7 +36,7 @@ use muster_local::{
     stack::TEMPLATE,
     template::{AttributeType, Index, Key, Projection, Table, Template},
 };
-use shared::ambient::Ambient;
+use shared::base::ambient::Ambient;
 use tokio::{
     net::TcpListener,
     runtime::{Builder, Runtime},

@@ -16,7 +16,7 @@ use muster_local::{
     stack::{TEMPLATE, table_names},
     template::{FunctionProperties, Template},
 };
-use shared::{ambient::Timestamp, store::Store};
+use shared::{base::ambient::Timestamp, store::client::Store};
 
 mod chance;
 mod faults;

@@ -1,6 +1,6 @@
 //! A clock for simulations, under which every wait of the product and of the SDK is virtual.
 
-use shared::ambient::{Ambient, Timestamp};
+use shared::base::ambient::{Ambient, Timestamp};
 
 /// The current runtime's clock, which begins at `began_at` and may be paused, with randomness from `entropy`.
 pub fn virtual_ambient(began_at: Timestamp, entropy: impl Fn(&mut [u8]) + Send + Sync + 'static) -> Ambient {
@@ -20,7 +20,10 @@ mod tests {
         stack::{TEMPLATE, table_names},
         template::Template,
     };
-    use shared::{errors::Error, ids::LobbyId, store::Store};
+    use shared::{
+        models::{errors::Error, ids::LobbyId},
+        store::client::Store,
+    };
 
     use super::*;
 

@@ -1,12 +1,13 @@
 //! `POST /cloud/games/{game_id}/namespaces/{namespace_id}/domains`: a domain of the namespace, which no other may have.
 
 use shared::{
-    ambient::Ambient,
-    auth::CloudAuth,
-    errors::Error,
-    http::{Empty, Operation, Request},
-    store::{Store, cdn::DomainOutcome},
-    wire::AddDomainRequest,
+    auth::cloud::CloudAuth,
+    base::ambient::Ambient,
+    function::operation::Operation,
+    models::errors::Error,
+    request::Request,
+    store::{cdn::DomainOutcome, client::Store},
+    wire::{AddDomainRequest, values::Empty},
 };
 
 /// The operation.

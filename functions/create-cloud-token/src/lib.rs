@@ -1,11 +1,8 @@
 //! `POST /cloud/games/{game_id}/tokens/cloud`: a token for every cloud operation of the game.
 
 use shared::{
-    auth::CloudAuth,
-    errors::Error,
-    http::{Operation, Request},
-    issuing::Issuer,
-    wire::TokenResponse,
+    auth::cloud::CloudAuth, cloud::issuing::Issuer, function::operation::Operation, models::errors::Error,
+    request::Request, wire::TokenResponse,
 };
 
 /// The operation.

@@ -2,12 +2,11 @@
 //! developer's own machine.
 
 use shared::{
-    auth::CloudAuth,
-    errors::Error,
-    http::{Operation, Request},
-    issuing::Issuer,
-    models::Ports,
-    tokens::DevelopmentHost,
+    auth::cloud::CloudAuth,
+    cloud::issuing::Issuer,
+    function::operation::Operation,
+    models::{errors::Error, ports::Ports, token::DevelopmentHost},
+    request::Request,
     wire::{CreateDevelopmentTokenRequest, TokenResponse},
 };
 

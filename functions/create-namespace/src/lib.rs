@@ -1,14 +1,17 @@
 //! `POST /cloud/games/{game_id}/namespaces`: a namespace of the game, which runs a version of it.
 
 use shared::{
-    ambient::Ambient,
-    auth::CloudAuth,
-    errors::Error,
-    http::{Operation, Request},
-    provision::{NewNamespace, add_namespace},
+    auth::cloud::CloudAuth,
+    base::ambient::Ambient,
+    cloud::provision::{NewNamespace, add_namespace},
+    function::operation::Operation,
+    models::{
+        errors::Error,
+        namespace::{LOBBY_COUNT_MAX_DEFAULT, MAX_PLAYERS_PER_CLIENT_DEFAULT},
+    },
+    request::Request,
     rules::names::namespace_violations,
-    settings::{LOBBY_COUNT_MAX_DEFAULT, MAX_PLAYERS_PER_CLIENT_DEFAULT},
-    store::Store,
+    store::client::Store,
     wire::{CreateNamespaceRequest, CreateNamespaceResponse},
 };
 

@@ -1,11 +1,11 @@
 //! `POST /cloud/games/{game_id}/namespaces/{namespace_id}/tokens/public`: a token for the players of the namespace.
 
 use shared::{
-    auth::CloudAuth,
-    errors::Error,
-    http::{Operation, Request},
-    issuing::Issuer,
-    tokens::CredentialKind,
+    auth::cloud::CloudAuth,
+    cloud::issuing::Issuer,
+    function::operation::Operation,
+    models::{errors::Error, token::CredentialKind},
+    request::Request,
     wire::TokenResponse,
 };
 

@@ -1,11 +1,11 @@
 //! `POST /cloud/games/{game_id}/namespaces/{namespace_id}/tokens/server`: a token for the game servers of the namespace.
 
 use shared::{
-    auth::CloudAuth,
-    errors::Error,
-    http::{Operation, Request},
-    issuing::Issuer,
-    tokens::CredentialKind,
+    auth::cloud::CloudAuth,
+    cloud::issuing::Issuer,
+    function::operation::Operation,
+    models::{errors::Error, token::CredentialKind},
+    request::Request,
     wire::TokenResponse,
 };
 

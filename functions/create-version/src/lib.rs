@@ -1,12 +1,13 @@
 //! `POST /cloud/games/{game_id}/versions`: a version of the game, immutable from now on.
 
 use shared::{
-    ambient::Ambient,
-    auth::CloudAuth,
-    errors::Error,
-    http::{Operation, Request},
-    provision::add_version,
-    store::Store,
+    auth::cloud::CloudAuth,
+    base::ambient::Ambient,
+    cloud::provision::add_version,
+    function::operation::Operation,
+    models::errors::Error,
+    request::Request,
+    store::client::Store,
     wire::{CreateVersionRequest, CreateVersionResponse},
 };
 

@@ -2,11 +2,8 @@
 //! there has gone already.
 
 use shared::{
-    auth::CloudAuth,
-    errors::Error,
-    http::{Empty, Operation, Request},
-    rules::cdn_user::CdnUserName,
-    store::Store,
+    auth::cloud::CloudAuth, function::operation::Operation, models::errors::Error, request::Request,
+    rules::cdn_user::CdnUserName, store::client::Store, wire::values::Empty,
 };
 
 /// The operation.

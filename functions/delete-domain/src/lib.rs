@@ -2,11 +2,8 @@
 //! have stays whose it is.
 
 use shared::{
-    auth::CloudAuth,
-    errors::Error,
-    http::{Empty, Operation, Request},
-    rules::origin::OriginHost,
-    store::Store,
+    auth::cloud::CloudAuth, function::operation::Operation, models::errors::Error, request::Request,
+    rules::origin::OriginHost, store::client::Store, wire::values::Empty,
 };
 
 /// The operation.

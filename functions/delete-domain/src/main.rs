@@ -1,10 +1,10 @@
 //! The Lambda function of domains/{domain}.
 
 use delete_domain::DeleteDomain;
-use shared::{function::Function, http};
+use shared::function::{Function, operation};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_http::Error> {
     let function = Function::start().await?;
-    http::serve(DeleteDomain::new(function.cloud_auth(), function.store)).await
+    operation::serve(DeleteDomain::new(function.cloud_auth(), function.store)).await
 }

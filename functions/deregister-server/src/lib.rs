@@ -1,13 +1,14 @@
 //! `POST /matchmaker/servers/deregister`: a game server goes; its lobbies close, and end when they are empty.
 
 use shared::{
-    ambient::Ambient,
-    auth::MatchmakerAuth,
-    errors::Error,
+    auth::matchmaker::MatchmakerAuth,
+    base::ambient::Ambient,
+    function::operation::Operation,
     hosting::game_server::GameServers,
-    http::{Empty, Operation, Request},
-    store::Store,
-    wire::DeregisterServerRequest,
+    models::errors::Error,
+    request::Request,
+    store::client::Store,
+    wire::{DeregisterServerRequest, values::Empty},
 };
 
 /// The operation.

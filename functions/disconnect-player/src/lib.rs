@@ -1,13 +1,14 @@
 //! `POST /matchmaker/players/disconnected`: a player left; its seat is free.
 
 use shared::{
-    ambient::Ambient,
-    auth::MatchmakerAuth,
-    errors::Error,
+    auth::matchmaker::MatchmakerAuth,
+    base::ambient::Ambient,
+    function::operation::Operation,
     hosting::lobby_server::LobbyServer,
-    http::{Empty, Operation, Request},
-    store::Store,
-    wire::PlayerRequest,
+    models::errors::Error,
+    request::Request,
+    store::client::Store,
+    wire::{PlayerRequest, values::Empty},
 };
 
 /// The operation.

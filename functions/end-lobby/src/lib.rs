@@ -1,14 +1,13 @@
 //! `POST /matchmaker/servers/end-lobby`: a lobby is over; its seats end, its place is free.
 
 use shared::{
-    ambient::Ambient,
-    auth::{Caller, MatchmakerAuth},
-    errors::Error,
-    http::{Empty, Operation, Request},
-    ids::LobbyId,
-    lobby::EndCause,
-    store::{Store, ending::EndOutcome},
-    wire::EndLobbyRequest,
+    auth::matchmaker::{Caller, MatchmakerAuth},
+    base::ambient::Ambient,
+    function::operation::Operation,
+    models::{errors::Error, ids::LobbyId, lobby::EndCause},
+    request::Request,
+    store::{client::Store, ending::EndOutcome},
+    wire::{EndLobbyRequest, values::Empty},
 };
 
 /// The operation.

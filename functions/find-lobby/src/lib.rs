@@ -3,14 +3,18 @@
 use std::sync::Arc;
 
 use shared::{
-    ambient::Ambient,
-    auth::MatchmakerAuth,
-    errors::Error,
-    http::{Operation, Request},
-    matchmaking::{Matchmaker, Search, reply::mock_seat},
+    auth::matchmaker::MatchmakerAuth,
+    base::ambient::Ambient,
+    function::operation::Operation,
+    matchmaking::{matchmaker::Matchmaker, search::Search},
+    models::errors::Error,
+    request::Request,
     rules::criteria::Criteria,
-    screening::{Entry, Screening},
-    seating::{Entrance, Seating},
+    screening::check::{Entry, Screening},
+    seating::{
+        entrance::{Entrance, Seating},
+        reply::mock_seat,
+    },
     store::meter::metered,
     wire::{FindLobbyRequest, FindLobbyResponse},
 };

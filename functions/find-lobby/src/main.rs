@@ -1,13 +1,13 @@
 //! The Lambda function of lobbies.find.
 
 use find_lobby::FindLobby;
-use shared::{function::Function, http};
+use shared::function::{Function, operation};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_http::Error> {
     let function = Function::start().await?;
     let (screening, edge_secret) = (function.screening()?, function.edge_secret());
-    http::serve(FindLobby::new(
+    operation::serve(FindLobby::new(
         function.matchmaker_auth(),
         function.matchmaker(),
         screening,

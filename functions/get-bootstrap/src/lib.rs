@@ -1,9 +1,12 @@
 //! `GET /cloud/bootstrap`: what clients need to use the cloud operations. It looks at no token.
 
 use shared::{
-    config::{Environment, InvalidConfig},
-    errors::Error,
-    http::{Operation, Request},
+    function::{
+        config::{Environment, InvalidConfig},
+        operation::Operation,
+    },
+    models::errors::Error,
+    request::Request,
     wire::{Access, BootstrapCaptcha, BootstrapResponse, Domains, LoginMethods, Origins, Turnstile},
 };
 

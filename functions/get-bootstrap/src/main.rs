@@ -1,10 +1,13 @@
 //! The Lambda function of bootstrap.
 
 use get_bootstrap::GetBootstrap;
-use shared::{config::Environment, http, telemetry};
+use shared::{
+    base::log,
+    function::{config::Environment, operation},
+};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_http::Error> {
-    telemetry::log_json();
-    http::serve(GetBootstrap::from_environment(Environment::of_process())?).await
+    log::log_json();
+    operation::serve(GetBootstrap::from_environment(Environment::of_process())?).await
 }

@@ -1,10 +1,11 @@
 //! `GET /cloud/games/{game_id}`: the game with its namespaces, versions and regions.
 
 use shared::{
-    auth::CloudAuth,
-    errors::Error,
-    http::{Operation, Request},
-    store::Store,
+    auth::cloud::CloudAuth,
+    function::operation::Operation,
+    models::errors::Error,
+    request::Request,
+    store::client::Store,
     wire::{GameFull, GetGameResponse},
 };
 

@@ -1,10 +1,10 @@
 //! The Lambda function of games.
 
 use get_game::GetGame;
-use shared::{function::Function, http};
+use shared::function::{Function, operation};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_http::Error> {
     let function = Function::start().await?;
-    http::serve(GetGame::new(function.cloud_auth(), function.store)).await
+    operation::serve(GetGame::new(function.cloud_auth(), function.store)).await
 }

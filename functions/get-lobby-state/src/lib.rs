@@ -2,12 +2,12 @@
 
 use serde_json::value::RawValue;
 use shared::{
-    ambient::Ambient,
-    auth::{Caller, MatchmakerAuth},
-    errors::Error,
-    http::{Operation, Request},
-    ids::LobbyId,
-    store::Store,
+    auth::matchmaker::{Caller, MatchmakerAuth},
+    base::ambient::Ambient,
+    function::operation::Operation,
+    models::{errors::Error, ids::LobbyId},
+    request::Request,
+    store::client::Store,
 };
 
 /// The operation.

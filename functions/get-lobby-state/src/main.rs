@@ -1,10 +1,10 @@
 //! The Lambda function of lobbies.state.
 
 use get_lobby_state::GetLobbyState;
-use shared::{function::Function, http};
+use shared::function::{Function, operation};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_http::Error> {
     let function = Function::start().await?;
-    http::serve(GetLobbyState::new(function.matchmaker_auth(), function.store, function.ambient)).await
+    operation::serve(GetLobbyState::new(function.matchmaker_auth(), function.store, function.ambient)).await
 }

@@ -1,10 +1,11 @@
 //! `GET /cloud/games/{game_id}/namespaces/{namespace_id}`: the namespace with its settings, never with a hash.
 
 use shared::{
-    auth::CloudAuth,
-    errors::Error,
-    http::{Operation, Request},
-    store::Store,
+    auth::cloud::CloudAuth,
+    function::operation::Operation,
+    models::errors::Error,
+    request::Request,
+    store::client::Store,
     wire::{GetNamespaceResponse, NamespaceFull},
 };
 

@@ -1,12 +1,8 @@
 //! `GET /matchmaker/players/statistics`: how many play, by mode and region.
 
 use shared::{
-    ambient::Ambient,
-    auth::MatchmakerAuth,
-    errors::Error,
-    http::{Operation, Request},
-    overview::Overview,
-    store::Store,
+    auth::matchmaker::MatchmakerAuth, base::ambient::Ambient, function::operation::Operation,
+    models::errors::Error, overview::Overview, request::Request, store::client::Store,
     wire::PlayerStatistics,
 };
 

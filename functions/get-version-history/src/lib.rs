@@ -1,12 +1,13 @@
 //! `GET /cloud/games/{game_id}/namespaces/{namespace_id}/version-history`: the changes of its version, newest first.
 
 use shared::{
-    ambient::Timestamp,
-    auth::CloudAuth,
-    errors::Error,
-    http::{Operation, Request, bad_body},
-    store::Store,
-    wire::{VersionHistoryResponse, parse_time},
+    auth::cloud::CloudAuth,
+    base::ambient::{Timestamp, parse_time},
+    function::operation::Operation,
+    models::errors::{Error, bad_body},
+    request::Request,
+    store::client::Store,
+    wire::VersionHistoryResponse,
 };
 
 /// The most changes of one answer.

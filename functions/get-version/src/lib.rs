@@ -1,11 +1,8 @@
 //! `GET /cloud/games/{game_id}/versions/{version_id}`: the version with what it configures.
 
 use shared::{
-    auth::CloudAuth,
-    errors::Error,
-    http::{Operation, Request},
-    store::Store,
-    wire::GetVersionResponse,
+    auth::cloud::CloudAuth, function::operation::Operation, models::errors::Error, request::Request,
+    store::client::Store, wire::GetVersionResponse,
 };
 
 /// The operation.

@@ -3,15 +3,18 @@
 use std::collections::HashMap;
 
 use shared::{
-    ambient::Ambient,
-    auth::{GameServerRight, MatchmakerAuth},
-    errors::Error,
+    auth::matchmaker::{GameServerRight, MatchmakerAuth},
+    base::ambient::{Ambient, time},
+    function::operation::Operation,
     hosting::game_server::{GameServers, Heartbeat},
-    http::{Operation, Request, bad_body},
-    ids::LobbyId,
-    lobby::Lobby,
-    store::{Store, lobby_data::Part},
-    wire::{HeartbeatRequest, HeartbeatResponse, ServerLobby, lease_end, time},
+    models::{
+        errors::{Error, bad_body},
+        ids::LobbyId,
+        lobby::Lobby,
+    },
+    request::Request,
+    store::{client::Store, lobby_data::Part},
+    wire::{HeartbeatRequest, HeartbeatResponse, ServerLobby, lease_end},
 };
 
 /// The operation.

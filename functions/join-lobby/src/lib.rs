@@ -3,13 +3,17 @@
 use std::sync::Arc;
 
 use shared::{
-    ambient::Ambient,
-    auth::MatchmakerAuth,
-    errors::Error,
-    http::{Operation, Request},
-    matchmaking::{Matchmaker, reply::mock_seat},
-    screening::{Entry, Screening},
-    seating::{Entrance, Seating},
+    auth::matchmaker::MatchmakerAuth,
+    base::ambient::Ambient,
+    function::operation::Operation,
+    matchmaking::matchmaker::Matchmaker,
+    models::errors::Error,
+    request::Request,
+    screening::check::{Entry, Screening},
+    seating::{
+        entrance::{Entrance, Seating},
+        reply::mock_seat,
+    },
     wire::{FindLobbyResponse, JoinLobbyRequest},
 };
 
@@ -70,7 +74,7 @@ impl Operation for JoinLobby {
 
         // Screening, then store.
         let found = async {
-            let entry = Entry::join(&body, &joinable);
+            let entry = Entry::join(&body, &joinable.lobby, &joinable.version, &joinable.tags);
             self.screening.check(&entry, request, self.edge_secret.as_deref(), &seeker).await?;
             self.matchmaker.join(&joinable, &seeker).await
         };

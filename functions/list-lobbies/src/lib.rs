@@ -1,12 +1,13 @@
 //! `GET /matchmaker/lobbies/list`: the lobbies that players may choose from.
 
 use shared::{
-    ambient::Ambient,
-    auth::MatchmakerAuth,
-    errors::Error,
-    http::{Operation, Request},
+    auth::matchmaker::MatchmakerAuth,
+    base::ambient::Ambient,
+    function::operation::Operation,
+    models::errors::Error,
     overview::Overview,
-    store::Store,
+    request::Request,
+    store::client::Store,
     wire::{self, GameModeInfo, ListLobbiesResponse},
 };
 

@@ -1,9 +1,10 @@
 //! `GET /matchmaker/regions`: where the game runs, nearest first.
 
 use shared::{
-    auth::MatchmakerAuth,
-    errors::Error,
-    http::{Operation, Request},
+    auth::matchmaker::MatchmakerAuth,
+    function::operation::Operation,
+    models::errors::Error,
+    request::Request,
     wire::{self, ListRegionsResponse},
 };
 

@@ -1,14 +1,14 @@
 //! `POST /matchmaker/servers/register`: a game server that lobbies may be placed on.
 
 use shared::{
-    ambient::Ambient,
-    auth::MatchmakerAuth,
-    errors::Error,
+    auth::matchmaker::MatchmakerAuth,
+    base::ambient::Ambient,
+    function::operation::Operation,
     hosting::game_server::GameServers,
-    http::{Operation, Request},
-    ids::ServerId,
+    models::{errors::Error, ids::ServerId},
+    request::Request,
     rules::registration::Registration,
-    store::Store,
+    store::client::Store,
     wire::{RegisterServerRequest, RegisterServerResponse, lease_end},
 };
 

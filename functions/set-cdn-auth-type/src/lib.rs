@@ -1,11 +1,12 @@
 //! `PUT /cloud/games/{game_id}/namespaces/{namespace_id}/cdn-auth`: how the namespace's CDN authenticates.
 
 use shared::{
-    auth::CloudAuth,
-    errors::Error,
-    http::{Empty, Operation, Request},
-    store::Store,
-    wire::SetCdnAuthTypeRequest,
+    auth::cloud::CloudAuth,
+    function::operation::Operation,
+    models::errors::Error,
+    request::Request,
+    store::client::Store,
+    wire::{SetCdnAuthTypeRequest, values::Empty},
 };
 
 /// The operation.

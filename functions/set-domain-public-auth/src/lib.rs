@@ -1,11 +1,12 @@
 //! `PUT /cloud/games/{game_id}/namespaces/{namespace_id}/domain-public-auth`: whether pages of its domains need no token.
 
 use shared::{
-    auth::CloudAuth,
-    errors::Error,
-    http::{Empty, Operation, Request},
-    store::Store,
-    wire::SetDomainPublicAuthRequest,
+    auth::cloud::CloudAuth,
+    function::operation::Operation,
+    models::errors::Error,
+    request::Request,
+    store::client::Store,
+    wire::{SetDomainPublicAuthRequest, values::Empty},
 };
 
 /// The operation.

@@ -1,13 +1,14 @@
 //! `PUT /matchmaker/lobbies/closed`: whether finds may enter a lobby.
 
 use shared::{
-    ambient::Ambient,
-    auth::MatchmakerAuth,
-    errors::Error,
+    auth::matchmaker::MatchmakerAuth,
+    base::ambient::Ambient,
+    function::operation::Operation,
     hosting::lobby_server::LobbyServer,
-    http::{Empty, Operation, Request},
-    store::Store,
-    wire::SetLobbyClosedRequest,
+    models::errors::Error,
+    request::Request,
+    store::client::Store,
+    wire::{SetLobbyClosedRequest, values::Empty},
 };
 
 /// The operation.

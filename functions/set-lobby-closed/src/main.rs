@@ -1,10 +1,10 @@
 //! The Lambda function of lobbies.closed.
 
 use set_lobby_closed::SetLobbyClosed;
-use shared::{function::Function, http};
+use shared::function::{Function, operation};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_http::Error> {
     let function = Function::start().await?;
-    http::serve(SetLobbyClosed::new(function.matchmaker_auth(), function.store, function.ambient)).await
+    operation::serve(SetLobbyClosed::new(function.matchmaker_auth(), function.store, function.ambient)).await
 }

@@ -1,12 +1,9 @@
 //! `POST /matchmaker/lobbies/ready`: players may connect from now on.
 
 use shared::{
-    ambient::Ambient,
-    auth::MatchmakerAuth,
-    errors::Error,
-    hosting::lobby_server::LobbyServer,
-    http::{Empty, Operation, Request},
-    store::Store,
+    auth::matchmaker::MatchmakerAuth, base::ambient::Ambient, function::operation::Operation,
+    hosting::lobby_server::LobbyServer, models::errors::Error, request::Request, store::client::Store,
+    wire::values::Empty,
 };
 
 /// The operation.

@@ -1,13 +1,17 @@
 //! `PUT /matchmaker/lobbies/state`: what a lobby server says of its lobby, any JSON.
 
 use shared::{
-    ambient::Ambient,
-    auth::MatchmakerAuth,
-    errors::Error,
+    auth::matchmaker::MatchmakerAuth,
+    base::ambient::Ambient,
+    function::operation::Operation,
     hosting::lobby_server::LobbyServer,
-    http::{Empty, Operation, Request},
-    rules::handed_on::{HandedOn, STATE_DEPTH_MAX},
-    store::Store,
+    models::{
+        errors::Error,
+        handed_on::{HandedOn, STATE_DEPTH_MAX},
+    },
+    request::Request,
+    store::client::Store,
+    wire::values::Empty,
 };
 
 /// The operation.

@@ -1,12 +1,13 @@
 //! `POST /cloud/games/{game_id}/namespaces/{namespace_id}/auth-user`: a user of the namespace's CDN.
 
 use shared::{
-    auth::CloudAuth,
-    errors::Error,
-    http::{Empty, Operation, Request},
+    auth::cloud::CloudAuth,
+    function::operation::Operation,
+    models::errors::Error,
+    request::Request,
     rules::bcrypt_hash::BcryptHash,
-    store::{Store, cdn::CdnUserOutcome},
-    wire::UpdateCdnAuthUserRequest,
+    store::{cdn::CdnUserOutcome, client::Store},
+    wire::{UpdateCdnAuthUserRequest, values::Empty},
 };
 
 /// The operation.

@@ -1,12 +1,13 @@
 //! `POST /cloud/games/{game_id}/namespaces/{namespace_id}/mm-config`: how many lobbies, how many players of one client.
 
 use shared::{
-    auth::CloudAuth,
-    errors::Error,
-    http::{Empty, Operation, Request},
+    auth::cloud::CloudAuth,
+    function::operation::Operation,
+    models::errors::Error,
+    request::Request,
     rules::matchmaker_config::validate,
-    store::Store,
-    wire::MatchmakerConfigRequest,
+    store::client::Store,
+    wire::{MatchmakerConfigRequest, values::Empty},
 };
 
 /// The operation.

@@ -1,10 +1,10 @@
 //! The Lambda function of mm-config.
 
-use shared::{function::Function, http};
+use shared::function::{Function, operation};
 use update_matchmaker_config::UpdateMatchmakerConfig;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_http::Error> {
     let function = Function::start().await?;
-    http::serve(UpdateMatchmakerConfig::new(function.cloud_auth(), function.store)).await
+    operation::serve(UpdateMatchmakerConfig::new(function.cloud_auth(), function.store)).await
 }

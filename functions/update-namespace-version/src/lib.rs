@@ -1,12 +1,13 @@
 //! `PUT /cloud/games/{game_id}/namespaces/{namespace_id}/version`: the version that the namespace runs.
 
 use shared::{
-    ambient::Ambient,
-    auth::CloudAuth,
-    errors::Error,
-    http::{Empty, Operation, Request},
-    store::{Store, deployments::VersionOutcome},
-    wire::UpdateNamespaceVersionRequest,
+    auth::cloud::CloudAuth,
+    base::ambient::Ambient,
+    function::operation::Operation,
+    models::errors::Error,
+    request::Request,
+    store::{client::Store, deployments::VersionOutcome},
+    wire::{UpdateNamespaceVersionRequest, values::Empty},
 };
 
 /// The operation.

@@ -1,9 +1,10 @@
 //! `POST /cloud/games/{game_id}/namespaces/{namespace_id}/mm-config/validate`: what matchmaker settings would be refused.
 
 use shared::{
-    auth::CloudAuth,
-    errors::Error,
-    http::{Operation, Request},
+    auth::cloud::CloudAuth,
+    function::operation::Operation,
+    models::errors::Error,
+    request::Request,
     rules::matchmaker_config::validate,
     wire::{MatchmakerConfigRequest, ValidationResponse},
 };

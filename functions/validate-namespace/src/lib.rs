@@ -1,11 +1,12 @@
 //! `POST /cloud/games/{game_id}/namespaces/validate`: what would be refused of a new namespace; nothing is made.
 
 use shared::{
-    auth::CloudAuth,
-    errors::Error,
-    http::{Operation, Request},
+    auth::cloud::CloudAuth,
+    function::operation::Operation,
+    models::errors::Error,
+    request::Request,
     rules::names::{is_name_id, namespace_violations},
-    store::Store,
+    store::client::Store,
     wire::{ValidateNamespaceRequest, ValidationResponse},
 };
 

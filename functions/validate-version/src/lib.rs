@@ -1,10 +1,11 @@
 //! `POST /cloud/games/{game_id}/versions/validate`: what would be refused of a new version; nothing is made.
 
 use shared::{
-    auth::CloudAuth,
-    errors::Error,
-    http::{Operation, Request},
-    store::Store,
+    auth::cloud::CloudAuth,
+    function::operation::Operation,
+    models::errors::Error,
+    request::Request,
+    store::client::Store,
     wire::{CreateVersionRequest, ValidationResponse},
 };
 

@@ -5,19 +5,24 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde::Serialize;
 use serde_json::json;
 use shared::{
-    ambient::{Ambient, Timestamp},
-    auth::GameRight,
-    errors::Error,
-    ids::{GameId, GameMode, NamespaceId, RegionId, VersionId, WriteId},
-    issuing::Issuer,
-    models::{PortNumbers, PortRange, Ports, Protocol, ServerKey, ServerPort},
-    provision::{NewGame, NewNamespace, ProvisionError, add_version, create_game},
-    settings::{Game, Namespace, Region, VersionConfig},
-    store::{
-        Store,
-        servers::{PlacementPool, Server},
+    auth::keys::TokenKeys,
+    base::ambient::{Ambient, Timestamp},
+    cloud::{
+        issuing::Issuer,
+        provision::{NewGame, NewNamespace, ProvisionError, add_version, create_game},
     },
-    tokens::{CredentialKind, DevelopmentHost, TokenKeys},
+    models::{
+        errors::Error,
+        game::{Game, Region},
+        ids::{GameId, GameMode, NamespaceId, RegionId, ServerKey, VersionId, WriteId},
+        namespace::Namespace,
+        ports::{PortNumbers, PortRange, Ports, Protocol, ServerPort},
+        rights::GameRight,
+        server::{PlacementPool, Server},
+        token::{CredentialKind, DevelopmentHost},
+        version::VersionConfig,
+    },
+    store::client::Store,
 };
 
 /// The demo game's name.

@@ -13,16 +13,18 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 
-use dynoxide::{Database, DynoxideError};
+use dynoxide::Database;
 use tokio::runtime::{self, Handle, Runtime};
 use tokio::sync::oneshot;
 
 use self::{
+    error::EmulatorError,
     in_process::InProcess,
     link::{Broken, Call, Carried, Link},
 };
 use crate::template::Table;
 
+pub mod error;
 pub mod in_process;
 mod limits;
 pub mod link;
@@ -235,50 +237,4 @@ fn open(folder: &Path) -> Result<Database, EmulatorError> {
     });
     let path = path.map_err(|source| EmulatorError::Folder { folder: folder.to_owned(), source })?;
     Database::new(&path).map_err(EmulatorError::Database)
-}
-
-/// Why the emulator does not run.
-#[derive(Debug, thiserror::Error)]
-pub enum EmulatorError {
-    /// The data folder is a file.
-    #[error("data folder {0} is not a folder")]
-    NotAFolder(PathBuf),
-    /// The data folder cannot be created, written or locked.
-    #[error("data folder {folder} cannot be used: {source}")]
-    Folder {
-        /// The folder.
-        folder: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
-    /// Another running stack holds the data folder.
-    #[error("data folder {0} is in use by another running stack; stop it or choose another folder")]
-    FolderInUse(PathBuf),
-    /// The database cannot be opened.
-    #[error("the database cannot be opened: {0}")]
-    Database(#[source] DynoxideError),
-    /// The data folder holds a table of another shape.
-    #[error(
-        "table {table} in the data folder differs from the template in its {part}; choose another folder"
-    )]
-    TableDiffers {
-        /// Name of the table.
-        table: String,
-        /// What differs first.
-        part: &'static str,
-    },
-    /// The emulator refuses a table of the template.
-    #[error("table {table} cannot be created: {source}")]
-    Table {
-        /// Name of the table.
-        table: String,
-        /// What the emulator says.
-        source: DynoxideError,
-    },
-    /// The system grants no port, runtime or thread.
-    #[error("the database cannot be started: {0}")]
-    Start(#[source] io::Error),
-    /// The emulator ended before it was stopped.
-    #[error("the database stopped: {0}")]
-    Stopped(String),
 }

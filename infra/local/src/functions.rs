@@ -41,19 +41,21 @@ use set_lobby_closed::SetLobbyClosed;
 use set_lobby_ready::SetLobbyReady;
 use set_lobby_state::SetLobbyState;
 use shared::{
-    ambient::Ambient,
-    auth::{CloudAuth, MatchmakerAuth},
-    config::{Environment, InvalidConfig},
-    errors::Error,
-    http::{Operation, answer},
-    ids::{GameId, NamespaceId},
-    issuing::Issuer,
-    matchmaking::Matchmaker,
+    auth::{cloud::CloudAuth, keys::TokenKeys, matchmaker::MatchmakerAuth, settings::SettingsCache},
+    base::ambient::Ambient,
+    cloud::issuing::Issuer,
+    function::{
+        config::{Environment, InvalidConfig},
+        operation::{Operation, answer},
+    },
+    matchmaking::matchmaker::Matchmaker,
+    models::{
+        errors::Error,
+        ids::{GameId, NamespaceId},
+    },
     rules::bcrypt_hash::COST_MAX,
-    screening::{Outside, Screening},
-    settings_cache::SettingsCache,
-    store::Store,
-    tokens::TokenKeys,
+    screening::{check::Screening, outside::Outside},
+    store::client::Store,
 };
 use update_cdn_auth_user::UpdateCdnAuthUser;
 use update_matchmaker_config::UpdateMatchmakerConfig;

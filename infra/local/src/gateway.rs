@@ -22,7 +22,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use percent_encoding::percent_decode_str;
 use serde_json::json;
-use shared::ambient::{Ambient, within};
+use shared::base::ambient::{Ambient, within};
 use time::OffsetDateTime;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;

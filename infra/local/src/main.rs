@@ -17,9 +17,11 @@ use muster_local::{
     welcome,
 };
 use shared::{
-    ambient::Ambient,
-    config::Environment,
-    telemetry::{self, LevelFilter},
+    base::{
+        ambient::Ambient,
+        log::{self, LevelFilter},
+    },
+    function::config::Environment,
 };
 
 /// Requests and items are many small strings, and their allocation a quarter of a find's time with the system's allocator.
@@ -68,7 +70,7 @@ enum Command {
 #[tokio::main]
 async fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    telemetry::log_text(if arguments.quiet { LevelFilter::ERROR } else { LevelFilter::INFO });
+    log::log_text(if arguments.quiet { LevelFilter::ERROR } else { LevelFilter::INFO });
     let says = |text: String| {
         if !arguments.quiet {
             // The stack runs on where nobody reads this any more.

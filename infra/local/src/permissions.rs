@@ -118,7 +118,7 @@ fn parts(item: &TransactWriteItem) -> Vec<(&'static str, String)> {
 
 #[cfg(test)]
 mod tests {
-    use shared::store::emulator_client;
+    use shared::store::client::emulator_client;
 
     use super::*;
     use crate::{stack::TEMPLATE, template::Template};

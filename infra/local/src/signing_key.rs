@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-use shared::ambient::Ambient;
+use shared::base::ambient::Ambient;
 
 const FILE: &str = "signing-key";
 

@@ -12,25 +12,26 @@ use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use shared::{
-    ambient::Ambient,
-    config::InvalidConfig,
-    screening::Outside,
-    store::{Store, TableNames},
-    tokens::{SigningKeyTooShort, TokenKeys},
+    auth::keys::{SigningKeyTooShort, TokenKeys},
+    base::ambient::Ambient,
+    function::config::InvalidConfig,
+    screening::outside::Outside,
+    store::client::{Store, TableNames},
 };
 use tokio::{sync::oneshot, task::JoinHandle};
 
 use crate::{
     demo::{Demo, DemoError},
     emulator::{
-        Emulator, EmulatorError, Storage,
+        Emulator, Storage,
+        error::EmulatorError,
         link::{Link, patient_client_over},
     },
     functions::Functions,
     gateway::{self, Gateway, GatewayError},
     local::LocalHandler,
     signing_key,
-    template::{Template, TemplateError},
+    template::{Template, error::TemplateError},
 };
 
 /// The template that users deploy: routes and tables are read from it here, too.

@@ -12,7 +12,7 @@ use std::{
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use serde_json::json;
-use shared::{ambient::Ambient, store::Store, tokens::TokenKeys};
+use shared::{auth::keys::TokenKeys, base::ambient::Ambient, store::client::Store};
 
 use crate::{
     demo::Demo,

@@ -6,15 +6,17 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use http::{HeaderName, HeaderValue, Method};
-use saphyr::{LoadableYamlNode, ScanError, Yaml};
+use saphyr::{LoadableYamlNode, Yaml};
 
 use crate::cors::Cors;
-use crate::route::{Route, RoutePath, RoutePathError};
+use crate::route::{Route, RoutePath};
 
+pub mod error;
 mod node;
 mod permissions;
 mod table;
 
+use error::{Problem, TemplateError};
 use node::Node;
 pub use permissions::Permissions;
 pub use table::{AttributeType, Index, Key, Projection, Table};
@@ -43,47 +45,6 @@ pub struct FunctionProperties {
 
 /// A function's time when the template says nothing of it.
 const USUAL_TIMEOUT: Duration = Duration::from_secs(3);
-
-/// Why the template cannot be run locally.
-#[derive(Debug, thiserror::Error)]
-pub enum TemplateError {
-    /// The text is not YAML.
-    #[error("the template is not YAML: {0}")]
-    Syntax(#[from] ScanError),
-    /// There is no mapping called `Resources`.
-    #[error("the template has no `Resources`")]
-    NoResources,
-    /// A property that the local stack reads is not as it needs it.
-    #[error("resource {resource}: {property} {problem}")]
-    Property {
-        /// Logical id of the resource.
-        resource: String,
-        /// Path of the property inside the resource, with dots.
-        property: String,
-        /// What is wrong with it.
-        problem: Problem,
-    },
-}
-
-/// What is wrong with a property of the template.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Problem {
-    /// The property is absent.
-    #[error("is missing")]
-    Missing,
-    /// The property is of another kind, or made by a CloudFormation function.
-    #[error("is not {0} that is written out")]
-    Not(&'static str),
-    /// The value is not among those that the local stack knows.
-    #[error("is `{0}`, which the local stack does not support")]
-    Unsupported(String),
-    /// The path cannot be a route.
-    #[error("{0}")]
-    Path(#[from] RoutePathError),
-    /// Another route matches the same requests.
-    #[error("is taken by {0} already")]
-    Taken(String),
-}
 
 impl Template {
     /// Parses the text of a SAM template.

@@ -5,15 +5,14 @@ use std::io::{IsTerminal as _, Read as _};
 use clap::{Subcommand, ValueEnum};
 use serde_json::json;
 use shared::{
-    errors::Error,
+    base::ambient::time,
+    models::{errors::Error, namespace::CdnAuthType},
     rules::{
         bcrypt_hash::{BcryptHash, COST_MAX},
         cdn_user::CdnUserName,
         origin::OriginHost,
     },
-    settings::CdnAuthType,
     store::cdn::{CdnUserOutcome, DomainOutcome},
-    wire::time,
 };
 
 use crate::{

@@ -7,8 +7,8 @@ use std::{
 
 use saphyr::{LoadableYamlNode as _, MarkedYaml};
 use shared::{
-    record::{Strict, UnknownField},
-    settings::VersionConfig,
+    base::record::{Strict, UnknownField},
+    models::version::VersionConfig,
 };
 
 use crate::CommandError;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use aws_sdk_secretsmanager::Client as SecretsManager;
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
-use shared::{ambient::Ambient, issuing::Issuer, store::Store, tokens::TokenKeys};
+use shared::{auth::keys::TokenKeys, base::ambient::Ambient, cloud::issuing::Issuer, store::client::Store};
 
-use crate::{CommandError, target::TargetError};
+use crate::CommandError;
 
 /// Where the key is that tokens are signed with.
 #[derive(Debug)]
@@ -15,6 +15,33 @@ pub(crate) enum KeySource {
     Local(String),
     /// A secret in AWS.
     Secret(SecretsManager, String),
+}
+
+/// Why a deployment cannot be reached.
+#[derive(Debug, thiserror::Error)]
+pub enum TargetError {
+    /// Nothing said which.
+    #[error("say which deployment: --local for the local stack, or --stack NAME for a stack in AWS")]
+    Missing,
+    /// The stack in AWS cannot be described, or is none of Muster's.
+    #[error("the stack `{stack}` cannot be used: {problem}; check its name, the region and your credentials")]
+    NoStack {
+        /// Its name.
+        stack: String,
+        /// What happened.
+        problem: String,
+    },
+    /// The key that tokens are signed with cannot be read.
+    #[error("the signing key cannot be read: {0}")]
+    NoSigningKey(String),
+    /// The local stack did not answer.
+    #[error("no local stack answers at {url} ({problem}); start it with `cargo run`")]
+    NoLocalStack {
+        /// Where it was looked for.
+        url: String,
+        /// What happened.
+        problem: String,
+    },
 }
 
 /// The deployment that a command works in.

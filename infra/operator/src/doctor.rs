@@ -2,14 +2,16 @@
 
 use serde_json::json;
 use shared::{
-    errors::Error,
-    ids::{GameMode, LobbyId, NamespaceId, VersionId},
-    models::ServerKey,
-    overview::servers_of,
-    secrets::SecretsCache,
-    settings::{Namespace, Version},
-    store::{replays::ReplayKey, servers::Server},
-    tokens::CloudToken,
+    models::{
+        errors::Error,
+        ids::{GameMode, LobbyId, NamespaceId, ServerKey, VersionId},
+        namespace::Namespace,
+        server::Server,
+        token::CloudToken,
+        version::Version,
+    },
+    screening::secrets::SecretsCache,
+    store::{listing::servers_of, replays::ReplayKey},
 };
 
 use crate::{CommandError, deployment::Deployment, report::Report};

@@ -2,9 +2,12 @@
 
 use std::path::PathBuf;
 
-use shared::{errors::Error, ids::RegionId, provision::ProvisionError};
+use shared::{
+    cloud::provision::ProvisionError,
+    models::{errors::Error, ids::RegionId},
+};
 
-use crate::target::TargetError;
+use crate::deployment::TargetError;
 
 /// Why the command did not do what it was asked.
 #[derive(Debug, thiserror::Error)]

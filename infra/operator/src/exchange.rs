@@ -11,16 +11,20 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use shared::{
-    auth::GameRight,
-    ids::{RegionId, VersionId},
-    provision::{NewGame, NewNamespace, add_version, create_game},
-    record::{Strict, UnknownField},
+    base::record::{Strict, UnknownField},
+    cloud::provision::{NewGame, NewNamespace, add_version, create_game},
+    models::{
+        game::{Game, Region},
+        ids::{RegionId, VersionId},
+        namespace::CdnAuthType,
+        rights::GameRight,
+        version::VersionConfig,
+    },
     rules::{matchmaker_config, names::display_name_violations, origin::OriginHost, version_config},
-    settings::{CdnAuthType, Game, Region, VersionConfig},
     store::cdn::{DOMAINS_MAX, DomainOutcome},
 };
 
-use crate::{CommandError, deployment::Deployment, game, lookup, report::Report};
+use crate::{CommandError, deployment::Deployment, lookup, report::Report};
 
 /// The form of the file, which changes when an older command could not read it.
 const FORM: u32 = 1;
@@ -160,7 +164,7 @@ pub(crate) async fn import(
             }
         }
     }
-    let mut report = game::created(&created);
+    let mut report = Report::of_created(&created);
     if !taken_since.is_empty() {
         report.text += &format!("\nnot added, as others took them just now: {}", taken_since.join(", "));
         if let Some(fields) = report.json.as_object_mut() {

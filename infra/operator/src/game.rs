@@ -5,11 +5,15 @@ use std::{collections::BTreeMap, path::PathBuf, str::FromStr};
 use clap::{Args, Subcommand};
 use serde_json::json;
 use shared::{
-    ids::RegionId,
-    provision::{CreatedGame, NewGame, NewNamespace, ProvisionError, create_game, is_region},
-    settings::{LOBBY_COUNT_MAX_DEFAULT, MAX_PLAYERS_PER_CLIENT_DEFAULT, Region},
+    base::ambient::time,
+    cloud::provision::{NewGame, NewNamespace, ProvisionError, create_game, is_region},
+    models::{
+        game::Region,
+        ids::RegionId,
+        namespace::{LOBBY_COUNT_MAX_DEFAULT, MAX_PLAYERS_PER_CLIENT_DEFAULT},
+    },
     store::catalog::NameOutcome,
-    wire::{GameFull, time},
+    wire::GameFull,
 };
 
 use crate::{CommandError, config_file, deployment::Deployment, exchange, lookup, report::Report};
@@ -121,7 +125,7 @@ pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Repor
     match action {
         Action::Create(create) => {
             let new = create.into_new_game()?;
-            Ok(created(&create_game(store, &deployment.ambient, new).await?))
+            Ok(Report::of_created(&create_game(store, &deployment.ambient, new).await?))
         }
         Action::Export { game } => exchange::export(&game, deployment).await,
         Action::Import { file, name } => exchange::import(file, name, deployment).await,
@@ -131,7 +135,7 @@ pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Repor
                 json!({ "game_id": game.game_id, "name_id": game.name_id, "display_name": game.display_name,
                         "create_ts": time(game.created_at) })
             });
-            let row = |game: &shared::settings::Game| {
+            let row = |game: &shared::models::game::Game| {
                 [
                     game.name_id.clone(),
                     game.game_id.to_string(),
@@ -248,27 +252,6 @@ impl CreateGame {
             namespaces: vec![namespace("prod", "Production"), namespace("staging", "Staging")],
         })
     }
-}
-
-pub(crate) fn created(created: &CreatedGame) -> Report {
-    let namespaces: BTreeMap<_, _> =
-        created.namespaces.iter().map(|namespace| (&namespace.name_id, &namespace.namespace_id)).collect();
-    let json = json!({
-        "game_id": created.game.game_id,
-        "version_id": created.version.version_id,
-        "namespaces": namespaces,
-        "cloud_token": created.cloud_token.reveal(),
-    });
-    let mut lines = vec![
-        ("game", format!("{}  {}", created.game.game_id, created.game.name_id)),
-        ("version", format!("{}  {}", created.version.version_id, created.version.display_name)),
-    ];
-    let namespaces = created.namespaces.iter();
-    lines.extend(namespaces.map(|new| ("namespace", format!("{}  {}", new.namespace_id, new.name_id))));
-    lines.push(("token", created.cloud_token.reveal().to_owned()));
-    let mut report = Report::list(lines, json);
-    report.text.push_str("\nKeep the token now: only its digest is stored, so it cannot be shown again.");
-    report
 }
 
 #[cfg(test)]

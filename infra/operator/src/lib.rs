@@ -21,8 +21,9 @@ mod target;
 mod token;
 mod version;
 
+pub use deployment::TargetError;
 pub use error::CommandError;
-pub use target::{Target, TargetError};
+pub use target::Target;
 
 use deployment::Deployment;
 use report::Report;

@@ -5,17 +5,25 @@ use std::collections::HashMap;
 use clap::Subcommand;
 use serde_json::{Value, json};
 use shared::{
-    ambient::Timestamp,
-    errors::Error,
-    explaining::{Obstacle, Reason, Resolved, obstacles},
+    base::ambient::{Timestamp, time},
     hosting::game_server::GameServers,
-    ids::{LobbyId, ServerId, StartId},
-    lobby::{EndCause, Entry, Lobby, Stage, sort_fullest_first},
-    models::{Pool, Tags},
-    overview::{lobbies_on, servers_of},
+    models::{
+        errors::Error,
+        ids::{LobbyId, ServerId, StartId},
+        lobby::{EndCause, Entry, Lobby, Stage, sort_fullest_first},
+        pool::{Pool, Tags},
+        server::Server,
+    },
     rules::criteria::Criteria,
-    store::{ending::EndOutcome, servers::Server},
-    wire::{FindLobbyRequest, lease_end, time},
+    store::{
+        ending::EndOutcome,
+        listing::{lobbies_on, servers_of},
+    },
+    wire::{
+        FindLobbyRequest,
+        explanation::{Obstacle, Reason, Resolved, obstacles},
+        lease_end,
+    },
 };
 
 use crate::{

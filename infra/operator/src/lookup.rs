@@ -3,9 +3,12 @@
 use std::str::FromStr;
 
 use shared::{
-    auth::{GameRight, NamespaceRight},
-    settings::{Game, ListedVersion},
-    store::Store,
+    models::{
+        game::Game,
+        rights::{GameRight, NamespaceRight},
+        version::ListedVersion,
+    },
+    store::client::Store,
 };
 
 use crate::CommandError;

@@ -3,11 +3,14 @@
 use clap::{Args, Subcommand};
 use serde_json::json;
 use shared::{
-    errors::Error,
-    provision::{NewNamespace, add_namespace},
+    base::ambient::time,
+    cloud::provision::{NewNamespace, add_namespace},
+    models::{
+        errors::Error,
+        namespace::{LOBBY_COUNT_MAX_DEFAULT, MAX_PLAYERS_PER_CLIENT_DEFAULT},
+    },
     rules::{matchmaker_config, names::namespace_violations},
-    settings::{LOBBY_COUNT_MAX_DEFAULT, MAX_PLAYERS_PER_CLIENT_DEFAULT},
-    wire::{NamespaceFull, time},
+    wire::NamespaceFull,
 };
 
 use crate::{

@@ -1,6 +1,9 @@
 //! What the command answers: a text for people, JSON for programs.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
+use shared::cloud::provision::CreatedGame;
 
 /// An answer in both forms.
 #[derive(Clone, Debug)]
@@ -26,6 +29,31 @@ impl Report {
         let lines: Vec<_> =
             lines.into_iter().map(|(name, value)| format!("{name:width$}  {value}")).collect();
         Self { text: lines.join("\n"), json }
+    }
+
+    /// A game that was just made, with its token, which is shown this once.
+    pub fn of_created(created: &CreatedGame) -> Self {
+        let namespaces: BTreeMap<_, _> = created
+            .namespaces
+            .iter()
+            .map(|namespace| (&namespace.name_id, &namespace.namespace_id))
+            .collect();
+        let json = json!({
+            "game_id": created.game.game_id,
+            "version_id": created.version.version_id,
+            "namespaces": namespaces,
+            "cloud_token": created.cloud_token.reveal(),
+        });
+        let mut lines = vec![
+            ("game", format!("{}  {}", created.game.game_id, created.game.name_id)),
+            ("version", format!("{}  {}", created.version.version_id, created.version.display_name)),
+        ];
+        let namespaces = created.namespaces.iter();
+        lines.extend(namespaces.map(|new| ("namespace", format!("{}  {}", new.namespace_id, new.name_id))));
+        lines.push(("token", created.cloud_token.reveal().to_owned()));
+        let mut report = Self::list(lines, json);
+        report.text.push_str("\nKeep the token now: only its digest is stored, so it cannot be shown again.");
+        report
     }
 
     /// What is printed.

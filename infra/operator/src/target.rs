@@ -10,12 +10,11 @@ use hyper::body::Bytes;
 use hyper_util::{client::legacy::Client, rt::TokioExecutor};
 use serde::Deserialize;
 use shared::{
-    ambient::Ambient,
-    aws::CRYPTOGRAPHY,
-    store::{Store, TableNames, emulator_client},
+    base::{ambient::Ambient, aws::CRYPTOGRAPHY},
+    store::client::{Store, TableNames, emulator_client},
 };
 
-use crate::deployment::{Deployment, KeySource};
+use crate::deployment::{Deployment, KeySource, TargetError};
 
 /// Which deployment is meant.
 #[derive(Debug, Args)]
@@ -36,33 +35,6 @@ pub struct Target {
     /// The AWS region; the credential chain's own when absent.
     #[arg(long, global = true, value_name = "REGION")]
     aws_region: Option<String>,
-}
-
-/// Why a deployment cannot be reached.
-#[derive(Debug, thiserror::Error)]
-pub enum TargetError {
-    /// Nothing said which.
-    #[error("say which deployment: --local for the local stack, or --stack NAME for a stack in AWS")]
-    Missing,
-    /// The stack in AWS cannot be described, or is none of Muster's.
-    #[error("the stack `{stack}` cannot be used: {problem}; check its name, the region and your credentials")]
-    NoStack {
-        /// Its name.
-        stack: String,
-        /// What happened.
-        problem: String,
-    },
-    /// The key that tokens are signed with cannot be read.
-    #[error("the signing key cannot be read: {0}")]
-    NoSigningKey(String),
-    /// The local stack did not answer.
-    #[error("no local stack answers at {url} ({problem}); start it with `cargo run`")]
-    NoLocalStack {
-        /// Where it was looked for.
-        url: String,
-        /// What happened.
-        problem: String,
-    },
 }
 
 /// What the local stack tells its other processes.

@@ -5,16 +5,17 @@ use std::{collections::BTreeMap, time::Duration};
 use clap::{Subcommand, ValueEnum};
 use serde_json::json;
 use shared::{
-    ambient::Timestamp,
-    auth::GameRight,
-    errors::Error,
-    ids::TokenId,
-    models::Ports,
-    rules::ports::PortSpec,
-    settings::{Namespace, REVOKED_TOKENS_MAX},
+    base::ambient::{Timestamp, time},
+    models::{
+        errors::Error,
+        ids::TokenId,
+        namespace::{Namespace, REVOKED_TOKENS_MAX},
+        ports::Ports,
+        rights::GameRight,
+        token::{CredentialKind, DevelopmentHost, TokenKind},
+    },
     store::tokens::{IssuedToken, RevokeOutcome},
-    tokens::{CredentialKind, DevelopmentHost, TokenKind},
-    wire::time,
+    wire::ports::PortSpec,
 };
 
 use crate::{

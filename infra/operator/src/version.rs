@@ -8,14 +8,19 @@ use std::{
 use clap::Subcommand;
 use serde_json::{Map, Value, json};
 use shared::{
-    ambient::Timestamp,
-    errors::Error,
-    provision::add_version,
-    retirement::{Deletion, delete_version},
+    base::ambient::{Timestamp, time},
+    cloud::{
+        provision::add_version,
+        retirement::{Deletion, delete_version},
+    },
+    models::{
+        errors::Error,
+        game::{Game, Region},
+        version::ListedVersion,
+    },
     rules::{names::display_name_violations, version_config},
-    settings::{Game, ListedVersion, Region},
     store::deployments::VersionOutcome,
-    wire::{VersionChange, VersionFull, time},
+    wire::{VersionChange, VersionFull},
 };
 
 use crate::{
@@ -278,7 +283,10 @@ pub(crate) fn validate(file: &Path) -> Result<Report, CommandError> {
     Ok(valid())
 }
 
-fn check(read: &ConfigFile, regions: &BTreeMap<shared::ids::RegionId, Region>) -> Result<(), CommandError> {
+fn check(
+    read: &ConfigFile,
+    regions: &BTreeMap<shared::models::ids::RegionId, Region>,
+) -> Result<(), CommandError> {
     let violations = version_config::validate(&read.config, regions);
     if violations.is_empty() { Ok(()) } else { Err(read.broken(&violations)) }
 }

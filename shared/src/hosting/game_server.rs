@@ -4,24 +4,23 @@ use std::time::Duration;
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 
-use super::end_in_passing;
 use crate::{
-    ambient::{Ambient, Timestamp},
-    auth::{GameServerRight, NamespaceRight},
-    errors::Error,
-    ids::{GameMode, LobbyId, ServerId, StartId, StartMark, WriteId},
-    lobby::{
-        EndCause, Lobby, Stage,
+    auth::{matchmaker::GameServerRight, settings::Settings},
+    base::ambient::{Ambient, Timestamp},
+    models::{
+        errors::Error,
+        ids::{GameMode, LobbyId, ServerId, ServerKey, StartId, StartMark, WriteId},
         lifecycle::{Illegal, Transition},
+        lobby::{EndCause, Lobby, Stage},
+        rights::NamespaceRight,
+        server::Server,
     },
-    models::ServerKey,
     rules::registration::{Registration, Start},
-    settings_cache::Settings,
     store::{
-        Store,
-        ending::EndOutcome,
+        client::Store,
+        ending::{EndOutcome, end_in_passing},
         lobbies::LobbyCursor,
-        servers::{HeartbeatOutcome, Server},
+        servers::HeartbeatOutcome,
         transitions::TransitionOutcome,
     },
 };

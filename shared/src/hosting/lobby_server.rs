@@ -2,25 +2,24 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::end_in_passing;
 use crate::{
-    aged::Aged,
-    ambient::Ambient,
-    auth::LobbyRight,
-    client_address::Client,
-    errors::Error,
-    ids::{BurstSecret, SeatId, WriteId},
-    lobby::{
-        EndCause, Lobby, Stage,
+    auth::{keys::TokenKeys, matchmaker::LobbyRight},
+    base::{ambient::Ambient, cache::Aged},
+    models::{
+        client::Client,
+        errors::Error,
+        handed_on::HandedOn,
+        ids::{BurstSecret, SeatId, WriteId},
         lifecycle::{Illegal, Transition},
+        lobby::{EndCause, Lobby, Stage},
+        token::{Claims, InvalidToken, PlayerSeat},
     },
-    rules::handed_on::HandedOn,
     store::{
-        Store,
+        client::Store,
         creation::{BURST_WINDOW, HeadKey},
+        ending::end_in_passing,
         transitions::TransitionOutcome,
     },
-    tokens::{Claims, InvalidToken, PlayerSeat, TokenKeys},
 };
 
 /// The lobby server's side of a lobby.

@@ -2,13 +2,19 @@
 
 use std::time::Duration;
 
-use super::{Existing, Matchmaker, Search, comparing::TRIED_WHILE_BUSY_MAX};
 use crate::{
-    ambient::Timestamp,
-    errors::Error,
-    lobby::{Entry, Refusal},
+    base::ambient::Timestamp,
+    matchmaking::{
+        limits::TRIED_WHILE_BUSY_MAX,
+        matchmaker::Matchmaker,
+        search::{Existing, Search},
+    },
+    models::{
+        errors::Error,
+        lobby::{Entry, Refusal},
+    },
     rules::criteria::SearchedPool,
-    seating::Seeker,
+    seating::seeker::Seeker,
 };
 
 /// Looks that a find makes for the candidates that it tries, each into another part of the index.

@@ -4,23 +4,26 @@ use std::{collections::BTreeSet, mem, time::Duration};
 
 use futures_util::future::try_join_all;
 
-use super::{CANDIDATES_MAX, Claimed, Found, Matchmaker, searched};
 use crate::{
-    ambient::Timestamp,
-    errors::Error,
-    hosting::end_in_passing,
-    ids::LobbyId,
-    lobby::{EndCause, Entry, Lobby, Refusal, sort_fullest_first},
-    models::ServerKey,
+    base::ambient::Timestamp,
+    matchmaking::{
+        limits::{CANDIDATES_MAX, COMPARED_MAX, TRIED_WHILE_BUSY_MAX},
+        matchmaker::Matchmaker,
+        search::{Claimed, searched},
+    },
+    models::{
+        errors::Error,
+        ids::{LobbyId, ServerKey},
+        lobby::{EndCause, Entry, Lobby, Refusal, sort_fullest_first},
+    },
     rules::criteria::SearchedPool,
-    seating::Seeker,
-    store::lobbies::{Candidate, Hiding},
+    seating::{reply::Found, seeker::Seeker},
+    store::{
+        ending::end_in_passing,
+        lobbies::{Candidate, Hiding},
+    },
 };
 
-/// Candidates whose fullness is compared exactly in each pool (decisions on matching).
-pub(super) const COMPARED_MAX: usize = 16;
-/// Candidates that a find tries while the pool is busy: each one costs a write, and others are after the same.
-pub(super) const TRIED_WHILE_BUSY_MAX: usize = 3;
 /// Lobbies of silent servers that are put out of sight at the same time; later looks meet the others.
 const HIDDEN_AT_ONCE: usize = 16;
 /// A full lobby still in sight after this long was left there by a find that crashed; who sees it puts it right.

@@ -4,23 +4,29 @@ use std::{collections::BTreeMap, sync::atomic::Ordering, time::Duration};
 
 use futures_util::future::try_join_all;
 
-use super::{
-    Claimed, Found, Matchmaker, Search, Way, comparing::COMPARED_MAX, recall::LEARNT_AGE_MAX, room::Room,
-};
 use crate::{
-    ambient::Timestamp,
-    errors::Error,
-    explaining,
-    ids::{BurstSecret, LobbyId, SeatId},
-    lobby::{EndCause, Entry, Lobby, Refusal, Stage},
-    models::Pool,
+    base::ambient::Timestamp,
+    matchmaking::{
+        limits::{COMPARED_MAX, LANE_HOLD},
+        matchmaker::Matchmaker,
+        outcomes::{Attempt, NoRoom, Placing, Step},
+        room::Room,
+        search::{Claimed, Search},
+    },
+    models::{
+        errors::Error,
+        ids::{BurstSecret, LobbyId, SeatId},
+        lobby::{EndCause, Entry, Lobby, Refusal, Stage},
+        pool::Pool,
+        server::{PlacementPool, Server},
+    },
     rules::criteria::{NewLobby, SearchedPool},
-    seating::Seeker,
+    seating::{reply::Found, seeker::Seeker},
     store::{
         creation::{Beginning, Burst, BurstOutcome, Creation, CreationOutcome, HeadKey},
         lobbies::Hiding,
-        servers::{PlacementPool, Server},
     },
+    wire::explanation::{self, Way},
 };
 
 /// Elections that one find takes part in before it looks again.
@@ -53,9 +59,7 @@ const SERVERS_ENDED_MAX: usize = 16;
 const LOBBIES_ENDED_MAX: usize = 8;
 /// More servers than are known of any region.
 const SERVERS_MAX: u64 = 1 << 16;
-/// For how long a lobby that an instance creates for itself is out of others' sight: as long as it may go there unlooked.
-/// What it has not filled by then comes into sight by itself.
-pub(super) const LANE_HOLD: Duration = LEARNT_AGE_MAX;
+
 /// How long a find waits for the lobby that another find of its burst is creating, first and doubled each time: about as long as
 /// a creation takes by an instance that has yet to read the servers.
 const CREATOR_PAUSE: Duration = Duration::from_millis(32);
@@ -63,25 +67,6 @@ const CREATOR_PAUSE: Duration = Duration::from_millis(32);
 const CREATOR_PAUSE_AFTER_LOSS: Duration = Duration::from_millis(15);
 /// Waits for that lobby before the find creates it itself: the creator may have crashed.
 const CREATOR_WAITS: u32 = 4;
-
-/// What a round of creation came to.
-pub(super) enum Step {
-    /// A seat.
-    Found(Box<Found>),
-    /// Others were quicker, and their lobbies may be joinable by now.
-    LookAgain,
-    /// There is no room for another lobby, and none could be made.
-    NoRoom(NoRoom),
-}
-
-/// Why there is no room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum NoRoom {
-    /// The namespace holds its `lobby_count_max` lobbies.
-    AtCap,
-    /// No server has a place.
-    NoServer,
-}
 
 impl From<NoRoom> for Error {
     fn from(reason: NoRoom) -> Self {
@@ -101,31 +86,6 @@ enum Allotment {
     Singly,
     /// Not at all: nothing is left but what servers have.
     None,
-}
-
-/// Where and how a lobby is put.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Placing {
-    /// How many are created at the same time before it: each goes to another server.
-    nth: u64,
-    /// How long it stays out of sight of the index.
-    sight_after: Duration,
-}
-
-impl Placing {
-    /// Whether the lobby is out of sight for those who drew its positions, and not because this instance alone fills it.
-    const fn is_promised(self) -> bool {
-        self.nth > 0 && !self.sight_after.is_zero()
-    }
-}
-
-/// What became of one attempt to create one lobby.
-pub(super) enum Attempt {
-    Created(Box<Found>),
-    Exists,
-    Outrun(Burst),
-    Lost,
-    NoRoom(NoRoom),
 }
 
 /// What became of beginning a burst.
@@ -417,7 +377,7 @@ impl Matchmaker {
         let placing = Placing { nth: 0, sight_after };
         match self.attempt(&search, &lobby_id, seeker, placing, None).await? {
             Attempt::Created(found) => {
-                seeker.trace().creation(explaining::Creation::PoolBusy);
+                seeker.trace().creation(explanation::Creation::PoolBusy);
                 Ok(Step::Found(found))
             }
             Attempt::NoRoom(reason) => Ok(Step::NoRoom(reason)),

@@ -2,19 +2,24 @@
 
 use std::sync::Arc;
 
-use super::{
-    FIND_DEADLINE, Found, Matchmaker, ROUND_PAUSE, ROUNDS_MAX, Search, Way,
-    create::{Attempt, Placing},
-};
 use crate::{
-    errors::Error,
-    ids::LobbyId,
-    lobby::{Door, Lobby, Refusal},
-    models::Tags,
-    seating::Seeker,
-    settings::Version,
-    settings_cache::Settings,
+    auth::settings::Settings,
+    matchmaking::{
+        limits::{FIND_DEADLINE, ROUND_PAUSE, ROUNDS_MAX},
+        matchmaker::Matchmaker,
+        outcomes::{Attempt, Placing},
+        search::Search,
+    },
+    models::{
+        errors::Error,
+        ids::LobbyId,
+        lobby::{Door, Lobby, Refusal},
+        pool::Tags,
+        version::Version,
+    },
+    seating::{reply::Found, seeker::Seeker},
     store::lobbies::{Hiding, SeatClaim, SeatOutcome},
+    wire::explanation::Way,
 };
 
 /// A lobby that may be joined, as far as its version's rules go.

@@ -6,23 +6,26 @@ use std::{
     time::Duration,
 };
 
-use super::{comparing::COMPARED_MAX, create::NoRoom};
 use crate::{
-    ambient::{Ambient, Timestamp},
-    explaining::Obstacles,
-    ids::{LobbyId, NamespaceId},
-    lobby::Lobby,
-    models::Pool,
+    base::ambient::{Ambient, Timestamp},
+    matchmaking::{
+        limits::{COMPARED_MAX, LEARNT_AGE_MAX},
+        outcomes::NoRoom,
+    },
+    models::{
+        ids::{LobbyId, NamespaceId},
+        lobby::Lobby,
+        pool::Pool,
+        server::{PlacementPool, Server},
+    },
     store::{
         creation::{Burst, HeadKey},
         lobbies::{Candidate, Hiding},
-        servers::{PlacementPool, Server},
         shards::SIGN_KNOWN_FOR,
     },
+    wire::explanation::Obstacles,
 };
 
-/// How long what was learnt may be reused (decisions on matching).
-pub(super) const LEARNT_AGE_MAX: Duration = Duration::from_secs(1);
 /// Finds in one pool within [`LEARNT_AGE_MAX`] from which an instance goes by what it learnt.
 const WARM_FINDS: usize = 5;
 /// Those from which it is under load: it makes lobbies without asking others.

@@ -5,21 +5,23 @@ use std::collections::HashSet;
 
 use futures_util::future::try_join_all;
 
-use super::{Matchmaker, Search, create::NoRoom};
 use crate::{
-    errors::Error,
-    explaining::{self, Obstacles},
-    ids::{LobbyId, RegionId},
-    lobby::{EndCause, Lobby},
-    models::Pool,
-    seating::Seeker,
-    settings::Namespace,
+    matchmaking::{matchmaker::Matchmaker, outcomes::NoRoom, search::Search},
+    models::{
+        errors::Error,
+        ids::{LobbyId, RegionId},
+        lobby::{EndCause, Lobby},
+        namespace::Namespace,
+        pool::Pool,
+        server::{PlacementPool, Server},
+    },
+    seating::seeker::Seeker,
     store::{
         allotment::AllotmentOutcome,
         ending::EndOutcome,
-        servers::{PlacementPool, Server},
         vain_searches::{BELIEVED_FOR, SearchKey, VainSearch},
     },
+    wire::explanation::{self, Obstacles},
 };
 
 /// Servers of a region that one search reads at most.
@@ -138,7 +140,7 @@ impl Matchmaker {
         let (now, wanted) = (self.ambient.now(), &search.criteria.new_lobby.pool);
         let nearest = searched.iter().find(|(region_id, _)| **region_id == wanted.region_id);
         let nearest = nearest.iter().flat_map(|(_, servers)| servers);
-        let obstacles = explaining::obstacles(nearest, &wanted.game_mode, now);
+        let obstacles = explanation::obstacles(nearest, &wanted.game_mode, now);
         let mut ending = Ending::default();
         for (region_id, servers) in searched {
             let is_made = match needed {

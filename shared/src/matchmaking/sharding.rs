@@ -1,7 +1,11 @@
 //! Shards of the index of candidates: used while it is too slow, swept away when nothing is left in them.
 
-use super::{Matchmaker, recall::Sharding};
-use crate::{ambient::Timestamp, errors::Error, models::Pool, store::lobbies::Candidate};
+use crate::{
+    base::ambient::Timestamp,
+    matchmaking::{matchmaker::Matchmaker, recall::Sharding},
+    models::{errors::Error, pool::Pool},
+    store::lobbies::Candidate,
+};
 
 impl Matchmaker {
     /// The shard for a lobby of this instance's own, or one that it hides: the first, unless the index was too slow while the

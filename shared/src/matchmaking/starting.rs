@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use super::{Found, Matchmaker};
 use crate::{
-    ambient::Timestamp,
-    errors::Error,
-    lobby::{Stage, lifecycle::Transition},
-    seating::Seeker,
+    base::ambient::Timestamp,
+    matchmaking::matchmaker::Matchmaker,
+    models::{errors::Error, lifecycle::Transition, lobby::Stage},
+    seating::{reply::Found, seeker::Seeker},
 };
 
 /// How long after its beginning a request may still wait: the gateway gives up after 30 s.

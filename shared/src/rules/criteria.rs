@@ -2,15 +2,22 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use super::geography::{Coordinates, nearest};
 use crate::{
-    errors::Error,
-    http::bad_body,
-    ids::{GameMode, RegionId},
-    models::{Pool, Tags},
-    settings::{Game, GameModeConfig, Namespace, Version},
-    tag_digests::TagDigests,
-    wire::{CreateLobbyRequest, FindLobbyRequest, Publicity},
+    models::{
+        coordinates::Coordinates,
+        errors::{Error, bad_body},
+        game::Game,
+        ids::{GameMode, RegionId},
+        namespace::Namespace,
+        pool::{Pool, Tags},
+        tag_digests::TagDigests,
+        version::{GameModeConfig, Version},
+    },
+    rules::geography::nearest,
+    wire::{
+        CreateLobbyRequest, FindLobbyRequest, Publicity,
+        explanation::{Place, Resolved},
+    },
 };
 
 /// The most tags of a request.
@@ -279,6 +286,20 @@ fn check_find_enabled(modes: &[Mode<'_>]) -> Result<(), Error> {
     match modes.iter().find(|mode| !mode.config.actions.find.enabled) {
         Some(mode) => Err(Error::FindDisabled(mode.name.clone())),
         None => Ok(()),
+    }
+}
+
+impl From<&Criteria> for Resolved {
+    fn from(criteria: &Criteria) -> Self {
+        let Criteria { pools, tags, new_lobby, .. } = criteria;
+        let place =
+            |pool: &Pool| Place { game_mode: pool.game_mode.clone(), region_id: pool.region_id.clone() };
+        Self {
+            searched: pools.iter().map(|searched| place(&searched.pool)).collect(),
+            creates: place(&new_lobby.pool),
+            tags: tags.clone(),
+            max_players: new_lobby.max_players,
+        }
     }
 }
 

@@ -2,11 +2,9 @@
 
 use std::{collections::BTreeMap, net::Ipv6Addr};
 
-use serde::Deserialize;
-
 use crate::{
-    http::optional_object,
-    models::{PortNumbers, PortRange, Ports, Protocol, ServerPort},
+    models::ports::{PortNumbers, PortRange, Ports, ServerPort},
+    wire::ports::{PortRangeSpec, PortSpec},
 };
 
 /// The most ports of one server.
@@ -19,31 +17,6 @@ const HOSTNAME_CHARS_MAX: usize = 253;
 const HOST_LABEL_CHARS_MAX: usize = 63;
 /// Labels in a violation are not longer than this; they may be anything.
 const SHOWN_LABEL_CHARS_MAX: usize = 64;
-
-/// A port as somebody described it, whatever the numbers.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct PortSpec {
-    /// The host that players connect to; absent where it is the same for all ports.
-    #[serde(default)]
-    pub hostname: Option<String>,
-    /// One port.
-    #[serde(default)]
-    pub port: Option<u32>,
-    /// Or a range.
-    #[serde(default, deserialize_with = "optional_object")]
-    pub port_range: Option<PortRangeSpec>,
-    /// What is spoken there.
-    pub protocol: Protocol,
-}
-
-/// An inclusive range of ports as somebody described it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-pub struct PortRangeSpec {
-    /// The lowest port.
-    pub min: u32,
-    /// The highest port.
-    pub max: u32,
-}
 
 /// Where ports were refused, as paths that begin with `ports`: each names its label.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -3,11 +3,13 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use crate::{
-    ambient::Timestamp,
-    ids::{GameMode, NamespaceId, RegionId, ServerId, StartId, WriteId},
-    models::{Ports, ServerKey},
-    settings::Game,
-    store::servers::{PlacementPool, Server, look_again},
+    base::ambient::Timestamp,
+    models::{
+        game::Game,
+        ids::{GameMode, NamespaceId, RegionId, ServerId, ServerKey, StartId, WriteId},
+        ports::Ports,
+        server::{PlacementPool, Server, look_again},
+    },
     wire::RegisterServerRequest,
 };
 

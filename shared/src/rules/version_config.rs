@@ -2,13 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lambda_http::http::{HeaderName, HeaderValue};
+use http::{HeaderName, HeaderValue};
 
-use super::public_url;
 use crate::{
-    ids::RegionId,
-    secrets::{SECRETS_BYTES_MAX, VersionSecrets},
-    settings::{CaptchaConfig, GameModeConfig, Region, Verification, VersionConfig},
+    models::{
+        game::Region,
+        ids::RegionId,
+        version::{CaptchaConfig, GameModeConfig, Verification, VersionConfig},
+        version_secrets::{SECRETS_BYTES_MAX, VersionSecrets},
+    },
+    rules::public_url,
 };
 
 /// The most modes of a version.
@@ -178,7 +181,7 @@ fn mode_violations(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Strict;
+    use crate::base::record::Strict;
 
     fn violations(config: &str) -> Vec<String> {
         let region = Region {

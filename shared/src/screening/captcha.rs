@@ -11,25 +11,21 @@ use ring::hmac;
 use serde::Deserialize;
 use url::form_urlencoded;
 
-use super::{
-    Entry, Screening,
-    web_client::{NoAnswer, Post},
-};
 use crate::{
-    ambient::Timestamp,
-    client_address::{Client, ClientAddress},
-    errors::Error,
-    http::strict_json,
-    seating::Seeker,
-    settings::{CaptchaConfig, CaptchaKeys, CaptchaProvider},
+    base::{ambient::Timestamp, json::strict_json},
+    models::{
+        client::{Client, ClientAddress},
+        errors::Error,
+        version::{CaptchaConfig, CaptchaKeys, CaptchaProvider},
+    },
+    screening::{
+        check::{Entry, Screening},
+        web_client::{NoAnswer, Post},
+    },
+    seating::seeker::Seeker,
     store::captcha::{CaptchaPass, CaptchaTerms, Standing},
     wire::Captcha,
 };
-
-/// Where hCaptcha verifies answers (its documentation, "Verify the User Response Server Side").
-pub const HCAPTCHA_URL: &str = "https://api.hcaptcha.com/siteverify";
-/// Where Turnstile verifies answers (its documentation, "Server-side validation").
-pub const TURNSTILE_URL: &str = "https://challenges.cloudflare.com/turnstile/v0/siteverify";
 
 /// How long a provider may take.
 const PROVIDER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -71,7 +67,7 @@ impl Screening {
         client_ip: Option<IpAddr>,
         seeker: &Seeker,
     ) -> Result<(), Error> {
-        let address = ClientAddress::of(client_ip, entry.namespace_id, &self.keys);
+        let address = ClientAddress::of(client_ip, entry.namespace_id, self.keys.address_key());
         let client = &Client { namespace_id: entry.namespace_id.clone(), address };
         let terms = CaptchaTerms { ttl: config.ttl(), requests: config.requests_before_reverify };
         let now = self.ambient.now();

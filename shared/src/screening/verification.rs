@@ -11,16 +11,21 @@ use std::{
 use futures_util::future::join_all;
 use serde::Serialize;
 
-use super::{Entry, Screening, web_client::Post};
 use crate::{
-    ambient::within,
-    errors::Error,
-    ids::{GameMode, NamespaceId, RegionId},
-    models::Tags,
-    rules::handed_on::HandedOn,
-    seating::Seeker,
-    secrets::VersionSecrets,
-    settings::{EntryKind, Verification},
+    base::ambient::within,
+    models::{
+        errors::Error,
+        handed_on::HandedOn,
+        ids::{GameMode, NamespaceId, RegionId},
+        pool::Tags,
+        version::{EntryKind, Verification},
+        version_secrets::VersionSecrets,
+    },
+    screening::{
+        check::{Entry, Screening},
+        web_client::Post,
+    },
+    seating::seeker::Seeker,
 };
 
 /// How long all of a request's verifications may take together.

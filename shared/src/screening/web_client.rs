@@ -19,8 +19,10 @@ use aws_smithy_types::body::SdkBody;
 use http_body_util::{BodyExt as _, Limited};
 
 use crate::{
-    ambient::{Ambient, within},
-    aws::CRYPTOGRAPHY,
+    base::{
+        ambient::{Ambient, within},
+        aws::CRYPTOGRAPHY,
+    },
     rules::public_url::{self, is_public_address},
 };
 

@@ -15,16 +15,18 @@ use aws_sdk_dynamodb::{
 };
 use serde::Deserialize;
 
-use super::{
-    Item, Store,
-    conflicts::{is_accepted, refused},
-    creation::update,
-    expressions::names,
-    failure, number,
-    servers::Server,
-    text,
+use crate::{
+    base::ambient::Timestamp,
+    models::{errors::Error, ids::NamespaceId, server::Server},
+    store::{
+        client::Store,
+        conflicts::{is_accepted, refused},
+        expressions::names,
+        failures::failure,
+        items::{Item, number, text},
+        transactions::update,
+    },
 };
-use crate::{ambient::Timestamp, errors::Error, ids::NamespaceId};
 
 /// A block is at most this part of the cap, so that a few servers do not hold all of it unused.
 const BLOCKS_OF_A_CAP: u32 = 64;

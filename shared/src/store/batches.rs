@@ -5,8 +5,10 @@ use std::time::Duration;
 use aws_sdk_dynamodb::{config::AsyncSleep as _, types::KeysAndAttributes};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 
-use super::{Item, Store, failure};
-use crate::errors::Error;
+use crate::{
+    models::errors::Error,
+    store::{client::Store, failures::failure, items::Item},
+};
 
 /// Items that DynamoDB reads in one batch.
 const BATCH_MAX: usize = 100;

@@ -4,8 +4,14 @@ use std::time::Duration;
 
 use serde::{Deserialize, de::IgnoredAny};
 
-use super::{Store, number, text};
-use crate::{ambient::Timestamp, client_address::Client, errors::Error};
+use crate::{
+    base::ambient::Timestamp,
+    models::{client::Client, errors::Error},
+    store::{
+        client::Store,
+        items::{number, text},
+    },
+};
 
 /// After this long no pass counts under any version (the most that `verification_ttl` may be, and an hour for clocks that differ).
 const PASS_LIFE: Duration = Duration::from_secs(13 * 3_600);

@@ -17,17 +17,25 @@ use aws_sdk_dynamodb::{
 };
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 
-use super::{
-    Item, Store, cdn::Cdn, deployments::Deployment, expressions::names, failure, from_item, number,
-    records::Record, text, to_item,
-};
 use crate::{
-    auth::NamespaceRight,
-    errors::Error,
-    ids::{GameId, NamespaceId, RegionId, VersionId},
+    models::{
+        errors::Error,
+        game::{Game, Region},
+        ids::{GameId, NamespaceId, RegionId, VersionId},
+        namespace::{CdnAuthType, Deployment, Namespace},
+        rights::{GameRight, NamespaceRight},
+        version::{ListedVersion, Version},
+        version_secrets::VersionSecrets,
+    },
     rules::origin::OriginHost,
-    secrets::VersionSecrets,
-    settings::{CdnAuthType, Game, ListedVersion, Namespace, Region, Version},
+    store::{
+        cdn::Cdn,
+        client::Store,
+        expressions::names,
+        failures::failure,
+        items::{Item, Record, from_item, number, text, to_item},
+        keys::{cdn_key, game_key, key, listed_key, name_key, namespace_item, namespace_key, version_key},
+    },
 };
 
 #[derive(Serialize)]
@@ -65,37 +73,15 @@ pub enum NameOutcome {
     Taken,
 }
 
-pub(super) fn game_key(game_id: &GameId) -> String {
-    format!("GAME#{game_id}")
-}
-
-pub(super) fn namespace_key(namespace_id: &NamespaceId) -> String {
-    format!("NAMESPACE#{namespace_id}")
-}
-
-fn name_key(name_id: &str) -> String {
-    format!("NAME#{name_id}")
-}
-
-pub(super) fn version_key(version_id: &VersionId) -> String {
-    format!("VERSION#{version_id}")
-}
-
-pub(super) fn listed_key(version_id: &VersionId) -> String {
-    format!("LISTED#{version_id}")
-}
-
-pub(super) fn cdn_key(namespace_id: &NamespaceId) -> String {
-    format!("CDN#{namespace_id}")
-}
-
-/// The key of a namespace's own item.
-pub(super) fn namespace_item(right: &NamespaceRight) -> Item {
-    key(game_key(right.game_id()), namespace_key(right.namespace_id()))
-}
-
-pub(super) fn key(pk: String, sk: String) -> Item {
-    HashMap::from([("pk".to_owned(), text(pk)), ("sk".to_owned(), text(sk))])
+impl GameRight {
+    /// The right to a namespace of the game, which exists.
+    ///
+    /// # Errors
+    /// [`Error::NamespaceNotFound`]; [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn on_namespace(self, id: &NamespaceId, store: &Store) -> Result<NamespaceRight, Error> {
+        let namespace = store.namespace(self.game_id(), id).await?.ok_or(Error::NamespaceNotFound)?;
+        Ok(NamespaceRight::of(namespace))
+    }
 }
 
 impl Store {

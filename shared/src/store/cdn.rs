@@ -8,17 +8,16 @@ use std::collections::BTreeMap;
 use aws_sdk_dynamodb::types::{Delete, TransactWriteItem};
 use serde::{Deserialize, Serialize, Serializer, de::IgnoredAny};
 
-use super::{
-    Store, as_part,
-    catalog::{cdn_key, game_key, key},
-    creation::update,
-    number, text,
-};
 use crate::{
-    ambient::Timestamp,
-    auth::NamespaceRight,
-    errors::Error,
+    base::ambient::Timestamp,
+    models::{errors::Error, namespace::CdnSettings, rights::NamespaceRight},
     rules::{bcrypt_hash::BcryptHash, cdn_user::CdnUserName, origin::OriginHost},
+    store::{
+        client::Store,
+        items::{number, text},
+        keys::{cdn_key, game_key, key},
+        transactions::{as_part, update},
+    },
 };
 
 /// The most users of a namespace's CDN.
@@ -37,15 +36,6 @@ pub(super) struct Cdn {
 /// An item is put whole for a new namespace alone, which has none.
 fn no_users<S: Serializer>(_none: &BTreeMap<String, IgnoredAny>, to: S) -> Result<S::Ok, S::Error> {
     to.collect_map::<&str, (), _>([])
-}
-
-/// What may be told of a namespace's CDN; never a hash.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CdnSettings {
-    /// The names of its users, in order.
-    pub users: Vec<String>,
-    /// Its domains, and when each was added.
-    pub domains: BTreeMap<String, Timestamp>,
 }
 
 /// What became of adding a CDN user.

@@ -24,29 +24,30 @@ use aws_sdk_dynamodb::{
         Update, builders::UpdateBuilder,
     },
 };
-use ring::digest::{SHA256, digest};
 use serde::Deserialize;
 use serde_json::value::to_raw_value;
 
-use super::{
-    Item, Store, as_part,
-    conflicts::refused,
-    expressions::names,
-    failure, from_item,
-    lobbies::tag_set,
-    lobby_data::{Part as DataPart, data_item},
-    number,
-    servers::Server,
-    text, to_item,
-};
 use crate::{
-    ambient::Timestamp,
-    errors::Error,
-    ids::{BurstSecret, LobbyId},
-    lobby::Lobby,
-    models::{Pool, Tags},
-    rules::lobby_config::LobbyConfig,
-    tag_digests::TagDigests,
+    base::ambient::Timestamp,
+    models::{
+        errors::Error,
+        ids::{BurstSecret, LobbyId},
+        lobby::Lobby,
+        lobby_config::LobbyConfig,
+        pool::{Pool, Tags},
+        server::Server,
+        tag_digests::TagDigests,
+    },
+    store::{
+        client::Store,
+        conflicts::refused,
+        expressions::names,
+        failures::failure,
+        items::{Item, from_item, number, text, to_item},
+        keys::{digest_of, tag_set},
+        lobby_data::{Part as DataPart, data_item},
+        transactions::{as_part, update},
+    },
 };
 
 /// How long a burst's lobbies may be unknown to the index of candidates. Within it, who finds nothing joinable must
@@ -65,12 +66,6 @@ impl HeadKey {
     pub fn new(pool: &Pool, tags: &TagDigests, max_players: u32) -> Self {
         Self(format!("head/{}", digest_of(&serde_json::json!([pool.whole(), tags, max_players]))))
     }
-}
-
-/// What stands for `criteria` in a key: 32 hexadecimal digits.
-pub(super) fn digest_of(criteria: &serde_json::Value) -> String {
-    let digest = digest(&SHA256, criteria.to_string().as_bytes());
-    digest.as_ref().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A burst as its head names it.
@@ -409,11 +404,6 @@ impl Store {
             .condition_expression(condition)
             .set_expression_attribute_names(Some(names(&[change, condition])))
     }
-}
-
-pub(super) fn update(builder: UpdateBuilder) -> Result<TransactWriteItem, Error> {
-    let update = builder.build().map_err(|error| Error::Bug(error.to_string()))?;
-    Ok(TransactWriteItem::builder().update(update).build())
 }
 
 fn is_throttling(code: &str) -> bool {

@@ -6,44 +6,24 @@ use aws_sdk_dynamodb::{
     operation::transact_write_items::TransactWriteItemsError,
     types::{CancellationReason, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update},
 };
-use serde::{Deserialize, Serialize};
 
-use super::{
-    Store,
-    catalog::{game_key, key, namespace_key},
-    conflicts::refused,
-    expressions::names,
-    failure, from_item, number, text,
-};
 use crate::{
-    ambient::Timestamp,
-    auth::NamespaceRight,
-    errors::Error,
-    ids::{NamespaceId, VersionId},
-    settings::Namespace,
+    base::ambient::Timestamp,
+    models::{
+        errors::Error,
+        ids::{NamespaceId, VersionId},
+        namespace::{Deployment, Namespace},
+        rights::NamespaceRight,
+    },
+    store::{
+        client::Store,
+        conflicts::refused,
+        expressions::names,
+        failures::failure,
+        items::{from_item, number, text},
+        keys::{game_key, key, namespace_key},
+    },
 };
-
-/// One change of a namespace's version.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Deployment {
-    /// The namespace.
-    pub namespace_id: NamespaceId,
-    /// What it was changed to.
-    pub version_id: VersionId,
-    /// When; each change of a namespace is later than the one before it.
-    pub deployed_at: Timestamp,
-}
-
-impl Deployment {
-    pub(super) fn key(&self) -> (String, String) {
-        (format!("HISTORY#{}", self.namespace_id), Self::sort_key(self.deployed_at))
-    }
-
-    /// Entries sort by time; fourteen digits hold every time up to [`Timestamp::NEVER`].
-    fn sort_key(at: Timestamp) -> String {
-        format!("{:014}", at.min(Timestamp::NEVER).0)
-    }
-}
 
 /// What became of a change of version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,20 +10,22 @@ use aws_sdk_dynamodb::{
     },
 };
 
-use super::{
-    Store,
-    conflicts::{is_accepted, refused},
-    creation::update,
-    expressions::names,
-    failure, from_item,
-    lobbies::unvacated_since,
-    number, text, to_item,
-};
 use crate::{
-    ambient::{Ambient, Timestamp},
-    errors::Error,
-    lobby::{EndCause, Lobby, Stage, lifecycle::STARTING_MAX},
-    models::ServerKey,
+    base::ambient::{Ambient, Timestamp},
+    models::{
+        errors::Error,
+        ids::ServerKey,
+        lobby::{EndCause, Lobby, STARTING_MAX, Stage},
+    },
+    store::{
+        client::Store,
+        conflicts::{is_accepted, refused},
+        expressions::names,
+        failures::failure,
+        items::{from_item, number, text, to_item},
+        lobbies::unvacated_since,
+        transactions::update,
+    },
 };
 
 /// How long an ended lobby stays readable, so that late calls learn that it ended.
@@ -230,5 +232,19 @@ fn read_refusal(reasons: &[CancellationReason], cause: EndCause) -> Result<Optio
             Err(Error::Bug("a lobby's game server does not know of it".to_owned()))
         }
         _ => Ok(None),
+    }
+}
+
+/// Ends a lobby that was met in a state in which it may end, after the work that met it was done: whatever fails here is
+/// put right by the next heartbeat, or by the next find that needs the room.
+pub(crate) async fn end_in_passing(store: &Store, lobby: &Lobby, cause: EndCause, ambient: &Ambient) {
+    match store.end_lobby(lobby, cause, ambient).await {
+        Ok(outcome) => {
+            tracing::info!(lobby.id = %lobby.lobby_id, ?cause, ?outcome, "a lobby that nobody needs was met");
+        }
+        Err(error) => {
+            let cause = error.cause().unwrap_or("others changed it at the same time").to_owned();
+            tracing::warn!(lobby.id = %lobby.lobby_id, cause, "a lobby could not be ended in passing");
+        }
     }
 }

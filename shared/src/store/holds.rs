@@ -10,12 +10,17 @@ use std::{collections::BTreeMap, time::Duration};
 use aws_sdk_dynamodb::{operation::update_item::builders::UpdateItemFluentBuilder, types::AttributeValue};
 use serde_json::Value;
 
-use super::{Item, Store, number, text};
 use crate::{
-    ambient::Timestamp,
-    client_address::Client,
-    errors::Error,
-    ids::{LobbyId, SeatId},
+    base::ambient::Timestamp,
+    models::{
+        client::Client,
+        errors::Error,
+        ids::{LobbyId, SeatId},
+    },
+    store::{
+        client::Store,
+        items::{Item, number, text},
+    },
 };
 
 /// How long a client's item is kept after its last hold: longer than any seat is held.

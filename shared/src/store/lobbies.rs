@@ -8,17 +8,23 @@ use aws_sdk_dynamodb::{
 use futures_util::future::try_join_all;
 use serde::Deserialize;
 
-use super::{
-    Item, Store, creation::digest_of, expressions::names, failure, from_item, number, shards::shards_told,
-    text,
-};
 use crate::{
-    ambient::Timestamp,
-    errors::Error,
-    ids::{InvalidIdentifier, LobbyId, SeatId},
-    lobby::{Door, Entry, Lobby, Refusal, SeatState, lifecycle::STARTING_MAX},
-    models::{Pool, ServerKey},
-    tag_digests::TagDigests,
+    base::ambient::Timestamp,
+    models::{
+        errors::Error,
+        ids::{InvalidIdentifier, LobbyId, SeatId, ServerKey},
+        lobby::{Door, Entry, Lobby, Refusal, STARTING_MAX, SeatState},
+        pool::Pool,
+        tag_digests::TagDigests,
+    },
+    store::{
+        client::Store,
+        expressions::names,
+        failures::failure,
+        items::{Item, from_item, number, text},
+        keys::tag_set,
+        shards::shards_told,
+    },
 };
 
 /// The index of lobbies that a find may look at: pool, then `joinable_from`. Eventually consistent: a hint.
@@ -537,11 +543,6 @@ impl Store {
     ) -> Result<Result<Lobby, Option<Lobby>>, Error> {
         self.update(write).await
     }
-}
-
-/// What lobbies of a pool have in common that have exactly these tags: the key of [`TAGGED_INDEX`].
-pub(super) fn tag_set(pool: &Pool, tags: &TagDigests) -> String {
-    digest_of(&serde_json::json!([pool.whole(), tags]))
 }
 
 fn enterable(door: &Door) -> String {

@@ -7,8 +7,15 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{Item, Store, expressions::names, failure, from_item, text};
-use crate::{errors::Error, ids::LobbyId, lobby::Lobby, models::Tags, rules::handed_on::HandedOn};
+use crate::{
+    models::{errors::Error, handed_on::HandedOn, ids::LobbyId, lobby::Lobby, pool::Tags},
+    store::{
+        client::Store,
+        expressions::names,
+        failures::failure,
+        items::{Item, from_item, text},
+    },
+};
 
 /// Which of a lobby's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,34 +1,10 @@
 //! Counts what DynamoDB is asked and what it charges, for benchmarks and cost reports.
 
-use std::{
-    ops::Sub,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use aws_sdk_dynamodb::types::{ConsumedCapacity, ReturnConsumedCapacity};
 
-/// What was asked and charged so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Usage {
-    /// Calls of the store; a transaction or a batch is one.
-    pub calls: u64,
-    /// Read units.
-    pub read_units: f64,
-    /// Write units, those of indexes and of refused writes included.
-    pub write_units: f64,
-}
-
-impl Sub for Usage {
-    type Output = Self;
-
-    fn sub(self, earlier: Self) -> Self {
-        Self {
-            calls: self.calls - earlier.calls,
-            read_units: self.read_units - earlier.read_units,
-            write_units: self.write_units - earlier.write_units,
-        }
-    }
-}
+use crate::base::usage::Usage;
 
 tokio::task_local! {
     /// Counts what one task asks, besides the store's own meter.

@@ -1,32 +1,33 @@
 //! The records: everything that is read out of a table, each type in one list, so that none is left out where all are tested.
 
-use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::de::IgnoredAny;
 
-use super::{
-    allotment::Allotment,
-    captcha::CaptchaPass,
-    catalog::{DomainOwner, NameOwner},
-    cdn::Cdn,
-    creation::Burst,
-    deployments::Deployment,
-    holds::HoldsItem,
-    lobbies::{Candidate, LobbyCursor},
-    lobby_data::StoredData,
-    replays::ReplayRecord,
-    secrets::Kept,
-    servers::Server,
-    shards::Sign,
-    statistics::KeptCount,
-    tokens::{CloudTokenRecord, IssuedToken, Noted},
-    vain_searches::VainSearch,
-};
 use crate::{
-    lobby::Lobby,
-    settings::{Game, ListedVersion, Namespace, Version},
+    models::{
+        game::Game,
+        lobby::Lobby,
+        namespace::{Deployment, Namespace},
+        server::Server,
+        version::{ListedVersion, Version},
+    },
+    store::{
+        allotment::Allotment,
+        captcha::CaptchaPass,
+        catalog::{DomainOwner, NameOwner},
+        cdn::Cdn,
+        creation::Burst,
+        holds::HoldsItem,
+        items::Record,
+        lobbies::{Candidate, LobbyCursor},
+        lobby_data::StoredData,
+        replays::ReplayRecord,
+        secrets::Kept,
+        shards::Sign,
+        statistics::KeptCount,
+        tokens::{CloudTokenRecord, IssuedToken, Noted},
+        vain_searches::VainSearch,
+    },
 };
-
-/// What an item can be read as ([`crate::record`]).
-pub trait Record: DeserializeOwned {}
 
 macro_rules! records {
     ($($record:ty,)*) => {

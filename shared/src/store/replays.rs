@@ -12,11 +12,16 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use ring::digest::{SHA256, digest};
 use serde::Deserialize;
 
-use super::{Item, Store, number, text};
 use crate::{
-    ambient::Timestamp,
-    errors::Error,
-    ids::{LobbyId, SeatId, WriteId},
+    base::ambient::Timestamp,
+    models::{
+        errors::Error,
+        ids::{LobbyId, SeatId, WriteId},
+    },
+    store::{
+        client::Store,
+        items::{Item, number, text},
+    },
 };
 
 /// How long an answer is kept (decisions on lobbies.find).

@@ -4,18 +4,22 @@ use aws_sdk_dynamodb::types::{
     ConditionCheck, Delete, ReturnValue, TransactWriteItem, builders::DeleteBuilder,
 };
 
-use super::{
-    Store,
-    catalog::{game_key, is_conditional, key, listed_key, version_key},
-    expressions::names,
-    failure, from_item, number,
-    secrets::secrets_key,
-};
 use crate::{
-    ambient::Timestamp,
-    errors::Error,
-    ids::{GameId, VersionId},
-    settings::ListedVersion,
+    base::ambient::Timestamp,
+    models::{
+        errors::Error,
+        ids::{GameId, VersionId},
+        version::ListedVersion,
+    },
+    store::{
+        catalog::is_conditional,
+        client::Store,
+        expressions::names,
+        failures::failure,
+        items::{from_item, number},
+        keys::{game_key, key, listed_key, version_key},
+        secrets::secrets_key,
+    },
 };
 
 impl Store {

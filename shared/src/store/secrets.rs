@@ -1,10 +1,15 @@
-//! The table of versions' secrets, one item for each version that has some ([`crate::secrets`]).
+//! The table of versions' secrets, one item for each version that has some ([`crate::screening::secrets`]).
 
 use aws_sdk_dynamodb::types::{Put, TransactWriteItem};
 use serde::{Deserialize, Serialize};
 
-use super::{Item, Store, text, to_item};
-use crate::{errors::Error, ids::VersionId, secrets::VersionSecrets};
+use crate::{
+    models::{errors::Error, ids::VersionId, version_secrets::VersionSecrets},
+    store::{
+        client::Store,
+        items::{Item, text, to_item},
+    },
+};
 
 /// The item: partition key `version_id`, the secrets as a map of texts.
 #[derive(Debug, Serialize, Deserialize)]

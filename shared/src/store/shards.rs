@@ -11,8 +11,15 @@ use std::time::Duration;
 use futures_util::future::try_join_all;
 use serde::Deserialize;
 
-use super::{Item, Store, expressions::names, number, text};
-use crate::{ambient::Timestamp, errors::Error, models::Pool};
+use crate::{
+    base::ambient::Timestamp,
+    models::{errors::Error, pool::Pool},
+    store::{
+        client::Store,
+        expressions::names,
+        items::{Item, number, text},
+    },
+};
 
 /// Shards that a pool has at most.
 pub const SHARDS_MAX: u8 = 32;

@@ -5,8 +5,15 @@ use std::time::Duration;
 use aws_sdk_dynamodb::{operation::update_item::UpdateItemError, types::ReturnValuesOnConditionCheckFailure};
 use serde::Deserialize;
 
-use super::{Store, failure, from_item, number, text};
-use crate::{ambient::Timestamp, errors::Error, ids::NamespaceId};
+use crate::{
+    base::ambient::Timestamp,
+    models::{errors::Error, ids::NamespaceId},
+    store::{
+        client::Store,
+        failures::failure,
+        items::{from_item, number, text},
+    },
+};
 
 /// How old a count may be (operations beyond the interface).
 pub const COUNT_AGE_MAX: Duration = Duration::from_secs(5);

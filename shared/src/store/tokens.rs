@@ -6,20 +6,21 @@
 use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem};
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Item, Store, as_part,
-    catalog::{game_key, key, namespace_item, namespace_key},
-    creation::update,
-    number, text, to_item,
-};
 use crate::{
-    ambient::Timestamp,
-    auth::{GameRight, NamespaceRight},
-    errors::Error,
-    ids::{GameId, NamespaceId, TokenId},
-    record::known,
-    settings::REVOKED_TOKENS_MAX,
-    tokens::{CloudToken, Credential, TokenKind},
+    base::{ambient::Timestamp, record::known},
+    models::{
+        errors::Error,
+        ids::{GameId, NamespaceId, TokenId},
+        namespace::REVOKED_TOKENS_MAX,
+        rights::{GameRight, NamespaceRight},
+        token::{CloudToken, Credential, TokenKind},
+    },
+    store::{
+        client::Store,
+        items::{Item, number, text, to_item},
+        keys::{game_key, key, namespace_item, namespace_key},
+        transactions::{as_part, update},
+    },
 };
 
 /// What authorizes by a cloud token.

@@ -4,14 +4,19 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::{operation::update_item::builders::UpdateItemFluentBuilder, types::AttributeValue};
 
-use super::{Store, expressions::names, number, servers::Server, text};
 use crate::{
-    ambient::Timestamp,
-    errors::Error,
-    ids::{LobbyId, SeatId, StartMark},
-    lobby::{
-        Lobby,
-        lifecycle::{CONNECTED_MAX, Illegal, STARTING_MAX, Standing, Transition},
+    base::ambient::Timestamp,
+    models::{
+        errors::Error,
+        ids::{LobbyId, SeatId, StartMark},
+        lifecycle::{CONNECTED_MAX, Illegal, Standing, Transition},
+        lobby::{Lobby, STARTING_MAX},
+        server::Server,
+    },
+    store::{
+        client::Store,
+        expressions::names,
+        items::{number, text},
     },
 };
 

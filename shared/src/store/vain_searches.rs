@@ -5,13 +5,17 @@ use std::time::Duration;
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde::Deserialize;
 
-use super::{Item, Store, number, text, to_item};
 use crate::{
-    ambient::Timestamp,
-    errors::Error,
-    explaining::Obstacles,
-    ids::{GameMode, NamespaceId, RegionId},
-    record::known_keys,
+    base::{ambient::Timestamp, record::known_keys},
+    models::{
+        errors::Error,
+        ids::{GameMode, NamespaceId, RegionId},
+    },
+    store::{
+        client::Store,
+        items::{Item, number, text, to_item},
+    },
+    wire::explanation::Obstacles,
 };
 
 /// For how long at most a search that was in vain is believed (decisions on matching).

@@ -4,16 +4,18 @@ use std::{collections::BTreeMap, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use super::time;
 use crate::{
-    ambient::Timestamp,
-    errors::Error,
-    http::{Empty, Request, bad_body, object, objects_by_name},
-    ids::{GameId, NamespaceId, RegionId, VersionId},
-    record::{Strict, UnknownField},
-    rules::{names::display_name_violations, ports::PortSpec, version_config},
-    settings::{self, CdnAuthType, Game, ListedVersion, Namespace, Region, Version},
-    store::{cdn::CdnSettings, deployments::Deployment},
+    base::{
+        ambient::{Timestamp, time},
+        json::objects_by_name,
+    },
+    models::{
+        game::{Game, Region},
+        ids::{GameId, NamespaceId, RegionId, VersionId},
+        namespace::{CdnAuthType, CdnSettings, Deployment, Namespace},
+        version::{self, ListedVersion, Version},
+    },
+    wire::{ports::PortSpec, values::Empty},
 };
 
 /// Request of versions.
@@ -22,39 +24,7 @@ pub struct CreateVersionRequest {
     /// The name that people read.
     pub display_name: String,
     /// What the version configures.
-    pub config: settings::VersionConfig,
-}
-
-/// The same before fields that no configuration has are refused.
-#[derive(Deserialize)]
-struct CreateVersionBody {
-    display_name: String,
-    config: Strict<WholeConfig>,
-}
-
-#[derive(Deserialize)]
-#[serde(transparent)]
-struct WholeConfig(#[serde(deserialize_with = "object")] settings::VersionConfig);
-
-impl CreateVersionRequest {
-    /// The body of `request`, and where a version of `game` made of it would be refused, as paths.
-    ///
-    /// # Errors
-    /// [`Error::BodyTooLarge`], [`Error::BadBody`], also for fields that no configuration has.
-    pub fn read(request: &Request, game: &Game) -> Result<(Self, Vec<Vec<String>>), Error> {
-        let CreateVersionBody { display_name, config } = request
-            .json()?
-            // A header that is `null`, as answers have them, is not one that is absent: its secret is missing.
-            .without_nulls_in_each("/config/game_modes", &["headers"])
-            .without_nulls_in_each("/config/captcha", &[])
-            .parse()?;
-        let WholeConfig(config) = config.known().map_err(|UnknownField(path)| {
-            bad_body(&format!("config.{path}"), "no configuration has this field")
-        })?;
-        let mut violations = display_name_violations(&display_name);
-        violations.extend(version_config::validate(&config, &game.regions));
-        Ok((Self { display_name, config }, violations))
-    }
+    pub config: version::VersionConfig,
 }
 
 /// Response of versions.
@@ -382,7 +352,7 @@ pub struct VersionFull {
     #[serde(flatten)]
     pub summary: VersionSummary,
     /// What it configures, with every default.
-    pub config: settings::VersionConfig,
+    pub config: version::VersionConfig,
 }
 
 impl From<Version> for VersionFull {

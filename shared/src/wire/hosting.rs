@@ -2,16 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use aws_sdk_dynamodb::primitives::{DateTime, DateTimeFormat};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::{
-    ambient::Timestamp,
-    http::objects_by_name,
-    ids::{GameMode, LobbyId, RegionId, ServerId, StartId},
-    models::Tags,
-    rules::ports::PortSpec,
+    base::{
+        ambient::{Timestamp, time},
+        json::objects_by_name,
+    },
+    models::{
+        ids::{GameMode, LobbyId, RegionId, ServerId, StartId},
+        pool::Tags,
+    },
+    wire::ports::PortSpec,
 };
 
 /// Request of lobbies.closed.
@@ -134,22 +137,6 @@ pub struct DeregisterServerRequest {
     /// Whether its lobbies end at once instead of when they are empty.
     #[serde(default)]
     pub end_lobbies: Option<bool>,
-}
-
-/// An instant as the wire has it: RFC 3339 in UTC, to the millisecond.
-#[must_use]
-pub fn time(at: Timestamp) -> String {
-    let second = DateTime::from_secs(i64::try_from(at.secs()).unwrap_or(i64::MAX));
-    // Only a time beyond the year 9999 would fail.
-    let second = second.fmt(DateTimeFormat::DateTime).unwrap_or_default();
-    format!("{}.{:03}Z", second.trim_end_matches('Z'), at.0 % 1_000)
-}
-
-/// An instant of the wire, or any other of RFC 3339; nothing for other text.
-#[must_use]
-pub fn parse_time(text: &str) -> Option<Timestamp> {
-    let at = DateTime::from_str(text, DateTimeFormat::DateTimeWithOffset).ok()?;
-    u64::try_from(at.to_millis().ok()?).ok().map(Timestamp)
 }
 
 /// The end of a lease as the wire has it; nothing without lease.

@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::{
+use crate::models::{
+    coordinates::{Coordinates, MILES_PER_KILOMETER},
     ids::{GameMode, LobbyId, RegionId},
-    rules::geography::{Coordinates, MILES_PER_KILOMETER},
-    settings,
 };
 
 /// Response of lobbies.list.
@@ -94,10 +93,10 @@ pub struct Distance {
 /// The regions of a game as a client at `viewer` reads them: nearest first, by name where that is not known.
 #[must_use]
 pub fn regions(
-    regions: &BTreeMap<RegionId, settings::Region>,
+    regions: &BTreeMap<RegionId, crate::models::game::Region>,
     viewer: Option<Coordinates>,
 ) -> Vec<RegionInfo> {
-    let info = |(region_id, region): (&RegionId, &settings::Region)| {
+    let info = |(region_id, region): (&RegionId, &crate::models::game::Region)| {
         let kilometers = viewer.map_or(0.0, |viewer| viewer.distance_km(region.coordinates()));
         RegionInfo {
             region_id: region_id.clone(),

@@ -4,14 +4,17 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::null_as_default;
 use crate::{
-    errors::Error,
-    explaining::Explanation,
-    http::{JsonBody, bad_body, optional_object},
-    ids::{LobbyId, RegionId},
-    models::{PortNumbers, PortRange, Ports, ServerPort, Tags},
-    rules::{handed_on::HandedOn, lobby_config::LobbyConfig},
+    base::json::optional_object,
+    models::{
+        errors::{Error, bad_body},
+        handed_on::HandedOn,
+        ids::{LobbyId, RegionId},
+        lobby_config::LobbyConfig,
+        pool::Tags,
+        ports::{PortNumbers, PortRange, Ports, ServerPort},
+    },
+    wire::{body::JsonBody, explanation::Explanation, values::null_as_default},
 };
 
 /// Request of lobbies.find (interface 4.1).

@@ -7,14 +7,18 @@ use muster_local::emulator::link::{Call, Link, patient_client_over};
 use muster_tests::{Answer, TestGame, TestStack, instance::Instance, interference::Before};
 use serde_json::{Value, json};
 use shared::{
-    ambient::Timestamp,
-    auth::{GameRight, NamespaceRight},
-    errors::Error,
-    ids::VersionId,
-    provision::add_version,
-    retirement::{Deletion, UNUSED_FOR, delete_version},
-    settings::ListedVersion,
-    store::{Store, deployments::VersionOutcome},
+    base::ambient::Timestamp,
+    cloud::{
+        provision::add_version,
+        retirement::{Deletion, UNUSED_FOR, delete_version},
+    },
+    models::{
+        errors::Error,
+        ids::VersionId,
+        rights::{GameRight, NamespaceRight},
+        version::ListedVersion,
+    },
+    store::{client::Store, deployments::VersionOutcome},
 };
 
 const MILLISECOND: Duration = Duration::from_millis(1);

@@ -7,12 +7,14 @@ use http::Method;
 use muster_tests::{Answer, TestStack};
 use serde_json::{Value, json};
 use shared::{
-    ambient::Timestamp,
-    auth::GameRight,
-    ids::TokenId,
-    settings::REVOKED_TOKENS_MAX,
+    base::ambient::Timestamp,
+    models::{
+        ids::TokenId,
+        namespace::REVOKED_TOKENS_MAX,
+        rights::GameRight,
+        token::{CloudToken, TokenKind},
+    },
     store::tokens::{IssuedToken, RevokeOutcome},
-    tokens::{CloudToken, TokenKind},
 };
 
 use super::{auth_users, call};

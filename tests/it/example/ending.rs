@@ -10,7 +10,7 @@
 use http::Method;
 use muster_tests::{Answer, TestGame, all_servers, new_game};
 use serde_json::json;
-use shared::{ids::NamespaceId, store::servers::Server};
+use shared::models::{ids::NamespaceId, server::Server};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
     net::{TcpListener, TcpStream},

@@ -13,11 +13,11 @@ use proptest::{
 };
 use serde_json::{Value, value::RawValue};
 use shared::{
-    http::BODY_BYTES_MAX,
-    rules::{
+    models::{
         handed_on::{DEPTH_MAX, STATE_DEPTH_MAX},
         lobby_config::LOBBY_CONFIG_BYTES_MAX,
     },
+    request::BODY_BYTES_MAX,
     store::lobbies::LobbyCursor,
 };
 

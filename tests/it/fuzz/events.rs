@@ -22,7 +22,7 @@ use proptest::{
 use regex_lite::Regex;
 use serde_json::{Value, json};
 use shared::{
-    http::{BODY_BYTES_MAX, Request as MusterRequest},
+    request::{BODY_BYTES_MAX, Request as MusterRequest},
     rules::{cdn_user::CdnUserName, origin::OriginHost},
 };
 use time::OffsetDateTime;

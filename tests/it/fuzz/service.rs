@@ -18,9 +18,12 @@ use proptest::{
 };
 use serde_json::{Value, json};
 use shared::{
-    ids::NamespaceId,
-    models::{PortNumbers, Protocol, ServerPort},
-    tokens::{Credential, CredentialKind, DevelopmentHost, TokenKeys},
+    auth::keys::TokenKeys,
+    models::{
+        ids::NamespaceId,
+        ports::{PortNumbers, Protocol, ServerPort},
+        token::{Credential, CredentialKind, DevelopmentHost},
+    },
 };
 use tokio::runtime::{Builder, Runtime};
 

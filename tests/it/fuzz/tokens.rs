@@ -15,12 +15,15 @@ use regex_lite::Regex;
 use ring::hmac;
 use serde_json::{Value, json};
 use shared::{
-    ambient::{Ambient, Timestamp},
-    ids::{GameId, LobbyId, NamespaceId, SeatId},
-    models::{PortNumbers, Protocol, ServerPort},
-    tokens::{
-        CREDENTIAL_LIFE, Claims, CloudToken, Credential, CredentialKind, DevelopmentHost, InvalidToken,
-        PLAYER_TOKEN_LIFE, PlayerSeat, TokenKeys,
+    auth::keys::{PLAYER_TOKEN_LIFE, TokenKeys},
+    base::ambient::{Ambient, Timestamp},
+    models::{
+        ids::{GameId, LobbyId, NamespaceId, SeatId},
+        ports::{PortNumbers, Protocol, ServerPort},
+        token::{
+            CREDENTIAL_LIFE, Claims, CloudToken, Credential, CredentialKind, DevelopmentHost, InvalidToken,
+            PlayerSeat,
+        },
     },
 };
 

@@ -10,7 +10,10 @@ use muster_local::emulator::{
 };
 use muster_tests::{Answer, TestGame, TestStack, instance::Instance, live_lobbies};
 use serde_json::{Value, json};
-use shared::{ambient::Timestamp, errors::Error, models::ServerKey, store::servers::Server};
+use shared::{
+    base::ambient::Timestamp,
+    models::{errors::Error, ids::ServerKey, server::Server},
+};
 
 use super::{register, registration};
 

@@ -18,9 +18,11 @@ use futures_util::{FutureExt as _, StreamExt as _, future::join_all, stream};
 use muster_tests::{Answer, TestGame, TestStack, instance::Instance};
 use serde_json::json;
 use shared::{
-    ambient::{Ambient, Timestamp},
-    lobby::{Lobby, Stage},
-    store::servers::Server,
+    base::ambient::{Ambient, Timestamp},
+    models::{
+        lobby::{Lobby, Stage},
+        server::Server,
+    },
 };
 
 use super::{CLOSED, find, heartbeat, live, register};

@@ -162,8 +162,8 @@ async fn a_lobby_of_an_old_version_stays_joinable_under_that_versions_rules() {
     let config = serde_json::from_value(config).unwrap();
     let (store, ambient) = (stack.store(), stack.ambient());
     let version =
-        shared::provision::add_version(store, &ambient, game.game_id(), "2".to_owned(), config).await;
-    let right = shared::auth::GameRight::of_operator(game.game_id().clone());
+        shared::cloud::provision::add_version(store, &ambient, game.game_id(), "2".to_owned(), config).await;
+    let right = shared::models::rights::GameRight::of_operator(game.game_id().clone());
     let right = right.on_namespace(game.namespace_id(), store).await.unwrap();
     store.set_version(&right, &version.unwrap().version_id, stack.clock.now()).await.unwrap();
     stack.clock.advance(std::time::Duration::from_secs(31));

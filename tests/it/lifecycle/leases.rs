@@ -6,10 +6,12 @@ use std::time::Duration;
 use muster_tests::{TestStack, all_servers};
 use serde_json::json;
 use shared::{
-    ambient::Timestamp,
-    ids::LobbyId,
-    lobby::{Lobby, Stage},
-    models::Tags,
+    base::ambient::Timestamp,
+    models::{
+        ids::LobbyId,
+        lobby::{Lobby, Stage},
+        pool::Tags,
+    },
     store::creation::{Creation, CreationOutcome},
 };
 
@@ -155,7 +157,7 @@ async fn a_heartbeat_extends_the_lease_of_the_server_and_of_its_lobbies() {
         ends.push(answer.body["lease_expires_at"].clone());
         let lobby = game.lobby(&stack, &lobby_id).await;
         assert_eq!(lobby.lease_until, stack.clock.now() + MINUTE);
-        assert_eq!(ends.last(), Some(&json!(shared::wire::time(lobby.lease_until))));
+        assert_eq!(ends.last(), Some(&json!(shared::base::ambient::time(lobby.lease_until))));
     }
     let mut sorted = ends.clone();
     sorted.sort_by_key(ToString::to_string);
@@ -176,7 +178,7 @@ async fn a_hundred_silent_servers_do_not_hide_a_living_one() {
     assert_eq!(seat.body["ports"]["default"]["hostname"], "lives.example");
     heartbeat(&stack, &game, "silent-7").await.expect_ok();
     heartbeat(&stack, &game, "silent-109").await.expect_ok();
-    let pool = shared::store::servers::PlacementPool {
+    let pool = shared::models::server::PlacementPool {
         namespace_id: game.namespace_id().clone(),
         region_id: "fra".parse().unwrap(),
     };
@@ -203,15 +205,15 @@ async fn a_heartbeat_costs_a_write_unit_for_the_server_and_one_for_each_lobby() 
     let meter = Meter::on();
     let store = stack.store().metered(meter.clone());
     let ambient = stack.ambient();
-    let settings = shared::settings_cache::SettingsCache::new(store.clone(), ambient.clone(), MINUTE);
+    let settings = shared::auth::settings::SettingsCache::new(store.clone(), ambient.clone(), MINUTE);
     let keys = std::sync::Arc::clone(stack.stack.keys());
-    let auth = shared::auth::MatchmakerAuth::new(settings.into(), keys, ambient.clone());
+    let auth = shared::auth::matchmaker::MatchmakerAuth::new(settings.into(), keys, ambient.clone());
     let operation = heartbeat_server::HeartbeatServer::new(auth, store, ambient);
     let request = muster_tests::instance::request(
         &[("authorization", &format!("Bearer {}", game.server))],
         &json!({ "server_id": "one" }),
     );
-    use shared::http::Operation as _;
+    use shared::function::operation::Operation as _;
     stack.clock.advance(MINUTE / 2);
     let answer = operation.call(&request).await.unwrap();
     assert_eq!(answer.lobbies.len(), 20);

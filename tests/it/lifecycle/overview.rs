@@ -15,9 +15,9 @@ use muster_local::emulator::link::{Call, Carried, Link, patient_client_over};
 use muster_tests::{Answer, TestClock, TestGame, TestStack};
 use serde_json::{Value, json};
 use shared::{
-    ambient::Timestamp,
+    auth::settings::SettingsCache,
+    base::ambient::Timestamp,
     overview::Overview,
-    settings_cache::SettingsCache,
     store::{
         lobbies::BY_SERVER_INDEX,
         meter::Meter,
@@ -239,7 +239,7 @@ async fn a_count_whose_turn_was_taken_over_is_not_kept() {
 #[tokio::test]
 async fn regions_come_nearest_first_when_the_edge_tells_where_the_client_is() {
     use list_regions::ListRegions;
-    use shared::http::Operation as _;
+    use shared::function::operation::Operation as _;
     let stack = TestStack::start().await;
     let game = game(&stack, "regions", json!({})).await;
     let plain = get(&stack, &game, "regions").await.body;
@@ -257,7 +257,7 @@ async fn regions_come_nearest_first_when_the_edge_tells_where_the_client_is() {
 
     let settings = SettingsCache::new(stack.store().clone(), stack.ambient(), CACHED);
     let keys = Arc::clone(stack.stack.keys());
-    let auth = shared::auth::MatchmakerAuth::new(settings.into(), keys, stack.ambient());
+    let auth = shared::auth::matchmaker::MatchmakerAuth::new(settings.into(), keys, stack.ambient());
     let operation = ListRegions::new(auth, Some("edge-secret".to_owned()));
     let bearer = format!("Bearer {}", game.public);
     for (secret, place, expected) in [

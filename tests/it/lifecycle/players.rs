@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use http::Method;
 use muster_tests::{Answer, TestGame, TestStack};
 use serde_json::json;
-use shared::ambient::Timestamp;
+use shared::base::ambient::Timestamp;
 
 use super::{find, find_existing, game, join, register};
 

@@ -20,17 +20,20 @@ use muster_tests::{
 };
 use serde_json::{Value, json};
 use shared::{
-    ambient::Timestamp,
-    errors::Error,
-    ids::LobbyId,
-    lobby::{Lobby, Stage, lifecycle::Transition},
-    models::{ServerKey, Tags},
+    auth::settings::SettingsCache,
+    base::ambient::Timestamp,
+    cloud::provision::add_version,
+    models::{
+        errors::Error,
+        ids::{LobbyId, ServerKey},
+        lifecycle::Transition,
+        lobby::{Lobby, Stage},
+        pool::Tags,
+    },
     overview::Overview,
-    provision::add_version,
-    screening::Outside,
-    settings_cache::SettingsCache,
+    screening::outside::Outside,
     store::{
-        Store,
+        client::Store,
         creation::{Creation, CreationOutcome},
         transitions::TransitionOutcome,
     },

@@ -6,9 +6,8 @@ use http::Method;
 use muster_tests::TestStack;
 use serde_json::json;
 use shared::{
-    lobby::{Stage, lifecycle::Transition},
+    models::{lifecycle::Transition, lobby::Stage, token::PlayerSeat},
     store::transitions::TransitionOutcome,
-    tokens::PlayerSeat,
 };
 
 use super::{CLOSED, STATE, find, find_existing, game, heartbeat, join, live, register, told};

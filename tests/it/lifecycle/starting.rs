@@ -5,7 +5,7 @@ use std::{pin::pin, time::Duration};
 use futures_util::{FutureExt as _, future::join_all};
 use muster_tests::{Answer, TestGame, TestStack};
 use serde_json::{Value, json};
-use shared::lobby::{Lobby, Stage};
+use shared::models::lobby::{Lobby, Stage};
 
 use super::{READY, find, game, heartbeat, live, register, told};
 
@@ -127,7 +127,7 @@ async fn nobody_connects_before_the_lobby_is_ready() {
     find_during(&stack, &game, 1, async |lobbies| {
         let seat_id = lobbies[0].reserved.keys().next().cloned().unwrap();
         let lobby_id = lobbies[0].lobby_id.clone();
-        let seat = shared::tokens::PlayerSeat {
+        let seat = shared::models::token::PlayerSeat {
             namespace_id: game.namespace_id().clone(),
             lobby_id,
             seat_id,

@@ -10,12 +10,13 @@ use muster_tests::{
 };
 use serde_json::{Value, json};
 use shared::{
-    errors::Error,
-    lobby::{
-        Stage,
+    models::{
+        errors::Error,
         lifecycle::{Illegal, Transition},
+        lobby::Stage,
+        server::Server,
     },
-    store::{lobby_data::Part, servers::Server, transitions::TransitionOutcome},
+    store::{lobby_data::Part, transitions::TransitionOutcome},
 };
 
 use super::{STATE, find, find_existing, game, heartbeat, live, register, registration, told};

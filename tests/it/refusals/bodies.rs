@@ -3,7 +3,7 @@
 use http::Method;
 use muster_tests::TestStack;
 use serde_json::{Value, json};
-use shared::{http::BODY_BYTES_MAX, rules::handed_on::STATE_DEPTH_MAX};
+use shared::{models::handed_on::STATE_DEPTH_MAX, request::BODY_BYTES_MAX};
 
 use super::{OPERATIONS, Operation, Reads, Scene, send};
 

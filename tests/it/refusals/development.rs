@@ -9,9 +9,12 @@ use hyper::body::Bytes;
 use muster_tests::{Answer, TestStack};
 use serde_json::{Value, json};
 use shared::{
-    models::{PortNumbers, PortRange, Protocol, ServerPort},
-    store::TableNames,
-    tokens::{Claims, Credential, DevelopmentHost, TokenKeys},
+    auth::keys::TokenKeys,
+    models::{
+        ports::{PortNumbers, PortRange, Protocol, ServerPort},
+        token::{Claims, Credential, DevelopmentHost},
+    },
+    store::client::TableNames,
 };
 
 use super::{Operation, Scene, player_token};

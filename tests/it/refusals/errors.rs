@@ -12,10 +12,11 @@ use muster_local::{functions::Functions, stack::TEMPLATE, template::Template};
 use muster_tests::{Answer, TestStack};
 use serde_json::{Value, json};
 use shared::{
-    ambient::Ambient,
-    screening::Outside,
-    store::{Store, emulator_client},
-    tokens::{CloudToken, Credential, CredentialKind, TokenKeys},
+    auth::keys::TokenKeys,
+    base::ambient::Ambient,
+    models::token::{CloudToken, Credential, CredentialKind},
+    screening::outside::Outside,
+    store::client::{Store, emulator_client},
 };
 
 use super::{OPERATIONS, Operation, Reads, Right, Scene, write_to_namespace};

@@ -2,7 +2,7 @@
 
 use muster_tests::TestStack;
 use serde_json::{Value, json};
-use shared::rules::handed_on::DEPTH_MAX;
+use shared::models::handed_on::DEPTH_MAX;
 
 use super::{Operation, Scene};
 

@@ -7,12 +7,14 @@ use http::Method;
 use muster_tests::TestStack;
 use serde_json::{Value, json};
 use shared::{
-    ambient::Timestamp,
-    auth::GameRight,
-    ids::{NamespaceId, TokenId},
-    issuing::{Issuer, issue_cloud_token},
+    base::ambient::Timestamp,
+    cloud::issuing::{Issuer, issue_cloud_token},
+    models::{
+        ids::{NamespaceId, TokenId},
+        rights::GameRight,
+        token::{Claims, CloudToken, Credential, CredentialKind, LobbyClaims},
+    },
     store::tokens::RevokeOutcome,
-    tokens::{Claims, CloudToken, Credential, CredentialKind, LobbyClaims},
 };
 
 use super::{Operation, Right, Scene, write_to_namespace};

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use http::Method;
 use muster_tests::{Answer, TestStack};
 use serde_json::{Value, json};
-use shared::{
+use shared::models::{
     ids::{GameId, NamespaceId, VersionId},
-    models::{PortNumbers, Protocol, ServerPort},
-    tokens::{Credential, CredentialKind, DevelopmentHost},
+    ports::{PortNumbers, Protocol, ServerPort},
+    token::{Credential, CredentialKind, DevelopmentHost},
 };
 
 /// A namespace with a lobby and a game server that no other scene has.

@@ -6,10 +6,13 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use muster_tests::{TestStack, lobby_claims};
 use serde_json::json;
 use shared::{
-    ambient::Ambient,
-    ids::{GameId, LobbyId, NamespaceId, SeatId},
-    lobby::Stage,
-    tokens::{CloudToken, Credential, CredentialKind, PlayerSeat, TokenKeys},
+    auth::keys::TokenKeys,
+    base::ambient::Ambient,
+    models::{
+        ids::{GameId, LobbyId, NamespaceId, SeatId},
+        lobby::Stage,
+        token::{CloudToken, Credential, CredentialKind, PlayerSeat},
+    },
 };
 
 use super::{OPERATIONS, Operation, Right, Scene, scene::development_host};

@@ -3,9 +3,9 @@
 use std::fs;
 
 use serde_json::json;
-use shared::{
-    settings::{CdnAuthType, LOBBY_COUNT_MAX_DEFAULT, MAX_PLAYERS_PER_CLIENT_DEFAULT},
-    tokens::Claims,
+use shared::models::{
+    namespace::{CdnAuthType, LOBBY_COUNT_MAX_DEFAULT, MAX_PLAYERS_PER_CLIENT_DEFAULT},
+    token::Claims,
 };
 
 use super::{Deployment, environment, service::Instance, status_and_body};
@@ -123,7 +123,7 @@ async fn update_matchmaker_config_sets_both_caps() {
 #[tokio::test]
 async fn the_functions_that_issue_tokens_sign_them_for_the_namespace_and_note_them() {
     let deployment = Deployment::start().await;
-    let now = shared::ambient::Ambient::system().now();
+    let now = shared::base::ambient::Ambient::system().now();
     for binary in ["create-public-token", "create-server-token", "create-development-token"] {
         let namespace = deployment.namespace().await;
         let (_, body) = deployment.succeed(binary).await;

@@ -7,15 +7,17 @@ use muster_tests::{TestStack, lobby_claims};
 use regex_lite::{Captures, Regex};
 use serde_json::Value;
 use shared::{
-    ambient::Ambient,
-    auth::{GameRight, NamespaceRight},
-    ids::{GameId, LobbyId, NamespaceId},
-    issuing::issue_cloud_token,
-    lobby::Lobby,
-    models::ServerKey,
-    settings::Namespace,
-    store::servers::Server,
-    tokens::{Claims, Credential, CredentialKind, PlayerSeat, TokenKeys},
+    auth::keys::TokenKeys,
+    base::ambient::Ambient,
+    cloud::issuing::issue_cloud_token,
+    models::{
+        ids::{GameId, LobbyId, NamespaceId, ServerKey},
+        lobby::Lobby,
+        namespace::Namespace,
+        rights::{GameRight, NamespaceRight},
+        server::Server,
+        token::{Claims, Credential, CredentialKind, PlayerSeat},
+    },
 };
 
 use super::{service::Instance, status_and_body};
@@ -181,7 +183,8 @@ impl Deployment {
     /// Lets every reservation of a lobby lapse, long ago.
     pub async fn let_seats_lapse(&self, id: &LobbyId) {
         let lobby = self.lobby(id).await;
-        let lapsed = |seat: &shared::ids::SeatId| (seat.to_string(), AttributeValue::N("1".to_owned()));
+        let lapsed =
+            |seat: &shared::models::ids::SeatId| (seat.to_string(), AttributeValue::N("1".to_owned()));
         let reserved = AttributeValue::M(lobby.reserved.keys().map(lapsed).collect());
         self.write_to_lobby(id, "reserved", reserved).await;
     }

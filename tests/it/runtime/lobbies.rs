@@ -4,10 +4,12 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use muster_tests::live_lobbies;
 use serde_json::{Value, json};
 use shared::{
-    ambient::{Ambient, Timestamp},
-    lobby::{Stage, lifecycle::STARTING_MAX},
+    base::ambient::{Ambient, Timestamp},
+    models::{
+        lobby::{STARTING_MAX, Stage},
+        token::{Claims, LobbyClaims, PlayerSeat},
+    },
     store::lobby_data::Part,
-    tokens::{Claims, LobbyClaims, PlayerSeat},
 };
 
 use super::{Deployment, Example};
@@ -202,7 +204,7 @@ async fn heartbeat_server_extends_leases_and_hands_out_lobby_tokens() {
     let server = deployment.server(&example.server).await;
     assert!(server.lease_until > before, "{server:?}");
     assert_eq!(server.free_from, server.ranked_at, "it is in sight again");
-    assert_eq!(body["lease_expires_at"], shared::wire::time(server.lease_until));
+    assert_eq!(body["lease_expires_at"], shared::base::ambient::time(server.lease_until));
     assert_eq!(deployment.lobby(&example.lobby_id).await.lease_until, server.lease_until, "I10");
     let told = &body["lobbies"][0];
     assert_eq!(
@@ -276,7 +278,7 @@ async fn prepare_end(deployment: &Deployment, binary: &str, example: &mut Exampl
     let lobby_id = &example.lobby_id;
     match binary {
         "disconnect-player" => {
-            let leave = shared::lobby::lifecycle::Transition::Leave(example.creator.seat_id.clone());
+            let leave = shared::models::lifecycle::Transition::Leave(example.creator.seat_id.clone());
             let now = Ambient::system().now();
             deployment.stack.store().make_transition(lobby_id, &leave, now).await.unwrap();
         }

@@ -3,10 +3,10 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 use muster_local::emulator::link::{Call, Carried, Link, patient_client_over};
 use shared::{
-    errors::Error,
-    secrets::{SecretsCache, VersionSecrets},
-    settings::Version,
-    store::meter::{Meter, Usage},
+    base::usage::Usage,
+    models::{errors::Error, version::Version, version_secrets::VersionSecrets},
+    screening::secrets::SecretsCache,
+    store::meter::Meter,
 };
 
 use super::*;

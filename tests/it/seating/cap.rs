@@ -5,7 +5,10 @@ use std::{collections::BTreeSet, net::Ipv4Addr, time::Duration};
 use futures_util::future::join_all;
 use muster_tests::{Answer, TestGame, TestStack, instance};
 use serde_json::json;
-use shared::{client_address::Client, store::holds::REPLACED_MAX, tokens::PlayerSeat};
+use shared::{
+    models::{client::Client, token::PlayerSeat},
+    store::holds::REPLACED_MAX,
+};
 
 use super::{CAP, HOME, arena, capped_game, find_from, items, seat, seats_held};
 
@@ -108,7 +111,7 @@ async fn a_join_frees_what_its_client_held_on_a_server_that_died() {
     assert_eq!(game.play(&stack, "lobbies/join", join.clone()).await.refusal(), TOO_MANY);
     stack.clock.advance(Duration::from_secs(61));
     game.play(&stack, "lobbies/join", join).await.expect_ok();
-    assert_eq!(game.lobby(&stack, &held.lobby_id()).await.stage, shared::lobby::Stage::Ended);
+    assert_eq!(game.lobby(&stack, &held.lobby_id()).await.stage, shared::models::lobby::Stage::Ended);
 }
 
 #[tokio::test]
@@ -164,7 +167,7 @@ async fn a_lowered_cap_takes_no_seat_away_and_a_high_one_notes_nothing() {
     let game = capped_game(&stack, "lowered", CAP).await;
     let seated = finds(&stack, &game, HOME, CAP as usize).await;
     let lowered = stack.instance();
-    let right = shared::auth::GameRight::of_operator(game.game_id().clone());
+    let right = shared::models::rights::GameRight::of_operator(game.game_id().clone());
     let right = right.on_namespace(game.namespace_id(), stack.store()).await.unwrap();
     stack.store().set_matchmaker_config(&right, 1_000, 2).await.unwrap();
     let event = instance::request(&[("authorization", &format!("Bearer {}", game.public))], &arena());
@@ -194,7 +197,7 @@ async fn after_a_cap_was_lowered_lapsed_seats_are_freed_however_many_they_are() 
     let stack = TestStack::start().await;
     let game = capped_game(&stack, "many", 150).await;
     assert_eq!(finds(&stack, &game, HOME, 150).await.len(), 150);
-    let right = shared::auth::GameRight::of_operator(game.game_id().clone());
+    let right = shared::models::rights::GameRight::of_operator(game.game_id().clone());
     let right = right.on_namespace(game.namespace_id(), stack.store()).await.unwrap();
     stack.store().set_matchmaker_config(&right, 1_000, CAP).await.unwrap();
     stack.clock.advance(Duration::from_secs(121));

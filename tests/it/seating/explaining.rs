@@ -6,7 +6,7 @@ use http::{Method, Request};
 use http_body_util::Full;
 use muster_tests::{Answer, TestGame, TestStack, all_servers};
 use serde_json::{Value, json};
-use shared::store::servers::Server;
+use shared::models::server::Server;
 
 async fn explained(stack: &TestStack, token: Option<&str>, body: &Value) -> Answer {
     let url = format!("{}/matchmaker/lobbies/find", stack.demo().base_url);

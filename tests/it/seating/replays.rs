@@ -21,9 +21,11 @@ use muster_tests::{
 };
 use serde_json::{Value, json};
 use shared::{
-    client_address::{Client, ClientAddress},
-    ids::{LobbyId, NamespaceId, SeatId, WriteId},
-    lobby::Stage,
+    models::{
+        client::{Client, ClientAddress},
+        ids::{LobbyId, NamespaceId, SeatId, WriteId},
+        lobby::Stage,
+    },
     store::{
         holds::{Hold, HoldOutcome},
         replays::{RUN_LEASE, ReplayKey, Run, WAIT_MAX, hex_digest},
@@ -186,7 +188,7 @@ impl Link for Crashing {
 }
 
 /// Lets a function crash after so many calls of DynamoDB; whether it did, or answered before.
-async fn crash(stack: &TestStack, event: &shared::http::Request, calls: usize) -> Option<Value> {
+async fn crash(stack: &TestStack, event: &shared::request::Request, calls: usize) -> Option<Value> {
     let crashed = Arc::new(Notify::new());
     let link = Crashing {
         link: Arc::clone(stack.stack.store_link()),
@@ -224,7 +226,7 @@ async fn after_a_crash_at_any_call_the_repetition_has_the_same_one_seat() {
             assert_eq!(held.len(), 1, "I5, after {calls} calls");
             assert!(taken.is_subset(&held), "I5: the seat that the first run took, after {calls} calls");
             let claims = stack.stack.keys().verify_at_any_age(again["player"]["token"].as_str().unwrap());
-            let Ok(shared::tokens::Claims::Player(told)) = claims else { unreachable!("{claims:?}") };
+            let Ok(shared::models::token::Claims::Player(told)) = claims else { unreachable!("{claims:?}") };
             assert_eq!(held, BTreeSet::from([(told.lobby_id.to_string(), told.seat_id.to_string())]));
             if let Some(answered) = answered {
                 assert_eq!(again, answered, "I5");
@@ -499,7 +501,8 @@ async fn a_note_that_is_repeated_late_does_not_hide_the_one_after_it() {
     assert_eq!(store.replay(&run.key).await.unwrap().unwrap().lobby, Some(second.clone()), "I5");
 
     let namespace_id = NamespaceId::from(ambient.uuid());
-    let address = ClientAddress::of(Some(Ipv4Addr::LOCALHOST.into()), &namespace_id, stack.stack.keys());
+    let address =
+        ClientAddress::of(Some(Ipv4Addr::LOCALHOST.into()), &namespace_id, stack.stack.keys().address_key());
     let client = Client { namespace_id, address };
     let in_lobby =
         |lobby_id: &LobbyId, since| Hold { seat_id: seat_id.clone(), lobby_id: lobby_id.clone(), since };

@@ -664,8 +664,9 @@ mod tests {
     };
     use serde_json::json;
     use shared::{
-        store::Store,
-        tokens::{Claims, Credential, CredentialKind, PlayerSeat, TokenKeys},
+        auth::keys::TokenKeys,
+        models::token::{Claims, Credential, CredentialKind, PlayerSeat},
+        store::client::Store,
     };
 
     use super::*;

@@ -4,15 +4,16 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
 use shared::{
-    ambient::Ambient,
-    auth::{GameServerRight, MatchmakerAuth},
-    errors::Error,
+    auth::{
+        keys::TokenKeys,
+        matchmaker::{GameServerRight, MatchmakerAuth},
+        settings::{SETTINGS_AGE_MAX, Settings, SettingsCache},
+    },
+    base::ambient::Ambient,
     hosting::game_server::GameServers,
-    ids::ServerId,
+    models::{errors::Error, ids::ServerId},
     rules::registration::Registration,
-    settings_cache::{SETTINGS_AGE_MAX, Settings, SettingsCache},
-    store::Store,
-    tokens::TokenKeys,
+    store::client::Store,
 };
 use tokio::time::{Instant, sleep_until};
 

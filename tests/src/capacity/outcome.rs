@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use shared::store::meter::Usage;
+use shared::base::usage::Usage;
 
 use super::{
     scenario::{Scenario, Shape},

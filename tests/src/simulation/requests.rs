@@ -9,7 +9,7 @@ use std::{
 
 use muster_local::{functions::Functions, gateway::Handler};
 use serde_json::{Value, json};
-use shared::tokens::Claims;
+use shared::models::token::Claims;
 use tokio::time::{Sleep, sleep};
 
 use super::{

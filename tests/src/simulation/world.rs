@@ -4,12 +4,15 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use shared::{
-    ambient::Ambient,
-    ids::{GameId, NamespaceId},
-    provision::{NewGame, NewNamespace, add_version, create_game},
-    settings::Region,
-    store::Store,
-    tokens::{Credential, CredentialKind, TokenKeys},
+    auth::keys::TokenKeys,
+    base::ambient::Ambient,
+    cloud::provision::{NewGame, NewNamespace, add_version, create_game},
+    models::{
+        game::Region,
+        ids::{GameId, NamespaceId},
+        token::{Credential, CredentialKind},
+    },
+    store::client::Store,
 };
 
 use model::conditions::Write::{

@@ -7,7 +7,7 @@ use std::fmt;
 use dynoxide::{Database, DynoxideError, actions::transact_write_items::TransactWriteItemsRequest};
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::{EmulatorError, limits::Limited, schema};
+use super::{error::EmulatorError, limits::Limited, schema};
 use crate::template::Table;
 
 /// A database; clones are handles to the same one.

@@ -15,7 +15,7 @@ use aws_smithy_runtime_api::{
     },
     http::StatusCode,
 };
-use shared::store::emulator_client_over;
+use shared::store::client::emulator_client_over;
 
 use super::in_process::WireAnswer;
 

@@ -9,7 +9,7 @@ use dynoxide::types::{
 };
 use dynoxide::{Database, DynoxideError};
 
-use super::EmulatorError;
+use super::error::EmulatorError;
 use crate::template::{AttributeType, Index, Key, Projection, Table};
 
 /// Creates `table`, or makes sure that the one of its name has the same shape.

@@ -2,7 +2,7 @@
 
 use saphyr::Yaml;
 
-use super::{Problem, TemplateError};
+use super::error::{Problem, TemplateError};
 
 /// A place in the template that knows its name, so that every error says where.
 pub(super) struct Node<'a> {

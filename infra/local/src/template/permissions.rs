@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 
 use saphyr::Yaml;
 
-use super::{Node, Problem, TemplateError};
+use super::{
+    error::{Problem, TemplateError},
+    node::Node,
+};
 
 /// The actions of DynamoDB that a function's own statements allow, each on one table or index.
 ///

@@ -1,7 +1,7 @@
 //! DynamoDB tables of the template.
 
+use super::error::{Problem, TemplateError};
 use super::node::Node;
-use super::{Problem, TemplateError};
 
 /// A DynamoDB table; billing, backups and protection mean nothing locally.
 #[derive(Debug, Clone, PartialEq, Eq)]

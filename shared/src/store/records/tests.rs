@@ -2,8 +2,10 @@ use std::fmt::Debug;
 
 use serde_json::{Value, json};
 
-use super::*;
-use crate::store::{from_item, to_item};
+use crate::store::{
+    items::{from_item, to_item},
+    records::*,
+};
 
 /// An item of a record, with every attribute that one can have.
 pub(super) trait Sampled: Record + Debug {
@@ -127,15 +129,15 @@ fn every_record_reads_what_a_later_release_stored() {
 #[test]
 fn what_is_unknown_counts_as_the_safe_one() {
     use crate::{
-        ambient::Timestamp,
-        ids::{SeatId, WriteId},
-        lobby::{
-            Door, Entry, Refusal, SeatState, Stage,
+        base::ambient::Timestamp,
+        models::{
+            ids::{SeatId, WriteId},
             lifecycle::{Illegal, Standing, Transition},
+            lobby::{Door, Entry, Refusal, SeatState, Stage},
+            namespace::CdnAuthType,
+            tag_digests::TagDigests,
+            token::TokenKind,
         },
-        settings::CdnAuthType,
-        tag_digests::TagDigests,
-        tokens::TokenKind,
     };
 
     fn with<T: Sampled>(pointer: &str, value: Value) -> T {
@@ -167,7 +169,7 @@ fn what_is_unknown_counts_as_the_safe_one() {
     }
     assert_eq!(paused.seat_state(&seat, now), SeatState::Held);
     assert_eq!(paused.end_cause(Timestamp(99)), None);
-    let write = WriteId::random(&crate::ambient::Ambient::system());
+    let write = WriteId::random(&crate::base::ambient::Ambient::system());
     for transition in [
         Transition::Ready,
         Transition::Close,

@@ -9,11 +9,13 @@ use http_body_util::Full;
 use muster_tests::{Answer, TestGame, TestStack, new_game};
 use serde_json::{Value, json};
 use shared::{
-    ambient::Ambient,
-    auth::GameRight,
-    issuing::issue_cloud_token,
-    lobby::Lobby,
-    tokens::{Claims, CloudToken, Credential, CredentialKind, PlayerSeat},
+    base::ambient::Ambient,
+    cloud::issuing::issue_cloud_token,
+    models::{
+        lobby::Lobby,
+        rights::GameRight,
+        token::{Claims, CloudToken, Credential, CredentialKind, PlayerSeat},
+    },
 };
 use wiremock::{MockServer, ResponseTemplate};
 

@@ -14,8 +14,8 @@ use proptest::{
 };
 use serde_json::{Value, json};
 use shared::{
+    models::{game::Game, version::VersionConfig},
     rules::{matchmaker_config, registration::Registration, version_config},
-    settings::{Game, VersionConfig},
     wire::{RegisterServerRequest, ValidationResponse},
 };
 

@@ -13,13 +13,15 @@ use proptest::{
 };
 use serde_json::{Value, json, value::RawValue};
 use shared::{
-    rules::{
-        criteria::Criteria,
-        geography::Coordinates,
+    models::{
+        coordinates::Coordinates,
+        game::Game,
         handed_on::{DEPTH_MAX, HandedOn},
         lobby_config::LobbyConfig,
+        namespace::Namespace,
+        version::Version,
     },
-    settings::{Game, Namespace, Version},
+    rules::criteria::Criteria,
     wire::{CreateLobbyRequest, FindLobbyRequest},
 };
 

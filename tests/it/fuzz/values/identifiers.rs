@@ -10,9 +10,14 @@ use proptest::{
 };
 use serde_json::json;
 use shared::{
-    ambient::Timestamp,
-    ids::{GameId, GameMode, LobbyId, NamespaceId, RegionId, SeatId, ServerId, TokenId, VersionId, WriteId},
-    models::{Pool, ServerKey},
+    base::ambient::Timestamp,
+    models::{
+        ids::{
+            GameId, GameMode, LobbyId, NamespaceId, RegionId, SeatId, ServerId, ServerKey, TokenId,
+            VersionId, WriteId,
+        },
+        pool::Pool,
+    },
     store::lobbies::LobbyCursor,
 };
 

@@ -10,13 +10,12 @@ use proptest::{
 };
 use serde_json::json;
 use shared::{
-    models::Protocol,
+    models::{namespace::CdnAuthType, ports::Protocol},
     rules::{
         bcrypt_hash::BcryptHash,
         cdn_user::CdnUserName,
         names::{display_name_violations, is_name_id},
     },
-    settings::CdnAuthType,
     wire::{Access, Publicity},
 };
 

@@ -21,10 +21,10 @@ use proptest::{
 use regex_lite::Regex;
 use serde_json::{Value, json};
 use shared::{
-    ambient::Timestamp,
-    models::Ports,
-    rules::{geography::Coordinates, origin::OriginHost, ports::PortSpec},
-    wire,
+    base::ambient::Timestamp,
+    models::{coordinates::Coordinates, ports::Ports},
+    rules::origin::OriginHost,
+    wire::{self, ports::PortSpec},
 };
 
 use crate::fuzz::{check_plain, json::text};
@@ -268,7 +268,7 @@ fn a_distance_is_that_of_the_globe() {
 fn an_instant_reads_back_to_the_millisecond() {
     // To the last millisecond of the year 9999.
     check_plain(prop_oneof![0..253_402_300_800_000_u64, 0..4_000_000_000_000_u64], |millis| {
-        let text = wire::time(Timestamp(millis));
+        let text = shared::base::ambient::time(Timestamp(millis));
         let form = Regex::new(r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$").unwrap();
         prop_assert!(form.is_match(&text), "{}", text);
         let read = DateTime::from_str(&text, DateTimeFormat::DateTime).unwrap();

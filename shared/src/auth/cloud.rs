@@ -1,0 +1,66 @@
+//! Tokens of cloud operations in, rights out.
+
+use std::sync::Arc;
+
+use crate::{
+    auth::keys::TokenKeys,
+    base::ambient::Ambient,
+    models::{
+        errors::Error,
+        ids::{GameId, NamespaceId},
+        rights::{GameRight, NamespaceRight},
+        token::CloudToken,
+    },
+    request::Request,
+    store::client::Store,
+};
+
+/// Turns the tokens of cloud operations into rights.
+#[derive(Clone, Debug)]
+pub struct CloudAuth {
+    store: Store,
+    keys: Arc<TokenKeys>,
+    ambient: Ambient,
+}
+
+impl CloudAuth {
+    /// Rights as the tables and `keys` know them; the keys tell a token of the wrong kind from a broken one.
+    #[must_use]
+    pub const fn new(store: Store, keys: Arc<TokenKeys>, ambient: Ambient) -> Self {
+        Self { store, keys, ambient }
+    }
+
+    /// The right that the request's token gives on `game_id`. One consistent read.
+    ///
+    /// # Errors
+    /// [`Error::Unauthorized`], [`Error::TokenInvalid`], [`Error::TokenExpired`], [`Error::TokenRevoked`],
+    /// [`Error::WrongTokenKind`], [`Error::Forbidden`]; [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn game(&self, request: &Request, game_id: &GameId) -> Result<GameRight, Error> {
+        let text = request.bearer().ok_or(Error::Unauthorized)?;
+        let Some(token) = CloudToken::parse(text) else {
+            self.keys.verify(text, self.ambient.now())?;
+            return Err(Error::WrongTokenKind);
+        };
+        let record = self.store.cloud_token(&token).await?.ok_or(Error::TokenInvalid)?;
+        if record.revoked_at.is_some() {
+            return Err(Error::TokenRevoked);
+        }
+        if record.game_id != *game_id {
+            return Err(Error::Forbidden);
+        }
+        Ok(GameRight::of_token(record.game_id))
+    }
+
+    /// The right on an existing namespace of `game_id`. Two consistent reads.
+    ///
+    /// # Errors
+    /// As [`CloudAuth::game`] and [`GameRight::on_namespace`].
+    pub async fn namespace(
+        &self,
+        request: &Request,
+        game_id: &GameId,
+        namespace_id: &NamespaceId,
+    ) -> Result<NamespaceRight, Error> {
+        self.game(request, game_id).await?.on_namespace(namespace_id, &self.store).await
+    }
+}

@@ -1,0 +1,398 @@
+//! Tokens: what each kind says, how it is signed, and how a shown token is verified.
+//!
+//! Tokens of the player path are JWTs (HS256) behind a prefix that names their kind, so that verifying one reads no
+//! table. Cloud tokens are random and stored by digest only (see [`crate::store::tokens`]). Clients treat both as opaque.
+
+use std::{fmt, time::Duration};
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
+use ring::hmac;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    auth::ring_provider::RING_PROVIDER,
+    base::ambient::{Ambient, Timestamp},
+    models::{
+        client::ClientAddress,
+        errors::Error,
+        ids::{GameId, LobbyId, NamespaceId, SeatId, TokenId},
+        token::{
+            CREDENTIAL_LIFE, Claims, Credential, CredentialKind, DevelopmentHost, InvalidToken, LobbyClaims,
+            PlayerSeat, TokenKind,
+        },
+    },
+};
+
+/// How long a player token can at most be shown; whether its seat still stands is judged by the lobby alone.
+pub const PLAYER_TOKEN_LIFE: Duration = Duration::from_secs(9 * 3_600);
+/// Shortest signing key accepted, in bytes: HS256 with less is weaker than its hash.
+pub const SIGNING_KEY_BYTES_MIN: usize = 32;
+
+/// The claims as signed. Names are short because players send them with each request.
+#[derive(Serialize, Deserialize)]
+struct SignedClaims {
+    kind: TokenKind,
+    iat: u64,
+    exp: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    jti: Option<TokenId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    game: Option<GameId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ns: Option<NamespaceId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lobby: Option<LobbyId>,
+    /// Of the server token that a lobby token was obtained with: its identifier and when it was issued.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    srv: Option<TokenId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    srv_iat: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seat: Option<SeatId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client: Option<ClientAddress>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    host: Option<DevelopmentHost>,
+}
+
+impl SignedClaims {
+    const fn new(kind: TokenKind, now: Timestamp, life: Duration) -> Self {
+        Self {
+            kind,
+            iat: now.secs(),
+            exp: now.secs() + life.as_secs(),
+            jti: None,
+            game: None,
+            ns: None,
+            lobby: None,
+            srv: None,
+            srv_iat: None,
+            seat: None,
+            client: None,
+            host: None,
+        }
+    }
+
+    fn of_credential(kind: TokenKind, credential: &Credential) -> Self {
+        Self {
+            jti: Some(credential.token_id.clone()),
+            game: Some(credential.game_id.clone()),
+            ns: Some(credential.namespace_id.clone()),
+            ..Self::new(kind, credential.issued_at, CREDENTIAL_LIFE)
+        }
+    }
+
+    fn credential(&self) -> Option<Credential> {
+        Some(Credential {
+            game_id: self.game.clone()?,
+            namespace_id: self.ns.clone()?,
+            token_id: self.jti.clone()?,
+            issued_at: Timestamp(self.iat.checked_mul(1_000)?),
+        })
+    }
+
+    fn server(&self) -> Option<Credential> {
+        Some(Credential {
+            game_id: self.game.clone()?,
+            namespace_id: self.ns.clone()?,
+            token_id: self.srv.clone()?,
+            issued_at: Timestamp(self.srv_iat?.checked_mul(1_000)?),
+        })
+    }
+
+    fn into_claims(self) -> Option<Claims> {
+        Some(match self.kind {
+            TokenKind::Cloud => return None,
+            TokenKind::Public => Claims::Public(self.credential()?),
+            TokenKind::Server => Claims::Server(self.credential()?),
+            TokenKind::Development => Claims::Development(self.credential()?, self.host?),
+            TokenKind::Lobby => Claims::Lobby(LobbyClaims { server: self.server()?, lobby_id: self.lobby? }),
+            TokenKind::Player => Claims::Player(PlayerSeat {
+                namespace_id: self.ns?,
+                lobby_id: self.lobby?,
+                seat_id: self.seat?,
+                client: self.client,
+            }),
+            TokenKind::DevelopmentPlayer => Claims::DevelopmentPlayer,
+        })
+    }
+}
+
+/// A signing key that cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a signing key must have at least {SIGNING_KEY_BYTES_MIN} bytes")]
+pub struct SigningKeyTooShort;
+
+struct SigningKey {
+    id: String,
+    encoding: EncodingKey,
+    decoding: DecodingKey,
+}
+
+impl SigningKey {
+    fn new(secret: &[u8]) -> Result<Self, SigningKeyTooShort> {
+        if secret.len() < SIGNING_KEY_BYTES_MIN {
+            return Err(SigningKeyTooShort);
+        }
+        // A keyed digest names the key without telling anything of it.
+        let key = hmac::Key::new(hmac::HMAC_SHA256, secret);
+        let name = hmac::sign(&key, b"muster signing key id");
+        let id = URL_SAFE_NO_PAD.encode(name.as_ref().iter().take(6).copied().collect::<Vec<_>>());
+        Ok(Self {
+            id,
+            encoding: EncodingKey::from_secret(secret),
+            decoding: DecodingKey::from_secret(secret),
+        })
+    }
+}
+
+/// A key for `purpose` alone, from which the secret cannot be found.
+fn derived_key(secret: &[u8], purpose: &[u8]) -> hmac::Key {
+    let derived = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, secret), purpose);
+    hmac::Key::new(hmac::HMAC_SHA256, derived.as_ref())
+}
+
+/// Signs and verifies tokens with the deployment's key; a previous key is still accepted while rotating.
+pub struct TokenKeys {
+    current: SigningKey,
+    previous: Option<SigningKey>,
+    address_key: hmac::Key,
+}
+
+impl TokenKeys {
+    /// Keys from their secrets.
+    ///
+    /// # Errors
+    /// [`SigningKeyTooShort`] for either.
+    pub fn new(current: &[u8], previous: Option<&[u8]>) -> Result<Self, SigningKeyTooShort> {
+        // The first key of the process installs the provider; later ones find it in place.
+        let _already_installed = RING_PROVIDER.install_default();
+        Ok(Self {
+            current: SigningKey::new(current)?,
+            previous: previous.map(SigningKey::new).transpose()?,
+            address_key: derived_key(current, b"muster client address key"),
+        })
+    }
+
+    /// The key that clients' addresses are hashed under ([`crate::models::client`]): no use of it can help to forge a token.
+    #[must_use]
+    pub const fn address_key(&self) -> &hmac::Key {
+        &self.address_key
+    }
+
+    /// Issues the public or server token of a credential.
+    #[must_use]
+    pub fn issue_credential(&self, kind: CredentialKind, credential: &Credential) -> String {
+        self.sign(&SignedClaims::of_credential(kind.into(), credential))
+    }
+
+    /// Issues the development token of a credential.
+    #[must_use]
+    pub fn issue_development(&self, credential: &Credential, host: DevelopmentHost) -> String {
+        let claims = SignedClaims::of_credential(TokenKind::Development, credential);
+        self.sign(&SignedClaims { host: Some(host), ..claims })
+    }
+
+    /// Issues the lobby token of a lobby. It counts until the lobby ends or its server's credential is revoked.
+    #[must_use]
+    pub fn issue_lobby(&self, lobby: &LobbyClaims, now: Timestamp) -> String {
+        self.sign(&SignedClaims {
+            game: Some(lobby.server.game_id.clone()),
+            ns: Some(lobby.server.namespace_id.clone()),
+            lobby: Some(lobby.lobby_id.clone()),
+            srv: Some(lobby.server.token_id.clone()),
+            srv_iat: Some(lobby.server.issued_at.secs()),
+            ..SignedClaims::new(TokenKind::Lobby, now, CREDENTIAL_LIFE)
+        })
+    }
+
+    /// Issues the player token of a seat; the same seat at the same second gives the same token, byte for byte.
+    #[must_use]
+    pub fn issue_player(&self, seat: &PlayerSeat, now: Timestamp) -> String {
+        Self::sign_with(&self.current, &player_claims(seat, now))
+    }
+
+    /// Issues the player token of a seat once more, signed with the key `key_id` while that is known: then the same token,
+    /// byte for byte, although the keys were rotated meanwhile.
+    #[must_use]
+    pub fn issue_player_again(&self, seat: &PlayerSeat, at: Timestamp, key_id: &str) -> String {
+        let previous = self.previous.as_ref().filter(|key| key.id == key_id);
+        Self::sign_with(previous.unwrap_or(&self.current), &player_claims(seat, at))
+    }
+
+    /// The name of the key that tokens are signed with.
+    #[must_use]
+    pub fn key_id(&self) -> &str {
+        &self.current.id
+    }
+
+    /// Issues a fresh mock player token.
+    #[must_use]
+    pub fn issue_development_player(&self, ambient: &Ambient) -> String {
+        self.sign(&SignedClaims {
+            jti: Some(ambient.uuid().into()),
+            ..SignedClaims::new(TokenKind::DevelopmentPlayer, ambient.now(), PLAYER_TOKEN_LIFE)
+        })
+    }
+
+    /// What a signed token says at `now`.
+    ///
+    /// # Errors
+    /// [`InvalidToken`]; also for cloud tokens, which no key signs.
+    pub fn verify(&self, token: &str, now: Timestamp) -> Result<Claims, InvalidToken> {
+        let (claims, expires_at_secs) = self.read(token)?;
+        if expires_at_secs <= now.secs() { Err(InvalidToken::Expired) } else { Ok(claims) }
+    }
+
+    /// What a signed token says, however old it is: for what must still be undone after its life.
+    ///
+    /// # Errors
+    /// [`InvalidToken::Broken`].
+    pub fn verify_at_any_age(&self, token: &str) -> Result<Claims, InvalidToken> {
+        self.read(token).map(|(claims, _)| claims)
+    }
+
+    fn read(&self, token: &str) -> Result<(Claims, u64), InvalidToken> {
+        let (kind, jwt) = TokenKind::split(token).ok_or(InvalidToken::Broken)?;
+        let header = jsonwebtoken::decode_header(jwt).map_err(|_| InvalidToken::Broken)?;
+        let key = [Some(&self.current), self.previous.as_ref()]
+            .into_iter()
+            .flatten()
+            .find(|key| header.kid.as_deref() == Some(key.id.as_str()))
+            .ok_or(InvalidToken::Broken)?;
+        // Time is passed in, so expiry is judged by the caller.
+        let mut validation = Validation::new(Algorithm::HS256);
+        validation.validate_exp = false;
+        let claims = jsonwebtoken::decode::<SignedClaims>(jwt, &key.decoding, &validation)
+            .map_err(|_| InvalidToken::Broken)?
+            .claims;
+        if claims.kind != kind {
+            return Err(InvalidToken::Broken);
+        }
+        let expires_at_secs = claims.exp;
+        claims.into_claims().map(|claims| (claims, expires_at_secs)).ok_or(InvalidToken::Broken)
+    }
+
+    fn sign(&self, claims: &SignedClaims) -> String {
+        Self::sign_with(&self.current, claims)
+    }
+
+    fn sign_with(key: &SigningKey, claims: &SignedClaims) -> String {
+        let header = Header { kid: Some(key.id.clone()), ..Header::new(Algorithm::HS256) };
+        let jwt = jsonwebtoken::encode(&header, claims, &key.encoding);
+        // The claims are plain strings and numbers and the algorithm is the provider's own.
+        #[expect(clippy::expect_used, reason = "signing plain claims with HS256 cannot fail")]
+        let jwt = jwt.expect("claims serialize");
+        format!("{}{jwt}", claims.kind.prefix())
+    }
+}
+
+fn player_claims(seat: &PlayerSeat, now: Timestamp) -> SignedClaims {
+    SignedClaims {
+        ns: Some(seat.namespace_id.clone()),
+        lobby: Some(seat.lobby_id.clone()),
+        seat: Some(seat.seat_id.clone()),
+        client: seat.client.clone(),
+        ..SignedClaims::new(TokenKind::Player, now, PLAYER_TOKEN_LIFE)
+    }
+}
+
+impl fmt::Debug for TokenKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TokenKeys").finish_non_exhaustive()
+    }
+}
+
+impl From<InvalidToken> for Error {
+    fn from(invalid: InvalidToken) -> Self {
+        match invalid {
+            InvalidToken::Broken => Self::TokenInvalid,
+            InvalidToken::Expired => Self::TokenExpired,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::models::token::CloudToken;
+
+    fn keys(secret: u8) -> TokenKeys {
+        TokenKeys::new(&[secret; 32], None).unwrap()
+    }
+
+    fn seat() -> PlayerSeat {
+        PlayerSeat {
+            namespace_id: "ns".parse().unwrap(),
+            lobby_id: LobbyId::nil(),
+            seat_id: SeatId::random(&Ambient::system()),
+            client: None,
+        }
+    }
+
+    #[test]
+    fn a_player_token_verifies_until_its_expiry() {
+        let (keys, seat) = (keys(1), seat());
+        let issued_at = Timestamp(1_000_000_000_000);
+        let token = keys.issue_player(&seat, issued_at);
+        assert!(token.starts_with("player_"));
+        let expiry = issued_at + PLAYER_TOKEN_LIFE;
+        let just_before = expiry.before(Duration::from_millis(1));
+        assert_eq!(keys.verify(&token, just_before), Ok(Claims::Player(seat)));
+        assert_eq!(keys.verify(&token, expiry), Err(InvalidToken::Expired));
+    }
+
+    #[test]
+    fn the_same_seat_at_the_same_second_has_the_same_token() {
+        let (keys, seat) = (keys(1), seat());
+        assert_eq!(keys.issue_player(&seat, Timestamp(5_000)), keys.issue_player(&seat, Timestamp(5_999)));
+    }
+
+    #[test]
+    fn a_token_of_another_key_or_under_another_prefix_is_broken() {
+        let token = keys(1).issue_player(&seat(), Timestamp(0));
+        let broken = Err(InvalidToken::Broken);
+        assert_eq!(keys(2).verify(&token, Timestamp(0)), broken);
+        assert_eq!(keys(1).verify(&token.replacen("player_", "pub_", 1), Timestamp(0)), broken);
+        assert_eq!(keys(1).verify(&token.replacen("player_", "dev_player_", 1), Timestamp(0)), broken);
+        assert_eq!(keys(1).verify(&token.replacen("player_", "", 1), Timestamp(0)), broken);
+        assert_eq!(keys(1).verify(&token[..token.len() - 1], Timestamp(0)), broken);
+    }
+
+    #[test]
+    fn an_unsigned_token_is_broken() {
+        let token = keys(1).issue_player(&seat(), Timestamp(0));
+        let (_, payload) = token.split_once('.').unwrap();
+        let kid = &keys(1).current.id;
+        for algorithm in ["none", "HS384", "RS256"] {
+            let header = URL_SAFE_NO_PAD.encode(format!(r#"{{"alg":"{algorithm}","kid":"{kid}"}}"#));
+            let forged = format!("player_{header}.{payload}");
+            assert_eq!(keys(1).verify(&forged, Timestamp(0)), Err(InvalidToken::Broken), "{algorithm}");
+        }
+    }
+
+    #[test]
+    fn the_previous_key_is_accepted_while_rotating() {
+        let token = keys(1).issue_player(&seat(), Timestamp(0));
+        let rotated = TokenKeys::new(&[2; 32], Some(&[1; 32])).unwrap();
+        assert!(matches!(rotated.verify(&token, Timestamp(0)), Ok(Claims::Player(_))));
+        assert!(rotated.issue_player(&seat(), Timestamp(0)) != token);
+    }
+
+    #[test]
+    fn a_short_signing_key_is_refused() {
+        assert_eq!(TokenKeys::new(&[1; 31], None).err(), Some(SigningKeyTooShort));
+    }
+
+    #[test]
+    fn a_cloud_token_shows_its_text_only_when_revealed() {
+        let token = CloudToken::random(&Ambient::system());
+        assert_eq!(CloudToken::parse(token.reveal()), Some(token.clone()));
+        assert_eq!(format!("{token:?}"), "CloudToken(..)");
+        assert_eq!(token.digest().len(), 64);
+        for text in ["", "cloud_", "cloud_AAAA", &token.reveal()[..token.reveal().len() - 1]] {
+            assert_eq!(CloudToken::parse(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! Tokens of matchmaker operations, and origins of web pages, in; rights out.
+//!
+//! A right is a value that only this file makes, so a function that takes one cannot be called without it.
+
+use std::sync::Arc;
+
+use crate::{
+    auth::{
+        keys::TokenKeys,
+        settings::{Settings, SettingsCache},
+    },
+    base::ambient::Ambient,
+    models::{
+        errors::Error,
+        ids::{GameId, LobbyId, NamespaceId},
+        token::{Claims, CloudToken, Credential, DevelopmentHost, LobbyClaims, TokenKind},
+    },
+    request::Request,
+};
+
+/// Who asks a matchmaker operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Caller {
+    /// A developer, who gets mock answers.
+    Developer(Credential, DevelopmentHost),
+    /// A player with the namespace's public token.
+    Player(Credential),
+    /// A game server with the namespace's server token.
+    GameServer(Credential),
+    /// A lobby server with the token of its lobby.
+    Lobby(LobbyClaims),
+    /// Nobody in particular: a web page may still speak for its namespace by its origin.
+    Anonymous,
+}
+
+/// Turns the tokens of matchmaker operations, and the origins of web pages, into rights.
+#[derive(Clone, Debug)]
+pub struct MatchmakerAuth {
+    settings: Arc<SettingsCache>,
+    keys: Arc<TokenKeys>,
+    ambient: Ambient,
+}
+
+impl MatchmakerAuth {
+    /// Rights as `settings` and `keys` know them.
+    #[must_use]
+    pub const fn new(settings: Arc<SettingsCache>, keys: Arc<TokenKeys>, ambient: Ambient) -> Self {
+        Self { settings, keys, ambient }
+    }
+
+    /// The keys that tokens are signed with.
+    #[must_use]
+    pub fn keys(&self) -> &TokenKeys {
+        &self.keys
+    }
+
+    /// The settings that rights are judged by.
+    #[must_use]
+    pub fn settings(&self) -> &SettingsCache {
+        &self.settings
+    }
+
+    /// Who the request's token speaks for; reads no table. A cloud token is of the wrong kind whether it exists or not.
+    ///
+    /// # Errors
+    /// [`Error::TokenInvalid`], [`Error::TokenExpired`], [`Error::WrongTokenKind`].
+    pub fn caller(&self, request: &Request) -> Result<Caller, Error> {
+        let Some(text) = request.bearer() else {
+            return Ok(Caller::Anonymous);
+        };
+        if CloudToken::parse(text).is_some() {
+            return Err(Error::WrongTokenKind);
+        }
+        match self.keys.verify(text, self.ambient.now())? {
+            Claims::Development(credential, host) => Ok(Caller::Developer(credential, host)),
+            Claims::Public(credential) => Ok(Caller::Player(credential)),
+            Claims::Server(credential) => Ok(Caller::GameServer(credential)),
+            Claims::Lobby(claims) => Ok(Caller::Lobby(claims)),
+            Claims::Player(_) | Claims::DevelopmentPlayer => Err(Error::WrongTokenKind),
+        }
+    }
+
+    /// Where the answers of a developer's own machine lead, when `caller` is one; nothing for everybody else.
+    ///
+    /// # Errors
+    /// [`Error::TokenInvalid`] when the token's namespace is gone, [`Error::TokenRevoked`]; [`Error::Unavailable`],
+    /// [`Error::Bug`].
+    pub async fn developer<'a>(&self, caller: &'a Caller) -> Result<Option<&'a DevelopmentHost>, Error> {
+        match caller {
+            Caller::Developer(credential, host) => {
+                self.settings_of(credential, TokenKind::Development).await?;
+                Ok(Some(host))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Checks a player token that a developer's own lobby server shows.
+    ///
+    /// # Errors
+    /// [`Error::BodyTokenInvalid`] for anything but the player token of a mock answer.
+    pub fn check_mock_player(&self, token: &str) -> Result<(), Error> {
+        match self.keys.verify(token, self.ambient.now()) {
+            Ok(Claims::DevelopmentPlayer) => Ok(()),
+            _ => Err(Error::BodyTokenInvalid),
+        }
+    }
+
+    /// The right of a player, or of a page of a registered domain, with the settings of its namespace.
+    ///
+    /// # Errors
+    /// [`Error::Unauthorized`], [`Error::TokenInvalid`], [`Error::TokenRevoked`], [`Error::WrongTokenKind`];
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn player(
+        &self,
+        caller: Caller,
+        request: &Request,
+    ) -> Result<(PlayerRight, Arc<Settings>), Error> {
+        let (credential, settings) = match caller {
+            Caller::Player(credential) => {
+                let settings = self.settings_of(&credential, TokenKind::Public).await?;
+                (credential.token_id.into(), settings)
+            }
+            Caller::Anonymous => {
+                let host = request.origin().ok_or(Error::Unauthorized)?;
+                let owner = self.settings.domain_owner(&host).await?.ok_or(Error::Unauthorized)?;
+                let settings = self.settings.settings(&owner.game_id, &owner.namespace_id).await?;
+                let enabled = settings.filter(|settings| settings.namespace.enable_domain_public_auth);
+                (host.to_string(), enabled.ok_or(Error::Unauthorized)?)
+            }
+            Caller::Developer(..) | Caller::GameServer(_) | Caller::Lobby(_) => {
+                return Err(Error::WrongTokenKind);
+            }
+        };
+        Ok((PlayerRight { namespace_id: settings.namespace.namespace_id.clone(), credential }, settings))
+    }
+
+    /// The right of a game server, with the settings of its namespace.
+    ///
+    /// # Errors
+    /// As [`MatchmakerAuth::player`].
+    pub async fn game_server(&self, caller: Caller) -> Result<(GameServerRight, Arc<Settings>), Error> {
+        match caller {
+            Caller::GameServer(credential) => {
+                let settings = self.settings_of(&credential, TokenKind::Server).await?;
+                Ok((GameServerRight { credential }, settings))
+            }
+            Caller::Anonymous => Err(Error::Unauthorized),
+            Caller::Developer(..) | Caller::Player(_) | Caller::Lobby(_) => Err(Error::WrongTokenKind),
+        }
+    }
+
+    /// The right to speak for a lobby, by a lobby token whose game server's credential was not revoked since. Whether the
+    /// lobby still lives, the lobby itself tells.
+    ///
+    /// # Errors
+    /// As [`MatchmakerAuth::player`].
+    pub async fn lobby(&self, caller: Caller) -> Result<LobbyRight, Error> {
+        match caller {
+            Caller::Lobby(claims) => {
+                self.settings_of(&claims.server, TokenKind::Server).await?;
+                Ok(LobbyRight { claims })
+            }
+            Caller::Anonymous => Err(Error::Unauthorized),
+            Caller::Developer(..) | Caller::Player(_) | Caller::GameServer(_) => Err(Error::WrongTokenKind),
+        }
+    }
+
+    /// The settings of a credential's namespace, which must not have revoked it.
+    async fn settings_of(&self, credential: &Credential, kind: TokenKind) -> Result<Arc<Settings>, Error> {
+        let settings = self.settings.settings(&credential.game_id, &credential.namespace_id).await?;
+        let settings = settings.ok_or(Error::TokenInvalid)?;
+        if settings.namespace.revocations.revokes(kind, credential) {
+            return Err(Error::TokenRevoked);
+        }
+        Ok(settings)
+    }
+}
+
+/// The right to be matched in one namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlayerRight {
+    namespace_id: NamespaceId,
+    credential: String,
+}
+
+impl PlayerRight {
+    /// The namespace.
+    #[must_use]
+    pub const fn namespace_id(&self) -> &NamespaceId {
+        &self.namespace_id
+    }
+
+    /// What it was given for, to tell callers apart: a public token's identifier, or a page's host.
+    #[must_use]
+    pub fn credential(&self) -> &str {
+        &self.credential
+    }
+}
+
+/// The right to the game servers of one namespace, and to end its lobbies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GameServerRight {
+    credential: Credential,
+}
+
+impl GameServerRight {
+    /// The game.
+    #[must_use]
+    pub const fn game_id(&self) -> &GameId {
+        &self.credential.game_id
+    }
+
+    /// The namespace.
+    #[must_use]
+    pub const fn namespace_id(&self) -> &NamespaceId {
+        &self.credential.namespace_id
+    }
+
+    /// What the token of one of its lobbies says.
+    #[must_use]
+    pub fn lobby_claims(&self, lobby_id: LobbyId) -> LobbyClaims {
+        LobbyClaims { server: self.credential.clone(), lobby_id }
+    }
+}
+
+/// The right to speak for one lobby.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LobbyRight {
+    claims: LobbyClaims,
+}
+
+impl LobbyRight {
+    /// The namespace.
+    #[must_use]
+    pub const fn namespace_id(&self) -> &NamespaceId {
+        &self.claims.server.namespace_id
+    }
+
+    /// The lobby.
+    #[must_use]
+    pub const fn lobby_id(&self) -> &LobbyId {
+        &self.claims.lobby_id
+    }
+}

@@ -1,0 +1,127 @@
+//! Settings kept in the function, so that a warm find reads none of them.
+
+use std::{sync::Arc, time::Duration};
+
+use crate::{
+    base::{ambient::Ambient, cache::Aged},
+    models::{
+        errors::Error,
+        game::Game,
+        ids::{GameId, NamespaceId, VersionId},
+        namespace::Namespace,
+        version::Version,
+    },
+    rules::origin::OriginHost,
+    store::{catalog::DomainOwner, client::Store},
+};
+
+/// How old settings may be in a deployed function (decisions on lobbies.find).
+pub const SETTINGS_AGE_MAX: Duration = Duration::from_secs(30);
+/// How long a host without namespace is remembered as such.
+const UNKNOWN_HOST_AGE_MAX: Duration = Duration::from_secs(30);
+
+/// Entries of each kind kept: far above what one function serves, far below what memory holds.
+const ENTRIES_MAX: usize = 1_024;
+
+/// What a find needs to know of its namespace.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// The game.
+    pub game: Game,
+    /// The namespace.
+    pub namespace: Namespace,
+    /// Its current version.
+    pub version: Arc<Version>,
+}
+
+/// Reads settings through a bounded memory.
+#[derive(Debug)]
+pub struct SettingsCache {
+    store: Store,
+    ambient: Ambient,
+    age_max: Duration,
+    settings: Aged<NamespaceId, Arc<Settings>>,
+    versions: Aged<VersionId, Arc<Version>>,
+    domains: Aged<OriginHost, Option<DomainOwner>>,
+}
+
+impl SettingsCache {
+    /// A cache that answers with settings up to `age_max` old.
+    #[must_use]
+    pub fn new(store: Store, ambient: Ambient, age_max: Duration) -> Self {
+        Self {
+            store,
+            ambient,
+            age_max,
+            settings: Aged::new(ENTRIES_MAX),
+            versions: Aged::new(ENTRIES_MAX),
+            domains: Aged::new(ENTRIES_MAX),
+        }
+    }
+
+    /// How old answers may be.
+    #[must_use]
+    pub const fn age_max(&self) -> Duration {
+        self.age_max
+    }
+
+    /// The settings of a namespace of a game; nothing when either is missing. At most two reads.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn settings(&self, game_id: &GameId, id: &NamespaceId) -> Result<Option<Arc<Settings>>, Error> {
+        let now = self.ambient.now();
+        if let Some(settings) = self.settings.get(id, self.age_max, now)
+            && settings.game.game_id == *game_id
+        {
+            return Ok(Some(settings));
+        }
+        let Some((game, namespace)) = self.store.game_and_namespace(game_id, id).await? else {
+            return Ok(None);
+        };
+        let version = self.version(game_id, &namespace.version_id).await?;
+        let version = version.ok_or_else(|| Error::Bug("a namespace runs a missing version".to_owned()))?;
+        let settings = Arc::new(Settings { game, namespace, version });
+        self.settings.put(id.clone(), Arc::clone(&settings), now);
+        Ok(Some(settings))
+    }
+
+    /// The namespace of a domain. At most one read; a host without namespace is remembered too.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn domain_owner(&self, host: &OriginHost) -> Result<Option<DomainOwner>, Error> {
+        let now = self.ambient.now();
+        let age_max = self.age_max.min(UNKNOWN_HOST_AGE_MAX);
+        if let Some(owner) = self.domains.get(host, age_max, now) {
+            return Ok(owner);
+        }
+        let owner = self.store.domain_owner(host).await?;
+        self.domains.put(host.clone(), owner.clone(), now);
+        Ok(owner)
+    }
+
+    /// Forgets everything that may change, after a write by this very process.
+    pub fn forget(&self) {
+        self.settings.clear();
+        self.domains.clear();
+    }
+
+    /// A version of a game; nothing when it is missing. At most one read as long as it is asked for: versions never change.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn version(&self, game_id: &GameId, id: &VersionId) -> Result<Option<Arc<Version>>, Error> {
+        let now = self.ambient.now();
+        if let Some(version) = self.versions.get(id, Duration::MAX, now)
+            && version.game_id == *game_id
+        {
+            return Ok(Some(version));
+        }
+        let Some(version) = self.store.version(game_id, id).await?.map(Arc::new) else {
+            return Ok(None);
+        };
+        self.versions.put(id.clone(), Arc::clone(&version), now);
+        Ok(Some(version))
+    }
+}

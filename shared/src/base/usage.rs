@@ -1,0 +1,26 @@
+//! What DynamoDB was asked and what it charged.
+
+use std::ops::Sub;
+
+/// What was asked and charged so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Usage {
+    /// Calls of the store; a transaction or a batch is one.
+    pub calls: u64,
+    /// Read units.
+    pub read_units: f64,
+    /// Write units, those of indexes and of refused writes included.
+    pub write_units: f64,
+}
+
+impl Sub for Usage {
+    type Output = Self;
+
+    fn sub(self, earlier: Self) -> Self {
+        Self {
+            calls: self.calls - earlier.calls,
+            read_units: self.read_units - earlier.read_units,
+            write_units: self.write_units - earlier.write_units,
+        }
+    }
+}

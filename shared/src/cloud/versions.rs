@@ -1,0 +1,50 @@
+//! Reading the configuration of a new version.
+
+use serde::Deserialize;
+
+use crate::{
+    base::{
+        json::object,
+        record::{Strict, UnknownField},
+    },
+    models::{
+        errors::{Error, bad_body},
+        game::Game,
+        version,
+    },
+    request::Request,
+    rules::{names::display_name_violations, version_config},
+    wire::CreateVersionRequest,
+};
+
+/// The same before fields that no configuration has are refused.
+#[derive(Deserialize)]
+struct CreateVersionBody {
+    display_name: String,
+    config: Strict<WholeConfig>,
+}
+
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct WholeConfig(#[serde(deserialize_with = "object")] version::VersionConfig);
+
+impl CreateVersionRequest {
+    /// The body of `request`, and where a version of `game` made of it would be refused, as paths.
+    ///
+    /// # Errors
+    /// [`Error::BodyTooLarge`], [`Error::BadBody`], also for fields that no configuration has.
+    pub fn read(request: &Request, game: &Game) -> Result<(Self, Vec<Vec<String>>), Error> {
+        let CreateVersionBody { display_name, config } = request
+            .json()?
+            // A header that is `null`, as answers have them, is not one that is absent: its secret is missing.
+            .without_nulls_in_each("/config/game_modes", &["headers"])
+            .without_nulls_in_each("/config/captcha", &[])
+            .parse()?;
+        let WholeConfig(config) = config.known().map_err(|UnknownField(path)| {
+            bad_body(&format!("config.{path}"), "no configuration has this field")
+        })?;
+        let mut violations = display_name_violations(&display_name);
+        violations.extend(version_config::validate(&config, &game.regions));
+        Ok((Self { display_name, config }, violations))
+    }
+}

@@ -1,0 +1,177 @@
+//! What operations count for alarms and dashboards: one line of CloudWatch's embedded metric format (EMF) in the log for each
+//! request that counts anything, which costs no call.
+
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use serde_json::{Map, Value, json};
+
+use crate::{
+    base::ambient::Timestamp,
+    function::config::Environment,
+    models::errors::Error,
+    request::trace::{Outline, Trace},
+    wire::explanation::Way,
+};
+
+/// A metric; its only dimension is the operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Metric {
+    /// A player got a seat in a lobby that was there.
+    LobbyFound,
+    /// A player got a seat in a lobby made for it.
+    LobbyCreated,
+    /// A lobby was made though another one had a free seat (I9).
+    RaceCreate,
+    /// A seat that a find meant to take was taken by others first, or a find lost every race.
+    SeatContention,
+    /// No game server had a place for a lobby.
+    NoServerAvailable,
+    /// A game server with places was met whose heartbeats stopped.
+    ServerSilent,
+    /// The namespace has as many lobbies as it may.
+    TooManyLobbies,
+    /// A captcha's answer was refused.
+    CaptchaRejected,
+    /// A captcha's provider did not answer.
+    CaptchaUnavailable,
+    /// A token or an origin was refused.
+    AuthRefused,
+    /// The operation failed for what is not the client's fault: its tables or a defect.
+    OperationFailed,
+    /// The request was the first of its instance.
+    ColdStart,
+}
+
+impl Metric {
+    /// Every metric.
+    pub const ALL: [Self; 12] = [
+        Self::LobbyFound,
+        Self::LobbyCreated,
+        Self::RaceCreate,
+        Self::SeatContention,
+        Self::NoServerAvailable,
+        Self::ServerSilent,
+        Self::TooManyLobbies,
+        Self::CaptchaRejected,
+        Self::CaptchaUnavailable,
+        Self::AuthRefused,
+        Self::OperationFailed,
+        Self::ColdStart,
+    ];
+
+    /// Its name in CloudWatch.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::LobbyFound => "LobbyFound",
+            Self::LobbyCreated => "LobbyCreated",
+            Self::RaceCreate => "RaceCreate",
+            Self::SeatContention => "SeatContention",
+            Self::NoServerAvailable => "NoServerAvailable",
+            Self::ServerSilent => "ServerSilent",
+            Self::TooManyLobbies => "TooManyLobbies",
+            Self::CaptchaRejected => "CaptchaRejected",
+            Self::CaptchaUnavailable => "CaptchaUnavailable",
+            Self::AuthRefused => "AuthRefused",
+            Self::OperationFailed => "OperationFailed",
+            Self::ColdStart => "ColdStart",
+        }
+    }
+
+    /// What a refusal counts as, if anything.
+    const fn of_refusal(error: &Error) -> Option<Self> {
+        Some(match error {
+            Error::NoServerAvailable => Self::NoServerAvailable,
+            Error::TooManyLobbies => Self::TooManyLobbies,
+            Error::Contention => Self::SeatContention,
+            Error::CaptchaFailed => Self::CaptchaRejected,
+            Error::CaptchaUnavailable(_) => Self::CaptchaUnavailable,
+            Error::Unauthorized
+            | Error::TokenInvalid
+            | Error::TokenExpired
+            | Error::TokenRevoked
+            | Error::WrongTokenKind
+            | Error::Forbidden => Self::AuthRefused,
+            Error::Unavailable(_) | Error::Bug(_) => Self::OperationFailed,
+            _ => return None,
+        })
+    }
+}
+
+/// What one request counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts(BTreeMap<Metric, u64>);
+
+impl Counts {
+    /// What a request counts that ended with `refusal`, or without, after what `trace` noted.
+    #[must_use]
+    pub fn of(trace: &Trace, refusal: Option<&Error>) -> Self {
+        let mut counts = Self::default();
+        let Outline { way, races_lost, silent_servers } = trace.outline();
+        match way.filter(|_| refusal.is_none()) {
+            Some(Way::Joined) => counts.add(Metric::LobbyFound, 1),
+            Some(Way::Created { is_race_create }) => {
+                counts.add(Metric::LobbyCreated, 1);
+                counts.add(Metric::RaceCreate, is_race_create.into());
+            }
+            None => {}
+        }
+        counts.add(Metric::SeatContention, races_lost);
+        counts.add(Metric::ServerSilent, silent_servers);
+        if let Some(metric) = refusal.and_then(Metric::of_refusal) {
+            counts.add(metric, 1);
+        }
+        counts
+    }
+
+    /// How often `metric` is counted.
+    #[must_use]
+    pub fn get(&self, metric: Metric) -> u64 {
+        self.0.get(&metric).copied().unwrap_or(0)
+    }
+
+    fn add(&mut self, metric: Metric, count: u64) {
+        if count > 0 {
+            *self.0.entry(metric).or_default() += count;
+        }
+    }
+}
+
+/// Writes what the requests of one function instance count.
+#[derive(Debug)]
+pub struct Counter {
+    /// The metrics' namespace in CloudWatch.
+    namespace: String,
+    has_served: AtomicBool,
+}
+
+impl Counter {
+    /// The counter that `environment` asks for by `MUSTER_METRICS_NAMESPACE`, the metrics' namespace; none without.
+    #[must_use]
+    pub fn of(environment: Environment) -> Option<Self> {
+        let namespace = environment.optional("MUSTER_METRICS_NAMESPACE")?;
+        Some(Self { namespace, has_served: AtomicBool::new(false) })
+    }
+
+    /// The line of embedded metric format for a request of `operation` that ended at `now`; none when it counts nothing.
+    #[must_use]
+    pub fn line(&self, operation: &str, mut counts: Counts, now: Timestamp) -> Option<String> {
+        counts.add(Metric::ColdStart, (!self.has_served.swap(true, Ordering::Relaxed)).into());
+        if counts.0.is_empty() {
+            return None;
+        }
+        let metrics: Vec<_> =
+            counts.0.keys().map(|metric| json!({ "Name": metric.name(), "Unit": "Count" })).collect();
+        let directive =
+            json!({ "Namespace": self.namespace, "Dimensions": [["operation"]], "Metrics": metrics });
+        let mut line = Map::from_iter([
+            ("_aws".to_owned(), json!({ "Timestamp": now, "CloudWatchMetrics": [directive] })),
+            ("operation".to_owned(), operation.into()),
+        ]);
+        line.extend(counts.0.into_iter().map(|(metric, count)| (metric.name().to_owned(), count.into())));
+        Some(Value::Object(line).to_string())
+    }
+}

@@ -1,0 +1,163 @@
+//! The HTTP edge: gateway event in, operation, response out.
+//!
+//! This is the one place that turns an [`Error`] into a response and the one place that runs the Lambda loop. An
+//! operation never fails its invocation: whatever it returns becomes an HTTP answer.
+
+use std::{convert::Infallible, future::Future, pin::Pin, sync::Arc};
+
+use lambda_http::{
+    Adapter, Body, Response,
+    http::{HeaderValue, StatusCode, header},
+    service_fn,
+};
+use serde::Serialize;
+use serde_json::json;
+use tracing::Instrument as _;
+
+use crate::{
+    base::{
+        ambient::{Ambient, within},
+        log,
+    },
+    function::{
+        config::Environment,
+        metrics::{Counter, Counts},
+    },
+    models::errors::Error,
+    request::Request,
+    wire::explanation::Explanation,
+};
+
+/// One operation of the interface.
+pub trait Operation: Send + Sync + 'static {
+    /// The body of a success.
+    type Output: Serialize + Send;
+
+    /// What the operation is called in logs and metrics, verb-noun.
+    const NAME: &'static str;
+
+    /// Answers one request.
+    ///
+    /// # Errors
+    /// Every refusal of the operation, by its code.
+    fn call(&self, request: &Request) -> impl Future<Output = Result<Self::Output, Error>> + Send;
+}
+
+/// Answers one gateway event with `operation`, before the function is killed; the log gets one line, the client one response.
+pub async fn answer<O: Operation>(
+    operation: &O,
+    event: lambda_http::Request,
+    ambient: &Ambient,
+) -> Response<Body> {
+    answer_counted(operation, event, ambient).await.0
+}
+
+/// The same, and what the request counts.
+pub async fn answer_counted<O: Operation>(
+    operation: &O,
+    event: lambda_http::Request,
+    ambient: &Ambient,
+) -> (Response<Body>, Counts) {
+    let request = Request::from(event);
+    let id = request.id().into_owned();
+    let span = tracing::info_span!("request", operation = O::NAME, request.id = %id);
+    async {
+        // On the heap: every future that it is moved into would have room for it of its own.
+        let called = Box::pin(operation.call(&request));
+        let answered = match request.time_left(ambient) {
+            // As if it had crashed: whatever it left is put right like that.
+            Some(left) => within(ambient, left, called).await.unwrap_or_else(|| Err(out_of_time())),
+            None => called.await,
+        };
+        let outcome = answered.and_then(|output| {
+            serde_json::to_vec(&output)
+                .map_err(|error| Error::Bug(format!("an answer did not serialize: {error}")))
+        });
+        let counts = Counts::of(request.trace(), outcome.as_ref().err());
+        let response = match outcome {
+            Ok(body) => {
+                tracing::info!(status = 200, "the operation succeeded");
+                respond(StatusCode::OK, &id, body, None)
+            }
+            Err(error) => refuse(&error, &id, request.explanation()),
+        };
+        (response, counts)
+    }
+    .instrument(span)
+    .await
+}
+
+/// Runs the Lambda loop with `operation` until the runtime ends the process.
+///
+/// # Errors
+/// Whatever ends the loop; the runtime then starts a new process.
+pub async fn serve<O: Operation>(operation: O) -> Result<(), lambda_http::Error> {
+    let served = Arc::new((operation, Ambient::system()));
+    let answers = move |event| -> Answering {
+        let served = Arc::clone(&served);
+        Box::pin(async move { answer_counted(&served.0, event, &served.1).await })
+    };
+    run(O::NAME, Box::new(answers)).await
+}
+
+/// A response under way, and what the request counts.
+type Answering = Pin<Box<dyn Future<Output = (Response<Body>, Counts)> + Send>>;
+
+/// The loop knows no operation by its type, so that it is compiled once and not for each function.
+async fn run(
+    name: &'static str,
+    answers: Box<dyn Fn(lambda_http::Request) -> Answering + Send + Sync>,
+) -> Result<(), lambda_http::Error> {
+    let served = Arc::new((answers, Counter::of(Environment::of_process()), Ambient::system()));
+    lambda_runtime::run(Adapter::from(service_fn(move |event| {
+        let served = Arc::clone(&served);
+        async move {
+            let (answers, counter, ambient) = &*served;
+            let (response, counts) = answers(event).await;
+            let line = counter.as_ref().and_then(|counter| counter.line(name, counts, ambient.now()));
+            if let Some(line) = line {
+                log::print(&line);
+            }
+            Ok::<_, Infallible>(response)
+        }
+    })))
+    .await
+}
+
+fn out_of_time() -> Error {
+    Error::Unavailable("the function's time was up before the operation was done".to_owned())
+}
+
+fn refuse(error: &Error, id: &str, explanation: Option<Explanation>) -> Response<Body> {
+    let (status, code) = error.status_and_code();
+    match error.cause() {
+        Some(cause) => tracing::error!(status = status.as_u16(), code, cause, "the operation failed"),
+        None => tracing::info!(status = status.as_u16(), code, "the operation was refused"),
+    }
+    let mut body = json!({ "code": code, "message": error.to_string(), "ray_id": id });
+    let mut metadata = error.metadata();
+    if let Some(explanation) = explanation {
+        metadata.get_or_insert_with(|| json!({}))["explain"] = json!(explanation);
+    }
+    if let (Some(metadata), Some(fields)) = (metadata, body.as_object_mut()) {
+        fields.insert("metadata".to_owned(), metadata);
+    }
+    respond(status, id, body.to_string().into_bytes(), error.retry_after_secs())
+}
+
+fn respond(status: StatusCode, id: &str, body: Vec<u8>, retry_after_secs: Option<u64>) -> Response<Body> {
+    // Text, not binary: the gateway then needs no base64.
+    let body = String::from_utf8(body).map_or_else(|error| Body::Binary(error.into_bytes()), Body::Text);
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if let Ok(id) = HeaderValue::from_str(id) {
+        headers.insert("x-request-id", id.clone());
+        headers.insert("rvt-ray-id", id);
+    }
+    if let Some(secs) = retry_after_secs {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(secs));
+    }
+    response
+}

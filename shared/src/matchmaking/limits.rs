@@ -1,0 +1,25 @@
+//! Limits that several steps of matching share.
+
+use std::time::Duration;
+
+/// How long a find may try; far below the function's time-out.
+pub(super) const FIND_DEADLINE: Duration = Duration::from_secs(5);
+/// Rounds of looking and creating before a find gives up.
+pub(super) const ROUNDS_MAX: u32 = 12;
+/// Pause after a lost round, doubled each time up to sixteenfold, jittered.
+pub(super) const ROUND_PAUSE: Duration = Duration::from_millis(5);
+
+/// Candidates looked at, at most, but for those that are compared in any case.
+pub(super) const CANDIDATES_MAX: usize = 1_000;
+
+/// Candidates whose fullness is compared exactly in each pool (decisions on matching).
+pub(super) const COMPARED_MAX: usize = 16;
+/// Candidates that a find tries while the pool is busy: each one costs a write, and others are after the same.
+pub(super) const TRIED_WHILE_BUSY_MAX: usize = 3;
+
+/// How long what was learnt may be reused (decisions on matching).
+pub(super) const LEARNT_AGE_MAX: Duration = Duration::from_secs(1);
+
+/// For how long a lobby that an instance creates for itself is out of others' sight: as long as it may go there unlooked.
+/// What it has not filled by then comes into sight by itself.
+pub(super) const LANE_HOLD: Duration = LEARNT_AGE_MAX;

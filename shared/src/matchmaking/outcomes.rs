@@ -1,0 +1,49 @@
+//! What a round of creation comes to.
+
+use std::time::Duration;
+
+use crate::{seating::reply::Found, store::creation::Burst};
+
+/// What a round of creation came to.
+pub(super) enum Step {
+    /// A seat.
+    Found(Box<Found>),
+    /// Others were quicker, and their lobbies may be joinable by now.
+    LookAgain,
+    /// There is no room for another lobby, and none could be made.
+    NoRoom(NoRoom),
+}
+
+/// Why there is no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum NoRoom {
+    /// The namespace holds its `lobby_count_max` lobbies.
+    AtCap,
+    /// No server has a place.
+    NoServer,
+}
+
+/// Where and how a lobby is put.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Placing {
+    /// How many are created at the same time before it: each goes to another server.
+    pub(super) nth: u64,
+    /// How long it stays out of sight of the index.
+    pub(super) sight_after: Duration,
+}
+
+impl Placing {
+    /// Whether the lobby is out of sight for those who drew its positions, and not because this instance alone fills it.
+    pub(super) const fn is_promised(self) -> bool {
+        self.nth > 0 && !self.sight_after.is_zero()
+    }
+}
+
+/// What became of one attempt to create one lobby.
+pub(super) enum Attempt {
+    Created(Box<Found>),
+    Exists,
+    Outrun(Burst),
+    Lost,
+    NoRoom(NoRoom),
+}

@@ -1,0 +1,381 @@
+//! Every refusal, in words of the domain, and the one place that gives each its status and code.
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use crate::models::{ids::GameMode, version::CaptchaProvider};
+
+/// Why an operation did not do what it was asked.
+///
+/// The display text is the public `message`. [`Error::CaptchaUnavailable`], [`Error::Unavailable`] and [`Error::Bug`] carry a cause that is logged
+/// once and never sent.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// 404: a path identifier that cannot name anything.
+    #[error("there is nothing here")]
+    NotFound,
+    /// 413: a body above [`crate::request::BODY_BYTES_MAX`].
+    #[error("the body is larger than 64 KiB")]
+    BodyTooLarge,
+    /// 400: broken JSON, a wrong type, a missing field or a number out of its range.
+    #[error("the body does not fit at `{path}`: {problem}")]
+    BadBody {
+        /// Where in the body, `.` for the whole.
+        path: String,
+        /// What is wrong there.
+        problem: String,
+    },
+
+    /// 400: a header that must be understood and cannot be.
+    #[error("the header `{0}` must be 1 to 64 visible ASCII characters")]
+    BadHeader(&'static str),
+    /// 409: the `Idempotency-Key` of another request.
+    #[error("the Idempotency-Key was used for another request; use a fresh one")]
+    IdempotencyMismatch,
+    /// 401: no token, or not as `Authorization: Bearer`.
+    #[error("a token is needed, as `Authorization: Bearer <token>`")]
+    Unauthorized,
+    /// 401: a token that is malformed, unknown or badly signed.
+    #[error("the token is not valid")]
+    TokenInvalid,
+    /// 401: a token past its life.
+    #[error("the token has expired")]
+    TokenExpired,
+    /// 401: a token that was revoked.
+    #[error("the token was revoked")]
+    TokenRevoked,
+    /// 403: a token of a kind that does not allow this operation.
+    #[error("a token of this kind does not allow this operation")]
+    WrongTokenKind,
+    /// 403: a token of another game or namespace.
+    #[error("the token does not belong to this game or namespace")]
+    Forbidden,
+
+    /// 400: a token in a body that does not verify, or is of another kind.
+    #[error("the token in the body is not valid")]
+    BodyTokenInvalid,
+    /// 400: a write that its validation refuses.
+    #[error("the values are not valid at {}", joined(.0))]
+    Validation(Vec<Vec<String>>),
+    /// 409: the name is another's.
+    #[error("the name is taken")]
+    NameTaken,
+
+    /// 404: the game has no such namespace.
+    #[error("the game has no such namespace")]
+    NamespaceNotFound,
+    /// 404: the game has no such version.
+    #[error("the game has no such version")]
+    VersionNotFound,
+
+    /// 400: a password that is not a bcrypt hash in canonical modular crypt form.
+    #[error("the password must be a bcrypt hash ($2a$, $2b$ or $2y$, 60 characters), not plain text")]
+    InvalidAuthUserPassword,
+    /// 400: a user name that cannot be an HTTP Basic user.
+    #[error("the user must be 1 to 128 characters without `:` and control characters")]
+    InvalidAuthUser,
+    /// 400: the namespace already has its 32 users.
+    #[error("the namespace already has 32 users; replace or remove one")]
+    TooManyAuthUsers,
+
+    /// 400: a domain that no page can have, or that names none.
+    #[error("the domain must be a host name, such as play.example.com, without scheme, port and path")]
+    InvalidDomain,
+    /// 409: the domain is another namespace's.
+    #[error("the domain belongs to another namespace")]
+    DomainTaken,
+    /// 400: the namespace already has its 10 domains.
+    #[error("the namespace already has 10 domains; remove one")]
+    TooManyDomains,
+
+    /// 400: a find without a game mode.
+    #[error("name at least one game mode")]
+    NoGameModeProvided,
+    /// 400: a mode that the namespace's current version lacks.
+    #[error("the namespace's current version has no game mode `{0}`")]
+    GameModeNotFound(String),
+    /// 400: more than 8 tags.
+    #[error("at most 8 tags can be given")]
+    TooManyTags,
+    /// 400: a tag name above 128 bytes.
+    #[error("a tag name is at most 128 bytes long")]
+    TagNameTooLong,
+    /// 400: a tag value above 512 bytes.
+    #[error("a tag is at most 512 bytes long")]
+    TagTooLong,
+    /// 400: tags for a mode that is not taggable.
+    #[error("the game mode `{0}` does not take tags")]
+    TagsDisabled(GameMode),
+    /// 400: `max_players` for a mode that does not allow it.
+    #[error("the game mode `{0}` does not let requests choose max_players")]
+    DynamicMaxPlayersDisabled(GameMode),
+    /// 400: `max_players` of 0 or above the mode's own.
+    #[error("max_players must lie between 1 and the game mode's own maximum")]
+    DynamicMaxPlayersInvalid {
+        /// The mode's own maximum, when that is what was exceeded.
+        max: Option<u32>,
+    },
+    /// 400: a region that the game lacks.
+    #[error("the game has no region `{0}`")]
+    RegionNotFound(String),
+    /// 400: no requested mode runs in a requested region.
+    #[error("no requested game mode runs in a requested region")]
+    RegionNotEnabledForGameMode,
+    /// 400: a requested mode forbids find.
+    #[error("the game mode `{0}` cannot be found, only joined or created")]
+    FindDisabled(GameMode),
+    /// 400: nothing joinable, and creation was prevented.
+    #[error("no lobby fits, and creating one was prevented")]
+    NoAvailableLobbies,
+    /// 400: the namespace holds its `lobby_count_max` lobbies, all without a fitting seat.
+    #[error("the namespace holds as many lobbies as it may")]
+    TooManyLobbies,
+    /// 400: the client's address holds as many seats of the namespace as it may.
+    #[error("too many players of this address hold a seat; one of them has to leave first")]
+    TooManyPlayersFromSource,
+    /// 400: a lobby that does not exist, is another namespace's, or whose game server is not alive.
+    #[error("there is no such lobby")]
+    LobbyNotFound,
+    /// 400: the lobby has ended.
+    #[error("the lobby has ended")]
+    LobbyStopped,
+    /// 400: every seat of the lobby is held.
+    #[error("the lobby is full")]
+    LobbyFull,
+    /// 400: the lobby's mode forbids joining.
+    #[error("lobbies of the game mode `{0}` cannot be joined by their identifier")]
+    JoinDisabled(GameMode),
+    /// 400: the mode forbids lobbies of players' own.
+    #[error("the game mode `{0}` does not let players create lobbies")]
+    CustomLobbiesDisabled(GameMode),
+    /// 400: a transition that the lobby's state does not allow.
+    #[error("the lobby's state does not allow this: {0}")]
+    LobbyStateConflict(&'static str),
+    /// 400: connected with a token whose player is in the lobby already.
+    #[error("the player has connected already")]
+    PlayerAlreadyConnected,
+    /// 400: connected after the reservation lapsed.
+    #[error("the player's reservation has lapsed")]
+    PlayerRegistrationExpired,
+    /// 400: connected after the player left.
+    #[error("the player has left the lobby")]
+    PlayerRemoved,
+    /// 400: a player token for another lobby of the namespace.
+    #[error("the player's seat is in another lobby")]
+    PlayerInDifferentLobby,
+    /// 400: a game server that would not work as described.
+    #[error("the game server is not valid at {}", joined(.0))]
+    InvalidServer(Vec<Vec<String>>),
+    /// 400: a game server that never registered, or deregistered.
+    #[error("there is no such game server")]
+    ServerNotFound,
+    /// 403: the version asks for a captcha, and the client's last pass does not count any more.
+    #[error("a captcha must be passed first")]
+    CaptchaRequired {
+        /// Whose captcha.
+        provider: CaptchaProvider,
+        /// The key that pages show.
+        site_key: String,
+    },
+    /// 400: the provider refused the answer to a captcha, or it is another provider's.
+    #[error("the captcha was not passed")]
+    CaptchaFailed,
+    /// 503: the captcha provider could not be asked, or made no sense.
+    #[error("captchas cannot be checked now; try again shortly")]
+    CaptchaUnavailable(String),
+    /// 400: the studio's own backend does not let the player in.
+    #[error("the game does not let this player in")]
+    VerificationFailed,
+    /// 400: the studio's own backend could not be asked.
+    #[error("the game could not be asked whether it lets this player in")]
+    VerificationRequestFailed,
+    /// 503: the lobby's game server did not say ready in time; the seat was given back.
+    #[error("the lobby did not become ready in time; try again shortly")]
+    LobbyStartTimeout,
+    /// 503: no game server has a place in the region.
+    #[error("no game server has a free place in this region; try again shortly")]
+    NoServerAvailable,
+    /// 503: every attempt lost its race.
+    #[error("others changed the same thing at the same time, again and again; try again shortly")]
+    Contention,
+    /// 503: another run of the same request, told by its `Idempotency-Key`, is under way, and enough wait for it.
+    #[error("the same request is being answered; repeat it shortly")]
+    RequestInProgress,
+    /// 503: a game server started anew, and more lobbies of its earlier starts are left than one call ends.
+    #[error("lobbies of the game server's earlier starts are still being ended; register again shortly")]
+    Clearing,
+
+    /// 503: DynamoDB throttled, timed out or could not be reached.
+    #[error("the service is briefly unavailable; try again shortly")]
+    Unavailable(String),
+    /// 500: a defect of Muster.
+    #[error("something went wrong on our side")]
+    Bug(String),
+}
+
+/// Seconds after which a 503 invites another try.
+const RETRY_AFTER_SECS: u64 = 1;
+/// As above, for places on game servers, which come back when a lobby ends.
+const NO_SERVER_RETRY_AFTER_SECS: u64 = 5;
+
+/// Refusals of a request for a seat that is on its way, each told by its code alone.
+const REFUSALS_OF_A_SEAT: [Error; 11] = [
+    Error::CaptchaFailed,
+    Error::VerificationFailed,
+    Error::VerificationRequestFailed,
+    Error::TooManyPlayersFromSource,
+    Error::NoAvailableLobbies,
+    Error::TooManyLobbies,
+    Error::NoServerAvailable,
+    Error::LobbyNotFound,
+    Error::LobbyStopped,
+    Error::LobbyFull,
+    Error::LobbyStartTimeout,
+];
+
+impl Error {
+    /// The refusal of `code`, of a request for a seat that somebody waits for; nothing where the code does not tell all of it.
+    #[must_use]
+    pub fn told_again(code: &str) -> Option<Self> {
+        REFUSALS_OF_A_SEAT.into_iter().find(|refusal| refusal.status_and_code().1 == code)
+    }
+
+    /// The HTTP status and the stable code that clients key on.
+    #[must_use]
+    pub const fn status_and_code(&self) -> (StatusCode, &'static str) {
+        const BAD_REQUEST: StatusCode = StatusCode::BAD_REQUEST;
+        match self {
+            Self::NotFound => (StatusCode::NOT_FOUND, "API_NOT_FOUND"),
+            Self::BodyTooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "API_BODY_TOO_LARGE"),
+            Self::BadBody { .. } => (BAD_REQUEST, "API_BAD_BODY"),
+            Self::BadHeader(_) => (BAD_REQUEST, "API_BAD_HEADER"),
+            Self::IdempotencyMismatch => (StatusCode::CONFLICT, "API_IDEMPOTENCY_MISMATCH"),
+            Self::Unauthorized => (StatusCode::UNAUTHORIZED, "API_UNAUTHORIZED"),
+            Self::TokenInvalid => (StatusCode::UNAUTHORIZED, "TOKEN_INVALID"),
+            Self::TokenExpired => (StatusCode::UNAUTHORIZED, "CLAIMS_ENTITLEMENT_EXPIRED"),
+            Self::TokenRevoked => (StatusCode::UNAUTHORIZED, "TOKEN_REVOKED"),
+            Self::WrongTokenKind => (StatusCode::FORBIDDEN, "CLAIMS_MISSING_ENTITLEMENT"),
+            Self::Forbidden => (StatusCode::FORBIDDEN, "API_FORBIDDEN"),
+            Self::BodyTokenInvalid => (BAD_REQUEST, "TOKEN_INVALID"),
+            Self::Validation(_) => (BAD_REQUEST, "VALIDATION_ERROR"),
+            Self::NameTaken => (StatusCode::CONFLICT, "CLOUD_NAME_TAKEN"),
+            Self::NamespaceNotFound => (StatusCode::NOT_FOUND, "CLOUD_NAMESPACE_NOT_FOUND"),
+            Self::VersionNotFound => (StatusCode::NOT_FOUND, "CLOUD_VERSION_NOT_FOUND"),
+            Self::InvalidAuthUserPassword => (BAD_REQUEST, "CDN_INVALID_AUTH_USER_PASSWORD"),
+            Self::InvalidAuthUser => (BAD_REQUEST, "CDN_INVALID_AUTH_USER"),
+            Self::TooManyAuthUsers => (BAD_REQUEST, "CDN_TOO_MANY_AUTH_USERS"),
+            Self::InvalidDomain => (BAD_REQUEST, "CDN_INVALID_DOMAIN"),
+            Self::DomainTaken => (StatusCode::CONFLICT, "CDN_DOMAIN_TAKEN"),
+            Self::TooManyDomains => (BAD_REQUEST, "CDN_TOO_MANY_DOMAINS"),
+            Self::NoGameModeProvided => (BAD_REQUEST, "MATCHMAKER_NO_GAME_MODE_PROVIDED"),
+            Self::GameModeNotFound(_) => (BAD_REQUEST, "MATCHMAKER_GAME_MODE_NOT_FOUND"),
+            Self::TooManyTags => (BAD_REQUEST, "MATCHMAKER_TOO_MANY_TAGS"),
+            Self::TagNameTooLong => (BAD_REQUEST, "MATCHMAKER_TAG_NAME_TOO_LONG"),
+            Self::TagTooLong => (BAD_REQUEST, "MATCHMAKER_TAG_TOO_LONG"),
+            Self::TagsDisabled(_) => (BAD_REQUEST, "MATCHMAKER_TAGS_DISABLED"),
+            Self::DynamicMaxPlayersDisabled(_) => (BAD_REQUEST, "MATCHMAKER_DYNAMIC_MAX_PLAYERS_DISABLED"),
+            Self::DynamicMaxPlayersInvalid { .. } => (BAD_REQUEST, "MATCHMAKER_DYNAMIC_MAX_PLAYERS_INVALID"),
+            Self::RegionNotFound(_) => (BAD_REQUEST, "MATCHMAKER_REGION_NOT_FOUND"),
+            Self::RegionNotEnabledForGameMode => (BAD_REQUEST, "MATCHMAKER_REGION_NOT_ENABLED_FOR_GAME_MODE"),
+            Self::FindDisabled(_) => (BAD_REQUEST, "MATCHMAKER_FIND_DISABLED"),
+            Self::NoAvailableLobbies => (BAD_REQUEST, "MATCHMAKER_NO_AVAILABLE_LOBBIES"),
+            Self::TooManyLobbies => (BAD_REQUEST, "MATCHMAKER_TOO_MANY_LOBBIES"),
+            Self::TooManyPlayersFromSource => (BAD_REQUEST, "MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE"),
+            Self::LobbyNotFound => (BAD_REQUEST, "MATCHMAKER_LOBBY_NOT_FOUND"),
+            Self::LobbyStopped => (BAD_REQUEST, "MATCHMAKER_LOBBY_STOPPED"),
+            Self::LobbyFull => (BAD_REQUEST, "MATCHMAKER_LOBBY_FULL"),
+            Self::JoinDisabled(_) => (BAD_REQUEST, "MATCHMAKER_JOIN_DISABLED"),
+            Self::CustomLobbiesDisabled(_) => (BAD_REQUEST, "MATCHMAKER_CUSTOM_LOBBIES_DISABLED"),
+            Self::LobbyStateConflict(_) => (BAD_REQUEST, "MATCHMAKER_LOBBY_STATE_CONFLICT"),
+            Self::PlayerAlreadyConnected => (BAD_REQUEST, "MATCHMAKER_PLAYER_ALREADY_CONNECTED"),
+            Self::PlayerRegistrationExpired => (BAD_REQUEST, "MATCHMAKER_PLAYER_REGISTRATION_EXPIRED"),
+            Self::PlayerRemoved => (BAD_REQUEST, "MATCHMAKER_PLAYER_REMOVED"),
+            Self::PlayerInDifferentLobby => (BAD_REQUEST, "MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY"),
+            Self::InvalidServer(_) => (BAD_REQUEST, "MATCHMAKER_INVALID_SERVER"),
+            Self::ServerNotFound => (BAD_REQUEST, "MATCHMAKER_SERVER_NOT_FOUND"),
+            Self::CaptchaRequired { .. } => (StatusCode::FORBIDDEN, "CAPTCHA_CAPTCHA_REQUIRED"),
+            Self::CaptchaFailed => (BAD_REQUEST, "CAPTCHA_CAPTCHA_FAILED"),
+            Self::CaptchaUnavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, "CAPTCHA_UNAVAILABLE"),
+            Self::VerificationFailed => (BAD_REQUEST, "MATCHMAKER_VERIFICATION_FAILED"),
+            Self::VerificationRequestFailed => (BAD_REQUEST, "MATCHMAKER_VERIFICATION_REQUEST_FAILED"),
+            Self::LobbyStartTimeout => (StatusCode::SERVICE_UNAVAILABLE, "MATCHMAKER_LOBBY_START_TIMEOUT"),
+            Self::NoServerAvailable => (StatusCode::SERVICE_UNAVAILABLE, "MATCHMAKER_NO_SERVER_AVAILABLE"),
+            Self::Contention | Self::RequestInProgress | Self::Clearing => {
+                (StatusCode::SERVICE_UNAVAILABLE, "MATCHMAKER_CONTENTION")
+            }
+            Self::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, "API_UNAVAILABLE"),
+            Self::Bug(_) => (StatusCode::INTERNAL_SERVER_ERROR, "ERROR"),
+        }
+    }
+
+    /// Machine-readable details of the refusal, where the code promises them.
+    #[must_use]
+    pub fn metadata(&self) -> Option<Value> {
+        match self {
+            Self::TagsDisabled(mode)
+            | Self::DynamicMaxPlayersDisabled(mode)
+            | Self::FindDisabled(mode)
+            | Self::JoinDisabled(mode)
+            | Self::CustomLobbiesDisabled(mode) => Some(json!({ "game_mode": mode })),
+            Self::Validation(paths) | Self::InvalidServer(paths) => {
+                let errors: Vec<_> = paths.iter().map(|path| json!({ "path": path })).collect();
+                Some(json!({ "errors": errors }))
+            }
+            Self::GameModeNotFound(mode) => Some(json!({ "game_mode": mode })),
+            Self::CaptchaRequired { provider, site_key } => {
+                Some(json!({ provider.name(): { "site_key": site_key } }))
+            }
+            Self::RegionNotFound(region) => Some(json!({ "region": region })),
+            Self::DynamicMaxPlayersInvalid { max: Some(max) } => Some(json!({ "max": max })),
+            Self::RequestInProgress => Some(json!({ "reason": "request_in_progress" })),
+            _ => None,
+        }
+    }
+
+    /// The `retry-after` header's seconds, on every 503.
+    #[must_use]
+    pub const fn retry_after_secs(&self) -> Option<u64> {
+        match self {
+            Self::NoServerAvailable => Some(NO_SERVER_RETRY_AFTER_SECS),
+            Self::Contention
+            | Self::RequestInProgress
+            | Self::Clearing
+            | Self::LobbyStartTimeout
+            | Self::CaptchaUnavailable(_)
+            | Self::Unavailable(_) => Some(RETRY_AFTER_SECS),
+            _ => None,
+        }
+    }
+
+    /// The internal cause, for the log alone.
+    #[must_use]
+    pub fn cause(&self) -> Option<&str> {
+        match self {
+            Self::CaptchaUnavailable(cause) | Self::Unavailable(cause) | Self::Bug(cause) => Some(cause),
+            _ => None,
+        }
+    }
+}
+
+/// Paths that a message shows; the metadata has all of them.
+const PATHS_SHOWN: usize = 5;
+
+/// Paths as people read them.
+fn joined(paths: &[Vec<String>]) -> String {
+    let mut shown: Vec<_> = paths.iter().take(PATHS_SHOWN).map(|path| path.join("/")).collect();
+    let more = paths.len().saturating_sub(PATHS_SHOWN);
+    if more > 0 {
+        shown.push(format!("and {more} more"));
+    }
+    shown.join(", ")
+}
+
+/// Longest problem text repeated to a client: serde quotes the offending value, which may be the whole body.
+const PROBLEM_CHARS_MAX: usize = 200;
+
+/// The refusal of a body for what stands at `path`.
+#[must_use]
+pub fn bad_body(path: &str, problem: &str) -> Error {
+    let shorten = |text: &str| text.chars().take(PROBLEM_CHARS_MAX).collect();
+    Error::BadBody { path: shorten(path), problem: shorten(problem) }
+}

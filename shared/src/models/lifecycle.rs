@@ -1,0 +1,133 @@
+//! The lobby's state machine: which transitions its state allows, and why not.
+//!
+//! A lobby is in a [`Stage`], which never goes back, and carries two flags: closed to finds, and draining, which is for
+//! good. Its seats are free, reserved or connected. [`Lobby::check`] is the whole machine; each transition's write in
+//! [`crate::store::transitions`] is conditioned on what it demands, and whatever a refused write shows is judged here.
+
+use std::time::Duration;
+
+use crate::{
+    base::ambient::Timestamp,
+    models::{
+        errors::Error,
+        ids::{SeatId, StartMark, WriteId},
+        lobby::{Lobby, Stage},
+    },
+};
+
+/// How long a connected player holds a seat without disconnecting (decisions on reservations).
+pub const CONNECTED_MAX: Duration = Duration::from_secs(8 * 3_600);
+
+/// A change of a lobby's state that is one conditional write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Transition {
+    /// Starting to ready; the reservations begin anew.
+    Ready,
+    /// Closed to finds.
+    Close,
+    /// Open to finds again.
+    Reopen,
+    /// Closed for good, to end when empty, by the start of its game server that deregistered.
+    Drain(Option<StartMark>),
+    /// A reserved seat to a connected one, by this write.
+    Connect(SeatId, WriteId),
+    /// A reserved or connected seat to a free one.
+    Leave(SeatId),
+}
+
+/// How a legal transition stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It can be made.
+    Due,
+    /// It has been made: asking again is harmless.
+    Done,
+}
+
+/// Why a transition is illegal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Illegal {
+    /// The lobby has ended, or should have become ready long ago.
+    Ended,
+    /// Nobody connects before the lobby is ready.
+    NotReady,
+    /// A lobby of a deregistered server stays closed.
+    Draining,
+    /// It is of another start of its game server.
+    OtherStart,
+    /// The player connected before.
+    AlreadyConnected,
+    /// The reservation lapsed.
+    ReservationLapsed,
+    /// The player gave the seat up.
+    SeatLeft,
+    /// The lobby is in a stage that only a later release knows, whose answer the repetition may get.
+    StageUnknown,
+}
+
+impl From<Illegal> for Error {
+    fn from(illegal: Illegal) -> Self {
+        match illegal {
+            Illegal::Ended => Self::LobbyStopped,
+            Illegal::NotReady => Self::LobbyStateConflict("it is not ready yet"),
+            Illegal::Draining => {
+                Self::LobbyStateConflict("its game server deregistered, so that it stays closed")
+            }
+            Illegal::OtherStart => Self::LobbyStateConflict("it is of another start of its game server"),
+            Illegal::AlreadyConnected => Self::PlayerAlreadyConnected,
+            Illegal::ReservationLapsed => Self::PlayerRegistrationExpired,
+            Illegal::SeatLeft => Self::PlayerRemoved,
+            Illegal::StageUnknown => Self::Contention,
+        }
+    }
+}
+
+impl Lobby {
+    /// How `transition` stands at `now`.
+    ///
+    /// # Errors
+    /// [`Illegal`] when the lobby's state does not allow it.
+    pub fn check(&self, transition: &Transition, now: Timestamp) -> Result<Standing, Illegal> {
+        let due = |is_due| if is_due { Standing::Due } else { Standing::Done };
+        // Whoever left before the end may say so again; nothing else is said to an ended lobby.
+        if let Transition::Leave(seat) = transition
+            && !self.reserved.contains_key(seat)
+            && !self.connected.contains_key(seat)
+        {
+            return Ok(Standing::Done);
+        }
+        if self.is_over(now) {
+            return Err(Illegal::Ended);
+        }
+        if self.stage == Stage::Unknown {
+            return Err(Illegal::StageUnknown);
+        }
+        match transition {
+            Transition::Ready => Ok(due(self.stage == Stage::Starting)),
+            Transition::Close => Ok(due(!self.closed)),
+            Transition::Reopen if self.is_draining => Err(Illegal::Draining),
+            Transition::Reopen => Ok(due(self.closed)),
+            Transition::Drain(start) if self.start.is_some() && self.start != *start => {
+                Err(Illegal::OtherStart)
+            }
+            Transition::Drain(_) => Ok(due(!self.is_draining)),
+            Transition::Connect(seat, write) => self.check_connect(seat, write, now),
+            Transition::Leave(_) => Ok(Standing::Due),
+        }
+    }
+
+    fn check_connect(&self, seat: &SeatId, write: &WriteId, now: Timestamp) -> Result<Standing, Illegal> {
+        if self.connected.contains_key(seat) {
+            // The very write that asks succeeded before, unheard.
+            let is_own = self.connected_by.as_ref() == Some(write);
+            return if is_own { Ok(Standing::Done) } else { Err(Illegal::AlreadyConnected) };
+        }
+        match self.reserved.get(seat) {
+            Some(_) if self.stage == Stage::Starting => Err(Illegal::NotReady),
+            Some(until) if *until > now => Ok(Standing::Due),
+            Some(_) => Err(Illegal::ReservationLapsed),
+            None if self.lapsed.contains(seat) => Err(Illegal::ReservationLapsed),
+            None => Err(Illegal::SeatLeft),
+        }
+    }
+}

@@ -1,0 +1,549 @@
+//! A lobby as stored, and what can be read off it: free seats, lapsed seats, whether it may end.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::{
+    base::{ambient::Timestamp, record::known},
+    models::{
+        ids::{LobbyId, SeatId, ServerKey, StartMark, WriteId},
+        pool::Pool,
+        ports::Ports,
+        tag_digests::TagDigests,
+    },
+};
+
+/// One lobby: the only truth about its seats.
+///
+/// Attribute names are those of the fields. A lobby of capacity 10 stays below 1 KB, the size of one write
+/// unit; its tags, its state and its configuration are items of their own, see [`crate::store::lobby_data`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lobby {
+    /// Its identifier.
+    pub lobby_id: LobbyId,
+    /// What it can be found as; also the key of the index of candidates.
+    pub pool: Pool,
+    /// From when a find may look at it, in the index of candidates: its creation while seats are free, the time at which
+    /// its first seat lapses while full; absent when no find may ever see it (closed, private, ended).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub joinable_from: Option<Timestamp>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// Where it is in its life; [`Stage::Unknown`] when this release does not know the stage.
+    #[serde(deserialize_with = "known_stage")]
+    pub stage: Stage,
+    /// Whether its lobby server closed it to finds.
+    pub closed: bool,
+    /// When it was last closed or reopened, so that an earlier such write that arrives late changes nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub toggled_at: Option<Timestamp>,
+    /// Whether only those who know its identifier may enter.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub is_private: bool,
+    /// Whether its game server deregistered: it stays closed and ends when it is empty, or when that server falls silent.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub is_draining: bool,
+    /// The game server that runs it; absent once ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server: Option<ServerKey>,
+    /// The start of that server that it was placed on; absent when an earlier release placed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<StartMark>,
+    /// Until when that server is known to live; [`Timestamp::NEVER`] for servers without lease.
+    pub lease_until: Timestamp,
+    /// When that server last told that it has no lease, so that a heartbeat of before that arrives late gives the lobby none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub freed_at: Option<Timestamp>,
+    /// Its server's ports.
+    pub ports: Ports,
+    /// Digests of its tags, which never change.
+    #[serde(default, skip_serializing_if = "TagDigests::is_empty")]
+    pub tag_digests: TagDigests,
+    /// Seats that find fills it up to.
+    pub max_players: u32,
+    /// Seats that joins fill it up to, at least `max_players`.
+    pub max_players_direct: u32,
+    /// How long a seat waits for its player, in seconds.
+    pub reservation_secs: u32,
+    /// How long it stays without a held seat once a player was there, in seconds.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub idle_secs: u32,
+    /// Seats taken: the entries of `reserved` and `connected` together, lapsed or not.
+    pub taken: u32,
+    /// Seats that wait for their player, each with the time at which it lapses; while starting, none does.
+    pub reserved: BTreeMap<SeatId, Timestamp>,
+    /// Seats whose player connected, each with the time at which it lapses at the latest.
+    pub connected: BTreeMap<SeatId, Timestamp>,
+    /// When the last seat was given up, or the lobby became ready.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vacated_at: Option<Timestamp>,
+    /// The reservations that lapsed and were taken over last, so that their players learn why they come too late.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lapsed: Vec<SeatId>,
+    /// The write that connected a player last, by which its repetition is recognised.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connected_by: Option<WriteId>,
+    /// Whether it has a state.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub has_state: bool,
+    /// Whether it was created with a configuration.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub has_config: bool,
+}
+
+fn known_stage<'de, D: Deserializer<'de>>(from: D) -> Result<Stage, D::Error> {
+    known(from).map(|stage| stage.unwrap_or(Stage::Unknown))
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_false(flag: &bool) -> bool {
+    !*flag
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+/// How somebody comes to a lobby.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Door {
+    /// By matching, in this pool and with these tags: up to the normal capacity, when the lobby may be found.
+    Find(Pool, TagDigests),
+    /// By its identifier: up to the direct capacity, closed and private or not.
+    Direct,
+}
+
+/// Why nobody can take a seat in a lobby.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// No such lobby.
+    Missing,
+    /// It has ended, or never became ready.
+    Ended,
+    /// It is closed, or private; or its stage or ports are those of a later release.
+    Hidden,
+    /// Its server's lease has lapsed.
+    LeaseLapsed,
+    /// It belongs to another pool.
+    OtherPool,
+    /// It lacks a queried tag.
+    TagMissing,
+    /// Its seats are held.
+    Full,
+}
+
+/// What can be done with a lobby at a door.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// A seat is free.
+    Free,
+    /// No seat is free, but these lapsed and can be taken over.
+    TakeOver(Vec<SeatId>),
+    /// Nothing.
+    Refused(Refusal),
+}
+
+/// What a lobby knows of a seat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SeatState {
+    /// Somebody holds it.
+    Held,
+    /// It was taken here and is held no more: it lapsed, or the lobby ended or never became ready.
+    Gone,
+    /// It was left, or never taken here.
+    Unknown,
+}
+
+/// Why a lobby ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndCause {
+    /// Its game server, or itself, asked for it.
+    Asked,
+    /// Its game server started anew: what an earlier start ran is over.
+    ServerRestarted,
+    /// Its game server's lease lapsed, and somebody needs its room.
+    ServerDead,
+    /// It did not become ready within [`STARTING_MAX`].
+    NeverReady,
+    /// Nobody held a seat for its idle time.
+    Idle,
+}
+
+/// Lapsed seats that one write takes over at most: each takes 33 bytes of its condition, which may have 4 KB, and two of its
+/// 300 operators.
+const TAKE_OVER_MAX: usize = 90;
+/// Reservations taken over that a lobby remembers.
+const LAPSED_MAX: usize = 8;
+
+impl Lobby {
+    /// What somebody at `door` can do here at `now`.
+    #[must_use]
+    pub fn entry(&self, door: &Door, now: Timestamp) -> Entry {
+        if self.is_over(now) {
+            return Entry::Refused(Refusal::Ended);
+        }
+        if !self.is_understood() {
+            return Entry::Refused(Refusal::Hidden);
+        }
+        if let Door::Find(pool, tags) = door {
+            if self.pool != *pool {
+                return Entry::Refused(Refusal::OtherPool);
+            }
+            if !self.tag_digests.contain(tags) {
+                return Entry::Refused(Refusal::TagMissing);
+            }
+            if self.joinable_from.is_none() || self.closed {
+                return Entry::Refused(Refusal::Hidden);
+            }
+        }
+        if self.lease_until <= now {
+            return Entry::Refused(Refusal::LeaseLapsed);
+        }
+        let capacity = self.capacity(door);
+        if self.taken < capacity {
+            return Entry::Free;
+        }
+        let mut lapsed: Vec<SeatId> = self.lapsed_seats(now).cloned().collect();
+        lapsed.truncate(TAKE_OVER_MAX);
+        // Direct joins may have filled it beyond what finds may: then one lapsed seat is not yet a free one.
+        let held = self.taken.saturating_sub(u32::try_from(lapsed.len()).unwrap_or(u32::MAX));
+        if held < capacity { Entry::TakeOver(lapsed) } else { Entry::Refused(Refusal::Full) }
+    }
+
+    /// What a find in its pool that asks for no tag can do here at `now`.
+    #[must_use]
+    pub fn entry_for_find(&self, now: Timestamp) -> Entry {
+        self.entry(&Door::Find(self.pool.clone(), TagDigests::default()), now)
+    }
+
+    /// Seats that `door` fills the lobby up to.
+    #[must_use]
+    pub const fn capacity(&self, door: &Door) -> u32 {
+        match door {
+            Door::Find(..) => self.max_players,
+            Door::Direct => self.max_players_direct,
+        }
+    }
+
+    /// How long a seat waits for its player.
+    #[must_use]
+    pub const fn reservation(&self) -> Duration {
+        Duration::from_secs(self.reservation_secs as u64)
+    }
+
+    /// When the first of its seats lapses; [`Timestamp::NEVER`] without seats.
+    #[must_use]
+    pub fn first_lapse(&self) -> Timestamp {
+        if self.stage == Stage::Starting && self.seats().next().is_some() {
+            self.created_at + STARTING_MAX
+        } else {
+            self.earliest_lapse()
+        }
+    }
+
+    /// The same for a lobby that may become ready any moment, from when on its seats lapse as they say or later.
+    #[must_use]
+    pub fn earliest_lapse(&self) -> Timestamp {
+        self.seats().map(|(_, until)| until).min().unwrap_or(Timestamp::NEVER)
+    }
+
+    /// Whether a seat is among those that count as taken, lapsed or not.
+    #[must_use]
+    pub fn has_seat(&self, seat_id: &SeatId) -> bool {
+        self.reserved.contains_key(seat_id) || self.connected.contains_key(seat_id)
+    }
+
+    /// What became of a seat by `now`.
+    #[must_use]
+    pub fn seat_state(&self, seat_id: &SeatId, now: Timestamp) -> SeatState {
+        match self.reserved.get(seat_id).or_else(|| self.connected.get(seat_id)) {
+            Some(until) if !self.is_over(now) && !self.has_lapsed(*until, now) => SeatState::Held,
+            Some(_) => SeatState::Gone,
+            None if self.lapsed.contains(seat_id) => SeatState::Gone,
+            None => SeatState::Unknown,
+        }
+    }
+
+    /// Seats held at `now`: reserved or connected, and not lapsed.
+    #[must_use]
+    pub fn held_seats(&self, now: Timestamp) -> usize {
+        self.seats().filter(|(_, until)| !self.has_lapsed(*until, now)).count()
+    }
+
+    /// Seats that find may still give out at `now`.
+    #[must_use]
+    pub fn free_seats(&self, now: Timestamp) -> u32 {
+        self.max_players.saturating_sub(u32::try_from(self.held_seats(now)).unwrap_or(u32::MAX))
+    }
+
+    /// Why it may be ended at `now`, unasked, to make room; nothing when it may not.
+    #[must_use]
+    pub fn end_cause(&self, now: Timestamp) -> Option<EndCause> {
+        if self.stage == Stage::Ended {
+            return None;
+        }
+        if self.lease_until <= now {
+            return Some(EndCause::ServerDead);
+        }
+        if self.stage == Stage::Starting {
+            return self.is_overdue(now).then_some(EndCause::NeverReady);
+        }
+        if self.stage == Stage::Unknown {
+            return None;
+        }
+        (self.last_held() + self.idle_time() <= now).then_some(EndCause::Idle)
+    }
+
+    /// Whether it is ready, and nobody holds a seat at `now`: then it may end at the namespace's cap although its idle time
+    /// runs, which is a courtesy while there is room.
+    #[must_use]
+    pub fn is_empty(&self, now: Timestamp) -> bool {
+        self.stage == Stage::Ready && self.last_held() <= now
+    }
+
+    /// How long it stays without a held seat: not at all until its first player connected, so that nobody keeps lobbies by
+    /// reservations that lapse.
+    fn idle_time(&self) -> Duration {
+        let was_joined = self.connected_by.is_some();
+        Duration::from_secs(if was_joined { self.idle_secs.into() } else { 0 })
+    }
+
+    /// The reservations to remember as lapsed once `taken_over` are: the latest few.
+    #[must_use]
+    pub fn lapsed_with(&self, taken_over: &[SeatId]) -> Vec<SeatId> {
+        let reserved = taken_over.iter().filter(|seat| self.reserved.contains_key(*seat));
+        let mut lapsed: Vec<_> = self.lapsed.iter().chain(reserved).cloned().collect();
+        lapsed.drain(..lapsed.len().saturating_sub(LAPSED_MAX));
+        lapsed
+    }
+
+    /// Whether this release knows its stage and its ports; else nobody enters it from here.
+    #[must_use]
+    pub fn is_understood(&self) -> bool {
+        self.stage != Stage::Unknown && self.ports.are_known()
+    }
+
+    /// Whether it should have become ready by `now`, and has not.
+    #[must_use]
+    pub fn is_overdue(&self, now: Timestamp) -> bool {
+        self.stage == Stage::Starting && self.created_at + STARTING_MAX <= now
+    }
+
+    /// Whether it has ended, or will never begin.
+    #[must_use]
+    pub fn is_over(&self, now: Timestamp) -> bool {
+        self.stage == Stage::Ended || self.is_overdue(now)
+    }
+
+    /// The last time at which a seat was held, as far as is known; in the future while one is.
+    #[must_use]
+    pub fn last_held(&self) -> Timestamp {
+        let lapses = self.seats().map(|(_, until)| until);
+        lapses.chain(self.vacated_at).fold(self.created_at, Timestamp::max)
+    }
+
+    fn seats(&self) -> impl Iterator<Item = (&SeatId, Timestamp)> {
+        self.reserved.iter().chain(&self.connected).map(|(seat_id, until)| (seat_id, *until))
+    }
+
+    fn lapsed_seats(&self, now: Timestamp) -> impl Iterator<Item = &SeatId> {
+        self.seats().filter(move |(_, until)| self.has_lapsed(*until, now)).map(|(seat_id, _)| seat_id)
+    }
+
+    /// Reservations begin anew when the lobby becomes ready, so until then none lapses.
+    fn has_lapsed(&self, until: Timestamp, now: Timestamp) -> bool {
+        self.stage != Stage::Starting && until <= now
+    }
+}
+
+/// Puts the fullest lobby first, the oldest of equals before the others (decisions on matching).
+pub fn sort_fullest_first(lobbies: &mut [Lobby], now: Timestamp) {
+    lobbies.sort_by_cached_key(|lobby| (lobby.free_seats(now), lobby.created_at, lobby.lobby_id.clone()));
+}
+
+/// How long a lobby may take to become ready (decisions on reservations).
+pub const STARTING_MAX: Duration = Duration::from_secs(5 * 60);
+
+/// Where a lobby is in its life; it never goes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// Its game server has not said ready yet.
+    Starting,
+    /// Players may connect.
+    Ready,
+    /// Over; it stays readable for a day so that late calls get a true answer.
+    Ended,
+    /// One that only a later release knows: to this one its seats are held, and nothing about it changes.
+    #[serde(skip_deserializing)]
+    Unknown,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        base::ambient::Ambient,
+        models::{
+            ports::{PortNumbers, Protocol, ServerPort},
+            tag_digests::TagKey,
+        },
+    };
+
+    const NOW: Timestamp = Timestamp(1_000_000);
+
+    fn lobby(max_players: u32, lapses: &[u64]) -> Lobby {
+        let ports = BTreeMap::from([(
+            "game".to_owned(),
+            ServerPort {
+                hostname: "a.example".to_owned(),
+                numbers: PortNumbers::Port(7777),
+                protocol: Protocol::Udp,
+            },
+        )]);
+        let seats = lapses.iter().map(|until| (SeatId::random(&Ambient::system()), Timestamp(*until)));
+        Lobby {
+            lobby_id: Ambient::system().uuid().into(),
+            pool: "ns/v/arena/eu".parse().unwrap(),
+            joinable_from: Some(Timestamp(5)),
+            created_at: Timestamp(5),
+            stage: Stage::Ready,
+            closed: false,
+            toggled_at: None,
+            is_private: false,
+            is_draining: false,
+            server: ServerKey::try_from("ns/s".to_owned()).ok(),
+            lease_until: Timestamp::NEVER,
+            start: None,
+            freed_at: None,
+            ports: ports.try_into().unwrap(),
+            tag_digests: TagDigests::default(),
+            max_players,
+            max_players_direct: max_players,
+            reservation_secs: 120,
+            idle_secs: 0,
+            taken: u32::try_from(lapses.len()).unwrap(),
+            reserved: seats.collect(),
+            connected: BTreeMap::new(),
+            vacated_at: None,
+            lapsed: Vec::new(),
+            connected_by: None,
+            has_state: false,
+            has_config: false,
+        }
+    }
+
+    fn entry(lobby: &Lobby) -> Entry {
+        lobby.entry_for_find(NOW)
+    }
+
+    #[test]
+    fn a_lapsed_seat_is_free_from_its_expiry_and_not_before() {
+        assert_eq!(entry(&lobby(1, &[NOW.0 + 1])), Entry::Refused(Refusal::Full));
+        assert!(matches!(entry(&lobby(1, &[NOW.0])), Entry::TakeOver(seats) if seats.len() == 1));
+        assert_eq!(entry(&lobby(2, &[NOW.0])), Entry::Free);
+    }
+
+    #[test]
+    fn a_lobby_filled_directly_beyond_its_size_needs_enough_lapsed_seats() {
+        let held = NOW.0 + 1;
+        assert_eq!(entry(&lobby(2, &[held, held, NOW.0])), Entry::Refused(Refusal::Full));
+        assert!(
+            matches!(entry(&lobby(2, &[held, NOW.0, NOW.0])), Entry::TakeOver(seats) if seats.len() == 2)
+        );
+    }
+
+    #[test]
+    fn hidden_ended_dead_and_foreign_lobbies_are_refused() {
+        let open = lobby(2, &[]);
+        let cases = [
+            (Lobby { stage: Stage::Ended, ..open.clone() }, Refusal::Ended),
+            (Lobby { closed: true, ..open.clone() }, Refusal::Hidden),
+            (Lobby { joinable_from: None, ..open.clone() }, Refusal::Hidden),
+            (Lobby { lease_until: NOW, ..open.clone() }, Refusal::LeaseLapsed),
+        ];
+        for (lobby, refusal) in cases {
+            assert_eq!(entry(&lobby), Entry::Refused(refusal));
+        }
+        let other = "ns/v2/arena/eu".parse().unwrap();
+        let door = Door::Find(other, TagDigests::default());
+        assert_eq!(open.entry(&door, NOW), Entry::Refused(Refusal::OtherPool));
+        let tags = [("map".to_owned(), "dust".to_owned())].into();
+        let door = Door::Find(open.pool.clone(), TagDigests::of(&tags, &TagKey::random(&Ambient::system())));
+        assert_eq!(open.entry(&door, NOW), Entry::Refused(Refusal::TagMissing));
+    }
+
+    #[test]
+    fn the_fullest_comes_first_and_the_older_of_equals() {
+        let older = Lobby { created_at: Timestamp(1), ..lobby(4, &[NOW.0 + 1]) };
+        let mut lobbies = vec![
+            lobby(4, &[]),
+            lobby(4, &[NOW.0 + 1]),
+            older,
+            lobby(9, &[NOW.0 + 1; 6]),
+            lobby(2, &[NOW.0 + 1]),
+        ];
+        sort_fullest_first(&mut lobbies, NOW);
+        let free: Vec<_> = lobbies.iter().map(|lobby| (lobby.free_seats(NOW), lobby.created_at.0)).collect();
+        assert_eq!(free, [(1, 5), (3, 1), (3, 5), (3, 5), (4, 5)]);
+    }
+
+    #[test]
+    fn a_direct_join_fills_beyond_what_finds_may_and_enters_hidden_lobbies() {
+        let held = NOW.0 + 1;
+        let filled = Lobby { max_players_direct: 3, ..lobby(2, &[held, held]) };
+        assert_eq!(entry(&filled), Entry::Refused(Refusal::Full));
+        assert_eq!(filled.entry(&Door::Direct, NOW), Entry::Free);
+        let closed = Lobby { closed: true, joinable_from: None, ..filled.clone() };
+        assert_eq!(closed.entry(&Door::Direct, NOW), Entry::Free);
+        let dead = Lobby { lease_until: NOW, ..filled };
+        assert_eq!(dead.entry(&Door::Direct, NOW), Entry::Refused(Refusal::LeaseLapsed));
+    }
+
+    #[test]
+    fn nothing_lapses_while_a_lobby_starts_and_all_is_over_when_it_never_does() {
+        let starting =
+            Lobby { stage: Stage::Starting, created_at: Timestamp(NOW.0 - 1), ..lobby(1, &[NOW.0]) };
+        assert_eq!(entry(&starting), Entry::Refused(Refusal::Full));
+        assert_eq!((starting.held_seats(NOW), starting.end_cause(NOW)), (1, None));
+        let deadline = starting.created_at + STARTING_MAX;
+        let seat = starting.reserved.keys().next().unwrap();
+        assert_eq!(starting.seat_state(seat, deadline.before(Duration::from_millis(1))), SeatState::Held);
+        assert_eq!(starting.seat_state(seat, deadline), SeatState::Gone);
+        assert_eq!(starting.first_lapse(), deadline);
+        assert_eq!(starting.entry_for_find(deadline), Entry::Refused(Refusal::Ended));
+        assert_eq!(starting.end_cause(deadline), Some(EndCause::NeverReady));
+    }
+
+    #[test]
+    fn a_lobby_may_end_when_its_last_seat_lapsed_and_its_idle_time_passed() {
+        let joined = WriteId::random(&Ambient::system());
+        let unjoined = |lapses: &[u64]| Lobby { idle_secs: 10, ..lobby(2, lapses) };
+        let idling = |lapses: &[u64]| Lobby { connected_by: Some(joined.clone()), ..unjoined(lapses) };
+        assert_eq!(lobby(2, &[NOW.0 + 1]).end_cause(NOW), None);
+        assert_eq!(lobby(2, &[NOW.0, 3]).end_cause(NOW), Some(EndCause::Idle));
+        assert_eq!(unjoined(&[NOW.0]).end_cause(NOW), Some(EndCause::Idle), "nobody ever came");
+        assert_eq!(unjoined(&[NOW.0 + 1]).end_cause(NOW), None);
+        assert_eq!(idling(&[NOW.0 - 9_999]).end_cause(NOW), None);
+        assert!(idling(&[NOW.0]).is_empty(NOW) && !idling(&[NOW.0 + 1]).is_empty(NOW));
+        assert_eq!(idling(&[NOW.0 - 10_000]).end_cause(NOW), Some(EndCause::Idle));
+        let left = Lobby { vacated_at: Some(Timestamp(NOW.0 - 9_999)), ..idling(&[]) };
+        assert_eq!(left.end_cause(NOW), None, "the idle time begins when the last player leaves");
+        let dead = Lobby { lease_until: NOW, ..lobby(2, &[NOW.0 + 1]) };
+        assert_eq!(dead.end_cause(NOW), Some(EndCause::ServerDead));
+        assert_eq!(Lobby { stage: Stage::Ended, ..dead }.end_cause(NOW), None);
+    }
+
+    #[test]
+    fn the_last_few_lapsed_reservations_are_remembered() {
+        let mut lobby = lobby(12, &[NOW.0; 12]);
+        let seats: Vec<_> = lobby.reserved.keys().cloned().collect();
+        lobby.lapsed = lobby.lapsed_with(&seats[..6]);
+        assert_eq!(lobby.lapsed, seats[..6]);
+        assert_eq!(lobby.lapsed_with(&seats[6..]), seats[4..]);
+        let stranger = SeatId::random(&Ambient::system());
+        assert_eq!(lobby.lapsed_with(&[stranger]), seats[..6], "only reservations count");
+    }
+}

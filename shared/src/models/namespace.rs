@@ -1,0 +1,137 @@
+//! Namespaces of a game: what an owner sets of them, and which version they run.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::{
+    base::{
+        ambient::Timestamp,
+        record::{known, known_keys},
+    },
+    models::{
+        ids::{GameId, NamespaceId, TokenId, VersionId},
+        tag_digests::TagKey,
+        token::{Credential, TokenKind},
+    },
+};
+
+/// Lobbies that a new namespace may hold.
+pub const LOBBY_COUNT_MAX_DEFAULT: u32 = 128;
+/// Seats that one client address may hold in a new namespace.
+pub const MAX_PLAYERS_PER_CLIENT_DEFAULT: u32 = 8;
+
+/// How the CDN authenticates visitors of a namespace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", try_from = "String")]
+pub enum CdnAuthType {
+    /// Everybody may read.
+    #[default]
+    None,
+    /// HTTP Basic, with the namespace's users.
+    Basic,
+}
+
+impl TryFrom<String> for CdnAuthType {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, &'static str> {
+        match text.as_str() {
+            "none" => Ok(Self::None),
+            "basic" => Ok(Self::Basic),
+            _ => Err("must be `none` or `basic`"),
+        }
+    }
+}
+
+/// Not open to everybody, as [`CdnAuthType::None`] would be.
+fn known_or_basic<'de, D: Deserializer<'de>>(from: D) -> Result<CdnAuthType, D::Error> {
+    known(from).map(|auth_type| auth_type.unwrap_or(CdnAuthType::Basic))
+}
+
+/// Single tokens that a namespace can have revoked.
+pub const REVOKED_TOKENS_MAX: usize = 100;
+
+/// The signed tokens of a namespace that no longer count.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Revocations {
+    /// Tokens of a kind issued before this time are revoked. No token is of a kind that this release does not know.
+    #[serde(default, deserialize_with = "known_keys")]
+    pub not_before: BTreeMap<TokenKind, Timestamp>,
+    /// Single revoked tokens, at most [`REVOKED_TOKENS_MAX`], in the order of their revocation.
+    #[serde(default)]
+    pub token_ids: Vec<TokenId>,
+}
+
+impl Revocations {
+    /// Whether `credential` of `kind` was revoked.
+    #[must_use]
+    pub fn revokes(&self, kind: TokenKind, credential: &Credential) -> bool {
+        self.token_ids.contains(&credential.token_id)
+            || self.not_before.get(&kind).is_some_and(|limit| credential.issued_at < *limit)
+    }
+}
+
+/// A namespace of a game.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Namespace {
+    /// Its game.
+    pub game_id: GameId,
+    /// Its identifier.
+    pub namespace_id: NamespaceId,
+    /// Its name in addresses, unique in the game.
+    pub name_id: String,
+    /// The name that people read.
+    pub display_name: String,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// The version that finds match in.
+    pub version_id: VersionId,
+    /// Since when it does.
+    pub deployed_at: Timestamp,
+    /// Lobbies that it may hold.
+    pub lobby_count_max: u32,
+    /// Seats that one client address may hold; above 1,000 means any number.
+    pub max_players_per_client: u32,
+    /// Whether pages of its domains need no token.
+    pub enable_domain_public_auth: bool,
+    /// How its CDN authenticates; [`CdnAuthType::Basic`] when this release does not know the way.
+    #[serde(default, deserialize_with = "known_or_basic")]
+    pub cdn_auth_type: CdnAuthType,
+    /// Its revoked tokens.
+    #[serde(default)]
+    pub revocations: Revocations,
+    /// What its lobbies' tags are digested under; for good.
+    pub tag_key: TagKey,
+}
+
+/// What may be told of a namespace's CDN; never a hash.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CdnSettings {
+    /// The names of its users, in order.
+    pub users: Vec<String>,
+    /// Its domains, and when each was added.
+    pub domains: BTreeMap<String, Timestamp>,
+}
+
+/// One change of a namespace's version.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deployment {
+    /// The namespace.
+    pub namespace_id: NamespaceId,
+    /// What it was changed to.
+    pub version_id: VersionId,
+    /// When; each change of a namespace is later than the one before it.
+    pub deployed_at: Timestamp,
+}
+
+impl Deployment {
+    pub(crate) fn key(&self) -> (String, String) {
+        (format!("HISTORY#{}", self.namespace_id), Self::sort_key(self.deployed_at))
+    }
+
+    /// Entries sort by time; fourteen digits hold every time up to [`Timestamp::NEVER`].
+    pub(crate) fn sort_key(at: Timestamp) -> String {
+        format!("{:014}", at.min(Timestamp::NEVER).0)
+    }
+}

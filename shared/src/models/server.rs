@@ -1,0 +1,178 @@
+//! Game servers as they are stored, and the places on them.
+
+use std::{collections::BTreeSet, fmt, time::Duration};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    base::ambient::Timestamp,
+    models::{
+        ids::{GameMode, InvalidIdentifier, NamespaceId, RegionId, ServerKey, StartId, StartMark, WriteId},
+        lobby::Lobby,
+        ports::Ports,
+    },
+};
+
+/// How long a server without a free place is out of sight: it may fall silent meanwhile, and hold its lobbies for ever.
+const LOOK_AGAIN: Duration = Duration::from_secs(3_600);
+/// Over which time those come back into sight that went out of it together, in seconds.
+const LOOK_AGAIN_SPREAD: u64 = 1_800;
+
+/// Where servers stand in for each other: a namespace's region. As text, both joined by `/`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct PlacementPool {
+    /// The namespace.
+    pub namespace_id: NamespaceId,
+    /// The region.
+    pub region_id: RegionId,
+}
+
+impl fmt::Display for PlacementPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace_id, self.region_id)
+    }
+}
+
+impl TryFrom<String> for PlacementPool {
+    type Error = InvalidIdentifier;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        let (namespace, region) = text.split_once('/').ok_or(InvalidIdentifier)?;
+        Ok(Self { namespace_id: namespace.parse()?, region_id: region.parse()? })
+    }
+}
+
+/// A game server: where lobbies run. Attribute names are those of the fields.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Server {
+    /// Its namespace and identifier.
+    pub server: ServerKey,
+    /// The start that registered last; absent when that was with an earlier release.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_id: Option<StartId>,
+    /// When that start registered first.
+    #[serde(default)]
+    pub started_at: Timestamp,
+    /// The starts before it, latest last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub former_starts: Vec<StartMark>,
+    /// Whether lobbies of a start before it are still to be ended: until then it gets no others.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_clearing: bool,
+    /// Where it is.
+    pub region_id: RegionId,
+    /// Its namespace and region, the key of the index; absent once it is let go: whoever is gone is in no index.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placement_pool: Option<PlacementPool>,
+    /// From when a look for places meets it: `ranked_at` while it has one, else an hour or so after it was met or filled.
+    pub free_from: Timestamp,
+    /// What `free_from` is while it has a free place: its first registration; [`Timestamp::NEVER`] once deregistered.
+    pub ranked_at: Timestamp,
+    /// Lobbies that it can run at once.
+    pub capacity: u32,
+    /// Lobbies that it runs.
+    pub used: u32,
+    /// Lobbies that it may run of the namespace's cap, see [`super::allotment`]; at least `used`.
+    #[serde(default)]
+    pub allotted: u32,
+    /// The cap that this was last checked against.
+    #[serde(default)]
+    pub cap_checked: u32,
+    /// Until when it is known to live; [`Timestamp::NEVER`] without lease.
+    pub lease_until: Timestamp,
+    /// When it registered or beat last.
+    #[serde(default)]
+    pub beat_at: Timestamp,
+    /// By how much a heartbeat extends the lease, in milliseconds; absent without lease.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease_ms: Option<u64>,
+    /// Modes that it can run; every one when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub game_modes: Option<BTreeSet<GameMode>>,
+    /// Whether its lobbies are ready at once.
+    pub auto_ready: bool,
+    /// Its ports.
+    pub ports: Ports,
+    /// Its last registration: whoever knows an earlier one may know other ports.
+    pub registration: WriteId,
+}
+
+impl Server {
+    /// Where it is placed among others.
+    #[must_use]
+    pub fn pool(&self) -> PlacementPool {
+        PlacementPool { namespace_id: self.server.namespace_id.clone(), region_id: self.region_id.clone() }
+    }
+
+    /// Whether a lobby of `mode` may be placed here at `now`.
+    #[must_use]
+    pub fn fits(&self, mode: &GameMode, now: Timestamp) -> bool {
+        self.used < self.capacity && self.serves(mode, now)
+    }
+
+    /// The same once it has a place.
+    #[must_use]
+    pub fn serves(&self, mode: &GameMode, now: Timestamp) -> bool {
+        self.lease_until > now
+            && !self.is_deregistered()
+            && !self.is_clearing
+            && self.ports.are_known()
+            && self.game_modes.as_ref().is_none_or(|modes| modes.contains(mode))
+    }
+
+    /// Its start, as its lobbies know it.
+    #[must_use]
+    pub fn start(&self) -> Option<StartMark> {
+        self.start_id.as_ref().map(StartId::mark)
+    }
+
+    /// Whether it runs `lobby`, in its present start.
+    #[must_use]
+    pub fn runs(&self, lobby: &Lobby) -> bool {
+        lobby.server.as_ref() == Some(&self.server) && (lobby.start.is_none() || lobby.start == self.start())
+    }
+
+    /// Whether it deregistered, and has not registered again.
+    #[must_use]
+    pub fn is_deregistered(&self) -> bool {
+        self.ranked_at == Timestamp::NEVER
+    }
+
+    /// Whether it deregistered, and runs no lobby any more that it must keep alive.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        self.is_deregistered() && self.used == 0
+    }
+
+    /// When a look for places is to meet it again, if it has none at `now`.
+    #[must_use]
+    pub fn look_again(&self, now: Timestamp) -> Timestamp {
+        look_again(&self.server, now)
+    }
+
+    /// Whether it has been silent for so long at `now` that what it ran is over.
+    #[must_use]
+    pub fn is_long_silent(&self, now: Timestamp) -> bool {
+        self.lease_until + SILENT_MAX <= now
+    }
+
+    /// Whether so much of its lease is left that there has hardly been a heartbeat since it was read: a lobby created now
+    /// copies the lease, and must not get one that is about to end.
+    #[must_use]
+    pub fn has_fresh_lease(&self, now: Timestamp) -> bool {
+        let left = self.lease_until.since(now).as_millis();
+        self.lease_ms.is_none_or(|lease_ms| left * 2 >= u128::from(lease_ms))
+    }
+}
+
+/// When a look for places is to meet a server again that has none at `now`.
+#[must_use]
+pub fn look_again(key: &ServerKey, now: Timestamp) -> Timestamp {
+    let text = key.to_string();
+    let sum = text.bytes().fold(0_u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+    now + LOOK_AGAIN + Duration::from_secs(sum % LOOK_AGAIN_SPREAD)
+}
+
+/// How long a server may be silent before its lobbies end, whoever needs their room or not.
+pub(crate) const SILENT_MAX: Duration = Duration::from_secs(3_600);

@@ -1,0 +1,233 @@
+//! Tokens: their kinds, and what each kind says.
+
+use std::{fmt, time::Duration};
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use ring::digest;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    base::ambient::{Ambient, Timestamp},
+    models::{
+        client::ClientAddress,
+        ids::{GameId, LobbyId, NamespaceId, SeatId, TokenId},
+        ports::Ports,
+    },
+};
+
+/// The kinds of token, each with a prefix of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TokenKind {
+    /// Every cloud operation of one game.
+    Cloud,
+    /// The matchmaker operations of one namespace, for players.
+    Public,
+    /// Mock answers of the matchmaker operations, for developers.
+    Development,
+    /// Registration of game servers in one namespace.
+    Server,
+    /// One lobby, for its lobby server.
+    Lobby,
+    /// One seat in one lobby.
+    Player,
+    /// The mock of a player token; real lobbies refuse it.
+    DevelopmentPlayer,
+}
+
+impl TokenKind {
+    const ALL: [Self; 7] = [
+        Self::Cloud,
+        Self::Public,
+        Self::DevelopmentPlayer,
+        Self::Development,
+        Self::Server,
+        Self::Lobby,
+        Self::Player,
+    ];
+
+    /// What records call it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Cloud => "cloud",
+            Self::Public => "public",
+            Self::Development => "development",
+            Self::Server => "server",
+            Self::Lobby => "lobby",
+            Self::Player => "player",
+            Self::DevelopmentPlayer => "development_player",
+        }
+    }
+
+    pub(crate) const fn prefix(self) -> &'static str {
+        match self {
+            Self::Cloud => "cloud_",
+            Self::Public => "pub_",
+            Self::Development => "dev_",
+            Self::Server => "server_",
+            Self::Lobby => "lobby_",
+            Self::Player => "player_",
+            Self::DevelopmentPlayer => "dev_player_",
+        }
+    }
+
+    /// The kind and the rest of a token's text. The longer of two prefixes stands first in `ALL`.
+    pub(crate) fn split(token: &str) -> Option<(Self, &str)> {
+        Self::ALL.into_iter().find_map(|kind| Some((kind, token.strip_prefix(kind.prefix())?)))
+    }
+}
+
+/// Whom a credential of a namespace speaks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Credential {
+    /// The game of the namespace.
+    pub game_id: GameId,
+    /// The namespace that the token belongs to.
+    pub namespace_id: NamespaceId,
+    /// The token's own identifier, by which it can be revoked.
+    pub token_id: TokenId,
+    /// When it was issued, in whole seconds.
+    pub issued_at: Timestamp,
+}
+
+impl Credential {
+    /// A credential that nobody has yet, issued now.
+    #[must_use]
+    pub fn fresh(game_id: &GameId, namespace_id: &NamespaceId, ambient: &Ambient) -> Self {
+        Self {
+            game_id: game_id.clone(),
+            namespace_id: namespace_id.clone(),
+            token_id: ambient.uuid().into(),
+            issued_at: Timestamp(ambient.now().secs() * 1_000),
+        }
+    }
+
+    /// When its token expires.
+    #[must_use]
+    pub fn expires_at(&self) -> Timestamp {
+        self.issued_at + CREDENTIAL_LIFE
+    }
+}
+
+/// What a development token carries for its mock answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DevelopmentHost {
+    /// The developer's machine.
+    pub hostname: String,
+    /// Its ports; their hostname is overridden by `hostname`.
+    pub ports: Ports,
+}
+
+/// The lobby that a lobby token stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LobbyClaims {
+    /// The game server's credential that the token was obtained with, in the lobby's namespace: it counts as long.
+    pub server: Credential,
+    /// The lobby.
+    pub lobby_id: LobbyId,
+}
+
+/// The seat that a player token stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlayerSeat {
+    /// The namespace of the lobby.
+    pub namespace_id: NamespaceId,
+    /// The lobby.
+    pub lobby_id: LobbyId,
+    /// The seat in it.
+    pub seat_id: SeatId,
+    /// The client that holds it, where clients are held to a cap of seats.
+    pub client: Option<ClientAddress>,
+}
+
+/// What a verified token says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Claims {
+    /// A public token.
+    Public(Credential),
+    /// A development token.
+    Development(Credential, DevelopmentHost),
+    /// A server token.
+    Server(Credential),
+    /// A lobby token.
+    Lobby(LobbyClaims),
+    /// A player token.
+    Player(PlayerSeat),
+    /// A player token of a mock answer.
+    DevelopmentPlayer,
+}
+
+/// Why a shown token counts for nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidToken {
+    /// Malformed, unknown or badly signed.
+    #[error("the token does not verify")]
+    Broken,
+    /// Past its life.
+    #[error("the token has expired")]
+    Expired,
+}
+
+/// The credentials of a namespace that carry nothing but whom they speak for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CredentialKind {
+    /// For players.
+    Public,
+    /// For game servers.
+    Server,
+}
+
+impl From<CredentialKind> for TokenKind {
+    fn from(kind: CredentialKind) -> Self {
+        match kind {
+            CredentialKind::Public => Self::Public,
+            CredentialKind::Server => Self::Server,
+        }
+    }
+}
+
+/// A cloud token's text: 32 random bytes behind its prefix.
+#[derive(Clone, PartialEq, Eq)]
+pub struct CloudToken(String);
+
+impl CloudToken {
+    const SECRET_BYTES: usize = 32;
+
+    /// A fresh token.
+    #[must_use]
+    pub fn random(ambient: &Ambient) -> Self {
+        let secret = URL_SAFE_NO_PAD.encode(ambient.bytes::<{ Self::SECRET_BYTES }>());
+        Self(format!("{}{secret}", TokenKind::Cloud.prefix()))
+    }
+
+    /// A shown token; nothing when it does not have the form of a cloud token.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let secret = text.strip_prefix(TokenKind::Cloud.prefix())?;
+        let bytes = URL_SAFE_NO_PAD.decode(secret).ok()?;
+        (bytes.len() == Self::SECRET_BYTES).then(|| Self(text.to_owned()))
+    }
+
+    /// The text to hand to its owner, once.
+    #[must_use]
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    /// The SHA-256 of the text in hexadecimal: all that is stored.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        let digest = digest::digest(&digest::SHA256, self.0.as_bytes());
+        digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+impl fmt::Debug for CloudToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CloudToken(..)")
+    }
+}
+
+/// How long public, development and server tokens live.
+pub const CREDENTIAL_LIFE: Duration = Duration::from_secs(365 * 24 * 3_600);

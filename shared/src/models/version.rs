@@ -1,0 +1,289 @@
+//! Versions of a game: immutable matchmaking configurations.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    base::{
+        ambient::Timestamp,
+        json::{object, objects_by_name, optional_object},
+    },
+    models::{
+        ids::{GameId, GameMode, RegionId, VersionId},
+        secret::Secret,
+    },
+};
+
+/// A studio's own backend that says who may use a way into lobbies.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verification {
+    /// Where it is asked: https, on a public address ([`crate::rules::public_url`]).
+    pub url: String,
+    /// Headers that it is asked with, by name; their values are secrets.
+    #[serde(default)]
+    pub headers: BTreeMap<String, Secret>,
+}
+
+/// Whether a way into lobbies is open, and to whom.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Action {
+    /// Whether requests may use it.
+    pub enabled: bool,
+    /// Who says which players may; all may when absent.
+    #[serde(default, deserialize_with = "optional_object", skip_serializing_if = "Option::is_none")]
+    pub verification: Option<Verification>,
+}
+
+impl Action {
+    const fn open_to_all(enabled: bool) -> Self {
+        Self { enabled, verification: None }
+    }
+}
+
+/// A way into lobbies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EntryKind {
+    /// Being matched.
+    Find,
+    /// Entering a lobby by its identifier.
+    Join,
+    /// Making a lobby of one's own.
+    Create,
+}
+
+impl EntryKind {
+    /// Every way.
+    pub const ALL: [Self; 3] = [Self::Find, Self::Join, Self::Create];
+
+    /// What the wire calls it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Find => "find",
+            Self::Join => "join",
+            Self::Create => "create",
+        }
+    }
+}
+
+/// The ways into the lobbies of a mode.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Actions {
+    /// Being matched.
+    #[serde(deserialize_with = "object")]
+    pub find: Action,
+    /// Entering a lobby by its identifier.
+    #[serde(deserialize_with = "object")]
+    pub join: Action,
+    /// Making a lobby of one's own.
+    #[serde(deserialize_with = "object")]
+    pub create: Action,
+}
+
+impl Default for Actions {
+    fn default() -> Self {
+        Self {
+            find: Action::open_to_all(true),
+            join: Action::open_to_all(true),
+            create: Action::open_to_all(false),
+        }
+    }
+}
+
+/// A game mode of a version.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GameModeConfig {
+    /// Where it runs; the first is the default.
+    pub regions: Vec<RegionId>,
+    /// Players that find fills a lobby up to.
+    #[serde(default = "GameModeConfig::default_max_players")]
+    pub max_players: u32,
+    /// Players that may be in a lobby by joining it directly; `max_players` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_players_direct: Option<u32>,
+    /// Players of a lobby's parties; `max_players` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_players_party: Option<u32>,
+    /// Whether lists show its lobbies.
+    #[serde(default = "yes")]
+    pub listable: bool,
+    /// Whether requests may carry tags.
+    #[serde(default)]
+    pub taggable: bool,
+    /// Whether requests may choose a lobby's size.
+    #[serde(default)]
+    pub allow_dynamic_max_players: bool,
+    /// How long a seat waits for its player, in seconds.
+    #[serde(default = "GameModeConfig::default_reservation_seconds")]
+    pub reservation_seconds: u32,
+    /// How long an empty lobby stays, in seconds.
+    #[serde(default)]
+    pub idle_seconds: u32,
+    /// The ways in.
+    #[serde(default, deserialize_with = "object")]
+    pub actions: Actions,
+}
+
+impl GameModeConfig {
+    const fn default_max_players() -> u32 {
+        32
+    }
+
+    const fn default_reservation_seconds() -> u32 {
+        120
+    }
+
+    /// Each way in by its name.
+    pub fn actions(&self) -> impl Iterator<Item = (EntryKind, &Action)> {
+        EntryKind::ALL.into_iter().map(|kind| (kind, self.action(kind)))
+    }
+
+    /// A way in.
+    #[must_use]
+    pub const fn action(&self, kind: EntryKind) -> &Action {
+        match kind {
+            EntryKind::Find => &self.actions.find,
+            EntryKind::Join => &self.actions.join,
+            EntryKind::Create => &self.actions.create,
+        }
+    }
+
+    /// Players that may be in a lobby by joining it directly.
+    #[must_use]
+    pub fn direct(&self) -> u32 {
+        self.max_players_direct.unwrap_or(self.max_players)
+    }
+
+    /// How long a seat waits for its player.
+    #[must_use]
+    pub const fn reservation(&self) -> Duration {
+        Duration::from_secs(self.reservation_seconds as u64)
+    }
+}
+
+const fn yes() -> bool {
+    true
+}
+
+/// The keys of a site at a captcha provider.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CaptchaKeys {
+    /// What pages show.
+    pub site_key: String,
+    /// What the provider knows the deployment by.
+    pub secret_key: Secret,
+}
+
+/// The providers of captchas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CaptchaProvider {
+    /// hCaptcha.
+    Hcaptcha,
+    /// Cloudflare Turnstile.
+    Turnstile,
+}
+
+impl CaptchaProvider {
+    /// What the wire calls it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Hcaptcha => "hcaptcha",
+            Self::Turnstile => "turnstile",
+        }
+    }
+}
+
+/// When players must pass a captcha, and whose.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CaptchaConfig {
+    /// Requests that a client may make after each pass, at most 600.
+    pub requests_before_reverify: u32,
+    /// How long a pass counts, in milliseconds, at most 12 h.
+    pub verification_ttl: u64,
+    /// The site at hCaptcha; exactly one provider is given. A record with neither has one of a later release: nobody passes.
+    #[serde(default, deserialize_with = "optional_object", skip_serializing_if = "Option::is_none")]
+    pub hcaptcha: Option<CaptchaKeys>,
+    /// The site at Turnstile.
+    #[serde(default, deserialize_with = "optional_object", skip_serializing_if = "Option::is_none")]
+    pub turnstile: Option<CaptchaKeys>,
+}
+
+impl CaptchaConfig {
+    /// The providers that are given, with their keys: one in each valid configuration.
+    pub fn providers(&self) -> impl Iterator<Item = (CaptchaProvider, &CaptchaKeys)> {
+        let hcaptcha = self.hcaptcha.iter().map(|keys| (CaptchaProvider::Hcaptcha, keys));
+        hcaptcha.chain(self.turnstile.iter().map(|keys| (CaptchaProvider::Turnstile, keys)))
+    }
+
+    /// How long a pass counts.
+    #[must_use]
+    pub const fn ttl(&self) -> Duration {
+        Duration::from_millis(self.verification_ttl)
+    }
+}
+
+/// The matchmaking configuration that a version holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VersionConfig {
+    /// The modes by name.
+    #[serde(deserialize_with = "objects_by_name")]
+    pub game_modes: BTreeMap<GameMode, GameModeConfig>,
+    /// The captcha that players must pass; none when absent.
+    #[serde(default, deserialize_with = "optional_object", skip_serializing_if = "Option::is_none")]
+    pub captcha: Option<CaptchaConfig>,
+}
+
+/// A version of a game; immutable. `C` is its configuration, or the JSON that is stored of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Version<C = VersionConfig> {
+    /// Its game.
+    pub game_id: GameId,
+    /// Its identifier.
+    pub version_id: VersionId,
+    /// The name that people read.
+    pub display_name: String,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// What it configures, without its secrets.
+    pub config: C,
+    /// Whether it has secrets, which lie in a table of their own.
+    #[serde(default)]
+    pub has_secrets: bool,
+}
+
+/// A version as lists have it: small, however much it configures.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListedVersion {
+    /// Its game.
+    pub game_id: GameId,
+    /// Its identifier.
+    pub version_id: VersionId,
+    /// The name that people read.
+    pub display_name: String,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// The names of its modes.
+    pub game_modes: Vec<GameMode>,
+    /// Since when no namespace can be set to it, as it is to be deleted; absent unless it is retired.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retired_at: Option<Timestamp>,
+}
+
+impl ListedVersion {
+    /// The version as lists are to have it.
+    #[must_use]
+    pub fn of(version: &Version) -> Self {
+        Self {
+            game_id: version.game_id.clone(),
+            version_id: version.version_id.clone(),
+            display_name: version.display_name.clone(),
+            created_at: version.created_at,
+            game_modes: version.config.game_modes.keys().cloned().collect(),
+            retired_at: None,
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! What surrounds the matching of one request for a seat: that its repetition gives the same seat (`Idempotency-Key`), that
+//! its client holds no more seats than it may, and the answer.
+//!
+//! [`Seating::begin`] comes before everything that a repetition need not pass again, [`Seating::finish`] after the match. In
+//! between the matchmaker tells the [`Seeker`] of each lobby that it is about to take the seat in, and goes no further when
+//! the seeker may not: so there is neither a seat without a hold nor one that a repetition would not find.
+//!
+//! A find without the header in a namespace without a cap makes no call of DynamoDB here.
+
+use std::{sync::Mutex, time::Duration};
+
+use crate::{
+    auth::{
+        matchmaker::{MatchmakerAuth, PlayerRight},
+        settings::Settings,
+    },
+    base::ambient::{Ambient, Timestamp},
+    models::{
+        client::{Client, ClientAddress},
+        errors::Error,
+        ids::{LobbyId, SeatId, WriteId},
+        lobby::SeatState,
+        token::PlayerSeat,
+    },
+    request::Request,
+    seating::{
+        reply::Found,
+        seeker::{Aim, Seeker},
+    },
+    store::{
+        client::Store,
+        replays::{KeptAnswer, ReplayKey, ReplayRecord, Run, WAIT_MAX, hex_digest},
+    },
+    wire::{FindLobbyResponse, JoinLobby},
+};
+
+/// A cap above this is none (decisions on the per-client cap).
+const CAP_MAX: u32 = 1_000;
+
+/// How long after its beginning a run that was overtaken may wait for another one's answer: the gateway gives up after 30 s.
+const OVERTAKEN_DEADLINE: Duration = Duration::from_secs(28);
+/// Pause before it looks the first time, doubled each time.
+const WAIT_PAUSE: Duration = Duration::from_millis(100);
+/// The longest such pause.
+const WAIT_PAUSE_MAX: Duration = Duration::from_millis(1_600);
+
+/// Lets requests for seats in and out.
+#[derive(Debug)]
+pub struct Seating {
+    store: Store,
+    auth: MatchmakerAuth,
+    ambient: Ambient,
+    edge_secret: Option<String>,
+}
+
+/// How a request begins.
+#[derive(Debug)]
+pub enum Entrance {
+    /// It was answered before: with this.
+    Replayed(Box<FindLobbyResponse>),
+    /// It is to be matched.
+    Open(Box<Seeker>),
+}
+
+impl Seating {
+    /// Seats in `store` for those whom `auth` lets in; `edge_secret` is what the edge proves itself with, if there is one.
+    #[must_use]
+    pub const fn new(
+        store: Store,
+        auth: MatchmakerAuth,
+        ambient: Ambient,
+        edge_secret: Option<String>,
+    ) -> Self {
+        Self { store, auth, ambient, edge_secret }
+    }
+
+    /// Begins `operation` for a player: its answer, when it was answered within the last ten minutes. While another
+    /// request with its key is under way, waits for what comes of that one, its refusal included, unless two do already; one
+    /// that crashed it goes on in the place of.
+    ///
+    /// One consistent read unit with an `Idempotency-Key`, more while it waits or goes on in another's place; nothing without.
+    ///
+    /// # Errors
+    /// [`Error::BadHeader`], [`Error::IdempotencyMismatch`]; [`Error::RequestInProgress`] when the first request's answer
+    /// did not come within 5 s; its refusal; [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn begin(
+        &self,
+        request: &Request,
+        right: &PlayerRight,
+        settings: &Settings,
+        operation: &str,
+    ) -> Result<Entrance, Error> {
+        let began_at = self.ambient.now();
+        let (client_ip, namespace_id) =
+            (request.client_ip(self.edge_secret.as_deref()), right.namespace_id());
+        let address = ClientAddress::of(client_ip, namespace_id, self.auth.keys().address_key());
+        let client = Client { namespace_id: namespace_id.clone(), address };
+        let run = match request.idempotency_key()? {
+            Some(key) => {
+                let caller = [right.namespace_id().as_str(), right.credential(), client.address.as_str()];
+                Some(Run {
+                    key: ReplayKey::new(caller, key),
+                    body: hex_digest(format!("{operation} {}", request.json()?.canonical()).as_bytes()),
+                    seat: SeatId::random(&self.ambient),
+                    id: WriteId::random(&self.ambient),
+                    instead_of: None,
+                })
+            }
+            None => None,
+        };
+        let mut seeker = Seeker {
+            store: self.store.clone(),
+            ambient: self.ambient.clone(),
+            began_at,
+            seat_id: run.as_ref().map_or_else(|| SeatId::random(&self.ambient), |run| run.seat.clone()),
+            client: client.clone(),
+            holds_max: Some(settings.namespace.max_players_per_client).filter(|max| *max <= CAP_MAX),
+            run,
+            interrupted: None,
+            trace: request.trace().clone(),
+            progress: Mutex::default(),
+        };
+        seeker.trace.open();
+        let Some(run) = &mut seeker.run else { return Ok(Entrance::Open(Box::new(seeker))) };
+        match self.answer_of_others(run, &client, Timestamp::NEVER).await? {
+            Others::Answered(answer) => {
+                seeker.trace.replayed();
+                return Ok(Entrance::Replayed(answer));
+            }
+            Others::Crashed(record) => {
+                // A seat that lapsed is nobody's any more, and its token would be refused: then the request gets another one.
+                if let Some(lobby_id) = &record.lobby
+                    && !self.is_seat_gone(lobby_id, &record.seat).await?
+                {
+                    run.seat = record.seat.clone();
+                    seeker.seat_id = record.seat;
+                    seeker.interrupted = Some(Aim { lobby_id: lobby_id.clone(), taken_at: record.taken_at });
+                }
+                run.instead_of = Some(record.run);
+            }
+            Others::None => {}
+        }
+        Ok(Entrance::Open(Box::new(seeker)))
+    }
+
+    /// Ends a request with what was `found`: the answer, kept for its repetitions; or the refusal, with nothing left behind.
+    ///
+    /// One write unit with an `Idempotency-Key`; another one for a cap when there is no seat.
+    ///
+    /// # Errors
+    /// Those of `found`; [`Error::TooManyPlayersFromSource`] instead of a refusal of the match for a client at its cap;
+    /// [`Error::Contention`], [`Error::Unavailable`], [`Error::Bug`]. After the latter two the seat may be taken all the same:
+    /// a repetition finds it, else it lapses.
+    pub async fn finish(
+        &self,
+        seeker: &Seeker,
+        found: Result<Found, Error>,
+        settings: &Settings,
+    ) -> Result<FindLobbyResponse, Error> {
+        let found = match found {
+            Ok(found) => found,
+            Err(refusal) => return self.refuse(seeker, refusal).await,
+        };
+        found.log();
+        seeker.trace.found(found.way);
+        let client = seeker.capped().map(|(client, _)| client.address.clone());
+        let is_held = client.is_some();
+        let answer = found.into_response(settings, client, self.auth.keys())?;
+        if let Some(run) = &seeker.run {
+            let json = serde_json::to_string(&answer.lobby.without_token())
+                .map_err(|error| Error::Bug(format!("an answer did not serialize: {error}")))?;
+            let kept = KeptAnswer { json: &json, key_id: self.auth.keys().key_id(), is_held };
+            // An answer that is not known to be kept is not given: once the seat lapsed, a repetition would be answered otherwise.
+            if !self.store.keep_answer(run, &kept, self.ambient.now()).await? {
+                // It took so long that a repetition went on in its place, which may have found another seat.
+                return self.answer_of_overtaker(seeker, run).await;
+            }
+        }
+        Ok(answer)
+    }
+
+    async fn refuse(&self, seeker: &Seeker, refusal: Error) -> Result<FindLobbyResponse, Error> {
+        if seeker.progress().is_overtaken
+            && let Some(run) = &seeker.run
+        {
+            return self.answer_of_overtaker(seeker, run).await;
+        }
+        seeker.give_up(&refusal).await;
+        let is_of_match =
+            matches!(refusal, Error::NoAvailableLobbies | Error::TooManyLobbies | Error::NoServerAvailable);
+        // The cap comes before the match, which may have refused before any seat was within reach.
+        if is_of_match && seeker.is_at_cap().await? {
+            return Err(Error::TooManyPlayersFromSource);
+        }
+        Err(refusal)
+    }
+
+    /// The answer of the run that went on in the place of `run`: repetitions are answered alike (I5).
+    async fn answer_of_overtaker(&self, seeker: &Seeker, run: &Run) -> Result<FindLobbyResponse, Error> {
+        match self.answer_of_others(run, &seeker.client, seeker.began_at + OVERTAKEN_DEADLINE).await? {
+            Others::Answered(answer) => {
+                seeker.trace.replayed();
+                Ok(*answer)
+            }
+            Others::Crashed(_) | Others::None => Err(Error::Contention),
+        }
+    }
+
+    /// Whether the seat that a crashed run noted was taken where it noted it, and is held no more. One consistent read unit.
+    async fn is_seat_gone(&self, lobby_id: &LobbyId, seat_id: &SeatId) -> Result<bool, Error> {
+        let lobby = self.store.lobby(lobby_id).await?;
+        let now = self.ambient.now();
+        Ok(lobby.is_some_and(|lobby| lobby.seat_state(seat_id, now) == SeatState::Gone))
+    }
+
+    /// What came of other runs of the same request, once that is known: waits for it in one of the two places for that, not
+    /// beyond `deadline`.
+    async fn answer_of_others(
+        &self,
+        run: &Run,
+        client: &Client,
+        deadline: Timestamp,
+    ) -> Result<Others, Error> {
+        let (mut pause, mut waited_for) = (WAIT_PAUSE, None);
+        let until = deadline.min(self.ambient.now() + WAIT_MAX);
+        loop {
+            let now = self.ambient.now();
+            let Some(record) = self.store.replay(&run.key).await? else { return Ok(Others::None) };
+            if waited_for.as_ref() == Some(&record.run)
+                && let Some(refusal) = record.refusal.as_deref().and_then(Error::told_again)
+            {
+                return Err(refusal);
+            }
+            if record.is_forgotten(now) {
+                return Ok(Others::None);
+            }
+            if record.body != run.body {
+                return Err(Error::IdempotencyMismatch);
+            }
+            if let Some(kept) = &record.answer {
+                return self.answer_again(&record, kept, client).map(Others::Answered);
+            }
+            if record.lease_until <= now {
+                return Ok(Others::Crashed(Box::new(record)));
+            }
+            let has_place = waited_for.is_some() || self.store.wait_for_run(&run.key, &record, now).await?;
+            if !has_place || now >= until {
+                return Err(Error::RequestInProgress);
+            }
+            waited_for = Some(record.run);
+            self.ambient.sleep(pause.min(until.since(now))).await;
+            pause = (pause * 2).min(WAIT_PAUSE_MAX);
+        }
+    }
+
+    fn answer_again(
+        &self,
+        record: &ReplayRecord,
+        kept: &str,
+        client: &Client,
+    ) -> Result<Box<FindLobbyResponse>, Error> {
+        let lobby: JoinLobby = serde_json::from_str(kept)
+            .map_err(|error| Error::Bug(format!("a kept answer did not parse: {error}")))?;
+        let seat = PlayerSeat {
+            namespace_id: client.namespace_id.clone(),
+            lobby_id: lobby.lobby_id.clone(),
+            seat_id: record.seat.clone(),
+            client: record.is_held.then(|| client.address.clone()),
+        };
+        let key_id = record.key_id.as_deref().unwrap_or_default();
+        let token = self.auth.keys().issue_player_again(&seat, record.taken_at, key_id);
+        tracing::info!(lobby.id = %lobby.lobby_id, "an answer was given again");
+        Ok(Box::new(FindLobbyResponse::new(lobby.lobby_id, lobby.region, lobby.ports, token)))
+    }
+}
+
+/// What other runs of a request came to.
+enum Others {
+    None,
+    Answered(Box<FindLobbyResponse>),
+    Crashed(Box<ReplayRecord>),
+}

@@ -1,0 +1,92 @@
+//! What a player who found a seat is told; a developer too, whose seat is made up.
+
+use crate::{
+    auth::{keys::TokenKeys, settings::Settings},
+    base::ambient::{Ambient, Timestamp},
+    models::{
+        client::ClientAddress,
+        errors::Error,
+        ids::{LobbyId, RegionId, SeatId},
+        lobby::Lobby,
+        token::{DevelopmentHost, PlayerSeat},
+    },
+    wire::{self, FindLobbyResponse, explanation::Way},
+};
+
+/// A seat found.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The lobby, with the seat taken.
+    pub lobby: Lobby,
+    /// The seat.
+    pub seat_id: SeatId,
+    /// When it was taken.
+    pub taken_at: Timestamp,
+    /// How.
+    pub way: Way,
+}
+
+impl Found {
+    /// The answer: the lobby, its ports and a token for the seat, which names the `client` that holds it under a cap.
+    ///
+    /// # Errors
+    /// [`Error::Bug`] when the game lost the lobby's region.
+    pub fn into_response(
+        self,
+        settings: &Settings,
+        client: Option<ClientAddress>,
+        keys: &TokenKeys,
+    ) -> Result<FindLobbyResponse, Error> {
+        let Self { lobby, seat_id, taken_at, .. } = self;
+        let region_id = lobby.pool.region_id.clone();
+        let region = settings.game.regions.get(&region_id);
+        let region =
+            region.ok_or_else(|| Error::Bug("a lobby runs in a region that its game lacks".to_owned()))?;
+        let seat = PlayerSeat {
+            namespace_id: lobby.pool.namespace_id,
+            lobby_id: lobby.lobby_id.clone(),
+            seat_id,
+            client,
+        };
+        Ok(FindLobbyResponse::new(
+            lobby.lobby_id,
+            wire::Region { region_id, display_name: region.display_name.clone() },
+            wire::ports(&lobby.ports),
+            keys.issue_player(&seat, taken_at),
+        ))
+    }
+
+    /// Writes the line that an operation logs of its seat.
+    pub fn log(&self) {
+        let (created, race_create) = match self.way {
+            Way::Joined => (false, false),
+            Way::Created { is_race_create } => (true, is_race_create),
+        };
+        tracing::info!(
+            lobby.id = %self.lobby.lobby_id,
+            lobby.seats_taken = self.lobby.taken,
+            lobby.created = created,
+            lobby.race_create = race_create,
+            "a seat was reserved"
+        );
+    }
+}
+
+/// The made-up answer of a development token (decisions 4): the nil lobby on the developer's machine.
+///
+/// # Errors
+/// [`Error::Bug`] never, unless the mock region here is misspelt.
+pub fn mock_seat(
+    host: &DevelopmentHost,
+    keys: &TokenKeys,
+    ambient: &Ambient,
+) -> Result<FindLobbyResponse, Error> {
+    let region_id: RegionId =
+        "dev-lcl".parse().map_err(|error| Error::Bug(format!("the mock region: {error}")))?;
+    Ok(FindLobbyResponse::new(
+        LobbyId::nil(),
+        wire::Region { region_id, display_name: "Local".to_owned() },
+        wire::ports_on(&host.hostname, &host.ports),
+        keys.issue_development_player(ambient),
+    ))
+}

@@ -1,0 +1,383 @@
+//! One request on its way to one seat.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use futures_util::future::try_join_all;
+
+use crate::{
+    base::ambient::{Ambient, Timestamp, within},
+    models::{
+        client::Client,
+        errors::Error,
+        ids::{LobbyId, SeatId},
+        lobby::{EndCause, SeatState, Stage},
+    },
+    request::trace::Trace,
+    seating::reply::Found,
+    store::{
+        client::Store,
+        ending::EndOutcome,
+        holds::{Hold, HoldOutcome, REPLACED_MAX},
+        replays::{RUN_LEASE, Run},
+    },
+};
+
+/// A hold of this age whose seat is not in its lobby stands for nothing: its request has ended, one way or the other.
+const PENDING_MAX: Duration = Duration::from_secs(30);
+/// Holds withdrawn at the same time: they are parts of one item.
+const WRITES_AT_ONCE: usize = 16;
+/// Tries to note a hold while others free the same stale ones.
+const HOLD_ATTEMPTS: usize = 8;
+
+/// How old the note of a lobby may be when a try of it begins: far younger than the run's lease.
+const AIM_AGE_MAX: Duration = Duration::from_secs(2);
+/// How old it may be while its run waits for the lobby to start.
+const STAY_AGE_MAX: Duration = Duration::from_secs(5);
+/// How long before the end of the run's lease a try is given up: longer than a write that was sent may be on its way.
+const LEASE_MARGIN: Duration = Duration::from_millis(1_500);
+
+/// One request on its way to one seat.
+#[derive(Debug)]
+pub struct Seeker {
+    pub(super) store: Store,
+    pub(super) ambient: Ambient,
+    pub(super) began_at: Timestamp,
+    pub(super) seat_id: SeatId,
+    pub(super) client: Client,
+    /// The seats that the client may hold, where there is a cap.
+    pub(super) holds_max: Option<u32>,
+    pub(super) run: Option<Run>,
+    pub(super) interrupted: Option<Aim>,
+    pub(super) trace: Trace,
+    pub(super) progress: Mutex<Progress>,
+}
+
+/// A lobby that the seat was, or is about to be, taken in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Aim {
+    /// The lobby.
+    pub lobby_id: LobbyId,
+    /// The time that the seat's token tells.
+    pub taken_at: Timestamp,
+}
+
+/// An aim, and when its run noted it.
+#[derive(Clone, Debug)]
+pub(super) struct Noted {
+    aim: Aim,
+    at: Timestamp,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    pub(super) is_claimed: bool,
+    /// Whether others outside may be asked about it.
+    pub(super) is_cleared: bool,
+    pub(super) noted: Option<Noted>,
+    /// Whether it is unknown if the seat was taken there.
+    pub(super) is_uncertain: bool,
+    pub(super) hold: Option<Hold>,
+    /// Whether another run of the same request goes on in this one's place.
+    pub(super) is_overtaken: bool,
+}
+
+impl Seeker {
+    /// The seat that it is to get.
+    #[must_use]
+    pub const fn seat_id(&self) -> &SeatId {
+        &self.seat_id
+    }
+
+    /// What is noted of its request.
+    #[must_use]
+    pub const fn trace(&self) -> &Trace {
+        &self.trace
+    }
+
+    /// When its request began.
+    #[must_use]
+    pub const fn began_at(&self) -> Timestamp {
+        self.began_at
+    }
+
+    /// Where an earlier run of the same request may have taken the seat, before it crashed.
+    #[must_use]
+    pub const fn interrupted(&self) -> Option<&Aim> {
+        self.interrupted.as_ref()
+    }
+
+    /// Claims the request for this run, and sees that its client may hold another seat: before anybody outside is asked about
+    /// it, once. One write unit with an `Idempotency-Key`, one consistent read unit under a cap.
+    ///
+    /// # Errors
+    /// [`Error::TooManyPlayersFromSource`]; [`Error::Contention`] when another run of the request is under way;
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn before_asking(&self) -> Result<(), Error> {
+        if self.progress().is_cleared {
+            return Ok(());
+        }
+        if let Some(run) = &self.run {
+            let aim = self.interrupted.as_ref().map(|aim| (&aim.lobby_id, aim.taken_at));
+            if !self.store.aim_run(run, aim, self.ambient.now()).await? {
+                return Err(self.overtaken());
+            }
+            self.progress().is_claimed = true;
+        }
+        if self.is_at_cap().await? {
+            return Err(Error::TooManyPlayersFromSource);
+        }
+        self.progress().is_cleared = true;
+        Ok(())
+    }
+
+    /// Notes that the seat is about to be taken in `lobby_id` at `now`; when its token should say that it was.
+    ///
+    /// Under a cap one write unit the first time; with an `Idempotency-Key` one for each lobby. Nothing otherwise.
+    ///
+    /// # Errors
+    /// [`Error::TooManyPlayersFromSource`]; [`Error::Contention`] when another run of the request is under way, which ends this
+    /// one; [`Error::Unavailable`], also when the seat may have been taken in another lobby before, and [`Error::Bug`].
+    pub async fn aim(&self, lobby_id: &LobbyId, now: Timestamp) -> Result<Timestamp, Error> {
+        self.aim_as(Aim { lobby_id: lobby_id.clone(), taken_at: now }, now).await
+    }
+
+    /// As [`Seeker::aim`], for a seat that is there already and whose token says so.
+    ///
+    /// # Errors
+    /// As [`Seeker::aim`].
+    pub async fn resume(&self, aim: Aim) -> Result<Timestamp, Error> {
+        let now = self.ambient.now();
+        self.aim_as(aim, now).await
+    }
+
+    async fn aim_as(&self, aim: Aim, now: Timestamp) -> Result<Timestamp, Error> {
+        if self.run.is_none() && self.holds_max.is_none() {
+            return Ok(aim.taken_at);
+        }
+        let (is_elsewhere, known) = {
+            let progress = self.progress();
+            let noted = progress.noted.as_ref();
+            let is_elsewhere = noted.is_some_and(|earlier| earlier.aim.lobby_id != aim.lobby_id);
+            (is_elsewhere && progress.is_uncertain, noted.filter(|_| !is_elsewhere).cloned())
+        };
+        if is_elsewhere {
+            return Err(Error::Unavailable("a seat may have been taken in another lobby".to_owned()));
+        }
+        let noted = match known {
+            Some(noted) if now.since(noted.at) < AIM_AGE_MAX => noted,
+            _ => self.note(aim, now).await?,
+        };
+        self.hold_in(&noted.aim.lobby_id, now).await?;
+        // The hold took as long as the client's lobbies took to read: others may have gone on in this run's place.
+        let now = self.ambient.now();
+        let noted = if now.since(noted.at) < AIM_AGE_MAX { noted } else { self.note(noted.aim, now).await? };
+        self.progress().is_uncertain = true;
+        Ok(noted.aim.taken_at)
+    }
+
+    /// Has repetitions of the request look where it is about to take its seat, and leave it alone for a while.
+    async fn note(&self, aim: Aim, now: Timestamp) -> Result<Noted, Error> {
+        if let Some(run) = &self.run
+            && !self.store.aim_run(run, Some((&aim.lobby_id, aim.taken_at)), now).await?
+        {
+            return Err(self.overtaken());
+        }
+        let noted = Noted { aim, at: now };
+        self.progress().noted = Some(noted.clone());
+        Ok(noted)
+    }
+
+    /// Another run of the request goes on in this one's place, whose seat may be its own.
+    fn overtaken(&self) -> Error {
+        self.progress().is_overtaken = true;
+        Error::Contention
+    }
+
+    /// Has repetitions leave the request alone for longer, while it waits for its lobby to start. With an `Idempotency-Key`
+    /// one write unit every 5 s.
+    ///
+    /// # Errors
+    /// [`Error::Contention`] when another run went on in this one's place; [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn stay(&self) -> Result<(), Error> {
+        let (now, noted) = (self.ambient.now(), self.progress().noted.clone());
+        if let (Some(_), Some(noted)) = (&self.run, noted)
+            && now.since(noted.at) >= STAY_AGE_MAX
+        {
+            self.note(noted.aim, now).await?;
+        }
+        Ok(())
+    }
+
+    /// Forgets the request, which is refused with `refusal` although it has a seat: from here on no repetition goes on with
+    /// that one, so that it can be given back. One write unit with an `Idempotency-Key`.
+    ///
+    /// # Errors
+    /// [`Error::Contention`] when another run went on in this one's place, and may have the seat; [`Error::Unavailable`],
+    /// [`Error::Bug`].
+    pub async fn let_go(&self, refusal: &Error) -> Result<(), Error> {
+        let Some(run) = &self.run else { return Ok(()) };
+        if !self.store.forget_run(run, refusal.status_and_code().1, self.ambient.now()).await? {
+            return Err(self.overtaken());
+        }
+        let mut progress = self.progress();
+        (progress.noted, progress.is_claimed) = (None, false);
+        Ok(())
+    }
+
+    /// What `taking` the seat where it is noted comes to, as long as its repetitions leave the request alone: a write begun
+    /// later would take a second seat beside theirs (I5).
+    ///
+    /// # Errors
+    /// Those of `taking`; [`Error::Unavailable`] when it took too long, and the seat may be taken all the same.
+    pub async fn while_noted<T>(&self, taking: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        // On the heap: every future that it is moved into would have room for it of its own.
+        let taking = Box::pin(taking);
+        let noted_at = self.progress().noted.as_ref().map(|noted| noted.at);
+        let (Some(noted_at), Some(_)) = (noted_at, &self.run) else { return taking.await };
+        let left = (noted_at + RUN_LEASE).before(LEASE_MARGIN).since(self.ambient.now());
+        let too_late = || Err(Error::Unavailable("a seat was not taken while its note counted".to_owned()));
+        within(&self.ambient, left, taking).await.unwrap_or_else(too_late)
+    }
+
+    /// Notes that the seat was not taken in the lobby told last, for certain.
+    pub fn missed(&self) {
+        self.progress().is_uncertain = false;
+    }
+
+    async fn hold_in(&self, lobby_id: &LobbyId, now: Timestamp) -> Result<(), Error> {
+        let Some((client, holds_max)) = self.capped() else { return Ok(()) };
+        if self.progress().hold.is_some() {
+            return Ok(());
+        }
+        let hold = Hold { seat_id: self.seat_id.clone(), lobby_id: lobby_id.clone(), since: now };
+        let mut replaced = Vec::new();
+        for _ in 0..HOLD_ATTEMPTS {
+            match self.store.hold_seat(client, &hold, holds_max, &replaced).await? {
+                HoldOutcome::Noted => {
+                    self.progress().hold = Some(hold);
+                    return Ok(());
+                }
+                // By a run that crashed: this one's from now on, unless it is freed as one that stands for nothing.
+                HoldOutcome::NotedBefore(earlier) => {
+                    if self.store.point_hold(client, &earlier, &hold).await? {
+                        self.progress().hold = Some(hold);
+                        return Ok(());
+                    }
+                    replaced.clear();
+                }
+                HoldOutcome::AtCap(holds) => {
+                    replaced = self.idle_holds(&holds).await?;
+                    let standing = u32::try_from(holds.len() - replaced.len()).unwrap_or(u32::MAX);
+                    if standing >= holds_max {
+                        return Err(Error::TooManyPlayersFromSource);
+                    }
+                    let surplus = replaced.split_off(replaced.len().min(REPLACED_MAX));
+                    // Those that one write does not replace must go when the cap was higher: no more than that takes, and not
+                    // all in one try, for each costs what the client's whole item does.
+                    let rest = u32::try_from(holds.len() - replaced.len() + 1).unwrap_or(u32::MAX);
+                    let excess = usize::try_from(rest.saturating_sub(holds_max)).unwrap_or(usize::MAX);
+                    let excess = surplus.iter().take(excess.min(REPLACED_MAX)).collect::<Vec<_>>();
+                    for some in excess.chunks(WRITES_AT_ONCE) {
+                        try_join_all(some.iter().map(|hold| self.store.withdraw_hold(client, hold))).await?;
+                    }
+                }
+            }
+        }
+        Err(Error::Contention)
+    }
+
+    /// Those of `holds` that stand for no seat any more. One consistent read unit for each lobby; lobbies of dead servers end.
+    async fn idle_holds(&self, holds: &[Hold]) -> Result<Vec<Hold>, Error> {
+        let ids: BTreeSet<LobbyId> = holds.iter().map(|hold| hold.lobby_id.clone()).collect();
+        let ids: Vec<LobbyId> = ids.into_iter().collect();
+        // Of before the read: a reservation that lapses after it may have been connected in between.
+        let now = self.ambient.now();
+        let mut lobbies = self.store.lobbies_as_they_are(&ids).await?;
+        for lobby in &mut lobbies {
+            // Nobody plays there, but its server may come back: only its end is final.
+            if lobby.end_cause(now) == Some(EndCause::ServerDead) {
+                match self.store.end_lobby(lobby, EndCause::ServerDead, &self.ambient).await? {
+                    EndOutcome::Ended | EndOutcome::AlreadyEnded => lobby.stage = Stage::Ended,
+                    EndOutcome::Outdated => {}
+                }
+            }
+        }
+        let stands = |hold: &Hold| {
+            let lobby = lobbies.iter().find(|lobby| lobby.lobby_id == hold.lobby_id);
+            match lobby.map_or(SeatState::Unknown, |lobby| lobby.seat_state(&hold.seat_id, now)) {
+                SeatState::Held => true,
+                SeatState::Gone => false,
+                // Its request may be about to take it, there or elsewhere.
+                SeatState::Unknown => now.since(hold.since) < PENDING_MAX,
+            }
+        };
+        Ok(holds.iter().filter(|hold| !stands(hold)).cloned().collect())
+    }
+
+    /// Has the hold name the lobby that the seat is in. One write unit when it is not the first that was tried.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`]: the seat would be taken for one that was never taken, then rather none.
+    pub async fn settle(&self, found: &Found) -> Result<(), Error> {
+        let hold = self.progress().hold.clone();
+        let (Some((client, _)), Some(hold)) = (self.capped(), hold) else { return Ok(()) };
+        if hold.lobby_id == found.lobby.lobby_id {
+            return Ok(());
+        }
+        let settled = Hold { lobby_id: found.lobby.lobby_id.clone(), ..hold.clone() };
+        self.store.point_hold(client, &hold, &settled).await?;
+        self.progress().hold = Some(settled);
+        Ok(())
+    }
+
+    /// Leaves nothing behind of a request that was refused, as far as it is certain that it took no seat.
+    pub(super) async fn give_up(&self, refusal: &Error) {
+        let (is_noted, is_claimed, hold) = {
+            let progress = self.progress();
+            (progress.noted.is_some(), progress.is_claimed, progress.hold.clone())
+        };
+        if is_noted && matches!(refusal, Error::Unavailable(_) | Error::Bug(_)) {
+            return;
+        }
+        let now = self.ambient.now();
+        let mut given_up = Vec::new();
+        if let (Some((client, _)), Some(hold)) = (self.capped(), hold) {
+            given_up.push(self.store.withdraw_hold(client, &hold).await);
+        }
+        if let Some(run) = self.run.as_ref().filter(|_| is_noted || is_claimed) {
+            given_up.push(self.store.forget_run(run, refusal.status_and_code().1, now).await.map(|_| ()));
+        }
+        for error in given_up.into_iter().filter_map(Result::err) {
+            let cause = error.cause().unwrap_or("refused").to_owned();
+            tracing::warn!(cause, "what was noted of a refused request stays for half a minute");
+        }
+    }
+
+    /// Whether its client holds as many seats as it may, when it has noted none of its own.
+    pub(super) async fn is_at_cap(&self) -> Result<bool, Error> {
+        let Some((client, holds_max)) = self.capped() else { return Ok(false) };
+        if self.progress().noted.is_some() {
+            return Ok(false);
+        }
+        let is_at_cap = |holds: usize| u32::try_from(holds).is_ok_and(|holds| holds >= holds_max);
+        let holds = self.store.holds(client).await?;
+        // A run that crashed noted one for the seat that this one goes on with.
+        if holds.iter().any(|hold| hold.seat_id == self.seat_id) {
+            return Ok(false);
+        }
+        Ok(is_at_cap(holds.len()) && is_at_cap(holds.len() - self.idle_holds(&holds).await?.len()))
+    }
+
+    /// The client and how many seats it may hold, where there is a cap.
+    pub(super) fn capped(&self) -> Option<(&Client, u32)> {
+        self.holds_max.map(|holds_max| (&self.client, holds_max))
+    }
+
+    pub(super) fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

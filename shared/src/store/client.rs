@@ -1,0 +1,215 @@
+//! The client of DynamoDB and the tables that it works on.
+
+use std::{fmt, time::Duration};
+
+use aws_sdk_dynamodb::{
+    Client,
+    config::{BehaviorVersion, Credentials, Region, retry::RetryConfig, timeout::TimeoutConfig},
+    operation::update_item::{UpdateItemError, builders::UpdateItemFluentBuilder},
+    types::{AttributeValue, ReturnValue, ReturnValuesOnConditionCheckFailure},
+};
+use aws_smithy_runtime_api::client::http::{HttpClient, SharedHttpClient};
+
+use crate::{
+    base::aws,
+    models::errors::Error,
+    store::{
+        conflicts::RetryConflicts,
+        expressions::names,
+        failures::failure,
+        items::{Item, Record, from_item},
+        meter::Meter,
+    },
+};
+
+/// What the tables are called in this deployment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TableNames {
+    /// Games, namespaces, versions, domains.
+    pub catalog: String,
+    /// Cloud tokens, by digest.
+    pub tokens: String,
+    /// Lobbies with their seats.
+    pub lobbies: String,
+    /// Lobbies' tags, states and configurations.
+    pub lobby_data: String,
+    /// Game servers.
+    pub servers: String,
+    /// What is counted or elected: live lobbies of a namespace, heads of bursts, passed captchas.
+    pub ledger: String,
+    /// Secrets of versions.
+    pub secrets: String,
+    /// What is remembered of clients for a while: captchas passed, seats held, answers to repeated requests.
+    pub clients: String,
+}
+
+/// The DynamoDB store.
+#[derive(Clone)]
+pub struct Store {
+    pub(super) client: Client,
+    pub(super) tables: TableNames,
+    pub(super) meter: Meter,
+}
+
+impl Store {
+    /// A store over `client`.
+    #[must_use]
+    pub fn new(client: Client, tables: TableNames) -> Self {
+        Self { client, tables, meter: Meter::off() }
+    }
+
+    /// This store, counting its calls and units in `meter`.
+    #[must_use]
+    pub fn metered(&self, meter: Meter) -> Self {
+        Self { meter, ..self.clone() }
+    }
+
+    /// This store through another client of the same database.
+    #[must_use]
+    pub fn with_client(&self, client: Client) -> Self {
+        Self { client, ..self.clone() }
+    }
+
+    /// The client itself, for benchmarks that compare with a raw call.
+    #[must_use]
+    pub const fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// The tables' names.
+    #[must_use]
+    pub const fn tables(&self) -> &TableNames {
+        &self.tables
+    }
+
+    /// Reads the item of `key` as it now is. One consistent read unit for each started 4 KB.
+    pub(super) async fn read<T: Record>(&self, table: &str, key: Item) -> Result<Option<T>, Error> {
+        let answer = self
+            .client
+            .get_item()
+            .table_name(table)
+            .set_key(Some(key))
+            .consistent_read(true)
+            .return_consumed_capacity(self.meter.mode())
+            .send()
+            .await
+            .map_err(|error| failure(&error))?;
+        self.meter.read(answer.consumed_capacity());
+        answer.item.map(from_item).transpose()
+    }
+
+    /// Sends a conditional update that returns what it met: `Ok` with the item after it, `Err` with the item that refused
+    /// it, if there is one.
+    pub(super) async fn update<T: Record>(
+        &self,
+        write: UpdateItemFluentBuilder,
+    ) -> Result<Result<T, Option<T>>, Error> {
+        let write = write
+            .return_values(ReturnValue::AllNew)
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+            .return_consumed_capacity(self.meter.mode());
+        match write.send().await {
+            Ok(answer) => {
+                self.meter.wrote(answer.consumed_capacity());
+                let item =
+                    answer.attributes.ok_or_else(|| Error::Bug("an update returned no item".to_owned()))?;
+                from_item(item).map(Ok)
+            }
+            Err(error) => match error.as_service_error() {
+                Some(UpdateItemError::ConditionalCheckFailedException(refused)) => {
+                    self.meter.refused(1.0);
+                    refused.item.clone().map(from_item).transpose().map(Err)
+                }
+                _ => Err(failure(&error)),
+            },
+        }
+    }
+
+    /// An update of the clients' item `key`, with the names of its expressions.
+    pub(super) fn client_update(
+        &self,
+        key: String,
+        change: &str,
+        condition: Option<&str>,
+    ) -> UpdateItemFluentBuilder {
+        let expressions: Vec<_> = [change].into_iter().chain(condition).collect();
+        self.client
+            .update_item()
+            .table_name(&self.tables.clients)
+            .key("pk", AttributeValue::S(key))
+            .update_expression(change)
+            .set_condition_expression(condition.map(ToOwned::to_owned))
+            .set_expression_attribute_names(Some(names(&expressions)))
+    }
+
+    /// Opens the connection that the first request will use, by a read of nothing.
+    ///
+    /// Opening it with TLS takes most of a second at 128 MB: init has that time, a player has not.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`]: left for the first request to meet.
+    pub async fn open_connection(&self) -> Result<(), Error> {
+        let key = || AttributeValue::S("warm-up".to_owned());
+        // Every function that has a store may read the catalogue.
+        let request =
+            self.client.get_item().table_name(&self.tables.catalog).key("pk", key()).key("sk", key());
+        request.send().await.map(|_nothing| ()).map_err(|error| failure(&error))
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store").field("tables", &self.tables).finish_non_exhaustive()
+    }
+}
+
+/// One attempt at a call: DynamoDB answers in milliseconds, so a silent second is a lost packet.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(1);
+const CONNECT_TIMEOUT: Duration = Duration::from_millis(900);
+const ATTEMPTS: u32 = 4;
+const RETRY_BACKOFF: Duration = Duration::from_millis(25);
+
+/// The settings that every client shares: bounded attempts, so that an operation ends within its deadline.
+fn client_settings(region: String) -> aws_sdk_dynamodb::config::Builder {
+    aws_sdk_dynamodb::Config::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .region(Region::new(region))
+        .retry_config(RetryConfig::standard().with_max_attempts(ATTEMPTS).with_initial_backoff(RETRY_BACKOFF))
+        .retry_classifier(RetryConflicts)
+        .timeout_config(
+            TimeoutConfig::builder()
+                .connect_timeout(CONNECT_TIMEOUT)
+                .operation_attempt_timeout(ATTEMPT_TIMEOUT)
+                .build(),
+        )
+}
+
+/// A client of AWS in `region` by `http`, at `endpoint` instead of the region's own if there is one.
+#[must_use]
+pub fn aws_client(
+    region: String,
+    credentials: Credentials,
+    endpoint: Option<String>,
+    http: SharedHttpClient,
+) -> Client {
+    let mut settings = client_settings(region).credentials_provider(credentials).http_client(http);
+    settings.set_endpoint_url(endpoint);
+    Client::from_conf(settings.build())
+}
+
+/// A client of an emulator at `endpoint`, over plain HTTP: no trust store is loaded.
+#[must_use]
+pub fn emulator_client(endpoint: &str) -> Client {
+    emulator_client_over(endpoint, aws::plain_client())
+}
+
+/// A client of an emulator at `endpoint` that sends by `http`, which may be no network at all.
+#[must_use]
+pub fn emulator_client_over(endpoint: &str, http: impl HttpClient + 'static) -> Client {
+    let credentials = Credentials::new("local", "local", None, None, "emulator");
+    let settings = client_settings("us-east-1".to_owned())
+        .endpoint_url(endpoint)
+        .credentials_provider(credentials)
+        .http_client(http);
+    Client::from_conf(settings.build())
+}

@@ -1,0 +1,30 @@
+//! Records as items.
+
+use std::collections::HashMap;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::models::errors::Error;
+
+/// A DynamoDB item.
+pub(super) type Item = HashMap<String, AttributeValue>;
+
+pub(super) fn to_item(value: &impl Serialize) -> Result<Item, Error> {
+    serde_dynamo::to_item(value).map_err(|error| Error::Bug(format!("an item did not serialize: {error}")))
+}
+
+pub(super) fn from_item<T: Record>(item: Item) -> Result<T, Error> {
+    serde_dynamo::from_item(item).map_err(|error| Error::Bug(format!("an item did not parse: {error}")))
+}
+
+pub(super) fn text(text: impl Into<String>) -> AttributeValue {
+    AttributeValue::S(text.into())
+}
+
+pub(super) fn number(number: impl ToString) -> AttributeValue {
+    AttributeValue::N(number.to_string())
+}
+
+/// What an item can be read as ([`crate::base::record`]).
+pub trait Record: DeserializeOwned {}

@@ -1,0 +1,77 @@
+//! Every game server of a namespace, and every lobby of a server.
+
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+
+use crate::{
+    models::{
+        errors::Error,
+        game::Game,
+        ids::{LobbyId, NamespaceId, ServerKey},
+        lobby::{Lobby, Stage},
+        server::{PlacementPool, Server},
+    },
+    store::client::Store,
+};
+
+/// Queries under way at the same time.
+pub(crate) const QUERIES_AT_ONCE: usize = 16;
+/// Lobbies of one batch.
+pub(crate) const LOBBIES_AT_ONCE: usize = 100;
+/// Lobbies of one query of a server's.
+const KEYS_AT_ONCE: usize = 1_000;
+
+/// The game servers of a namespace, full and silent ones too, by region. Two calls for each hundred, eventually consistent.
+///
+/// # Errors
+/// [`Error::Unavailable`], [`Error::Bug`].
+pub async fn servers_of(
+    store: &Store,
+    game: &Game,
+    namespace_id: &NamespaceId,
+) -> Result<Vec<Server>, Error> {
+    let pools = game
+        .regions
+        .keys()
+        .map(|region_id| PlacementPool { namespace_id: namespace_id.clone(), region_id: region_id.clone() });
+    let regions = stream::iter(pools.collect::<Vec<_>>()).map(|pool| async move {
+        let (mut servers, mut cursor) = (Vec::new(), None);
+        loop {
+            let (page, next) = store.servers(&pool, cursor).await?;
+            servers.extend(page);
+            cursor = next;
+            if cursor.is_none() {
+                return Ok::<_, Error>(servers);
+            }
+        }
+    });
+    let servers: Vec<_> = regions.buffered(QUERIES_AT_ONCE).try_collect().await?;
+    Ok(servers.into_iter().flatten().collect())
+}
+
+/// The lobbies of a game server that have not ended, oldest first. One call for each thousand and one for each hundred,
+/// eventually consistent.
+///
+/// # Errors
+/// [`Error::Unavailable`], [`Error::Bug`].
+pub async fn lobbies_on(store: &Store, server: &ServerKey) -> Result<Vec<Lobby>, Error> {
+    let ids = ids_on(store, server).await?;
+    let batches = stream::iter(ids.chunks(LOBBIES_AT_ONCE)).map(|ids| store.lobbies(ids));
+    let batches: Vec<_> = batches.buffer_unordered(QUERIES_AT_ONCE).try_collect().await?;
+    let mut lobbies: Vec<_> =
+        batches.into_iter().flatten().filter(|lobby: &Lobby| lobby.stage != Stage::Ended).collect();
+    lobbies.sort_by(|one, other| (one.created_at, &one.lobby_id).cmp(&(other.created_at, &other.lobby_id)));
+    Ok(lobbies)
+}
+
+/// The lobbies of a game server by the index.
+pub(crate) async fn ids_on(store: &Store, server: &ServerKey) -> Result<Vec<LobbyId>, Error> {
+    let (mut ids, mut cursor) = (Vec::new(), None);
+    loop {
+        let page = store.lobbies_of_server(server, cursor.as_ref(), KEYS_AT_ONCE).await?;
+        ids.extend(page.lobby_ids);
+        cursor = page.next;
+        if cursor.is_none() {
+            return Ok(ids);
+        }
+    }
+}

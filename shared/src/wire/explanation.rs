@@ -1,0 +1,173 @@
+//! Why a find came out as it did, for whoever asks with `muster-explain: 1`: counts, never an identifier of a lobby, so that
+//! private and closed lobbies stay unknown. The same is a line in the log at the level `debug`.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    base::ambient::Timestamp,
+    models::{
+        ids::{GameMode, RegionId},
+        lobby::Refusal,
+        pool::Tags,
+        server::Server,
+    },
+};
+
+/// Why a candidate was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// Its seats are held.
+    Full,
+    /// It is closed, private or over.
+    Closed,
+    /// Its game server is silent.
+    LeaseExpired,
+    /// It lacks a queried tag.
+    TagMismatch,
+    /// It is of another version, or of another mode or region.
+    OtherVersion,
+    /// It had a seat when it was looked at, and none when it was to be taken.
+    RaceLost,
+}
+
+impl From<Refusal> for Reason {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Full => Self::Full,
+            Refusal::Missing | Refusal::Ended | Refusal::Hidden => Self::Closed,
+            Refusal::LeaseLapsed => Self::LeaseExpired,
+            Refusal::OtherPool => Self::OtherVersion,
+            Refusal::TagMissing => Self::TagMismatch,
+        }
+    }
+}
+
+/// Why a find created a lobby, or would have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Creation {
+    /// None that it saw could be taken.
+    NothingJoinable,
+    /// So many finds come that it did not look for others' lobbies first.
+    PoolBusy,
+    /// The request prevents it.
+    Prevented,
+}
+
+/// Why a game server gets no lobby.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Obstacle {
+    /// It deregistered, and still runs lobbies.
+    Draining,
+    /// Its heartbeats stopped.
+    Silent,
+    /// It started anew, and lobbies of an earlier start are still to be ended.
+    Clearing,
+    /// It does not run the mode, or has ports that only a later release knows.
+    Unfit,
+    /// It runs as many lobbies as it can.
+    Full,
+}
+
+impl Obstacle {
+    /// Why `server` gets no lobby of `mode` at `now`; nothing when it has a place for one.
+    #[must_use]
+    pub fn of(server: &Server, mode: &GameMode, now: Timestamp) -> Option<Self> {
+        if server.fits(mode, now) {
+            None
+        } else if server.is_deregistered() {
+            Some(Self::Draining)
+        } else if server.lease_until <= now {
+            Some(Self::Silent)
+        } else if server.is_clearing {
+            Some(Self::Clearing)
+        } else if server.used >= server.capacity {
+            Some(Self::Full)
+        } else {
+            Some(Self::Unfit)
+        }
+    }
+}
+
+/// Game servers by why they get no lobby.
+pub type Obstacles = BTreeMap<Obstacle, usize>;
+
+/// How many of `servers` get no lobby of `mode` at `now`, and why.
+#[must_use]
+pub fn obstacles<'a>(
+    servers: impl IntoIterator<Item = &'a Server>,
+    mode: &GameMode,
+    now: Timestamp,
+) -> Obstacles {
+    let mut obstacles = Obstacles::new();
+    for obstacle in servers.into_iter().filter_map(|server| Obstacle::of(server, mode, now)) {
+        *obstacles.entry(obstacle).or_default() += 1;
+    }
+    obstacles
+}
+
+/// A mode in a region.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// The mode.
+    pub game_mode: GameMode,
+    /// The region.
+    pub region_id: RegionId,
+}
+
+/// What was asked for, after every rule.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resolved {
+    /// Where lobbies are looked for.
+    pub searched: Vec<Place>,
+    /// Where one would be created.
+    pub creates: Place,
+    /// Tags that a lobby must have.
+    pub tags: Tags,
+    /// Seats of a lobby that would be created.
+    pub max_players: u32,
+}
+
+/// An explanation.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Explanation {
+    /// What was asked for; absent when a rule refused it, and in a developer's made-up answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resolved: Option<Resolved>,
+    /// Candidates looked at; the same lobby counts each time that it is.
+    pub considered: usize,
+    /// Those of them that were not taken, by reason.
+    pub refused: BTreeMap<Reason, usize>,
+    /// Whether a lobby was created for the request.
+    pub created: bool,
+    /// Why one was, or would have been; absent when one that was there was taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub creation: Option<Creation>,
+    /// The game servers of the region in which a lobby was to be created, by why they got none; present when none had a place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub servers: Option<Obstacles>,
+    /// Whether the answer is that of an earlier request of the same `Idempotency-Key`.
+    pub replayed: bool,
+    /// Calls of DynamoDB.
+    pub calls: u64,
+    /// Read units.
+    pub read_units: f64,
+    /// Write units.
+    pub write_units: f64,
+}
+
+/// How a find came to its seat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// The lobby was there.
+    Joined,
+    /// It was created for this find.
+    Created {
+        /// Although another one was joinable by then: counted and reported (I9).
+        is_race_create: bool,
+    },
+}
