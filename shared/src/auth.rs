@@ -3,5 +3,5 @@
 pub mod cloud;
 pub mod keys;
 pub mod matchmaker;
-pub(crate) mod ring_provider;
+mod ring_provider;
 pub mod settings;

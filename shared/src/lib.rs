@@ -13,7 +13,7 @@
 //! 8. [`seating`]: a request for a seat from its first check to its reply: caps, repeated requests.
 //! 9. [`hosting`], [`screening`], [`cloud`], [`overview`]: services, which do not import each other.
 //! 10. [`matchmaking`]: looking, taking, creating.
-//! 11. [`function`]: a Lambda function: its environment, its loop, its responses, its metrics. Only it reads the environment.
+//! 11. [`function`]: a Lambda function: its environment, its loop, its responses, its metrics.
 
 pub mod auth;
 pub mod base;

@@ -1,17 +1,16 @@
-//! Matching: find a seat in a lobby that exists, else create one, else say why not.
-//!
-//! A quiet find is one query of the index (a hint) and one conditional write on the lobby (the truth). What an instance
-//! learnt is kept in `recall` and used from five finds in a second on. Creation is elected, see [`crate::store::creation`]. Every loop
-//! is bounded: a find that loses every race ends in [`Error::Contention`] (I3).
+//! Matching, a file for each step: [`matchmaker`] runs the rounds and takes seats, `comparing` reads candidates and
+//! puts the fullest first, `busy` and `sharding` look where many find at one time, `create` creates lobbies,
+//! `room` makes place for one, [`join`] enters by identifier or creates a lobby of one's own, `starting` waits for
+//! the game server. `recall` is what an instance remembers, `limits` what several steps share.
 
 mod busy;
 mod comparing;
 mod create;
 pub mod join;
-pub(crate) mod limits;
+mod limits;
 pub mod matchmaker;
-pub(crate) mod outcomes;
-pub(crate) mod recall;
+mod outcomes;
+mod recall;
 mod room;
 pub mod search;
 mod sharding;

@@ -1,7 +1,8 @@
-//! What can be seen of a namespace from outside: its lobbies, and how many play.
+//! What a namespace shows to the outside: its lobbies, and how many play.
 //!
-//! Neither reads a table: the list comes from the index of candidates, at most 500 lobbies whatever the namespace holds;
-//! the statistics from the lobbies of each game server, counted by one instance for all, at most every five seconds.
+//! No table is read whole. The list comes from the index of candidates, at most 500 lobbies however many the
+//! namespace holds, so closed ones are not in it (decision 43). One instance counts the statistics for all,
+//! from the lobbies of each game server, at most every five seconds (decision 42).
 
 use std::{
     collections::{BTreeMap, HashMap},

@@ -23,14 +23,14 @@ use crate::{
 
 pub mod trace;
 
-/// The largest body that an operation reads, in bytes (decisions on HTTP conventions).
+/// The largest body that an operation reads, in bytes (decision 2).
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
 
 /// How long before its function is killed an operation is given up, so that its answer gets out: sending takes milliseconds,
 /// also with the processor of 128 MB.
 const ANSWER_TIME: Duration = Duration::from_millis(500);
 
-/// The header by which a client names a request (decisions on lobbies.find).
+/// The header with which a client names a request, to retry it (decision 46).
 const IDEMPOTENCY_HEADER: &str = "idempotency-key";
 /// The longest such name, in characters.
 const IDEMPOTENCY_KEY_CHARS_MAX: usize = 64;

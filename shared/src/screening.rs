@@ -1,4 +1,7 @@
-//! Whom captcha providers and studios' own backends let in: asked after every rule, before any seat is taken.
+//! Whom captcha providers and studios' backends let in: asked after every rule, before any seat is taken.
+//!
+//! Both fail closed (decision 48). Neither is asked about a client at its limit, or about a request that
+//! another run has claimed.
 
 pub mod captcha;
 pub mod check;

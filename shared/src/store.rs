@@ -1,7 +1,23 @@
-//! Everything that Muster keeps in DynamoDB: one function per intention, its condition beside the item's shape.
+//! Everything that Muster keeps in DynamoDB: one function for each intention, its condition beside the item's
+//! shape.
 //!
-//! The tables and why they are shaped so: ARCHITECTURE.md, "Access paths". Functions that can lose a race return the
-//! loss as a value; only a fault of the database is an error, [`Error::Unavailable`], or a defect, [`Error::Bug`].
+//! A function that can lose a race returns the loss as a value. Only a fault of the database is an error,
+//! [`Error::Unavailable`](crate::models::errors::Error::Unavailable), or a defect, [`Error::Bug`](crate::models::errors::Error::Bug). Doc comments say which units a function takes, as
+//! DynamoDB charges items of up to 1 KB written and 4 KB read; `tests/cost.md` counts whole operations. No
+//! operation reads a whole table; only the operator's list of games does.
+//!
+//! | table | key | indexes |
+//! |---|---|---|
+//! | Catalog | `pk`, `sk`, see [`catalog`] | |
+//! | Tokens | `digest`: SHA-256 of a cloud token | |
+//! | Secrets | `version_id`, for versions that have secrets | |
+//! | Lobbies | `lobby_id` | `candidates`: `pool`, `joinable_from`, with digests of tags |
+//! | | | `tagged`: `tag_set`, `joinable_from`, lobbies with tags alone |
+//! | | | `by_server`: `server`, `created_at`, keys only |
+//! | LobbyData | `lobby_id`, `part`: `tags`, `state`, `config` | |
+//! | Servers | `server`: namespace and identifier | `placements`: `placement_pool`, `free_from`, keys only |
+//! | Clients | `pk`: `holds/…`, `replay/…`, `captcha/…` | all of them expire |
+//! | Ledger | `pk`: `allotted/…`, `head/…`, `room/…`, `statistics/…` | |
 
 pub mod allotment;
 mod batches;
@@ -9,15 +25,15 @@ pub mod captcha;
 pub mod catalog;
 pub mod cdn;
 pub mod client;
-pub(crate) mod conflicts;
+mod conflicts;
 pub mod creation;
 pub mod deployments;
 pub mod ending;
-pub(crate) mod expressions;
-pub(crate) mod failures;
+mod expressions;
+mod failures;
 pub mod holds;
-pub(crate) mod items;
-pub(crate) mod keys;
+mod items;
+mod keys;
 pub mod listing;
 pub mod lobbies;
 pub mod lobby_data;
@@ -30,6 +46,6 @@ pub mod servers;
 pub mod shards;
 pub mod statistics;
 pub mod tokens;
-pub(crate) mod transactions;
+mod transactions;
 pub mod transitions;
 pub mod vain_searches;

@@ -1,7 +1,7 @@
 //! The bodies of the interface, exactly as on the wire: JSON in snake case, unknown fields ignored, `null` as absent.
 
 pub mod body;
-pub(crate) mod cloud;
+mod cloud;
 pub mod explanation;
 mod hosting;
 mod overview;

@@ -15,7 +15,7 @@ use crate::{
     store::{catalog::DomainOwner, client::Store},
 };
 
-/// How old settings may be in a deployed function (decisions on lobbies.find).
+/// How old settings may be in a deployed function (decision 55).
 pub const SETTINGS_AGE_MAX: Duration = Duration::from_secs(30);
 /// How long a host without namespace is remembered as such.
 const UNKNOWN_HOST_AGE_MAX: Duration = Duration::from_secs(30);

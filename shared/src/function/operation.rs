@@ -1,7 +1,11 @@
-//! The HTTP edge: gateway event in, operation, response out.
+//! One operation over HTTP: the one place that runs the Lambda loop and turns an [`Error`] into a response.
+//! An operation never fails its invocation: whatever it returns becomes an HTTP response.
 //!
-//! This is the one place that turns an [`Error`] into a response and the one place that runs the Lambda loop. An
-//! operation never fails its invocation: whatever it returns becomes an HTTP answer.
+//! Time is bounded everywhere: 3 s for the secrets of a version, 5 s for a captcha provider, 5 s for all
+//! backends together, 5 s for a find; the wait for a starting lobby ends 25 s after the request came,
+//! whatever it spent before. A function that may wait so long has 29 s. A request that is not answered half a
+//! second before Lambda kills its function is given up and answered 503, and what it leaves is corrected as
+//! after a crash.
 
 use std::{convert::Infallible, future::Future, pin::Pin, sync::Arc};
 

@@ -1,4 +1,9 @@
-//! What a game server says of itself: that it is there, that it lives, that it goes.
+//! What a game server does: register, send heartbeats, deregister.
+//!
+//! Each of them can be repeated after a crash. A registration by another start closes the server, ends the
+//! lobbies of earlier starts page by page, and opens it when it runs none (decision 35). Lobbies of a
+//! deregistered server keep their leases and end when they are empty, or with the server's silence (decision
+//! 36).
 
 use std::time::Duration;
 

@@ -1,4 +1,9 @@
-//! What a lobby server says of its own lobby.
+//! What a lobby server does with its own lobby: ready, closed, state, players.
+//!
+//! When a seat of a full lobby becomes free, or a lobby reopens, that is announced at the head of its
+//! criteria ([`crate::store::creation`]). A seat that is gone was left, or expired and was taken over; the
+//! lobby remembers the last eight of the latter, so that their players learn that they come too late
+//! (decision 40).
 
 use std::{sync::Arc, time::Duration};
 

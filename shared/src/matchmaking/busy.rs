@@ -1,4 +1,14 @@
-//! Finds of which an instance has so many that it reads lobbies ahead, or in a busy pool, where all would meet at the fullest.
+//! Finds of a pool in which an instance reads lobbies ahead: it has many finds there, or all finds would
+//! compete for the fullest lobby (decision 19).
+//!
+//! Where as many players leave as come, each seat that is left shows a full lobby, and each seat taken may
+//! hide it. So a find reads a few of the candidates that a look shows, as many as its instance has finds in a
+//! second, and takes any with a seat. The instance keeps the others for its next finds, for a second at most,
+//! or shorter once one of them was full. The next look goes on where the last one ended, so that instances
+//! spread over the index.
+//!
+//! After three full ones, a find in a busy pool creates a lobby (decision 21). If a candidate was refused for
+//! another reason than being full, everything is compared first.
 
 use std::time::Duration;
 

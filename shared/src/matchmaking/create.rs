@@ -1,4 +1,16 @@
-//! Creating a lobby when nothing is joinable, together with everybody who wants the same at the same time.
+//! Creating a lobby when nothing is joinable, together with every find that wants the same at the same time.
+//!
+//! The find that begins a burst has its first position; the others draw one. The first position of each lobby
+//! creates it, a little after the lobby before where both would conflict at one server. The others wait for
+//! it, and create it themselves if it does not come. All lobbies but the first stay out of sight while
+//! positions are drawn (decision 23), and the last position of a lobby hides it (decision 24).
+//!
+//! A find whose seat others took while it waited draws once more, without waiting. If that seat is taken too,
+//! the pool is busy, and the find creates a lobby of its own.
+//!
+//! A lobby goes to the fullest server. Transactions that conflict at one server's item fail: each conflict
+//! within the last second doubles the number of the fullest servers among which the instance draws, from
+//! those with a part of the limit left where eight have some (decision 26).
 
 use std::{collections::BTreeMap, sync::atomic::Ordering, time::Duration};
 

@@ -1,4 +1,14 @@
-//! What one function instance remembers between finds. All of it may be wrong without harm.
+//! What one function instance remembers between finds. All of it may be wrong without harm (decision 17).
+//!
+//! From `WARM_FINDS` on, an instance tries the lobby in which it last took a seat before it looks. Finds of
+//! one process share what is free there, and one of them brings the next lobby. From `LOAD_FINDS` on, while
+//! that lasts, the instance creates lobbies without an election and fills them alone: its lane (decision 18).
+//!
+//! A pool is busy for an instance under load, and for a second after one of these:
+//!
+//! - positions of its head were drawn 250 times a second, or the head took no more writes,
+//! - two candidates that looks showed were full within a second, or a find lost two seats of a burst,
+//! - a look into shards showed more than sixteen candidates.
 
 use std::{
     collections::{HashMap, VecDeque},

@@ -1,5 +1,18 @@
-//! Making room at the cap, or where every server is full: taking back what is allotted to servers that do not need it,
-//! ending a lobby that nobody needs any more.
+//! Capacity at the limit of lobbies, or where every game server is full: taking back what servers do not need
+//! of the limit, and ending a lobby that may end (decision 27).
+//!
+//! A lobby counts until it has ended. At the limit, one may end whose server is dead, in which no seat was
+//! held for its idle time, or that never became ready; after those, the longest empty one of those that only
+//! idle. The find searches its own region first. Without a place on a server, only a lobby of a server that
+//! could run the new one helps.
+//!
+//! A search reads every server and thousands of lobbies, so all instances share one in vain (`room/…` in the
+//! ledger) for at most a second (decision 28).
+//!
+//! Servers are read one region after the other, so a lobby that ended in one and another that began in the
+//! next meanwhile look like two. Before a find is refused for the limit, the servers that run lobbies are
+//! therefore read once more, consistently and all at a time. If they run fewer lobbies than the limit, the
+//! rest is on its way, and the find waits for it, two to four seconds.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,14 @@
-//! Shards of the index of candidates: used while it is too slow, swept away when nothing is left in them.
+//! Shards of the index of candidates: when lobbies go into them, and when they are given up.
+//!
+//! An instance for whose lobby the index was too slow writes the sign of shards ([`crate::store::shards`]),
+//! then puts lobbies of its lane into any of them. Each such write that had to be repeated grows them
+//! fourfold, at most every three seconds. Where the head shows that a pool is busy, the first four are
+//! announced at once, unless the process has several finds at a time.
+//!
+//! Hiding a full lobby of a busy pool moves it into a shard, for which the index charges no more. A find that
+//! saw it elsewhere learns the new place from its refused write. Hiding it in a pool that is not busy moves
+//! it back into the first shard; so does the connect of its last player, unless a seat was left there within
+//! a minute. A find that saw nothing in the other shards takes the sign away once no lobby is left in them.
 
 use crate::{
     base::ambient::Timestamp,

@@ -1,6 +1,6 @@
 //! Identifiers, each a type of its own.
 //!
-//! An identifier is 1 to 64 characters of `A-Z a-z 0-9 _ -` (decisions on identifiers); those that Muster makes are
+//! An identifier is 1 to 64 characters of `A-Z a-z 0-9 _ -` (decision 3); those that Muster makes are
 //! UUIDs. The form excludes every separator that table keys are composed with.
 
 use std::{borrow::Borrow, fmt, str::FromStr};

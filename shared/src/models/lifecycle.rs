@@ -1,8 +1,27 @@
 //! The lobby's state machine: which transitions its state allows, and why not.
 //!
-//! A lobby is in a [`Stage`], which never goes back, and carries two flags: closed to finds, and draining, which is for
-//! good. Its seats are free, reserved or connected. [`Lobby::check`] is the whole machine; each transition's write in
-//! [`crate::store::transitions`] is conditioned on what it demands, and whatever a refused write shows is judged here.
+//! A lobby is in a [`Stage`], which never goes back, and carries two flags: closed to finds, and draining,
+//! which is for good. Its seats are free, reserved or connected. [`Lobby::check`] is the whole machine.
+//!
+//! | transition | from | to | otherwise |
+//! |---|---|---|---|
+//! | created | | starting; ready with `auto_ready` | |
+//! | ready | starting, for 5 minutes | ready, reservations start again | ready: harmless; too late: it ends |
+//! | close | starting, ready | closed, out of sight | closed: harmless |
+//! | reopen | closed | open, in sight unless private | open: harmless; draining: conflict |
+//! | drain | starting, ready | closed for good | draining: harmless |
+//! | take a seat | starting, ready; lease alive | reserved | a named refusal |
+//! | connect | ready; seat reserved | connected, for 8 h at most | starting: conflict; else its code |
+//! | leave | seat reserved or connected | free | no such seat: harmless |
+//! | extend the lease | starting, ready | a later lease, in sight again | ended: nothing |
+//! | end | starting, ready; cause holds | ended, readable for a day | ended: harmless; no cause: nothing |
+//!
+//! Finds take seats in open lobbies, joins in any. A draining lobby ends when it is empty, or when its server
+//! falls silent. Every other call on an ended lobby is `MATCHMAKER_LOBBY_STOPPED`.
+//!
+//! A write is sent as if the lobby were as it mostly is. A refused one returns the lobby: an illegal
+//! transition gets its code, one that was made before is harmless, and one that is due is written again as
+//! seen.
 
 use std::time::Duration;
 
@@ -15,7 +34,7 @@ use crate::{
     },
 };
 
-/// How long a connected player holds a seat without disconnecting (decisions on reservations).
+/// How long a connected player holds a seat without disconnecting (decision 31).
 pub const CONNECTED_MAX: Duration = Duration::from_secs(8 * 3_600);
 
 /// A change of a lobby's state that is one conditional write.

@@ -358,12 +358,12 @@ impl Lobby {
     }
 }
 
-/// Puts the fullest lobby first, the oldest of equals before the others (decisions on matching).
+/// Puts the fullest lobby first, and the oldest of equals before the others (decision 10).
 pub fn sort_fullest_first(lobbies: &mut [Lobby], now: Timestamp) {
     lobbies.sort_by_cached_key(|lobby| (lobby.free_seats(now), lobby.created_at, lobby.lobby_id.clone()));
 }
 
-/// How long a lobby may take to become ready (decisions on reservations).
+/// How long a lobby may take to become ready (decision 31).
 pub const STARTING_MAX: Duration = Duration::from_secs(5 * 60);
 
 /// Where a lobby is in its life; it never goes back.

@@ -73,7 +73,7 @@ pub struct Server {
     pub capacity: u32,
     /// Lobbies that it runs.
     pub used: u32,
-    /// Lobbies that it may run of the namespace's cap, see [`super::allotment`]; at least `used`.
+    /// Lobbies that it may run of the namespace's cap, see [`crate::store::allotment`]; at least `used`.
     #[serde(default)]
     pub allotted: u32,
     /// The cap that this was last checked against.

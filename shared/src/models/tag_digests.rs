@@ -1,9 +1,10 @@
-//! A lobby's tags as finds match them: a digest of each, so that no lobby's item grows with its tags. The
-//! tags themselves are kept with the lobby's data, for those who show them.
+//! A lobby's tags as finds match them: a keyed digest of 16 bytes for each, so no lobby's item grows with its
+//! tags. The tags themselves, up to 5 KB, are with the lobby's data, for responses that show them (decision
+//! 15).
 //!
-//! The digests are keyed, so that whoever reads them learns of no tag, not even by guessing. The key is the
-//! namespace's own and lasts as long as it does: under the signing key, a rotation would hide every tagged
-//! lobby that is there.
+//! Because the digests are keyed, a reader learns no tag from them, not even by guessing. The key is the
+//! namespace's own and lasts as long as the namespace: under the signing key, a rotation would hide every
+//! tagged lobby.
 
 use std::{collections::BTreeSet, fmt};
 

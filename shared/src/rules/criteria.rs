@@ -1,4 +1,4 @@
-//! What a find asks for, checked against the namespace's version: steps 4 to 8 of the decisions on lobbies.find.
+//! What a find asks for, checked against the namespace's version: checks 4 to 8 of decision 4.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -73,7 +73,7 @@ impl Criteria {
     /// known.
     ///
     /// # Errors
-    /// The first violated rule's code, in the order of the decisions.
+    /// The first violated rule's code, in the order of decision 4.
     pub fn resolve(
         request: &FindLobbyRequest,
         namespace: &Namespace,
@@ -161,7 +161,7 @@ impl Criteria {
 }
 
 impl NewLobby {
-    /// A request's size sets both capacities (decisions on matching).
+    /// A request's size sets both capacities (decision 8).
     fn new(
         pool: Pool,
         mode: &GameModeConfig,

@@ -3,7 +3,7 @@
 /// The most lobbies that a namespace may be allowed to hold.
 pub const LOBBY_COUNT_MAX_LIMIT: u32 = 32_767;
 
-/// The sources of players that each have a cap of their own in the original's configuration.
+/// The sources of players that each have a limit in the interface of decision 1; here all share one.
 const PLAYER_SOURCES: [&str; 5] = ["client", "vpn", "proxy", "tor", "hosting"];
 
 /// Where the values would be refused, as paths; empty when they are valid.

@@ -1,4 +1,4 @@
-//! Which ports a game server may have (decisions on ports): all with TLS or none, sane labels, hosts and numbers.
+//! Which ports a game server may have (decision 7): all with TLS or none, sane labels, hosts and numbers.
 
 use std::{collections::BTreeMap, net::Ipv6Addr};
 

@@ -1,4 +1,4 @@
-//! How game servers may register (design on game servers): where, with which ports, for how many lobbies, how long.
+//! How game servers may register (decision 32): where, with which ports, for how many lobbies, how long.
 
 use std::{collections::BTreeSet, time::Duration};
 

@@ -1,4 +1,4 @@
-//! Which version configurations are valid (decisions on version configuration).
+//! Which version configurations are valid (decision 8).
 
 use std::collections::{BTreeMap, BTreeSet};
 

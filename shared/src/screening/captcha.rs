@@ -1,9 +1,14 @@
-//! Captchas: whether one is due, and whether its provider says that it was passed.
+//! Captchas: whether one is due, and whether its provider accepts the client's answer.
 //!
-//! A pass counts for a client in a namespace, for `verification_ttl` and `requests_before_reverify` requests. While it counts, an
-//! answer in a request is not looked at. An answer is single use at its provider, but a request may have to be repeated: until its
-//! pass is noted, Turnstile takes a repetition by the idempotency key, which depends on the pass before, so that no answer brings
-//! two passes; afterwards Muster itself lets the answer count a few more times, shortly, without counting the requests anew.
+//! One item for each client and namespace holds when the client passed, a digest of the answer, and how many
+//! requests it made since. A request counts itself by one update, on condition that the pass still counts, so
+//! exactly `requests_before_reverify` get through however many come at once. Only a refused update leads to
+//! the provider, and then to a new pass. While a pass counts, an answer is ignored (decision 49).
+//!
+//! A provider takes each answer once, but a client retries a find whose response was lost. Until the pass is
+//! written, Turnstile is asked with the same idempotency key, a digest of client, answer and the pass before:
+//! it recognises the retry, and no answer brings two passes. Afterwards the item knows the answer, hCaptcha's
+//! too, and lets it through three times within a minute without resetting the count.
 
 use std::{net::IpAddr, time::Duration};
 

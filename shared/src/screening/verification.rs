@@ -1,6 +1,7 @@
-//! Studios' own word on who may enter: a POST to the URL that the mode's way in configures.
+//! Verification: a studio's backend decides who may enter, asked by a POST to the URL that the mode's action
+//! configures.
 //!
-//! Of the answer its status alone counts; its body is not read, so that it may be of any length, and a redirect is not followed.
+//! Only the status of its response counts, and no redirect is followed (decision 50).
 
 use std::{
     collections::{BTreeMap, BTreeSet},

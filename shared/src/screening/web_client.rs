@@ -1,8 +1,10 @@
-//! Calls of addresses that others chose: no redirects, bounded in time and size, and public addresses only.
+//! Calls of addresses that others chose: public addresses only, no redirects, no proxy, bounded in time and
+//! size.
 //!
-//! A name is resolved once for each connection, by [`GuardedResolver`], and the connection goes to the very addresses that it
-//! let through: a name that resolves to another address the next time (rebinding) changes nothing. Addresses in place of names,
-//! which are not resolved, are judged before the call. There is no proxy, whatever the environment says.
+//! [`GuardedResolver`] refuses a name as soon as one of its addresses is not public, and the connection goes
+//! to the addresses that it returned, so a second resolution changes nothing (rebinding). An address in place
+//! of a name is judged before the call, in its normal form: decimal, hexadecimal and IPv4-mapped spellings
+//! are parsed as a browser parses them.
 
 use std::{fmt, net::IpAddr, str::FromStr, sync::OnceLock, time::Duration};
 

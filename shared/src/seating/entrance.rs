@@ -34,7 +34,7 @@ use crate::{
     wire::{FindLobbyResponse, JoinLobby},
 };
 
-/// A cap above this is none (decisions on the per-client cap).
+/// A limit above this means none (decision 44).
 const CAP_MAX: u32 = 1_000;
 
 /// How long after its beginning a run that was overtaken may wait for another one's answer: the gateway gives up after 30 s.

@@ -72,7 +72,7 @@ impl Found {
     }
 }
 
-/// The made-up answer of a development token (decisions 4): the nil lobby on the developer's machine.
+/// The mock of a development token (decision 6): the nil lobby on the developer's machine.
 ///
 /// # Errors
 /// [`Error::Bug`] never, unless the mock region here is misspelt.

@@ -1,13 +1,14 @@
-//! The cap of a namespace's lobbies, allotted to its game servers in blocks (I2).
+//! The limit of a namespace's lobbies, allotted to its game servers in blocks (I2, decision 25).
 //!
-//! A server runs no more lobbies than are allotted to it; the ledger keeps the sum of what is allotted, which never exceeds
-//! the cap. So a creation is bounded by an item of its server alone, and the one item of the namespace is written once a
-//! block. What a server has left stays with it until it is needed elsewhere: then whoever needs it takes it back. All of it
-//! moves in transactions, so that the sum is exact after a crash at any point.
+//! A server runs at most as many lobbies as it is allotted, and the ledger keeps the sum, which never exceeds
+//! the limit. So its server's item alone bounds a creation, and the namespace's item is written once a block.
+//! Both change in one transaction, so the sum is exact after a crash at any point.
 //!
-//! A server keeps the cap that its allotment was checked against. Once the cap is another one its next creation compares
-//! the sum with that: after a cap was lowered nothing is created from what was allotted before, but by finds that still go
-//! by the old one.
+//! A lobby that ends leaves its part with the server until it is needed elsewhere: then the find that needs
+//! it takes it back. A server that is gone returns all of it.
+//!
+//! A server remembers the limit that its allotment was checked against. After the limit has changed, its next
+//! creation compares the sum with the new one, so a lowered limit holds for every find that knows it.
 
 use aws_sdk_dynamodb::{
     operation::transact_write_items::TransactWriteItemsError,

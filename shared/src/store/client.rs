@@ -35,7 +35,7 @@ pub struct TableNames {
     pub lobby_data: String,
     /// Game servers.
     pub servers: String,
-    /// What is counted or elected: live lobbies of a namespace, heads of bursts, passed captchas.
+    /// What is counted or elected: the allotted part of a namespace's limit, heads of bursts, searches in vain, the last count of players.
     pub ledger: String,
     /// Secrets of versions.
     pub secrets: String,

@@ -1,17 +1,19 @@
-//! Creating a lobby: one transaction takes a place on a game server and puts the lobby with its first seat. All or nothing,
-//! so a crash leaves nothing to clean up (I4).
+//! Creating a lobby: one transaction takes a place on a game server and puts the lobby with its first seat,
+//! all or nothing, so a crash leaves nothing to clean up (I4).
 //!
-//! The cap of a namespace's lobbies is allotted to its servers in blocks, see [`super::allotment`]: while its server has
-//! some of it left, a creation writes nothing that all creations of the namespace have in common; else its transaction
-//! allots the next block, too (I2).
+//! The limit of lobbies is allotted to servers in blocks ([`super::allotment`]). While the server has some of
+//! its block left, a creation writes nothing that all creations of the namespace share. Otherwise the same
+//! transaction allots the next block (I2).
 //!
-//! A burst is the lobbies that simultaneous finds with the same criteria create together. Its head is elected: one item
-//! per criteria names the burst's first lobby, and is replaced only by whoever saw that nothing is joinable, when it is
-//! older than [`BURST_WINDOW`] or exhausted. Finds that lose the election draw positions from the head: position p
-//! belongs to lobby p / capacity of the burst, whose identifier everybody computes alike from the head's secret. So a hundred finds at one
-//! instant make ten lobbies of ten, not a hundred (I9). The election is a write of its own: as a part of the creation it
-//! would have each loser's transaction hold the server's item against those who are to create. Only who met nobody the
-//! last time makes both in one transaction, a call less.
+//! A burst is the lobbies that simultaneous finds with the same criteria create together. Its head, one item
+//! for each criteria, names the burst's first lobby. A find replaces the head only if it saw nothing joinable
+//! and the last burst is older than [`BURST_WINDOW`] or exhausted. A find that loses this election draws a
+//! position: position p belongs to lobby p / capacity, whose identifier every find computes from the head's
+//! secret (I9, decision 22). A find that was alone the last time makes election and creation one transaction,
+//! which saves a call.
+//!
+//! A seat that becomes free in a full lobby, and a lobby that reopens, are announced at the head as if a
+//! burst began there, unless one is under way: finds to which the index does not show the seat yet go there.
 
 use std::time::Duration;
 
@@ -411,7 +413,7 @@ fn is_throttling(code: &str) -> bool {
 }
 
 /// The refusal that counts most: an existing lobby has a seat to offer, an outrun election leads to one, and the cap
-/// counts before servers (decisions on creation).
+/// counts before servers (decision 29).
 fn read_refusal(
     reasons: &[CancellationReason],
     kinds: &[Part],

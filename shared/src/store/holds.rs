@@ -1,9 +1,13 @@
-//! Seats that a client holds in a namespace, for the cap on them (I12).
+//! Seats that a client holds in a namespace, for the limit on them (I12, decision 45).
 //!
-//! One item per client: `held` counts its holds, each an attribute of its own, named after the seat, that tells the lobby and
-//! since when. A hold is noted before its seat is taken and goes when the player leaves; so a client never has more seats than
-//! holds. Whatever else frees a seat, a lapsed reservation or a lobby's end, nobody tells the client's item: its holds are
-//! compared with their lobbies when it is at its cap, and those that stand for nothing are replaced then.
+//! One item for each client: `held` counts its holds, each an attribute named after its seat, with lobby and
+//! time. A hold is noted before its seat is taken, on condition that there are fewer than the limit, and goes
+//! when the player leaves, whose token names the client. So a client never has more seats than holds.
+//!
+//! An expired reservation or the end of a lobby changes no client's item. At the limit, the holds are
+//! compared with their lobbies. The write that notes the new hold replaces those of seats that were gone
+//! before that read, on condition that they still stand as they were: a retry may have pointed one to a seat
+//! since. For the same reason a refused find takes back only a hold that stands as it noted it.
 
 use std::{collections::BTreeMap, time::Duration};
 

@@ -1,4 +1,16 @@
 //! Lobbies: looking for candidates, taking seats.
+//!
+//! A seat is an entry of the lobby's `reserved` or `connected` with the time at which it expires. `taken`
+//! counts the entries, because an expression cannot. [`Store::take_seat`] is the only way to a seat in a
+//! lobby that exists.
+//!
+//! The index of candidates is sorted by [`Lobby::joinable_from`], so one query up to now shows the open
+//! lobbies, oldest first, and the full ones in which a seat has expired. Seats taken in between change no
+//! entry, which keeps a find at one write unit. A wrong entry costs a refused write (decision 9). A lobby of
+//! a silent server stands at [`Timestamp::NEVER`].
+//!
+//! A find with tags searches the 1,000 oldest lobbies in sight. Beyond those, the index `tagged` shows the
+//! lobbies that have exactly the queried tags (decision 15).
 
 use std::{fmt, str::FromStr};
 

@@ -24,7 +24,7 @@ pub enum Part {
     State,
     /// What its creator configured, for the lobby server.
     Config,
-    /// Its tags, for those who show them: whoever looks for them goes by their digests.
+    /// Its tags, for those who show them: finds match their digests.
     Tags,
 }
 

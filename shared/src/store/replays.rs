@@ -1,10 +1,15 @@
-//! Requests for a seat that bear a key of their own (`Idempotency-Key`), so that their repetition gives the same seat (I5).
+//! Requests for a seat with a key of their own (`Idempotency-Key`), so that a retry gets the same seat (I5).
 //!
-//! One item per key and caller. A run of the request claims it before anybody outside is asked for it, and before it tries a
-//! lobby notes that one here, under the seat that it would take; both with a lease. Whoever repeats the request after a
-//! crash goes on from there, with the same seat, and looks into that lobby first. While a run is under way, two
-//! repetitions at most wait for what comes of it, each in a place that lapses by itself. What is kept of a success is its
-//! answer without the token, which is signed again; a refusal is told to those who wait for it.
+//! One item for each key and caller. It names the seat that the request gets and the lobby in which it is
+//! about to take it, noted before each try under a lease, which a run renews while it waits for its lobby to
+//! start. Where a captcha provider or a backend is to be asked, the run claims the request before. In the end
+//! the item keeps the response without its token (decisions 46 and 47).
+//!
+//! If the request was answered, a retry signs the same token again with the same key. If it is under way, the
+//! retry waits in one of two places, which expire by themselves, and gets a refusal too. If the lease is
+//! over, the first run crashed: the retry goes on with the same seat in the lobby noted, or with another seat
+//! if that one has expired since. A note that the network repeats late does not replace a later one of its
+//! run.
 
 use std::time::Duration;
 
@@ -24,7 +29,7 @@ use crate::{
     },
 };
 
-/// How long an answer is kept (decisions on lobbies.find).
+/// How long a response is kept (decision 46).
 pub const REPLAY_LIFE: Duration = Duration::from_secs(600);
 /// How long a run keeps others from going on in its place, after its claim and each lobby that it notes: longer than one
 /// call of DynamoDB with its repetitions can take, and than a captcha's provider and studios' backends together. It takes no

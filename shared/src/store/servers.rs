@@ -1,4 +1,14 @@
 //! Game servers and their places for lobbies.
+//!
+//! A lease is in the condition of every seat, so no find enters from its end on. A find that comes upon a
+//! lobby or a server whose lease has expired moves it out of its index's sight, so that no other find does.
+//! The next heartbeat extends the leases and brings both back. A lobby gets the lease that its creator knew.
+//! An instance that remembers less than half of it left reads the servers again, so a server should send a
+//! heartbeat at least twice in a lease.
+//!
+//! A server without a place comes back into the sight of looks for places an hour or so after it was filled
+//! or seen. One that has been silent for an hour then loses its lobbies, a few at each look, and goes:
+//! processes that were killed leave nothing behind (I14, decision 37).
 
 use std::{collections::BTreeMap, time::Duration};
 

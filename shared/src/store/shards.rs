@@ -1,10 +1,13 @@
-//! Shards of a pool in the index of candidates, for pools in which more happens than one partition of an index takes.
+//! Shards of a pool in the index of candidates, for pools that do more than one partition of an index takes.
 //!
-//! All entries of a pool have one key, whose partition takes 1,000 write units a second; creating and filling a lobby is
-//! three of them, and an index that is too slow has DynamoDB refuse the lobbies' own writes. A pool in which that was met
-//! gets more shards: lobbies that instances create for themselves, or hide as they are full, then bear one of them in their pool. That a pool has
-//! shards is told by an entry of its first one, the sign, which every look reads anyway and which sorts before any lobby: a
-//! pool without shards pays nothing for it. The sign stays until all shards were seen empty.
+//! All entries of a pool have one key, whose partition takes 1,000 write units a second. Creating and filling
+//! a lobby is three of them, and an index that is too slow makes DynamoDB refuse the lobbies' own writes
+//! (decision 20). A pool in which that happened gets more shards: a suffix of the pool, in lobbies that
+//! instances create for themselves or hide because they are full.
+//!
+//! The sign of a pool's shards is an entry of the first shard that sorts before any lobby, so every look sees
+//! it with the query that it makes anyway. It is written before a lobby goes into another shard, and stays
+//! until all other shards were seen empty.
 
 use std::time::Duration;
 

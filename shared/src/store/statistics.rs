@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// How old a count may be (operations beyond the interface).
+/// How old a count may be (decision 42).
 pub const COUNT_AGE_MAX: Duration = Duration::from_secs(5);
 /// How long whoever counts keeps others from it: longer than a function runs.
 pub const COUNTING_MAX: Duration = Duration::from_secs(30);

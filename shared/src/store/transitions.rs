@@ -1,4 +1,10 @@
 //! A lobby's transitions, each one conditional write; [`Lobby::check`] judges what a refused one shows.
+//!
+//! A write that the network repeats late changes nothing. Closing and reopening carry their time
+//! (`toggled_at`, decision 41). Leaving a seat notes when (`vacated_at`), and no seat is taken by a write
+//! from before that. A server that gives up its lease notes that on its lobbies (`freed_at`), so a heartbeat
+//! from before gives them none again. A connect names its write, so its own repetition by the SDK is no
+//! second connect (I7).
 
 use std::time::Duration;
 

@@ -18,7 +18,7 @@ use crate::{
     wire::explanation::Obstacles,
 };
 
-/// For how long at most a search that was in vain is believed (decisions on matching).
+/// For how long at most a search in vain is believed (decision 28).
 pub const BELIEVED_FOR: Duration = Duration::from_secs(1);
 /// From which age on one instance searches anew while the others still believe it.
 const AGEING: Duration = Duration::from_millis(500);

@@ -112,7 +112,7 @@ impl GameFull {
 pub struct RegionSummary {
     /// Its identifier.
     pub region_id: RegionId,
-    /// The same, as the original's clients expect it.
+    /// The same, which clients of the service of decision 1 expect.
     pub region_name_id: RegionId,
     /// The name that players read.
     pub region_display_name: String,
@@ -211,9 +211,9 @@ pub struct NamespaceConfig {
     pub cdn: CdnConfig,
     /// How much it may hold.
     pub matchmaker: MatchmakerConfig,
-    /// Nothing; the original's clients expect it.
+    /// Empty; clients of the service of decision 1 expect it.
     pub kv: Empty,
-    /// Nothing; the original's clients expect it.
+    /// Empty; clients of the service of decision 1 expect it.
     pub identity: Empty,
 }
 
@@ -264,7 +264,7 @@ impl CdnDomain {
     }
 }
 
-/// How much a namespace may hold. The original told clients by the sort of their network; here all have one cap.
+/// How much a namespace may hold. The interface has a limit for each kind of network (decision 1); here all have one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MatchmakerConfig {
     /// Lobbies that it may hold.
@@ -378,7 +378,7 @@ pub struct TokenResponse {
     pub token: String,
 }
 
-/// Response of bootstrap (interface 2.7).
+/// Response of bootstrap.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BootstrapResponse {
     /// Who may use the deployment.
@@ -461,7 +461,7 @@ pub struct Origins {
     pub hub: String,
 }
 
-/// Request of mm-config/validate (interface 4.3) and of mm-config.
+/// Request of mm-config/validate and of mm-config.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub struct MatchmakerConfigRequest {
     /// Lobbies that the namespace may hold.
@@ -485,21 +485,21 @@ impl ValidationResponse {
     }
 }
 
-/// Where a value would be refused (interface 2.8).
+/// Where a value would be refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ValidationError {
     /// The parts of the path, the violation last.
     pub path: Vec<String>,
 }
 
-/// Request of cdn-auth (interface 4.4).
+/// Request of cdn-auth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub struct SetCdnAuthTypeRequest {
     /// How the CDN is to authenticate.
     pub auth_type: CdnAuthType,
 }
 
-/// Request of auth-user (interface 4.5).
+/// Request of auth-user.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 pub struct UpdateCdnAuthUserRequest {
     /// The user's name.
@@ -508,7 +508,7 @@ pub struct UpdateCdnAuthUserRequest {
     pub password: String,
 }
 
-/// Request of version (interface 4.6).
+/// Request of version.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct UpdateNamespaceVersionRequest {
     /// The version that the namespace is to run.

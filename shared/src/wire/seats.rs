@@ -17,7 +17,7 @@ use crate::{
     wire::{body::JsonBody, explanation::Explanation, values::null_as_default},
 };
 
-/// Request of lobbies.find (interface 4.1).
+/// Request of lobbies.find.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct FindLobbyRequest {
     /// Modes that the lobby may have.
@@ -149,7 +149,7 @@ fn verification_data(body: &JsonBody<'_>) -> Result<Option<HandedOn>, Error> {
     Ok(data)
 }
 
-/// Answers to captchas (interface 2.6).
+/// Answers to captchas.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Captcha {
     /// To hCaptcha's.
@@ -191,7 +191,7 @@ impl FindLobbyResponse {
     }
 }
 
-/// A lobby as find answers it (interface 2.1).
+/// A lobby in the response of a find.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JoinLobby {
     /// Its identifier.
@@ -212,7 +212,7 @@ impl JoinLobby {
     }
 }
 
-/// A region (interface 2.2).
+/// A region.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Region {
     /// Its short name, which requests use.
@@ -221,14 +221,14 @@ pub struct Region {
     pub display_name: String,
 }
 
-/// A player (interface 2.3).
+/// A player.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Player {
     /// What the client shows the lobby server.
     pub token: String,
 }
 
-/// A port (interface 2.4); what does not apply is null.
+/// A port; fields that do not apply are null (decision 7).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Port {
     /// Hostname and port, without a range.

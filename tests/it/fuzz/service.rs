@@ -371,7 +371,7 @@ impl Event<'_> {
     }
 }
 
-/// Whether the answer is one that the document tells of, and what decisions say of every answer.
+/// Whether the answer is documented, and follows what decision 2 says of every response.
 fn documented(event: &Event<'_>, answer: &Answer) -> TestCaseResult {
     let Event { operation, json, .. } = event;
     let Answer { status, headers, body, .. } = answer;

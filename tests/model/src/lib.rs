@@ -7,7 +7,7 @@
 //! index is a hint that shows anything, but where creations are elected.
 //!
 //! Writes are judged when they are made, by a history that shares no code with the conditions. Not modelled are I5 and
-//! I12, which the product lacks so far, and I11, which is in every key.
+//! I12, which the simulation checks, and I11: the namespace is a part of every key.
 
 #![expect(clippy::indexing_slicing, clippy::panic, reason = "this is test code: what cannot go on panics")]
 

@@ -28,7 +28,7 @@ fn near(bounds: &'static [u32]) -> impl Strategy<Value = u32> {
 }
 
 #[test]
-fn settings_of_the_matchmaker_are_refused_at_each_path_that_decisions_name() {
+fn settings_of_the_matchmaker_are_refused_at_each_documented_path() {
     let bounds = &[0, 32_767, u32::MAX];
     check_plain((near(bounds), near(bounds)), |(lobby_count_max, max_players)| {
         let mut expected = Vec::new();
@@ -94,7 +94,7 @@ fn mode() -> impl Strategy<Value = BTreeMap<&'static str, Value>> {
     })
 }
 
-/// Whether a mode is within the limits that decisions name, in a game with `fra` and `nyc`.
+/// Whether a mode is within the limits of `infra/docs/limits.md`, in a game with `fra` and `nyc`.
 fn is_valid_mode(mode: &BTreeMap<&str, Value>) -> bool {
     let number = |name, default: u64| mode.get(name).map_or(default, |number| number.as_u64().unwrap());
     let regions: Vec<_> =

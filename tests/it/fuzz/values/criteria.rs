@@ -1,4 +1,4 @@
-//! What a find asks for, judged step by step as decisions tell, and what a lobby's creator configures.
+//! What a find asks for, judged check by check in the order of decision 4, and what a lobby's creator configures.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -143,7 +143,7 @@ fn asked(modes: usize, regions: usize) -> impl Strategy<Value = Asked> {
     )
 }
 
-/// The code of the first violated rule, of steps 4 to 7 of the decisions on lobbies.find.
+/// The code of the first violated rule, of checks 4 to 7 of decision 4.
 fn violation(asked: &Asked) -> Option<&'static str> {
     let Asked { modes, regions, tags, max_players } = asked;
     let known: Option<Vec<&Mode>> =

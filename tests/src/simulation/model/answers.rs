@@ -306,7 +306,7 @@ impl Model {
     }
 }
 
-/// Codes that an operation may answer (decisions 3, 8 and 9).
+/// Codes that an operation may answer (decision 5).
 fn codes(asked: &Asked) -> &'static [&'static str] {
     match asked {
         Asked::Find { .. } => &[
