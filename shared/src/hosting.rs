@@ -1,4 +1,5 @@
-//! What game servers and lobby servers do: registering and staying alive, and keeping the state of their lobbies.
+//! What game servers and lobby servers do: registering and staying alive, and keeping the state of their
+//! lobbies.
 
 pub mod game_server;
 pub mod lobby_server;

@@ -47,7 +47,8 @@ const LIST_AGE_MAX: Duration = Duration::from_secs(5);
 /// States read at once: at most 3.2 MB.
 const STATES_AT_ONCE: usize = 50;
 
-/// How old the last count may be while somebody makes a new one: what was counted before that took as long as it may.
+/// How old the last count may be while somebody makes a new one: what was counted before that took as long as
+/// it may.
 const LAST_COUNT_AGE_MAX: Duration = Duration::from_secs(COUNT_AGE_MAX.as_secs() + COUNTING_MAX.as_secs());
 /// For how long a count is awaited when there is no such one, doubled each time: three seconds in all.
 const TURN_PAUSE: Duration = Duration::from_millis(100);
@@ -69,10 +70,12 @@ impl Overview {
         Self { store, ambient, lists: Aged::new(LISTS_MAX), counts: Aged::new(COUNTS_MAX) }
     }
 
-    /// The public, open lobbies of the namespace's current version in listable modes, those with free seats first, at most
-    /// [`LISTED_MAX`]; with their states where asked for, as long as those stay within 4 MB together. At most 5 s old.
+    /// The public, open lobbies of the namespace's current version in listable modes, those with free seats
+    /// first, at most [`LISTED_MAX`]; with their states where asked for, as long as those stay within 4 MB
+    /// together. At most 5 s old.
     ///
-    /// One query for each listable mode and region, 0.5 read units for each lobby, and 0.5 for each 4 KB of state.
+    /// One query for each listable mode and region, 0.5 read units for each lobby, and 0.5 for each 4 KB of
+    /// state.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -156,12 +159,13 @@ impl Overview {
         Ok(states)
     }
 
-    /// Seats held in the namespace, by mode and region; 5 s old at most, or the last count while somebody makes a new one.
-    /// Lobbies of every version count, closed and private ones too; those of dead servers do not.
+    /// Seats held in the namespace, by mode and region; 5 s old at most, or the last count while somebody
+    /// makes a new one. Lobbies of every version count, closed and private ones too; those of dead servers do
+    /// not.
     ///
-    /// A count costs 0.5 read units for each lobby and a few for the servers, one at a time for all instances together and at
-    /// most every 5 s; all other calls 0.5 read units, or none within 5 s of the instance's last, and one write unit while
-    /// somebody counts.
+    /// A count costs 0.5 read units for each lobby and a few for the servers, one at a time for all instances
+    /// together and at most every 5 s; all other calls 0.5 read units, or none within 5 s of the instance's
+    /// last, and one write unit while somebody counts.
     ///
     /// # Errors
     /// [`Error::Unavailable`], also while the first count of all takes long; [`Error::Bug`].
@@ -189,7 +193,8 @@ impl Overview {
         Err(Error::Unavailable("the players are being counted for the first time in a while".to_owned()))
     }
 
-    /// A kept count that is younger than `age_max`; what other instances counted is remembered as if counted here.
+    /// A kept count that is younger than `age_max`; what other instances counted is remembered as if counted
+    /// here.
     fn usable(
         &self,
         namespace_id: &NamespaceId,

@@ -26,8 +26,8 @@ pub mod trace;
 /// The largest body that an operation reads, in bytes (decision 2).
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
 
-/// How long before its function is killed an operation is given up, so that its answer gets out: sending takes milliseconds,
-/// also with the processor of 128 MB.
+/// How long before its function is killed an operation is given up, so that its answer gets out: sending
+/// takes milliseconds, also with the processor of 128 MB.
 const ANSWER_TIME: Duration = Duration::from_millis(500);
 
 /// The header with which a client names a request, to retry it (decision 46).
@@ -86,8 +86,8 @@ impl Request {
         digest(shown).as_ref() == digest(secret).as_ref()
     }
 
-    /// Where the client is, by the word of the edge: headers count only with `edge_secret`, which the edge adds, since anybody
-    /// can send the others to the API's own address.
+    /// Where the client is, by the word of the edge: headers count only with `edge_secret`, which the edge
+    /// adds, since anybody can send the others to the API's own address.
     #[must_use]
     pub fn viewer(&self, edge_secret: Option<&str>) -> Option<Coordinates> {
         if !self.came_through_edge(edge_secret?) {
@@ -97,8 +97,8 @@ impl Request {
         Coordinates::new(degrees("cloudfront-viewer-latitude")?, degrees("cloudfront-viewer-longitude")?)
     }
 
-    /// The address of the client: by the word of the edge, which alone may name another than the gateway saw (see
-    /// [`Request::viewer`]); else the one that the gateway saw.
+    /// The address of the client: by the word of the edge, which alone may name another than the gateway saw
+    /// (see [`Request::viewer`]); else the one that the gateway saw.
     #[must_use]
     pub fn client_ip(&self, edge_secret: Option<&str>) -> Option<IpAddr> {
         let edge = edge_secret.filter(|secret| self.came_through_edge(secret));
@@ -200,7 +200,8 @@ impl Request {
         }
     }
 
-    /// How long its function has for it; nothing when whoever runs the function does not say, or says a time long past.
+    /// How long its function has for it; nothing when whoever runs the function does not say, or says a time
+    /// long past.
     pub(crate) fn time_left(&self, ambient: &Ambient) -> Option<Duration> {
         let killed_at = Timestamp(self.0.lambda_context_ref()?.deadline);
         let left = killed_at.since(ambient.now());

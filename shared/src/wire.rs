@@ -1,4 +1,5 @@
-//! The bodies of the interface, exactly as on the wire: JSON in snake case, unknown fields ignored, `null` as absent.
+//! The bodies of the interface, exactly as on the wire: JSON in snake case, unknown fields ignored, `null` as
+//! absent.
 
 pub mod body;
 mod cloud;

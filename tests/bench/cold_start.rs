@@ -1,9 +1,9 @@
-//! `cargo bench --bench cold_start`: how long the functions take from the start of their process to their first
-//! answer, against a bare `lambda_http` function in the same run; what they weigh and hold in memory. `-- --profiles` compares
-//! profiles of the build instead.
+//! `cargo bench --bench cold_start`: how long the functions take from the start of their process to their
+//! first answer, against a bare `lambda_http` function in the same run; what they weigh and hold in memory.
+//! `-- --profiles` compares profiles of the build instead.
 //!
-//! Every start is a new process over the Lambda runtime API, with DynamoDB behind TLS, so that its handshake counts. Linux alone tells
-//! what is asked of it here.
+//! Every start is a new process over the Lambda runtime API, with DynamoDB behind TLS, so that its handshake
+//! counts. Linux alone tells what is asked of it here.
 
 #![expect(
     clippy::expect_used,
@@ -42,8 +42,8 @@ use tokio::process::Command;
 /// Starts of each function; of each the median counts.
 const ROUNDS: usize = 40;
 const BARE: &str = "bare-function";
-/// One function of each kind, and whose token its example event carries: the largest, one of game servers, one of the cloud, and one
-/// without tables.
+/// One function of each kind, and whose token its example event carries: the largest, one of game servers,
+/// one of the cloud, and one without tables.
 const MEASURED: [(&str, &str); 4] = [
     ("find-lobby", "public"),
     ("heartbeat-server", "server"),
@@ -184,7 +184,8 @@ impl World {
         Self { signing_key, endpoint, authorities, game_id, tokens, _stack: stack }
     }
 
-    /// The bare function and those of `measured`, each built as SAM does: alone, for no other's features count.
+    /// The bare function and those of `measured`, each built as SAM does: alone, for no other's features
+    /// count.
     fn build(&self, measured: &[(&str, &str)], settings: Settings, folder: &str) -> Vec<Built> {
         let target = profile_folder().parent().expect("a target folder").join(folder);
         let build = |name: &str| {

@@ -1,5 +1,5 @@
-//! `cargo bench --bench collection`: writes the Postman collection, made from the OpenAPI document. A test compares
-//! the two.
+//! `cargo bench --bench collection`: writes the Postman collection, made from the OpenAPI document. A test
+//! compares the two.
 
 #![expect(clippy::expect_used, reason = "a program of the workspace's own panics on failure")]
 

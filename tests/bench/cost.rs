@@ -2,9 +2,9 @@
 //!
 //! So is what requests cost that are refused: `hostile`.
 //!
-//! Counted, not timed: with the same identifiers and times in each run the figures are the same on every machine, so that
-//! `-- --check` compares them with the committed report and fails where they differ. Each operation is warm: its settings are
-//! known.
+//! Counted, not timed: with the same identifiers and times in each run the figures are the same on every
+//! machine, so that `-- --check` compares them with the committed report and fails where they differ. Each
+//! operation is warm: its settings are known.
 
 #![expect(
     clippy::expect_used,
@@ -153,7 +153,8 @@ async fn finds(bench: &Bench) {
     for _ in 0..13 {
         costs.push(find(&instance, "four").await);
     }
-    // Lobbies of four, the first one with the first block; the second block is one, too, the third one is two.
+    // Lobbies of four, the first one with the first block; the second block is one, too, the third one is
+    // two.
     for (what, nth) in [
         ("find: joins", 1),
         ("find: takes the last seat, which it saw left", 3),

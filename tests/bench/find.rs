@@ -1,10 +1,10 @@
-//! `cargo bench --bench find`: what a find asks of DynamoDB, what it costs, and how long it takes against one raw
-//! conditional write through the same client.
+//! `cargo bench --bench find`: what a find asks of DynamoDB, what it costs, and how long it takes against one
+//! raw conditional write through the same client.
 //!
 //! `-- --alone`, `--from-empty`, `--beside` and `--http` measure one part each.
 //!
-//! Calls, units, lobbies and cost are measured over isolated function instances, one request at a time each, with nothing
-//! shared but the tables, as Lambda runs them. Times are ratios within one run: machines differ.
+//! Calls, units, lobbies and cost are measured over isolated function instances, one request at a time each,
+//! with nothing shared but the tables, as Lambda runs them. Times are ratios within one run: machines differ.
 
 #![expect(
     clippy::expect_used,
@@ -142,7 +142,8 @@ impl Bench {
     }
 }
 
-/// Reads settings and servers once, so that what follows is warm: one find, in a lobby that is then filled and forgotten.
+/// Reads settings and servers once, so that what follows is warm: one find, in a lobby that is then filled
+/// and forgotten.
 async fn warm(instance: &Instance, token: &str) -> String {
     let mut lobby = String::new();
     for _ in 0..10 {
@@ -337,7 +338,8 @@ async fn burst(bench: &mut Bench) {
     );
 }
 
-/// Clients that find without pause, from an empty namespace: in one process, as in the local stack, or in isolated instances.
+/// Clients that find without pause, from an empty namespace: in one process, as in the local stack, or in
+/// isolated instances.
 async fn without_pause(bench: &mut Bench, clients: usize, is_isolated: bool) {
     const FINDS_EACH: usize = 100;
     let (_game, token) = bench.game().await;
@@ -383,8 +385,9 @@ enum Players {
     NeverConnect,
 }
 
-/// Finds a tenth of a second apart, whose players connect, beside `lobbies` full lobbies of the same pool: a minute after their
-/// players connected, or at the moment at which the reservations of those who never came are over.
+/// Finds a tenth of a second apart, whose players connect, beside `lobbies` full lobbies of the same pool: a
+/// minute after their players connected, or at the moment at which the reservations of those who never came
+/// are over.
 async fn beside(bench: &mut Bench, lobbies: usize, players: Players) {
     const WARMING: usize = 10;
     let finds = if players == Players::Connect { 200 } else { 100 };
@@ -504,7 +507,8 @@ async fn over_http(bench: &mut Bench) {
             format!("{:?}", percentile(&mut raws, 50)),
             "-",
         );
-        // What slows with the tables is the emulator's transactions: it shows in a namespace that has nothing yet.
+        // What slows with the tables is the emulator's transactions: it shows in a namespace that has nothing
+        // yet.
         let empty = bench.stack.make_game(&format!("empty-{before}"), modes.clone(), 32_767, 100_000).await;
         let elapsed = run_http(bench, &empty, "solo", CREATIONS).await;
         line(

@@ -1,10 +1,11 @@
-//! `cargo bench --bench life`: a week of matches, as game servers live: a process for each match, which registers without a name
-//! and leaves, drains or is killed; a fleet that is rolled, crashes and starts again; registrations whose answers are
-//! lost; requests that come again, minutes late. Players connect a moment after their find, a few never do.
+//! `cargo bench --bench life`: a week of matches, as game servers live: a process for each match, which
+//! registers without a name and leaves, drains or is killed; a fleet that is rolled, crashes and starts
+//! again; registrations whose answers are lost; requests that come again, minutes late. Players connect a
+//! moment after their find, a few never do.
 //!
-//! Written to `tests/life.md`: what requests cost at the end of each day, in a quiet hour, and whether anybody was sent to a
-//! process that is gone. Counted, not timed, over virtual time; a day that is dearer than the first fails (I14). `-- --days N` lives
-//! through fewer days.
+//! Written to `tests/life.md`: what requests cost at the end of each day, in a quiet hour, and whether
+//! anybody was sent to a process that is gone. Counted, not timed, over virtual time; a day that is dearer
+//! than the first fails (I14). `-- --days N` lives through fewer days.
 
 #![expect(
     clippy::expect_used,

@@ -1,14 +1,14 @@
 //! `cargo bench --bench peer`: finds against Colyseus' `joinOrCreate`, on the same machine and from the same
 //! load generator, while the live lobbies grow; `-- --quick` stops at a thousand.
 //!
-//! Both serve lobbies of eight over HTTP to sixteen connections. Runs of a step alternate between the two, and the median of
-//! each counts. Before every run the system holds exactly the step's number of live lobbies: grown by finds, unmeasured, or
-//! with the youngest lobbies ended. What is measured is matchmaking: no player connects, and rooms send no patches. Both were
-//! warmed up before, and each run has a lead that is not counted: Muster elects the first lobbies of a pool that was quiet,
-//! for some 200 ms.
+//! Both serve lobbies of eight over HTTP to sixteen connections. Runs of a step alternate between the two,
+//! and the median of each counts. Before every run the system holds exactly the step's number of live
+//! lobbies: grown by finds, unmeasured, or with the youngest lobbies ended. What is measured is matchmaking:
+//! no player connects, and rooms send no patches. Both were warmed up before, and each run has a lead that is
+//! not counted: Muster elects the first lobbies of a pool that was quiet, for some 200 ms.
 //!
-//! The raw writes go over the same sort of connections to the database of the local stack, as no find can: without function,
-//! gateway or SDK.
+//! The raw writes go over the same sort of connections to the database of the local stack, as no find can:
+//! without function, gateway or SDK.
 //!
 //! A full run draws its curve to `tests/load/curve.svg`. Times are told and never judged.
 
@@ -54,7 +54,8 @@ const WRITES: usize = 4_000;
 const WARM_UP: usize = 4_000;
 const CONNECTIONS: usize = 16;
 const CAPACITY: usize = 8;
-/// How long Muster keeps a seat for its player, the most that a mode may: later, finds would take over seats of full lobbies.
+/// How long Muster keeps a seat for its player, the most that a mode may: later, finds would take over seats
+/// of full lobbies.
 const RESERVATION: Duration = Duration::from_secs(600);
 
 /// A matchmaker under load.

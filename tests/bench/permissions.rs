@@ -1,5 +1,5 @@
-//! `cargo bench --bench permissions -- FILE`: whether each function of the template is granted what the tests needed
-//! and nothing else. They write it to FILE when `MUSTER_PERMISSIONS_RECORD` names that.
+//! `cargo bench --bench permissions -- FILE`: whether each function of the template is granted what the tests
+//! needed and nothing else. They write it to FILE when `MUSTER_PERMISSIONS_RECORD` names that.
 
 #![expect(
     clippy::expect_used,
@@ -11,10 +11,12 @@ use std::{collections::BTreeSet, fs, process::ExitCode};
 
 use muster_local::{stack::TEMPLATE, template::Template};
 
-/// What no test through the local stack needs, and the template grants all the same: function, action and table.
+/// What no test through the local stack needs, and the template grants all the same: function, action and
+/// table.
 ///
-/// A lobby of a server that deregistered, left without players when the end of another transaction kept it from ending at once, ends at a
-/// beat that was under way meanwhile, and with it the server's record and allotment.
+/// A lobby of a server that deregistered, left without players when the end of another transaction kept it
+/// from ending at once, ends at a beat that was under way meanwhile, and with it the server's record and
+/// allotment.
 const RACE: (&str, &str, &str) = ("heartbeat-server", "UpdateItem", "LedgerTable");
 
 fn main() -> ExitCode {

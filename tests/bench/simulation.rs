@@ -1,12 +1,13 @@
 //! `cargo bench --bench simulation`: thousands of seeded runs of the shipped operations, each checked step
 //! by step.
 //!
-//! `-- --seeds N` runs the seeds below N, `--from M` those from M on, every other of them with more of what leads to one of
-//! the writes; `--bias WRITE` all with more of what leads to that one. `--seed N` replays one, `--trace` with everything that
-//! happened, `--tolerate "TEXT|TEXT"` passing over failures whose text has one, `--without "WRITE: CLAUSE"` without one
-//! condition. A seed that fails prints the line that replays it.
-//! `--mutations` takes every condition away, one at a time, and writes what notices to `tests/simulation.md`; `--of WRITE`
-//! those of one write; `--draw N --from M` takes N of those that were noticed within forty seeds, drawn by M.
+//! `-- --seeds N` runs the seeds below N, `--from M` those from M on, every other of them with more of what
+//! leads to one of the writes; `--bias WRITE` all with more of what leads to that one. `--seed N` replays
+//! one, `--trace` with everything that happened, `--tolerate "TEXT|TEXT"` passing over failures whose text
+//! has one, `--without "WRITE: CLAUSE"` without one condition. A seed that fails prints the line that replays
+//! it. `--mutations` takes every condition away, one at a time, and writes what notices to
+//! `tests/simulation.md`; `--of WRITE` those of one write; `--draw N --from M` takes N of those that were
+//! noticed within forty seeds, drawn by M.
 
 #![expect(
     clippy::expect_used,
@@ -43,7 +44,8 @@ const PROGRESS: u64 = 500;
 /// Seeds that each condition that nothing needs to notice is looked for in, once it is taken away.
 const MUTATION_SEEDS: u64 = 400;
 
-/// The latest seed, by the committed table, of a condition that is drawn: a search takes a second for each seed before it.
+/// The latest seed, by the committed table, of a condition that is drawn: a search takes a second for each
+/// seed before it.
 const DRAWN_SEED_MAX: u64 = 40;
 /// The committed table.
 const TABLE: &str = include_str!("../simulation.md");
@@ -183,7 +185,8 @@ fn mutate(write: &str, arguments: &Arguments) {
     assert!(unexpected.is_empty(), "{} conditions contradict their verdicts", unexpected.len());
 }
 
-/// How `seed` is run when nothing else was asked for: every other seed leads to one of the writes, each in its turn.
+/// How `seed` is run when nothing else was asked for: every other seed leads to one of the writes, each in
+/// its turn.
 fn options_of(seed: u64, options: &Options) -> Options {
     let turn = usize::try_from(seed / 2).unwrap_or_default() % Write::ALL.len();
     let bias = Write::ALL.get(turn).copied().filter(|_| !seed.is_multiple_of(2));

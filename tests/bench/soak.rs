@@ -1,9 +1,11 @@
-//! `cargo bench --bench soak`: twenty minutes of everything at once against the binary `muster-local` with its data
-//! on disk. Players find, join a friend, create, connect and leave; game servers beat, state, close, open and end; the studio
-//! switches versions, changes settings and issues tokens. `-- --minutes N` takes another while.
+//! `cargo bench --bench soak`: twenty minutes of everything at once against the binary `muster-local` with
+//! its data on disk. Players find, join a friend, create, connect and leave; game servers beat, state, close,
+//! open and end; the studio switches versions, changes settings and issues tokens. `-- --minutes N` takes
+//! another while.
 //!
-//! Printed is a line for each minute. The run fails when an answer came that its request does not expect, when the tables differ
-//! from what was answered, or when the process grew: what it allocated, in the last quarter against the second, by their medians.
+//! Printed is a line for each minute. The run fails when an answer came that its request does not expect,
+//! when the tables differ from what was answered, or when the process grew: what it allocated, in the last
+//! quarter against the second, by their medians.
 
 #![expect(
     clippy::expect_used,
@@ -39,7 +41,8 @@ use tokio::time::sleep;
 
 /// How long it takes unless told otherwise, in minutes.
 const MINUTES: u64 = 20;
-/// Players whose requests are under way at any moment. Each pauses between two of them, so that hundreds are there at a time.
+/// Players whose requests are under way at any moment. Each pauses between two of them, so that hundreds are
+/// there at a time.
 const PLAYERS: usize = 128;
 const PAUSE: Duration = Duration::from_millis(200);
 /// Game servers, what each has room for, and how often each beats.

@@ -1,8 +1,9 @@
 //! `cargo bench --bench stress`: thousands of finds at once against the binary `muster-local`, and whether
 //! every seat that was answered, connected or left is exactly what the tables hold afterwards.
 //!
-//! Every connection comes from an address of its own (127.0.0.0/8, which Linux has without configuration). What is compared
-//! are sets; any difference is printed with its entries and fails the run. Times are told and never judged.
+//! Every connection comes from an address of its own (127.0.0.0/8, which Linux has without configuration).
+//! What is compared are sets; any difference is printed with its entries and fails the run. Times are told
+//! and never judged.
 
 #![expect(
     clippy::expect_used,
@@ -62,7 +63,8 @@ enum Plan {
 }
 
 impl Plan {
-    /// Of player `number`: of sixteen eight connect, two of whom leave again, and two leave before they ever connect.
+    /// Of player `number`: of sixteen eight connect, two of whom leave again, and two leave before they ever
+    /// connect.
     const fn of(number: usize) -> Self {
         match number % 16 {
             0 | 3 => Self::ConnectAndLeave,

@@ -1,5 +1,5 @@
-//! The contract is data in several places: template, OpenAPI document, functions, example events. They agree, and the
-//! running service agrees with them.
+//! The contract is data in several places: template, OpenAPI document, functions, example events. They agree,
+//! and the running service agrees with them.
 
 #![expect(
     clippy::expect_used,

@@ -1,4 +1,5 @@
-//! What is built and deployed: the workspace's binaries as processes, and the functions as the template declares them.
+//! What is built and deployed: the workspace's binaries as processes, and the functions as the template
+//! declares them.
 
 #![expect(clippy::expect_used, clippy::panic, reason = "this is test code: what cannot go on panics")]
 
@@ -100,7 +101,8 @@ impl Program {
         program.end().await
     }
 
-    /// The first line on standard output that contains `part`, once it is there; nothing when the process ends without.
+    /// The first line on standard output that contains `part`, once it is there; nothing when the process
+    /// ends without.
     pub async fn line_with(&mut self, part: &str) -> Option<String> {
         let Lines { text, grown, .. } = &mut self.stdout;
         let wait = async {

@@ -353,7 +353,8 @@ async fn a_lobby_that_must_be_there_by_now_is_not_waited_for() {
     let game = arena(&stack, "there", 2).await;
     let first = game.find(&stack, find()).await.expect_ok().lobby_id();
     assert_eq!(game.find(&stack, find()).await.expect_ok().lobby_id(), first);
-    // The burst is young enough for its lobby to be unknown to the index, and too old for its creator to be at work.
+    // The burst is young enough for its lobby to be unknown to the index, and too old for its creator to be
+    // at work.
     stack.clock.advance(Duration::from_millis(100));
     let pauses = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&pauses);

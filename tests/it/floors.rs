@@ -1,7 +1,7 @@
 //! Files import only from their own floor and from lower ones, and none import each other in a circle.
 //!
-//! The floors are the numbered list of `shared/src/lib.rs`. What imports what is read from the code itself, its tests left out:
-//! `use` lines, and qualified paths wherever they stand, in macros too.
+//! The floors are the numbered list of `shared/src/lib.rs`. What imports what is read from the code itself,
+//! its tests left out: `use` lines, and qualified paths wherever they stand, in macros too.
 
 #![expect(clippy::expect_used, clippy::panic, reason = "this is test code: what cannot go on panics")]
 

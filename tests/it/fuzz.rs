@@ -1,7 +1,7 @@
 //! Whatever is sent: generated bodies, tokens, events and values, each with what its parser must make of it.
 //!
-//! `PROPTEST_CASES` sets how many cases a target tries. A failure tells the smallest failing case and the command that
-//! replays it; every run begins with another seed unless `PROPTEST_RNG_SEED` is set.
+//! `PROPTEST_CASES` sets how many cases a target tries. A failure tells the smallest failing case and the
+//! command that replays it; every run begins with another seed unless `PROPTEST_RNG_SEED` is set.
 
 #![expect(
     clippy::indexing_slicing,
@@ -26,7 +26,8 @@ mod service;
 mod tokens;
 mod values;
 
-/// Cases of a target that asks the service, unless `PROPTEST_CASES` says otherwise: `.ci/proof fuzz` tries 2,000.
+/// Cases of a target that asks the service, unless `PROPTEST_CASES` says otherwise: `.ci/proof fuzz` tries
+/// 2,000.
 const CASES: u32 = 128;
 /// Cases of a target whose requests mostly change nothing, for each case of one whose requests do.
 const IDLE_CASES: u32 = 4;

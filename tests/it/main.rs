@@ -1,4 +1,5 @@
-//! Tests of the whole, in one binary: each has a stack of its own on ports of its own, and turns its own clock.
+//! Tests of the whole, in one binary: each has a stack of its own on ports of its own, and turns its own
+//! clock.
 
 mod agreement;
 mod artefacts;

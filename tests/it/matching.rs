@@ -420,7 +420,8 @@ async fn dead_lobbies_in_front_do_not_hide_a_living_one() {
     game.add_server(&stack, "leased", "fra", 40, stack.clock.now() + lease).await;
     let lobbies = open_lobbies(&stack, &game, 41).await;
     stack.clock.advance(lease);
-    // One of them stands on the fixed server, which has a single place: it is the only one that can be entered.
+    // One of them stands on the fixed server, which has a single place: it is the only one that can be
+    // entered.
     let found = game.find(&stack, json!({ "game_modes": ["arena"] })).await.expect_ok();
     assert_eq!(found.body["ports"]["default"]["hostname"], "fra.example", "I6");
     assert!(lobbies.contains(&found.lobby_id()), "I9: it was there already");
@@ -446,7 +447,8 @@ async fn lobbies_of_a_silent_server_are_passed_over_together() {
         calls.push(instance.usage().calls - before);
         stack.clock.advance(Duration::from_secs(1));
     }
-    // Each puts some of them out of sight, sixteen at a time, until none is left; the first also reads the settings.
+    // Each puts some of them out of sight, sixteen at a time, until none is left; the first also reads the
+    // settings.
     assert!(calls.iter().all(|calls| *calls <= 64), "I14: {calls:?}");
     assert_eq!(calls.last(), Some(&2), "I14: {calls:?}");
 }

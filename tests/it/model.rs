@@ -1,5 +1,5 @@
-//! The model of matchmaking: that it lacks no condition of the store, and a few of its smallest configurations; the
-//! benchmark explores them all.
+//! The model of matchmaking: that it lacks no condition of the store, and a few of its smallest
+//! configurations; the benchmark explores them all.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,5 @@
-//! The pages that people read: their links lead somewhere, and the first one stays short.
+//! What people read: links of pages lead somewhere, the first page stays short, and comments are narrow and
+//! cite only what the repository holds.
 
 #![expect(clippy::unwrap_used, reason = "this is test code: what cannot go on panics")]
 
@@ -17,23 +18,38 @@ const README_WORDS_MAX: usize = 1_500;
 /// What is built or fetched, and no page of ours.
 const FOREIGN_FOLDERS: [&str; 5] = ["target", "node_modules", ".git", ".venv", ".aws-sam"];
 
+/// The widest comment, in columns.
+const COMMENT_COLUMNS_MAX: usize = 110;
+
 /// Every page by its path from the workspace's folder.
 fn pages() -> BTreeMap<PathBuf, String> {
+    files(&["md"])
+}
+
+/// Every file of these kinds by its path from the workspace's folder.
+fn files(extensions: &[&str]) -> BTreeMap<PathBuf, String> {
     let root = fs::canonicalize(workspace()).unwrap();
-    let (mut pages, mut folders) = (BTreeMap::new(), vec![root.clone()]);
+    let (mut files, mut folders) = (BTreeMap::new(), vec![root.clone()]);
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             let name = path.file_name().unwrap().to_string_lossy();
+            let extension = path.extension().map(|extension| extension.to_string_lossy());
             if path.is_dir() && !FOREIGN_FOLDERS.contains(&&*name) {
                 folders.push(path);
-            } else if name.ends_with(".md") {
-                pages
+            } else if extension.is_some_and(|extension| extensions.contains(&&*extension)) {
+                files
                     .insert(path.strip_prefix(&root).unwrap().to_owned(), fs::read_to_string(&path).unwrap());
             }
         }
     }
-    pages
+    files
+}
+
+/// The lines of a file that are comments, with their numbers.
+fn comments(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let is_comment = |line: &str| ["//", "# "].iter().any(|start| line.trim_start().starts_with(start));
+    (1..).zip(text.lines()).filter(move |(_, line)| is_comment(line))
 }
 
 /// The text outside of fenced code.
@@ -126,4 +142,33 @@ fn links_and_anchors_are_read_as_github_reads_them() {
 fn the_readme_stays_short() {
     let words = fs::read_to_string(workspace().join("README.md")).unwrap().split_whitespace().count();
     assert!(words <= README_WORDS_MAX, "{words} words");
+}
+
+#[test]
+fn comments_are_narrow() {
+    for (path, text) in files(&["rs", "toml", "yaml", "yml"]) {
+        for (number, line) in comments(&text) {
+            assert!(line.chars().count() <= COMMENT_COLUMNS_MAX, "{}:{number}", path.display());
+        }
+    }
+}
+
+#[test]
+fn comments_cite_numbered_decisions_alone() {
+    let decisions = fs::read_to_string(workspace().join("infra/docs/decisions.md")).unwrap();
+    let is_there = |number: &str| decisions.lines().any(|line| line.contains(&format!("# {number}. ")));
+    let cited = Regex::new(r"\bdecisions? (\d+)").unwrap();
+    let unnumbered = Regex::new(r"\bdecisions on\b|\binterface \d|\bdesign on\b").unwrap();
+    let mut count = 0;
+    for (path, text) in files(&["rs", "toml", "yaml", "yml"]) {
+        for (number, line) in comments(&text) {
+            let place = format!("{}:{number}", path.display());
+            assert!(!unnumbered.is_match(line), "{place}");
+            for found in cited.captures_iter(line) {
+                assert!(is_there(&found[1]), "{place}: decision {}", &found[1]);
+                count += 1;
+            }
+        }
+    }
+    assert!(count > 20, "only {count} citations were found");
 }

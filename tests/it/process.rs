@@ -235,8 +235,8 @@ async fn a_data_folder_in_use_is_refused_and_its_owner_goes_on() {
     let _found = local.find(&token, json!({ "game_modes": ["duel"] })).await.expect_ok();
 }
 
-/// Finds a duel, ends the stack by `end`, starts it again in the same folder, and expects the duel's second seat by the
-/// first stack's token.
+/// Finds a duel, ends the stack by `end`, starts it again in the same folder, and expects the duel's second
+/// seat by the first stack's token.
 async fn expect_kept(end: impl AsyncFnOnce(Local)) {
     let folder = TestFolder::new();
     let data = folder.path("data");

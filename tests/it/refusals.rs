@@ -1,4 +1,5 @@
-//! What is refused, tried on every operation of the template: a later operation is one more row of [`OPERATIONS`].
+//! What is refused, tried on every operation of the template: a later operation is one more row of
+//! [`OPERATIONS`].
 
 #![expect(
     clippy::indexing_slicing,

@@ -1,5 +1,5 @@
-//! The function binaries as Lambda runs them: a process each, fed over the runtime API with events as API Gateway sends
-//! them, in the environment that the template gives them.
+//! The function binaries as Lambda runs them: a process each, fed over the runtime API with events as API
+//! Gateway sends them, in the environment that the template gives them.
 
 #![expect(
     clippy::expect_used,
@@ -38,7 +38,8 @@ pub(crate) use deployment::environment;
 use deployment::{Deployment, Example, SIGNING_KEY};
 pub(crate) use service::Instance;
 
-/// Status and body of a response, which must be one that the gateway sends as it is, under the request's own identifier.
+/// Status and body of a response, which must be one that the gateway sends as it is, under the request's own
+/// identifier.
 pub(crate) fn status_and_body(event: &Value, response: &Value) -> (u64, Value) {
     let headers = &response["headers"];
     let request_id = &event["requestContext"]["requestId"];

@@ -1,5 +1,5 @@
-//! Captchas and studios' own verification: real requests to servers on this machine that behave as providers and backends do,
-//! or as they should not.
+//! Captchas and studios' own verification: real requests to servers on this machine that behave as providers
+//! and backends do, or as they should not.
 
 #![expect(
     clippy::indexing_slicing,
@@ -62,7 +62,8 @@ pub fn mode(url: Option<&str>) -> Value {
     })
 }
 
-/// A game whose namespace runs a version of `modes` with `captcha`. Its URLs are of this machine, so it is not validated.
+/// A game whose namespace runs a version of `modes` with `captcha`. Its URLs are of this machine, so it is
+/// not validated.
 pub async fn game(stack: &TestStack, name: &str, modes: Value, captcha: Value) -> TestGame {
     let plain = json!({ "arena": { "regions": ["fra"], "max_players": 10 } });
     let game = stack.make_game(name, plain, 1_000, 100).await;
@@ -104,8 +105,8 @@ pub async fn assert_no_seat(stack: &TestStack, game: &TestGame, at: &str) {
     assert!(stack.all_lobbies(game.namespace_id()).await.is_empty(), "{at}: a seat was taken");
 }
 
-/// A server that reads a request of each connection, sends `bytes` and then nothing, with the connection left open; and a sign for
-/// each time that it did.
+/// A server that reads a request of each connection, sends `bytes` and then nothing, with the connection left
+/// open; and a sign for each time that it did.
 pub async fn stalling(bytes: Vec<u8>) -> (String, Arc<Notify>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());

@@ -1,4 +1,5 @@
-//! Pools in which more happens than one partition of the index takes: their lobbies are in shards, and found there.
+//! Pools in which more happens than one partition of the index takes: their lobbies are in shards, and found
+//! there.
 
 #![expect(
     clippy::indexing_slicing,
@@ -276,7 +277,8 @@ async fn finds_of_one_process_never_need_shards() {
     let modes = json!({ "arena": { "regions": ["fra"], "max_players": 3 } });
     let game = stack.make_game("process", modes, 999, 999).await;
     let body = json!({ "game_modes": ["arena"] });
-    // Each faster than what makes the pool of a function busy, and soon enough after the one before to know of it.
+    // Each faster than what makes the pool of a function busy, and soon enough after the one before to know
+    // of it.
     for _ in 0..8 {
         let finds = (0..60).map(|_| game.find(&stack, body.clone()));
         assert!(join_all(finds).await.iter().all(|answer| answer.status == 200));

@@ -1,4 +1,5 @@
-//! A few simulated runs, and that nothing escapes the simulation: conditions, or a second run of the same seed.
+//! A few simulated runs, and that nothing escapes the simulation: conditions, or a second run of the same
+//! seed.
 
 use std::collections::BTreeSet;
 
@@ -85,8 +86,8 @@ fn every_condition_in_the_store_is_listed() {
     assert!(scanned > 50, "only {scanned} clauses were recognised: has the store's style changed?");
 }
 
-/// The string literals of a source file, lines joined as the compiler joins them; comments may look like literals, tests
-/// are left out.
+/// The string literals of a source file, lines joined as the compiler joins them; comments may look like
+/// literals, tests are left out.
 fn literals(source: &str) -> Vec<String> {
     let code = source.split("#[cfg(test)]").next().unwrap_or_default();
     let code: Vec<&str> = code.lines().filter(|line| !line.trim_start().starts_with("//")).collect();

@@ -1,4 +1,5 @@
-//! The workspace's binaries, built by whoever runs them: cargo builds no binaries of other packages for a test or benchmark.
+//! The workspace's binaries, built by whoever runs them: cargo builds no binaries of other packages for a
+//! test or benchmark.
 
 use std::{
     collections::BTreeMap,
@@ -23,14 +24,16 @@ pub fn profile_folder() -> PathBuf {
     this.ancestors().nth(2).expect("a profile's folder").to_owned()
 }
 
-/// Has cargo build the binaries of `selection` with `profile`, into the target folder of this very test or benchmark.
+/// Has cargo build the binaries of `selection` with `profile`, into the target folder of this very test or
+/// benchmark.
 #[must_use]
 pub fn build(selection: &[&str], profile: &str) -> BTreeMap<String, PathBuf> {
     let folder = profile_folder();
     build_into(folder.parent().expect("a target folder"), selection, profile, &[])
 }
 
-/// Has cargo build the binaries of `selection` with `profile` under cargo's variables `settings`, into the folder `target`.
+/// Has cargo build the binaries of `selection` with `profile` under cargo's variables `settings`, into the
+/// folder `target`.
 #[must_use]
 pub fn build_into(
     target: &Path,
@@ -39,7 +42,8 @@ pub fn build_into(
     settings: &[(&str, &str)],
 ) -> BTreeMap<String, PathBuf> {
     let mut cargo = Command::new(env!("CARGO"));
-    // What cargo told this program of its package, or somebody its harness to print times, would have things built again.
+    // What cargo told this program of its package, or somebody its harness to print times, would have things
+    // built again.
     let rebuilds = |name: &&String| {
         name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") || *name == "RUSTC_BOOTSTRAP"
     };

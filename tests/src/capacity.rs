@@ -1,9 +1,9 @@
-//! The capacity simulation: the real code under loads that no machine here can make, in virtual time, over a DynamoDB that
-//! has its limits.
+//! The capacity simulation: the real code under loads that no machine here can make, in virtual time, over a
+//! DynamoDB that has its limits.
 //!
-//! Find runs in isolated instances, one request at a time each, the one that was free last first, a new one when none is,
-//! as Lambda has them; lobby servers connect and disconnect the players; game servers beat. Everything random comes from
-//! the scenario's seed, so that a scenario gives the same outcome each time.
+//! Find runs in isolated instances, one request at a time each, the one that was free last first, a new one
+//! when none is, as Lambda has them; lobby servers connect and disconnect the players; game servers beat.
+//! Everything random comes from the scenario's seed, so that a scenario gives the same outcome each time.
 
 use std::{
     collections::BTreeMap,
@@ -132,8 +132,8 @@ fn ms(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).expect("a short span")
 }
 
-/// A client whose retries are its own to spend, as in an instance of its own: the SDK has all clients of a process share
-/// their quota.
+/// A client whose retries are its own to spend, as in an instance of its own: the SDK has all clients of a
+/// process share their quota.
 fn client(database: &Database, asker: Asker, number: usize) -> Client {
     use aws_sdk_dynamodb::config::retry::RetryPartition;
     let client = client_over(database.line(asker));

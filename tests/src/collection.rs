@@ -1,6 +1,8 @@
-//! The Postman collection of Muster's operations, made from the OpenAPI document; Bruno and others read that format, too.
+//! The Postman collection of Muster's operations, made from the OpenAPI document; Bruno and others read that
+//! format, too.
 //!
-//! What a request needs of another one's answer goes through the collection's variables: tokens, lobbies, versions.
+//! What a request needs of another one's answer goes through the collection's variables: tokens, lobbies,
+//! versions.
 
 use muster_local::{stack::TEMPLATE, template::Template};
 use serde_json::{Map, Value, json};
@@ -92,7 +94,8 @@ fn demo() -> Value {
     })
 }
 
-/// The requests of the operations with the tag `tag`, in the template's order, but first those whose answers others need.
+/// The requests of the operations with the tag `tag`, in the template's order, but first those whose answers
+/// others need.
 fn requests(document: &Value, tag: &Value) -> Vec<Value> {
     let mut operations = Vec::new();
     for route in Template::parse(TEMPLATE).expect("the template").routes {

@@ -61,7 +61,8 @@ fn text(yaml: &Yaml<'_>) -> String {
     text.unwrap_or_else(|| panic!("not a text: {yaml:?}"))
 }
 
-/// The value that CloudFormation would give: of a parameter its default, of a table its name, of the secret the key.
+/// The value that CloudFormation would give: of a parameter its default, of a table its name, of the secret
+/// the key.
 fn resolve(yaml: &Yaml<'_>, template: &Yaml<'_>, signing_key: &str) -> String {
     let Yaml::Tagged(tag, inner) = yaml else {
         return text(yaml);

@@ -1,4 +1,5 @@
-//! One function instance of find, as Lambda runs many: its own client, memory and meter, nothing shared but the tables.
+//! One function instance of find, as Lambda runs many: its own client, memory and meter, nothing shared but
+//! the tables.
 
 use std::{net::Ipv4Addr, sync::Arc};
 
@@ -132,7 +133,8 @@ pub fn request(headers: &[(&str, &str)], body: &Value) -> Request {
     event(headers, body, &[]).into()
 }
 
-/// The event of a request with path parameters, if it has any; its path is that of find, at which no operation looks.
+/// The event of a request with path parameters, if it has any; its path is that of find, at which no
+/// operation looks.
 ///
 /// # Panics
 /// When the headers are none.

@@ -75,8 +75,8 @@ pub mod virtual_time;
 
 /// A clock that only tests turn.
 ///
-/// A pause under it ends when it was turned that far, or when so much time has really passed; a time limit only when it was
-/// turned, so that a slow machine reaches none.
+/// A pause under it ends when it was turned that far, or when so much time has really passed; a time limit
+/// only when it was turned, so that a slow machine reaches none.
 #[derive(Clone, Debug)]
 pub struct TestClock {
     now: Arc<AtomicU64>,
@@ -217,7 +217,8 @@ impl TestStack {
         Self::start_with(Storage::Memory).await
     }
 
-    /// Starts a stack in memory whose items are the same in each run, byte for byte, as far as they are made one after the other.
+    /// Starts a stack in memory whose items are the same in each run, byte for byte, as far as they are made
+    /// one after the other.
     pub async fn start_repeatable() -> Self {
         let clock = TestClock::repeatable();
         // The stack's own tasks draw from another source: nobody knows when.
@@ -373,7 +374,8 @@ impl TestStack {
         all_lobbies(self.store(), namespace_id).await
     }
 
-    /// Makes a game of its own with one namespace: regions `fra` and `nyc`, a server for `places` lobbies in each, if any.
+    /// Makes a game of its own with one namespace: regions `fra` and `nyc`, a server for `places` lobbies in
+    /// each, if any.
     pub async fn make_game(&self, name: &str, modes: Value, lobby_count_max: u32, places: u32) -> TestGame {
         self.make_game_of(new_game(name, modes, lobby_count_max), places).await
     }

@@ -1,4 +1,5 @@
-//! Servers as processes of their own: whatever says where it listens, and the local stack with games made in it.
+//! Servers as processes of their own: whatever says where it listens, and the local stack with games made in
+//! it.
 
 use std::{fs, process::Stdio};
 
@@ -59,7 +60,8 @@ impl ServerProcess {
 pub struct Memory {
     /// What it allocated itself.
     pub own: f64,
-    /// That and the pages of its program and libraries, which the kernel lets go and fetches again as it likes.
+    /// That and the pages of its program and libraries, which the kernel lets go and fetches again as it
+    /// likes.
     pub resident: f64,
 }
 
@@ -96,7 +98,8 @@ impl LocalProcess {
 
     /// The same with more arguments and variables.
     pub async fn start_with(arguments: &[&str], variables: &[(&str, &str)]) -> Self {
-        // With this package's own selection of features, which is what its dependencies are built with already.
+        // With this package's own selection of features, which is what its dependencies are built with
+        // already.
         let selection = ["--package", "muster-local", "--package", "muster-tests", "--bin", "muster-local"];
         let mut binaries = binaries::build(&selection, "bench");
         let mut command = Command::new(binaries.remove("muster-local").expect("it was built"));
@@ -172,7 +175,8 @@ impl LocalProcess {
         Post { path: "/".to_owned(), headers, body: body.to_string().into() }
     }
 
-    /// Makes a game as its operator and its studio do: game servers with `places` for lobbies each, which never lapse.
+    /// Makes a game as its operator and its studio do: game servers with `places` for lobbies each, which
+    /// never lapse.
     pub async fn make_game(
         &self,
         name: &str,

@@ -72,8 +72,9 @@ impl Report {
     }
 }
 
-/// Compares the tables of a namespace with themselves: no lobby above its capacity, each lobby's count as its entries, each game
-/// server's as its lobbies among `live`, and what is allotted to all as the ledger has it (I1, I2, I4).
+/// Compares the tables of a namespace with themselves: no lobby above its capacity, each lobby's count as its
+/// entries, each game server's as its lobbies among `live`, and what is allotted to all as the ledger has it
+/// (I1, I2, I4).
 pub async fn compare_tables(report: &mut Report, store: &Store, namespace_id: &NamespaceId, live: &[Lobby]) {
     let too_full = live.iter().filter(|lobby| lobby.taken > lobby.max_players_direct);
     let too_full = too_full.map(|lobby| (lobby.lobby_id.to_string(), lobby.taken)).collect();

@@ -93,7 +93,8 @@ impl RuntimeApi {
         environment(name, self.address)
     }
 
-    /// When the function first asked for an event: its init was over. For an event that it asks for later, then.
+    /// When the function first asked for an event: its init was over. For an event that it asks for later,
+    /// then.
     pub async fn ready(&mut self) -> Instant {
         self.asked.recv().await.expect("the service runs")
     }

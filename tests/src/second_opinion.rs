@@ -1,6 +1,7 @@
 //! Another implementation of DynamoDB behind the stack, whose tests then ask it instead of the embedded one.
 //!
-//! It is found at the URL in [`URL_VARIABLE`], where each access key has a database of its own, as Amazon's DynamoDB Local has it.
+//! It is found at the URL in [`URL_VARIABLE`], where each access key has a database of its own, as Amazon's
+//! DynamoDB Local has it.
 
 use std::{
     convert::Infallible,

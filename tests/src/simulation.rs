@@ -1,9 +1,11 @@
-//! Simulated runs of the shipped operations over a database that a seed owns: its network, its clock, its crashes.
+//! Simulated runs of the shipped operations over a database that a seed owns: its network, its clock, its
+//! crashes.
 //!
-//! One run is one thread with tokio's paused clock. Requests go through the functions' own handlers and the SDK as it is,
-//! over a link of the run's own; `network` is what lies between them and the emulator, `model` a reference that shares no code
-//! with the product and checks every step. The same seed gives the same run: the SDK's jitter is `fastrand`'s, seeded with
-//! the rest, its retry quota is the run's own, and maps without order are compared in an order.
+//! One run is one thread with tokio's paused clock. Requests go through the functions' own handlers and the
+//! SDK as it is, over a link of the run's own; `network` is what lies between them and the emulator, `model`
+//! a reference that shares no code with the product and checks every step. The same seed gives the same run:
+//! the SDK's jitter is `fastrand`'s, seeded with the rest, its retry quota is the run's own, and maps without
+//! order are compared in an order.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

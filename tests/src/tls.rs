@@ -17,7 +17,8 @@ use tokio_rustls::{
     rustls::{ServerConfig, crypto::ring, pki_types::PrivateKeyDer, version::TLS13},
 };
 
-/// Listens with TLS 1.3 for the database at the end of `link`, as DynamoDB does: where, and the certificate to trust, in PEM.
+/// Listens with TLS 1.3 for the database at the end of `link`, as DynamoDB does: where, and the certificate
+/// to trust, in PEM.
 pub async fn behind_tls(link: &Arc<dyn Link>) -> (String, String) {
     let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a certificate");
     let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());

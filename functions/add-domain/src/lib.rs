@@ -1,4 +1,5 @@
-//! `POST /cloud/games/{game_id}/namespaces/{namespace_id}/domains`: a domain of the namespace, which no other may have.
+//! `POST /cloud/games/{game_id}/namespaces/{namespace_id}/domains`: a domain of the namespace, which no other
+//! may have.
 
 use shared::{
     auth::cloud::CloudAuth,

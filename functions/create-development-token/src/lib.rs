@@ -1,5 +1,5 @@
-//! `POST /cloud/games/{game_id}/namespaces/{namespace_id}/tokens/development`: a token for mock answers, which lead to a
-//! developer's own machine.
+//! `POST /cloud/games/{game_id}/namespaces/{namespace_id}/tokens/development`: a token for mock answers,
+//! which lead to a developer's own machine.
 
 use shared::{
     auth::cloud::CloudAuth,

@@ -1,4 +1,5 @@
-//! `POST /cloud/games/{game_id}/namespaces/{namespace_id}/tokens/public`: a token for the players of the namespace.
+//! `POST /cloud/games/{game_id}/namespaces/{namespace_id}/tokens/public`: a token for the players of the
+//! namespace.
 
 use shared::{
     auth::cloud::CloudAuth,

@@ -1,4 +1,5 @@
-//! `POST /cloud/games/{game_id}/namespaces/{namespace_id}/tokens/server`: a token for the game servers of the namespace.
+//! `POST /cloud/games/{game_id}/namespaces/{namespace_id}/tokens/server`: a token for the game servers of the
+//! namespace.
 
 use shared::{
     auth::cloud::CloudAuth,

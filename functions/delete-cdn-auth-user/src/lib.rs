@@ -1,5 +1,5 @@
-//! `DELETE /cloud/games/{game_id}/namespaces/{namespace_id}/auth-user/{user}`: a user of the namespace's CDN less. A user who is not
-//! there has gone already.
+//! `DELETE /cloud/games/{game_id}/namespaces/{namespace_id}/auth-user/{user}`: a user of the namespace's CDN
+//! less. A user who is not there has gone already.
 
 use shared::{
     auth::cloud::CloudAuth, function::operation::Operation, models::errors::Error, request::Request,

@@ -31,8 +31,8 @@ pub struct FindLobby {
 }
 
 impl FindLobby {
-    /// The operation with `matchmaker`, for whom `auth` and `screening` let in; `edge_secret` is what the edge proves itself with, if there
-    /// is one.
+    /// The operation with `matchmaker`, for whom `auth` and `screening` let in; `edge_secret` is what the
+    /// edge proves itself with, if there is one.
     #[must_use]
     pub fn new(
         auth: MatchmakerAuth,

@@ -1,4 +1,5 @@
-//! `GET /cloud/games/{game_id}/namespaces/{namespace_id}`: the namespace with its settings, never with a hash.
+//! `GET /cloud/games/{game_id}/namespaces/{namespace_id}`: the namespace with its settings, never with a
+//! hash.
 
 use shared::{
     auth::cloud::CloudAuth,

@@ -1,4 +1,5 @@
-//! `GET /cloud/games/{game_id}/namespaces/{namespace_id}/version-history`: the changes of its version, newest first.
+//! `GET /cloud/games/{game_id}/namespaces/{namespace_id}/version-history`: the changes of its version, newest
+//! first.
 
 use shared::{
     auth::cloud::CloudAuth,

@@ -20,8 +20,8 @@ pub struct ListLobbies {
 }
 
 impl ListLobbies {
-    /// The operation on lobbies in `store`, for whom `auth` lets in; `edge_secret` is what the edge proves itself with, if
-    /// there is one.
+    /// The operation on lobbies in `store`, for whom `auth` lets in; `edge_secret` is what the edge proves
+    /// itself with, if there is one.
     #[must_use]
     pub fn new(auth: MatchmakerAuth, store: Store, ambient: Ambient, edge_secret: Option<String>) -> Self {
         Self { auth, overview: Overview::new(store, ambient), edge_secret }

@@ -16,7 +16,8 @@ pub struct ListRegions {
 }
 
 impl ListRegions {
-    /// The operation, for whom `auth` lets in; `edge_secret` is what the edge proves itself with, if there is one.
+    /// The operation, for whom `auth` lets in; `edge_secret` is what the edge proves itself with, if there is
+    /// one.
     #[must_use]
     pub const fn new(auth: MatchmakerAuth, edge_secret: Option<String>) -> Self {
         Self { auth, edge_secret }

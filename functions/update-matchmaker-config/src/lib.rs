@@ -1,4 +1,5 @@
-//! `POST /cloud/games/{game_id}/namespaces/{namespace_id}/mm-config`: how many lobbies, how many players of one client.
+//! `POST /cloud/games/{game_id}/namespaces/{namespace_id}/mm-config`: how many lobbies, how many players of
+//! one client.
 
 use shared::{
     auth::cloud::CloudAuth,

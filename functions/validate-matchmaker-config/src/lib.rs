@@ -1,4 +1,5 @@
-//! `POST /cloud/games/{game_id}/namespaces/{namespace_id}/mm-config/validate`: what matchmaker settings would be refused.
+//! `POST /cloud/games/{game_id}/namespaces/{namespace_id}/mm-config/validate`: what matchmaker settings would
+//! be refused.
 
 use shared::{
     auth::cloud::CloudAuth,

@@ -1,4 +1,5 @@
-//! `POST /cloud/games/{game_id}/namespaces/validate`: what would be refused of a new namespace; nothing is made.
+//! `POST /cloud/games/{game_id}/namespaces/validate`: what would be refused of a new namespace; nothing is
+//! made.
 
 use shared::{
     auth::cloud::CloudAuth,

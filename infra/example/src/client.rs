@@ -78,7 +78,8 @@ impl Client {
         self.call(Method::PUT, path, body.to_string().into()).await
     }
 
-    /// Calls until the answer is another than "later", which a find also gets while every game server is full.
+    /// Calls until the answer is another than "later", which a find also gets while every game server is
+    /// full.
     async fn call<T: DeserializeOwned>(
         &self,
         method: Method,

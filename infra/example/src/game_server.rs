@@ -39,10 +39,12 @@ use crate::{
 const CAPACITY: u32 = 4;
 /// How long the server is taken to live after each heartbeat.
 const LEASE: Duration = Duration::from_secs(15);
-/// Time between heartbeats: thrice a lease, so that one may come late or be lost, and the server and its lobbies are still
-/// taken to live. A lobby of a dead server is never found, and ends when somebody needs its room.
+/// Time between heartbeats: thrice a lease, so that one may come late or be lost, and the server and its
+/// lobbies are still taken to live. A lobby of a dead server is never found, and ends when somebody needs its
+/// room.
 const HEARTBEAT: Duration = Duration::from_secs(LEASE.as_secs() / 3);
-/// How long the list of a heartbeat may lag behind a lobby's creation, where the database is not on this machine.
+/// How long the list of a heartbeat may lag behind a lobby's creation, where the database is not on this
+/// machine.
 const LIST_LAG: Duration = Duration::from_secs(2);
 /// Tries to learn of a new lobby, and the pause between them.
 const LOOKUPS: u32 = 5;
@@ -63,7 +65,8 @@ pub struct GameServer {
     is_draining: AtomicBool,
     /// Told when the server drained and its last lobby ended.
     gone: Notify,
-    /// Held during a heartbeat: an answer never undoes a later one's, and players of the same new lobby need only one.
+    /// Held during a heartbeat: an answer never undoes a later one's, and players of the same new lobby need
+    /// only one.
     lobbies: Mutex<HashMap<String, Arc<Lobby>>>,
     events: Events,
 }
@@ -309,7 +312,8 @@ impl Lobby {
         Self { lobby_id, service, max_players, connected, stage, opened_at: Instant::now(), events }
     }
 
-    /// Whether it is no proof of its end when it is not listed. Without players it is: a mistake is put right by the next one.
+    /// Whether it is no proof of its end when it is not listed. Without players it is: a mistake is put right
+    /// by the next one.
     fn may_be_missed(&self) -> bool {
         let is_empty = self.connected.try_lock().is_ok_and(|connected| *connected == 0);
         !is_empty && self.opened_at.elapsed() < LIST_LAG
@@ -338,7 +342,8 @@ impl Lobby {
         Ok(players.connected)
     }
 
-    /// Closes the lobby when it is full, which starts the game: until it is reopened no find fills a seat that a player left.
+    /// Closes the lobby when it is full, which starts the game: until it is reopened no find fills a seat
+    /// that a player left.
     async fn close_if_full(&self) -> Result<(), ClientError> {
         let connected = self.connected.lock().await;
         if *self.stage.borrow() == Stage::Open && *connected >= self.max_players {

@@ -1,7 +1,8 @@
-//! A session as a studio would run it, by the public operations alone: a game server with its lobbies, and players.
+//! A session as a studio would run it, by the public operations alone: a game server with its lobbies, and
+//! players.
 //!
-//! `game_server.rs` is what to read before writing a lobby server, `bot.rs` is what a game client does, `setup.rs` what is done
-//! once for a game. The rest serves the demonstration.
+//! `game_server.rs` is what to read before writing a lobby server, `bot.rs` is what a game client does,
+//! `setup.rs` what is done once for a game. The rest serves the demonstration.
 
 use std::{io, time::Duration};
 
@@ -186,7 +187,8 @@ async fn play(options: &Options, service: &Client, events: &Events) -> Result<()
     Ok(())
 }
 
-/// What a game client shows before its player plays. Both answers are up to 5 s old; closed lobbies are not listed.
+/// What a game client shows before its player plays. Both answers are up to 5 s old; closed lobbies are not
+/// listed.
 async fn look(service: &Client, events: &Events) -> Result<(), ClientError> {
     #[derive(Deserialize)]
     struct Statistics {

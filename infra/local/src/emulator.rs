@@ -1,9 +1,10 @@
 //! The DynamoDB of the local stack: an emulator in this process, on a loopback port of its own.
 //!
-//! It runs on a thread and a runtime of its own; the stack's own calls go there without the port. Its requests are answered one
-//! at a time under a lock and never yield, so they would stall whatever else shared their runtime: answered in the threads of
-//! their callers, which then wait for that lock, a quarter fewer finds were served. And when the runtime is dropped, no connection
-//! holds the database any more, so a stopped emulator has closed its file for certain.
+//! It runs on a thread and a runtime of its own; the stack's own calls go there without the port. Its
+//! requests are answered one at a time under a lock and never yield, so they would stall whatever else shared
+//! their runtime: answered in the threads of their callers, which then wait for that lock, a quarter fewer
+//! finds were served. And when the runtime is dropped, no connection holds the database any more, so a
+//! stopped emulator has closed its file for certain.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -87,7 +88,8 @@ impl Emulator {
     ///
     /// # Errors
     ///
-    /// As [`Emulator::start`]; [`EmulatorError::Start`] also when the port is taken or the address another machine's.
+    /// As [`Emulator::start`]; [`EmulatorError::Start`] also when the port is taken or the address another
+    /// machine's.
     pub fn start_on(address: SocketAddr, storage: &Storage, tables: &[Table]) -> Result<Self, EmulatorError> {
         let (database, lock) = match storage {
             Storage::Memory => (Database::memory().map_err(EmulatorError::Database)?, None),
@@ -132,7 +134,8 @@ impl Emulator {
         Self { endpoint, link, running: None }
     }
 
-    /// From now on deletes once a `period` what expired by the machine's clock, so that neither memory nor a folder grows for ever.
+    /// From now on deletes once a `period` what expired by the machine's clock, so that neither memory nor a
+    /// folder grows for ever.
     pub fn sweep_every(&self, period: Duration) {
         let Some(Running { direct, .. }) = &self.running else { return };
         let Direct { runtime, database } = direct.clone();
@@ -167,7 +170,8 @@ impl Emulator {
     }
 }
 
-/// The way to an emulator on its own thread, as long as that runs. No answer is lost on it, so nothing is asked twice.
+/// The way to an emulator on its own thread, as long as that runs. No answer is lost on it, so nothing is
+/// asked twice.
 #[derive(Clone, Debug)]
 struct Direct {
     runtime: Handle,

@@ -1,5 +1,5 @@
-//! The functions of the template, built in this process: each route of the template gets the operation whose code it
-//! names.
+//! The functions of the template, built in this process: each route of the template gets the operation whose
+//! code it names.
 
 use std::{
     collections::BTreeMap,
@@ -108,8 +108,8 @@ impl Settings {
 }
 
 impl Functions {
-    /// The operations over `store`, each as the template `declared` it, by its code's folder; captchas and verifications are
-    /// asked of those `outside`.
+    /// The operations over `store`, each as the template `declared` it, by its code's folder; captchas and
+    /// verifications are asked of those `outside`.
     ///
     /// # Errors
     /// [`InvalidConfig`] when the process's environment holds an unusable `MUSTER_ACCESS`.
@@ -136,7 +136,8 @@ impl Functions {
         self.matchmaker.race_creates()
     }
 
-    /// Has every function that was started know the settings of a namespace, as after an earlier request for it.
+    /// Has every function that was started know the settings of a namespace, as after an earlier request for
+    /// it.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].

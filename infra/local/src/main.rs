@@ -24,7 +24,8 @@ use shared::{
     function::config::Environment,
 };
 
-/// Requests and items are many small strings, and their allocation a quarter of a find's time with the system's allocator.
+/// Requests and items are many small strings, and their allocation a quarter of a find's time with the
+/// system's allocator.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
@@ -52,13 +53,15 @@ struct Arguments {
 enum Command {
     /// Runs the embedded DynamoDB alone, in memory, for functions in `sam local` or `cargo lambda watch`.
     Store {
-        /// Address of this machine to listen on; on Linux, for `sam local`, that of Docker's bridge: 172.17.0.1 unless configured.
+        /// Address of this machine to listen on; on Linux, for `sam local`, that of Docker's bridge:
+        /// 172.17.0.1 unless configured.
         #[arg(long, default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
         address: IpAddr,
         /// Port there; 0 takes a free one.
         #[arg(long, default_value_t = 8000)]
         port: u16,
-        /// What functions in containers call this machine: the address by itself, `host.docker.internal` for loopback.
+        /// What functions in containers call this machine: the address by itself, `host.docker.internal` for
+        /// loopback.
         #[arg(long, value_name = "HOST")]
         container_host: Option<String>,
         /// Folder for the environment that the functions need; it holds the key that tokens are signed with.

@@ -1,5 +1,5 @@
-//! Each function may ask of the database here what the template allows it in AWS, and nothing else: a permission that is
-//! missing there shows in every local run and test.
+//! Each function may ask of the database here what the template allows it in AWS, and nothing else: a
+//! permission that is missing there shows in every local run and test.
 
 use std::{
     collections::BTreeSet,

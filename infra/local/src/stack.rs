@@ -223,8 +223,8 @@ impl Stack {
     }
 }
 
-/// What only the local stack answers: the demo; for the operator's command where its store listens and what it signs with; what it
-/// counted.
+/// What only the local stack answers: the demo; for the operator's command where its store listens and what
+/// it signs with; what it counted.
 fn local_routes(
     demo: &Demo,
     emulator: &Emulator,

@@ -1,5 +1,5 @@
-//! The embedded DynamoDB alone, with the demo game, for functions that run elsewhere on this machine: in `sam local` and
-//! `cargo lambda watch`.
+//! The embedded DynamoDB alone, with the demo game, for functions that run elsewhere on this machine: in `sam
+//! local` and `cargo lambda watch`.
 
 use std::{
     fs::{self, OpenOptions},
@@ -37,7 +37,8 @@ const LINES_FILE: &str = "functions.env";
 pub struct Options {
     /// Where it listens: an address of this machine; port 0 takes a free one.
     pub address: SocketAddr,
-    /// What functions in containers call this machine; without it the address itself, or `host.docker.internal` for loopback.
+    /// What functions in containers call this machine; without it the address itself, or
+    /// `host.docker.internal` for loopback.
     pub container_host: Option<String>,
     /// The folder for the functions' environment, which holds the key that tokens are signed with.
     pub environment: PathBuf,
@@ -55,7 +56,8 @@ pub struct StoreAlone {
 }
 
 impl StoreAlone {
-    /// Starts a database in memory, makes the demo game there, and writes the environment of functions that work on it.
+    /// Starts a database in memory, makes the demo game there, and writes the environment of functions that
+    /// work on it.
     ///
     /// # Errors
     /// [`StackError`].
@@ -158,9 +160,9 @@ Ctrl-C stops it.
     }
 }
 
-/// What functions in containers call this machine when the database listens at `address`: an address of a network by itself, as that
-/// of Docker's bridge, which is this machine's on Linux. One's own loopback is out of a container's reach, but Docker Desktop leads its
-/// name for the machine there.
+/// What functions in containers call this machine when the database listens at `address`: an address of a
+/// network by itself, as that of Docker's bridge, which is this machine's on Linux. One's own loopback is out
+/// of a container's reach, but Docker Desktop leads its name for the machine there.
 fn host_for_containers(address: IpAddr) -> String {
     if address.is_loopback() { "host.docker.internal".to_owned() } else { in_url(address) }
 }

@@ -1,4 +1,5 @@
-//! What the local stack needs of the SAM template: routes, tables, cross-origin rules, and what each function may do.
+//! What the local stack needs of the SAM template: routes, tables, cross-origin rules, and what each function
+//! may do.
 //!
 //! Everything else in the template is ignored. What is read must be written out: a value made by a
 //! CloudFormation function (`!Ref`, `!Sub`, `!If`) is known only to CloudFormation.

@@ -58,7 +58,8 @@ pub(crate) enum UserAction {
         #[arg(value_name = "GAME/NAMESPACE")]
         namespace: NamespaceName,
     },
-    /// Adds a user, or sets another password; asks for it, or reads it from standard input when that is no terminal.
+    /// Adds a user, or sets another password; asks for it, or reads it from standard input when that is no
+    /// terminal.
     Set {
         /// The namespace.
         #[arg(value_name = "GAME/NAMESPACE")]

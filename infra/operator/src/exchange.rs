@@ -1,7 +1,8 @@
 //! A game as a file: a backup of its settings, and the way out of a deployment or into another one.
 //!
-//! The file has what a find depends on: regions, versions, and namespaces with what they may hold and their domains. It has no
-//! secrets, tokens or password hashes: secrets stand as `null` and are filled in before the import.
+//! The file has what a find depends on: regions, versions, and namespaces with what they may hold and their
+//! domains. It has no secrets, tokens or password hashes: secrets stand as `null` and are filled in before
+//! the import.
 
 use std::{
     collections::BTreeMap,
@@ -200,7 +201,8 @@ fn read(path: &Path) -> Result<GameFile<VersionConfig>, CommandError> {
     Ok(GameFile { muster_game, name_id, display_name, regions, versions, namespaces })
 }
 
-/// What stands against a file, each with its path; names of the game and its namespaces are judged as they are made.
+/// What stands against a file, each with its path; names of the game and its namespaces are judged as they
+/// are made.
 fn problems(file: &GameFile<VersionConfig>) -> Vec<String> {
     let mut problems = Vec::new();
     for (number, version) in file.versions.iter().enumerate() {

@@ -34,7 +34,8 @@ pub(crate) enum Action {
         /// The game.
         game: String,
     },
-    /// Makes the game of such a file, with a cloud token; secrets that its versions need stand there as `null` and must be filled in.
+    /// Makes the game of such a file, with a cloud token; secrets that its versions need stand there as
+    /// `null` and must be filled in.
     Import {
         /// The file.
         file: PathBuf,
@@ -78,7 +79,8 @@ pub(crate) struct CreateGame {
     /// Who runs the machines in the regions.
     #[arg(long, default_value = "Own servers")]
     provider: String,
-    /// A file with the first version's configuration, such as `{"game_modes": {"arena": {"regions": ["fra"]}}}`.
+    /// A file with the first version's configuration, such as `{"game_modes": {"arena": {"regions":
+    /// ["fra"]}}}`.
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
     /// What the first version is called.

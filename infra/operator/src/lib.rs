@@ -1,7 +1,8 @@
-//! The operator's command: games, versions, namespaces, tokens, lobbies and game servers, in the local stack or in AWS.
+//! The operator's command: games, versions, namespaces, tokens, lobbies and game servers, in the local stack
+//! or in AWS.
 //!
-//! It reads and writes the tables with the operator's own credentials, by the same store, rules and conditions as the
-//! operations. Each topic is a module; each answers for people or as JSON.
+//! It reads and writes the tables with the operator's own credentials, by the same store, rules and
+//! conditions as the operations. Each topic is a module; each answers for people or as JSON.
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;

@@ -76,7 +76,8 @@ pub(crate) enum ServerAction {
         #[arg(value_name = "GAME/NAMESPACE")]
         namespace: NamespaceName,
     },
-    /// Takes a game server out of service that went without a word: it gets no lobby any more, and its lobbies end at once.
+    /// Takes a game server out of service that went without a word: it gets no lobby any more, and its
+    /// lobbies end at once.
     Remove {
         /// The namespace.
         #[arg(value_name = "GAME/NAMESPACE")]

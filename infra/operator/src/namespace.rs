@@ -56,7 +56,8 @@ pub(crate) struct MatchmakerConfig {
     /// Lobbies that it may hold, 1 to 32767. Lowering it ends none.
     #[arg(long)]
     lobby_count_max: Option<u32>,
-    /// Seats that one IP address may hold (`max_players` in the API's settings); above 1000 there is no limit.
+    /// Seats that one IP address may hold (`max_players` in the API's settings); above 1000 there is no
+    /// limit.
     #[arg(long)]
     max_players_per_client: Option<u32>,
 }

@@ -71,7 +71,8 @@ pub(crate) enum Kind {
         #[arg(value_name = "GAME/NAMESPACE")]
         namespace: NamespaceName,
     },
-    /// For client tests: every matchmaker operation responds with a mock that names this host and these ports, never a real lobby.
+    /// For client tests: every matchmaker operation responds with a mock that names this host and these
+    /// ports, never a real lobby.
     Development {
         /// The namespace.
         #[arg(value_name = "GAME/NAMESPACE")]

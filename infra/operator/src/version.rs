@@ -71,7 +71,8 @@ pub(crate) enum Action {
     },
     /// Deletes a version that no namespace runs and no lobby has, with its secrets.
     ///
-    /// It is retired first: no namespace can be set to it any more. Repeat the command until the version is gone.
+    /// It is retired first: no namespace can be set to it any more. Repeat the command until the version is
+    /// gone.
     Delete {
         /// The game.
         game: String,
@@ -325,7 +326,8 @@ fn definition(
     Some(schema)
 }
 
-/// Makes references lead to `definitions`. Objects have no other properties than those: a version is refused for others.
+/// Makes references lead to `definitions`. Objects have no other properties than those: a version is refused
+/// for others.
 fn resolve(components: &Map<String, Value>, schema: &mut Value, definitions: &mut Map<String, Value>) {
     match schema {
         Value::Object(fields) => {

@@ -1,7 +1,8 @@
 //! Tokens: what each kind says, how it is signed, and how a shown token is verified.
 //!
-//! Tokens of the player path are JWTs (HS256) behind a prefix that names their kind, so that verifying one reads no
-//! table. Cloud tokens are random and stored by digest only (see [`crate::store::tokens`]). Clients treat both as opaque.
+//! Tokens of the player path are JWTs (HS256) behind a prefix that names their kind, so that verifying one
+//! reads no table. Cloud tokens are random and stored by digest only (see [`crate::store::tokens`]). Clients
+//! treat both as opaque.
 
 use std::{fmt, time::Duration};
 
@@ -175,7 +176,8 @@ impl TokenKeys {
         })
     }
 
-    /// The key that clients' addresses are hashed under ([`crate::models::client`]): no use of it can help to forge a token.
+    /// The key that clients' addresses are hashed under ([`crate::models::client`]): no use of it can help to
+    /// forge a token.
     #[must_use]
     pub const fn address_key(&self) -> &hmac::Key {
         &self.address_key
@@ -194,7 +196,8 @@ impl TokenKeys {
         self.sign(&SignedClaims { host: Some(host), ..claims })
     }
 
-    /// Issues the lobby token of a lobby. It counts until the lobby ends or its server's credential is revoked.
+    /// Issues the lobby token of a lobby. It counts until the lobby ends or its server's credential is
+    /// revoked.
     #[must_use]
     pub fn issue_lobby(&self, lobby: &LobbyClaims, now: Timestamp) -> String {
         self.sign(&SignedClaims {
@@ -207,14 +210,15 @@ impl TokenKeys {
         })
     }
 
-    /// Issues the player token of a seat; the same seat at the same second gives the same token, byte for byte.
+    /// Issues the player token of a seat; the same seat at the same second gives the same token, byte for
+    /// byte.
     #[must_use]
     pub fn issue_player(&self, seat: &PlayerSeat, now: Timestamp) -> String {
         Self::sign_with(&self.current, &player_claims(seat, now))
     }
 
-    /// Issues the player token of a seat once more, signed with the key `key_id` while that is known: then the same token,
-    /// byte for byte, although the keys were rotated meanwhile.
+    /// Issues the player token of a seat once more, signed with the key `key_id` while that is known: then
+    /// the same token, byte for byte, although the keys were rotated meanwhile.
     #[must_use]
     pub fn issue_player_again(&self, seat: &PlayerSeat, at: Timestamp, key_id: &str) -> String {
         let previous = self.previous.as_ref().filter(|key| key.id == key_id);

@@ -60,7 +60,8 @@ impl MatchmakerAuth {
         &self.settings
     }
 
-    /// Who the request's token speaks for; reads no table. A cloud token is of the wrong kind whether it exists or not.
+    /// Who the request's token speaks for; reads no table. A cloud token is of the wrong kind whether it
+    /// exists or not.
     ///
     /// # Errors
     /// [`Error::TokenInvalid`], [`Error::TokenExpired`], [`Error::WrongTokenKind`].
@@ -83,8 +84,8 @@ impl MatchmakerAuth {
     /// Where the answers of a developer's own machine lead, when `caller` is one; nothing for everybody else.
     ///
     /// # Errors
-    /// [`Error::TokenInvalid`] when the token's namespace is gone, [`Error::TokenRevoked`]; [`Error::Unavailable`],
-    /// [`Error::Bug`].
+    /// [`Error::TokenInvalid`] when the token's namespace is gone, [`Error::TokenRevoked`];
+    /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn developer<'a>(&self, caller: &'a Caller) -> Result<Option<&'a DevelopmentHost>, Error> {
         match caller {
             Caller::Developer(credential, host) => {
@@ -150,8 +151,8 @@ impl MatchmakerAuth {
         }
     }
 
-    /// The right to speak for a lobby, by a lobby token whose game server's credential was not revoked since. Whether the
-    /// lobby still lives, the lobby itself tells.
+    /// The right to speak for a lobby, by a lobby token whose game server's credential was not revoked since.
+    /// Whether the lobby still lives, the lobby itself tells.
     ///
     /// # Errors
     /// As [`MatchmakerAuth::player`].

@@ -107,7 +107,8 @@ impl SettingsCache {
         self.domains.clear();
     }
 
-    /// A version of a game; nothing when it is missing. At most one read as long as it is asked for: versions never change.
+    /// A version of a game; nothing when it is missing. At most one read as long as it is asked for: versions
+    /// never change.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].

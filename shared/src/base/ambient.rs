@@ -168,7 +168,8 @@ impl Ambient {
         Some(items.swap_remove(drawn))
     }
 
-    /// A pause between half of `span` and all of it, so that losers of one race do not meet again in the next.
+    /// A pause between half of `span` and all of it, so that losers of one race do not meet again in the
+    /// next.
     #[must_use]
     pub fn jittered(&self, span: Duration) -> Duration {
         let micros = u64::try_from(span.as_micros()).unwrap_or(u64::MAX);

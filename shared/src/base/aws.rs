@@ -1,8 +1,9 @@
 //! How functions reach AWS: by HTTPS, and trusting the authorities of AWS alone.
 //!
-//! A machine trusts some 145 authorities, and reading them was two fifths of what a function does from its start to its first
-//! answer. The five that certificates of AWS's own endpoints come from (Amazon Trust Services; the first of them ends in 2037) are
-//! part of the binary instead. Other hosts, such as captcha providers', are judged by all of the machine's.
+//! A machine trusts some 145 authorities, and reading them was two fifths of what a function does from its
+//! start to its first answer. The five that certificates of AWS's own endpoints come from (Amazon Trust
+//! Services; the first of them ends in 2037) are part of the binary instead. Other hosts, such as captcha
+//! providers', are judged by all of the machine's.
 
 use aws_smithy_http_client::{
     Builder, HttpClientError,
@@ -25,10 +26,11 @@ const AUTHORITIES: &str = include_str!("aws/authorities.pem");
 /// The cryptography of every connection.
 pub const CRYPTOGRAPHY: Provider = Provider::Rustls(CryptoMode::Ring);
 
-/// A client for AWS's endpoints in `region`, which trusts the authorities of `bundle` (PEM) instead where there is one.
+/// A client for AWS's endpoints in `region`, which trusts the authorities of `bundle` (PEM) instead where
+/// there is one.
 ///
-/// Partitions apart from AWS's public ones (China, the isolated and the European sovereign regions) may use others: there the
-/// machine's authorities count.
+/// Partitions apart from AWS's public ones (China, the isolated and the European sovereign regions) may use
+/// others: there the machine's authorities count.
 ///
 /// # Errors
 /// When the library cannot use these authorities.
@@ -46,8 +48,8 @@ pub fn https_client(region: &str, bundle: Option<Vec<u8>>) -> Result<SharedHttpC
 
 /// An HTTP client that makes a connector when it is asked for one.
 ///
-/// The library's own makes another before, of which nothing is kept, so that authorities are read early. A function opens its
-/// connection during init anyway, with the connector that it keeps.
+/// The library's own makes another before, of which nothing is kept, so that authorities are read early. A
+/// function opens its connection during init anyway, with the connector that it keeps.
 #[derive(Debug)]
 struct ConnectedOnce(SharedHttpClient);
 

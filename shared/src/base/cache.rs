@@ -44,7 +44,8 @@ impl<K: Eq + Hash, V: Clone> Aged<K, V> {
         if !entries.contains_key(&key) {
             entries.retain(|_, entry| read_at.since(entry.used_at) < UNUSED_MAX);
             if entries.len() >= self.entries_max {
-                // Keys of strangers' choice must not push a real one out for long: everything is read again at most once.
+                // Keys of strangers' choice must not push a real one out for long: everything is read again
+                // at most once.
                 entries.clear();
             }
         }

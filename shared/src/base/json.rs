@@ -1,4 +1,5 @@
-//! Strict JSON: an object where an object is meant. A derived struct alone accepts an array of its fields, too.
+//! Strict JSON: an object where an object is meant. A derived struct alone accepts an array of its fields,
+//! too.
 
 use std::{collections::BTreeMap, fmt, marker::PhantomData};
 
@@ -7,7 +8,8 @@ use serde::{
     de::{DeserializeOwned, MapAccess, Visitor, value::MapAccessDeserializer},
 };
 
-/// Deserializes an optional JSON object as `T`; a derived struct alone would accept an array of its fields too.
+/// Deserializes an optional JSON object as `T`; a derived struct alone would accept an array of its fields
+/// too.
 ///
 /// # Errors
 /// Any other JSON value than an object that fits `T`, or `null`.
@@ -44,7 +46,8 @@ pub fn objects_by_name<'de, D: Deserializer<'de>, K: Deserialize<'de> + Ord, T: 
     Ok(objects.into_iter().map(|(name, object)| (name, object.0)).collect())
 }
 
-/// A value that was an object on the wire. The map is handed on as it is read, so that errors keep their path.
+/// A value that was an object on the wire. The map is handed on as it is read, so that errors keep their
+/// path.
 struct Object<T>(T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {

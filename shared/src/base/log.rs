@@ -11,7 +11,8 @@ use tracing_subscriber::{
 
 pub use tracing_subscriber::filter::LevelFilter;
 
-/// The environment variable that chooses what is logged: a level, and levels by module, as in `info,shared=debug`.
+/// The environment variable that chooses what is logged: a level, and levels by module, as in
+/// `info,shared=debug`.
 pub const LOG_FILTER_VARIABLE: &str = "MUSTER_LOG";
 
 /// Logs as JSON lines with timestamp, level and flattened fields, which Lambda files by level.
@@ -41,7 +42,8 @@ pub fn log_text(default: LevelFilter) {
         tracing_subscriber::registry().with(filter(default)).with(discretion()).with(lines).try_init();
 }
 
-/// Libraries never log more than this: below it they print whole events and requests, tokens and digests among them.
+/// Libraries never log more than this: below it they print whole events and requests, tokens and digests
+/// among them.
 fn discretion() -> FilterFn {
     filter_fn(|metadata| {
         *metadata.level() <= LevelFilter::INFO
@@ -52,7 +54,8 @@ fn discretion() -> FilterFn {
 /// Where Muster's own log lines come from.
 const OWN_TARGETS: [&str; 3] = ["shared", "muster", "muster_local"];
 
-// Not the filter by spans and fields: its regular expressions alone would make up a fifth of a function's size.
+// Not the filter by spans and fields: its regular expressions alone would make up a fifth of a function's
+// size.
 fn filter(default: LevelFilter) -> Targets {
     let asked = std::env::var(LOG_FILTER_VARIABLE).ok().and_then(|text| text.parse().ok());
     // The emulator warns of every condition that fails, which is what conditions are for.

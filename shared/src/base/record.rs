@@ -1,6 +1,7 @@
-//! Reading what a later release stored. Two releases run side by side at every deployment and rollback, so a record is read
-//! leniently: what this release does not know is passed over, and an unknown value of an enum counts as the safe one that its
-//! field's documentation names. Requests are strict ([`Strict`]). Writes name the attributes that they change, so that all others stay.
+//! Reading what a later release stored. Two releases run side by side at every deployment and rollback, so a
+//! record is read leniently: what this release does not know is passed over, and an unknown value of an enum
+//! counts as the safe one that its field's documentation names. Requests are strict ([`Strict`]). Writes name
+//! the attributes that they change, so that all others stay.
 
 use std::collections::BTreeMap;
 
@@ -49,7 +50,8 @@ fn of_text<T: DeserializeOwned>(text: String) -> Option<T> {
     T::deserialize(text).ok()
 }
 
-/// A part of a request in which a field that it does not have is an error, at any depth: it may be meant to protect.
+/// A part of a request in which a field that it does not have is an error, at any depth: it may be meant to
+/// protect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Strict<T> {
     value: T,

@@ -130,7 +130,8 @@ pub async fn create_game(
     Ok(CreatedGame { game, version, namespaces, cloud_token })
 }
 
-/// Whether a game may have a region: its place is on the globe, its identifier not a UUID, as clients were promised.
+/// Whether a game may have a region: its place is on the globe, its identifier not a UUID, as clients were
+/// promised.
 #[must_use]
 pub fn is_region(region_id: &RegionId, region: &Region) -> bool {
     let is_on_globe =
@@ -138,7 +139,8 @@ pub fn is_region(region_id: &RegionId, region: &Region) -> bool {
     is_on_globe && Uuid::try_parse(region_id.as_str()).is_err()
 }
 
-/// Adds a namespace that runs `version`, under a name that was checked; `None` when another one of the game has it.
+/// Adds a namespace that runs `version`, under a name that was checked; `None` when another one of the game
+/// has it.
 ///
 /// # Errors
 /// [`Error::Unavailable`], [`Error::Bug`].

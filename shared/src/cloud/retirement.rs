@@ -1,8 +1,9 @@
-//! Deleting versions, for the operator: a version is retired first, and gone once nothing can need it any more.
+//! Deleting versions, for the operator: a version is retired first, and gone once nothing can need it any
+//! more.
 //!
-//! A retired version is set by no namespace: the transactions that set one check it. Instances may still take it for a
-//! namespace's, and create lobbies of it, until [`UNUSED_FOR`] after a namespace ran it last; and a lobby needs its version
-//! as long as it lives, for those who join it.
+//! A retired version is set by no namespace: the transactions that set one check it. Instances may still take
+//! it for a namespace's, and create lobbies of it, until [`UNUSED_FOR`] after a namespace ran it last; and a
+//! lobby needs its version as long as it lives, for those who join it.
 
 use std::time::Duration;
 
@@ -15,8 +16,8 @@ use crate::{
     },
 };
 
-/// How long no namespace may have run a version before it goes: the 30 s that instances remember settings and the 30 s that
-/// one of their requests may take, doubled for clocks and for reads that lag behind.
+/// How long no namespace may have run a version before it goes: the 30 s that instances remember settings and
+/// the 30 s that one of their requests may take, doubled for clocks and for reads that lag behind.
 pub const UNUSED_FOR: Duration = Duration::from_secs(120);
 
 /// What became of a version that was to be deleted.

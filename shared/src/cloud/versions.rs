@@ -36,7 +36,8 @@ impl CreateVersionRequest {
     pub fn read(request: &Request, game: &Game) -> Result<(Self, Vec<Vec<String>>), Error> {
         let CreateVersionBody { display_name, config } = request
             .json()?
-            // A header that is `null`, as answers have them, is not one that is absent: its secret is missing.
+            // A header that is `null`, as answers have them, is not one that is absent: its secret is
+            // missing.
             .without_nulls_in_each("/config/game_modes", &["headers"])
             .without_nulls_in_each("/config/captcha", &[])
             .parse()?;

@@ -37,11 +37,12 @@ impl Environment {
 
     /// A store over the tables that this function is given; tables that it is not given have empty names.
     ///
-    /// `MUSTER_CATALOG_TABLE`, `MUSTER_TOKENS_TABLE`, `MUSTER_LOBBIES_TABLE`,
-    /// `MUSTER_LOBBY_DATA_TABLE`, `MUSTER_SERVERS_TABLE`, `MUSTER_LEDGER_TABLE`, `MUSTER_CLIENTS_TABLE`, `MUSTER_SECRETS_TABLE`:
-    /// the tables' names.
-    /// `AWS_ENDPOINT_URL_DYNAMODB`: an emulator, as `http://host:port`, or DynamoDB at another address than the region's, as
-    /// `https://host`. `AWS_CA_BUNDLE`: a file of the authorities to trust instead of AWS's own. `AWS_REGION`, `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`: set by Lambda.
+    /// `MUSTER_CATALOG_TABLE`, `MUSTER_TOKENS_TABLE`, `MUSTER_LOBBIES_TABLE`, `MUSTER_LOBBY_DATA_TABLE`,
+    /// `MUSTER_SERVERS_TABLE`, `MUSTER_LEDGER_TABLE`, `MUSTER_CLIENTS_TABLE`, `MUSTER_SECRETS_TABLE`: the
+    /// tables' names. `AWS_ENDPOINT_URL_DYNAMODB`: an emulator, as `http://host:port`, or DynamoDB at another
+    /// address than the region's, as `https://host`. `AWS_CA_BUNDLE`: a file of the authorities to trust
+    /// instead of AWS's own. `AWS_REGION`, `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`:
+    /// set by Lambda.
     ///
     /// # Errors
     /// [`InvalidConfig`] when region or credentials are missing, or the endpoint is no such address.
@@ -108,8 +109,8 @@ impl Environment {
 
     /// Whom players' captchas and verifications are asked of, for tests: no template sets these.
     ///
-    /// `MUSTER_HCAPTCHA_URL`, `MUSTER_TURNSTILE_URL`: the providers' `siteverify`. `MUSTER_REACH`: `anywhere` lets calls go to
-    /// private addresses, and without TLS.
+    /// `MUSTER_HCAPTCHA_URL`, `MUSTER_TURNSTILE_URL`: the providers' `siteverify`. `MUSTER_REACH`: `anywhere`
+    /// lets calls go to private addresses, and without TLS.
     ///
     /// # Errors
     /// [`InvalidConfig`] for another reach.
@@ -123,8 +124,8 @@ impl Environment {
         })
     }
 
-    /// `MUSTER_SIGNING_KEY`: the secret that tokens are signed with. `MUSTER_SIGNING_KEY_PREVIOUS`: one that is still
-    /// accepted while rotating.
+    /// `MUSTER_SIGNING_KEY`: the secret that tokens are signed with. `MUSTER_SIGNING_KEY_PREVIOUS`: one that
+    /// is still accepted while rotating.
     ///
     /// # Errors
     /// [`InvalidConfig`] when the current one is missing or either is too short.

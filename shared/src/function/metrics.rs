@@ -1,5 +1,5 @@
-//! What operations count for alarms and dashboards: one line of CloudWatch's embedded metric format (EMF) in the log for each
-//! request that counts anything, which costs no call.
+//! What operations count for alarms and dashboards: one line of CloudWatch's embedded metric format (EMF) in
+//! the log for each request that counts anything, which costs no call.
 
 use std::{
     collections::BTreeMap,
@@ -149,14 +149,16 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// The counter that `environment` asks for by `MUSTER_METRICS_NAMESPACE`, the metrics' namespace; none without.
+    /// The counter that `environment` asks for by `MUSTER_METRICS_NAMESPACE`, the metrics' namespace; none
+    /// without.
     #[must_use]
     pub fn of(environment: Environment) -> Option<Self> {
         let namespace = environment.optional("MUSTER_METRICS_NAMESPACE")?;
         Some(Self { namespace, has_served: AtomicBool::new(false) })
     }
 
-    /// The line of embedded metric format for a request of `operation` that ended at `now`; none when it counts nothing.
+    /// The line of embedded metric format for a request of `operation` that ended at `now`; none when it
+    /// counts nothing.
     #[must_use]
     pub fn line(&self, operation: &str, mut counts: Counts, now: Timestamp) -> Option<String> {
         counts.add(Metric::ColdStart, (!self.has_served.swap(true, Ordering::Relaxed)).into());

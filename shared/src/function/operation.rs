@@ -47,7 +47,8 @@ pub trait Operation: Send + Sync + 'static {
     fn call(&self, request: &Request) -> impl Future<Output = Result<Self::Output, Error>> + Send;
 }
 
-/// Answers one gateway event with `operation`, before the function is killed; the log gets one line, the client one response.
+/// Answers one gateway event with `operation`, before the function is killed; the log gets one line, the
+/// client one response.
 pub async fn answer<O: Operation>(
     operation: &O,
     event: lambda_http::Request,

@@ -43,8 +43,8 @@ const INDEX_PASSES: u32 = 8;
 /// Pause between such passes, doubled each time.
 const INDEX_PAUSE: Duration = Duration::from_millis(20);
 
-/// Tries of a new server's first block of the cap while others are at the ledger, and the pause between them, doubled each
-/// time, jittered.
+/// Tries of a new server's first block of the cap while others are at the ledger, and the pause between them,
+/// doubled each time, jittered.
 const ALLOTMENTS_MAX: u32 = 6;
 const ALLOTMENT_PAUSE: Duration = Duration::from_millis(20);
 
@@ -73,15 +73,15 @@ impl GameServers {
         Self { store, ambient }
     }
 
-    /// Registers a server of a namespace with `settings`, or registers it anew under its `server_id`: the same start is
-    /// updated, its lobbies stay as they are but for their leases when it gives up its own; a new start ends those of the starts
-    /// before it, a page in one call.
+    /// Registers a server of a namespace with `settings`, or registers it anew under its `server_id`: the
+    /// same start is updated, its lobbies stay as they are but for their leases when it gives up its own; a
+    /// new start ends those of the starts before it, a page in one call.
     ///
     /// # Errors
-    /// [`Error::InvalidServer`] when it names a mode that no version of the game has, and when region or ports would change under
-    /// live lobbies; [`Error::LobbyStateConflict`] when the start deregistered and still runs lobbies, or a later one registered;
-    /// [`Error::Clearing`] when more are left to end, which asking again does; [`Error::Contention`],
-    /// [`Error::Unavailable`], [`Error::Bug`].
+    /// [`Error::InvalidServer`] when it names a mode that no version of the game has, and when region or
+    /// ports would change under live lobbies; [`Error::LobbyStateConflict`] when the start deregistered and
+    /// still runs lobbies, or a later one registered; [`Error::Clearing`] when more are left to end, which
+    /// asking again does; [`Error::Contention`], [`Error::Unavailable`], [`Error::Bug`].
     pub async fn register(
         &self,
         right: &GameServerRight,
@@ -117,7 +117,8 @@ impl GameServers {
         Err(Error::Contention)
     }
 
-    /// A fleet registers at one time, and a server without a block has its first finds meet at the ledger instead.
+    /// A fleet registers at one time, and a server without a block has its first finds meet at the ledger
+    /// instead.
     async fn allot(&self, server: Server, lobby_count_max: u32) -> Result<Server, Error> {
         for tries in 0..ALLOTMENTS_MAX {
             if let Some(allotted) = self.store.allot_at_registration(&server, lobby_count_max).await? {
@@ -128,8 +129,9 @@ impl GameServers {
         Ok(server)
     }
 
-    /// A mode that no version has would never get a lobby, and all finds of the one that was meant be refused for want of servers.
-    /// Modes of other versions than the current one are those of a version to come, or to go back to.
+    /// A mode that no version has would never get a lobby, and all finds of the one that was meant be refused
+    /// for want of servers. Modes of other versions than the current one are those of a version to come, or
+    /// to go back to.
     async fn check_modes(&self, registration: &Registration, settings: &Settings) -> Result<(), Error> {
         let current = &settings.version.config.game_modes;
         let mut unknown: Vec<_> =
@@ -146,11 +148,13 @@ impl GameServers {
         Err(Error::InvalidServer(unknown.into_iter().map(path).collect()))
     }
 
-    /// Extends the lease of a server, of no other start than `start_id` if one is given, and of a page of its lobbies, and ends
-    /// those of them that are empty past their idle time or never became ready. Those of an earlier start end, and are not told.
-    /// A lobby whose lease had lapsed is found again, unless somebody needed its room (I10).
+    /// Extends the lease of a server, of no other start than `start_id` if one is given, and of a page of its
+    /// lobbies, and ends those of them that are empty past their idle time or never became ready. Those of an
+    /// earlier start end, and are not told. A lobby whose lease had lapsed is found again, unless somebody
+    /// needed its room (I10).
     ///
-    /// One write unit for the server and for each lobby; for each page 0.5 read units a started 4 KB of keys and 0.5 a lobby.
+    /// One write unit for the server and for each lobby; for each page 0.5 read units a started 4 KB of keys
+    /// and 0.5 a lobby.
     ///
     /// # Errors
     /// [`Error::ServerNotFound`]; [`Error::Unavailable`], [`Error::Bug`].
@@ -180,13 +184,14 @@ impl GameServers {
         Ok(Heartbeat { server: *server, lobbies, next: page.next })
     }
 
-    /// Takes a server's place in the matching away for good: no lobby is placed there any more, its lobbies close, and each
-    /// ends when it is empty, or at once if `ends_lobbies`. Until then its heartbeats keep them alive like any other's. Again:
-    /// harmless. Of another start than `start_id`, if one is given, it is unknown.
+    /// Takes a server's place in the matching away for good: no lobby is placed there any more, its lobbies
+    /// close, and each ends when it is empty, or at once if `ends_lobbies`. Until then its heartbeats keep
+    /// them alive like any other's. Again: harmless. Of another start than `start_id`, if one is given, it is
+    /// unknown.
     ///
     /// # Errors
-    /// [`Error::ServerNotFound`]; [`Error::Contention`] when not every lobby could be closed yet, which asking again does;
-    /// [`Error::Unavailable`], [`Error::Bug`].
+    /// [`Error::ServerNotFound`]; [`Error::Contention`] when not every lobby could be closed yet, which
+    /// asking again does; [`Error::Unavailable`], [`Error::Bug`].
     pub async fn deregister(
         &self,
         right: &GameServerRight,
@@ -237,7 +242,8 @@ impl GameServers {
         Err(Error::Contention)
     }
 
-    /// Ends the lobbies of the starts before `server`'s, at most a page, and opens it once none is left; as it then is.
+    /// Ends the lobbies of the starts before `server`'s, at most a page, and opens it once none is left; as
+    /// it then is.
     async fn clear(&self, server: Server) -> Result<Server, Error> {
         for pass in 0..INDEX_PASSES {
             let are_more = self.end_earlier_lobbies(&server).await?;
@@ -270,7 +276,8 @@ impl GameServers {
         Ok(page.next.is_some())
     }
 
-    /// A server that registered without lease may never beat: its lobbies must not keep the lease of before, if it had one.
+    /// A server that registered without lease may never beat: its lobbies must not keep the lease of before,
+    /// if it had one.
     async fn free_lobbies_of_leases(&self, server: &Server, registered_at: Timestamp) -> Result<(), Error> {
         for pass in 0..INDEX_PASSES {
             let (mut living, mut cursor) = (0, None);
@@ -339,7 +346,8 @@ impl GameServers {
         }
     }
 
-    /// Closes a lobby for good, and ends it when it is empty or never became ready, or in any case; whether it lived.
+    /// Closes a lobby for good, and ends it when it is empty or never became ready, or in any case; whether
+    /// it lived.
     async fn drain(&self, lobby_id: LobbyId, start: Option<StartMark>, ends_it: bool) -> Result<bool, Error> {
         let drain = Transition::Drain(start);
         for _ in 0..DRAIN_ATTEMPTS {

@@ -32,14 +32,15 @@ use crate::{
 pub struct LobbyServer {
     store: Store,
     ambient: Ambient,
-    /// Heads that this instance told of a free seat, each with when what it then had began: meanwhile it leaves others alone,
-    /// and is one item.
+    /// Heads that this instance told of a free seat, each with when what it then had began: meanwhile it
+    /// leaves others alone, and is one item.
     told: Arc<Aged<HeadKey, ()>>,
 }
 
 /// Heads remembered.
 const HEADS_MAX: usize = 1_024;
-/// How long after a seat of a lobby was left more such may be expected: longer than lobbies take that are refilled all the time.
+/// How long after a seat of a lobby was left more such may be expected: longer than lobbies take that are
+/// refilled all the time.
 const ASTIR_FOR: Duration = Duration::from_secs(60);
 
 impl LobbyServer {
@@ -52,8 +53,8 @@ impl LobbyServer {
     /// The lobby is ready: its reservations begin anew, finds that wait for it answer. Again: harmless.
     ///
     /// # Errors
-    /// [`Error::LobbyNotFound`]; [`Error::LobbyStopped`], also when it should have become ready long ago, which ends it;
-    /// [`Error::Contention`], [`Error::Unavailable`], [`Error::Bug`].
+    /// [`Error::LobbyNotFound`]; [`Error::LobbyStopped`], also when it should have become ready long ago,
+    /// which ends it; [`Error::Contention`], [`Error::Unavailable`], [`Error::Bug`].
     pub async fn ready(&self, right: &LobbyRight) -> Result<(), Error> {
         match self.transition(right, &Transition::Ready).await? {
             TransitionOutcome::Illegal(Illegal::Ended, lobby) if lobby.stage == Stage::Starting => {
@@ -67,15 +68,15 @@ impl LobbyServer {
     /// Closes the lobby to finds, or opens it to them again. Again: harmless.
     ///
     /// # Errors
-    /// [`Error::LobbyNotFound`], [`Error::LobbyStopped`]; [`Error::LobbyStateConflict`] for opening a lobby whose game server
-    /// deregistered; [`Error::Contention`], [`Error::Unavailable`], [`Error::Bug`].
+    /// [`Error::LobbyNotFound`], [`Error::LobbyStopped`]; [`Error::LobbyStateConflict`] for opening a lobby
+    /// whose game server deregistered; [`Error::Contention`], [`Error::Unavailable`], [`Error::Bug`].
     pub async fn set_closed(&self, right: &LobbyRight, is_closed: bool) -> Result<(), Error> {
         let transition = if is_closed { Transition::Close } else { Transition::Reopen };
         let outcome = self.transition(right, &transition).await?;
         let is_new = matches!(outcome, TransitionOutcome::Made(_));
         let lobby = accepted(outcome)?;
-        // Nothing of a closed lobby is in the index: its shard may have been seen empty meanwhile. Again when asked again, for
-        // the first may have crashed before it.
+        // Nothing of a closed lobby is in the index: its shard may have been seen empty meanwhile. Again when
+        // asked again, for the first may have crashed before it.
         if !is_closed && lobby.pool.shard > 0 {
             self.store.grow_shards(&lobby.pool, lobby.pool.shard + 1, self.ambient.now()).await?;
         }
@@ -85,15 +86,16 @@ impl LobbyServer {
         Ok(())
     }
 
-    /// Connects the player whom `token` was given to: its reserved seat is held until it disconnects, at most 8 h (I7).
-    /// One write unit for a lobby up to 1 KB; another one, and two of the index, when the last reservation of a full lobby
-    /// is its.
+    /// Connects the player whom `token` was given to: its reserved seat is held until it disconnects, at most
+    /// 8 h (I7). One write unit for a lobby up to 1 KB; another one, and two of the index, when the last
+    /// reservation of a full lobby is its.
     ///
     /// # Errors
     /// [`Error::BodyTokenInvalid`]; [`Error::Forbidden`] for a player of another namespace;
-    /// [`Error::PlayerInDifferentLobby`], [`Error::PlayerAlreadyConnected`], [`Error::PlayerRegistrationExpired`],
-    /// [`Error::PlayerRemoved`]; [`Error::LobbyNotFound`], [`Error::LobbyStopped`], [`Error::LobbyStateConflict`];
-    /// [`Error::Contention`], [`Error::Unavailable`], [`Error::Bug`].
+    /// [`Error::PlayerInDifferentLobby`], [`Error::PlayerAlreadyConnected`],
+    /// [`Error::PlayerRegistrationExpired`], [`Error::PlayerRemoved`]; [`Error::LobbyNotFound`],
+    /// [`Error::LobbyStopped`], [`Error::LobbyStateConflict`]; [`Error::Contention`], [`Error::Unavailable`],
+    /// [`Error::Bug`].
     pub async fn connect(&self, right: &LobbyRight, token: &str, keys: &TokenKeys) -> Result<(), Error> {
         let seat = seat_of(right, token, keys)?;
         if keys.verify(token, self.ambient.now()) == Err(InvalidToken::Expired) {
@@ -105,8 +107,9 @@ impl LobbyServer {
         Ok(())
     }
 
-    /// Frees the seat of the player whom `token` was given to, connected or not, also for its client's cap at one write unit; the lobby can be found again, or ends when
-    /// it is empty and its mode keeps no empty lobbies. Again: harmless.
+    /// Frees the seat of the player whom `token` was given to, connected or not, also for its client's cap at
+    /// one write unit; the lobby can be found again, or ends when it is empty and its mode keeps no empty
+    /// lobbies. Again: harmless.
     ///
     /// # Errors
     /// As [`LobbyServer::connect`], but for those of connecting; the token's age does not matter.
@@ -137,7 +140,8 @@ impl LobbyServer {
         if lobby.is_over(self.ambient.now()) {
             return Err(Error::LobbyStopped);
         }
-        // The lobby's end deletes what it is known to have. A lobby that ends between the two writes leaves its state behind.
+        // The lobby's end deletes what it is known to have. A lobby that ends between the two writes leaves
+        // its state behind.
         if !lobby.has_state && !self.store.note_lobby_state(right.lobby_id()).await? {
             return Err(Error::LobbyStopped);
         }
@@ -152,9 +156,10 @@ impl LobbyServer {
         self.store.make_transition(right.lobby_id(), transition, self.ambient.now()).await
     }
 
-    /// A full lobby comes into sight when the first reservation in it was to lapse. Once everybody is connected that is
-    /// far too early: until then it would stand in front of those with a free seat (I14). What a launch had put into shards
-    /// goes back to the first one by the same write, so that later looks need not read the others.
+    /// A full lobby comes into sight when the first reservation in it was to lapse. Once everybody is
+    /// connected that is far too early: until then it would stand in front of those with a free seat (I14).
+    /// What a launch had put into shards goes back to the first one by the same write, so that later looks
+    /// need not read the others.
     ///
     /// The player is connected already: a hint that cannot be written must not fail that.
     async fn keep_hidden(&self, lobby: &Lobby) {

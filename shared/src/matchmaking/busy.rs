@@ -31,15 +31,16 @@ use crate::{
 const LOOKS_AHEAD_MAX: usize = 2;
 /// Candidates that such a look shows: the fewer, the more finds meet at one of them. Half a read unit.
 const SHOWN_MAX: usize = 24;
-/// How many of those are read, any of them: as many as the instance has finds in a second, within these bounds. Half a
-/// read unit each.
+/// How many of those are read, any of them: as many as the instance has finds in a second, within these
+/// bounds. Half a read unit each.
 const READ_MIN: usize = 2;
 const READ_MAX: usize = 8;
 /// What was read longer ago is kept no longer once one of them was full.
 const READ_AGE_MAX: Duration = Duration::from_millis(250);
 
 impl Matchmaker {
-    /// What is searched when it is one pool, of which this instance reads lobbies ahead and in which the find may create.
+    /// What is searched when it is one pool, of which this instance reads lobbies ahead and in which the find
+    /// may create.
     pub(super) fn searched_ahead<'a>(&self, search: &'a Search, now: Timestamp) -> Option<&'a SearchedPool> {
         let searched = Self::remembers(search).filter(|_| search.may_create)?;
         // Finds of one process share what it knows: they need not keep out of each other's way.
@@ -93,11 +94,13 @@ impl Matchmaker {
         if are_all_full && is_enough {
             return Ok(Existing::None { has_more: false });
         }
-        // Others that are there for all to see may have seats, where those tried were of a dead server, for one.
+        // Others that are there for all to see may have seats, where those tried were of a dead server, for
+        // one.
         self.take_existing(search, seeker, self.ambient.now(), deadline).await
     }
 
-    /// Looks into another part of the index, and keeps some of the lobbies that it shows and that have a seat.
+    /// Looks into another part of the index, and keeps some of the lobbies that it shows and that have a
+    /// seat.
     async fn look_ahead(
         &self,
         searched: &SearchedPool,

@@ -26,12 +26,13 @@ use crate::{
 
 /// Lobbies of silent servers that are put out of sight at the same time; later looks meet the others.
 const HIDDEN_AT_ONCE: usize = 16;
-/// A full lobby still in sight after this long was left there by a find that crashed; who sees it puts it right.
+/// A full lobby still in sight after this long was left there by a find that crashed; who sees it puts it
+/// right.
 const STALE_HINT_AGE: Duration = Duration::from_secs(2);
 
 impl Matchmaker {
-    /// Compares candidates by their seats and tries them, fullest first: in `waves` of [`COMPARED_MAX`] of each pool, the
-    /// oldest in the first.
+    /// Compares candidates by their seats and tries them, fullest first: in `waves` of [`COMPARED_MAX`] of
+    /// each pool, the oldest in the first.
     pub(super) async fn take_fullest(
         &self,
         pools: &[SearchedPool],
@@ -86,9 +87,11 @@ impl Matchmaker {
         Ok(None)
     }
 
-    /// Takes the lobbies of silent servers out of `candidates`, however many there are, and puts some of them out of sight.
+    /// Takes the lobbies of silent servers out of `candidates`, however many there are, and puts some of them
+    /// out of sight.
     ///
-    /// A heartbeat extends its server's lease before those of its lobbies, so that the server tells whether all are dead.
+    /// A heartbeat extends its server's lease before those of its lobbies, so that the server tells whether
+    /// all are dead.
     async fn pass_over(&self, servers: &[ServerKey], candidates: &mut Vec<Candidate>) -> Result<(), Error> {
         let seen = self.store.servers_as_they_are(servers).await?;
         let now = self.ambient.now();
@@ -106,8 +109,9 @@ impl Matchmaker {
         Ok(())
     }
 
-    /// How to take a seat in `lobby` as it was read at `seen_at`: if that is the last one, the same write puts the lobby out
-    /// of sight. Who took a seat there since then holds it longer than one of `seen_at` would have been held.
+    /// How to take a seat in `lobby` as it was read at `seen_at`: if that is the last one, the same write
+    /// puts the lobby out of sight. Who took a seat there since then holds it longer than one of `seen_at`
+    /// would have been held.
     pub(super) async fn claim_as_seen<'a>(
         &self,
         lobby: &'a Lobby,
@@ -123,9 +127,9 @@ impl Matchmaker {
         Ok(Claimed { pool: &lobby.pool, lobby_id: lobby.lobby_id.clone(), hiding })
     }
 
-    /// Puts out of sight what was met there in vain, so that no later find meets it: lobbies of silent servers, until they
-    /// are heard again; one full lobby that nobody hid for so long that its filler must have crashed; one lobby that never
-    /// became ready, which ends.
+    /// Puts out of sight what was met there in vain, so that no later find meets it: lobbies of silent
+    /// servers, until they are heard again; one full lobby that nobody hid for so long that its filler must
+    /// have crashed; one lobby that never became ready, which ends.
     pub(super) async fn correct_hints(
         &self,
         lobbies: &[Lobby],

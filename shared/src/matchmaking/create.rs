@@ -47,35 +47,38 @@ const ELECTIONS_MAX: usize = 4;
 const CREATIONS_MAX: u32 = 8;
 /// Times that a creation makes room before the find looks again: others take what it made.
 const ROOMS_MAX: u32 = 5;
-/// Pause before room is looked for again that is on its way, tripled each time, jittered: at least as long as an index may lag, in all.
+/// Pause before room is looked for again that is on its way, tripled each time, jittered: at least as long as
+/// an index may lag, in all.
 const MOVING_PAUSE: Duration = Duration::from_millis(100);
 /// Pauses before a creation believes that such room does not come.
 const MOVING_PAUSES: u32 = 4;
 /// Pause after a conflicting transaction, doubled each time, jittered: one takes some ten milliseconds.
 const CONFLICT_PAUSE: Duration = Duration::from_millis(8);
-/// A burst younger than this may be unknown to the index, so its newcomers share it by position; an older one that the
-/// index shows nothing of is most likely full.
+/// A burst younger than this may be unknown to the index, so its newcomers share it by position; an older one
+/// that the index shows nothing of is most likely full.
 const YOUNG_BURST_AGE: Duration = Duration::from_millis(300);
 /// Draws a second of one burst from which its pool is busy: then finds create without an election.
 const BUSY_RATE: f64 = 250.0;
 /// The least time that such a rate is told by.
 const BUSY_SPAN: Duration = Duration::from_millis(80);
-/// How far apart those create lobbies who would meet at one server's item: a transaction occupies it for some milliseconds,
-/// and the way there takes one a few more than another. A wait that costs no call, where a conflict costs one.
+/// How far apart those create lobbies who would meet at one server's item: a transaction occupies it for some
+/// milliseconds, and the way there takes one a few more than another. A wait that costs no call, where a
+/// conflict costs one.
 const CREATION_SPACING: Duration = Duration::from_millis(12);
 /// The most that a creation waits for others before it: past that they meet rarely.
 const SPACINGS_MAX: u32 = 16;
-/// Servers that have been silent for long, all at the same time, and lobbies of each, that one look for places ends. Those
-/// beyond it are met again an hour later.
+/// Servers that have been silent for long, all at the same time, and lobbies of each, that one look for
+/// places ends. Those beyond it are met again an hour later.
 const SERVERS_ENDED_MAX: usize = 16;
 const LOBBIES_ENDED_MAX: usize = 8;
 /// More servers than are known of any region.
 const SERVERS_MAX: u64 = 1 << 16;
 
-/// How long a find waits for the lobby that another find of its burst is creating, first and doubled each time: about as long as
-/// a creation takes by an instance that has yet to read the servers.
+/// How long a find waits for the lobby that another find of its burst is creating, first and doubled each
+/// time: about as long as a creation takes by an instance that has yet to read the servers.
 const CREATOR_PAUSE: Duration = Duration::from_millis(32);
-/// The same for a find whose seat of a burst others took while it waited: it looks for the next one at once, then after this.
+/// The same for a find whose seat of a burst others took while it waited: it looks for the next one at once,
+/// then after this.
 const CREATOR_PAUSE_AFTER_LOSS: Duration = Duration::from_millis(15);
 /// Waits for that lobby before the find creates it itself: the creator may have crashed.
 const CREATOR_WAITS: u32 = 4;
@@ -143,7 +146,8 @@ impl Matchmaker {
         }
     }
 
-    /// Creates a lobby together with everybody who wants the same: who begins the burst has its first position.
+    /// Creates a lobby together with everybody who wants the same: who begins the burst has its first
+    /// position.
     async fn create_elected(
         &self,
         search: &Search,
@@ -194,8 +198,8 @@ impl Matchmaker {
 
     /// Begins a burst and creates its first lobby, or learns which burst is going on.
     ///
-    /// Two writes, the head's first: in one transaction the many that lose the election would keep the others from the items
-    /// that they were about to write. Whoever was alone the last time makes one of it.
+    /// Two writes, the head's first: in one transaction the many that lose the election would keep the others
+    /// from the items that they were about to write. Whoever was alone the last time makes one of it.
     async fn begin_burst(
         &self,
         search: &Search,
@@ -273,10 +277,12 @@ impl Matchmaker {
         let now = self.ambient.now();
         let age = now.since(burst.opened_at).max(BUSY_SPAN);
         let is_fast = f64::from(burst.positions) > BUSY_RATE * age.as_secs_f64();
-        // Where finds of one process share what it knows, they themselves are the burst, and go on by its tips.
+        // Where finds of one process share what it knows, they themselves are the burst, and go on by its
+        // tips.
         if is_fast && !burst.is_announced && self.recall.has_one_find_at_a_time(&new.pool) {
             self.recall.note_busy(&new.pool, now);
-            // So many lobbies a second as they are by then filled, left and filled again are too many for one shard.
+            // So many lobbies a second as they are by then filled, left and filled again are too many for one
+            // shard.
             self.recall.note_slow_index(&new.pool, now);
         }
         match self.take_position(search, &burst, seeker, true, patience).await? {
@@ -301,8 +307,8 @@ impl Matchmaker {
         let lobby_id = burst.lobby_of(position, capacity);
         let is_there = burst.is_announced && nth == 0;
         let creates = !is_there && position.checked_rem(capacity) == Some(0);
-        // Once the last position of a lobby is drawn, all its seats are promised: nobody else need see it. In a lobby that
-        // was announced others may have freed seats, too.
+        // Once the last position of a lobby is drawn, all its seats are promised: nobody else need see it. In
+        // a lobby that was announced others may have freed seats, too.
         let lapse = burst.opened_at + new.reservation;
         let hiding = match (position + 1).checked_rem(capacity) {
             Some(0) if burst.is_announced => {
@@ -315,8 +321,8 @@ impl Matchmaker {
         if creates && !spacing.is_zero() {
             self.ambient.sleep(spacing).await;
         }
-        // So many come at once that the lobby is full of those who draw its positions: whoever saw it sooner would take
-        // their seats.
+        // So many come at once that the lobby is full of those who draw its positions: whoever saw it sooner
+        // would take their seats.
         let is_promised = nth > 0 && !burst.is_announced && self.recall.has_one_find_at_a_time(&new.pool);
         let drawn_for = YOUNG_BURST_AGE.saturating_sub(self.ambient.now().since(burst.opened_at));
         let sight_after = if is_promised { drawn_for } else { Duration::ZERO };
@@ -326,8 +332,8 @@ impl Matchmaker {
                 match self.attempt(search, &lobby_id, seeker, placing, None).await? {
                     Attempt::Created(found) => {
                         self.recall.saw_full(&found.lobby);
-                        // Those before it are promised to others: a lobby that was drawn is needed, but for one drawn
-                        // after a loss, when another may have got a seat meanwhile.
+                        // Those before it are promised to others: a lobby that was drawn is needed, but for
+                        // one drawn after a loss, when another may have got a seat meanwhile.
                         let may_be_needless = nth == 0 || patience == Patience::AfterLoss;
                         return self.created(search, found, contended && may_be_needless).await;
                     }
@@ -336,7 +342,8 @@ impl Matchmaker {
                     Attempt::Outrun(_) | Attempt::Lost => return Ok(Step::LookAgain),
                 }
             } else if wait > 0 || !is_there {
-                // Whoever drew the lobby's first position is creating it; that of the burst's first lobby since the burst began.
+                // Whoever drew the lobby's first position is creating it; that of the burst's first lobby
+                // since the burst began.
                 let is_first = wait == 0 && nth == 0;
                 let begun = if is_first { self.ambient.now().since(burst.opened_at) } else { Duration::ZERO };
                 let spacing = if wait == 0 { spacing } else { Duration::ZERO };
@@ -352,8 +359,8 @@ impl Matchmaker {
         Ok(Step::LookAgain)
     }
 
-    /// How long the `nth` lobby of `burst` still waits for those before it on the same server. Who `creates` it and knows no
-    /// server reads them first, as the creation would.
+    /// How long the `nth` lobby of `burst` still waits for those before it on the same server. Who `creates`
+    /// it and knows no server reads them first, as the creation would.
     async fn spacing_of(
         &self,
         new: &NewLobby,
@@ -397,8 +404,8 @@ impl Matchmaker {
         }
     }
 
-    /// Tries to create the lobby `lobby_id`, and makes room where there is none for it: whoever drew its first position keeps
-    /// it meanwhile, so that others wait for one lobby and not for two.
+    /// Tries to create the lobby `lobby_id`, and makes room where there is none for it: whoever drew its
+    /// first position keeps it meanwhile, so that others wait for one lobby and not for two.
     pub(super) async fn attempt(
         &self,
         search: &Search,
@@ -427,8 +434,8 @@ impl Matchmaker {
         Ok(Attempt::Lost)
     }
 
-    /// Tries to create the lobby `lobby_id`, on one server after the other while they have no place. With a burst that it
-    /// begins it tries once.
+    /// Tries to create the lobby `lobby_id`, on one server after the other while they have no place. With a
+    /// burst that it begins it tries once.
     async fn attempt_in_room(
         &self,
         search: &Search,
@@ -476,7 +483,8 @@ impl Matchmaker {
                         .correct_server(&server.clone(), Some(server.with_another(block, lobby_count_max)));
                     return self.created_now(lobby, seeker, taken_at, placing.is_promised()).await;
                 }
-                // Where it is, and how, is told by what is there: this attempt may have been for another server.
+                // Where it is, and how, is told by what is there: this attempt may have been for another
+                // server.
                 CreationOutcome::CreatedBefore(lobby) => {
                     self.recall.forget_servers(&creation.server.pool());
                     return self.created_now(*lobby, seeker, taken_at, placing.is_promised()).await;
@@ -537,7 +545,8 @@ impl Matchmaker {
         Ok(silent.len())
     }
 
-    /// Ends some lobbies of a server that has been silent for long: with the last of them it costs nothing more (I14).
+    /// Ends some lobbies of a server that has been silent for long: with the last of them it costs nothing
+    /// more (I14).
     async fn end_lobbies_of_silent(&self, server: &Server) -> Result<(), Error> {
         let page = self.store.lobbies_of_server(&server.server, None, LOBBIES_ENDED_MAX).await?;
         for lobby in self.store.lobbies(&page.lobby_ids).await? {
@@ -550,8 +559,8 @@ impl Matchmaker {
         Ok(())
     }
 
-    /// The fullest server with a place, from memory while it has one that fits, else from the index; one of the fullest
-    /// while creations meet each other at the fullest.
+    /// The fullest server with a place, from memory while it has one that fits, else from the index; one of
+    /// the fullest while creations meet each other at the fullest.
     async fn choose_server(
         &self,
         new: &NewLobby,

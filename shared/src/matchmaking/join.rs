@@ -34,12 +34,12 @@ pub struct Joinable {
 }
 
 impl Matchmaker {
-    /// The lobby `lobby_id` of the namespace that `settings` are of, if the rules of its own version let it be joined. A closed
-    /// or private lobby can be joined, too.
+    /// The lobby `lobby_id` of the namespace that `settings` are of, if the rules of its own version let it
+    /// be joined. A closed or private lobby can be joined, too.
     ///
     /// # Errors
-    /// [`Error::LobbyNotFound`], also for lobbies of other namespaces (I11); [`Error::LobbyStopped`], [`Error::JoinDisabled`];
-    /// [`Error::Unavailable`], [`Error::Bug`].
+    /// [`Error::LobbyNotFound`], also for lobbies of other namespaces (I11); [`Error::LobbyStopped`],
+    /// [`Error::JoinDisabled`]; [`Error::Unavailable`], [`Error::Bug`].
     pub async fn joinable(&self, settings: &Settings, lobby_id: LobbyId) -> Result<Joinable, Error> {
         let now = self.ambient.now();
         let namespace_id = &settings.namespace.namespace_id;
@@ -69,8 +69,8 @@ impl Matchmaker {
     /// A seat in a lobby that may be joined, up to its direct capacity.
     ///
     /// # Errors
-    /// [`Error::LobbyNotFound`] when its server is not alive (I6); [`Error::LobbyStopped`], [`Error::LobbyFull`],
-    /// [`Error::LobbyStartTimeout`]; [`Error::Unavailable`], [`Error::Bug`].
+    /// [`Error::LobbyNotFound`] when its server is not alive (I6); [`Error::LobbyStopped`],
+    /// [`Error::LobbyFull`], [`Error::LobbyStartTimeout`]; [`Error::Unavailable`], [`Error::Bug`].
     pub async fn join(&self, joinable: &Joinable, seeker: &Seeker) -> Result<Found, Error> {
         if let Some(found) = self.find_interrupted(seeker).await? {
             return self.until_ready(found, seeker).await;
@@ -105,8 +105,8 @@ impl Matchmaker {
     /// A seat in a lobby that is created for it, as `search` describes it.
     ///
     /// # Errors
-    /// [`Error::TooManyLobbies`], [`Error::NoServerAvailable`], [`Error::Contention`], [`Error::LobbyStartTimeout`];
-    /// [`Error::Unavailable`], [`Error::Bug`].
+    /// [`Error::TooManyLobbies`], [`Error::NoServerAvailable`], [`Error::Contention`],
+    /// [`Error::LobbyStartTimeout`]; [`Error::Unavailable`], [`Error::Bug`].
     pub async fn create_custom_lobby(&self, search: &Search, seeker: &Seeker) -> Result<Found, Error> {
         let began_at = self.ambient.now();
         if let Some(found) = self.find_interrupted(seeker).await? {

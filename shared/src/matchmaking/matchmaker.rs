@@ -51,7 +51,8 @@ const SAMPLED: usize = 3;
 const WAVES_MAX: usize = CANDIDATES_MAX.div_ceil(COMPARED_MAX);
 /// Pools queried at the same time.
 const QUERIES_AT_ONCE: usize = 16;
-/// A write of the index that takes this long was refused before: it takes some milliseconds, a repetition half a second.
+/// A write of the index that takes this long was refused before: it takes some milliseconds, a repetition
+/// half a second.
 const SLOW_INDEX_PAUSE: Duration = Duration::from_millis(100);
 
 /// The matchmaker of one function instance.
@@ -86,9 +87,9 @@ impl Matchmaker {
     /// Finds a seat: in the fullest fitting lobby, else in a new one.
     ///
     /// # Errors
-    /// [`Error::NoAvailableLobbies`], [`Error::TooManyLobbies`], [`Error::NoServerAvailable`], [`Error::Contention`],
-    /// [`Error::LobbyStartTimeout`]; what [`Seeker::aim`] refuses; [`Error::Unavailable`], [`Error::Bug`]. A seat may then be
-    /// reserved all the same; it lapses by itself.
+    /// [`Error::NoAvailableLobbies`], [`Error::TooManyLobbies`], [`Error::NoServerAvailable`],
+    /// [`Error::Contention`], [`Error::LobbyStartTimeout`]; what [`Seeker::aim`] refuses;
+    /// [`Error::Unavailable`], [`Error::Bug`]. A seat may then be reserved all the same; it lapses by itself.
     pub async fn find(&self, search: &Search, seeker: &Seeker) -> Result<Found, Error> {
         let began_at = self.ambient.now();
         let found = match self.find_interrupted(seeker).await? {
@@ -109,7 +110,8 @@ impl Matchmaker {
         Ok(Some(Found { lobby, seat_id: seeker.seat_id().clone(), taken_at, way: Way::Joined }))
     }
 
-    /// What is searched when it is one pool without tags: whatever was learnt so says nothing of lobbies with them.
+    /// What is searched when it is one pool without tags: whatever was learnt so says nothing of lobbies with
+    /// them.
     pub(super) fn remembers(search: &Search) -> Option<&SearchedPool> {
         match search.criteria.pools.as_slice() {
             [searched] if search.criteria.tags.is_empty() => Some(searched),
@@ -165,8 +167,8 @@ impl Matchmaker {
                 Step::Found(found) => return Ok(self.counted(*found, has_more)),
                 Step::LookAgain => {}
                 Step::NoRoom(refusal) => {
-                    // Seats may have come into sight since the look above; and what others hold for their own finds is
-                    // better taken than none.
+                    // Seats may have come into sight since the look above; and what others hold for their own
+                    // finds is better taken than none.
                     let sight = self.ambient.now() + LANE_HOLD;
                     return match self.take_existing(search, seeker, sight, deadline).await? {
                         Existing::Taken(found) => Ok(*found),
@@ -182,8 +184,8 @@ impl Matchmaker {
         Err(Error::Contention)
     }
 
-    /// Counts a lobby that was made although the look before it ended at its limit: one that it did not read may have had a
-    /// seat (I9).
+    /// Counts a lobby that was made although the look before it ended at its limit: one that it did not read
+    /// may have had a seat (I9).
     fn counted(&self, mut found: Found, has_more: bool) -> Found {
         if has_more && found.way == (Way::Created { is_race_create: false }) {
             self.race_creates.fetch_add(1, Ordering::Relaxed);
@@ -192,10 +194,11 @@ impl Matchmaker {
         found
     }
 
-    /// Takes a seat where the last find took one; finds without such a lobby wait for one of them to bring it.
+    /// Takes a seat where the last find took one; finds without such a lobby wait for one of them to bring
+    /// it.
     ///
-    /// An instance that lost seats to others fills lobbies of its own, its lane: then no two instances write to the same
-    /// item, and a find is one write.
+    /// An instance that lost seats to others fills lobbies of its own, its lane: then no two instances write
+    /// to the same item, and a find is one write.
     async fn find_by_recall(
         &self,
         search: &Search,
@@ -239,8 +242,8 @@ impl Matchmaker {
         Ok(taken?.ok())
     }
 
-    /// Takes a seat in the fullest lobby that has one; nothing when none that is in sight at `sight` has, so far as the
-    /// index knows.
+    /// Takes a seat in the fullest lobby that has one; nothing when none that is in sight at `sight` has, so
+    /// far as the index knows.
     pub(super) async fn take_existing(
         &self,
         search: &Search,
@@ -290,8 +293,9 @@ impl Matchmaker {
         Ok(Existing::of(found, candidates.has_more))
     }
 
-    /// Up to `limit` candidates of each pool that are in sight at `sight`, those with the queried tags; behind those, where
-    /// there are more, [`COMPARED_MAX`] with these tags and no others; no longer than until `deadline`.
+    /// Up to `limit` candidates of each pool that are in sight at `sight`, those with the queried tags;
+    /// behind those, where there are more, [`COMPARED_MAX`] with these tags and no others; no longer than
+    /// until `deadline`.
     pub(super) async fn look(
         &self,
         pools: &[SearchedPool],
@@ -354,7 +358,8 @@ impl Matchmaker {
         }
         match outcome? {
             SeatOutcome::Taken(lobby) => {
-                // Seats of a lobby out of sight are promised to others, unless this instance made it for itself.
+                // Seats of a lobby out of sight are promised to others, unless this instance made it for
+                // itself.
                 let is_promised = lobby.joinable_from.is_some_and(|from| from > now);
                 self.learn(&lobby, now, is_promised).await?;
                 Ok(Ok(Found { lobby: *lobby, seat_id: claim.seat_id, taken_at, way: Way::Joined }))
@@ -373,8 +378,8 @@ impl Matchmaker {
         }
     }
 
-    /// Keeps what a seat just taken tells: a lobby to go on filling, unless its other seats are promised to others, or one to
-    /// put out of sight.
+    /// Keeps what a seat just taken tells: a lobby to go on filling, unless its other seats are promised to
+    /// others, or one to put out of sight.
     pub(super) async fn learn(&self, lobby: &Lobby, now: Timestamp, is_promised: bool) -> Result<(), Error> {
         if lobby.joinable_from.is_none() {
             return Ok(());

@@ -33,7 +33,8 @@ pub(super) struct Placing {
 }
 
 impl Placing {
-    /// Whether the lobby is out of sight for those who drew its positions, and not because this instance alone fills it.
+    /// Whether the lobby is out of sight for those who drew its positions, and not because this instance
+    /// alone fills it.
     pub(super) const fn is_promised(self) -> bool {
         self.nth > 0 && !self.sight_after.is_zero()
     }

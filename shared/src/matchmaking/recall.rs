@@ -40,7 +40,8 @@ use crate::{
 const WARM_FINDS: usize = 5;
 /// Those from which it is under load: it makes lobbies without asking others.
 const LOAD_FINDS: usize = 32;
-/// Seats lost to other instances within [`LEARNT_AGE_MAX`] from which an instance under load keeps to lobbies of its own.
+/// Seats lost to other instances within [`LEARNT_AGE_MAX`] from which an instance under load keeps to lobbies
+/// of its own.
 const LANE_CONFLICTS: usize = 3;
 /// Candidates that were full when a find came, within [`LEARNT_AGE_MAX`], from which a pool is busy.
 const LOST_SEATS_BUSY: usize = 2;
@@ -70,9 +71,11 @@ struct Memory {
     servers: HashMap<PlacementPool, (Timestamp, Vec<Server>)>,
     /// When creations of this instance met others at a server.
     server_conflicts: HashMap<PlacementPool, VecDeque<Timestamp>>,
-    /// Searches for room that were in vain, each with until when that is believed and what stood against the game servers.
+    /// Searches for room that were in vain, each with until when that is believed and what stood against the
+    /// game servers.
     vain_searches: HashMap<(Pool, NoRoom), (Timestamp, Obstacles)>,
-    /// Namespaces that were seen to hold as many lobbies as they may, each with that cap and until when it is believed.
+    /// Namespaces that were seen to hold as many lobbies as they may, each with that cap and until when it is
+    /// believed.
     full: HashMap<NamespaceId, (u32, Timestamp)>,
 }
 
@@ -202,8 +205,9 @@ impl Recall {
         memory.finds.len() >= WARM_FINDS || memory.busy_until > now
     }
 
-    /// Whether this instance may be expected to fill a lobby of `max_players` within two seconds, with one find after the other:
-    /// several at the same time, which a deployed function has not, are to see it as soon as they look.
+    /// Whether this instance may be expected to fill a lobby of `max_players` within two seconds, with one
+    /// find after the other: several at the same time, which a deployed function has not, are to see it as
+    /// soon as they look.
     pub(super) fn fills_alone(&self, pool: &Pool, max_players: u32, now: Timestamp) -> bool {
         let mut memory = self.memory();
         let Some(memory) = memory.pools.get_mut(&pool.whole()) else { return false };
@@ -221,7 +225,8 @@ impl Recall {
         }
     }
 
-    /// The lobby used last, if it was within the last second and should have a seat that no other find was sent to.
+    /// The lobby used last, if it was within the last second and should have a seat that no other find was
+    /// sent to.
     pub(super) fn tip(&self, pool: &Pool, now: Timestamp) -> Option<Tip> {
         let mut memory = self.memory();
         let lobby = memory.pools.get_mut(pool)?.lobby.as_mut()?;
@@ -234,8 +239,9 @@ impl Recall {
         Some(Tip { lobby_id: lobby.lobby_id.clone(), pool: lobby.pool.clone(), hiding })
     }
 
-    /// How to take a seat in a lobby that was looked up: when this instance knows it and saw one seat left, however long
-    /// ago, that seat is likely to be the last. Guessed wrong it costs a write, guessed right it saves one.
+    /// How to take a seat in a lobby that was looked up: when this instance knows it and saw one seat left,
+    /// however long ago, that seat is likely to be the last. Guessed wrong it costs a write, guessed right it
+    /// saves one.
     pub(super) fn hiding(&self, pool: &Pool, id: &LobbyId, now: Timestamp) -> Hiding {
         let mut memory = self.memory();
         let lobby = memory.pools.get_mut(&pool.whole()).and_then(|memory| memory.remembered(id));
@@ -347,8 +353,8 @@ impl Recall {
         }
     }
 
-    /// The shard of the busy `pool` to look into and the candidate to begin after: where the last such look ended, so that
-    /// instances spread over the index; else any shard known, from its beginning.
+    /// The shard of the busy `pool` to look into and the candidate to begin after: where the last such look
+    /// ended, so that instances spread over the index; else any shard known, from its beginning.
     pub(super) fn next_look(
         &self,
         pool: &Pool,
@@ -375,8 +381,8 @@ impl Recall {
         self.memory().pools.get(&pool.whole()).is_none_or(|memory| memory.under_way <= 1)
     }
 
-    /// Whether many finds of other instances met this one's in `pool` within the last second, or this instance fills lobbies
-    /// of its own or is under load, with one find after the other.
+    /// Whether many finds of other instances met this one's in `pool` within the last second, or this
+    /// instance fills lobbies of its own or is under load, with one find after the other.
     pub(super) fn is_busy(&self, pool: &Pool, now: Timestamp) -> bool {
         let mut memory = self.memory();
         let Some(memory) = memory.pools.get_mut(&pool.whole()) else { return false };
@@ -389,14 +395,16 @@ impl Recall {
         self.is_busy(pool, now) || self.finds_in_a_second(pool, now) >= WARM_FINDS
     }
 
-    /// What finds of this instance that all need a new lobby of `pool` wait at, so that one brings it for all.
+    /// What finds of this instance that all need a new lobby of `pool` wait at, so that one brings it for
+    /// all.
     pub(super) fn gate(&self, pool: &Pool) -> Arc<tokio::sync::Mutex<()>> {
         let mut memory = self.memory();
         make_space(&mut memory.pools);
         Arc::clone(&memory.pools.entry(pool.clone()).or_default().gate)
     }
 
-    /// Whether bringing a lobby failed within the last second: then each find must see for itself, and at once.
+    /// Whether bringing a lobby failed within the last second: then each find must see for itself, and at
+    /// once.
     pub(super) fn was_refused(&self, pool: &Pool, now: Timestamp) -> bool {
         let memory = self.memory();
         let refused_at = memory.pools.get(pool).and_then(|memory| memory.refused_at);
@@ -409,8 +417,8 @@ impl Recall {
         }
     }
 
-    /// Keeps a lobby as a seat just taken showed it, unless another one still has seats for this instance, or its own seats
-    /// are promised to others.
+    /// Keeps a lobby as a seat just taken showed it, unless another one still has seats for this instance, or
+    /// its own seats are promised to others.
     pub(super) fn remember_lobby(&self, lobby: &Lobby, is_promised: bool, now: Timestamp) {
         let mut memory = self.memory();
         make_space(&mut memory.pools);
@@ -548,7 +556,8 @@ impl Recall {
         u32::try_from(servers).unwrap_or(u32::MAX)
     }
 
-    /// The `pick`-th fullest server known that `fits`, round and round, when the knowledge is younger than `age_max`.
+    /// The `pick`-th fullest server known that `fits`, round and round, when the knowledge is younger than
+    /// `age_max`.
     ///
     /// Of equally full ones those with a part of the cap left come first: they cost no write of the ledger.
     pub(super) fn nth_fullest_server(
@@ -590,8 +599,8 @@ impl Recall {
         }
     }
 
-    /// Over how many of the fullest servers to spread creations: one while they do not meet, twice as many for each time
-    /// that they did within the last second.
+    /// Over how many of the fullest servers to spread creations: one while they do not meet, twice as many
+    /// for each time that they did within the last second.
     pub(super) fn server_spread(&self, pool: &PlacementPool, now: Timestamp) -> u64 {
         let mut memory = self.memory();
         let Some(conflicts) = memory.server_conflicts.get_mut(pool) else { return 1 };
@@ -617,8 +626,8 @@ impl Recall {
         }
     }
 
-    /// Whether a search for a lobby that may end, to make room for one of `wanted`, was in vain a moment ago; and what stood
-    /// against its game servers.
+    /// Whether a search for a lobby that may end, to make room for one of `wanted`, was in vain a moment ago;
+    /// and what stood against its game servers.
     pub(super) fn searched_in_vain(
         &self,
         wanted: &Pool,
@@ -642,13 +651,14 @@ impl Recall {
         memory.vain_searches.insert((wanted.whole(), needed), (until, obstacles));
     }
 
-    /// Whether the namespace was seen to hold its `cap` of lobbies within the last second, so that a refused find need not read
-    /// all of its servers again.
+    /// Whether the namespace was seen to hold its `cap` of lobbies within the last second, so that a refused
+    /// find need not read all of its servers again.
     pub(super) fn is_full(&self, namespace_id: &NamespaceId, cap: u32, now: Timestamp) -> bool {
         self.memory().full.get(namespace_id).is_some_and(|(seen, until)| *seen == cap && now < *until)
     }
 
-    /// The namespace holds its `cap` of lobbies; believed `until` then, unless this instance ends one of them.
+    /// The namespace holds its `cap` of lobbies; believed `until` then, unless this instance ends one of
+    /// them.
     pub(super) fn remember_full(&self, namespace_id: &NamespaceId, cap: u32, until: Timestamp) {
         let mut memory = self.memory();
         make_space(&mut memory.full);

@@ -53,8 +53,8 @@ const CANDIDATES_SEARCHED_MAX: usize = 100;
 pub(super) enum Room {
     /// There is some.
     Made,
-    /// The servers run fewer lobbies than the namespace may hold: what is left of the cap is on its way, or with a server that
-    /// the index does not know yet.
+    /// The servers run fewer lobbies than the namespace may hold: what is left of the cap is on its way, or
+    /// with a server that the index does not know yet.
     Moving,
     /// There is none.
     None,
@@ -86,12 +86,12 @@ fn key_of(search: &Search, needed: NoRoom) -> SearchKey {
 }
 
 impl Matchmaker {
-    /// At the cap has a part of it left to allot, taken back from a server that does not use it; else ends one lobby of the
-    /// namespace that may end: of a dead server, or empty past its idle time.
+    /// At the cap has a part of it left to allot, taken back from a server that does not use it; else ends
+    /// one lobby of the namespace that may end: of a dead server, or empty past its idle time.
     ///
-    /// Where a server's place is needed, only a lobby of a server that could run the wanted one helps; at the cap one of its region
-    /// is the best, since it frees a place there, too. Reads every server and thousands of lobbies, so that all instances
-    /// together search in vain at most twice a second.
+    /// Where a server's place is needed, only a lobby of a server that could run the wanted one helps; at the
+    /// cap one of its region is the best, since it frees a place there, too. Reads every server and thousands
+    /// of lobbies, so that all instances together search in vain at most twice a second.
     pub(super) async fn make_room(
         &self,
         search: &Search,
@@ -141,8 +141,8 @@ impl Matchmaker {
         Ok(Room::None)
     }
 
-    /// Ends a lobby that may end, of one of the servers of `searched` by region; whether there was one. If not, what stood
-    /// against the servers is remembered and told.
+    /// Ends a lobby that may end, of one of the servers of `searched` by region; whether there was one. If
+    /// not, what stood against the servers is remembered and told.
     async fn end_one_for(
         &self,
         search: &Search,
@@ -206,7 +206,8 @@ impl Matchmaker {
         Ok(vain)
     }
 
-    /// Believes a search that was in vain, for not quite as long as anybody may: one of many asks again before.
+    /// Believes a search that was in vain, for not quite as long as anybody may: one of many asks again
+    /// before.
     fn believe(&self, search: &Search, needed: NoRoom, vain: VainSearch) {
         let until = vain.found_at + self.ambient.jittered(BELIEVED_FOR);
         let wanted = &search.criteria.new_lobby.pool;
@@ -222,8 +223,9 @@ impl Matchmaker {
         self.recall.is_full(namespace_id, *lobby_count_max, self.ambient.now())
     }
 
-    /// Whether the servers of `running`, as seen one after the other a moment ago, run as many lobbies as the namespace may
-    /// hold, all of them at one time: one whose lobby ended since, beside one that got another since, are one lobby and not two.
+    /// Whether the servers of `running`, as seen one after the other a moment ago, run as many lobbies as the
+    /// namespace may hold, all of them at one time: one whose lobby ended since, beside one that got another
+    /// since, are one lobby and not two.
     async fn are_all_used(&self, search: &Search, mut running: Vec<Server>) -> Result<bool, Error> {
         // Regions that were read one after the other may both show a server.
         let mut seen = HashSet::new();
@@ -253,8 +255,8 @@ impl Matchmaker {
             || self.end_one_of_servers(&living, ending).await?)
     }
 
-    /// Takes some of the cap back from the first of `servers` that has it left; a server that can run the wanted lobby keeps
-    /// it, and its place is known from now on.
+    /// Takes some of the cap back from the first of `servers` that has it left; a server that can run the
+    /// wanted lobby keeps it, and its place is known from now on.
     async fn take_allotment_back(&self, search: &Search, servers: &[Server]) -> Result<bool, Error> {
         let new = &search.criteria.new_lobby;
         let lobby_count_max = search.settings.namespace.lobby_count_max;
@@ -304,7 +306,8 @@ impl Matchmaker {
         Ok((servers, cursor.is_none()))
     }
 
-    /// Whoever is in them, lobbies of a dead server may end; those of a living one, of any version, when they are empty.
+    /// Whoever is in them, lobbies of a dead server may end; those of a living one, of any version, when they
+    /// are empty.
     async fn end_one_of_servers(&self, servers: &[Server], ending: &mut Ending) -> Result<bool, Error> {
         // Finds that need room at the same time begin at different servers, so as not to meet at one lobby.
         let begin = usize::try_from(self.ambient.below(servers.len() as u64)).unwrap_or(0);

@@ -18,8 +18,8 @@ use crate::{
 };
 
 impl Matchmaker {
-    /// The shard for a lobby of this instance's own, or one that it hides: the first, unless the index was too slow while the
-    /// pool was busy.
+    /// The shard for a lobby of this instance's own, or one that it hides: the first, unless the index was
+    /// too slow while the pool was busy.
     pub(super) async fn choose_shard(&self, pool: &Pool) -> Result<u8, Error> {
         let now = self.ambient.now();
         if !self.recall.is_busy(pool, now) {

@@ -20,9 +20,9 @@ impl Matchmaker {
     /// The seat once its lobby is ready, by looking at the lobby again and again; at once when it is.
     ///
     /// # Errors
-    /// [`Error::LobbyStartTimeout`] when the lobby did not become ready within 25 s of its request, the seat then given
-    /// back, or when it ended instead; [`Error::Contention`] when another run of the request went on in this one's place;
-    /// [`Error::Unavailable`], [`Error::Bug`].
+    /// [`Error::LobbyStartTimeout`] when the lobby did not become ready within 25 s of its request, the seat
+    /// then given back, or when it ended instead; [`Error::Contention`] when another run of the request went
+    /// on in this one's place; [`Error::Unavailable`], [`Error::Bug`].
     pub(super) async fn until_ready(&self, mut found: Found, seeker: &Seeker) -> Result<Found, Error> {
         // First: what crashes while it waits must not leave a hold that names another lobby.
         seeker.settle(&found).await?;
@@ -42,8 +42,8 @@ impl Matchmaker {
         Self::check_seat(found)
     }
 
-    /// Gives the seat back, unless a repetition goes on with it; should that fail, it lapses like any other once the lobby is
-    /// ready.
+    /// Gives the seat back, unless a repetition goes on with it; should that fail, it lapses like any other
+    /// once the lobby is ready.
     async fn give_up(&self, found: Found, seeker: &Seeker, now: Timestamp) -> Result<Found, Error> {
         seeker.let_go(&Error::LobbyStartTimeout).await?;
         let leave = Transition::Leave(found.seat_id);

@@ -1,8 +1,8 @@
 //! Which client asks: a keyed hash of its address, so that no table holds an address that anybody could read.
 //!
-//! Who has one IPv6 address has a network of 2^64 of them, so those count by /64. The hash is another one in each namespace,
-//! so that studios cannot tell each other's players. A rotated signing key makes strangers of all clients: what was known
-//! of them is forgotten.
+//! Who has one IPv6 address has a network of 2^64 of them, so those count by /64. The hash is another one in
+//! each namespace, so that studios cannot tell each other's players. A rotated signing key makes strangers of
+//! all clients: what was known of them is forgotten.
 
 use std::{fmt, net::IpAddr};
 
@@ -23,8 +23,8 @@ const NETWORK_BYTES: usize = 8;
 pub struct ClientAddress(String);
 
 impl ClientAddress {
-    /// The client of `namespace_id` at `address`, as [`crate::request::Request::client_ip`] tells it, under the deployment's
-    /// `key` for that. Clients whose address nobody told are one.
+    /// The client of `namespace_id` at `address`, as [`crate::request::Request::client_ip`] tells it, under
+    /// the deployment's `key` for that. Clients whose address nobody told are one.
     #[must_use]
     pub fn of(address: Option<IpAddr>, namespace_id: &NamespaceId, key: &hmac::Key) -> Self {
         let mut hash = hmac::Context::with_key(key);

@@ -7,8 +7,8 @@ use crate::models::{ids::GameMode, version::CaptchaProvider};
 
 /// Why an operation did not do what it was asked.
 ///
-/// The display text is the public `message`. [`Error::CaptchaUnavailable`], [`Error::Unavailable`] and [`Error::Bug`] carry a cause that is logged
-/// once and never sent.
+/// The display text is the public `message`. [`Error::CaptchaUnavailable`], [`Error::Unavailable`] and
+/// [`Error::Bug`] carry a cause that is logged once and never sent.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// 404: a path identifier that cannot name anything.
@@ -198,7 +198,8 @@ pub enum Error {
     /// 503: every attempt lost its race.
     #[error("others changed the same thing at the same time, again and again; try again shortly")]
     Contention,
-    /// 503: another run of the same request, told by its `Idempotency-Key`, is under way, and enough wait for it.
+    /// 503: another run of the same request, told by its `Idempotency-Key`, is under way, and enough wait for
+    /// it.
     #[error("the same request is being answered; repeat it shortly")]
     RequestInProgress,
     /// 503: a game server started anew, and more lobbies of its earlier starts are left than one call ends.
@@ -234,7 +235,8 @@ const REFUSALS_OF_A_SEAT: [Error; 11] = [
 ];
 
 impl Error {
-    /// The refusal of `code`, of a request for a seat that somebody waits for; nothing where the code does not tell all of it.
+    /// The refusal of `code`, of a request for a seat that somebody waits for; nothing where the code does
+    /// not tell all of it.
     #[must_use]
     pub fn told_again(code: &str) -> Option<Self> {
         REFUSALS_OF_A_SEAT.into_iter().find(|refusal| refusal.status_and_code().1 == code)

@@ -127,7 +127,8 @@ identifier!(
     TokenId
 );
 
-/// A start of a game server: what the process that runs it made up when it began. 1 to 64 visible ASCII characters.
+/// A start of a game server: what the process that runs it made up when it began. 1 to 64 visible ASCII
+/// characters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct StartId(String);
@@ -181,8 +182,8 @@ impl LobbyId {
         Uuid::nil().into()
     }
 
-    /// The `index`-th lobby of the burst that this lobby began: the same for everybody who computes it, and unguessable to
-    /// whoever does not know `secret`, as players do not.
+    /// The `index`-th lobby of the burst that this lobby began: the same for everybody who computes it, and
+    /// unguessable to whoever does not know `secret`, as players do not.
     #[must_use]
     pub fn sibling(&self, secret: &BurstSecret, index: u32) -> Self {
         if index == 0 {
@@ -203,8 +204,9 @@ impl ServerId {
         Uuid::nil().into()
     }
 
-    /// The server that registers without a name of its own: the same for a repetition of that registration, by `start_id`,
-    /// `region_id` and whatever tells one process from another, and unguessable to whoever does not know `start_id`.
+    /// The server that registers without a name of its own: the same for a repetition of that registration,
+    /// by `start_id`, `region_id` and whatever tells one process from another, and unguessable to whoever
+    /// does not know `start_id`.
     #[must_use]
     pub fn of_start(
         namespace_id: &NamespaceId,

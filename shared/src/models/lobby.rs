@@ -24,8 +24,9 @@ pub struct Lobby {
     pub lobby_id: LobbyId,
     /// What it can be found as; also the key of the index of candidates.
     pub pool: Pool,
-    /// From when a find may look at it, in the index of candidates: its creation while seats are free, the time at which
-    /// its first seat lapses while full; absent when no find may ever see it (closed, private, ended).
+    /// From when a find may look at it, in the index of candidates: its creation while seats are free, the
+    /// time at which its first seat lapses while full; absent when no find may ever see it (closed, private,
+    /// ended).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub joinable_from: Option<Timestamp>,
     /// When it was made.
@@ -41,7 +42,8 @@ pub struct Lobby {
     /// Whether only those who know its identifier may enter.
     #[serde(default, skip_serializing_if = "is_false")]
     pub is_private: bool,
-    /// Whether its game server deregistered: it stays closed and ends when it is empty, or when that server falls silent.
+    /// Whether its game server deregistered: it stays closed and ends when it is empty, or when that server
+    /// falls silent.
     #[serde(default, skip_serializing_if = "is_false")]
     pub is_draining: bool,
     /// The game server that runs it; absent once ended.
@@ -52,7 +54,8 @@ pub struct Lobby {
     pub start: Option<StartMark>,
     /// Until when that server is known to live; [`Timestamp::NEVER`] for servers without lease.
     pub lease_until: Timestamp,
-    /// When that server last told that it has no lease, so that a heartbeat of before that arrives late gives the lobby none.
+    /// When that server last told that it has no lease, so that a heartbeat of before that arrives late gives
+    /// the lobby none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub freed_at: Option<Timestamp>,
     /// Its server's ports.
@@ -78,7 +81,8 @@ pub struct Lobby {
     /// When the last seat was given up, or the lobby became ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vacated_at: Option<Timestamp>,
-    /// The reservations that lapsed and were taken over last, so that their players learn why they come too late.
+    /// The reservations that lapsed and were taken over last, so that their players learn why they come too
+    /// late.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lapsed: Vec<SeatId>,
     /// The write that connected a player last, by which its repetition is recognised.
@@ -171,8 +175,8 @@ pub enum EndCause {
     Idle,
 }
 
-/// Lapsed seats that one write takes over at most: each takes 33 bytes of its condition, which may have 4 KB, and two of its
-/// 300 operators.
+/// Lapsed seats that one write takes over at most: each takes 33 bytes of its condition, which may have 4 KB,
+/// and two of its 300 operators.
 const TAKE_OVER_MAX: usize = 90;
 /// Reservations taken over that a lobby remembers.
 const LAPSED_MAX: usize = 8;
@@ -243,7 +247,8 @@ impl Lobby {
         }
     }
 
-    /// The same for a lobby that may become ready any moment, from when on its seats lapse as they say or later.
+    /// The same for a lobby that may become ready any moment, from when on its seats lapse as they say or
+    /// later.
     #[must_use]
     pub fn earliest_lapse(&self) -> Timestamp {
         self.seats().map(|(_, until)| until).min().unwrap_or(Timestamp::NEVER)
@@ -296,15 +301,15 @@ impl Lobby {
         (self.last_held() + self.idle_time() <= now).then_some(EndCause::Idle)
     }
 
-    /// Whether it is ready, and nobody holds a seat at `now`: then it may end at the namespace's cap although its idle time
-    /// runs, which is a courtesy while there is room.
+    /// Whether it is ready, and nobody holds a seat at `now`: then it may end at the namespace's cap although
+    /// its idle time runs, which is a courtesy while there is room.
     #[must_use]
     pub fn is_empty(&self, now: Timestamp) -> bool {
         self.stage == Stage::Ready && self.last_held() <= now
     }
 
-    /// How long it stays without a held seat: not at all until its first player connected, so that nobody keeps lobbies by
-    /// reservations that lapse.
+    /// How long it stays without a held seat: not at all until its first player connected, so that nobody
+    /// keeps lobbies by reservations that lapse.
     fn idle_time(&self) -> Duration {
         let was_joined = self.connected_by.is_some();
         Duration::from_secs(if was_joined { self.idle_secs.into() } else { 0 })

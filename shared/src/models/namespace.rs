@@ -55,7 +55,8 @@ pub const REVOKED_TOKENS_MAX: usize = 100;
 /// The signed tokens of a namespace that no longer count.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Revocations {
-    /// Tokens of a kind issued before this time are revoked. No token is of a kind that this release does not know.
+    /// Tokens of a kind issued before this time are revoked. No token is of a kind that this release does not
+    /// know.
     #[serde(default, deserialize_with = "known_keys")]
     pub not_before: BTreeMap<TokenKind, Timestamp>,
     /// Single revoked tokens, at most [`REVOKED_TOKENS_MAX`], in the order of their revocation.

@@ -8,8 +8,8 @@ use crate::models::ids::{GameMode, InvalidIdentifier, NamespaceId, RegionId, Ver
 
 /// What decides which lobbies a find can ever enter: namespace, version, game mode and region.
 ///
-/// All lobbies of a pool are interchangeable but for their tags. As text: the four identifiers joined by `/`, which no
-/// identifier contains, and for any shard but the first `~` and its number.
+/// All lobbies of a pool are interchangeable but for their tags. As text: the four identifiers joined by `/`,
+/// which no identifier contains, and for any shard but the first `~` and its number.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Pool {

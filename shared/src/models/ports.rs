@@ -123,8 +123,8 @@ impl Ports {
         self.0.iter()
     }
 
-    /// Whether this release knows all of them. A server with others gets no lobby from it, and its lobbies no players: those could
-    /// not be told where to connect.
+    /// Whether this release knows all of them. A server with others gets no lobby from it, and its lobbies no
+    /// players: those could not be told where to connect.
     #[must_use]
     pub fn are_known(&self) -> bool {
         let is_known =

@@ -4,7 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Text that nobody is told. It serializes as `null`: there is one, and that is all that records and answers say.
+/// Text that nobody is told. It serializes as `null`: there is one, and that is all that records and answers
+/// say.
 #[derive(Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub struct Secret(Option<String>);

@@ -13,7 +13,8 @@ use crate::{
     },
 };
 
-/// How long a server without a free place is out of sight: it may fall silent meanwhile, and hold its lobbies for ever.
+/// How long a server without a free place is out of sight: it may fall silent meanwhile, and hold its lobbies
+/// for ever.
 const LOOK_AGAIN: Duration = Duration::from_secs(3_600);
 /// Over which time those come back into sight that went out of it together, in seconds.
 const LOOK_AGAIN_SPREAD: u64 = 1_800;
@@ -62,12 +63,15 @@ pub struct Server {
     pub is_clearing: bool,
     /// Where it is.
     pub region_id: RegionId,
-    /// Its namespace and region, the key of the index; absent once it is let go: whoever is gone is in no index.
+    /// Its namespace and region, the key of the index; absent once it is let go: whoever is gone is in no
+    /// index.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement_pool: Option<PlacementPool>,
-    /// From when a look for places meets it: `ranked_at` while it has one, else an hour or so after it was met or filled.
+    /// From when a look for places meets it: `ranked_at` while it has one, else an hour or so after it was
+    /// met or filled.
     pub free_from: Timestamp,
-    /// What `free_from` is while it has a free place: its first registration; [`Timestamp::NEVER`] once deregistered.
+    /// What `free_from` is while it has a free place: its first registration; [`Timestamp::NEVER`] once
+    /// deregistered.
     pub ranked_at: Timestamp,
     /// Lobbies that it can run at once.
     pub capacity: u32,
@@ -157,8 +161,8 @@ impl Server {
         self.lease_until + SILENT_MAX <= now
     }
 
-    /// Whether so much of its lease is left that there has hardly been a heartbeat since it was read: a lobby created now
-    /// copies the lease, and must not get one that is about to end.
+    /// Whether so much of its lease is left that there has hardly been a heartbeat since it was read: a lobby
+    /// created now copies the lease, and must not get one that is about to end.
     #[must_use]
     pub fn has_fresh_lease(&self, now: Timestamp) -> bool {
         let left = self.lease_until.since(now).as_millis();

@@ -122,7 +122,8 @@ pub struct DevelopmentHost {
 /// The lobby that a lobby token stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LobbyClaims {
-    /// The game server's credential that the token was obtained with, in the lobby's namespace: it counts as long.
+    /// The game server's credential that the token was obtained with, in the lobby's namespace: it counts as
+    /// long.
     pub server: Credential,
     /// The lobby.
     pub lobby_id: LobbyId,

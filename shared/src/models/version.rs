@@ -204,7 +204,8 @@ pub struct CaptchaConfig {
     pub requests_before_reverify: u32,
     /// How long a pass counts, in milliseconds, at most 12 h.
     pub verification_ttl: u64,
-    /// The site at hCaptcha; exactly one provider is given. A record with neither has one of a later release: nobody passes.
+    /// The site at hCaptcha; exactly one provider is given. A record with neither has one of a later release:
+    /// nobody passes.
     #[serde(default, deserialize_with = "optional_object", skip_serializing_if = "Option::is_none")]
     pub hcaptcha: Option<CaptchaKeys>,
     /// The site at Turnstile.

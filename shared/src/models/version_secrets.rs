@@ -9,8 +9,8 @@ use crate::models::{
     version::{EntryKind, VersionConfig},
 };
 
-/// Bytes that a version's secrets may take together with the names they are kept under: an item of DynamoDB holds 400 KB, but
-/// every instance that reads them pays a unit for each 4 KB.
+/// Bytes that a version's secrets may take together with the names they are kept under: an item of DynamoDB
+/// holds 400 KB, but every instance that reads them pays a unit for each 4 KB.
 pub const SECRETS_BYTES_MAX: usize = 32 * 1024;
 
 /// The secrets of a version by what they are of.

@@ -87,7 +87,8 @@ impl Trace {
         self.noted().silent_servers += count;
     }
 
-    /// How the seat came about, if there is one, how many candidates others were quicker at, and how many servers were silent.
+    /// How the seat came about, if there is one, how many candidates others were quicker at, and how many
+    /// servers were silent.
     #[must_use]
     pub fn outline(&self) -> Outline {
         let noted = self.noted();

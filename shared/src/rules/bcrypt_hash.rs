@@ -16,8 +16,8 @@ const LAST_SALT_CHARS: &[u8] = b".Oeu";
 /// Last hash characters whose 2 unused bits are zero: 31 characters of 6 bits hold 184.
 const LAST_HASH_CHARS: &[u8] = b".CGKOSWaeimquy26";
 
-/// A bcrypt hash in canonical modular crypt form: `$2a$`, `$2b$` or `$2y$`, two-digit cost 04..31, `$`, 22 salt and 31
-/// hash characters of the bcrypt alphabet.
+/// A bcrypt hash in canonical modular crypt form: `$2a$`, `$2b$` or `$2y$`, two-digit cost 04..31, `$`, 22
+/// salt and 31 hash characters of the bcrypt alphabet.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct BcryptHash(String);
@@ -33,7 +33,8 @@ impl BcryptHash {
     /// # Errors
     /// [`NotBcrypt`] for any other text.
     pub fn parse(text: &str, cost_max: u32) -> Result<Self, NotBcrypt> {
-        // HashParts splits and checks the alphabet; it bounds neither the cost nor the prefix nor the unused bits.
+        // HashParts splits and checks the alphabet; it bounds neither the cost nor the prefix nor the unused
+        // bits.
         let parts = bcrypt::HashParts::from_str(text).map_err(|_| NotBcrypt)?;
         let bytes = text.as_bytes();
         let has_form = bytes.len() == HASH_CHARS

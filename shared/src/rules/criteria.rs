@@ -119,10 +119,12 @@ impl Criteria {
         })
     }
 
-    /// The criteria of a lobby that a player creates, by the same rules; the lobby is the only thing looked for.
+    /// The criteria of a lobby that a player creates, by the same rules; the lobby is the only thing looked
+    /// for.
     ///
     /// # Errors
-    /// The first violated rule's code: mode, tags, size, region, whether players may create lobbies of the mode.
+    /// The first violated rule's code: mode, tags, size, region, whether players may create lobbies of the
+    /// mode.
     pub fn of_custom_lobby(
         request: &CreateLobbyRequest,
         namespace: &Namespace,
@@ -269,7 +271,8 @@ fn regions(
     Ok(regions)
 }
 
-/// The region nearest to the viewer in which a requested mode runs; without coordinates the first mode's first.
+/// The region nearest to the viewer in which a requested mode runs; without coordinates the first mode's
+/// first.
 fn recommended_region(
     game: &Game,
     modes: &[Mode<'_>],

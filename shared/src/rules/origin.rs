@@ -53,7 +53,8 @@ impl OriginHost {
 impl FromStr for OriginHost {
     type Err = InvalidDomain;
 
-    /// The bare name `domain`: letters, digits, hyphens and dots, beyond ASCII as Punycode, at most 253 characters.
+    /// The bare name `domain`: letters, digits, hyphens and dots, beyond ASCII as Punycode, at most 253
+    /// characters.
     fn from_str(domain: &str) -> Result<Self, InvalidDomain> {
         let is_bare =
             !domain.contains(|c: char| c.is_whitespace() || c.is_control() || "/?#@:%\\[]".contains(c));

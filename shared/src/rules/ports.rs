@@ -27,8 +27,9 @@ impl Ports {
     /// The ports that `specs` describe, on `hostname` where they name none.
     ///
     /// # Errors
-    /// Every violation: `too-few`, `too-many`, and by label `label/invalid`, `hostname/invalid`, `port/missing`,
-    /// `port/ambiguous`, `port/out-of-range`, `port_range/out-of-range`, `port_range/min-above-max`, `mixed-tls`.
+    /// Every violation: `too-few`, `too-many`, and by label `label/invalid`, `hostname/invalid`,
+    /// `port/missing`, `port/ambiguous`, `port/out-of-range`, `port_range/out-of-range`,
+    /// `port_range/min-above-max`, `mixed-tls`.
     pub fn of_specs(
         specs: &BTreeMap<String, PortSpec>,
         hostname: Option<&str>,
@@ -113,7 +114,8 @@ fn is_label(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }
 
-/// A name of plain labels, an IPv4 address, or an IPv6 address in brackets: what a port can follow after a colon.
+/// A name of plain labels, an IPv4 address, or an IPv6 address in brackets: what a port can follow after a
+/// colon.
 fn is_hostname(text: &str) -> bool {
     let is_plain_label = |label: &str| {
         (1..=HOST_LABEL_CHARS_MAX).contains(&label.len())

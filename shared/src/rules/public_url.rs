@@ -1,5 +1,5 @@
-//! Where a studio may have Muster call: by https, to a public address, so that no version makes a function reach what only it
-//! can reach (its own machine, the network around it, the cloud's metadata).
+//! Where a studio may have Muster call: by https, to a public address, so that no version makes a function
+//! reach what only it can reach (its own machine, the network around it, the cloud's metadata).
 //!
 //! A host name is judged here by its looks alone; what it resolves to is judged at each call
 //! ([`crate::screening::web_client`]).
@@ -19,7 +19,8 @@ pub fn parse(text: &str) -> Result<Url, &'static str> {
     if text.len() > URL_BYTES_MAX {
         return Err("too-long");
     }
-    // The parser reads decimal, octal, hexadecimal and shortened spellings of IPv4 addresses as browsers and resolvers do.
+    // The parser reads decimal, octal, hexadecimal and shortened spellings of IPv4 addresses as browsers and
+    // resolvers do.
     let url = Url::parse(text).map_err(|_| "invalid")?;
     if url.scheme() != "https" {
         return Err("not-https");
@@ -36,7 +37,8 @@ pub fn parse(text: &str) -> Result<Url, &'static str> {
     if is_public { Ok(url) } else { Err("not-public") }
 }
 
-/// Whether a name may be one of the public Internet: the others resolve, if at all, to the machine or the network around it.
+/// Whether a name may be one of the public Internet: the others resolve, if at all, to the machine or the
+/// network around it.
 fn is_public_name(name: &str) -> bool {
     let name = name.trim_end_matches('.').to_ascii_lowercase();
     name.contains('.')
@@ -45,7 +47,8 @@ fn is_public_name(name: &str) -> bool {
         && !name.ends_with(".local")
 }
 
-/// Whether an address is of the public Internet: none of the ranges that IANA lists as special, however it is written.
+/// Whether an address is of the public Internet: none of the ranges that IANA lists as special, however it is
+/// written.
 #[must_use]
 pub fn is_public_address(address: IpAddr) -> bool {
     match address.to_canonical() {

@@ -146,8 +146,8 @@ impl Registration {
             )
     }
 
-    /// The server `key` as registered at `now` by the write `registration`, in the place of `seen`, if it registered before.
-    /// A start without a name becomes `unnamed`.
+    /// The server `key` as registered at `now` by the write `registration`, in the place of `seen`, if it
+    /// registered before. A start without a name becomes `unnamed`.
     ///
     /// # Errors
     /// The paths of what one start must not change under live lobbies: region and ports.

@@ -36,7 +36,8 @@ use crate::{
 const PROVIDER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Largest answer of a provider that is read, in bytes; theirs have some hundred.
 const PROVIDER_ANSWER_BYTES_MAX: usize = 16 * 1_024;
-/// Longest answer to a captcha that a provider is asked about, in bytes. Turnstile's have at most 2,048, hCaptcha's some thousand.
+/// Longest answer to a captcha that a provider is asked about, in bytes. Turnstile's have at most 2,048,
+/// hCaptcha's some thousand.
 const RESPONSE_BYTES_MAX: usize = 16 * 1_024;
 /// How long after its pass an answer still lets the same request be repeated.
 const REPEAT_SPAN: Duration = Duration::from_secs(60);

@@ -1,7 +1,7 @@
 //! Whom captcha providers and studios' own backends let in: asked after every rule, before any seat is taken.
 //!
-//! Both fail closed: who cannot be asked about is not let in. All of it is bounded in time: three seconds for the secrets, five
-//! for the provider, five for all backends together.
+//! Both fail closed: who cannot be asked about is not let in. All of it is bounded in time: three seconds for
+//! the secrets, five for the provider, five for all backends together.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -119,13 +119,14 @@ impl Screening {
         Self { store, secrets, keys, ambient, web, hcaptcha_url, turnstile_url }
     }
 
-    /// Lets the player of `request` in, or not. No call of anything for a version without captcha and a way in without verification;
-    /// `edge_secret` is what the edge proves itself with, if there is one. Nobody is asked before `seeker` may have its seat.
+    /// Lets the player of `request` in, or not. No call of anything for a version without captcha and a way
+    /// in without verification; `edge_secret` is what the edge proves itself with, if there is one. Nobody is
+    /// asked before `seeker` may have its seat.
     ///
     /// # Errors
-    /// What [`Seeker::before_asking`] refuses;
-    /// [`Error::CaptchaRequired`], [`Error::CaptchaFailed`], [`Error::CaptchaUnavailable`], [`Error::VerificationFailed`],
-    /// [`Error::VerificationRequestFailed`]; [`Error::Unavailable`], [`Error::Bug`].
+    /// What [`Seeker::before_asking`] refuses; [`Error::CaptchaRequired`], [`Error::CaptchaFailed`],
+    /// [`Error::CaptchaUnavailable`], [`Error::VerificationFailed`], [`Error::VerificationRequestFailed`];
+    /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn check(
         &self,
         entry: &Entry<'_>,

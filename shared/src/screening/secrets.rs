@@ -1,7 +1,7 @@
 //! The secrets of versions: captcha keys and the values of verification headers.
 //!
-//! A version's record says only that it has some. They lie in a table of their own, one item for each version, written in the
-//! version's own transaction; only the functions that need them may read it.
+//! A version's record says only that it has some. They lie in a table of their own, one item for each
+//! version, written in the version's own transaction; only the functions that need them may read it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,7 +14,8 @@ use crate::{
     store::client::Store,
 };
 
-/// How old secrets may be that a function works with. They never change; the bound has an instance forget what it no longer needs.
+/// How old secrets may be that a function works with. They never change; the bound has an instance forget
+/// what it no longer needs.
 const SECRETS_AGE_MAX: Duration = Duration::from_secs(300);
 /// How long reading a version's secrets may take.
 const READ_TIMEOUT: Duration = Duration::from_secs(3);

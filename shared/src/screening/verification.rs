@@ -65,8 +65,8 @@ struct Rule<'a> {
 }
 
 impl Screening {
-    /// Whether the backends of all modes' ways in let the player in: those at different URLs are asked at the same time, those
-    /// at one URL one after the other.
+    /// Whether the backends of all modes' ways in let the player in: those at different URLs are asked at the
+    /// same time, those at one URL one after the other.
     pub(super) async fn verify(
         &self,
         entry: &Entry<'_>,

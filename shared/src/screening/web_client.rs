@@ -91,7 +91,8 @@ pub(super) struct WebClient {
     reach: Reach,
     resolver: SharedDnsResolver,
     ambient: Ambient,
-    /// Built at the first call, since most instances make none and the system's roots take milliseconds to read.
+    /// Built at the first call, since most instances make none and the system's roots take milliseconds to
+    /// read.
     connector: OnceLock<Connector>,
 }
 
@@ -155,7 +156,8 @@ impl fmt::Debug for WebClient {
     }
 }
 
-/// Lets no name through that has an address which may not be called, not even beside others: no honest host has one.
+/// Lets no name through that has an address which may not be called, not even beside others: no honest host
+/// has one.
 #[derive(Clone, Debug)]
 pub struct GuardedResolver {
     /// Which addresses may be called.

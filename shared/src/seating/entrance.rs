@@ -1,9 +1,10 @@
-//! What surrounds the matching of one request for a seat: that its repetition gives the same seat (`Idempotency-Key`), that
-//! its client holds no more seats than it may, and the answer.
+//! What surrounds the matching of one request for a seat: that its repetition gives the same seat
+//! (`Idempotency-Key`), that its client holds no more seats than it may, and the answer.
 //!
-//! [`Seating::begin`] comes before everything that a repetition need not pass again, [`Seating::finish`] after the match. In
-//! between the matchmaker tells the [`Seeker`] of each lobby that it is about to take the seat in, and goes no further when
-//! the seeker may not: so there is neither a seat without a hold nor one that a repetition would not find.
+//! [`Seating::begin`] comes before everything that a repetition need not pass again, [`Seating::finish`]
+//! after the match. In between the matchmaker tells the [`Seeker`] of each lobby that it is about to take the
+//! seat in, and goes no further when the seeker may not: so there is neither a seat without a hold nor one
+//! that a repetition would not find.
 //!
 //! A find without the header in a namespace without a cap makes no call of DynamoDB here.
 
@@ -37,7 +38,8 @@ use crate::{
 /// A limit above this means none (decision 44).
 const CAP_MAX: u32 = 1_000;
 
-/// How long after its beginning a run that was overtaken may wait for another one's answer: the gateway gives up after 30 s.
+/// How long after its beginning a run that was overtaken may wait for another one's answer: the gateway gives
+/// up after 30 s.
 const OVERTAKEN_DEADLINE: Duration = Duration::from_secs(28);
 /// Pause before it looks the first time, doubled each time.
 const WAIT_PAUSE: Duration = Duration::from_millis(100);
@@ -63,7 +65,8 @@ pub enum Entrance {
 }
 
 impl Seating {
-    /// Seats in `store` for those whom `auth` lets in; `edge_secret` is what the edge proves itself with, if there is one.
+    /// Seats in `store` for those whom `auth` lets in; `edge_secret` is what the edge proves itself with, if
+    /// there is one.
     #[must_use]
     pub const fn new(
         store: Store,
@@ -74,15 +77,16 @@ impl Seating {
         Self { store, auth, ambient, edge_secret }
     }
 
-    /// Begins `operation` for a player: its answer, when it was answered within the last ten minutes. While another
-    /// request with its key is under way, waits for what comes of that one, its refusal included, unless two do already; one
-    /// that crashed it goes on in the place of.
+    /// Begins `operation` for a player: its answer, when it was answered within the last ten minutes. While
+    /// another request with its key is under way, waits for what comes of that one, its refusal included,
+    /// unless two do already; one that crashed it goes on in the place of.
     ///
-    /// One consistent read unit with an `Idempotency-Key`, more while it waits or goes on in another's place; nothing without.
+    /// One consistent read unit with an `Idempotency-Key`, more while it waits or goes on in another's place;
+    /// nothing without.
     ///
     /// # Errors
-    /// [`Error::BadHeader`], [`Error::IdempotencyMismatch`]; [`Error::RequestInProgress`] when the first request's answer
-    /// did not come within 5 s; its refusal; [`Error::Unavailable`], [`Error::Bug`].
+    /// [`Error::BadHeader`], [`Error::IdempotencyMismatch`]; [`Error::RequestInProgress`] when the first
+    /// request's answer did not come within 5 s; its refusal; [`Error::Unavailable`], [`Error::Bug`].
     pub async fn begin(
         &self,
         request: &Request,
@@ -128,7 +132,8 @@ impl Seating {
                 return Ok(Entrance::Replayed(answer));
             }
             Others::Crashed(record) => {
-                // A seat that lapsed is nobody's any more, and its token would be refused: then the request gets another one.
+                // A seat that lapsed is nobody's any more, and its token would be refused: then the request
+                // gets another one.
                 if let Some(lobby_id) = &record.lobby
                     && !self.is_seat_gone(lobby_id, &record.seat).await?
                 {
@@ -143,14 +148,15 @@ impl Seating {
         Ok(Entrance::Open(Box::new(seeker)))
     }
 
-    /// Ends a request with what was `found`: the answer, kept for its repetitions; or the refusal, with nothing left behind.
+    /// Ends a request with what was `found`: the answer, kept for its repetitions; or the refusal, with
+    /// nothing left behind.
     ///
     /// One write unit with an `Idempotency-Key`; another one for a cap when there is no seat.
     ///
     /// # Errors
-    /// Those of `found`; [`Error::TooManyPlayersFromSource`] instead of a refusal of the match for a client at its cap;
-    /// [`Error::Contention`], [`Error::Unavailable`], [`Error::Bug`]. After the latter two the seat may be taken all the same:
-    /// a repetition finds it, else it lapses.
+    /// Those of `found`; [`Error::TooManyPlayersFromSource`] instead of a refusal of the match for a client
+    /// at its cap; [`Error::Contention`], [`Error::Unavailable`], [`Error::Bug`]. After the latter two the
+    /// seat may be taken all the same: a repetition finds it, else it lapses.
     pub async fn finish(
         &self,
         seeker: &Seeker,
@@ -170,7 +176,8 @@ impl Seating {
             let json = serde_json::to_string(&answer.lobby.without_token())
                 .map_err(|error| Error::Bug(format!("an answer did not serialize: {error}")))?;
             let kept = KeptAnswer { json: &json, key_id: self.auth.keys().key_id(), is_held };
-            // An answer that is not known to be kept is not given: once the seat lapsed, a repetition would be answered otherwise.
+            // An answer that is not known to be kept is not given: once the seat lapsed, a repetition would
+            // be answered otherwise.
             if !self.store.keep_answer(run, &kept, self.ambient.now()).await? {
                 // It took so long that a repetition went on in its place, which may have found another seat.
                 return self.answer_of_overtaker(seeker, run).await;
@@ -206,15 +213,16 @@ impl Seating {
         }
     }
 
-    /// Whether the seat that a crashed run noted was taken where it noted it, and is held no more. One consistent read unit.
+    /// Whether the seat that a crashed run noted was taken where it noted it, and is held no more. One
+    /// consistent read unit.
     async fn is_seat_gone(&self, lobby_id: &LobbyId, seat_id: &SeatId) -> Result<bool, Error> {
         let lobby = self.store.lobby(lobby_id).await?;
         let now = self.ambient.now();
         Ok(lobby.is_some_and(|lobby| lobby.seat_state(seat_id, now) == SeatState::Gone))
     }
 
-    /// What came of other runs of the same request, once that is known: waits for it in one of the two places for that, not
-    /// beyond `deadline`.
+    /// What came of other runs of the same request, once that is known: waits for it in one of the two places
+    /// for that, not beyond `deadline`.
     async fn answer_of_others(
         &self,
         run: &Run,

@@ -27,7 +27,8 @@ pub struct Found {
 }
 
 impl Found {
-    /// The answer: the lobby, its ports and a token for the seat, which names the `client` that holds it under a cap.
+    /// The answer: the lobby, its ports and a token for the seat, which names the `client` that holds it
+    /// under a cap.
     ///
     /// # Errors
     /// [`Error::Bug`] when the game lost the lobby's region.

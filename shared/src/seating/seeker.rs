@@ -26,7 +26,8 @@ use crate::{
     },
 };
 
-/// A hold of this age whose seat is not in its lobby stands for nothing: its request has ended, one way or the other.
+/// A hold of this age whose seat is not in its lobby stands for nothing: its request has ended, one way or
+/// the other.
 const PENDING_MAX: Duration = Duration::from_secs(30);
 /// Holds withdrawn at the same time: they are parts of one item.
 const WRITES_AT_ONCE: usize = 16;
@@ -37,7 +38,8 @@ const HOLD_ATTEMPTS: usize = 8;
 const AIM_AGE_MAX: Duration = Duration::from_secs(2);
 /// How old it may be while its run waits for the lobby to start.
 const STAY_AGE_MAX: Duration = Duration::from_secs(5);
-/// How long before the end of the run's lease a try is given up: longer than a write that was sent may be on its way.
+/// How long before the end of the run's lease a try is given up: longer than a write that was sent may be on
+/// its way.
 const LEASE_MARGIN: Duration = Duration::from_millis(1_500);
 
 /// One request on its way to one seat.
@@ -110,12 +112,13 @@ impl Seeker {
         self.interrupted.as_ref()
     }
 
-    /// Claims the request for this run, and sees that its client may hold another seat: before anybody outside is asked about
-    /// it, once. One write unit with an `Idempotency-Key`, one consistent read unit under a cap.
+    /// Claims the request for this run, and sees that its client may hold another seat: before anybody
+    /// outside is asked about it, once. One write unit with an `Idempotency-Key`, one consistent read unit
+    /// under a cap.
     ///
     /// # Errors
-    /// [`Error::TooManyPlayersFromSource`]; [`Error::Contention`] when another run of the request is under way;
-    /// [`Error::Unavailable`], [`Error::Bug`].
+    /// [`Error::TooManyPlayersFromSource`]; [`Error::Contention`] when another run of the request is under
+    /// way; [`Error::Unavailable`], [`Error::Bug`].
     pub async fn before_asking(&self) -> Result<(), Error> {
         if self.progress().is_cleared {
             return Ok(());
@@ -134,13 +137,16 @@ impl Seeker {
         Ok(())
     }
 
-    /// Notes that the seat is about to be taken in `lobby_id` at `now`; when its token should say that it was.
+    /// Notes that the seat is about to be taken in `lobby_id` at `now`; when its token should say that it
+    /// was.
     ///
-    /// Under a cap one write unit the first time; with an `Idempotency-Key` one for each lobby. Nothing otherwise.
+    /// Under a cap one write unit the first time; with an `Idempotency-Key` one for each lobby. Nothing
+    /// otherwise.
     ///
     /// # Errors
-    /// [`Error::TooManyPlayersFromSource`]; [`Error::Contention`] when another run of the request is under way, which ends this
-    /// one; [`Error::Unavailable`], also when the seat may have been taken in another lobby before, and [`Error::Bug`].
+    /// [`Error::TooManyPlayersFromSource`]; [`Error::Contention`] when another run of the request is under
+    /// way, which ends this one; [`Error::Unavailable`], also when the seat may have been taken in another
+    /// lobby before, and [`Error::Bug`].
     pub async fn aim(&self, lobby_id: &LobbyId, now: Timestamp) -> Result<Timestamp, Error> {
         self.aim_as(Aim { lobby_id: lobby_id.clone(), taken_at: now }, now).await
     }
@@ -172,14 +178,16 @@ impl Seeker {
             _ => self.note(aim, now).await?,
         };
         self.hold_in(&noted.aim.lobby_id, now).await?;
-        // The hold took as long as the client's lobbies took to read: others may have gone on in this run's place.
+        // The hold took as long as the client's lobbies took to read: others may have gone on in this run's
+        // place.
         let now = self.ambient.now();
         let noted = if now.since(noted.at) < AIM_AGE_MAX { noted } else { self.note(noted.aim, now).await? };
         self.progress().is_uncertain = true;
         Ok(noted.aim.taken_at)
     }
 
-    /// Has repetitions of the request look where it is about to take its seat, and leave it alone for a while.
+    /// Has repetitions of the request look where it is about to take its seat, and leave it alone for a
+    /// while.
     async fn note(&self, aim: Aim, now: Timestamp) -> Result<Noted, Error> {
         if let Some(run) = &self.run
             && !self.store.aim_run(run, Some((&aim.lobby_id, aim.taken_at)), now).await?
@@ -197,11 +205,12 @@ impl Seeker {
         Error::Contention
     }
 
-    /// Has repetitions leave the request alone for longer, while it waits for its lobby to start. With an `Idempotency-Key`
-    /// one write unit every 5 s.
+    /// Has repetitions leave the request alone for longer, while it waits for its lobby to start. With an
+    /// `Idempotency-Key` one write unit every 5 s.
     ///
     /// # Errors
-    /// [`Error::Contention`] when another run went on in this one's place; [`Error::Unavailable`], [`Error::Bug`].
+    /// [`Error::Contention`] when another run went on in this one's place; [`Error::Unavailable`],
+    /// [`Error::Bug`].
     pub async fn stay(&self) -> Result<(), Error> {
         let (now, noted) = (self.ambient.now(), self.progress().noted.clone());
         if let (Some(_), Some(noted)) = (&self.run, noted)
@@ -212,12 +221,13 @@ impl Seeker {
         Ok(())
     }
 
-    /// Forgets the request, which is refused with `refusal` although it has a seat: from here on no repetition goes on with
-    /// that one, so that it can be given back. One write unit with an `Idempotency-Key`.
+    /// Forgets the request, which is refused with `refusal` although it has a seat: from here on no
+    /// repetition goes on with that one, so that it can be given back. One write unit with an
+    /// `Idempotency-Key`.
     ///
     /// # Errors
-    /// [`Error::Contention`] when another run went on in this one's place, and may have the seat; [`Error::Unavailable`],
-    /// [`Error::Bug`].
+    /// [`Error::Contention`] when another run went on in this one's place, and may have the seat;
+    /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn let_go(&self, refusal: &Error) -> Result<(), Error> {
         let Some(run) = &self.run else { return Ok(()) };
         if !self.store.forget_run(run, refusal.status_and_code().1, self.ambient.now()).await? {
@@ -228,11 +238,12 @@ impl Seeker {
         Ok(())
     }
 
-    /// What `taking` the seat where it is noted comes to, as long as its repetitions leave the request alone: a write begun
-    /// later would take a second seat beside theirs (I5).
+    /// What `taking` the seat where it is noted comes to, as long as its repetitions leave the request alone:
+    /// a write begun later would take a second seat beside theirs (I5).
     ///
     /// # Errors
-    /// Those of `taking`; [`Error::Unavailable`] when it took too long, and the seat may be taken all the same.
+    /// Those of `taking`; [`Error::Unavailable`] when it took too long, and the seat may be taken all the
+    /// same.
     pub async fn while_noted<T>(&self, taking: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
         // On the heap: every future that it is moved into would have room for it of its own.
         let taking = Box::pin(taking);
@@ -261,7 +272,8 @@ impl Seeker {
                     self.progress().hold = Some(hold);
                     return Ok(());
                 }
-                // By a run that crashed: this one's from now on, unless it is freed as one that stands for nothing.
+                // By a run that crashed: this one's from now on, unless it is freed as one that stands for
+                // nothing.
                 HoldOutcome::NotedBefore(earlier) => {
                     if self.store.point_hold(client, &earlier, &hold).await? {
                         self.progress().hold = Some(hold);
@@ -276,8 +288,8 @@ impl Seeker {
                         return Err(Error::TooManyPlayersFromSource);
                     }
                     let surplus = replaced.split_off(replaced.len().min(REPLACED_MAX));
-                    // Those that one write does not replace must go when the cap was higher: no more than that takes, and not
-                    // all in one try, for each costs what the client's whole item does.
+                    // Those that one write does not replace must go when the cap was higher: no more than
+                    // that takes, and not all in one try, for each costs what the client's whole item does.
                     let rest = u32::try_from(holds.len() - replaced.len() + 1).unwrap_or(u32::MAX);
                     let excess = usize::try_from(rest.saturating_sub(holds_max)).unwrap_or(usize::MAX);
                     let excess = surplus.iter().take(excess.min(REPLACED_MAX)).collect::<Vec<_>>();
@@ -290,7 +302,8 @@ impl Seeker {
         Err(Error::Contention)
     }
 
-    /// Those of `holds` that stand for no seat any more. One consistent read unit for each lobby; lobbies of dead servers end.
+    /// Those of `holds` that stand for no seat any more. One consistent read unit for each lobby; lobbies of
+    /// dead servers end.
     async fn idle_holds(&self, holds: &[Hold]) -> Result<Vec<Hold>, Error> {
         let ids: BTreeSet<LobbyId> = holds.iter().map(|hold| hold.lobby_id.clone()).collect();
         let ids: Vec<LobbyId> = ids.into_iter().collect();
@@ -318,10 +331,12 @@ impl Seeker {
         Ok(holds.iter().filter(|hold| !stands(hold)).cloned().collect())
     }
 
-    /// Has the hold name the lobby that the seat is in. One write unit when it is not the first that was tried.
+    /// Has the hold name the lobby that the seat is in. One write unit when it is not the first that was
+    /// tried.
     ///
     /// # Errors
-    /// [`Error::Unavailable`], [`Error::Bug`]: the seat would be taken for one that was never taken, then rather none.
+    /// [`Error::Unavailable`], [`Error::Bug`]: the seat would be taken for one that was never taken, then
+    /// rather none.
     pub async fn settle(&self, found: &Found) -> Result<(), Error> {
         let hold = self.progress().hold.clone();
         let (Some((client, _)), Some(hold)) = (self.capped(), hold) else { return Ok(()) };

@@ -35,8 +35,8 @@ const BLOCKS_OF_A_CAP: u32 = 64;
 /// The first block of a server, if its places and the cap allow.
 const FIRST_BLOCK: u32 = 64;
 
-/// A server is allotted its first block when it registers while this part of the cap is left for others: then the first
-/// creations of a burst, which come at one instant, do not meet at the ledger.
+/// A server is allotted its first block when it registers while this part of the cap is left for others: then
+/// the first creations of a burst, which come at one instant, do not meet at the ledger.
 const LEFT_AT_REGISTRATION: u32 = 2;
 
 /// What became of moving an allotment.
@@ -64,10 +64,11 @@ impl Server {
         Self { used: self.used + 1, allotted: self.allotted + block.unwrap_or(0), cap_checked, ..self }
     }
 
-    /// How many lobbies of a cap of `lobby_count_max` to allot to it with its next lobby; nothing while it has some left.
-    /// What was left under another cap is checked by a block of none.
+    /// How many lobbies of a cap of `lobby_count_max` to allot to it with its next lobby; nothing while it
+    /// has some left. What was left under another cap is checked by a block of none.
     ///
-    /// As many again as it has, and at first as many as most servers ever run, so that each asks once or twice.
+    /// As many again as it has, and at first as many as most servers ever run, so that each asks once or
+    /// twice.
     #[must_use]
     pub fn next_block(&self, lobby_count_max: u32) -> Option<u32> {
         if self.allotted_left() > 0 {
@@ -99,9 +100,9 @@ impl Store {
         Ok(allotment.map_or(0, |allotment| allotment.allotted))
     }
 
-    /// Allots `server`, which has just registered, its first block of a cap of `lobby_count_max` while much of it is left; as it
-    /// then is, or nothing when others are at the ledger right now. Whatever else stands against it is nothing to wait for:
-    /// the first creation there allots a block, too.
+    /// Allots `server`, which has just registered, its first block of a cap of `lobby_count_max` while much
+    /// of it is left; as it then is, or nothing when others are at the ledger right now. Whatever else stands
+    /// against it is nothing to wait for: the first creation there allots a block, too.
     ///
     /// One transaction of two items, 2 write units each; none when the server has some of the cap.
     ///
@@ -146,8 +147,9 @@ impl Store {
         }
     }
 
-    /// Takes what `server`, as seen, has left of its allotment back for others: half of it, at least one, or all when it was
-    /// allotted under another cap than `lobby_count_max`. One transaction of two items, 2 write units each.
+    /// Takes what `server`, as seen, has left of its allotment back for others: half of it, at least one, or
+    /// all when it was allotted under another cap than `lobby_count_max`. One transaction of two items, 2
+    /// write units each.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].

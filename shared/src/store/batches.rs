@@ -14,15 +14,15 @@ use crate::{
 const BATCH_MAX: usize = 100;
 /// Batches under way at the same time.
 const BATCHES_AT_ONCE: usize = 16;
-/// Pause before a batch asks for what DynamoDB left of it, doubled each time: a table that left some takes no more at that
-/// moment.
+/// Pause before a batch asks for what DynamoDB left of it, doubled each time: a table that left some takes no
+/// more at that moment.
 const PAUSE: Duration = Duration::from_millis(25);
 /// Such pauses before a batch gives up, unless DynamoDB reads some of it each time.
 const PAUSES_MAX: u32 = 3;
 
 impl Store {
-    /// Reads the items of `wanted` keys, a hundred in a call. One that stands twice is read once: an index may show an item
-    /// where it was and where it is, and DynamoDB refuses a key that is asked for twice.
+    /// Reads the items of `wanted` keys, a hundred in a call. One that stands twice is read once: an index
+    /// may show an item where it was and where it is, and DynamoDB refuses a key that is asked for twice.
     pub(super) async fn batch_get(
         &self,
         table: &str,

@@ -13,7 +13,8 @@ use crate::{
     },
 };
 
-/// After this long no pass counts under any version (the most that `verification_ttl` may be, and an hour for clocks that differ).
+/// After this long no pass counts under any version (the most that `verification_ttl` may be, and an hour for
+/// clocks that differ).
 const PASS_LIFE: Duration = Duration::from_secs(13 * 3_600);
 
 fn key(client: &Client) -> String {
@@ -48,8 +49,8 @@ pub enum Standing {
 }
 
 impl Store {
-    /// Counts a request of a client, if its last pass allows another one at `now`: exactly, however many come at once. One write
-    /// unit, refused or not.
+    /// Counts a request of a client, if its last pass allows another one at `now`: exactly, however many come
+    /// at once. One write unit, refused or not.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -74,8 +75,8 @@ impl Store {
         })
     }
 
-    /// Counts a repetition of the request whose `answer` was the last to pass, no earlier than `oldest` and at most `most` times;
-    /// whether it is one. One write unit.
+    /// Counts a repetition of the request whose `answer` was the last to pass, no earlier than `oldest` and
+    /// at most `most` times; whether it is one. One write unit.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -96,7 +97,8 @@ impl Store {
         Ok(self.update::<IgnoredAny>(write).await?.is_ok())
     }
 
-    /// Notes that a client passed at `now` by `answer`, a digest; its requests are counted anew. One write unit.
+    /// Notes that a client passed at `now` by `answer`, a digest; its requests are counted anew. One write
+    /// unit.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].

@@ -1,10 +1,12 @@
-//! The catalogue: games with their regions, namespaces, versions and version history, all of one game together.
+//! The catalogue: games with their regions, namespaces, versions and version history, all of one game
+//! together.
 //!
 //! Partition `GAME#<game>` holds the sort keys `GAME`, `NAME#<name_id>`, `NAMESPACE#<id>`, `CDN#<namespace>`,
-//! `VERSION#<id>` and, of the same version, `LISTED#<id>`: DynamoDB charges a read for whole items, so a list of
-//! versions reads items of their own, written with them in one transaction. Partition `HISTORY#<namespace>` one entry for each change of version, by time; partition
-//! `DOMAIN#<host>` the namespace of a domain; partition `GAMENAME#<name_id>` the game of a name; partition `TOKENS#<game>`
-//! the tokens that were issued.
+//! `VERSION#<id>` and, of the same version, `LISTED#<id>`: DynamoDB charges a read for whole items, so a list
+//! of versions reads items of their own, written with them in one transaction. Partition
+//! `HISTORY#<namespace>` one entry for each change of version, by time; partition `DOMAIN#<host>` the
+//! namespace of a domain; partition `GAMENAME#<name_id>` the game of a name; partition `TOKENS#<game>` the
+//! tokens that were issued.
 
 use std::collections::HashMap;
 
@@ -154,7 +156,8 @@ impl Store {
         self.catalog_item(format!("DOMAIN#{host}"), "DOMAIN".to_owned()).await
     }
 
-    /// The games of the deployment, by name. A scan of the catalogue: for the operator, never for an operation.
+    /// The games of the deployment, by name. A scan of the catalogue: for the operator, never for an
+    /// operation.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -202,7 +205,8 @@ impl Store {
         self.beginning_with(game_key(game_id), "NAMESPACE#").await
     }
 
-    /// The versions of a game without their configurations. One query; one consistent read unit for about twenty.
+    /// The versions of a game without their configurations. One query; one consistent read unit for about
+    /// twenty.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -222,8 +226,8 @@ impl Store {
         self.catalog_item(game_key(game_id), listed_key(id)).await
     }
 
-    /// The versions of a game with their configurations as they are stored, what only a later release knows of them
-    /// included. One query for each MB, of all that the versions hold.
+    /// The versions of a game with their configurations as they are stored, what only a later release knows
+    /// of them included. One query for each MB, of all that the versions hold.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -237,7 +241,8 @@ impl Store {
     /// Sets how many lobbies a namespace may hold, and how many seats one of its clients. One write unit.
     ///
     /// # Errors
-    /// [`Error::NamespaceNotFound`] when the namespace has gone meanwhile; [`Error::Unavailable`], [`Error::Bug`].
+    /// [`Error::NamespaceNotFound`] when the namespace has gone meanwhile; [`Error::Unavailable`],
+    /// [`Error::Bug`].
     pub async fn set_matchmaker_config(
         &self,
         right: &NamespaceRight,
@@ -252,7 +257,8 @@ impl Store {
     /// Sets how the CDN of a namespace authenticates. One write unit.
     ///
     /// # Errors
-    /// [`Error::NamespaceNotFound`] when the namespace has gone meanwhile; [`Error::Unavailable`], [`Error::Bug`].
+    /// [`Error::NamespaceNotFound`] when the namespace has gone meanwhile; [`Error::Unavailable`],
+    /// [`Error::Bug`].
     pub async fn set_cdn_auth_type(
         &self,
         right: &NamespaceRight,
@@ -266,7 +272,8 @@ impl Store {
     /// Sets whether pages of a namespace's domains need no token. One write unit.
     ///
     /// # Errors
-    /// [`Error::NamespaceNotFound`] when the namespace has gone meanwhile; [`Error::Unavailable`], [`Error::Bug`].
+    /// [`Error::NamespaceNotFound`] when the namespace has gone meanwhile; [`Error::Unavailable`],
+    /// [`Error::Bug`].
     pub async fn set_domain_public_auth(&self, right: &NamespaceRight, enabled: bool) -> Result<(), Error> {
         let change = "SET #enable_domain_public_auth = :enabled";
         self.update_namespace(right, change, [(":enabled", AttributeValue::Bool(enabled))]).await
@@ -370,10 +377,12 @@ impl Store {
         }
     }
 
-    /// Adds a namespace under a name that no other of its game has, with the first entry of its version history.
+    /// Adds a namespace under a name that no other of its game has, with the first entry of its version
+    /// history.
     ///
     /// # Errors
-    /// [`Error::VersionNotFound`] when its version is retired or has gone; [`Error::Unavailable`], [`Error::Bug`].
+    /// [`Error::VersionNotFound`] when its version is retired or has gone; [`Error::Unavailable`],
+    /// [`Error::Bug`].
     pub async fn add_namespace(&self, namespace: &Namespace) -> Result<NameOutcome, Error> {
         let partition = game_key(&namespace.game_id);
         let deployment = Deployment {
@@ -416,8 +425,8 @@ impl Store {
         Ok(if refused.is_empty() { NameOutcome::Created } else { NameOutcome::Taken })
     }
 
-    /// Writes `parts` in one transaction of small items; the positions of those whose conditions refused it, none when all are
-    /// written. Repeated while another transaction is in the way.
+    /// Writes `parts` in one transaction of small items; the positions of those whose conditions refused it,
+    /// none when all are written. Repeated while another transaction is in the way.
     pub(super) async fn together(&self, parts: Vec<TransactWriteItem>) -> Result<Vec<usize>, Error> {
         let mut tries = 1..=TRANSACTION_TRIES;
         loop {

@@ -1,7 +1,7 @@
 //! Who may see a namespace's pages: the users of its CDN, and its domains.
 //!
-//! Both stand in one item of the namespace, apart from its settings, so that no find ever reads a hash; a domain also has a
-//! partition of its own, which makes it one namespace's over the whole deployment.
+//! Both stand in one item of the namespace, apart from its settings, so that no find ever reads a hash; a
+//! domain also has a partition of its own, which makes it one namespace's over the whole deployment.
 
 use std::collections::BTreeMap;
 
@@ -63,7 +63,8 @@ fn domain_key(host: &OriginHost) -> (String, String) {
 }
 
 impl Store {
-    /// Gives a CDN user its hash in one conditional write: a new user only below [`CDN_USERS_MAX`], a known one always.
+    /// Gives a CDN user its hash in one conditional write: a new user only below [`CDN_USERS_MAX`], a known
+    /// one always.
     ///
     /// One write unit for each started KB of users and domains.
     ///
@@ -85,7 +86,8 @@ impl Store {
         Ok(if self.applies(write).await? { CdnUserOutcome::Set } else { CdnUserOutcome::TooMany })
     }
 
-    /// Removes a CDN user, if there is one of that name. One write unit for each started KB of users and domains.
+    /// Removes a CDN user, if there is one of that name. One write unit for each started KB of users and
+    /// domains.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -140,7 +142,8 @@ impl Store {
         })
     }
 
-    /// Gives a domain of a namespace up; a domain that it does not have stays whose it is. One transaction of four write units.
+    /// Gives a domain of a namespace up; a domain that it does not have stays whose it is. One transaction of
+    /// four write units.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].

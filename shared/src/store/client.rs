@@ -35,7 +35,8 @@ pub struct TableNames {
     pub lobby_data: String,
     /// Game servers.
     pub servers: String,
-    /// What is counted or elected: the allotted part of a namespace's limit, heads of bursts, searches in vain, the last count of players.
+    /// What is counted or elected: the allotted part of a namespace's limit, heads of bursts, searches in
+    /// vain, the last count of players.
     pub ledger: String,
     /// Secrets of versions.
     pub secrets: String,
@@ -98,8 +99,8 @@ impl Store {
         answer.item.map(from_item).transpose()
     }
 
-    /// Sends a conditional update that returns what it met: `Ok` with the item after it, `Err` with the item that refused
-    /// it, if there is one.
+    /// Sends a conditional update that returns what it met: `Ok` with the item after it, `Err` with the item
+    /// that refused it, if there is one.
     pub(super) async fn update<T: Record>(
         &self,
         write: UpdateItemFluentBuilder,

@@ -1,8 +1,9 @@
 //! Retries of single writes that met a transaction, and what stood against one.
 //!
-//! DynamoDB refuses a write to an item that a transaction is changing at that moment, which in a burst the head of the
-//! burst often is. The SDK does not count that among the errors that pass; it does, within milliseconds. Transactions that
-//! meet each other are the caller's to repeat, see [`super::creation::CreationOutcome::Conflict`].
+//! DynamoDB refuses a write to an item that a transaction is changing at that moment, which in a burst the
+//! head of the burst often is. The SDK does not count that among the errors that pass; it does, within
+//! milliseconds. Transactions that meet each other are the caller's to repeat, see
+//! [`super::creation::CreationOutcome::Conflict`].
 
 use aws_sdk_dynamodb::{
     operation::{put_item::PutItemError, update_item::UpdateItemError},

@@ -52,8 +52,8 @@ use crate::{
     },
 };
 
-/// How long a burst's lobbies may be unknown to the index of candidates. Within it, who finds nothing joinable must
-/// ask the head; after it, the index is believed.
+/// How long a burst's lobbies may be unknown to the index of candidates. Within it, who finds nothing
+/// joinable must ask the head; after it, the index is believed.
 pub const BURST_WINDOW: Duration = Duration::from_secs(2);
 /// How long a head is kept after its last burst; long past any use.
 const HEAD_LIFE: Duration = Duration::from_secs(3_600);
@@ -75,7 +75,8 @@ impl HeadKey {
 pub struct Burst {
     /// The burst's first lobby.
     pub first: LobbyId,
-    /// What the identifiers of its other lobbies follow from: those of some must not tell a player the others.
+    /// What the identifiers of its other lobbies follow from: those of some must not tell a player the
+    /// others.
     pub secret: BurstSecret,
     /// When it began.
     pub opened_at: Timestamp,
@@ -251,7 +252,8 @@ impl Store {
         }
     }
 
-    /// Draws a position in `burst`: the burst whose `positions` count this one last; or the one that replaced it, if any did.
+    /// Draws a position in `burst`: the burst whose `positions` count this one last; or the one that replaced
+    /// it, if any did.
     ///
     /// One write unit.
     ///
@@ -271,9 +273,10 @@ impl Store {
         self.update(call).await
     }
 
-    /// Tells the head `key` of the lobby's criteria that `lobby` has a free seat again, which the index may not know yet: finds
-    /// that are about to create are sent there, as to a burst. Left alone while a burst is going on; a hint, no more. When what
-    /// the head then has began: until that is [`BURST_WINDOW`] old, the head leaves all others alone.
+    /// Tells the head `key` of the lobby's criteria that `lobby` has a free seat again, which the index may
+    /// not know yet: finds that are about to create are sent there, as to a burst. Left alone while a burst
+    /// is going on; a hint, no more. When what the head then has began: until that is [`BURST_WINDOW`] old,
+    /// the head leaves all others alone.
     ///
     /// One write unit.
     ///
@@ -309,8 +312,9 @@ impl Store {
             .map_err(|error| Error::Bug(error.to_string()))
     }
 
-    /// Takes a place. The last one also takes the server out of the index: which of both it is, the server as last seen
-    /// suggests and the condition makes sure. A record that is to go takes none: the place would go with it.
+    /// Takes a place. The last one also takes the server out of the index: which of both it is, the server as
+    /// last seen suggests and the condition makes sure. A record that is to go takes none: the place would go
+    /// with it.
     fn take_place(
         &self,
         server: &Server,
@@ -359,7 +363,8 @@ impl Store {
         update
     }
 
-    /// The head anew: a burst that begins with the lobby `first`, or the announcement that it has `announced` seats taken.
+    /// The head anew: a burst that begins with the lobby `first`, or the announcement that it has `announced`
+    /// seats taken.
     fn replace_head(
         &self,
         beginning: &Beginning,
@@ -412,8 +417,8 @@ fn is_throttling(code: &str) -> bool {
     matches!(code, "ThrottlingError" | "ProvisionedThroughputExceeded")
 }
 
-/// The refusal that counts most: an existing lobby has a seat to offer, an outrun election leads to one, and the cap
-/// counts before servers (decision 29).
+/// The refusal that counts most: an existing lobby has a seat to offer, an outrun election leads to one, and
+/// the cap counts before servers (decision 29).
 fn read_refusal(
     reasons: &[CancellationReason],
     kinds: &[Part],

@@ -53,7 +53,8 @@ impl Store {
     /// Changes that race are put in an order: the history's newest entry always is the namespace's version.
     ///
     /// # Errors
-    /// [`Error::NamespaceNotFound`] when the namespace has gone meanwhile; [`Error::Unavailable`], [`Error::Bug`].
+    /// [`Error::NamespaceNotFound`] when the namespace has gone meanwhile; [`Error::Unavailable`],
+    /// [`Error::Bug`].
     pub async fn set_version(
         &self,
         right: &NamespaceRight,

@@ -51,13 +51,15 @@ const LOBBY_PART: usize = 0;
 const SERVER_PART: usize = 1;
 
 impl Store {
-    /// Ends `lobby`, as seen, for `cause`, and gives back its place on the server, to which its part of the cap stays allotted.
+    /// Ends `lobby`, as seen, for `cause`, and gives back its place on the server, to which its part of the
+    /// cap stays allotted.
     ///
     /// One transaction of two items, 2 write units each and those of the indexes; its tags, state and
     /// configuration, where it has them, are deleted with it, at 2 write units for each KB.
     ///
     /// # Errors
-    /// [`Error::Contention`] when other transactions came between each time; [`Error::Unavailable`], [`Error::Bug`].
+    /// [`Error::Contention`] when other transactions came between each time; [`Error::Unavailable`],
+    /// [`Error::Bug`].
     pub async fn end_lobby(
         &self,
         lobby: &Lobby,
@@ -179,8 +181,9 @@ impl Store {
         })
     }
 
-    /// A dead server's lobby ends only while the server itself is dead: its heartbeat may be reviving lobbies just now. One of
-    /// an earlier start only while its server gets no others: later it may be of the start that is there.
+    /// A dead server's lobby ends only while the server itself is dead: its heartbeat may be reviving lobbies
+    /// just now. One of an earlier start only while its server gets no others: later it may be of the start
+    /// that is there.
     fn give_back_place(
         &self,
         server: &ServerKey,
@@ -235,8 +238,8 @@ fn read_refusal(reasons: &[CancellationReason], cause: EndCause) -> Result<Optio
     }
 }
 
-/// Ends a lobby that was met in a state in which it may end, after the work that met it was done: whatever fails here is
-/// put right by the next heartbeat, or by the next find that needs the room.
+/// Ends a lobby that was met in a state in which it may end, after the work that met it was done: whatever
+/// fails here is put right by the next heartbeat, or by the next find that needs the room.
 pub(crate) async fn end_in_passing(store: &Store, lobby: &Lobby, cause: EndCause, ambient: &Ambient) {
     match store.end_lobby(lobby, cause, ambient).await {
         Ok(outcome) => {

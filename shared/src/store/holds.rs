@@ -29,7 +29,8 @@ use crate::{
 
 /// How long a client's item is kept after its last hold: longer than any seat is held.
 const HOLDS_LIFE: Duration = Duration::from_secs(10 * 3_600);
-/// Holds that one write replaces at most: each takes 26 bytes of its condition, which may have 4 KB and 300 operators.
+/// Holds that one write replaces at most: each takes 26 bytes of its condition, which may have 4 KB and 300
+/// operators.
 pub const REPLACED_MAX: usize = 100;
 /// What the attribute of a hold begins with.
 const HOLD: &str = "seat_";
@@ -80,8 +81,10 @@ pub enum HoldOutcome {
 }
 
 impl Store {
-    /// Notes `hold` while its client has less than `holds_max`, in place of `replaced`, at most [`REPLACED_MAX`], which must still
-    /// stand as they were seen: one that stood for nothing may since have been pointed to a seat. One write unit for each started KB of the item, which a dozen holds fill; the same when refused.
+    /// Notes `hold` while its client has less than `holds_max`, in place of `replaced`, at most
+    /// [`REPLACED_MAX`], which must still stand as they were seen: one that stood for nothing may since have
+    /// been pointed to a seat. One write unit for each started KB of the item, which a dozen holds fill; the
+    /// same when refused.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`]; it may be noted all the same.
@@ -145,8 +148,8 @@ impl Store {
         }
     }
 
-    /// Notes that the seat of a hold that stands as `seen` is, or is about to be, in `hold.lobby_id` after all, and since when;
-    /// false when the hold is gone or otherwise. One write unit.
+    /// Notes that the seat of a hold that stands as `seen` is, or is about to be, in `hold.lobby_id` after
+    /// all, and since when; false when the hold is gone or otherwise. One write unit.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -173,8 +176,8 @@ impl Store {
         self.update::<HoldsItem>(write).await.map(|_| ())
     }
 
-    /// Takes back a hold whose seat was not taken, while it stands as `seen`: a repetition of the request may have pointed it to a
-    /// seat that it takes. One write unit.
+    /// Takes back a hold whose seat was not taken, while it stands as `seen`: a repetition of the request may
+    /// have pointed it to a seat that it takes. One write unit.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].

@@ -20,7 +20,8 @@ pub(crate) const LOBBIES_AT_ONCE: usize = 100;
 /// Lobbies of one query of a server's.
 const KEYS_AT_ONCE: usize = 1_000;
 
-/// The game servers of a namespace, full and silent ones too, by region. Two calls for each hundred, eventually consistent.
+/// The game servers of a namespace, full and silent ones too, by region. Two calls for each hundred,
+/// eventually consistent.
 ///
 /// # Errors
 /// [`Error::Unavailable`], [`Error::Bug`].
@@ -48,8 +49,8 @@ pub async fn servers_of(
     Ok(servers.into_iter().flatten().collect())
 }
 
-/// The lobbies of a game server that have not ended, oldest first. One call for each thousand and one for each hundred,
-/// eventually consistent.
+/// The lobbies of a game server that have not ended, oldest first. One call for each thousand and one for
+/// each hundred, eventually consistent.
 ///
 /// # Errors
 /// [`Error::Unavailable`], [`Error::Bug`].

@@ -76,7 +76,8 @@ pub struct SeatClaim {
     pub hiding: Hiding,
 }
 
-/// Whether taking a seat also moves the lobby out of sight of the index, until the time given: when its first seat lapses.
+/// Whether taking a seat also moves the lobby out of sight of the index, until the time given: when its first
+/// seat lapses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hiding {
     /// It does not.
@@ -139,22 +140,23 @@ pub struct LobbyPage {
     pub next: Option<LobbyCursor>,
 }
 
-/// Attempts at one lobby: a plain write, a take-over of seats seen lapsed, and once more when that race was lost.
+/// Attempts at one lobby: a plain write, a take-over of seats seen lapsed, and once more when that race was
+/// lost.
 const ATTEMPTS: usize = 4;
 
 /// What every seat is conditioned on, but for the capacity (I6).
 const ENTERABLE: &str = "#stage <> :ended AND (#stage = :ready OR #created_at > :start_limit) AND #lease_until > :now \
                          AND attribute_not_exists(#reserved.#seat) AND attribute_not_exists(#connected.#seat)";
-/// What a find's seat is conditioned on besides. That a lobby is neither closed, private nor ended is one condition:
-/// whatever makes it so removes `joinable_from`, and nothing but reopening sets it again.
+/// What a find's seat is conditioned on besides. That a lobby is neither closed, private nor ended is one
+/// condition: whatever makes it so removes `joinable_from`, and nothing but reopening sets it again.
 const FINDABLE: &str = " AND #pool = :pool AND attribute_exists(#joinable_from)";
 
 impl Store {
-    /// Up to `limit` lobbies of `pool`, in all its shards, that may have a free seat at `now`, oldest first; and how many
-    /// shards it has.
+    /// Up to `limit` lobbies of `pool`, in all its shards, that may have a free seat at `now`, oldest first;
+    /// and how many shards it has.
     ///
-    /// One query of the index, and as many more as the pool has other shards; 0.5 read units for each started 4 KB of each.
-    /// The index may lag: each entry may be wrong.
+    /// One query of the index, and as many more as the pool has other shards; 0.5 read units for each started
+    /// 4 KB of each. The index may lag: each entry may be wrong.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -177,8 +179,8 @@ impl Store {
         Ok((candidates, shards))
     }
 
-    /// The candidates of one shard, those that follow `after` if one is given; and how many shards its pool has, which only
-    /// the beginning of the first one tells.
+    /// The candidates of one shard, those that follow `after` if one is given; and how many shards its pool
+    /// has, which only the beginning of the first one tells.
     ///
     /// One query; 0.5 read units for each started 4 KB.
     ///
@@ -263,7 +265,8 @@ impl Store {
         answer.items.unwrap_or_default().into_iter().map(from_item).collect()
     }
 
-    /// The lobbies of `ids` that exist, in no order, eventually consistent. One call for each 100, 0.5 read units each.
+    /// The lobbies of `ids` that exist, in no order, eventually consistent. One call for each 100, 0.5 read
+    /// units each.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -271,7 +274,8 @@ impl Store {
         self.read_lobbies(ids, false).await
     }
 
-    /// The lobbies of `ids` that exist, in no order, as they now are. One call for each 100, one read unit each.
+    /// The lobbies of `ids` that exist, in no order, as they now are. One call for each 100, one read unit
+    /// each.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -293,8 +297,8 @@ impl Store {
         self.read(&self.tables.lobbies, Item::from([("lobby_id".to_owned(), text(id.as_str()))])).await
     }
 
-    /// A page of the live lobbies of `server`, oldest first, at most `limit`, after `cursor`: their ids. One query of the
-    /// index, 0.5 read units for each started 4 KB; eventually consistent.
+    /// A page of the live lobbies of `server`, oldest first, at most `limit`, after `cursor`: their ids. One
+    /// query of the index, 0.5 read units for each started 4 KB; eventually consistent.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -335,13 +339,14 @@ impl Store {
 
     /// Takes a seat in one conditional write that re-checks everything; never trusts what the caller knew.
     ///
-    /// Conditioned on capacity, not on what was read: n claims on n free seats all succeed the first time. Seats that
-    /// lapsed are freed by the same write that takes one, named as the refused write's answer shows them. A claim whose
-    /// first write succeeded unheard recognises its seat and succeeds; one that meets a leave while it is on its way is written
-    /// again. One write unit for a lobby up to 1 KB.
+    /// Conditioned on capacity, not on what was read: n claims on n free seats all succeed the first time.
+    /// Seats that lapsed are freed by the same write that takes one, named as the refused write's answer
+    /// shows them. A claim whose first write succeeded unheard recognises its seat and succeeds; one that
+    /// meets a leave while it is on its way is written again. One write unit for a lobby up to 1 KB.
     ///
     /// # Errors
-    /// [`Error::Unavailable`], [`Error::Bug`]; the seat may then be taken all the same and lapses by itself (I4).
+    /// [`Error::Unavailable`], [`Error::Bug`]; the seat may then be taken all the same and lapses by itself
+    /// (I4).
     pub async fn take_seat(&self, claim: &SeatClaim, now: Timestamp) -> Result<SeatOutcome, Error> {
         let mut claim = claim.clone();
         let mut write = self.take_free_seat(&claim, claim.hiding, now, now);
@@ -384,18 +389,18 @@ impl Store {
         Ok(refusal)
     }
 
-    /// Moves a lobby that is full out of sight of the index until its first seat lapses, and into a shard of its pool, in
-    /// which it will come into sight again; a hint, no more.
+    /// Moves a lobby that is full out of sight of the index until its first seat lapses, and into a shard of
+    /// its pool, in which it will come into sight again; a hint, no more.
     ///
-    /// Does nothing when the lobby is no longer full. One write unit, and two of the index, whether the shard is another
-    /// one or not.
+    /// Does nothing when the lobby is no longer full. One write unit, and two of the index, whether the shard
+    /// is another one or not.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn hide_full_lobby(&self, lobby: &Lobby, shard: u8) -> Result<(), Error> {
         let update = "SET #joinable_from = :lapse, #pool = :pool";
-        // Later seats lapse later, so a concurrent hint is at least as late as this one; unless a seat was left meanwhile,
-        // whose next holder may lapse before all that were seen.
+        // Later seats lapse later, so a concurrent hint is at least as late as this one; unless a seat was
+        // left meanwhile, whose next holder may lapse before all that were seen.
         let condition =
             format!("#taken >= #max_players AND #joinable_from < :lapse AND {}", unvacated_since(lobby));
         let write = self
@@ -413,8 +418,8 @@ impl Store {
         self.update_lobby(self.on_lobby(write, &lobby.lobby_id)).await.map(|_| ())
     }
 
-    /// Moves a lobby whose server's lease lapsed out of sight of the index, until a heartbeat extends the lease again; a
-    /// hint, no more. One write unit, and two of the index.
+    /// Moves a lobby whose server's lease lapsed out of sight of the index, until a heartbeat extends the
+    /// lease again; a hint, no more. One write unit, and two of the index.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -432,8 +437,9 @@ impl Store {
         self.update_lobby(self.on_lobby(write, lobby_id)).await.map(|_| ())
     }
 
-    /// A copy of the write that arrives after its player left must not take the seat again, for a token that is spent (I7):
-    /// so no seat may have been left after `vacated_at`, which is when it was last known, or now.
+    /// A copy of the write that arrives after its player left must not take the seat again, for a token that
+    /// is spent (I7): so no seat may have been left after `vacated_at`, which is when it was last known, or
+    /// now.
     fn take_free_seat(
         &self,
         claim: &SeatClaim,
@@ -479,8 +485,8 @@ impl Store {
         self.claiming(write, claim, now)
     }
 
-    /// The capacity here is a constant plus the lapsed seats: an expression can neither count those nor subtract in a
-    /// condition, and a lobby's capacities never change.
+    /// The capacity here is a constant plus the lapsed seats: an expression can neither count those nor
+    /// subtract in a condition, and a lobby's capacities never change.
     fn take_over_seat(
         &self,
         claim: &SeatClaim,
@@ -548,7 +554,8 @@ impl Store {
         write.table_name(&self.tables.lobbies).key("lobby_id", text(id.as_str()))
     }
 
-    /// Sends a conditional update of a lobby: `Ok` with the lobby after it, `Err` with the lobby that refused it.
+    /// Sends a conditional update of a lobby: `Ok` with the lobby after it, `Err` with the lobby that refused
+    /// it.
     pub(super) async fn update_lobby(
         &self,
         write: UpdateItemFluentBuilder,

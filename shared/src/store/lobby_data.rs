@@ -105,8 +105,8 @@ impl Store {
         stored.map(|stored| stored.json().map(|(_, json)| json)).transpose()
     }
 
-    /// A part of each of `ids` that has it, in no order. One call for each hundred or 16 MB, 0.5 read units for each
-    /// started 4 KB; eventually consistent.
+    /// A part of each of `ids` that has it, in no order. One call for each hundred or 16 MB, 0.5 read units
+    /// for each started 4 KB; eventually consistent.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].

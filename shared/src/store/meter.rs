@@ -18,7 +18,8 @@ pub async fn metered<F: Future>(work: F) -> (F::Output, Usage) {
     (output, meter.usage())
 }
 
-/// Counts usage; shared by its clones. Turned off, it costs nothing and DynamoDB is not asked for its figures.
+/// Counts usage; shared by its clones. Turned off, it costs nothing and DynamoDB is not asked for its
+/// figures.
 #[derive(Clone, Debug, Default)]
 pub struct Meter(Option<Arc<Mutex<Usage>>>);
 
@@ -58,8 +59,8 @@ impl Meter {
         self.count(0.0, sum(consumed));
     }
 
-    /// Counts a write call that was refused. DynamoDB charges it by the item's size but does not tell: `units` is one
-    /// for a write and two for each item of a transaction, exact for items up to 1 KB.
+    /// Counts a write call that was refused. DynamoDB charges it by the item's size but does not tell:
+    /// `units` is one for a write and two for each item of a transaction, exact for items up to 1 KB.
     pub(super) fn refused(&self, units: f64) {
         self.count(0.0, units);
     }

@@ -1,4 +1,5 @@
-//! The records: everything that is read out of a table, each type in one list, so that none is left out where all are tested.
+//! The records: everything that is read out of a table, each type in one list, so that none is left out where
+//! all are tested.
 
 use serde::de::IgnoredAny;
 

@@ -31,15 +31,15 @@ use crate::{
 
 /// How long a response is kept (decision 46).
 pub const REPLAY_LIFE: Duration = Duration::from_secs(600);
-/// How long a run keeps others from going on in its place, after its claim and each lobby that it notes: longer than one
-/// call of DynamoDB with its repetitions can take, and than a captcha's provider and studios' backends together. It takes no
-/// seat later than that.
+/// How long a run keeps others from going on in its place, after its claim and each lobby that it notes:
+/// longer than one call of DynamoDB with its repetitions can take, and than a captcha's provider and studios'
+/// backends together. It takes no seat later than that.
 pub const RUN_LEASE: Duration = Duration::from_secs(15);
 /// How long a repetition keeps its place among those who wait.
 pub const WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// That a request is new, or to be forgotten, or that its run is this one, which has noted nothing later: a repetition of an
-/// earlier note that comes late must not hide where the seat was taken since.
+/// That a request is new, or to be forgotten, or that its run is this one, which has noted nothing later: a
+/// repetition of an earlier note that comes late must not hide where the seat was taken since.
 const IS_OWN: &str = "attribute_not_exists(#run) OR #expires_at <= :now_secs \
                       OR (#run = :run AND #lease_until <= :lease AND attribute_not_exists(#answer))";
 /// The same, or that its run is the one that was seen and crashed.
@@ -146,8 +146,8 @@ impl Store {
         self.read(&self.tables.clients, Item::from([("pk".to_owned(), text(&key.0))])).await
     }
 
-    /// Notes that `run` is about to take its seat in `lobby_id`, whose token will tell `taken_at`; whether it may. Another run
-    /// may be doing so, or have done. Without a lobby it claims the request. One write unit.
+    /// Notes that `run` is about to take its seat in `lobby_id`, whose token will tell `taken_at`; whether it
+    /// may. Another run may be doing so, or have done. Without a lobby it claims the request. One write unit.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`]; it may be noted all the same.
@@ -186,8 +186,8 @@ impl Store {
         Ok(self.update::<ReplayRecord>(write).await?.is_ok())
     }
 
-    /// Takes a place among those who wait for the run that `seen` shows; whether there was one. One write unit, another one
-    /// where the place that was free is taken meanwhile, none where both are.
+    /// Takes a place among those who wait for the run that `seen` shows; whether there was one. One write
+    /// unit, another one where the place that was free is taken meanwhile, none where both are.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -216,8 +216,8 @@ impl Store {
         Ok(false)
     }
 
-    /// Keeps the answer of `run`, without its token; whether it did, which it does not when another run went on in its place.
-    /// One write unit.
+    /// Keeps the answer of `run`, without its token; whether it did, which it does not when another run went
+    /// on in its place. One write unit.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -239,8 +239,8 @@ impl Store {
         self.update::<ReplayRecord>(write).await.map(|kept| kept.is_ok())
     }
 
-    /// Forgets a request whose `run` took no seat, and tells those who wait for it the code of its `refusal`; whether it did, which
-    /// it does not when another run went on in its place. One write unit.
+    /// Forgets a request whose `run` took no seat, and tells those who wait for it the code of its `refusal`;
+    /// whether it did, which it does not when another run went on in its place. One write unit.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].

@@ -1,4 +1,5 @@
-//! Versions that are to be deleted: retired first, so that no namespace can be set to them, then gone with their secrets.
+//! Versions that are to be deleted: retired first, so that no namespace can be set to them, then gone with
+//! their secrets.
 
 use aws_sdk_dynamodb::types::{
     ConditionCheck, Delete, ReturnValue, TransactWriteItem, builders::DeleteBuilder,
@@ -23,8 +24,8 @@ use crate::{
 };
 
 impl Store {
-    /// Retires a version: no namespace can be set to it from now on. As it then is, with when it was first retired; `None`
-    /// when the game has no such version. One write unit.
+    /// Retires a version: no namespace can be set to it from now on. As it then is, with when it was first
+    /// retired; `None` when the game has no such version. One write unit.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -62,8 +63,9 @@ impl Store {
         self.applies(self.catalog_update(key, "REMOVE #retired_at", "attribute_exists(#sk)")).await
     }
 
-    /// Deletes a version with its secrets and its entry in lists, in one transaction; nothing of it unless it has been retired
-    /// since `retired_at` without a break. Whether it has. Two write units, and two for each KB of its configuration.
+    /// Deletes a version with its secrets and its entry in lists, in one transaction; nothing of it unless it
+    /// has been retired since `retired_at` without a break. Whether it has. Two write units, and two for each
+    /// KB of its configuration.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -85,7 +87,8 @@ impl Store {
         Ok(self.together(parts).await?.is_empty())
     }
 
-    /// That the game has a version which is not retired, as a part of the transaction that sets a namespace to it.
+    /// That the game has a version which is not retired, as a part of the transaction that sets a namespace
+    /// to it.
     pub(super) fn check_in_use(&self, game_id: &GameId, id: &VersionId) -> Result<TransactWriteItem, Error> {
         let condition = "attribute_exists(#sk) AND attribute_not_exists(#retired_at)";
         let check = ConditionCheck::builder()

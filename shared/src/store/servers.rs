@@ -36,7 +36,8 @@ pub const PLACEMENTS_INDEX: &str = "placements";
 
 /// How long a deregistered server stays known once it runs no lobby, so that it may deregister again.
 const DEREGISTERED_SERVER_LIFE: Duration = Duration::from_secs(24 * 3_600);
-/// How long one that nobody hears of stays known once it runs no lobby: it may have been cut off, and beat again.
+/// How long one that nobody hears of stays known once it runs no lobby: it may have been cut off, and beat
+/// again.
 const SILENT_SERVER_LIFE: Duration = Duration::from_secs(7 * 24 * 3_600);
 
 /// Servers that one query reads.
@@ -83,15 +84,16 @@ impl Store {
         self.put_server(server, "attribute_not_exists(#server)", []).await
     }
 
-    /// Puts `server` in the place of `seen`; whether nothing changed there meanwhile but for a heartbeat. One write unit,
-    /// and two of the index when its region or its free places change.
+    /// Puts `server` in the place of `seen`; whether nothing changed there meanwhile but for a heartbeat. One
+    /// write unit, and two of the index when its region or its free places change.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn replace_server(&self, server: &Server, seen: &Server) -> Result<bool, Error> {
         let as_seen = "#used = :used AND #allotted = :allotted AND #registration = :registration \
                        AND #ranked_at = :ranked_at";
-        // One that has opened since may run as many lobbies as were seen, of its own start: it is not to be cleared again.
+        // One that has opened since may run as many lobbies as were seen, of its own start: it is not to be
+        // cleared again.
         let condition =
             if seen.is_clearing { &format!("{as_seen} AND attribute_exists(#is_clearing)") } else { as_seen };
         let values = [
@@ -132,11 +134,13 @@ impl Store {
         self.read(&self.tables.servers, Item::from([("server".to_owned(), text(key.to_string()))])).await
     }
 
-    /// Servers of `pool` with a free place as the index knows it, and the silent ones among them: the first hundred, and on to
-    /// the first that fits `mode` when none of those does. Two calls for each hundred, eventually consistent.
+    /// Servers of `pool` with a free place as the index knows it, and the silent ones among them: the first
+    /// hundred, and on to the first that fits `mode` when none of those does. Two calls for each hundred,
+    /// eventually consistent.
     ///
-    /// Those without a place and those whose lease lapsed are put out of sight for an hour or so, at one write unit and two of the
-    /// index each: they would come first for ever. The next heartbeat brings a silent one back.
+    /// Those without a place and those whose lease lapsed are put out of sight for an hour or so, at one
+    /// write unit and two of the index each: they would come first for ever. The next heartbeat brings a
+    /// silent one back.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -173,8 +177,8 @@ impl Store {
         Ok((living, silent))
     }
 
-    /// A page of the servers of `pool`, full and silent ones too, from `start`, and where the next one begins. Two calls,
-    /// eventually consistent.
+    /// A page of the servers of `pool`, full and silent ones too, from `start`, and where the next one
+    /// begins. Two calls, eventually consistent.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -188,7 +192,8 @@ impl Store {
         Ok((servers, next.map(ServerCursor)))
     }
 
-    /// Those of `keys` that exist, each once and in no order, as they now are. One call for each hundred, one read unit each.
+    /// Those of `keys` that exist, each once and in no order, as they now are. One call for each hundred, one
+    /// read unit each.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -198,8 +203,9 @@ impl Store {
         items.into_iter().map(from_item).collect()
     }
 
-    /// Extends the lease of a server, also of one that deregistered while it runs lobbies, and brings one back into sight that
-    /// was silent. Of no other start than `start_id`, if one is given. One write unit, and once three more for the latter.
+    /// Extends the lease of a server, also of one that deregistered while it runs lobbies, and brings one
+    /// back into sight that was silent. Of no other start than `start_id`, if one is given. One write unit,
+    /// and once three more for the latter.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -240,7 +246,8 @@ impl Store {
         let is_out_of_sight = server.free_from > now && server.used < server.capacity;
         if is_out_of_sight && !server.is_clearing {
             let change = "SET #free_from = #ranked_at, #placement_pool = :pool";
-            // A later registration may be for another region. A repetition of this write may arrive after the server was let go.
+            // A later registration may be for another region. A repetition of this write may arrive after the
+            // server was let go.
             let condition = "#used < #capacity AND #free_from > :now AND #registration = :registration \
                              AND attribute_not_exists(#expires_at)";
             let pool = text(server.pool().to_string());
@@ -256,8 +263,8 @@ impl Store {
         Ok(HeartbeatOutcome::Alive(Box::new(server)))
     }
 
-    /// Opens a server to lobbies, as it registered, once no lobby of an earlier start is left; as it then is, or as it is when
-    /// one is left or it registered anew. One write unit, and two of the index.
+    /// Opens a server to lobbies, as it registered, once no lobby of an earlier start is left; as it then is,
+    /// or as it is when one is left or it registered anew. One write unit, and two of the index.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -271,9 +278,10 @@ impl Store {
         self.update_server(write).await
     }
 
-    /// Takes a server out of sight for good, unless it registered anew since it was `seen`: no lobby is placed there any
-    /// more. The server after it, or as it is when it did. One write unit, and two of the index; when it runs no lobby another
-    /// one, or four with its allotment, and one of the index, to have its record go.
+    /// Takes a server out of sight for good, unless it registered anew since it was `seen`: no lobby is
+    /// placed there any more. The server after it, or as it is when it did. One write unit, and two of the
+    /// index; when it runs no lobby another one, or four with its allotment, and one of the index, to have
+    /// its record go.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -298,8 +306,8 @@ impl Store {
         Ok(deregistered)
     }
 
-    /// Has the record of a deregistered server go, once it runs no lobby any more; its allotment goes back at once. One write
-    /// unit and one of the index, and four more with an allotment.
+    /// Has the record of a deregistered server go, once it runs no lobby any more; its allotment goes back at
+    /// once. One write unit and one of the index, and four more with an allotment.
     pub(super) async fn let_deregistered_server_go(
         &self,
         key: &ServerKey,
@@ -326,8 +334,9 @@ impl Store {
         self.update_server(write).await.map(|_| ())
     }
 
-    /// Puts a server out of sight for a while unless it has got a place since it was seen. The condition says what a place is
-    /// rather than what was seen: a start that opens its server leaves everything else as it was.
+    /// Puts a server out of sight for a while unless it has got a place since it was seen. The condition says
+    /// what a place is rather than what was seen: a start that opens its server leaves everything else as it
+    /// was.
     async fn hide_full_server(&self, server: &Server, now: Timestamp) -> Result<(), Error> {
         let condition = "#free_from <= :now AND (#used >= #capacity OR attribute_exists(#is_clearing))";
         let write = self
@@ -337,8 +346,9 @@ impl Store {
         self.update_server(write).await.map(|_| ())
     }
 
-    /// Has the record of a server go that, as seen, runs no lobby, out of the index at once and altogether later; with an allotment in one transaction with its
-    /// return. What comes between is no matter: whoever meets the server next does it.
+    /// Has the record of a server go that, as seen, runs no lobby, out of the index at once and altogether
+    /// later; with an allotment in one transaction with its return. What comes between is no matter: whoever
+    /// meets the server next does it.
     async fn let_server_go(&self, server: &Server, gone: Gone, now: Timestamp) -> Result<(), Error> {
         let write = self.let_go(&server.server, server.allotted, gone, now);
         if server.allotted == 0 {

@@ -28,7 +28,8 @@ use crate::{
 pub const SHARDS_MAX: u8 = 32;
 /// For how long whoever wrote the sign may create lobbies in the shards that it tells.
 pub const SIGN_KNOWN_FOR: Duration = Duration::from_secs(15);
-/// A sign younger than this stays: lobbies may be on their way into the index. Longer than [`SIGN_KNOWN_FOR`] and any lag.
+/// A sign younger than this stays: lobbies may be on their way into the index. Longer than [`SIGN_KNOWN_FOR`]
+/// and any lag.
 const SIGN_LIFE_MIN: Duration = Duration::from_secs(30);
 /// What the sign's key begins with; no identifier of a lobby does.
 const SIGN: &str = "shards/";
@@ -46,8 +47,8 @@ pub(super) fn shards_told(entry: &Item) -> Option<u8> {
 }
 
 impl Store {
-    /// Has every look at `pool` read `shards` shards from now on, or more; how many. One write unit, and one or two of the
-    /// index when there were fewer; another one when there were more.
+    /// Has every look at `pool` read `shards` shards from now on, or more; how many. One write unit, and one
+    /// or two of the index when there were fewer; another one when there were more.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -75,8 +76,8 @@ impl Store {
         }
     }
 
-    /// Takes the sign of `pool` away when none of its `shards` but the first holds a lobby, whether in sight or not. A query
-    /// of 0.5 read units for each; one write unit, and one of the index.
+    /// Takes the sign of `pool` away when none of its `shards` but the first holds a lobby, whether in sight
+    /// or not. A query of 0.5 read units for each; one write unit, and one of the index.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].

@@ -101,8 +101,8 @@ impl Store {
         }
     }
 
-    /// Keeps the count of the turn that was taken at `claimed_at` for the other instances, and gives the turn back; unless that
-    /// took so long that somebody else took it. One write unit for each started KB.
+    /// Keeps the count of the turn that was taken at `claimed_at` for the other instances, and gives the turn
+    /// back; unless that took so long that somebody else took it. One write unit for each started KB.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].

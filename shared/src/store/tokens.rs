@@ -1,7 +1,8 @@
 //! Tokens: cloud tokens by the digest of their text, and of every issued token its identifier and dates.
 //!
-//! The table of tokens is keyed by digest. The catalogue's partition `TOKENS#<game>` has one item for each token of the game,
-//! by its identifier; that of a cloud token holds the digest, too, which nothing but its revocation reads.
+//! The table of tokens is keyed by digest. The catalogue's partition `TOKENS#<game>` has one item for each
+//! token of the game, by its identifier; that of a cloud token holds the digest, too, which nothing but its
+//! revocation reads.
 
 use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem};
 use serde::{Deserialize, Serialize};
@@ -140,7 +141,8 @@ impl Store {
         self.read(&self.tables.tokens, Item::from([("digest".to_owned(), text(token.digest()))])).await
     }
 
-    /// Keeps the digest of a fresh cloud token, and notes it among those of its game. One transaction of four write units.
+    /// Keeps the digest of a fresh cloud token, and notes it among those of its game. One transaction of four
+    /// write units.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -229,11 +231,12 @@ impl Store {
         })
     }
 
-    /// Revokes all tokens of `kind` that a namespace issued before `limit`. Single revocations among them are forgotten.
+    /// Revokes all tokens of `kind` that a namespace issued before `limit`. Single revocations among them are
+    /// forgotten.
     ///
     /// # Errors
-    /// [`Error::NamespaceNotFound`] when the namespace has gone meanwhile; [`Error::Contention`] while others revoke,
-    /// [`Error::Unavailable`], [`Error::Bug`].
+    /// [`Error::NamespaceNotFound`] when the namespace has gone meanwhile; [`Error::Contention`] while others
+    /// revoke, [`Error::Unavailable`], [`Error::Bug`].
     pub async fn revoke_tokens_before(
         &self,
         right: &NamespaceRight,

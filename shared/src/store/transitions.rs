@@ -43,13 +43,14 @@ pub enum TransitionOutcome {
 const ALIVE: &str = "#stage <> :ended AND (#stage = :ready OR #created_at > :start_limit)";
 /// Of the start that is meant, or made by a release that knew no starts.
 const OF_START: &str = "(attribute_not_exists(#start) OR #start = :start)";
-/// Writes of one transition, each after what the refused one before it showed. Only [`Transition::Ready`] can be outrun
-/// more than once or twice: by each seat that is taken meanwhile.
+/// Writes of one transition, each after what the refused one before it showed. Only [`Transition::Ready`] can
+/// be outrun more than once or twice: by each seat that is taken meanwhile.
 const ATTEMPTS: usize = 32;
 
 impl Store {
-    /// Makes `transition`, or says how the lobby stands to it. One write unit for a lobby up to 1 KB, and two of the index
-    /// when the lobby goes into or out of sight; one more for each guess at the lobby's state that was wrong.
+    /// Makes `transition`, or says how the lobby stands to it. One write unit for a lobby up to 1 KB, and two
+    /// of the index when the lobby goes into or out of sight; one more for each guess at the lobby's state
+    /// that was wrong.
     ///
     /// # Errors
     /// [`Error::Contention`] when others changed the lobby each time; [`Error::Unavailable`], [`Error::Bug`].
@@ -82,10 +83,10 @@ impl Store {
         Err(Error::Contention)
     }
 
-    /// Has a lobby of `server` live until that server's lease ends, as it told at `told_at`, or for ever when it told that it has
-    /// none; whether the lobby lives so long. It does not when it ended, or is of another start. One write unit for a lobby
-    /// up to 1 KB; another one, and two of the index, to bring a lobby back into sight that was hidden while its server was
-    /// silent.
+    /// Has a lobby of `server` live until that server's lease ends, as it told at `told_at`, or for ever when
+    /// it told that it has none; whether the lobby lives so long. It does not when it ended, or is of another
+    /// start. One write unit for a lobby up to 1 KB; another one, and two of the index, to bring a lobby back
+    /// into sight that was hidden while its server was silent.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -101,8 +102,8 @@ impl Store {
         } else {
             "SET #lease_until = :until"
         };
-        // What an earlier beat promised late must not shorten what a later one did. A lobby of the time before its server had a
-        // lease gets one, but none of before that was given up.
+        // What an earlier beat promised late must not shorten what a later one did. A lobby of the time
+        // before its server had a lease gets one, but none of before that was given up.
         let condition = format!(
             "#stage <> :ended AND #server = :server AND {OF_START} \
              AND (#lease_until < :until OR (#lease_until = :never AND #created_at < :told \
@@ -135,7 +136,8 @@ impl Store {
         Ok(true)
     }
 
-    /// The write of a transition, guessed right for a findable lobby with the player connected when none was `seen`.
+    /// The write of a transition, guessed right for a findable lobby with the player connected when none was
+    /// `seen`.
     fn transition(
         &self,
         transition: &Transition,
@@ -162,7 +164,8 @@ impl Store {
                 seen,
                 now,
             ),
-            // Its lease stays as it is: a server that stops while its players are in leaves no lobby for longer than one that crashed.
+            // Its lease stays as it is: a server that stops while its players are in leaves no lobby for
+            // longer than one that crashed.
             Transition::Drain(start) => self
                 .changing(
                     "SET #closed = :true, #is_draining = :true REMOVE #joinable_from, #idle_secs",
@@ -235,8 +238,9 @@ impl Store {
         .expression_attribute_values(":one", number(1))
     }
 
-    /// A write that closes or reopens: unlike the others it may be done and undone again and again, so a repetition that comes
-    /// late must not undo what came after it. Whose clock is behind that of the one before writes again as seen.
+    /// A write that closes or reopens: unlike the others it may be done and undone again and again, so a
+    /// repetition that comes late must not undo what came after it. Whose clock is behind that of the one
+    /// before writes again as seen.
     fn toggling(
         &self,
         change: &str,

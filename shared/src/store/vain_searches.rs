@@ -1,4 +1,5 @@
-//! Searches for room that were in vain, told to all instances: one reads every game server and thousands of lobbies.
+//! Searches for room that were in vain, told to all instances: one reads every game server and thousands of
+//! lobbies.
 
 use std::time::Duration;
 
@@ -58,8 +59,9 @@ pub struct VainSearch {
 }
 
 impl Store {
-    /// The last search for `key` under a cap of `lobby_count_max`, if it was in vain so recently that it is believed at `now`;
-    /// nothing when whoever asks is to search. One consistent read unit, and one write unit when it ages.
+    /// The last search for `key` under a cap of `lobby_count_max`, if it was in vain so recently that it is
+    /// believed at `now`; nothing when whoever asks is to search. One consistent read unit, and one write
+    /// unit when it ages.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].

@@ -31,8 +31,8 @@ impl<'a> JsonBody<'a> {
         value.to_string()
     }
 
-    /// The body without fields that are `null` in the objects that the object at `pointer` holds, however deep, but with
-    /// those below fields named `kept`: for types that do not take `null` as absent.
+    /// The body without fields that are `null` in the objects that the object at `pointer` holds, however
+    /// deep, but with those below fields named `kept`: for types that do not take `null` as absent.
     #[must_use]
     pub fn without_nulls_in_each(mut self, pointer: &str, kept: &[&str]) -> Self {
         if let Some(Value::Object(fields)) = self.value.pointer_mut(pointer) {

@@ -264,7 +264,8 @@ impl CdnDomain {
     }
 }
 
-/// How much a namespace may hold. The interface has a limit for each kind of network (decision 1); here all have one.
+/// How much a namespace may hold. The interface has a limit for each kind of network (decision 1); here all
+/// have one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MatchmakerConfig {
     /// Lobbies that it may hold.

@@ -1,5 +1,6 @@
-//! Why a find came out as it did, for whoever asks with `muster-explain: 1`: counts, never an identifier of a lobby, so that
-//! private and closed lobbies stay unknown. The same is a line in the log at the level `debug`.
+//! Why a find came out as it did, for whoever asks with `muster-explain: 1`: counts, never an identifier of a
+//! lobby, so that private and closed lobbies stay unknown. The same is a line in the log at the level
+//! `debug`.
 
 use std::collections::BTreeMap;
 
@@ -147,7 +148,8 @@ pub struct Explanation {
     /// Why one was, or would have been; absent when one that was there was taken.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub creation: Option<Creation>,
-    /// The game servers of the region in which a lobby was to be created, by why they got none; present when none had a place.
+    /// The game servers of the region in which a lobby was to be created, by why they got none; present when
+    /// none had a place.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub servers: Option<Obstacles>,
     /// Whether the answer is that of an earlier request of the same `Idempotency-Key`.

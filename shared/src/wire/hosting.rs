@@ -87,7 +87,8 @@ pub struct HeartbeatResponse {
     /// Until when the server is taken to live; absent without lease.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lease_expires_at: Option<String>,
-    /// Present and true when the server deregistered: it gets no lobby any more, and is unknown once these have ended.
+    /// Present and true when the server deregistered: it gets no lobby any more, and is unknown once these
+    /// have ended.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub draining: bool,
     /// Where this page ends, when there are more.

@@ -1,4 +1,5 @@
-//! The part of JSON Schema that the OpenAPI document uses, strictly: unknown keywords and properties are refused.
+//! The part of JSON Schema that the OpenAPI document uses, strictly: unknown keywords and properties are
+//! refused.
 
 use regex_lite::Regex;
 use serde_json::Value;
@@ -48,7 +49,8 @@ impl<'a> Schemas<'a> {
         }
     }
 
-    /// The schema itself, what it refers to, and of its alternatives those that `value` fits: their keywords all count.
+    /// The schema itself, what it refers to, and of its alternatives those that `value` fits: their keywords
+    /// all count.
     fn parts(self, schema: &'a Value, value: &Value) -> Vec<&'a Value> {
         let mut parts = vec![schema];
         while let Some(reference) = parts.last().and_then(|part| part["$ref"].as_str()) {

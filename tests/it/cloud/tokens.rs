@@ -1,4 +1,5 @@
-//! Issued tokens: each is noted, can be revoked by its identifier, and nothing ever tells what would be as good as one.
+//! Issued tokens: each is noted, can be revoked by its identifier, and nothing ever tells what would be as
+//! good as one.
 
 use std::time::Duration;
 

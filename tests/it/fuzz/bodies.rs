@@ -1,4 +1,5 @@
-//! Every body: whatever it is, the answer is one of those that the document tells of, and judges it as its schema does.
+//! Every body: whatever it is, the answer is one of those that the document tells of, and judges it as its
+//! schema does.
 
 use std::collections::BTreeSet;
 
@@ -143,8 +144,8 @@ fn a_body_is_malformed_exactly_where_its_schema_says_so() {
     });
 }
 
-/// Where the body does not fit the document's schema, but for unknown fields, which the service ignores, and fields of a
-/// version's configuration that are `null`, which is as good as no field.
+/// Where the body does not fit the document's schema, but for unknown fields, which the service ignores, and
+/// fields of a version's configuration that are `null`, which is as good as no field.
 fn violations(operation: &Operation, body: &Value) -> Vec<String> {
     let mut body = body.clone();
     if let Some(Value::Object(modes)) = body.pointer_mut("/config/game_modes") {
@@ -190,7 +191,8 @@ fn is_refused_beyond_the_schema(operation: &Operation, body: &Value) -> bool {
     }
 }
 
-/// Status and code of an answer, as far as they follow from the body: a name or domain that the body before took is none.
+/// Status and code of an answer, as far as they follow from the body: a name or domain that the body before
+/// took is none.
 fn verdict(
     service: &Service,
     operation: &Operation,

@@ -1,4 +1,5 @@
-//! The service as functions are: each operation fed with the event of its example, on a namespace that no case changed yet.
+//! The service as functions are: each operation fed with the event of its example, on a namespace that no
+//! case changed yet.
 
 use std::{
     cell::{Cell, RefCell},
@@ -216,7 +217,8 @@ impl Service {
         Event { operation, right, json: event }
     }
 
-    /// Feeds the operation with an event, whose answer must be one that the document tells of, and is no failure.
+    /// Feeds the operation with an event, whose answer must be one that the document tells of, and is no
+    /// failure.
     pub fn answer(&self, event: &Event<'_>) -> Result<Answer, TestCaseError> {
         let answer = self.feed(event);
         if answer.status == 200 && event.may_change() {

@@ -1,4 +1,5 @@
-//! Tokens in the header and in bodies: those that Muster issued count for what they say, and nothing else counts.
+//! Tokens in the header and in bodies: those that Muster issued count for what they say, and nothing else
+//! counts.
 
 use std::{collections::BTreeMap, fmt, str::FromStr, time::Duration};
 
@@ -35,7 +36,8 @@ use super::{
 
 const TOKEN_INVALID: (u16, &str) = (401, "TOKEN_INVALID");
 
-/// The kinds of tokens: how each begins, and what the document calls the right that it gives, if it gives any.
+/// The kinds of tokens: how each begins, and what the document calls the right that it gives, if it gives
+/// any.
 const KINDS: [(&str, &str, Option<&str>); 7] = [
     ("CLOUD_TOKEN", "cloud_", Some("cloudToken")),
     ("PUBLIC_TOKEN", "pub_", Some("publicToken")),

@@ -1,4 +1,5 @@
-//! Values on the wire and in the tables: each reads back as it was written, and is accepted exactly when the rules say so.
+//! Values on the wire and in the tables: each reads back as it was written, and is accepted exactly when the
+//! rules say so.
 
 mod configuration;
 mod criteria;

@@ -1,7 +1,9 @@
-//! Fifteen game servers of twenty lobbies each for a minute: players come and go at random, servers crash and return.
+//! Fifteen game servers of twenty lobbies each for a minute: players come and go at random, servers crash and
+//! return.
 //!
-//! The minute is the stack's: each few requests turn its clock a little, so leases and reservations lapse at any moment of any
-//! request. What every answer must respect is kept beside it in a [`Ledger`] that knows only what was answered.
+//! The minute is the stack's: each few requests turn its clock a little, so leases and reservations lapse at
+//! any moment of any request. What every answer must respect is kept beside it in a [`Ledger`] that knows
+//! only what was answered.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -95,7 +97,8 @@ impl Churn<'_> {
         *self.ledger.refusals.lock().unwrap().entry(code.to_owned()).or_default() += 1;
     }
 
-    /// Notes a seat; none is given out twice, and none in a lobby that could not be found when the request began.
+    /// Notes a seat; none is given out twice, and none in a lobby that could not be found when the request
+    /// began.
     fn seated(&self, answer: &Answer, began_at: Timestamp, unfindable: &BTreeSet<String>, is_find: bool) {
         let (seat, lobby_id) = (self.stack.seat(answer), answer.lobby_id());
         assert!(
@@ -244,8 +247,9 @@ fn check_seats(lobbies: &[Lobby]) {
     }
 }
 
-/// No server runs more lobbies than are allotted to it, and the ledger knows their sum, as of one moment: two reads of a fleet
-/// at work would not agree. `instance` has a connection of its own: the stack's takes no call that Muster does not make.
+/// No server runs more lobbies than are allotted to it, and the ledger knows their sum, as of one moment: two
+/// reads of a fleet at work would not agree. `instance` has a connection of its own: the stack's takes no
+/// call that Muster does not make.
 async fn check_fleet(instance: &Instance, game: &TestGame) {
     let (store, namespace_id) = (instance.store(), game.namespace_id());
     let get = |table: &str, key: &str, value: String| {
@@ -312,7 +316,8 @@ async fn through_a_minute_of_crashes_no_lobby_is_overbooked_lost_or_haunted() {
     }
     assert_eq!(server_uses(&stack, &game).await, placed, "every place is that of a living lobby");
 
-    // All servers fall silent for good; as many others come. Whoever needs room takes it from the dead, to the last place.
+    // All servers fall silent for good; as many others come. Whoever needs room takes it from the dead, to
+    // the last place.
     stack.clock.advance(MINUTE);
     let fields = json!({ "capacity": LOBBIES_PER_SERVER, "lease_seconds": 0 });
     let fresh: Vec<_> = (0..SERVERS).map(|n| format!("fresh-{n}")).collect();

@@ -1,5 +1,5 @@
-//! Game servers that fall silent: hidden at the end of their lease, revived by a late heartbeat, replaced when their room is
-//! needed (I6, I10).
+//! Game servers that fall silent: hidden at the end of their lease, revived by a late heartbeat, replaced
+//! when their room is needed (I6, I10).
 
 use std::time::Duration;
 
@@ -43,7 +43,8 @@ async fn a_late_heartbeat_revives_a_lobby_that_nobody_replaced() {
     game.connect(&stack, &seat).await.expect_ok();
     stack.clock.advance(10 * MINUTE);
     assert_eq!(find_existing(&stack, &game).await.refusal(), (400, "MATCHMAKER_NO_AVAILABLE_LOBBIES"));
-    // A find that looks for a place puts the silent server out of sight; its places are of no use, so its lobby stays.
+    // A find that looks for a place puts the silent server out of sight; its places are of no use, so its
+    // lobby stays.
     assert_eq!(find(&stack, &game).await.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"));
     assert_eq!(told(&heartbeat(&stack, &game, "one").await.expect_ok()), [seat.lobby_id()]);
     assert_eq!(find_existing(&stack, &game).await.expect_ok().lobby_id(), seat.lobby_id(), "I10");

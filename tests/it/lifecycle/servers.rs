@@ -172,7 +172,8 @@ async fn servers_that_left_make_no_refused_find_and_no_count_dearer() {
     };
     let _the_first = refused().await;
     let before = refused().await;
-    // A process for each match: one that says goodbye, one that is killed and met once by a find that looks for a place.
+    // A process for each match: one that says goodbye, one that is killed and met once by a find that looks
+    // for a place.
     for n in 0..250 {
         let fields = json!({ "server_id": null, "start_id": null, "capacity": 1, "lease_seconds": 1 });
         let registered = game.serve(&stack, "register", registration("x", fields)).await.expect_ok();
@@ -279,7 +280,8 @@ async fn a_lobby_that_may_end_is_found_among_a_thousand_full_servers() {
     let body = json!({ "game_modes": ["arena"] });
     game.add_server(&stack, "first", "fra", 1, Timestamp::NEVER).await;
     let first = game.find(&stack, body.clone()).await.expect_ok();
-    // All are closed, so that no index of open lobbies helps; in one nobody will connect, in the others they play.
+    // All are closed, so that no index of open lobbies helps; in one nobody will connect, in the others they
+    // play.
     let template = game.lobby(&stack, &first.lobby_id()).await;
     let over = Lobby { closed: true, joinable_from: None, ..template };
     let played = Lobby {
@@ -500,7 +502,8 @@ async fn a_lobby_that_becomes_ready_at_the_last_moment_closes_with_its_deregiste
     let in_time = lobby.created_at + Duration::from_secs(299);
     stack.clock.advance(Duration::from_secs(275));
 
-    // The lobby is too late for the deregistration, its `ready` was in time, and arrives before the lobby's end.
+    // The lobby is too late for the deregistration, its `ready` was in time, and arrives before the lobby's
+    // end.
     let (store, lobby_id) = (stack.store().clone(), lobby.lobby_id.clone());
     let becomes_ready = async move {
         let outcome = store.make_transition(&lobby_id, &Transition::Ready, in_time).await.unwrap();

@@ -179,8 +179,8 @@ async fn a_lobby_of_ten_stays_within_one_write_unit_through_its_life() {
     assert!(bytes <= 1_024, "{bytes} bytes: {item:?}");
 }
 
-/// The size of an item as DynamoDB charges it: names and texts in UTF-8, numbers about a byte for two digits, three for
-/// each list and map and one for each of their elements.
+/// The size of an item as DynamoDB charges it: names and texts in UTF-8, numbers about a byte for two digits,
+/// three for each list and map and one for each of their elements.
 fn size_of_item(item: &std::collections::HashMap<String, aws_sdk_dynamodb::types::AttributeValue>) -> usize {
     item.iter().map(|(name, value)| name.len() + size_of(value)).sum()
 }

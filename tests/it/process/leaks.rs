@@ -79,7 +79,8 @@ async fn no_answer_log_export_or_command_tells_a_secret() {
         muster(arguments).await;
     }
 
-    // Every operation as its examples have it, with each kind of token; then those that ask providers and backends.
+    // Every operation as its examples have it, with each kind of token; then those that ask providers and
+    // backends.
     let document = Document::read();
     let mut answered = Vec::new();
     for operation in document.operations() {

@@ -1,4 +1,5 @@
-//! `cargo run -- store`: the database alone, and the functions on it as `sam local` and `cargo lambda watch` start them.
+//! `cargo run -- store`: the database alone, and the functions on it as `sam local` and `cargo lambda watch`
+//! start them.
 
 use super::*;
 use crate::{

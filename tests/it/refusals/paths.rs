@@ -47,7 +47,8 @@ fn operations() -> impl Iterator<Item = &'static Operation> {
     Operation::guarded().filter(|operation| operation.path.contains('{'))
 }
 
-/// The operation with `segment` in the place of each identifier of its path in turn, after that identifier's name.
+/// The operation with `segment` in the place of each identifier of its path in turn, after that identifier's
+/// name.
 async fn calls(
     scene: &Scene<'_>,
     operation: &Operation,

@@ -60,7 +60,8 @@ fn fresh_server(stack: &TestStack) -> String {
     fresh(stack, CredentialKind::Server, &stack.demo().namespace_id)
 }
 
-/// Tells for each token, after its kind, whether every operation that takes its kind takes it (`true`) or calls it revoked.
+/// Tells for each token, after its kind, whether every operation that takes its kind takes it (`true`) or
+/// calls it revoked.
 ///
 /// Scenes need a public and a server token that count, which those of the demo need not.
 async fn check(stack: &TestStack, tokens: &[(&str, &str, bool)]) {
@@ -177,7 +178,8 @@ async fn lobby_tokens_go_with_all_server_tokens_and_outlive_every_other_revocati
     revoke(&stack, &[("server", limit)], &[]).await;
     for operation in Operation::taking("lobby") {
         let scene = Scene::with(&stack, &fresh_public(&stack), &new).await;
-        // Issued anew, by an answer to a heartbeat that was on its way: the credential's date counts, not the token's.
+        // Issued anew, by an answer to a heartbeat that was on its way: the credential's date counts, not the
+        // token's.
         let answer = operation.call(&scene, Some(&obtained_with(&scene, &old))).await;
         assert_eq!(answer.refusal(), (401, "TOKEN_REVOKED"), "{operation}");
         let answer = operation.call(&scene, Some(&obtained_with(&scene, &new))).await;

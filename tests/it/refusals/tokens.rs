@@ -20,7 +20,8 @@ use super::{OPERATIONS, Operation, Right, Scene, scene::development_host};
 const YEAR: Duration = Duration::from_secs(365 * 24 * 3_600);
 const SECOND: Duration = Duration::from_secs(1);
 
-/// One token of each signed kind, all but the mock player's of the demo's namespace, and of no lobby that exists.
+/// One token of each signed kind, all but the mock player's of the demo's namespace, and of no lobby that
+/// exists.
 fn signed_tokens(keys: &TokenKeys, stack: &TestStack) -> BTreeMap<&'static str, String> {
     let demo = stack.demo();
     signed_tokens_of(keys, &demo.game_id, &demo.namespace_id, &stack.ambient())

@@ -1,4 +1,5 @@
-//! A deployment for functions that run as processes: the tables of a stack, keys of its own, example events made real.
+//! A deployment for functions that run as processes: the tables of a stack, keys of its own, example events
+//! made real.
 
 use std::{collections::BTreeMap, fs};
 

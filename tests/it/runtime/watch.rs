@@ -1,4 +1,5 @@
-//! The functions under `cargo lambda watch`, which needs no Docker: every route over HTTP, as Cargo.toml tells it of them.
+//! The functions under `cargo lambda watch`, which needs no Docker: every route over HTTP, as Cargo.toml
+//! tells it of them.
 
 use std::{collections::BTreeMap, fs, process::Stdio, time::Duration};
 

@@ -1,4 +1,5 @@
-//! How often those outside are asked: once for a request, however often it is repeated, and never for a client at its cap.
+//! How often those outside are asked: once for a request, however often it is repeated, and never for a
+//! client at its cap.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

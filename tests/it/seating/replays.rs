@@ -164,7 +164,8 @@ async fn a_refusal_is_not_kept() {
     ask(&stack, &game, "join", "full", &join).await.expect_ok();
 }
 
-/// A link that breaks for ever once it has carried so many calls: the last one is done, its answer never comes.
+/// A link that breaks for ever once it has carried so many calls: the last one is done, its answer never
+/// comes.
 #[derive(Debug)]
 struct Crashing {
     link: Arc<dyn Link>,
@@ -270,7 +271,8 @@ async fn after_a_crash_the_repetition_has_a_living_seat_though_the_first_one_lap
     assert!(has_replaced, "some runs crash after they took their seat");
 }
 
-/// A link that stalls before it carries one of its calls of an operation, or of all, until it is told to go on.
+/// A link that stalls before it carries one of its calls of an operation, or of all, until it is told to go
+/// on.
 #[derive(Debug)]
 struct Stalling {
     link: Arc<dyn Link>,
@@ -306,8 +308,8 @@ async fn a_run_that_stalled_until_its_seat_lapsed_answers_as_the_one_that_took_i
     stall_before_each_call(5).await;
 }
 
-/// Has a run stall beyond its lease before one of its calls, whichever it is, while a repetition goes on in its place: they
-/// are answered alike, if at all, and hold one seat.
+/// Has a run stall beyond its lease before one of its calls, whichever it is, while a repetition goes on in
+/// its place: they are answered alike, if at all, and hold one seat.
 async fn stall_before_each_call(reservation_seconds: u64) {
     let stack = TestStack::start().await;
     let modes = json!({

@@ -1,8 +1,10 @@
-//! Every condition that matchmaking's writes carry, by name: what the model checks, what the simulation removes.
+//! Every condition that matchmaking's writes carry, by name: what the model checks, what the simulation
+//! removes.
 //!
-//! A [`Write`] is recognised on the wire by its table and a piece of its update expression, a [`Condition`] by the clause
-//! of the condition expression, in the store's own placeholders. The model and the simulation are compared with this
-//! list, the list with what the store sends: a condition that is missing here fails a test.
+//! A [`Write`] is recognised on the wire by its table and a piece of its update expression, a [`Condition`]
+//! by the clause of the condition expression, in the store's own placeholders. The model and the simulation
+//! are compared with this list, the list with what the store sends: a condition that is missing here fails a
+//! test.
 
 use std::fmt;
 
@@ -130,7 +132,8 @@ impl fmt::Display for Condition {
     }
 }
 
-/// The clauses that a condition expression joins by AND, outermost, without the numbers of numbered placeholders.
+/// The clauses that a condition expression joins by AND, outermost, without the numbers of numbered
+/// placeholders.
 #[must_use]
 pub fn clauses(expression: &str) -> Vec<String> {
     let mut clauses = vec![String::new()];

@@ -631,8 +631,8 @@ pub fn all() -> Vec<Configuration> {
     ]
 }
 
-/// Configurations in which the product breaks an invariant, as it now is; each says which, and is to be moved to the
-/// others once it does not.
+/// Configurations in which the product breaks an invariant, as it now is; each says which, and is to be moved
+/// to the others once it does not.
 #[must_use]
 pub fn open_findings() -> Vec<(Configuration, &'static str)> {
     let base = base();

@@ -1,4 +1,5 @@
-//! What happened so far, kept beside the tables: every write is judged by it at its instant, by rules of its own.
+//! What happened so far, kept beside the tables: every write is judged by it at its instant, by rules of its
+//! own.
 
 use super::{
     tables::{Door, EndCause, LOBBIES, Lobby, NEVER, Rules, SEATS, SERVERS, Server, Stage, first},
@@ -34,8 +35,8 @@ pub(super) struct LobbyHistory {
     pub(super) leased_until: u8,
     version: u8,
     server: u8,
-    /// When its entry of the index changed last, what it was before at worst, and since when the lobby can be entered:
-    /// where there is an election.
+    /// When its entry of the index changed last, what it was before at worst, and since when the lobby can be
+    /// entered: where there is an election.
     pub(super) indexed_at: u8,
     pub(super) indexed_before: u8,
     pub(super) joinable_since: u8,

@@ -1,13 +1,13 @@
 //! An exhaustive model of matchmaking at the level of the store's conditional writes.
 //!
-//! The state is the tables' truth, each actor's place in its program and what it has read, one write whose first attempt
-//! may arrive late, and what happened so far. Each step is one write with exactly the store's conditions, by their names
-//! in [`conditions`], or one read. Every order of steps is explored, and time may pass between any
-//! two. A crash needs no step of its own: in every state everybody may have stopped for ever, see `settling`; and the
-//! index is a hint that shows anything, but where creations are elected.
+//! The state is the tables' truth, each actor's place in its program and what it has read, one write whose
+//! first attempt may arrive late, and what happened so far. Each step is one write with exactly the store's
+//! conditions, by their names in [`conditions`], or one read. Every order of steps is explored, and time may
+//! pass between any two. A crash needs no step of its own: in every state everybody may have stopped for
+//! ever, see `settling`; and the index is a hint that shows anything, but where creations are elected.
 //!
-//! Writes are judged when they are made, by a history that shares no code with the conditions. Not modelled are I5 and
-//! I12, which the simulation checks, and I11: the namespace is a part of every key.
+//! Writes are judged when they are made, by a history that shares no code with the conditions. Not modelled
+//! are I5 and I12, which the simulation checks, and I11: the namespace is a part of every key.
 
 #![expect(clippy::indexing_slicing, clippy::panic, reason = "this is test code: what cannot go on panics")]
 
@@ -164,8 +164,8 @@ pub fn check(configuration: Configuration, without: Option<Condition>) -> Outcom
     }
 }
 
-/// The conditions that are evaluated on `walks` of at most `steps` chance steps through `configuration`: much less than
-/// every state, in much less time.
+/// The conditions that are evaluated on `walks` of at most `steps` chance steps through `configuration`: much
+/// less than every state, in much less time.
 #[must_use]
 pub fn walk(configuration: Configuration, walks: u32, steps: u32) -> BTreeSet<Condition> {
     use stateright::Model as _;

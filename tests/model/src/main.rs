@@ -1,10 +1,11 @@
 //! `cargo run --bin model`: every state of every configuration of the model of matchmaking.
 //!
-//! Prints each configuration's states, and the steps to a state in which an invariant fails; ends in failure then.
-//! `-- --mutations` takes each condition of the store's writes away, one at a time, and writes what fails then to
-//! `tests/model.md`; `--of WRITE` prints that of one write. `--check` compares with the committed table instead: the
-//! states and the list of conditions, or with `--mutations` all of it. `--trace NAME` checks one configuration alone,
-//! an open finding, too; `--without "WRITE: CLAUSE"` without one condition.
+//! Prints each configuration's states, and the steps to a state in which an invariant fails; ends in failure
+//! then. `-- --mutations` takes each condition of the store's writes away, one at a time, and writes what
+//! fails then to `tests/model.md`; `--of WRITE` prints that of one write. `--check` compares with the
+//! committed table instead: the states and the list of conditions, or with `--mutations` all of it. `--trace
+//! NAME` checks one configuration alone, an open finding, too; `--without "WRITE: CLAUSE"` without one
+//! condition.
 
 #![expect(
     clippy::expect_used,

@@ -1,7 +1,7 @@
 //! Each condition taken away, one at a time: which invariant fails then, and in which configuration?
 //!
-//! A condition matters to a configuration only where it is the only one that refuses some write; so it is taken away
-//! in those configurations alone, the smallest first.
+//! A condition matters to a configuration only where it is the only one that refuses some write; so it is
+//! taken away in those configurations alone, the smallest first.
 
 use super::{Configuration, Outcomes, check};
 use Verdict::{Needless, Unproved};

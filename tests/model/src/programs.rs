@@ -325,7 +325,8 @@ impl Program<'_> {
             .then_some(Hiding::IfLast { taken: self.rules().max_players - 1, lapse })
     }
 
-    /// Whether no time may pass before its next step: an election is between a look and the lobby that comes of it.
+    /// Whether no time may pass before its next step: an election is between a look and the lobby that comes
+    /// of it.
     pub(super) fn is_pressed(&self, state: &State) -> bool {
         if self.rules().election.is_none() {
             return false;
@@ -869,7 +870,8 @@ impl Program<'_> {
         }
     }
 
-    /// What follows a registration: without lease it frees its lobbies of theirs, and a first block is allotted ahead.
+    /// What follows a registration: without lease it frees its lobbies of theirs, and a first block is
+    /// allotted ahead.
     fn registered(&self, sent: &Sent, cap: u8) -> Mind {
         let Sent::Register { server, item, .. } = *sent else { return Mind::Done(Answer::Bug) };
         if item.lease == 0 && item.used > 0 {
@@ -1013,7 +1015,8 @@ impl Program<'_> {
         self.join_burst(state, burst, round, tries)
     }
 
-    /// A burst has begun with the lobby `first`: was none joinable, as far as its find could know when it looked?
+    /// A burst has begun with the lobby `first`: was none joinable, as far as its find could know when it
+    /// looked?
     fn judge_election(&self, state: &mut State, first: usize, round: u8) {
         let Actor { is_contended, looked_at, .. } = state.actors[self.actor];
         // After a race the index is looked at once more, and what it shows is counted.
@@ -1147,7 +1150,8 @@ impl Program<'_> {
         }
     }
 
-    /// Whether everybody in a full lobby is connected, and a reservation that was to lapse would show it all the same.
+    /// Whether everybody in a full lobby is connected, and a reservation that was to lapse would show it all
+    /// the same.
     fn comes_into_sight_early(&self, lobby: &Lobby) -> bool {
         let is_unreserved = lobby.reserved.iter().all(|until| *until == 0);
         let is_early = (1..lobby.first_lapse(self.rules())).contains(&lobby.joinable_from);

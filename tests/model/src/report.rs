@@ -1,4 +1,5 @@
-//! The committed table: configurations with their numbers of states, and what each condition keeps from going wrong.
+//! The committed table: configurations with their numbers of states, and what each condition keeps from going
+//! wrong.
 
 use super::{
     Configuration, Outcomes,

@@ -1,7 +1,8 @@
 //! What must hold if everybody stopped in this very instant: a crash at any point needs no action of its own.
 //!
-//! On a copy of the tables the next heartbeat of each server is sent, whether seats can be taken is tried, everything
-//! lapses, every lobby ends, and as many lobbies are created as the cap allows: by the same writes, undisturbed.
+//! On a copy of the tables the next heartbeat of each server is sent, whether seats can be taken is tried,
+//! everything lapses, every lobby ends, and as many lobbies are created as the cap allows: by the same
+//! writes, undisturbed.
 
 use super::{
     State,
@@ -87,7 +88,8 @@ fn beat(store: &Store<'_>, state: &mut State, server: usize, now: u8) -> Result<
     Ok(())
 }
 
-/// A server repeats its registration without lease if that was not answered; beats make up for one with a lease.
+/// A server repeats its registration without lease if that was not answered; beats make up for one with a
+/// lease.
 fn register_again(store: &Store<'_>, state: &mut State, server: usize, now: u8) -> Result<(), Broken> {
     let seen = state.servers[server];
     let is_unanswered = state.history.servers[server].is_unanswered;

@@ -1,6 +1,7 @@
 //! The tables as they truly are, small: time in ticks, identifiers as positions, an absent attribute as 0.
 
-/// Lobbies that a configuration may have; the second half are second lobbies of bursts where there is an election.
+/// Lobbies that a configuration may have; the second half are second lobbies of bursts where there is an
+/// election.
 pub(super) const LOBBIES: usize = 6;
 /// Seats, each one find's; the last one is the settling's.
 pub(super) const SEATS: usize = 5;
@@ -141,7 +142,8 @@ pub(super) struct Rules {
     pub(super) late: u8,
     /// How many allotted at once, at most.
     pub(super) block: u8,
-    /// Whether creations are elected, and by how much the index lags at most then; without, it shows anything.
+    /// Whether creations are elected, and by how much the index lags at most then; without, it shows
+    /// anything.
     pub(super) election: Option<u8>,
     /// Whether a deregistration that nobody answered is asked for again, once all is settled.
     pub(super) asks_again: bool,
@@ -149,7 +151,8 @@ pub(super) struct Rules {
     pub(super) beats_without_lease: bool,
     /// How long a burst is going on.
     pub(super) window: u8,
-    /// Ticks that may pass between a find's look and its election, and between that and the lobby, where there is one.
+    /// Ticks that may pass between a find's look and its election, and between that and the lobby, where
+    /// there is one.
     pub(super) patience: u8,
     /// Whether a needless burst fails that was counted only if the index showed what it missed.
     pub(super) counts_exactly: bool,

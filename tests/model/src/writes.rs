@@ -75,7 +75,8 @@ pub(super) struct Creation {
 pub(super) enum Outcome {
     Made,
     Refused(Part),
-    /// Not a refused condition, but a failure: the database refuses the expression, or the item is none that can be read.
+    /// Not a refused condition, but a failure: the database refuses the expression, or the item is none that
+    /// can be read.
     Bug(&'static str),
 }
 

@@ -1,7 +1,8 @@
 //! DynamoDB under its limits: what the simulated functions talk to, in the wire format, in virtual time.
 //!
-//! Semantics are those of the requests that Muster sends; a test holds them to the emulator's. On top come the partitions'
-//! limits, transactions in two phases, and indexes that show a write later, see [`super::limits`].
+//! Semantics are those of the requests that Muster sends; a test holds them to the emulator's. On top come
+//! the partitions' limits, transactions in two phases, and indexes that show a write later, see
+//! [`super::limits`].
 
 use std::{
     collections::{BTreeMap, HashMap},

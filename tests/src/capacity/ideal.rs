@@ -1,8 +1,9 @@
 //! The optimum: what a packer would create that knows everything at once.
 //!
-//! It serves the same players in the same order as the measured run: each comes when its find arrived and goes when its
-//! seat is given up or lapses. It puts each into the fullest lobby with a free seat, creates one only when no
-//! lobby has any, and ends a lobby with its last player. Nobody waits for anything, and no two finds meet.
+//! It serves the same players in the same order as the measured run: each comes when its find arrived and
+//! goes when its seat is given up or lapses. It puts each into the fullest lobby with a free seat, creates
+//! one only when no lobby has any, and ends a lobby with its last player. Nobody waits for anything, and no
+//! two finds meet.
 
 use std::{cmp::Reverse, collections::BTreeSet};
 

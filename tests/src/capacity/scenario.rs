@@ -69,8 +69,8 @@ impl fmt::Display for Scenario {
 }
 
 impl Scenario {
-    /// The mean time between a player's connecting and leaving: as long as players stay, but no longer than what
-    /// fills the given part of the cap.
+    /// The mean time between a player's connecting and leaving: as long as players stay, but no longer than
+    /// what fills the given part of the cap.
     #[must_use]
     pub fn stay_secs(&self) -> f64 {
         let seats = f64::from(LOBBY_COUNT_MAX) * CAP_SHARE * f64::from(self.capacity);

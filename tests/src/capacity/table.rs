@@ -278,8 +278,8 @@ impl Index {
         }
     }
 
-    /// Up to `limit` entries of `partition` that `is_wanted`, after `start`, by their sort key; those that follow in the
-    /// partition after a first one that is not wanted are not, unless none was wanted yet.
+    /// Up to `limit` entries of `partition` that `is_wanted`, after `start`, by their sort key; those that
+    /// follow in the partition after a first one that is not wanted are not, unless none was wanted yet.
     pub fn query(
         &mut self,
         partition: &str,

@@ -48,7 +48,8 @@ const CRASHES: u64 = 150;
 const LATE: u64 = 100;
 /// Calls in a thousand that are slow, there.
 const SLOW: u64 = 40;
-/// For how long an operation is suspended, in milliseconds: about as long as a repetition takes it for one that goes on.
+/// For how long an operation is suspended, in milliseconds: about as long as a repetition takes it for one
+/// that goes on.
 const SUSPENDED_MS: std::ops::RangeInclusive<u64> = 12_000..=20_000;
 /// Reads in a thousand that are stale, where a write goes by what was read.
 const STALE: u64 = 300;
@@ -134,8 +135,9 @@ impl Faults {
         }
     }
 
-    /// The same for a run in which `bias` is to go wrong: it is slow and late itself; where it goes by what was read, that may be
-    /// stale; and where it takes repetitions of one request, requests crash or stand still, and everything is slow and late.
+    /// The same for a run in which `bias` is to go wrong: it is slow and late itself; where it goes by what
+    /// was read, that may be stale; and where it takes repetitions of one request, requests crash or stand
+    /// still, and everything is slow and late.
     pub(crate) fn with_bias(self, bias: Option<Write>) -> Self {
         // A lobby that never became ready may be about to.
         let crossing = match bias {

@@ -1,4 +1,5 @@
-//! Every version of every item, so that reads can be answered as DynamoDB may: late from an index, stale from a table.
+//! Every version of every item, so that reads can be answered as DynamoDB may: late from an index, stale from
+//! a table.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -43,7 +44,8 @@ impl History {
         Self { schemas, items: BTreeMap::new() }
     }
 
-    /// Keeps what was written at `at`; each index shows it after a lag that `lag` gives, never before what was written earlier.
+    /// Keeps what was written at `at`; each index shows it after a lag that `lag` gives, never before what
+    /// was written earlier.
     pub(crate) fn commit(
         &mut self,
         place: &Place,

@@ -1,5 +1,5 @@
-//! A reference model, which shares no code with the product: it sees every committed write as the item before and after
-//! it, every operation's beginning and answer, and says which invariant was broken.
+//! A reference model, which shares no code with the product: it sees every committed write as the item before
+//! and after it, every operation's beginning and answer, and says which invariant was broken.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,12 +23,13 @@ pub(crate) use lobby::{Lobby, Stage};
 
 /// Stands for "never" in the tables.
 pub(crate) const NEVER: u64 = 99_999_999_999_999;
-/// How old the version may be that an operation goes by: settings are read every 30 s, by a read that may lag.
+/// How old the version may be that an operation goes by: settings are read every 30 s, by a read that may
+/// lag.
 const SETTINGS_AGE_MS: u64 = 31_000;
 /// How long an index may lag.
 pub(crate) const LAG_MS: u64 = 2_000;
-/// How old the knowledge may be that a refusal for want of room goes by: a fruitless search is not repeated within a second,
-/// and read servers that were up to a second old.
+/// How old the knowledge may be that a refusal for want of room goes by: a fruitless search is not repeated
+/// within a second, and read servers that were up to a second old.
 const ROOM_AGE_MS: u64 = 2_100;
 
 /// An invariant that does not hold.
@@ -118,7 +119,8 @@ pub(crate) struct Model {
     pub(crate) namespaces: Vec<Namespace>,
     pub(crate) operations: Vec<Operation>,
     pub(crate) lobbies: BTreeMap<String, Lobby>,
-    /// When each lobby was written first, in milliseconds of the run: later than it says itself, after many attempts.
+    /// When each lobby was written first, in milliseconds of the run: later than it says itself, after many
+    /// attempts.
     appeared: BTreeMap<String, u64>,
     /// When the run's first instant was, in the tables' time.
     pub(crate) epoch: u64,
@@ -135,9 +137,11 @@ pub(crate) struct Model {
     starts: BTreeMap<String, Vec<String>>,
     /// How often each seat of a lobby was added.
     added: BTreeMap<(String, String), u32>,
-    /// Seats that were answered, each with its lobby, and who was told; nobody once it was given up or lapsed.
+    /// Seats that were answered, each with its lobby, and who was told; nobody once it was given up or
+    /// lapsed.
     given: BTreeMap<(String, String), Option<clients::Holder>>,
-    /// Seats that were taken by a write that arrived late, each with its lobby: nobody's, if the operation took another.
+    /// Seats that were taken by a write that arrived late, each with its lobby: nobody's, if the operation
+    /// took another.
     late: BTreeSet<(String, String)>,
     /// Seats that their players left, each with its lobby.
     left: BTreeSet<(String, String)>,

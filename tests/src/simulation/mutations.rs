@@ -1,6 +1,7 @@
 //! Each condition taken away, one at a time: does a run notice?
 //!
-//! A condition whose loss nothing notices is one of [`VERDICTS`], which say why; everything else must be noticed.
+//! A condition whose loss nothing notices is one of [`VERDICTS`], which say why; everything else must be
+//! noticed.
 
 use super::{Options, run};
 use model::conditions::{CLAIM, Condition, LATEST, TAGGED, Write};
@@ -161,8 +162,8 @@ fn verdict(condition: Condition) -> Option<&'static str> {
     VERDICTS.iter().find(|told| (told.0, told.1) == (write, clause)).map(|told| told.2)
 }
 
-/// Runs `seeds` without `condition`, several times as many when something must notice, until an invariant breaks; and that
-/// seed once more with it.
+/// Runs `seeds` without `condition`, several times as many when something must notice, until an invariant
+/// breaks; and that seed once more with it.
 #[must_use]
 pub fn search(condition: Condition, seeds: u64, options: &Options) -> Found {
     let with = Options { bias: Some(condition.write), ..*options };

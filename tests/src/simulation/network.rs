@@ -1,5 +1,5 @@
-//! The link between functions and database in a simulation, and the database's own ways: everything that may go wrong
-//! between a call and its answer happens here.
+//! The link between functions and database in a simulation, and the database's own ways: everything that may
+//! go wrong between a call and its answer happens here.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,10 +28,12 @@ use super::{
 };
 use model::conditions::{self, Condition};
 
-/// After how long on the way a call is sent again by who waits for it, and may be given up before it arrives, in milliseconds.
+/// After how long on the way a call is sent again by who waits for it, and may be given up before it arrives,
+/// in milliseconds.
 const GIVEN_UP_MS: u64 = 1_000;
 
-/// How old an operation is at most when its suspension ends, in milliseconds: an older one has been killed (answers.rs).
+/// How old an operation is at most when its suspension ends, in milliseconds: an older one has been killed
+/// (answers.rs).
 const SUSPENDED_UNTIL_MS: u64 = 28_400;
 
 /// How long a write is on its way at least for something to cross it, in milliseconds.
@@ -238,7 +240,8 @@ impl State {
         }
     }
 
-    /// Whether a transaction is about to change each of `parts`, and whether it is a copy of the one with `token`.
+    /// Whether a transaction is about to change each of `parts`, and whether it is a copy of the one with
+    /// `token`.
     fn occupied(&mut self, parts: &[Part], token: &Value) -> (Vec<bool>, bool) {
         let now = self.now();
         self.occupied.retain(|_, (until, _)| *until > now);

@@ -20,7 +20,8 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
-    /// A record of the last lines, or of everything; with a digest of everything that is shown to it, or without.
+    /// A record of the last lines, or of everything; with a digest of everything that is shown to it, or
+    /// without.
     pub(crate) fn new(is_whole: bool, has_digest: bool) -> Self {
         Self { lines: VecDeque::new(), is_whole, digest: has_digest.then(DefaultHasher::new) }
     }

@@ -1,5 +1,5 @@
-//! What players, game servers and operators do in a run: a seed's own sequence of requests, overlapping and in bursts,
-//! around the moments at which something lapses.
+//! What players, game servers and operators do in a run: a seed's own sequence of requests, overlapping and
+//! in bursts, around the moments at which something lapses.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -261,7 +261,8 @@ impl Workload {
         }
     }
 
-    /// After how long something lapses, as far as it is nearer than `horizon`; connected seats do after hours.
+    /// After how long something lapses, as far as it is nearer than `horizon`; connected seats do after
+    /// hours.
     fn lapses(&self, horizon: u64) -> Vec<u64> {
         let state = self.network.state();
         let now = state.model.time(state.now());
@@ -294,7 +295,8 @@ impl Workload {
         threatened.filter(|_| !self.chance.one_in(4))
     }
 
-    /// Does each of `crossing` in turn with `place`, soon or just before something arrives there at `arrives_at`.
+    /// Does each of `crossing` in turn with `place`, soon or just before something arrives there at
+    /// `arrives_at`.
     async fn cross(&mut self, crossing: &[Deed], place: &Place, arrives_at: u64) {
         let left = arrives_at.saturating_sub(self.now());
         let before = self.chance.range(0..=left.min(CROSSING_MS));
@@ -465,7 +467,8 @@ async fn is_raised(alarm: &Notify, ms: u64, is_alert: bool) -> bool {
     }
 }
 
-/// Until when what an item of a client's notes of its requests counts: a run's lease, and each hold whose seat is not taken.
+/// Until when what an item of a client's notes of its requests counts: a run's lease, and each hold whose
+/// seat is not taken.
 fn noted_until(item: &Value) -> Vec<u64> {
     let holds = item.as_object().into_iter().flatten().filter(|(name, _)| name.starts_with("seat_"));
     let since = holds.filter_map(|(_, hold)| hold["S"].as_str()?.rsplit('~').next()?.parse::<u64>().ok());

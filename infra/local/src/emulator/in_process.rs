@@ -40,7 +40,8 @@ impl InProcess {
         Ok(Self::from(database))
     }
 
-    /// For callers that lose no answer and so never send a transaction again: its `ClientRequestToken` is not remembered.
+    /// For callers that lose no answer and so never send a transaction again: its `ClientRequestToken` is not
+    /// remembered.
     ///
     /// The emulator looks through all tokens of the last ten minutes at each transaction.
     #[must_use]
@@ -75,7 +76,8 @@ impl InProcess {
         }
     }
 
-    /// Deletes the items whose time to live is over by the machine's clock, as DynamoDB does within days; how many they were.
+    /// Deletes the items whose time to live is over by the machine's clock, as DynamoDB does within days; how
+    /// many they were.
     ///
     /// Takes as long as reading all tables that have such items; who asks meanwhile waits for a few of them.
     ///

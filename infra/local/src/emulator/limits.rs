@@ -1,6 +1,8 @@
-//! What DynamoDB refuses of a request and the embedded database would answer: seen on Amazon's DynamoDB Local, call by call.
+//! What DynamoDB refuses of a request and the embedded database would answer: seen on Amazon's DynamoDB
+//! Local, call by call.
 //!
-//! All else that it refuses, the embedded database refuses too: larger expressions, items and transactions, keys without a value.
+//! All else that it refuses, the embedded database refuses too: larger expressions, items and transactions,
+//! keys without a value.
 
 use std::collections::HashMap;
 
@@ -13,8 +15,8 @@ use dynoxide::{
     types::AttributeValue,
 };
 
-/// Operators of one expression: comparisons, `AND`, `OR`, `NOT`, `BETWEEN`, `IN`, functions, `+` and `-`. Neither the dots of paths
-/// nor the `=` of assignments are among them.
+/// Operators of one expression: comparisons, `AND`, `OR`, `NOT`, `BETWEEN`, `IN`, functions, `+` and `-`.
+/// Neither the dots of paths nor the `=` of assignments are among them.
 const OPERATORS_MAX: usize = 300;
 /// Values that an `IN` compares with.
 const IN_OPERANDS_MAX: usize = 100;

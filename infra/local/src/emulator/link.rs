@@ -1,7 +1,8 @@
 //! What lies between a function and the emulator: anything that carries a call there and its answer back.
 //!
-//! The SDK's own HTTP client is replaced, and little above it: requests are serialized, signed and repeated as in production,
-//! and timed out where the link may lose them. So a local run spares the hop over a socket, and a simulation owns the network.
+//! The SDK's own HTTP client is replaced, and little above it: requests are serialized, signed and repeated
+//! as in production, and timed out where the link may lose them. So a local run spares the hop over a socket,
+//! and a simulation owns the network.
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
@@ -35,7 +36,8 @@ pub struct Broken;
 /// How a call fares.
 pub type Carried = Pin<Box<dyn Future<Output = Result<WireAnswer, Broken>> + Send>>;
 
-/// A network with a database at its end. An answer that never resolves is one that is lost: the SDK times out.
+/// A network with a database at its end. An answer that never resolves is one that is lost: the SDK times
+/// out.
 pub trait Link: fmt::Debug + Send + Sync + 'static {
     /// Carries `call` to the database, and its answer back.
     fn carry(&self, call: Call) -> Carried;
@@ -48,7 +50,8 @@ pub fn client_over(link: Arc<dyn Link>) -> Client {
     emulator_client_over("http://emulator.invalid", Linked(link))
 }
 
-/// A DynamoDB client over a `link` that loses nothing: it waits for each answer, however long a busy machine takes.
+/// A DynamoDB client over a `link` that loses nothing: it waits for each answer, however long a busy machine
+/// takes.
 #[must_use]
 pub fn patient_client_over(link: Arc<dyn Link>) -> Client {
     patient(&client_over(link))

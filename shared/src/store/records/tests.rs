@@ -12,7 +12,8 @@ pub(super) trait Sampled: Record + Debug {
     fn sample() -> Value;
 }
 
-/// Maps whose keys are names that somebody gave, not fields of ours: a later release has more of the same in them.
+/// Maps whose keys are names that somebody gave, not fields of ours: a later release has more of the same in
+/// them.
 const MAPS_BY_NAME: [&str; 10] = [
     "connected",
     "domains",
@@ -36,8 +37,8 @@ fn read<T: Sampled>(item: &Value, change: &str) -> String {
     }
 }
 
-/// Every item that `item` becomes by one change at some depth, with the change in words: `change` gives what becomes of the value
-/// at a path, if anything.
+/// Every item that `item` becomes by one change at some depth, with the change in words: `change` gives what
+/// becomes of the value at a path, if anything.
 fn changed(item: &Value, change: &dyn Fn(&[String], &Value) -> Vec<Value>) -> Vec<(String, Value)> {
     fn walk(
         path: &mut Vec<String>,
@@ -82,7 +83,8 @@ fn with_an_unknown_field(path: &[String], value: &Value) -> Vec<Value> {
     if is_map { Vec::new() } else { unknown.to_vec() }
 }
 
-/// With one more of the same in each map by name, and in each map by an enum of which there is one: `not_before`.
+/// With one more of the same in each map by name, and in each map by an enum of which there is one:
+/// `not_before`.
 fn with_an_unknown_key(path: &[String], value: &Value) -> Vec<Value> {
     let is_map =
         path.last().is_some_and(|name| *name == "not_before" || MAPS_BY_NAME.contains(&name.as_str()));

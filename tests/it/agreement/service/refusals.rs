@@ -89,7 +89,8 @@ impl Met<'_> {
     }
 }
 
-/// What only a defect, a fault of the database or a lost race brings: met elsewhere, with a database that does as scripted.
+/// What only a defect, a fault of the database or a lost race brings: met elsewhere, with a database that
+/// does as scripted.
 const OF_FAULTS_AND_RACES: [&str; 3] = ["ERROR", "API_UNAVAILABLE", "MATCHMAKER_CONTENTION"];
 
 #[tokio::test]
@@ -639,8 +640,8 @@ async fn meet_starts(met: &mut Met<'_>, stack: &TestStack) {
     met.note("createLobby", &answer, timeout);
 }
 
-/// Sends a request that takes a seat in a lobby that is not ready, lets its time pass after `meanwhile`, and tells the
-/// answer and that lobby.
+/// Sends a request that takes a seat in a lobby that is not ready, lets its time pass after `meanwhile`, and
+/// tells the answer and that lobby.
 async fn wait_in_vain(
     stack: &TestStack,
     game: &TestGame,

@@ -1,4 +1,5 @@
-//! What a find asks for, judged check by check in the order of decision 4, and what a lobby's creator configures.
+//! What a find asks for, judged check by check in the order of decision 4, and what a lobby's creator
+//! configures.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -219,7 +220,8 @@ fn a_find_is_judged_in_the_order_of_the_decisions() {
             }
         };
         prop_assert_eq!(None, expected);
-        // Without regions the recommended one: the nearest that some mode runs in, else the first mode's first.
+        // Without regions the recommended one: the nearest that some mode runs in, else the first mode's
+        // first.
         let runs = |mode: &&Mode, region: &str| mode.regions.contains(&region);
         let usable = REGIONS.iter().filter(|region| modes.iter().any(|mode| runs(mode, region.0)));
         let nearest =

@@ -80,7 +80,8 @@ fn an_origin_is_a_named_host_or_nothing() {
     });
 }
 
-/// Whether a port may follow the text after a colon: a name of plain labels, an IPv4 address, an IPv6 address in brackets.
+/// Whether a port may follow the text after a colon: a name of plain labels, an IPv4 address, an IPv6 address
+/// in brackets.
 fn is_hostname(text: &str) -> bool {
     if text.starts_with('[') {
         return text.ends_with(']') && text[1..text.len() - 1].parse::<Ipv6Addr>().is_ok();

@@ -10,7 +10,8 @@ use super::{
     Asked, LAG_MS, Model, NEVER, Operation,
 };
 
-/// After how long Lambda kills a function, in milliseconds: those that wait for lobbies to start, and the others.
+/// After how long Lambda kills a function, in milliseconds: those that wait for lobbies to start, and the
+/// others.
 const DEADLINE_MS: [u64; 2] = [29_000, 10_000];
 /// More calls than any operation may make: I3.
 const CALLS_MAX: u32 = 400;
@@ -98,7 +99,8 @@ impl Model {
         }
     }
 
-    /// I4: the seat that is answered is held, unless its lobby ended, its time ran out or its player left meanwhile.
+    /// I4: the seat that is answered is held, unless its lobby ended, its time ran out or its player left
+    /// meanwhile.
     fn check_seat_answered(&mut self, operation: &Operation, answer: &Answer, at: u64) {
         let (lobby_id, time) = (answer.text("/lobby/lobby_id"), self.time(at));
         let Some(seat) = answer.seat.clone() else {
@@ -142,7 +144,8 @@ impl Model {
     fn check_done(&mut self, operation: &Operation, asked: &Asked, answer: &Answer, history: &History) {
         let lobby = |id: &String| self.lobbies.get(id).cloned();
         match asked {
-            // A late repetition of what took the seat may reserve it once more, for as long as a reservation goes.
+            // A late repetition of what took the seat may reserve it once more, for as long as a reservation
+            // goes.
             Asked::Disconnect { seat, lobby: id }
                 if lobby(id).is_some_and(|lobby| lobby.lives() && lobby.holds(seat))
                     && self.added.get(&(id.clone(), seat.clone())).is_none_or(|times| *times == 1) =>

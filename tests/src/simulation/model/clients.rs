@@ -19,7 +19,8 @@ impl Operation {
 }
 
 impl Model {
-    /// I5: what has the key of `operation` holds one seat at most, but for one whose write came too late to be known of.
+    /// I5: what has the key of `operation` holds one seat at most, but for one whose write came too late to
+    /// be known of.
     pub(super) fn check_one_seat(&mut self, operation: usize, at: u64) {
         let operation = &self.operations[operation];
         if operation.key.is_none() {
@@ -38,7 +39,8 @@ impl Model {
         }
     }
 
-    /// I5: requests of one key are answered alike. I12: with the seat just answered its client has no more than it may.
+    /// I5: requests of one key are answered alike. I12: with the seat just answered its client has no more
+    /// than it may.
     pub(super) fn check_given(
         &mut self,
         operation: &Operation,
@@ -68,8 +70,8 @@ impl Model {
         }
     }
 
-    /// I12: a client is refused for its seats only when it has or had so many while it asked, those of crashed requests
-    /// included, or may have: one of its requests within half a minute came to no answer.
+    /// I12: a client is refused for its seats only when it has or had so many while it asked, those of
+    /// crashed requests included, or may have: one of its requests within half a minute came to no answer.
     pub(super) fn check_refused_client(&mut self, operation: &Operation) {
         let (began_at, time) = (operation.began_at, self.time(operation.began_at));
         let holder = Holder { namespace: operation.namespace, client: operation.client };

@@ -130,7 +130,8 @@ impl Lobby {
         until.is_some_and(|until| !self.lapses(*until, time))
     }
 
-    /// From when on it has a seat for a find if nothing more happens to it, once it is ready; nothing while one is not even taken.
+    /// From when on it has a seat for a find if nothing more happens to it, once it is ready; nothing while
+    /// one is not even taken.
     pub(crate) fn free_from(&self) -> Option<u64> {
         let mut lapses: Vec<u64> = self.entries().map(|(_, until)| until).collect();
         lapses.sort_unstable();

@@ -6,8 +6,8 @@ use model::conditions::Write;
 /// How long a player may be connected, in milliseconds.
 const CONNECTED_MS: u64 = 8 * 3_600_000;
 
-/// What a find says that hides the lobby because it takes the last seat; one whose burst promised the others may hide it
-/// earlier.
+/// What a find says that hides the lobby because it takes the last seat; one whose burst promised the others
+/// may hide it earlier.
 const TAKES_LAST: &str = "#taken = :last";
 
 impl Model {
@@ -68,7 +68,8 @@ impl Model {
         }
         let taken = (id.clone(), seat.to_owned());
         if self.operations[operation].answered_at.is_some() {
-            // An attempt that was given up as lost, and arrives after all: a reservation of nobody, until it lapses.
+            // An attempt that was given up as lost, and arrives after all: a reservation of nobody, until it
+            // lapses.
             self.given.insert(taken, None);
         } else {
             if change.is_late {

@@ -1,4 +1,5 @@
-//! I6 and I14: what a game server ran before it started anew is over, and what an earlier start asks late changes nothing.
+//! I6 and I14: what a game server ran before it started anew is over, and what an earlier start asks late
+//! changes nothing.
 
 use super::{
     super::{history::History, wire::Place},
@@ -8,7 +9,8 @@ use super::{
 use model::conditions::Write;
 
 impl Model {
-    /// Notes which start of its server a lobby was placed on, which must have ended whatever an earlier one ran.
+    /// Notes which start of its server a lobby was placed on, which must have ended whatever an earlier one
+    /// ran.
     pub(super) fn note_birth(&mut self, lobby: &Lobby, history: &History) {
         let Some(item) = current(lobby, history) else { return };
         let Some(start) = item["start_id"]["S"].as_str() else { return };

@@ -155,7 +155,8 @@ impl Workload {
         self.send(Request::register(&self.world, server, &self.start(server), places, port));
     }
 
-    /// Game servers crash and start anew, leave with all that they run, and what they said comes again, minutes late.
+    /// Game servers crash and start anew, leave with all that they run, and what they said comes again,
+    /// minutes late.
     pub(super) fn live(&mut self) {
         if !self.world.plan.has_restarts || !self.lives.one_in(4) {
             return;
