@@ -20,7 +20,7 @@ use crate::{
     models::{
         errors::Error,
         ids::{GameMode, ServerKey, StartId},
-        server::{PlacementPool, Server, look_again},
+        server::{PlacementPool, Server},
     },
     store::{
         client::Store,
@@ -379,9 +379,10 @@ impl Store {
             .expression_attribute_values(":expiry", number((now + life).secs()));
         match gone {
             Gone::Deregistered => write,
+            // Never, rather than a while later: a heartbeat sees by it that the server is in no index.
             Gone::Silent => write
                 .expression_attribute_values(":now", number(now))
-                .expression_attribute_values(":later", number(look_again(key, now))),
+                .expression_attribute_values(":later", number(Timestamp::NEVER)),
         }
     }
 

@@ -205,6 +205,20 @@ async fn servers_that_left_make_no_refused_find_and_no_count_dearer() {
 }
 
 #[tokio::test]
+async fn a_server_that_is_heard_again_after_hours_gets_lobbies() {
+    let stack = TestStack::start().await;
+    let game = stack.make_game("back", json!({ "arena": { "regions": ["fra"] } }), 1, 0).await;
+    register(&stack, &game, "one", json!({ "lease_seconds": 1 })).await;
+    stack.clock.advance(Duration::from_secs(2));
+    let met = find(&stack, &game).await;
+    assert_eq!(met.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"));
+    stack.clock.advance(Duration::from_secs(8 * 3_600));
+    heartbeat(&stack, &game, "one").await.expect_ok();
+    let instance = stack.instance();
+    assert!(instance.find(&game.public, &json!({ "game_modes": ["arena"] })).await.is_ok(), "I10");
+}
+
+#[tokio::test]
 async fn a_server_that_was_let_go_is_not_shown_by_a_heartbeat_from_before() {
     let stack = TestStack::start().await;
     let game = stack.make_game("late", json!({ "arena": { "regions": ["fra"] } }), 1, 0).await;
