@@ -122,78 +122,127 @@ pub(crate) enum Switch {
 }
 
 pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Report, CommandError> {
-    let store = &deployment.store;
     match action {
-        Action::Auth { namespace, auth_type } => {
-            let (_, right) = lookup::namespace(store, &namespace).await?;
-            let auth_type = match auth_type {
-                AuthType::None => CdnAuthType::None,
-                AuthType::Basic => CdnAuthType::Basic,
-            };
-            store.set_cdn_auth_type(&right, auth_type).await?;
-            Ok(Report::done())
-        }
-        Action::User(UserAction::List { namespace }) => {
-            let (_, right) = lookup::namespace(store, &namespace).await?;
-            let users = store.cdn_settings(&right).await?.users;
-            let json = json!({ "users": users });
-            Ok(Report::table(["user"], users.into_iter().map(|user| [user]).collect(), json))
-        }
-        Action::User(UserAction::Set { namespace, user }) => {
-            let (_, right) = lookup::namespace(store, &namespace).await?;
-            let password = read_password(&user)?;
-            let hash = bcrypt::hash(&password, BCRYPT_COST).map_err(|error| Error::Bug(error.to_string()))?;
-            let hash = BcryptHash::parse(&hash, COST_MAX).map_err(|error| Error::Bug(error.to_string()))?;
-            match store.set_cdn_user(&right, &user, &hash).await? {
-                CdnUserOutcome::Set => Ok(Report::done()),
-                CdnUserOutcome::TooMany => Err(Error::TooManyAuthUsers.into()),
-            }
-        }
+        Action::Auth { namespace, auth_type } => auth(namespace, auth_type, deployment).await,
+        Action::User(UserAction::List { namespace }) => list_users(namespace, deployment).await,
+        Action::User(UserAction::Set { namespace, user }) => set_user(namespace, user, deployment).await,
         Action::User(UserAction::Remove { namespace, user }) => {
-            let (_, right) = lookup::namespace(store, &namespace).await?;
-            store.remove_cdn_user(&right, &user).await?;
-            Ok(Report::done())
+            remove_user(namespace, user, deployment).await
         }
     }
+}
+
+/// Sets how visitors are authenticated.
+async fn auth(
+    namespace: NamespaceName,
+    auth_type: AuthType,
+    deployment: &Deployment,
+) -> Result<Report, CommandError> {
+    let store = &deployment.store;
+    let (_, right) = lookup::namespace(store, &namespace).await?;
+    let auth_type = match auth_type {
+        AuthType::None => CdnAuthType::None,
+        AuthType::Basic => CdnAuthType::Basic,
+    };
+    store.set_cdn_auth_type(&right, auth_type).await?;
+    Ok(Report::done())
+}
+
+async fn list_users(namespace: NamespaceName, deployment: &Deployment) -> Result<Report, CommandError> {
+    let store = &deployment.store;
+    let (_, right) = lookup::namespace(store, &namespace).await?;
+    let users = store.cdn_settings(&right).await?.users;
+    let json = json!({ "users": users });
+    Ok(Report::table(["user"], users.into_iter().map(|user| [user]).collect(), json))
+}
+
+/// Adds a user, or sets another password.
+async fn set_user(
+    namespace: NamespaceName,
+    user: CdnUserName,
+    deployment: &Deployment,
+) -> Result<Report, CommandError> {
+    let store = &deployment.store;
+    let (_, right) = lookup::namespace(store, &namespace).await?;
+    let password = read_password(&user)?;
+    let hash = bcrypt::hash(&password, BCRYPT_COST).map_err(|error| Error::Bug(error.to_string()))?;
+    let hash = BcryptHash::parse(&hash, COST_MAX).map_err(|error| Error::Bug(error.to_string()))?;
+    match store.set_cdn_user(&right, &user, &hash).await? {
+        CdnUserOutcome::Set => Ok(Report::done()),
+        CdnUserOutcome::TooMany => Err(Error::TooManyAuthUsers.into()),
+    }
+}
+
+async fn remove_user(
+    namespace: NamespaceName,
+    user: CdnUserName,
+    deployment: &Deployment,
+) -> Result<Report, CommandError> {
+    let store = &deployment.store;
+    let (_, right) = lookup::namespace(store, &namespace).await?;
+    store.remove_cdn_user(&right, &user).await?;
+    Ok(Report::done())
 }
 
 pub(crate) async fn run_on_domains(
     action: DomainAction,
     deployment: &Deployment,
 ) -> Result<Report, CommandError> {
-    let store = &deployment.store;
     match action {
-        DomainAction::List { namespace } => {
-            let (_, right) = lookup::namespace(store, &namespace).await?;
-            let domains = store.cdn_settings(&right).await?.domains;
-            let json =
-                domains.iter().map(|(domain, added)| json!({ "domain": domain, "create_ts": time(*added) }));
-            let json = json!({ "domains": json.collect::<Vec<_>>() });
-            let rows = domains.into_iter().map(|(domain, added)| [domain, time(added)]).collect();
-            Ok(Report::table(["domain", "added"], rows, json))
-        }
-        DomainAction::Add { namespace, domain } => {
-            let (_, right) = lookup::namespace(store, &namespace).await?;
-            match store.add_domain(&right, &domain, deployment.ambient.now()).await? {
-                DomainOutcome::Added => Ok(Report {
-                    text: format!("{domain} is added"),
-                    json: json!({ "domain": domain.as_str() }),
-                }),
-                DomainOutcome::Taken => Err(Error::DomainTaken.into()),
-                DomainOutcome::TooMany => Err(Error::TooManyDomains.into()),
-            }
-        }
-        DomainAction::Remove { namespace, domain } => {
-            let (_, right) = lookup::namespace(store, &namespace).await?;
-            store.remove_domain(&right, &domain).await?;
-            Ok(Report::done())
-        }
-        DomainAction::PublicAuth { namespace, switch } => {
-            let (_, right) = lookup::namespace(store, &namespace).await?;
-            store.set_domain_public_auth(&right, matches!(switch, Switch::On)).await?;
-            Ok(Report::done())
-        }
+        DomainAction::List { namespace } => list_domains(namespace, deployment).await,
+        DomainAction::Add { namespace, domain } => add_domain(namespace, domain, deployment).await,
+        DomainAction::Remove { namespace, domain } => remove_domain(namespace, domain, deployment).await,
+        DomainAction::PublicAuth { namespace, switch } => public_auth(namespace, switch, deployment).await,
     }
+}
+
+async fn list_domains(namespace: NamespaceName, deployment: &Deployment) -> Result<Report, CommandError> {
+    let store = &deployment.store;
+    let (_, right) = lookup::namespace(store, &namespace).await?;
+    let domains = store.cdn_settings(&right).await?.domains;
+    let json = domains.iter().map(|(domain, added)| json!({ "domain": domain, "create_ts": time(*added) }));
+    let json = json!({ "domains": json.collect::<Vec<_>>() });
+    let rows = domains.into_iter().map(|(domain, added)| [domain, time(added)]).collect();
+    Ok(Report::table(["domain", "added"], rows, json))
+}
+
+async fn add_domain(
+    namespace: NamespaceName,
+    domain: OriginHost,
+    deployment: &Deployment,
+) -> Result<Report, CommandError> {
+    let store = &deployment.store;
+    let (_, right) = lookup::namespace(store, &namespace).await?;
+    match store.add_domain(&right, &domain, deployment.ambient.now()).await? {
+        DomainOutcome::Added => {
+            Ok(Report { text: format!("{domain} is added"), json: json!({ "domain": domain.as_str() }) })
+        }
+        DomainOutcome::Taken => Err(Error::DomainTaken.into()),
+        DomainOutcome::TooMany => Err(Error::TooManyDomains.into()),
+    }
+}
+
+async fn remove_domain(
+    namespace: NamespaceName,
+    domain: OriginHost,
+    deployment: &Deployment,
+) -> Result<Report, CommandError> {
+    let store = &deployment.store;
+    let (_, right) = lookup::namespace(store, &namespace).await?;
+    store.remove_domain(&right, &domain).await?;
+    Ok(Report::done())
+}
+
+/// Sets whether pages of the domains need no token.
+async fn public_auth(
+    namespace: NamespaceName,
+    switch: Switch,
+    deployment: &Deployment,
+) -> Result<Report, CommandError> {
+    let store = &deployment.store;
+    let (_, right) = lookup::namespace(store, &namespace).await?;
+    store.set_domain_public_auth(&right, matches!(switch, Switch::On)).await?;
+    Ok(Report::done())
 }
 
 /// Asks for a password without echo, twice; or takes what is piped in, up to the end of its first line.

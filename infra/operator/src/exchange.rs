@@ -13,7 +13,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use shared::{
     base::record::{Strict, UnknownField},
-    cloud::provision::{NewGame, NewNamespace, add_version, create_game},
+    cloud::provision::{CreatedGame, NewGame, NewNamespace, add_version, create_game},
     models::{
         game::{Game, Region},
         ids::{RegionId, VersionId},
@@ -22,7 +22,10 @@ use shared::{
         version::VersionConfig,
     },
     rules::{matchmaker_config, names::display_name_violations, origin::OriginHost, version_config},
-    store::cdn::{DOMAINS_MAX, DomainOutcome},
+    store::{
+        cdn::{DOMAINS_MAX, DomainOutcome},
+        client::Store,
+    },
 };
 
 use crate::{CommandError, deployment::Deployment, lookup, report::Report};
@@ -115,14 +118,7 @@ pub(crate) async fn import(
     let GameFile { name_id, display_name, regions, versions, namespaces, .. } = file;
     let Deployment { store, ambient, .. } = deployment;
     // Before anything is made: its cloud token is shown once.
-    for domain in namespaces.iter().flat_map(|namespace| &namespace.domains) {
-        let Ok(host) = domain.parse::<OriginHost>() else { continue };
-        if store.domain_owner(&host).await?.is_some() {
-            return Err(CommandError::Refused(format!(
-                "the domain {domain} is of another namespace of this deployment; remove it there or from the file"
-            )));
-        }
-    }
+    check_domains(&namespaces, store).await?;
     let mut versions = versions.into_iter();
     let Some(first) = versions.next() else {
         return Err(CommandError::BrokenRules { path, problems: vec!["versions/missing".to_owned()] });
@@ -148,7 +144,42 @@ pub(crate) async fn import(
         let version = add_version(store, ambient, game_id, display_name, config).await?;
         made.insert(version_id, version.version_id);
     }
-    let right = GameRight::of_operator(game_id.clone());
+    let taken_since = furnish(&namespaces, &created, &made, deployment).await?;
+    let mut report = Report::of_created(&created);
+    if !taken_since.is_empty() {
+        report.text += &format!("\nnot added, as others took them just now: {}", taken_since.join(", "));
+        if let Some(fields) = report.json.as_object_mut() {
+            fields.insert("domains_not_added".to_owned(), taken_since.into());
+        }
+    }
+    Ok(report)
+}
+
+/// Refuses domains that a namespace of this deployment has already.
+async fn check_domains(namespaces: &[NamespaceEntry], store: &Store) -> Result<(), CommandError> {
+    for domain in namespaces.iter().flat_map(|namespace| &namespace.domains) {
+        let Ok(host) = domain.parse::<OriginHost>() else { continue };
+        if store.domain_owner(&host).await?.is_some() {
+            return Err(CommandError::Refused(format!(
+                "the domain {domain} is of another namespace of this deployment; remove it there or from the file"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Gives new namespaces the versions, page settings and domains of their entries; the domains that others
+/// took since they were checked.
+///
+/// `made` has the new version of each version of the file.
+async fn furnish(
+    namespaces: &[NamespaceEntry],
+    created: &CreatedGame,
+    made: &BTreeMap<VersionId, VersionId>,
+    deployment: &Deployment,
+) -> Result<Vec<String>, CommandError> {
+    let Deployment { store, ambient, .. } = deployment;
+    let right = GameRight::of_operator(created.game.game_id.clone());
     let mut taken_since = Vec::new();
     for (entry, namespace) in namespaces.iter().zip(&created.namespaces) {
         let right = right.clone().on_namespace(&namespace.namespace_id, store).await?;
@@ -165,14 +196,7 @@ pub(crate) async fn import(
             }
         }
     }
-    let mut report = Report::of_created(&created);
-    if !taken_since.is_empty() {
-        report.text += &format!("\nnot added, as others took them just now: {}", taken_since.join(", "));
-        if let Some(fields) = report.json.as_object_mut() {
-            fields.insert("domains_not_added".to_owned(), taken_since.into());
-        }
-    }
-    Ok(report)
+    Ok(taken_since)
 }
 
 fn read(path: &Path) -> Result<GameFile<VersionConfig>, CommandError> {

@@ -123,110 +123,120 @@ impl FromStr for NamedRegion {
 }
 
 pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Report, CommandError> {
-    let store = &deployment.store;
     match action {
-        Action::Create(create) => {
-            let new = create.into_new_game()?;
-            Ok(Report::of_created(&create_game(store, &deployment.ambient, new).await?))
-        }
+        Action::Create(new) => create(new, deployment).await,
         Action::Export { game } => exchange::export(&game, deployment).await,
         Action::Import { file, name } => exchange::import(file, name, deployment).await,
-        Action::List => {
-            let games = store.games().await?;
-            let json = games.iter().map(|game| {
-                json!({ "game_id": game.game_id, "name_id": game.name_id, "display_name": game.display_name,
-                        "create_ts": time(game.created_at) })
-            });
-            let row = |game: &shared::models::game::Game| {
-                [
-                    game.name_id.clone(),
-                    game.game_id.to_string(),
-                    game.display_name.clone(),
-                    time(game.created_at),
-                ]
-            };
-            let rows = games.iter().map(row).collect();
-            Ok(Report::table(
-                ["name", "id", "display name", "created"],
-                rows,
-                json!({ "games": json.collect::<Vec<_>>() }),
-            ))
-        }
-        Action::Show { game } => {
-            let game = lookup::game(store, &game).await?;
-            let namespaces = store.namespaces(&game.game_id).await?;
-            let versions = store.listed_versions(&game.game_id).await?;
-            let full = GameFull::new(&game, namespaces, versions);
-            let mut lines = vec![
-                ("game", format!("{}  {}", full.game_id, full.name_id)),
-                ("name", full.display_name.clone()),
-                ("created", full.create_ts.clone()),
-            ];
-            let region = |(id, region): (&RegionId, &Region)| {
-                let Region { display_name, provider_display_name, latitude, longitude } = region;
-                ("region", format!("{id}  {display_name}@{latitude},{longitude}  {provider_display_name}"))
-            };
-            lines.extend(game.regions.iter().map(region));
-            let version_name = |id| {
-                let version = full.versions.iter().find(|version| version.version_id == id);
-                version.map(|version| version.display_name.clone()).unwrap_or_default()
-            };
-            lines.extend(full.namespaces.iter().map(|namespace| {
-                let version = version_name(namespace.version_id.clone());
-                ("namespace", format!("{}  {}  runs {version}", namespace.namespace_id, namespace.name_id))
-            }));
-            lines.extend(full.versions.iter().map(|version| {
-                (
-                    "version",
-                    format!("{}  {}  {}", version.version_id, version.display_name, version.create_ts),
-                )
-            }));
-            let json = json!({ "game": full });
-            Ok(Report::list(lines, json))
-        }
+        Action::List => list(deployment).await,
+        Action::Show { game } => show(game, deployment).await,
     }
+}
+
+async fn create(create: CreateGame, deployment: &Deployment) -> Result<Report, CommandError> {
+    let store = &deployment.store;
+    let new = create.into_new_game()?;
+    Ok(Report::of_created(&create_game(store, &deployment.ambient, new).await?))
+}
+
+async fn list(deployment: &Deployment) -> Result<Report, CommandError> {
+    let store = &deployment.store;
+    let games = store.games().await?;
+    let json = games.iter().map(|game| {
+        json!({ "game_id": game.game_id, "name_id": game.name_id, "display_name": game.display_name,
+                "create_ts": time(game.created_at) })
+    });
+    let row = |game: &shared::models::game::Game| {
+        [game.name_id.clone(), game.game_id.to_string(), game.display_name.clone(), time(game.created_at)]
+    };
+    let rows = games.iter().map(row).collect();
+    Ok(Report::table(
+        ["name", "id", "display name", "created"],
+        rows,
+        json!({ "games": json.collect::<Vec<_>>() }),
+    ))
+}
+
+async fn show(game: String, deployment: &Deployment) -> Result<Report, CommandError> {
+    let store = &deployment.store;
+    let game = lookup::game(store, &game).await?;
+    let namespaces = store.namespaces(&game.game_id).await?;
+    let versions = store.listed_versions(&game.game_id).await?;
+    let full = GameFull::new(&game, namespaces, versions);
+    let mut lines = vec![
+        ("game", format!("{}  {}", full.game_id, full.name_id)),
+        ("name", full.display_name.clone()),
+        ("created", full.create_ts.clone()),
+    ];
+    let region = |(id, region): (&RegionId, &Region)| {
+        let Region { display_name, provider_display_name, latitude, longitude } = region;
+        ("region", format!("{id}  {display_name}@{latitude},{longitude}  {provider_display_name}"))
+    };
+    lines.extend(game.regions.iter().map(region));
+    let version_name = |id| {
+        let version = full.versions.iter().find(|version| version.version_id == id);
+        version.map(|version| version.display_name.clone()).unwrap_or_default()
+    };
+    lines.extend(full.namespaces.iter().map(|namespace| {
+        let version = version_name(namespace.version_id.clone());
+        ("namespace", format!("{}  {}  runs {version}", namespace.namespace_id, namespace.name_id))
+    }));
+    lines.extend(full.versions.iter().map(|version| {
+        ("version", format!("{}  {}  {}", version.version_id, version.display_name, version.create_ts))
+    }));
+    let json = json!({ "game": full });
+    Ok(Report::list(lines, json))
 }
 
 pub(crate) async fn run_on_regions(
     action: RegionAction,
     deployment: &Deployment,
 ) -> Result<Report, CommandError> {
-    let store = &deployment.store;
     match action {
-        RegionAction::Add { game, region, provider } => {
-            let game = lookup::game(store, &game).await?;
-            let (region_id, region) = region.into_region(&provider);
-            if !is_region(&region_id, &region) {
-                return Err(ProvisionError::InvalidRegions.into());
-            }
-            match store.add_region(&game.game_id, &region_id, &region).await? {
-                NameOutcome::Created => Ok(Report {
-                    text: format!(
-                        "{} has the region {region_id}; versions made from now on may use it",
-                        game.name_id
-                    ),
-                    json: json!({ "region_id": region_id }),
-                }),
-                NameOutcome::Taken => {
-                    Err(CommandError::Refused(format!("{} has a region `{region_id}` already", game.name_id)))
-                }
-            }
-        }
-        RegionAction::List { game } => {
-            let game = lookup::game(store, &game).await?;
-            let rows = game.regions.iter().map(|(id, region)| {
-                let Region { display_name, provider_display_name, latitude, longitude } = region;
-                [
-                    id.to_string(),
-                    display_name.clone(),
-                    format!("{latitude},{longitude}"),
-                    provider_display_name.clone(),
-                ]
-            });
-            let json = json!({ "regions": game.regions });
-            Ok(Report::table(["id", "name", "place", "provider"], rows.collect(), json))
+        RegionAction::Add { game, region, provider } => add_region(game, region, provider, deployment).await,
+        RegionAction::List { game } => list_regions(game, deployment).await,
+    }
+}
+
+async fn add_region(
+    game: String,
+    region: NamedRegion,
+    provider: String,
+    deployment: &Deployment,
+) -> Result<Report, CommandError> {
+    let store = &deployment.store;
+    let game = lookup::game(store, &game).await?;
+    let (region_id, region) = region.into_region(&provider);
+    if !is_region(&region_id, &region) {
+        return Err(ProvisionError::InvalidRegions.into());
+    }
+    match store.add_region(&game.game_id, &region_id, &region).await? {
+        NameOutcome::Created => Ok(Report {
+            text: format!(
+                "{} has the region {region_id}; versions made from now on may use it",
+                game.name_id
+            ),
+            json: json!({ "region_id": region_id }),
+        }),
+        NameOutcome::Taken => {
+            Err(CommandError::Refused(format!("{} has a region `{region_id}` already", game.name_id)))
         }
     }
+}
+
+async fn list_regions(game: String, deployment: &Deployment) -> Result<Report, CommandError> {
+    let store = &deployment.store;
+    let game = lookup::game(store, &game).await?;
+    let rows = game.regions.iter().map(|(id, region)| {
+        let Region { display_name, provider_display_name, latitude, longitude } = region;
+        [
+            id.to_string(),
+            display_name.clone(),
+            format!("{latitude},{longitude}"),
+            provider_display_name.clone(),
+        ]
+    });
+    let json = json!({ "regions": game.regions });
+    Ok(Report::table(["id", "name", "place", "provider"], rows.collect(), json))
 }
 
 impl CreateGame {

@@ -21,7 +21,7 @@ use shared::{
     },
     wire::{
         FindLobbyRequest,
-        explanation::{Obstacle, Reason, Resolved, obstacles},
+        explanation::{Obstacle, Obstacles, Reason, Resolved, obstacles},
         lease_end,
     },
 };
@@ -88,96 +88,62 @@ pub(crate) enum ServerAction {
 }
 
 pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Report, CommandError> {
-    let (store, now) = (&deployment.store, deployment.ambient.now());
     match action {
-        Action::List { namespace } => {
-            let (game, right) = lookup::namespace(store, &namespace).await?;
-            let mut lobbies = Vec::new();
-            for server in servers_of(store, &game, right.namespace_id()).await? {
-                lobbies.extend(lobbies_on(store, &server.server).await?);
-            }
-            lobbies.sort_by(|one, other| {
-                (one.created_at, &one.lobby_id).cmp(&(other.created_at, &other.lobby_id))
-            });
-            let rows = lobbies.iter().map(|lobby| {
-                [
-                    lobby.lobby_id.to_string(),
-                    lobby.pool.game_mode.to_string(),
-                    lobby.pool.region_id.to_string(),
-                    format!("{}/{}", lobby.held_seats(now), lobby.max_players),
-                    state(lobby, now).to_owned(),
-                    lobby.server.as_ref().map(|server| server.server_id.to_string()).unwrap_or_default(),
-                    time(lobby.created_at),
-                ]
-            });
-            let rows = rows.collect();
-            let tags = store.lobby_tags(&lobbies).await?;
-            let described = lobbies.iter().map(|lobby| describe(lobby, &tags, now));
-            let json = json!({ "lobbies": described.collect::<Vec<_>>() });
-            Ok(Report::table(["id", "mode", "region", "seats", "state", "server", "created"], rows, json))
-        }
+        Action::List { namespace } => list(namespace, deployment).await,
         Action::Explain { namespace, game_modes, regions, tags } => {
-            let asked = FindLobbyRequest {
-                game_modes,
-                regions,
-                tags: tags.into_iter().collect(),
-                ..FindLobbyRequest::default()
-            };
-            explain(deployment, &namespace, &asked).await
+            explain(namespace, game_modes, regions, tags, deployment).await
         }
-        Action::Show { lobby_id } => {
-            let lobby = find(deployment, &lobby_id).await?;
-            let seats = format!(
-                "{} of {} ({} by joining): {} reserved, {} connected",
-                lobby.held_seats(now),
-                lobby.max_players,
-                lobby.max_players_direct,
-                lobby.reserved.values().filter(|until| **until > now).count(),
-                lobby.connected.len(),
-            );
-            let tags = store.lobby_tags([&lobby]).await?;
-            let told = tags.values().flatten().map(|(name, tag)| format!("{name}={tag}"));
-            let lines = vec![
-                ("lobby", lobby.lobby_id.to_string()),
-                ("namespace", lobby.pool.namespace_id.to_string()),
-                ("version", lobby.pool.version_id.to_string()),
-                ("mode", lobby.pool.game_mode.to_string()),
-                ("region", lobby.pool.region_id.to_string()),
-                ("state", state(&lobby, now).to_owned()),
-                ("seats", seats),
-                ("tags", told.collect::<Vec<_>>().join(" ")),
-                (
-                    "server",
-                    lobby.server.as_ref().map(|server| server.server_id.to_string()).unwrap_or_default(),
-                ),
-                ("lease until", lease_end(lobby.lease_until).unwrap_or_else(|| "none".to_owned())),
-                ("created", time(lobby.created_at)),
-            ];
-            let json = json!({ "lobby": describe(&lobby, &tags, now) });
-            Ok(Report::list(lines, json))
-        }
-        Action::End { lobby_id } => {
-            let lobby = find(deployment, &lobby_id).await?;
-            let outcome = store.end_lobby(&lobby, EndCause::Asked, &deployment.ambient).await?;
-            let has_ended = outcome == EndOutcome::Ended;
-            let text = if has_ended { "the lobby has ended" } else { "the lobby had ended before" };
-            Ok(Report { text: text.to_owned(), json: json!({ "lobby_id": lobby_id, "ended": has_ended }) })
-        }
+        Action::Show { lobby_id } => show(lobby_id, deployment).await,
+        Action::End { lobby_id } => end(lobby_id, deployment).await,
     }
+}
+
+async fn list(namespace: NamespaceName, deployment: &Deployment) -> Result<Report, CommandError> {
+    let (store, now) = (&deployment.store, deployment.ambient.now());
+    let (game, right) = lookup::namespace(store, &namespace).await?;
+    let mut lobbies = Vec::new();
+    for server in servers_of(store, &game, right.namespace_id()).await? {
+        lobbies.extend(lobbies_on(store, &server.server).await?);
+    }
+    lobbies.sort_by(|one, other| (one.created_at, &one.lobby_id).cmp(&(other.created_at, &other.lobby_id)));
+    let rows = lobbies.iter().map(|lobby| {
+        [
+            lobby.lobby_id.to_string(),
+            lobby.pool.game_mode.to_string(),
+            lobby.pool.region_id.to_string(),
+            format!("{}/{}", lobby.held_seats(now), lobby.max_players),
+            state(lobby, now).to_owned(),
+            lobby.server.as_ref().map(|server| server.server_id.to_string()).unwrap_or_default(),
+            time(lobby.created_at),
+        ]
+    });
+    let rows = rows.collect();
+    let tags = store.lobby_tags(&lobbies).await?;
+    let described = lobbies.iter().map(|lobby| describe(lobby, &tags, now));
+    let json = json!({ "lobbies": described.collect::<Vec<_>>() });
+    Ok(Report::table(["id", "mode", "region", "seats", "state", "server", "created"], rows, json))
 }
 
 /// What a find goes by, for each lobby that has not ended.
 async fn explain(
+    namespace: NamespaceName,
+    game_modes: Vec<String>,
+    regions: Vec<String>,
+    tags: Vec<(String, String)>,
     deployment: &Deployment,
-    namespace: &NamespaceName,
-    asked: &FindLobbyRequest,
 ) -> Result<Report, CommandError> {
     let (store, now) = (&deployment.store, deployment.ambient.now());
-    let (game, right) = lookup::namespace(store, namespace).await?;
+    let asked = FindLobbyRequest {
+        game_modes,
+        regions,
+        tags: tags.into_iter().collect(),
+        ..FindLobbyRequest::default()
+    };
+    let (game, right) = lookup::namespace(store, &namespace).await?;
     let version_id = &right.namespace().version_id;
     let version = store.version(&game.game_id, version_id).await?;
     let version = version.ok_or_else(|| CommandError::from(Error::VersionNotFound))?;
-    let criteria = Criteria::resolve(asked, right.namespace(), &game, &version, None)?;
+    let criteria = Criteria::resolve(&asked, right.namespace(), &game, &version, None)?;
     let servers = servers_of(store, &game, right.namespace_id()).await?;
     let mut lobbies = Vec::new();
     for server in &servers {
@@ -188,26 +154,7 @@ async fn explain(
     let nearest: Vec<_> = servers.iter().filter(|server| server.region_id == *region_id).collect();
     let obstacles = obstacles(nearest.iter().copied(), game_mode, now);
     let has_place = nearest.len() > obstacles.values().sum();
-    let (mut fitting, mut others) = (Vec::new(), Vec::new());
-    for lobby in lobbies {
-        match verdict(&lobby, &criteria, now) {
-            None => fitting.push(lobby),
-            Some(reason) => others.push((lobby, reason)),
-        }
-    }
-    sort_fullest_first(&mut fitting, now);
-    others.sort_by_key(|(lobby, reason)| (*reason, lobby.created_at));
-    let takes = fitting.first().map(|lobby| lobby.lobby_id.clone());
-    let told = |place: usize| if place == 0 { "taken" } else { "joinable, less full or younger" };
-    let rows: Vec<(Lobby, String)> = fitting
-        .into_iter()
-        .enumerate()
-        .map(|(place, lobby)| (lobby, told(place).to_owned()))
-        .chain(others.into_iter().map(|(lobby, reason)| {
-            let reason = json!(reason);
-            (lobby, reason.as_str().unwrap_or_default().to_owned())
-        }))
-        .collect();
+    let (takes, rows) = judged(lobbies, &criteria, now);
     let json = json!({
         "resolved": Resolved::from(&criteria),
         "takes": takes,
@@ -233,19 +180,93 @@ async fn explain(
         json,
     );
     if takes.is_none() {
-        let outcome = if has_place {
-            format!("one of mode {game_mode} would be created in {region_id}")
-        } else {
-            let why = |(obstacle, count): (&Obstacle, &usize)| {
-                format!("{count} {}", json!(obstacle).as_str().unwrap_or_default())
-            };
-            let why: Vec<_> = obstacles.iter().map(why).collect();
-            let why = if why.is_empty() { "there is none".to_owned() } else { why.join(", ") };
-            format!("no game server of {region_id} has a place for one of mode {game_mode}: {why}")
-        };
+        let outcome = without_lobby(&criteria.new_lobby.pool, has_place, &obstacles);
         report.text = format!("{}\nno lobby fits: {outcome}", report.text);
     }
     Ok(report)
+}
+
+async fn show(lobby_id: LobbyId, deployment: &Deployment) -> Result<Report, CommandError> {
+    let (store, now) = (&deployment.store, deployment.ambient.now());
+    let lobby = find(deployment, &lobby_id).await?;
+    let seats = format!(
+        "{} of {} ({} by joining): {} reserved, {} connected",
+        lobby.held_seats(now),
+        lobby.max_players,
+        lobby.max_players_direct,
+        lobby.reserved.values().filter(|until| **until > now).count(),
+        lobby.connected.len(),
+    );
+    let tags = store.lobby_tags([&lobby]).await?;
+    let told = tags.values().flatten().map(|(name, tag)| format!("{name}={tag}"));
+    let lines = vec![
+        ("lobby", lobby.lobby_id.to_string()),
+        ("namespace", lobby.pool.namespace_id.to_string()),
+        ("version", lobby.pool.version_id.to_string()),
+        ("mode", lobby.pool.game_mode.to_string()),
+        ("region", lobby.pool.region_id.to_string()),
+        ("state", state(&lobby, now).to_owned()),
+        ("seats", seats),
+        ("tags", told.collect::<Vec<_>>().join(" ")),
+        ("server", lobby.server.as_ref().map(|server| server.server_id.to_string()).unwrap_or_default()),
+        ("lease until", lease_end(lobby.lease_until).unwrap_or_else(|| "none".to_owned())),
+        ("created", time(lobby.created_at)),
+    ];
+    let json = json!({ "lobby": describe(&lobby, &tags, now) });
+    Ok(Report::list(lines, json))
+}
+
+async fn end(lobby_id: LobbyId, deployment: &Deployment) -> Result<Report, CommandError> {
+    let store = &deployment.store;
+    let lobby = find(deployment, &lobby_id).await?;
+    let outcome = store.end_lobby(&lobby, EndCause::Asked, &deployment.ambient).await?;
+    let has_ended = outcome == EndOutcome::Ended;
+    let text = if has_ended { "the lobby has ended" } else { "the lobby had ended before" };
+    Ok(Report { text: text.to_owned(), json: json!({ "lobby_id": lobby_id, "ended": has_ended }) })
+}
+
+/// What a find does with each of `lobbies`, those that fit first; and the one that it takes.
+fn judged(
+    lobbies: Vec<Lobby>,
+    criteria: &Criteria,
+    now: Timestamp,
+) -> (Option<LobbyId>, Vec<(Lobby, String)>) {
+    let (mut fitting, mut others) = (Vec::new(), Vec::new());
+    for lobby in lobbies {
+        match verdict(&lobby, criteria, now) {
+            None => fitting.push(lobby),
+            Some(reason) => others.push((lobby, reason)),
+        }
+    }
+    sort_fullest_first(&mut fitting, now);
+    others.sort_by_key(|(lobby, reason)| (*reason, lobby.created_at));
+    let takes = fitting.first().map(|lobby| lobby.lobby_id.clone());
+    let told = |place: usize| if place == 0 { "taken" } else { "joinable, less full or younger" };
+    let rows = fitting
+        .into_iter()
+        .enumerate()
+        .map(|(place, lobby)| (lobby, told(place).to_owned()))
+        .chain(others.into_iter().map(|(lobby, reason)| {
+            let reason = json!(reason);
+            (lobby, reason.as_str().unwrap_or_default().to_owned())
+        }))
+        .collect();
+    (takes, rows)
+}
+
+/// What becomes of a find that no lobby fits.
+fn without_lobby(pool: &Pool, has_place: bool, obstacles: &Obstacles) -> String {
+    let Pool { game_mode, region_id, .. } = pool;
+    if has_place {
+        format!("one of mode {game_mode} would be created in {region_id}")
+    } else {
+        let why = |(obstacle, count): (&Obstacle, &usize)| {
+            format!("{count} {}", json!(obstacle).as_str().unwrap_or_default())
+        };
+        let why: Vec<_> = obstacles.iter().map(why).collect();
+        let why = if why.is_empty() { "there is none".to_owned() } else { why.join(", ") };
+        format!("no game server of {region_id} has a place for one of mode {game_mode}: {why}")
+    }
 }
 
 /// Why a find would not take a seat in a lobby, if so.
@@ -271,13 +292,16 @@ pub(crate) async fn run_on_servers(
     action: ServerAction,
     deployment: &Deployment,
 ) -> Result<Report, CommandError> {
-    let (store, now) = (&deployment.store, deployment.ambient.now());
-    let namespace = match action {
-        ServerAction::List { namespace } => namespace,
+    match action {
+        ServerAction::List { namespace } => list_servers(namespace, deployment).await,
         ServerAction::Remove { namespace, server_id } => {
-            return remove(&namespace, server_id, deployment).await;
+            remove_server(namespace, server_id, deployment).await
         }
-    };
+    }
+}
+
+async fn list_servers(namespace: NamespaceName, deployment: &Deployment) -> Result<Report, CommandError> {
+    let (store, now) = (&deployment.store, deployment.ambient.now());
     let (game, right) = lookup::namespace(store, &namespace).await?;
     let servers = servers_of(store, &game, right.namespace_id()).await?;
     let modes = |server: &Server| match &server.game_modes {
@@ -313,12 +337,12 @@ pub(crate) async fn run_on_servers(
     ))
 }
 
-async fn remove(
-    namespace: &NamespaceName,
+async fn remove_server(
+    namespace: NamespaceName,
     server_id: ServerId,
     deployment: &Deployment,
 ) -> Result<Report, CommandError> {
-    let (_, right) = lookup::namespace(&deployment.store, namespace).await?;
+    let (_, right) = lookup::namespace(&deployment.store, &namespace).await?;
     let servers = GameServers::new(deployment.store.clone(), deployment.ambient.clone());
     match servers.remove(&right, server_id.clone()).await {
         Ok(()) => Ok(Report {

@@ -63,75 +63,89 @@ pub(crate) struct MatchmakerConfig {
 }
 
 pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Report, CommandError> {
-    let store = &deployment.store;
     match action {
         Action::Create { namespace, version, display_name } => {
-            let game = lookup::game(store, &namespace.game).await?;
-            let version = lookup::version(store, &game, &version).await?;
-            let name_id = namespace.namespace;
-            let display_name = display_name.unwrap_or_else(|| name_id.clone());
-            let violations = namespace_violations(&display_name, &name_id);
-            if !violations.is_empty() {
-                return Err(Error::Validation(violations).into());
-            }
-            let new = NewNamespace {
-                name_id: name_id.clone(),
-                display_name,
-                lobby_count_max: LOBBY_COUNT_MAX_DEFAULT,
-                max_players_per_client: MAX_PLAYERS_PER_CLIENT_DEFAULT,
-            };
-            let made = add_namespace(store, &deployment.ambient, new, &version).await?;
-            let taken =
-                || CommandError::Refused(format!("{} has a namespace `{name_id}` already", game.name_id));
-            let made = made.ok_or_else(taken)?;
-            let lines = vec![("namespace", format!("{}  {}", made.namespace_id, made.name_id))];
-            Ok(Report::list(lines, json!({ "namespace_id": made.namespace_id })))
+            create(namespace, version, display_name, deployment).await
         }
-        Action::List { game } => {
-            let game = lookup::game(store, &game).await?;
-            let versions = store.listed_versions(&game.game_id).await?;
-            let mut namespaces = store.namespaces(&game.game_id).await?;
-            namespaces.sort_by(|one, other| one.name_id.cmp(&other.name_id));
-            let rows = namespaces.iter().map(|namespace| {
-                let version = versions.iter().find(|version| version.version_id == namespace.version_id);
-                [
-                    namespace.name_id.clone(),
-                    namespace.namespace_id.to_string(),
-                    version.map(|version| version.display_name.clone()).unwrap_or_default(),
-                    time(namespace.deployed_at),
-                ]
-            });
-            let rows = rows.collect();
-            let json = namespaces.iter().map(|namespace| {
-                json!({ "namespace_id": namespace.namespace_id, "name_id": namespace.name_id,
-                        "display_name": namespace.display_name, "version_id": namespace.version_id })
-            });
-            let json = json!({ "namespaces": json.collect::<Vec<_>>() });
-            Ok(Report::table(["name", "id", "version", "since"], rows, json))
-        }
-        Action::Show { namespace } => {
-            let (_, right) = lookup::namespace(store, &namespace).await?;
-            let cdn = store.cdn_settings(&right).await?;
-            let full = NamespaceFull::new(right.namespace(), cdn);
-            let (summary, matchmaker, cdn) = (&full.summary, &full.config.matchmaker, &full.config.cdn);
-            let domains: Vec<_> = cdn.domains.iter().map(|domain| domain.domain.as_str()).collect();
-            let users: Vec<_> = cdn.auth_user_list.iter().map(|user| user.user.as_str()).collect();
-            let lines = vec![
-                ("namespace", format!("{}  {}", summary.namespace_id, summary.name_id)),
-                ("name", summary.display_name.clone()),
-                ("created", summary.create_ts.clone()),
-                ("version", summary.version_id.to_string()),
-                ("lobbies at most", matchmaker.lobby_count_max.to_string()),
-                ("seats a client", matchmaker.max_players_per_client.to_string()),
-                ("domains", domains.join(" ")),
-                ("pages without token", if cdn.enable_domain_public_auth { "yes" } else { "no" }.to_owned()),
-                ("cdn authentication", format!("{:?}", cdn.auth_type).to_lowercase()),
-                ("cdn users", users.join(" ")),
-            ];
-            let json = json!({ "namespace": full });
-            Ok(Report::list(lines, json))
-        }
+        Action::List { game } => list(game, deployment).await,
+        Action::Show { namespace } => show(namespace, deployment).await,
     }
+}
+
+async fn create(
+    namespace: NamespaceName,
+    version: String,
+    display_name: Option<String>,
+    deployment: &Deployment,
+) -> Result<Report, CommandError> {
+    let store = &deployment.store;
+    let game = lookup::game(store, &namespace.game).await?;
+    let version = lookup::version(store, &game, &version).await?;
+    let name_id = namespace.namespace;
+    let display_name = display_name.unwrap_or_else(|| name_id.clone());
+    let violations = namespace_violations(&display_name, &name_id);
+    if !violations.is_empty() {
+        return Err(Error::Validation(violations).into());
+    }
+    let new = NewNamespace {
+        name_id: name_id.clone(),
+        display_name,
+        lobby_count_max: LOBBY_COUNT_MAX_DEFAULT,
+        max_players_per_client: MAX_PLAYERS_PER_CLIENT_DEFAULT,
+    };
+    let made = add_namespace(store, &deployment.ambient, new, &version).await?;
+    let taken = || CommandError::Refused(format!("{} has a namespace `{name_id}` already", game.name_id));
+    let made = made.ok_or_else(taken)?;
+    let lines = vec![("namespace", format!("{}  {}", made.namespace_id, made.name_id))];
+    Ok(Report::list(lines, json!({ "namespace_id": made.namespace_id })))
+}
+
+async fn list(game: String, deployment: &Deployment) -> Result<Report, CommandError> {
+    let store = &deployment.store;
+    let game = lookup::game(store, &game).await?;
+    let versions = store.listed_versions(&game.game_id).await?;
+    let mut namespaces = store.namespaces(&game.game_id).await?;
+    namespaces.sort_by(|one, other| one.name_id.cmp(&other.name_id));
+    let rows = namespaces.iter().map(|namespace| {
+        let version = versions.iter().find(|version| version.version_id == namespace.version_id);
+        [
+            namespace.name_id.clone(),
+            namespace.namespace_id.to_string(),
+            version.map(|version| version.display_name.clone()).unwrap_or_default(),
+            time(namespace.deployed_at),
+        ]
+    });
+    let rows = rows.collect();
+    let json = namespaces.iter().map(|namespace| {
+        json!({ "namespace_id": namespace.namespace_id, "name_id": namespace.name_id,
+                "display_name": namespace.display_name, "version_id": namespace.version_id })
+    });
+    let json = json!({ "namespaces": json.collect::<Vec<_>>() });
+    Ok(Report::table(["name", "id", "version", "since"], rows, json))
+}
+
+async fn show(namespace: NamespaceName, deployment: &Deployment) -> Result<Report, CommandError> {
+    let store = &deployment.store;
+    let (_, right) = lookup::namespace(store, &namespace).await?;
+    let cdn = store.cdn_settings(&right).await?;
+    let full = NamespaceFull::new(right.namespace(), cdn);
+    let (summary, matchmaker, cdn) = (&full.summary, &full.config.matchmaker, &full.config.cdn);
+    let domains: Vec<_> = cdn.domains.iter().map(|domain| domain.domain.as_str()).collect();
+    let users: Vec<_> = cdn.auth_user_list.iter().map(|user| user.user.as_str()).collect();
+    let lines = vec![
+        ("namespace", format!("{}  {}", summary.namespace_id, summary.name_id)),
+        ("name", summary.display_name.clone()),
+        ("created", summary.create_ts.clone()),
+        ("version", summary.version_id.to_string()),
+        ("lobbies at most", matchmaker.lobby_count_max.to_string()),
+        ("seats a client", matchmaker.max_players_per_client.to_string()),
+        ("domains", domains.join(" ")),
+        ("pages without token", if cdn.enable_domain_public_auth { "yes" } else { "no" }.to_owned()),
+        ("cdn authentication", format!("{:?}", cdn.auth_type).to_lowercase()),
+        ("cdn users", users.join(" ")),
+    ];
+    let json = json!({ "namespace": full });
+    Ok(Report::list(lines, json))
 }
 
 pub(crate) async fn configure(

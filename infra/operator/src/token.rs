@@ -110,87 +110,93 @@ fn port(text: &str) -> Result<(String, PortSpec), String> {
 }
 
 pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Report, CommandError> {
-    let store = &deployment.store;
     match action {
-        Action::Create(kind) => {
-            let token = issue(kind, deployment).await?;
-            Ok(Report { json: json!({ "token": token }), text: token })
-        }
-        Action::List { game } => {
-            let game = lookup::game(store, &game).await?;
-            let namespaces = store.namespaces(&game.game_id).await?;
-            let now = deployment.ambient.now();
-            let tokens = store.issued_tokens(&game.game_id).await?;
-            let namespace = |token: &IssuedToken| {
-                namespaces
-                    .iter()
-                    .find(|namespace| Some(&namespace.namespace_id) == token.namespace_id.as_ref())
-            };
-            let name =
-                |token: &IssuedToken| namespace(token).map(|found| found.name_id.clone()).unwrap_or_default();
-            let rows = tokens.iter().map(|token| {
-                [
-                    token.token_id.to_string(),
-                    token.kind.map_or("unknown", TokenKind::name).to_owned(),
-                    name(token),
-                    time(token.issued_at),
-                    token.expires_at.map(time).unwrap_or_default(),
-                    state(token, namespace(token), now).to_owned(),
-                ]
-            });
-            let rows = rows.collect();
-            let json = tokens.iter().map(|token| {
-                json!({ "token_id": token.token_id, "kind": token.kind.map_or("unknown", TokenKind::name), "namespace_id": token.namespace_id,
-                        "issued_at": time(token.issued_at), "expires_at": token.expires_at.map(time),
-                        "revoked_at": token.revoked_at.map(time), "state": state(token, namespace(token), now) })
-            });
-            let json = json!({ "tokens": json.collect::<Vec<_>>() });
-            Ok(Report::table(["id", "kind", "namespace", "issued", "expires", "state"], rows, json))
-        }
-        Action::Revoke { game, token_id } => {
-            let game = lookup::game(store, &game).await?;
-            let right = GameRight::of_operator(game.game_id.clone());
-            match store.revoke_token(&right, &token_id, deployment.ambient.now()).await? {
-                RevokeOutcome::Revoked => Ok(Report {
-                    text: format!(
-                        "{token_id} is revoked; functions that know the settings learn of it within 30 s"
-                    ),
-                    json: json!({ "token_id": token_id, "revoked": true }),
-                }),
-                RevokeOutcome::RevokedBefore => Ok(Report {
-                    text: format!("{token_id} was revoked before"),
-                    json: json!({ "token_id": token_id, "revoked": false }),
-                }),
-                RevokeOutcome::Unknown => Err(CommandError::Unknown {
-                    what: "token",
-                    name: token_id.to_string(),
-                    hint: format!("`muster token list {}` lists those there are", game.name_id),
-                }),
-                RevokeOutcome::TooMany => Err(CommandError::Refused(format!(
-                    "the namespace has {REVOKED_TOKENS_MAX} tokens revoked singly; `muster token revoke-all` revokes all of a kind"
-                ))),
-            }
-        }
-        Action::RevokeAll { namespace, kind } => {
-            let (_, right) = lookup::namespace(store, &namespace).await?;
-            // Tokens carry whole seconds: those of this one count as issued until now.
-            let limit = Timestamp(deployment.ambient.now().secs() * 1_000) + Duration::from_secs(1);
-            let kind = match kind {
-                NamespaceKind::Public => TokenKind::Public,
-                NamespaceKind::Server => TokenKind::Server,
-                NamespaceKind::Development => TokenKind::Development,
-            };
-            store.revoke_tokens_before(&right, kind, limit).await?;
-            let (kind, limit) = (kind.name(), time(limit));
-            Ok(Report {
-                text: format!(
-                    "{kind} tokens of {} count if issued from {limit} on",
-                    right.namespace().name_id
-                ),
-                json: json!({ "kind": kind, "not_before": limit }),
-            })
-        }
+        Action::Create(kind) => create(kind, deployment).await,
+        Action::List { game } => list(game, deployment).await,
+        Action::Revoke { game, token_id } => revoke(game, token_id, deployment).await,
+        Action::RevokeAll { namespace, kind } => revoke_all(namespace, kind, deployment).await,
     }
+}
+
+async fn create(kind: Kind, deployment: &Deployment) -> Result<Report, CommandError> {
+    let token = issue(kind, deployment).await?;
+    Ok(Report { json: json!({ "token": token }), text: token })
+}
+
+async fn list(game: String, deployment: &Deployment) -> Result<Report, CommandError> {
+    let store = &deployment.store;
+    let game = lookup::game(store, &game).await?;
+    let namespaces = store.namespaces(&game.game_id).await?;
+    let now = deployment.ambient.now();
+    let tokens = store.issued_tokens(&game.game_id).await?;
+    let namespace = |token: &IssuedToken| {
+        namespaces.iter().find(|namespace| Some(&namespace.namespace_id) == token.namespace_id.as_ref())
+    };
+    let name = |token: &IssuedToken| namespace(token).map(|found| found.name_id.clone()).unwrap_or_default();
+    let rows = tokens.iter().map(|token| {
+        [
+            token.token_id.to_string(),
+            token.kind.map_or("unknown", TokenKind::name).to_owned(),
+            name(token),
+            time(token.issued_at),
+            token.expires_at.map(time).unwrap_or_default(),
+            state(token, namespace(token), now).to_owned(),
+        ]
+    });
+    let rows = rows.collect();
+    let json = tokens.iter().map(|token| {
+        json!({ "token_id": token.token_id, "kind": token.kind.map_or("unknown", TokenKind::name), "namespace_id": token.namespace_id,
+                "issued_at": time(token.issued_at), "expires_at": token.expires_at.map(time),
+                "revoked_at": token.revoked_at.map(time), "state": state(token, namespace(token), now) })
+    });
+    let json = json!({ "tokens": json.collect::<Vec<_>>() });
+    Ok(Report::table(["id", "kind", "namespace", "issued", "expires", "state"], rows, json))
+}
+
+async fn revoke(game: String, token_id: TokenId, deployment: &Deployment) -> Result<Report, CommandError> {
+    let store = &deployment.store;
+    let game = lookup::game(store, &game).await?;
+    let right = GameRight::of_operator(game.game_id.clone());
+    match store.revoke_token(&right, &token_id, deployment.ambient.now()).await? {
+        RevokeOutcome::Revoked => Ok(Report {
+            text: format!("{token_id} is revoked; functions that know the settings learn of it within 30 s"),
+            json: json!({ "token_id": token_id, "revoked": true }),
+        }),
+        RevokeOutcome::RevokedBefore => Ok(Report {
+            text: format!("{token_id} was revoked before"),
+            json: json!({ "token_id": token_id, "revoked": false }),
+        }),
+        RevokeOutcome::Unknown => Err(CommandError::Unknown {
+            what: "token",
+            name: token_id.to_string(),
+            hint: format!("`muster token list {}` lists those there are", game.name_id),
+        }),
+        RevokeOutcome::TooMany => Err(CommandError::Refused(format!(
+            "the namespace has {REVOKED_TOKENS_MAX} tokens revoked singly; `muster token revoke-all` revokes all of a kind"
+        ))),
+    }
+}
+
+async fn revoke_all(
+    namespace: NamespaceName,
+    kind: NamespaceKind,
+    deployment: &Deployment,
+) -> Result<Report, CommandError> {
+    let store = &deployment.store;
+    let (_, right) = lookup::namespace(store, &namespace).await?;
+    // Tokens carry whole seconds: those of this one count as issued until now.
+    let limit = Timestamp(deployment.ambient.now().secs() * 1_000) + Duration::from_secs(1);
+    let kind = match kind {
+        NamespaceKind::Public => TokenKind::Public,
+        NamespaceKind::Server => TokenKind::Server,
+        NamespaceKind::Development => TokenKind::Development,
+    };
+    store.revoke_tokens_before(&right, kind, limit).await?;
+    let (kind, limit) = (kind.name(), time(limit));
+    Ok(Report {
+        text: format!("{kind} tokens of {} count if issued from {limit} on", right.namespace().name_id),
+        json: json!({ "kind": kind, "not_before": limit }),
+    })
 }
 
 async fn issue(kind: Kind, deployment: &Deployment) -> Result<String, CommandError> {

@@ -104,120 +104,158 @@ pub(crate) enum Action {
 }
 
 pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Report, CommandError> {
-    let store = &deployment.store;
     match action {
-        Action::Create { game, file, name, set } => {
-            let game = lookup::game(store, &game).await?;
-            let read = config_file::read(&file)?;
-            check(&read, &game.regions)?;
-            let name = match name {
-                Some(name) => name,
-                None => next_name(&store.listed_versions(&game.game_id).await?),
-            };
-            if !display_name_violations(&name).is_empty() {
-                let form = "a version's name has 1 to 128 characters, no control characters among them";
-                return Err(CommandError::Refused(form.to_owned()));
-            }
-            // All of them are there before anything is made.
-            let mut rights = Vec::new();
-            for namespace in &set {
-                let (owner, right) = lookup::namespace(store, namespace).await?;
-                if owner.game_id != game.game_id {
-                    let name = &namespace.game;
-                    return Err(CommandError::Refused(format!(
-                        "the version is one of {}, not of {name}",
-                        game.name_id
-                    )));
-                }
-                rights.push(right);
-            }
-            let version = add_version(store, &deployment.ambient, &game.game_id, name, read.config).await?;
-            for right in &rights {
-                store.set_version(right, &version.version_id, deployment.ambient.now()).await?;
-            }
-            let lines = vec![("version", format!("{}  {}", version.version_id, version.display_name))];
-            Ok(Report::list(lines, json!({ "version_id": version.version_id })))
-        }
-        Action::List { game } => {
-            let game = lookup::game(store, &game).await?;
-            let mut versions = store.listed_versions(&game.game_id).await?;
-            versions.sort_by(|one, other| {
-                (other.created_at, &other.version_id).cmp(&(one.created_at, &one.version_id))
-            });
-            let namespaces = store.namespaces(&game.game_id).await?;
-            let run_by = |version: &ListedVersion| {
-                let running =
-                    namespaces.iter().filter(|namespace| namespace.version_id == version.version_id);
-                running.map(|namespace| namespace.name_id.clone()).collect::<Vec<_>>()
-            };
-            let rows = versions.iter().map(|version| {
-                let ListedVersion { version_id, display_name, created_at, game_modes, retired_at, .. } =
-                    version;
-                let modes: Vec<_> = game_modes.iter().map(ToString::to_string).collect();
-                [
-                    display_name.clone(),
-                    version_id.to_string(),
-                    time(*created_at),
-                    modes.join(","),
-                    if retired_at.is_some() { "retired".to_owned() } else { run_by(version).join(",") },
-                ]
-            });
-            let json = versions.iter().map(|version| {
-                json!({ "version_id": version.version_id, "display_name": version.display_name,
-                        "create_ts": time(version.created_at), "namespaces": run_by(version),
-                        "retired": version.retired_at.is_some() })
-            });
-            let json = json!({ "versions": json.collect::<Vec<_>>() });
-            Ok(Report::table(["name", "id", "created", "modes", "run by"], rows.collect(), json))
-        }
-        Action::Show { game, version } => {
-            let game = lookup::game(store, &game).await?;
-            let named = lookup::version(store, &game, &version).await?.version_id;
-            let whole = store.version(&game.game_id, &named).await?.ok_or(Error::VersionNotFound)?;
-            let full = VersionFull::from(whole);
-            let text = serde_json::to_string_pretty(&full.config).unwrap_or_default();
-            Ok(Report { text, json: json!({ "version": full }) })
-        }
-        Action::Set { namespace, version } => {
-            let (game, right) = lookup::namespace(store, &namespace).await?;
-            let version = lookup::version(store, &game, &version).await?;
-            let outcome = store.set_version(&right, &version.version_id, deployment.ambient.now()).await?;
-            if outcome == VersionOutcome::UnknownVersion {
-                return Err(CommandError::Refused(format!(
-                    "{} is retired; `muster version delete --cancel` keeps it",
-                    version.version_id
-                )));
-            }
-            let is_new = outcome == VersionOutcome::Changed;
-            let says = if is_new { "runs" } else { "ran it already:" };
-            let text = format!(
-                "{} {says} {}  {}",
-                right.namespace().name_id,
-                version.version_id,
-                version.display_name
-            );
-            Ok(Report { text, json: json!({ "version_id": version.version_id, "changed": is_new }) })
-        }
-        Action::Delete { game, version, cancel } => {
-            let game = lookup::game(store, &game).await?;
-            let version = lookup::version(store, &game, &version).await?;
-            if cancel { keep(deployment, &version).await } else { delete(deployment, &game, &version).await }
-        }
-        Action::History { namespace, limit } => {
-            let (_, right) = lookup::namespace(store, &namespace).await?;
-            let history = store.version_history(right.namespace_id(), Timestamp::NEVER, limit).await?;
-            let changes: Vec<VersionChange> = history.into_iter().map(Into::into).collect();
-            let rows = changes.iter().map(|change| [change.deploy_ts.clone(), change.version_id.to_string()]);
-            let rows = rows.collect();
-            Ok(Report::table(["since", "version"], rows, json!({ "versions": changes })))
-        }
-        Action::Validate { file, game: Some(game) } => {
-            check(&config_file::read(&file)?, &lookup::game(store, &game).await?.regions)?;
-            Ok(valid())
-        }
+        Action::Create { game, file, name, set } => create(game, file, name, set, deployment).await,
+        Action::List { game } => list(game, deployment).await,
+        Action::Show { game, version } => show(game, version, deployment).await,
+        Action::Set { namespace, version } => set(namespace, version, deployment).await,
+        Action::Delete { game, version, cancel } => delete(game, version, cancel, deployment).await,
+        Action::History { namespace, limit } => history(namespace, limit, deployment).await,
+        Action::Validate { file, game: Some(game) } => validate_in_game(file, game, deployment).await,
         Action::Validate { file, game: None } => validate(&file),
         Action::Schema => Ok(schema()),
     }
+}
+
+async fn create(
+    game: String,
+    file: PathBuf,
+    name: Option<String>,
+    set: Vec<NamespaceName>,
+    deployment: &Deployment,
+) -> Result<Report, CommandError> {
+    let store = &deployment.store;
+    let game = lookup::game(store, &game).await?;
+    let read = config_file::read(&file)?;
+    check(&read, &game.regions)?;
+    let name = match name {
+        Some(name) => name,
+        None => next_name(&store.listed_versions(&game.game_id).await?),
+    };
+    if !display_name_violations(&name).is_empty() {
+        let form = "a version's name has 1 to 128 characters, no control characters among them";
+        return Err(CommandError::Refused(form.to_owned()));
+    }
+    // All of them are there before anything is made.
+    let mut rights = Vec::new();
+    for namespace in &set {
+        let (owner, right) = lookup::namespace(store, namespace).await?;
+        if owner.game_id != game.game_id {
+            let name = &namespace.game;
+            return Err(CommandError::Refused(format!(
+                "the version is one of {}, not of {name}",
+                game.name_id
+            )));
+        }
+        rights.push(right);
+    }
+    let version = add_version(store, &deployment.ambient, &game.game_id, name, read.config).await?;
+    for right in &rights {
+        store.set_version(right, &version.version_id, deployment.ambient.now()).await?;
+    }
+    let lines = vec![("version", format!("{}  {}", version.version_id, version.display_name))];
+    Ok(Report::list(lines, json!({ "version_id": version.version_id })))
+}
+
+async fn list(game: String, deployment: &Deployment) -> Result<Report, CommandError> {
+    let store = &deployment.store;
+    let game = lookup::game(store, &game).await?;
+    let mut versions = store.listed_versions(&game.game_id).await?;
+    versions
+        .sort_by(|one, other| (other.created_at, &other.version_id).cmp(&(one.created_at, &one.version_id)));
+    let namespaces = store.namespaces(&game.game_id).await?;
+    let run_by = |version: &ListedVersion| {
+        let running = namespaces.iter().filter(|namespace| namespace.version_id == version.version_id);
+        running.map(|namespace| namespace.name_id.clone()).collect::<Vec<_>>()
+    };
+    let rows = versions.iter().map(|version| {
+        let ListedVersion { version_id, display_name, created_at, game_modes, retired_at, .. } = version;
+        let modes: Vec<_> = game_modes.iter().map(ToString::to_string).collect();
+        [
+            display_name.clone(),
+            version_id.to_string(),
+            time(*created_at),
+            modes.join(","),
+            if retired_at.is_some() { "retired".to_owned() } else { run_by(version).join(",") },
+        ]
+    });
+    let json = versions.iter().map(|version| {
+        json!({ "version_id": version.version_id, "display_name": version.display_name,
+                "create_ts": time(version.created_at), "namespaces": run_by(version),
+                "retired": version.retired_at.is_some() })
+    });
+    let json = json!({ "versions": json.collect::<Vec<_>>() });
+    Ok(Report::table(["name", "id", "created", "modes", "run by"], rows.collect(), json))
+}
+
+async fn show(game: String, version: String, deployment: &Deployment) -> Result<Report, CommandError> {
+    let store = &deployment.store;
+    let game = lookup::game(store, &game).await?;
+    let named = lookup::version(store, &game, &version).await?.version_id;
+    let whole = store.version(&game.game_id, &named).await?.ok_or(Error::VersionNotFound)?;
+    let full = VersionFull::from(whole);
+    let text = serde_json::to_string_pretty(&full.config).unwrap_or_default();
+    Ok(Report { text, json: json!({ "version": full }) })
+}
+
+async fn set(
+    namespace: NamespaceName,
+    version: String,
+    deployment: &Deployment,
+) -> Result<Report, CommandError> {
+    let store = &deployment.store;
+    let (game, right) = lookup::namespace(store, &namespace).await?;
+    let version = lookup::version(store, &game, &version).await?;
+    let outcome = store.set_version(&right, &version.version_id, deployment.ambient.now()).await?;
+    if outcome == VersionOutcome::UnknownVersion {
+        return Err(CommandError::Refused(format!(
+            "{} is retired; `muster version delete --cancel` keeps it",
+            version.version_id
+        )));
+    }
+    let is_new = outcome == VersionOutcome::Changed;
+    let says = if is_new { "runs" } else { "ran it already:" };
+    let text =
+        format!("{} {says} {}  {}", right.namespace().name_id, version.version_id, version.display_name);
+    Ok(Report { text, json: json!({ "version_id": version.version_id, "changed": is_new }) })
+}
+
+/// Deletes a version, or keeps one after all whose deletion has begun.
+async fn delete(
+    game: String,
+    version: String,
+    cancel: bool,
+    deployment: &Deployment,
+) -> Result<Report, CommandError> {
+    let store = &deployment.store;
+    let game = lookup::game(store, &game).await?;
+    let version = lookup::version(store, &game, &version).await?;
+    if cancel { keep(deployment, &version).await } else { try_to_delete(deployment, &game, &version).await }
+}
+
+async fn history(
+    namespace: NamespaceName,
+    limit: u16,
+    deployment: &Deployment,
+) -> Result<Report, CommandError> {
+    let store = &deployment.store;
+    let (_, right) = lookup::namespace(store, &namespace).await?;
+    let history = store.version_history(right.namespace_id(), Timestamp::NEVER, limit).await?;
+    let changes: Vec<VersionChange> = history.into_iter().map(Into::into).collect();
+    let rows = changes.iter().map(|change| [change.deploy_ts.clone(), change.version_id.to_string()]);
+    let rows = rows.collect();
+    Ok(Report::table(["since", "version"], rows, json!({ "versions": changes })))
+}
+
+/// Checks a file by the regions of a game.
+async fn validate_in_game(
+    file: PathBuf,
+    game: String,
+    deployment: &Deployment,
+) -> Result<Report, CommandError> {
+    let store = &deployment.store;
+    check(&config_file::read(&file)?, &lookup::game(store, &game).await?.regions)?;
+    Ok(valid())
 }
 
 async fn keep(deployment: &Deployment, version: &ListedVersion) -> Result<Report, CommandError> {
@@ -230,7 +268,7 @@ async fn keep(deployment: &Deployment, version: &ListedVersion) -> Result<Report
 }
 
 /// Deletes a version, or says what stands against it yet.
-async fn delete(
+async fn try_to_delete(
     deployment: &Deployment,
     game: &Game,
     version: &ListedVersion,
