@@ -103,6 +103,13 @@ enum Allotment {
     None,
 }
 
+impl Allotment {
+    /// What is allotted of the server's next `block`, which is none while it has some left.
+    fn of_block(self, block: Option<u32>) -> Option<u32> {
+        block.map(|block| if self == Self::Singly { block.min(1) } else { block })
+    }
+}
+
 /// What became of beginning a burst.
 enum Begun {
     Step(Step),
@@ -453,20 +460,19 @@ impl Matchmaker {
                 self.choose_server(new, lobby_count_max, allotment, placing.nth, now, seeker).await?
             else {
                 let allotted = self.store.allotted_lobbies(&new.pool.namespace_id).await?;
-                let is_at_cap = allotted >= lobby_count_max;
-                // Others gave some of it back meanwhile.
-                if !is_at_cap && allotment == Allotment::None {
-                    allotment = Allotment::Singly;
-                    continue;
+                match allotment {
+                    _ if allotted >= lobby_count_max => return Ok(Attempt::NoRoom(NoRoom::AtCap)),
+                    // Others gave some of it back meanwhile.
+                    Allotment::None => allotment = Allotment::Singly,
+                    _ => return Ok(Attempt::NoRoom(NoRoom::NoServer)),
                 }
-                return Ok(Attempt::NoRoom(if is_at_cap { NoRoom::AtCap } else { NoRoom::NoServer }));
+                continue;
             };
             let taken_at = seeker.aim(lobby_id, now).await?;
-            let block = server.next_block(lobby_count_max);
             let creation = Creation {
                 lobby: new_lobby(search, lobby_id, seeker.seat_id(), &server, placing.sight_after, now),
                 lobby_count_max,
-                block: block.map(|block| if allotment == Allotment::Singly { block.min(1) } else { block }),
+                block: allotment.of_block(server.next_block(lobby_count_max)),
                 beginning: beginning.cloned(),
                 tags: search.criteria.tags.clone(),
                 config: search.config.clone(),
@@ -478,10 +484,9 @@ impl Matchmaker {
             }
             match outcome {
                 CreationOutcome::Created => {
-                    let Creation { lobby, server, block, .. } = creation;
-                    self.recall
-                        .correct_server(&server.clone(), Some(server.with_another(block, lobby_count_max)));
-                    return self.created_now(lobby, seeker, taken_at, placing.is_promised()).await;
+                    let after = creation.server.clone().with_another(creation.block, lobby_count_max);
+                    self.recall.correct_server(&creation.server, Some(after));
+                    return self.created_now(creation.lobby, seeker, taken_at, placing.is_promised()).await;
                 }
                 // Where it is, and how, is told by what is there: this attempt may have been for another
                 // server.
@@ -500,17 +505,30 @@ impl Matchmaker {
                 }
                 CreationOutcome::Conflict { .. } if beginning.is_some() => break,
                 CreationOutcome::Conflict { is_at_server, is_at_index } => {
-                    if is_at_index {
-                        self.recall.note_slow_index(&new.pool, now);
-                    }
-                    if is_at_server {
-                        self.recall.note_server_conflict(&creation.server.pool(), now);
-                    }
-                    self.ambient.sleep(self.ambient.jittered(CONFLICT_PAUSE * 2_u32.pow(tries.min(4)))).await;
+                    let index = is_at_index.then_some(&new.pool);
+                    let server = is_at_server.then_some(&creation.server);
+                    self.after_conflict(index, server, tries, now).await;
                 }
             }
         }
         Ok(Attempt::Lost)
+    }
+
+    /// Remembers a conflict at the index of a pool or at a server, and waits after it.
+    async fn after_conflict(
+        &self,
+        index: Option<&Pool>,
+        server: Option<&Server>,
+        tries: u32,
+        now: Timestamp,
+    ) {
+        if let Some(pool) = index {
+            self.recall.note_slow_index(pool, now);
+        }
+        if let Some(server) = server {
+            self.recall.note_server_conflict(&server.pool(), now);
+        }
+        self.ambient.sleep(self.ambient.jittered(CONFLICT_PAUSE * 2_u32.pow(tries.min(4)))).await;
     }
 
     async fn created_now(
