@@ -13,7 +13,7 @@ use std::{
 
 use muster_tests::binaries::workspace;
 use syn::{
-    ItemMod, ItemUse, Macro, UseTree,
+    Item, ItemMod, ItemUse, Macro, UseTree, Visibility,
     visit::{self, Visit},
 };
 
@@ -25,6 +25,8 @@ type Imports = BTreeMap<Module, BTreeSet<Module>>;
 /// Fewer imports than this between files of `shared` would mean that they are no longer understood.
 const IMPORTS_MIN: usize = 300;
 const FLOORS_MAX: usize = 11;
+/// Types and constants of matchmaking that are visible outside their file: what a reader has to learn.
+const MATCHMAKING_VISIBLE_MAX: usize = 25;
 
 /// The paths that one file names.
 #[derive(Default)]
@@ -115,7 +117,7 @@ impl<'ast> Visit<'ast> for Paths {
     }
 
     // `pub(super)` imports nothing.
-    fn visit_visibility(&mut self, _visibility: &'ast syn::Visibility) {}
+    fn visit_visibility(&mut self, _visibility: &'ast Visibility) {}
 
     fn visit_macro(&mut self, called: &'ast Macro) {
         self.add_tokens(called.tokens.clone());
@@ -303,6 +305,33 @@ fn only_requests_and_functions_know_the_gateway() {
             "{module:?}"
         );
     }
+}
+
+/// The types and constants of a file that others may see.
+fn visible(source: &str) -> Vec<String> {
+    let of = |item: &Item| {
+        let (visibility, name) = match item {
+            Item::Const(item) => (&item.vis, &item.ident),
+            Item::Enum(item) => (&item.vis, &item.ident),
+            Item::Static(item) => (&item.vis, &item.ident),
+            Item::Struct(item) => (&item.vis, &item.ident),
+            Item::Trait(item) => (&item.vis, &item.ident),
+            Item::Type(item) => (&item.vis, &item.ident),
+            _ => return None,
+        };
+        Some(name.to_string()).filter(|_| !matches!(visibility, Visibility::Inherited))
+    };
+    syn::parse_file(source).expect("Rust").items.iter().filter_map(of).collect()
+}
+
+#[test]
+fn matchmaking_shows_few_types_and_constants_outside_their_files() {
+    let of_matchmaking = |module: &Module| module.first().is_some_and(|name| name == "matchmaking");
+    let sources = shared().into_iter().filter(|(module, _)| of_matchmaking(module));
+    let found: Vec<_> = sources.flat_map(|(_, source)| visible(&source)).collect();
+    assert!((1..=MATCHMAKING_VISIBLE_MAX).contains(&found.len()), "{}: {found:?}", found.len());
+    let all = "pub struct A; enum B {} pub(super) const C: u8 = 0; pub(crate) type D = u8; pub fn e() {} const F: u8 = 0;";
+    assert_eq!(visible(all), ["A", "C", "D"]);
 }
 
 #[test]

@@ -16,6 +16,8 @@ pub struct Before {
     link: Arc<dyn Link>,
     is_it: fn(&Call) -> bool,
     happens: Mutex<Option<Happening>>,
+    /// Whether the call arrives before it happens, too, and its answer is lost.
+    is_repetition: bool,
 }
 
 impl Before {
@@ -25,7 +27,17 @@ impl Before {
         is_it: fn(&Call) -> bool,
         happens: impl Future<Output = ()> + Send + 'static,
     ) -> Self {
-        Self { link: Arc::clone(link), is_it, happens: Mutex::new(Some(Box::pin(happens))) }
+        let happens = Mutex::new(Some(Box::pin(happens) as Happening));
+        Self { link: Arc::clone(link), is_it, happens, is_repetition: false }
+    }
+
+    /// `link`, the call that is meant, whose answer is lost, and what `happens` before it is sent again.
+    pub fn repetition(
+        link: &Arc<dyn Link>,
+        is_it: fn(&Call) -> bool,
+        happens: impl Future<Output = ()> + Send + 'static,
+    ) -> Self {
+        Self { is_repetition: true, ..Self::new(link, is_it, happens) }
     }
 
     /// Before the first transaction.
@@ -44,9 +56,12 @@ impl Link for Before {
     fn carry(&self, call: Call) -> Carried {
         let mut happens = self.happens.lock().unwrap_or_else(PoisonError::into_inner);
         let happens = if (self.is_it)(&call) { happens.take() } else { None };
-        let link = Arc::clone(&self.link);
+        let (link, is_repetition) = (Arc::clone(&self.link), self.is_repetition);
         Box::pin(async move {
             if let Some(happens) = happens {
+                if is_repetition {
+                    let _lost = link.carry(call.clone()).await;
+                }
                 happens.await;
             }
             link.carry(call).await

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use crate::{
-    base::ambient::Timestamp,
     matchmaking::matchmaker::Matchmaker,
     models::{errors::Error, lifecycle::Transition, lobby::Stage},
     seating::{reply::Found, seeker::Seeker},
@@ -21,17 +20,24 @@ impl Matchmaker {
     ///
     /// # Errors
     /// [`Error::LobbyStartTimeout`] when the lobby did not become ready within 25 s of its request, the seat
-    /// then given back, or when it ended instead; [`Error::Contention`] when another run of the request went
-    /// on in this one's place; [`Error::Unavailable`], [`Error::Bug`].
+    /// then given back, or when it ended instead; [`Error::TooManyPlayersFromSource`] when the client's place
+    /// went to another of its requests, the seat then given back, too; [`Error::Contention`] when another run
+    /// of the request went on in this one's place; [`Error::Unavailable`], [`Error::Bug`].
     pub(super) async fn until_ready(&self, mut found: Found, seeker: &Seeker) -> Result<Found, Error> {
         // First: what crashes while it waits must not leave a hold that names another lobby.
-        seeker.settle(&found).await?;
+        match seeker.settle(&found).await {
+            Ok(()) => {}
+            Err(Error::TooManyPlayersFromSource) => {
+                return self.give_back(found, seeker, Error::TooManyPlayersFromSource).await;
+            }
+            Err(error) => return Err(error),
+        }
         let deadline = seeker.began_at() + READY_DEADLINE;
         let mut pause = POLL_PAUSE;
         while found.lobby.stage == Stage::Starting {
             let now = self.ambient.now();
             if now >= deadline {
-                return self.give_up(found, seeker, now).await;
+                return self.give_back(found, seeker, Error::LobbyStartTimeout).await;
             }
             self.ambient.sleep(pause.min(deadline.since(now))).await;
             pause = (pause * 2).min(POLL_PAUSE_MAX);
@@ -42,13 +48,13 @@ impl Matchmaker {
         Self::check_seat(found)
     }
 
-    /// Gives the seat back, unless a repetition goes on with it; should that fail, it lapses like any other
-    /// once the lobby is ready.
-    async fn give_up(&self, found: Found, seeker: &Seeker, now: Timestamp) -> Result<Found, Error> {
-        seeker.let_go(&Error::LobbyStartTimeout).await?;
+    /// Gives the seat back after `refusal`, unless a repetition goes on with it; should that fail, it lapses
+    /// like any other once the lobby is ready.
+    async fn give_back(&self, found: Found, seeker: &Seeker, refusal: Error) -> Result<Found, Error> {
+        seeker.let_go(&refusal).await?;
         let leave = Transition::Leave(found.seat_id);
-        self.store.make_transition(&found.lobby.lobby_id, &leave, now).await?;
-        Err(Error::LobbyStartTimeout)
+        self.store.make_transition(&found.lobby.lobby_id, &leave, self.ambient.now()).await?;
+        Err(refusal)
     }
 
     fn check_seat(found: Found) -> Result<Found, Error> {

@@ -335,8 +335,9 @@ impl Seeker {
     /// tried.
     ///
     /// # Errors
-    /// [`Error::Unavailable`], [`Error::Bug`]: the seat would be taken for one that was never taken, then
-    /// rather none.
+    /// [`Error::TooManyPlayersFromSource`] when another request of the client has the hold's place since:
+    /// the lobby that the hold named had ended. [`Error::Unavailable`], [`Error::Bug`]: the seat would be
+    /// taken for one that was never taken, then rather none.
     pub async fn settle(&self, found: &Found) -> Result<(), Error> {
         let hold = self.progress().hold.clone();
         let (Some((client, _)), Some(hold)) = (self.capped(), hold) else { return Ok(()) };
@@ -344,9 +345,12 @@ impl Seeker {
             return Ok(());
         }
         let settled = Hold { lobby_id: found.lobby.lobby_id.clone(), ..hold.clone() };
-        self.store.point_hold(client, &hold, &settled).await?;
-        self.progress().hold = Some(settled);
-        Ok(())
+        if self.store.point_hold(client, &hold, &settled).await? {
+            self.progress().hold = Some(settled);
+            return Ok(());
+        }
+        self.progress().hold = None;
+        self.hold_in(&found.lobby.lobby_id, self.ambient.now()).await
     }
 
     /// Leaves nothing behind of a request that was refused, as far as it is certain that it took no seat.

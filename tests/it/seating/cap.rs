@@ -3,10 +3,15 @@
 use std::{collections::BTreeSet, net::Ipv4Addr, time::Duration};
 
 use futures_util::future::join_all;
-use muster_tests::{Answer, TestGame, TestStack, instance};
+use muster_local::emulator::link::{Call, patient_client_over};
+use muster_tests::{
+    Answer, TestGame, TestStack,
+    instance::{self, Instance},
+    interference::Before,
+};
 use serde_json::json;
 use shared::{
-    models::{client::Client, token::PlayerSeat},
+    models::{client::Client, errors::Error, lobby::EndCause, token::PlayerSeat},
     store::holds::REPLACED_MAX,
 };
 
@@ -75,6 +80,33 @@ async fn what_is_left_lapses_or_ends_can_be_held_again_and_no_more() {
     let fourth = finds(&stack, &game, HOME, 20).await;
     assert_eq!(fourth.len(), CAP as usize, "what ended");
     assert_eq!(seats_held(&stack, &game).await, seats(&stack, &fourth), "I12");
+}
+
+#[tokio::test]
+async fn a_find_whose_hold_was_replaced_as_its_lobby_ended_gives_its_seat_back() {
+    let stack = TestStack::start().await;
+    let game = capped_game(&stack, "replaced", 1).await;
+    let (lobby_id, _) = seat(&stack, &find_from(&stack, &game, Ipv4Addr::new(127, 0, 1, 1)).await);
+    let ended = game.lobby(&stack, &lobby_id).await;
+
+    // It takes its seat, and does not hear of it: the lobby ends, and the same client finds another one.
+    let (other, store, ambient) = (stack.instance(), stack.store().clone(), stack.ambient());
+    let public = game.public.clone();
+    let meanwhile = async move {
+        store.end_lobby(&ended, EndCause::Asked, &ambient).await.unwrap();
+        other.find(&public, &arena()).await.unwrap();
+    };
+    let is_seat = |call: &Call| {
+        let body = String::from_utf8_lossy(&call.body);
+        call.operation == "UpdateItem" && body.contains("LobbiesTable") && body.contains("#reserved.#seat")
+    };
+    let link = Before::repetition(stack.stack.store_link(), is_seat, meanwhile);
+    let client = patient_client_over(std::sync::Arc::new(link));
+    let instance = Instance::over(client, stack.stack.keys(), &stack.ambient());
+    let refused = instance.find(&game.public, &arena()).await;
+    assert!(matches!(refused, Err(Error::TooManyPlayersFromSource)), "I12: {refused:?}");
+    let held = seats_held(&stack, &game).await;
+    assert_eq!(held.len(), 1, "I12, I4: {held:?}");
 }
 
 #[tokio::test]
