@@ -74,7 +74,6 @@ pub const VERDICTS: &[(Write, &str, &str)] = &[
     ),
     (Write::ShowServer, "#used < #capacity", HINT),
     (Write::ShowServer, "#free_from > :now", SAME_AGAIN),
-    (Write::ShowServer, "#registration = :registration", "the servers of a simulation stay in their regions"),
     (Write::HideServer, "#used = :used", HINT),
     (
         Write::HideFullServer,
