@@ -1,4 +1,4 @@
-//! Tokens: what each kind says, how it is signed, and how a shown token is verified.
+//! How tokens are signed, and how a shown token is verified.
 //!
 //! Tokens of the player path are JWTs (HS256) behind a prefix that names their kind, so that verifying one
 //! reads no table. Cloud tokens are random and stored by digest only (see [`crate::store::tokens`]). Clients

@@ -67,8 +67,8 @@ pub struct Server {
     /// index.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement_pool: Option<PlacementPool>,
-    /// From when a look for places meets it: `ranked_at` while it has one, else an hour or so after it was
-    /// met or filled.
+    /// From when a look for places meets it: `ranked_at` while it has one, [`Timestamp::NEVER`] while it is
+    /// in no index, else an hour or so after it was met or filled.
     pub free_from: Timestamp,
     /// What `free_from` is while it has a free place: its first registration; [`Timestamp::NEVER`] once
     /// deregistered.

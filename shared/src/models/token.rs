@@ -15,6 +15,9 @@ use crate::{
     },
 };
 
+/// How long public, development and server tokens live.
+pub const CREDENTIAL_LIFE: Duration = Duration::from_secs(365 * 24 * 3_600);
+
 /// The kinds of token, each with a prefix of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -229,6 +232,3 @@ impl fmt::Debug for CloudToken {
         f.write_str("CloudToken(..)")
     }
 }
-
-/// How long public, development and server tokens live.
-pub const CREDENTIAL_LIFE: Duration = Duration::from_secs(365 * 24 * 3_600);

@@ -1,7 +1,5 @@
-//! Whom captcha providers and studios' own backends let in: asked after every rule, before any seat is taken.
-//!
-//! Both fail closed: who cannot be asked about is not let in. All of it is bounded in time: three seconds for
-//! the secrets, five for the provider, five for all backends together.
+//! What a request is screened for. It is bounded in time: three seconds for the secrets, five for the
+//! provider, five for all backends together.
 
 use std::{collections::BTreeSet, sync::Arc};
 

@@ -1,12 +1,5 @@
-//! What surrounds the matching of one request for a seat: that its repetition gives the same seat
-//! (`Idempotency-Key`), that its client holds no more seats than it may, and the answer.
-//!
-//! [`Seating::begin`] comes before everything that a repetition need not pass again, [`Seating::finish`]
-//! after the match. In between the matchmaker tells the [`Seeker`] of each lobby that it is about to take the
-//! seat in, and goes no further when the seeker may not: so there is neither a seat without a hold nor one
-//! that a repetition would not find.
-//!
-//! A find without the header in a namespace without a cap makes no call of DynamoDB here.
+//! Where a request for a seat comes in, and goes out with its response: [`Seating`]. Retries are recognised
+//! here.
 
 use std::{sync::Mutex, time::Duration};
 

@@ -1,4 +1,4 @@
-//! One request on its way to one seat.
+//! One request on its way to one seat: what it notes before it takes the seat, and its hold under a limit.
 
 use std::{
     collections::BTreeSet,

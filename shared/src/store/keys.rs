@@ -20,7 +20,7 @@ pub(super) fn digest_of(criteria: &serde_json::Value) -> String {
     digest.as_ref().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What lobbies of a pool have in common that have exactly these tags: the key of [`TAGGED_INDEX`].
+/// What lobbies of a pool have in common that have exactly these tags: the key of the index `tagged`.
 pub(super) fn tag_set(pool: &Pool, tags: &TagDigests) -> String {
     digest_of(&serde_json::json!([pool.whole(), tags]))
 }
