@@ -65,12 +65,11 @@ impl Bench {
         let keys = Arc::clone(stack.stack.keys());
         let declared = Template::parse(TEMPLATE).expect("the template").functions;
         let functions = Functions::new(store, declared, keys, stack.ambient(), outside);
-        let functions = functions.expect("the operations");
         Self { stack, functions, instances: Mutex::default(), meter, report: Mutex::default() }
     }
 
     async fn instance(&self, function: &str) -> Handler {
-        let start = || self.functions.handler(&format!("functions/{function}")).expect("a function");
+        let start = || self.functions.instance(&format!("functions/{function}")).expect("a function");
         let mut instances = self.instances.lock().await;
         Arc::clone(instances.entry(function.to_owned()).or_insert_with(start))
     }

@@ -135,7 +135,6 @@ impl Life {
         let declared = Template::parse(TEMPLATE).expect("the template").functions;
         let keys = Arc::clone(stack.stack.keys());
         let functions = Functions::new(store, declared, keys, stack.ambient(), Outside::default());
-        let functions = functions.expect("the operations");
         let began_at = stack.clock.now();
         Self {
             stack,
@@ -170,7 +169,7 @@ impl Life {
     async fn call(&mut self, function: &'static str, token: &str, body: &Value) -> (u16, Value) {
         let functions = &self.functions;
         let handler = self.instances.entry(function).or_insert_with(|| {
-            functions.handler(&format!("functions/{function}")).expect("a function of the template")
+            functions.instance(&format!("functions/{function}")).expect("a function of the template")
         });
         let response = handler(event(&[("authorization", &format!("Bearer {token}"))], body, &[])).await;
         let body = serde_json::from_slice(response.body()).expect("a JSON body");

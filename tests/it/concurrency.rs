@@ -1,4 +1,6 @@
-//! Matching at the same instant: sets of lobbies and seats, over HTTP against one stack.
+//! Matching at the same instant: sets of lobbies and seats, over HTTP against one stack,
+//! which runs as many instances of find as it has requests at a time. How many lobbies these make depends on
+//! how fast they are: it is counted where time is virtual (I9).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,6 +8,9 @@ use futures_util::{StreamExt as _, future::join_all, stream};
 use muster_tests::{Answer, TestGame, TestStack, live_lobbies};
 use serde_json::{Value, json};
 use shared::models::lobby::Lobby;
+
+/// Requests at once where load is steady, each of them to an instance of its own.
+const AT_ONCE: usize = 64;
 
 /// Lobby and seat of each success, and how often each refusal came.
 #[derive(Debug, Default)]
@@ -74,8 +79,7 @@ async fn simultaneous_finds_share_the_lobbies_that_they_create() {
         assert_eq!(outcome.refusals, BTreeMap::new());
         assert_eq!(outcome.seats.len(), 200, "each find has a seat of its own");
         assert!(outcome.seats_by_lobby().values().all(|seats| *seats <= 10), "I1");
-        let lobbies = check_tables(&stack, &game, &outcome).await;
-        assert!(lobbies.len() <= 22, "I9: {} lobbies for 200 finds", lobbies.len());
+        let _lobbies = check_tables(&stack, &game, &outcome).await;
     }
 }
 
@@ -98,13 +102,12 @@ async fn duels_fill_up_under_steady_load() {
     let modes = json!({ "duel": { "regions": ["fra"], "max_players": 2 } });
     let game = stack.make_game("duels", modes, 4_000, 4_000).await;
     let finds = stream::iter(0..1_000).map(|_| game.find(&stack, json!({ "game_modes": ["duel"] })));
-    let answers: Vec<Answer> = finds.buffer_unordered(64).collect().await;
+    let answers: Vec<Answer> = finds.buffer_unordered(AT_ONCE).collect().await;
     let outcome = Outcome::of(&stack, &answers);
     assert_eq!((outcome.seats.len(), outcome.refusals.len()), (1_000, 0), "{:?}", outcome.refusals);
     let lobbies = check_tables(&stack, &game, &outcome).await;
-    let race_creates = stack.stack.functions().race_creates();
-    let surplus = lobbies.len() as u64 - 500;
-    assert!(surplus <= race_creates, "I9: {surplus} lobbies too many, {race_creates} counted");
+    let half_full = outcome.seats_by_lobby().values().filter(|seats| **seats == 1).count();
+    assert_eq!(lobbies.len(), (1_000 + half_full) / 2, "I1, I4");
 }
 
 #[tokio::test(flavor = "multi_thread")]

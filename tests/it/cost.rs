@@ -209,8 +209,8 @@ fn counted(stack: &TestStack, name: &str) -> (Handler, Meter) {
     let store = stack.store().metered(meter.clone());
     let declared = Template::parse(TEMPLATE).unwrap().functions;
     let keys = Arc::clone(stack.stack.keys());
-    let functions = Functions::new(store, declared, keys, stack.ambient(), Outside::default()).unwrap();
-    (functions.handler(&format!("functions/{name}")).unwrap(), meter)
+    let functions = Functions::new(store, declared, keys, stack.ambient(), Outside::default());
+    (functions.instance(&format!("functions/{name}")).unwrap(), meter)
 }
 
 #[tokio::test]

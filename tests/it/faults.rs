@@ -22,7 +22,11 @@ use muster_tests::{
 use serde_json::{Value, json};
 use shared::{
     base::ambient::{Ambient, Timestamp},
-    function::operation::{Operation, answer},
+    function::{
+        config::InvalidConfig,
+        instance::Instance as Parts,
+        operation::{Operation, answer},
+    },
     models::{
         errors::Error,
         ids::{BurstSecret, SeatId, ServerKey, WriteId},
@@ -111,6 +115,10 @@ impl Operation for Endless {
     type Output = Empty;
 
     const NAME: &'static str = "endless";
+
+    fn start(_: &Parts) -> Result<Self, InvalidConfig> {
+        Ok(Self)
+    }
 
     async fn call(&self, _: &Request) -> Result<Empty, Error> {
         pending().await

@@ -10,7 +10,6 @@
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use futures_util::future::join_all;
 use muster_tests::{TestGame, TestStack};
 use serde_json::json;
 use shared::{
@@ -269,20 +268,4 @@ async fn a_reopening_that_crashed_before_its_shard_was_told_of_is_made_good_by_i
     let _open = game.host(&stack, lobby.as_str(), operation, open).await.expect_ok();
     let find = json!({ "game_modes": ["arena"], "prevent_auto_create_lobby": true });
     assert_eq!(game.find(&stack, find).await.expect_ok().lobby_id(), lobby.to_string(), "I9");
-}
-
-#[tokio::test]
-async fn finds_of_one_process_never_need_shards() {
-    let stack = TestStack::start().await;
-    let modes = json!({ "arena": { "regions": ["fra"], "max_players": 3 } });
-    let game = stack.make_game("process", modes, 999, 999).await;
-    let body = json!({ "game_modes": ["arena"] });
-    // Each faster than what makes the pool of a function busy, and soon enough after the one before to know
-    // of it.
-    for _ in 0..8 {
-        let finds = (0..60).map(|_| game.find(&stack, body.clone()));
-        assert!(join_all(finds).await.iter().all(|answer| answer.status == 200));
-        stack.clock.advance(Duration::from_millis(400));
-    }
-    assert_eq!(shards(&stack, &game.pool("arena", "fra")).await.1, 1, "each would cost every look a query");
 }

@@ -29,16 +29,11 @@ use shared::{
         pool::Pool,
         token::{Claims, Credential, CredentialKind, PlayerSeat},
     },
-    request::Request,
     store::client::Store,
 };
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::{
-    instance::{Instance, request},
-    lobby_host::LobbyHost,
-    virtual_time::virtual_ambient,
-};
+use crate::{instance::Instance, lobby_host::LobbyHost, virtual_time::virtual_ambient};
 
 pub mod database;
 mod expression;
@@ -111,7 +106,6 @@ struct World {
     ambient: Ambient,
     keys: Arc<TokenKeys>,
     game: CreatedGame,
-    find: Request,
     token: String,
     /// When players come, whatever becomes of them.
     arrivals: Mutex<fastrand::Rng>,
@@ -192,8 +186,6 @@ impl World {
             tokio::spawn(server.beat(first));
         }
         sleep(SETTLING).await;
-        let find =
-            request(&[("authorization", &format!("Bearer {token}"))], &json!({ "game_modes": ["arena"] }));
         Self {
             scenario,
             database,
@@ -201,7 +193,6 @@ impl World {
             ambient,
             keys,
             game,
-            find,
             token,
             arrivals: Mutex::new(random.fork()),
             random: Mutex::new(random),
@@ -307,7 +298,7 @@ impl World {
         };
         let instance = Arc::clone(&lock(&self.instances).0[number]);
         let (ran_ms, before) = (self.now_ms(), instance.usage());
-        let found = instance.call(&self.find).await;
+        let found = instance.find(&self.token, &json!({ "game_modes": ["arena"] })).await;
         let usage = instance.usage() - before;
         lock(&self.instances).1.push(number);
         let took_ms = self.now_ms() - ran_ms;

@@ -1,27 +1,29 @@
 //! One function instance of find, as Lambda runs many: its own client, memory and meter, nothing shared but
 //! the tables.
 
-use std::{net::Ipv4Addr, sync::Arc};
+use std::{
+    net::Ipv4Addr,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use aws_sdk_dynamodb::Client;
 use find_lobby::FindLobby;
 use muster_local::{emulator::link::patient, stack::table_names};
 use serde_json::{Value, json};
 use shared::{
-    auth::{
-        keys::TokenKeys,
-        matchmaker::MatchmakerAuth,
-        settings::{SETTINGS_AGE_MAX, SettingsCache},
-    },
+    auth::keys::TokenKeys,
     base::{ambient::Ambient, usage::Usage},
     function::{
-        metrics::Counts,
+        instance,
+        metrics::{Counts, Metric},
         operation::{Operation as _, answer_counted},
     },
-    matchmaking::matchmaker::Matchmaker,
     models::{errors::Error, pool::Pool},
     request::Request,
-    screening::{check::Screening, outside::Outside},
+    screening::outside::Outside,
     store::{
         client::{Store, emulator_client},
         meter::Meter,
@@ -39,10 +41,10 @@ pub fn patient_client(endpoint: &str) -> Client {
 #[derive(Debug)]
 pub struct Instance {
     find_lobby: FindLobby,
-    matchmaker: Arc<Matchmaker>,
     store: Store,
     meter: Meter,
     ambient: Ambient,
+    race_creates: AtomicU64,
 }
 
 impl Instance {
@@ -63,13 +65,9 @@ impl Instance {
     pub fn among(outside: Outside, client: Client, keys: &Arc<TokenKeys>, ambient: &Ambient) -> Self {
         let meter = Meter::on();
         let store = Store::new(client, table_names()).metered(meter.clone());
-        let settings = Arc::new(SettingsCache::new(store.clone(), ambient.clone(), SETTINGS_AGE_MAX));
-        let matchmaker = Arc::new(Matchmaker::new(store.clone(), Arc::clone(&settings), ambient.clone()));
-        let auth = MatchmakerAuth::new(settings, Arc::clone(keys), ambient.clone());
-        let screening = Screening::new(store.clone(), Arc::clone(keys), ambient.clone(), outside);
-        let find_lobby =
-            FindLobby::new(auth, Arc::clone(&matchmaker), Arc::new(screening), ambient.clone(), None);
-        Self { find_lobby, matchmaker, store, meter, ambient: ambient.clone() }
+        let parts = instance::Instance::over(store.clone(), Arc::clone(keys), ambient.clone());
+        let find_lobby = FindLobby::start(&parts.with_outside(outside)).expect("an operation");
+        Self { find_lobby, store, meter, ambient: ambient.clone(), race_creates: AtomicU64::new(0) }
     }
 
     /// The instance's store.
@@ -87,15 +85,18 @@ impl Instance {
     /// Lobbies that the instance created although another was joinable.
     #[must_use]
     pub fn race_creates(&self) -> u64 {
-        self.matchmaker.race_creates()
+        self.race_creates.load(Ordering::Relaxed)
     }
 
-    /// Runs one request, made by [`request`].
+    /// Runs one request, made by [`request`] for this call alone.
     ///
     /// # Errors
     /// As the operation.
     pub async fn call(&self, request: &Request) -> Result<FindLobbyResponse, Error> {
-        self.find_lobby.call(request).await
+        let answer = self.find_lobby.call(request).await;
+        let counts = Counts::of(request.trace(), answer.as_ref().err());
+        self.race_creates.fetch_add(counts.get(Metric::RaceCreate), Ordering::Relaxed);
+        answer
     }
 
     /// Answers an event as a function does, and what the request counts.
@@ -117,7 +118,7 @@ impl Instance {
     /// # Panics
     /// When the database fails.
     pub async fn warm_up(&self, token: &str, pool: &Pool) {
-        self.matchmaker.know_servers(pool).await.expect("servers");
+        self.find_lobby.matchmaker().know_servers(pool).await.expect("servers");
         let prevented = json!({ "game_modes": [pool.game_mode], "prevent_auto_create_lobby": true });
         let refused = self.find(token, &prevented).await;
         assert!(refused.is_err(), "nothing is there yet");

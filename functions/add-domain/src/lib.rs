@@ -4,7 +4,7 @@
 use shared::{
     auth::cloud::CloudAuth,
     base::ambient::Ambient,
-    function::operation::Operation,
+    function::{config::InvalidConfig, instance::Instance, operation::Operation},
     models::errors::Error,
     request::Request,
     store::{cdn::DomainOutcome, client::Store},
@@ -19,18 +19,14 @@ pub struct AddDomain {
     ambient: Ambient,
 }
 
-impl AddDomain {
-    /// The operation on `store`, for whom `auth` lets in.
-    #[must_use]
-    pub const fn new(auth: CloudAuth, store: Store, ambient: Ambient) -> Self {
-        Self { auth, store, ambient }
-    }
-}
-
 impl Operation for AddDomain {
     type Output = Empty;
 
     const NAME: &'static str = "add-domain";
+
+    fn start(instance: &Instance) -> Result<Self, InvalidConfig> {
+        Ok(Self { auth: instance.cloud_auth()?, store: instance.store()?, ambient: instance.ambient() })
+    }
 
     async fn call(&self, request: &Request) -> Result<Empty, Error> {
         let (game_id, namespace_id) = (request.path("game_id")?, request.path("namespace_id")?);

@@ -1,10 +1,10 @@
 //! The Lambda function of domains.
 
-use add_domain::AddDomain;
-use shared::function::{Function, operation};
+use std::process::ExitCode;
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), lambda_http::Error> {
-    let function = Function::start().await?;
-    operation::serve(AddDomain::new(function.cloud_auth(), function.store, function.ambient)).await
+use add_domain::AddDomain;
+use shared::function::operation::run;
+
+fn main() -> ExitCode {
+    run::<AddDomain>()
 }

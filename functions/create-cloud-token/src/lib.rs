@@ -1,8 +1,12 @@
 //! `POST /cloud/games/{game_id}/tokens/cloud`: a token for every cloud operation of the game.
 
 use shared::{
-    auth::cloud::CloudAuth, cloud::issuing::Issuer, function::operation::Operation, models::errors::Error,
-    request::Request, wire::TokenResponse,
+    auth::cloud::CloudAuth,
+    cloud::issuing::Issuer,
+    function::{config::InvalidConfig, instance::Instance, operation::Operation},
+    models::errors::Error,
+    request::Request,
+    wire::TokenResponse,
 };
 
 /// The operation.
@@ -12,18 +16,14 @@ pub struct CreateCloudToken {
     issuer: Issuer,
 }
 
-impl CreateCloudToken {
-    /// The operation, with tokens of `issuer`, for whom `auth` lets in.
-    #[must_use]
-    pub const fn new(auth: CloudAuth, issuer: Issuer) -> Self {
-        Self { auth, issuer }
-    }
-}
-
 impl Operation for CreateCloudToken {
     type Output = TokenResponse;
 
     const NAME: &'static str = "create-cloud-token";
+
+    fn start(instance: &Instance) -> Result<Self, InvalidConfig> {
+        Ok(Self { auth: instance.cloud_auth()?, issuer: instance.issuer()? })
+    }
 
     async fn call(&self, request: &Request) -> Result<TokenResponse, Error> {
         let game_id = request.path("game_id")?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use shared::{
     auth::matchmaker::MatchmakerAuth,
     base::ambient::Ambient,
-    function::operation::Operation,
+    function::{config::InvalidConfig, instance::Instance, operation::Operation},
     matchmaking::{matchmaker::Matchmaker, search::Search},
     models::errors::Error,
     request::Request,
@@ -22,34 +22,25 @@ use shared::{
 #[derive(Debug)]
 pub struct CreateLobby {
     auth: MatchmakerAuth,
-    matchmaker: Arc<Matchmaker>,
-    screening: Arc<Screening>,
+    matchmaker: Matchmaker,
+    screening: Screening,
     seating: Seating,
     ambient: Ambient,
     edge_secret: Option<String>,
-}
-
-impl CreateLobby {
-    /// The operation with `matchmaker`, for whom `auth` and `screening` let in; `edge_secret` is what the
-    /// edge proves itself with, if there is one.
-    #[must_use]
-    pub fn new(
-        auth: MatchmakerAuth,
-        matchmaker: Arc<Matchmaker>,
-        screening: Arc<Screening>,
-        ambient: Ambient,
-        edge_secret: Option<String>,
-    ) -> Self {
-        let store = matchmaker.store().clone();
-        let seating = Seating::new(store, auth.clone(), ambient.clone(), edge_secret.clone());
-        Self { auth, matchmaker, screening, seating, ambient, edge_secret }
-    }
 }
 
 impl Operation for CreateLobby {
     type Output = FindLobbyResponse;
 
     const NAME: &'static str = "create-lobby";
+
+    fn start(instance: &Instance) -> Result<Self, InvalidConfig> {
+        let (auth, ambient) = (instance.matchmaker_auth()?, instance.ambient());
+        let edge_secret = instance.edge_secret();
+        let seating = Seating::new(instance.store()?, auth.clone(), ambient.clone(), edge_secret.clone());
+        let (matchmaker, screening) = (instance.matchmaker()?, instance.screening()?);
+        Ok(Self { auth, matchmaker, screening, seating, ambient, edge_secret })
+    }
 
     async fn call(&self, request: &Request) -> Result<FindLobbyResponse, Error> {
         // What: any JSON will do for a developer; its types count for everybody else.

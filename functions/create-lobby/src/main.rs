@@ -1,18 +1,10 @@
 //! The Lambda function of lobbies.create.
 
-use create_lobby::CreateLobby;
-use shared::function::{Function, operation};
+use std::process::ExitCode;
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), lambda_http::Error> {
-    let function = Function::start().await?;
-    let (screening, edge_secret) = (function.screening()?, function.edge_secret());
-    operation::serve(CreateLobby::new(
-        function.matchmaker_auth(),
-        function.matchmaker(),
-        screening,
-        function.ambient,
-        edge_secret,
-    ))
-    .await
+use create_lobby::CreateLobby;
+use shared::function::operation::run;
+
+fn main() -> ExitCode {
+    run::<CreateLobby>()
 }

@@ -4,7 +4,7 @@ use shared::{
     auth::cloud::CloudAuth,
     base::ambient::Ambient,
     cloud::provision::{NewNamespace, add_namespace},
-    function::operation::Operation,
+    function::{config::InvalidConfig, instance::Instance, operation::Operation},
     models::{
         errors::Error,
         namespace::{LOBBY_COUNT_MAX_DEFAULT, MAX_PLAYERS_PER_CLIENT_DEFAULT},
@@ -23,18 +23,14 @@ pub struct CreateNamespace {
     ambient: Ambient,
 }
 
-impl CreateNamespace {
-    /// The operation on `store`, for whom `auth` lets in.
-    #[must_use]
-    pub const fn new(auth: CloudAuth, store: Store, ambient: Ambient) -> Self {
-        Self { auth, store, ambient }
-    }
-}
-
 impl Operation for CreateNamespace {
     type Output = CreateNamespaceResponse;
 
     const NAME: &'static str = "create-namespace";
+
+    fn start(instance: &Instance) -> Result<Self, InvalidConfig> {
+        Ok(Self { auth: instance.cloud_auth()?, store: instance.store()?, ambient: instance.ambient() })
+    }
 
     async fn call(&self, request: &Request) -> Result<CreateNamespaceResponse, Error> {
         let game_id = request.path("game_id")?;

@@ -1,10 +1,10 @@
 //! The Lambda function of tokens/public.
 
-use create_public_token::CreatePublicToken;
-use shared::function::{Function, operation};
+use std::process::ExitCode;
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), lambda_http::Error> {
-    let function = Function::start().await?;
-    operation::serve(CreatePublicToken::new(function.cloud_auth(), function.issuer())).await
+use create_public_token::CreatePublicToken;
+use shared::function::operation::run;
+
+fn main() -> ExitCode {
+    run::<CreatePublicToken>()
 }

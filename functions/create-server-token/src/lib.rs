@@ -4,7 +4,7 @@
 use shared::{
     auth::cloud::CloudAuth,
     cloud::issuing::Issuer,
-    function::operation::Operation,
+    function::{config::InvalidConfig, instance::Instance, operation::Operation},
     models::{errors::Error, token::CredentialKind},
     request::Request,
     wire::TokenResponse,
@@ -17,18 +17,14 @@ pub struct CreateServerToken {
     issuer: Issuer,
 }
 
-impl CreateServerToken {
-    /// The operation, with tokens of `issuer`, for whom `auth` lets in.
-    #[must_use]
-    pub const fn new(auth: CloudAuth, issuer: Issuer) -> Self {
-        Self { auth, issuer }
-    }
-}
-
 impl Operation for CreateServerToken {
     type Output = TokenResponse;
 
     const NAME: &'static str = "create-server-token";
+
+    fn start(instance: &Instance) -> Result<Self, InvalidConfig> {
+        Ok(Self { auth: instance.cloud_auth()?, issuer: instance.issuer()? })
+    }
 
     async fn call(&self, request: &Request) -> Result<TokenResponse, Error> {
         let (game_id, namespace_id) = (request.path("game_id")?, request.path("namespace_id")?);

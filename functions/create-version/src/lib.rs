@@ -4,7 +4,7 @@ use shared::{
     auth::cloud::CloudAuth,
     base::ambient::Ambient,
     cloud::provision::add_version,
-    function::operation::Operation,
+    function::{config::InvalidConfig, instance::Instance, operation::Operation},
     models::errors::Error,
     request::Request,
     store::client::Store,
@@ -19,18 +19,14 @@ pub struct CreateVersion {
     ambient: Ambient,
 }
 
-impl CreateVersion {
-    /// The operation on `store`, for whom `auth` lets in.
-    #[must_use]
-    pub const fn new(auth: CloudAuth, store: Store, ambient: Ambient) -> Self {
-        Self { auth, store, ambient }
-    }
-}
-
 impl Operation for CreateVersion {
     type Output = CreateVersionResponse;
 
     const NAME: &'static str = "create-version";
+
+    fn start(instance: &Instance) -> Result<Self, InvalidConfig> {
+        Ok(Self { auth: instance.cloud_auth()?, store: instance.store()?, ambient: instance.ambient() })
+    }
 
     async fn call(&self, request: &Request) -> Result<CreateVersionResponse, Error> {
         let game_id = request.path("game_id")?;

@@ -2,8 +2,13 @@
 //! less. A user who is not there has gone already.
 
 use shared::{
-    auth::cloud::CloudAuth, function::operation::Operation, models::errors::Error, request::Request,
-    rules::cdn_user::CdnUserName, store::client::Store, wire::values::Empty,
+    auth::cloud::CloudAuth,
+    function::{config::InvalidConfig, instance::Instance, operation::Operation},
+    models::errors::Error,
+    request::Request,
+    rules::cdn_user::CdnUserName,
+    store::client::Store,
+    wire::values::Empty,
 };
 
 /// The operation.
@@ -13,18 +18,14 @@ pub struct DeleteCdnAuthUser {
     store: Store,
 }
 
-impl DeleteCdnAuthUser {
-    /// The operation on `store`, for whom `auth` lets in.
-    #[must_use]
-    pub const fn new(auth: CloudAuth, store: Store) -> Self {
-        Self { auth, store }
-    }
-}
-
 impl Operation for DeleteCdnAuthUser {
     type Output = Empty;
 
     const NAME: &'static str = "delete-cdn-auth-user";
+
+    fn start(instance: &Instance) -> Result<Self, InvalidConfig> {
+        Ok(Self { auth: instance.cloud_auth()?, store: instance.store()? })
+    }
 
     async fn call(&self, request: &Request) -> Result<Empty, Error> {
         let (game_id, namespace_id) = (request.path("game_id")?, request.path("namespace_id")?);

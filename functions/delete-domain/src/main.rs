@@ -1,10 +1,10 @@
 //! The Lambda function of domains/{domain}.
 
-use delete_domain::DeleteDomain;
-use shared::function::{Function, operation};
+use std::process::ExitCode;
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), lambda_http::Error> {
-    let function = Function::start().await?;
-    operation::serve(DeleteDomain::new(function.cloud_auth(), function.store)).await
+use delete_domain::DeleteDomain;
+use shared::function::operation::run;
+
+fn main() -> ExitCode {
+    run::<DeleteDomain>()
 }

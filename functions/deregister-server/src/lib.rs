@@ -2,12 +2,10 @@
 
 use shared::{
     auth::matchmaker::MatchmakerAuth,
-    base::ambient::Ambient,
-    function::operation::Operation,
+    function::{config::InvalidConfig, instance::Instance, operation::Operation},
     hosting::game_server::GameServers,
     models::errors::Error,
     request::Request,
-    store::client::Store,
     wire::{DeregisterServerRequest, values::Empty},
 };
 
@@ -18,18 +16,17 @@ pub struct DeregisterServer {
     servers: GameServers,
 }
 
-impl DeregisterServer {
-    /// The operation on game servers in `store`, for whom `auth` lets in.
-    #[must_use]
-    pub const fn new(auth: MatchmakerAuth, store: Store, ambient: Ambient) -> Self {
-        Self { auth, servers: GameServers::new(store, ambient) }
-    }
-}
-
 impl Operation for DeregisterServer {
     type Output = Empty;
 
     const NAME: &'static str = "deregister-server";
+
+    fn start(instance: &Instance) -> Result<Self, InvalidConfig> {
+        Ok(Self {
+            auth: instance.matchmaker_auth()?,
+            servers: GameServers::new(instance.store()?, instance.ambient()),
+        })
+    }
 
     async fn call(&self, request: &Request) -> Result<Empty, Error> {
         let caller = self.auth.caller(request)?;

@@ -1,11 +1,10 @@
 //! The Lambda function of servers.deregister.
 
-use deregister_server::DeregisterServer;
-use shared::function::{Function, operation};
+use std::process::ExitCode;
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), lambda_http::Error> {
-    let function = Function::start().await?;
-    operation::serve(DeregisterServer::new(function.matchmaker_auth(), function.store, function.ambient))
-        .await
+use deregister_server::DeregisterServer;
+use shared::function::operation::run;
+
+fn main() -> ExitCode {
+    run::<DeregisterServer>()
 }

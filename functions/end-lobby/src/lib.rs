@@ -3,7 +3,7 @@
 use shared::{
     auth::matchmaker::{Caller, MatchmakerAuth},
     base::ambient::Ambient,
-    function::operation::Operation,
+    function::{config::InvalidConfig, instance::Instance, operation::Operation},
     models::{errors::Error, ids::LobbyId, lobby::EndCause},
     request::Request,
     store::{client::Store, ending::EndOutcome},
@@ -18,18 +18,14 @@ pub struct EndLobby {
     ambient: Ambient,
 }
 
-impl EndLobby {
-    /// The operation on lobbies in `store`, for whom `auth` lets in.
-    #[must_use]
-    pub const fn new(auth: MatchmakerAuth, store: Store, ambient: Ambient) -> Self {
-        Self { auth, store, ambient }
-    }
-}
-
 impl Operation for EndLobby {
     type Output = Empty;
 
     const NAME: &'static str = "end-lobby";
+
+    fn start(instance: &Instance) -> Result<Self, InvalidConfig> {
+        Ok(Self { auth: instance.matchmaker_auth()?, store: instance.store()?, ambient: instance.ambient() })
+    }
 
     async fn call(&self, request: &Request) -> Result<Empty, Error> {
         let caller = self.auth.caller(request)?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use shared::{
     auth::matchmaker::MatchmakerAuth,
     base::ambient::Ambient,
-    function::operation::Operation,
+    function::{config::InvalidConfig, instance::Instance, operation::Operation},
     matchmaking::{matchmaker::Matchmaker, search::Search},
     models::errors::Error,
     request::Request,
@@ -23,34 +23,25 @@ use shared::{
 #[derive(Debug)]
 pub struct FindLobby {
     auth: MatchmakerAuth,
-    matchmaker: Arc<Matchmaker>,
-    screening: Arc<Screening>,
+    matchmaker: Matchmaker,
+    screening: Screening,
     seating: Seating,
     ambient: Ambient,
     edge_secret: Option<String>,
-}
-
-impl FindLobby {
-    /// The operation with `matchmaker`, for whom `auth` and `screening` let in; `edge_secret` is what the
-    /// edge proves itself with, if there is one.
-    #[must_use]
-    pub fn new(
-        auth: MatchmakerAuth,
-        matchmaker: Arc<Matchmaker>,
-        screening: Arc<Screening>,
-        ambient: Ambient,
-        edge_secret: Option<String>,
-    ) -> Self {
-        let store = matchmaker.store().clone();
-        let seating = Seating::new(store, auth.clone(), ambient.clone(), edge_secret.clone());
-        Self { auth, matchmaker, screening, seating, ambient, edge_secret }
-    }
 }
 
 impl Operation for FindLobby {
     type Output = FindLobbyResponse;
 
     const NAME: &'static str = "find-lobby";
+
+    fn start(instance: &Instance) -> Result<Self, InvalidConfig> {
+        let (auth, ambient) = (instance.matchmaker_auth()?, instance.ambient());
+        let edge_secret = instance.edge_secret();
+        let seating = Seating::new(instance.store()?, auth.clone(), ambient.clone(), edge_secret.clone());
+        let (matchmaker, screening) = (instance.matchmaker()?, instance.screening()?);
+        Ok(Self { auth, matchmaker, screening, seating, ambient, edge_secret })
+    }
 
     async fn call(&self, request: &Request) -> Result<FindLobbyResponse, Error> {
         if !request.wants_explanation() {
@@ -66,6 +57,12 @@ impl Operation for FindLobby {
 }
 
 impl FindLobby {
+    /// Its matchmaker, which can be made to know game servers before the first request.
+    #[must_use]
+    pub const fn matchmaker(&self) -> &Matchmaker {
+        &self.matchmaker
+    }
+
     async fn find(&self, request: &Request) -> Result<FindLobbyResponse, Error> {
         // What: any JSON will do for a developer; its types count for everybody else.
         let body = request.json()?;

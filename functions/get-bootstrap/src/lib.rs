@@ -1,10 +1,7 @@
 //! `GET /cloud/bootstrap`: what clients need to use the cloud operations. It looks at no token.
 
 use shared::{
-    function::{
-        config::{Environment, InvalidConfig},
-        operation::Operation,
-    },
+    function::{config::InvalidConfig, instance::Instance, operation::Operation},
     models::errors::Error,
     request::Request,
     wire::{Access, BootstrapCaptcha, BootstrapResponse, Domains, LoginMethods, Origins, Turnstile},
@@ -13,22 +10,23 @@ use shared::{
 /// Where the hub is, unless the deployment says otherwise.
 const HUB_ORIGIN_DEFAULT: &str = "http://localhost:3000";
 
-/// The operation: an answer that the deployment fixes.
+/// The operation: an answer that the deployment's environment fixes.
+///
+/// `MUSTER_ACCESS`: `private` (default) or `public`. `MUSTER_DOMAIN_MAIN`, `MUSTER_DOMAIN_CDN`,
+/// `MUSTER_DOMAIN_JOB`: told only when all three are set. `MUSTER_ORIGIN_HUB`: where the hub is.
+/// `MUSTER_TURNSTILE_SITE_KEY`: told when set.
 #[derive(Clone, Debug)]
 pub struct GetBootstrap {
     answer: BootstrapResponse,
 }
 
-impl GetBootstrap {
-    /// The answer of this deployment.
-    ///
-    /// `MUSTER_ACCESS`: `private` (default) or `public`. `MUSTER_DOMAIN_MAIN`, `MUSTER_DOMAIN_CDN`,
-    /// `MUSTER_DOMAIN_JOB`: told only when all three are set. `MUSTER_ORIGIN_HUB`: where the hub is.
-    /// `MUSTER_TURNSTILE_SITE_KEY`: told when set.
-    ///
-    /// # Errors
-    /// [`InvalidConfig`] for another access.
-    pub fn from_environment(environment: Environment) -> Result<Self, InvalidConfig> {
+impl Operation for GetBootstrap {
+    type Output = BootstrapResponse;
+
+    const NAME: &'static str = "get-bootstrap";
+
+    fn start(instance: &Instance) -> Result<Self, InvalidConfig> {
+        let environment = instance.environment();
         let domain = |variable| environment.optional(variable);
         let domains = || {
             Some(Domains {
@@ -50,12 +48,6 @@ impl GetBootstrap {
         };
         Ok(Self { answer })
     }
-}
-
-impl Operation for GetBootstrap {
-    type Output = BootstrapResponse;
-
-    const NAME: &'static str = "get-bootstrap";
 
     async fn call(&self, _request: &Request) -> Result<BootstrapResponse, Error> {
         Ok(self.answer.clone())

@@ -1,13 +1,10 @@
 //! The Lambda function of bootstrap.
 
-use get_bootstrap::GetBootstrap;
-use shared::{
-    base::log,
-    function::{config::Environment, operation},
-};
+use std::process::ExitCode;
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), lambda_http::Error> {
-    log::log_json();
-    operation::serve(GetBootstrap::from_environment(Environment::of_process())?).await
+use get_bootstrap::GetBootstrap;
+use shared::function::operation::run;
+
+fn main() -> ExitCode {
+    run::<GetBootstrap>()
 }

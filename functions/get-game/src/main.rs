@@ -1,10 +1,10 @@
 //! The Lambda function of games.
 
-use get_game::GetGame;
-use shared::function::{Function, operation};
+use std::process::ExitCode;
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), lambda_http::Error> {
-    let function = Function::start().await?;
-    operation::serve(GetGame::new(function.cloud_auth(), function.store)).await
+use get_game::GetGame;
+use shared::function::operation::run;
+
+fn main() -> ExitCode {
+    run::<GetGame>()
 }

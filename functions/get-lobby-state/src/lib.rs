@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 use shared::{
     auth::matchmaker::{Caller, MatchmakerAuth},
     base::ambient::Ambient,
-    function::operation::Operation,
+    function::{config::InvalidConfig, instance::Instance, operation::Operation},
     models::{errors::Error, ids::LobbyId},
     request::Request,
     store::client::Store,
@@ -18,18 +18,14 @@ pub struct GetLobbyState {
     ambient: Ambient,
 }
 
-impl GetLobbyState {
-    /// The operation on lobbies in `store`, for whom `auth` lets in.
-    #[must_use]
-    pub const fn new(auth: MatchmakerAuth, store: Store, ambient: Ambient) -> Self {
-        Self { auth, store, ambient }
-    }
-}
-
 impl Operation for GetLobbyState {
     type Output = Box<RawValue>;
 
     const NAME: &'static str = "get-lobby-state";
+
+    fn start(instance: &Instance) -> Result<Self, InvalidConfig> {
+        Ok(Self { auth: instance.matchmaker_auth()?, store: instance.store()?, ambient: instance.ambient() })
+    }
 
     async fn call(&self, request: &Request) -> Result<Box<RawValue>, Error> {
         let lobby_id: LobbyId = request.path("lobby_id")?;

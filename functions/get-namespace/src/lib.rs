@@ -3,7 +3,7 @@
 
 use shared::{
     auth::cloud::CloudAuth,
-    function::operation::Operation,
+    function::{config::InvalidConfig, instance::Instance, operation::Operation},
     models::errors::Error,
     request::Request,
     store::client::Store,
@@ -17,18 +17,14 @@ pub struct GetNamespace {
     store: Store,
 }
 
-impl GetNamespace {
-    /// The operation on `store`, for whom `auth` lets in.
-    #[must_use]
-    pub const fn new(auth: CloudAuth, store: Store) -> Self {
-        Self { auth, store }
-    }
-}
-
 impl Operation for GetNamespace {
     type Output = GetNamespaceResponse;
 
     const NAME: &'static str = "get-namespace";
+
+    fn start(instance: &Instance) -> Result<Self, InvalidConfig> {
+        Ok(Self { auth: instance.cloud_auth()?, store: instance.store()? })
+    }
 
     async fn call(&self, request: &Request) -> Result<GetNamespaceResponse, Error> {
         let (game_id, namespace_id) = (request.path("game_id")?, request.path("namespace_id")?);

@@ -1,8 +1,11 @@
 //! `GET /matchmaker/players/statistics`: how many play, by mode and region.
 
 use shared::{
-    auth::matchmaker::MatchmakerAuth, base::ambient::Ambient, function::operation::Operation,
-    models::errors::Error, overview::Overview, request::Request, store::client::Store,
+    auth::matchmaker::MatchmakerAuth,
+    function::{config::InvalidConfig, instance::Instance, operation::Operation},
+    models::errors::Error,
+    overview::Overview,
+    request::Request,
     wire::PlayerStatistics,
 };
 
@@ -13,18 +16,17 @@ pub struct GetPlayerStatistics {
     overview: Overview,
 }
 
-impl GetPlayerStatistics {
-    /// The operation on lobbies in `store`, for whom `auth` lets in.
-    #[must_use]
-    pub fn new(auth: MatchmakerAuth, store: Store, ambient: Ambient) -> Self {
-        Self { auth, overview: Overview::new(store, ambient) }
-    }
-}
-
 impl Operation for GetPlayerStatistics {
     type Output = PlayerStatistics;
 
     const NAME: &'static str = "get-player-statistics";
+
+    fn start(instance: &Instance) -> Result<Self, InvalidConfig> {
+        Ok(Self {
+            auth: instance.matchmaker_auth()?,
+            overview: Overview::new(instance.store()?, instance.ambient()),
+        })
+    }
 
     async fn call(&self, request: &Request) -> Result<PlayerStatistics, Error> {
         let caller = self.auth.caller(request)?;

@@ -4,7 +4,7 @@
 use shared::{
     auth::cloud::CloudAuth,
     base::ambient::{Timestamp, parse_time},
-    function::operation::Operation,
+    function::{config::InvalidConfig, instance::Instance, operation::Operation},
     models::errors::{Error, bad_body},
     request::Request,
     store::client::Store,
@@ -21,18 +21,14 @@ pub struct GetVersionHistory {
     store: Store,
 }
 
-impl GetVersionHistory {
-    /// The operation on `store`, for whom `auth` lets in.
-    #[must_use]
-    pub const fn new(auth: CloudAuth, store: Store) -> Self {
-        Self { auth, store }
-    }
-}
-
 impl Operation for GetVersionHistory {
     type Output = VersionHistoryResponse;
 
     const NAME: &'static str = "get-version-history";
+
+    fn start(instance: &Instance) -> Result<Self, InvalidConfig> {
+        Ok(Self { auth: instance.cloud_auth()?, store: instance.store()? })
+    }
 
     async fn call(&self, request: &Request) -> Result<VersionHistoryResponse, Error> {
         let (game_id, namespace_id) = (request.path("game_id")?, request.path("namespace_id")?);

@@ -1,8 +1,12 @@
 //! `GET /cloud/games/{game_id}/versions/{version_id}`: the version with what it configures.
 
 use shared::{
-    auth::cloud::CloudAuth, function::operation::Operation, models::errors::Error, request::Request,
-    store::client::Store, wire::GetVersionResponse,
+    auth::cloud::CloudAuth,
+    function::{config::InvalidConfig, instance::Instance, operation::Operation},
+    models::errors::Error,
+    request::Request,
+    store::client::Store,
+    wire::GetVersionResponse,
 };
 
 /// The operation.
@@ -12,18 +16,14 @@ pub struct GetVersion {
     store: Store,
 }
 
-impl GetVersion {
-    /// The operation on `store`, for whom `auth` lets in.
-    #[must_use]
-    pub const fn new(auth: CloudAuth, store: Store) -> Self {
-        Self { auth, store }
-    }
-}
-
 impl Operation for GetVersion {
     type Output = GetVersionResponse;
 
     const NAME: &'static str = "get-version";
+
+    fn start(instance: &Instance) -> Result<Self, InvalidConfig> {
+        Ok(Self { auth: instance.cloud_auth()?, store: instance.store()? })
+    }
 
     async fn call(&self, request: &Request) -> Result<GetVersionResponse, Error> {
         let (game_id, version_id) = (request.path("game_id")?, request.path("version_id")?);

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use shared::{
     auth::matchmaker::{GameServerRight, MatchmakerAuth},
     base::ambient::{Ambient, time},
-    function::operation::Operation,
+    function::{config::InvalidConfig, instance::Instance, operation::Operation},
     hosting::game_server::{GameServers, Heartbeat},
     models::{
         errors::{Error, bad_body},
@@ -27,12 +27,6 @@ pub struct HeartbeatServer {
 }
 
 impl HeartbeatServer {
-    /// The operation on game servers in `store`, for whom `auth` lets in.
-    #[must_use]
-    pub fn new(auth: MatchmakerAuth, store: Store, ambient: Ambient) -> Self {
-        Self { auth, servers: GameServers::new(store.clone(), ambient.clone()), store, ambient }
-    }
-
     async fn reply(&self, right: &GameServerRight, heartbeat: Heartbeat) -> Result<HeartbeatResponse, Error> {
         let Heartbeat { server, lobbies, next } = heartbeat;
         let configured = lobbies.iter().filter(|lobby| lobby.has_config);
@@ -67,6 +61,12 @@ impl Operation for HeartbeatServer {
     type Output = HeartbeatResponse;
 
     const NAME: &'static str = "heartbeat-server";
+
+    fn start(instance: &Instance) -> Result<Self, InvalidConfig> {
+        let (store, ambient) = (instance.store()?, instance.ambient());
+        let servers = GameServers::new(store.clone(), ambient.clone());
+        Ok(Self { auth: instance.matchmaker_auth()?, servers, store, ambient })
+    }
 
     async fn call(&self, request: &Request) -> Result<HeartbeatResponse, Error> {
         let caller = self.auth.caller(request)?;

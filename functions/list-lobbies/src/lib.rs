@@ -2,12 +2,10 @@
 
 use shared::{
     auth::matchmaker::MatchmakerAuth,
-    base::ambient::Ambient,
-    function::operation::Operation,
+    function::{config::InvalidConfig, instance::Instance, operation::Operation},
     models::errors::Error,
     overview::Overview,
     request::Request,
-    store::client::Store,
     wire::{self, GameModeInfo, ListLobbiesResponse},
 };
 
@@ -19,19 +17,18 @@ pub struct ListLobbies {
     edge_secret: Option<String>,
 }
 
-impl ListLobbies {
-    /// The operation on lobbies in `store`, for whom `auth` lets in; `edge_secret` is what the edge proves
-    /// itself with, if there is one.
-    #[must_use]
-    pub fn new(auth: MatchmakerAuth, store: Store, ambient: Ambient, edge_secret: Option<String>) -> Self {
-        Self { auth, overview: Overview::new(store, ambient), edge_secret }
-    }
-}
-
 impl Operation for ListLobbies {
     type Output = ListLobbiesResponse;
 
     const NAME: &'static str = "list-lobbies";
+
+    fn start(instance: &Instance) -> Result<Self, InvalidConfig> {
+        Ok(Self {
+            auth: instance.matchmaker_auth()?,
+            overview: Overview::new(instance.store()?, instance.ambient()),
+            edge_secret: instance.edge_secret(),
+        })
+    }
 
     async fn call(&self, request: &Request) -> Result<ListLobbiesResponse, Error> {
         let caller = self.auth.caller(request)?;

@@ -2,7 +2,7 @@
 
 use shared::{
     auth::matchmaker::MatchmakerAuth,
-    function::operation::Operation,
+    function::{config::InvalidConfig, instance::Instance, operation::Operation},
     models::errors::Error,
     request::Request,
     wire::{self, ListRegionsResponse},
@@ -15,19 +15,14 @@ pub struct ListRegions {
     edge_secret: Option<String>,
 }
 
-impl ListRegions {
-    /// The operation, for whom `auth` lets in; `edge_secret` is what the edge proves itself with, if there is
-    /// one.
-    #[must_use]
-    pub const fn new(auth: MatchmakerAuth, edge_secret: Option<String>) -> Self {
-        Self { auth, edge_secret }
-    }
-}
-
 impl Operation for ListRegions {
     type Output = ListRegionsResponse;
 
     const NAME: &'static str = "list-regions";
+
+    fn start(instance: &Instance) -> Result<Self, InvalidConfig> {
+        Ok(Self { auth: instance.matchmaker_auth()?, edge_secret: instance.edge_secret() })
+    }
 
     async fn call(&self, request: &Request) -> Result<ListRegionsResponse, Error> {
         let caller = self.auth.caller(request)?;

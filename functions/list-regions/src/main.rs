@@ -1,10 +1,10 @@
 //! The Lambda function of regions.
 
-use list_regions::ListRegions;
-use shared::function::{Function, operation};
+use std::process::ExitCode;
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), lambda_http::Error> {
-    let function = Function::start().await?;
-    operation::serve(ListRegions::new(function.matchmaker_auth(), function.edge_secret())).await
+use list_regions::ListRegions;
+use shared::function::operation::run;
+
+fn main() -> ExitCode {
+    run::<ListRegions>()
 }

@@ -2,13 +2,11 @@
 
 use shared::{
     auth::matchmaker::MatchmakerAuth,
-    base::ambient::Ambient,
-    function::operation::Operation,
+    function::{config::InvalidConfig, instance::Instance, operation::Operation},
     hosting::game_server::GameServers,
     models::{errors::Error, ids::ServerId},
     request::Request,
     rules::registration::Registration,
-    store::client::Store,
     wire::{RegisterServerRequest, RegisterServerResponse, lease_end},
 };
 
@@ -19,18 +17,17 @@ pub struct RegisterServer {
     servers: GameServers,
 }
 
-impl RegisterServer {
-    /// The operation on game servers in `store`, for whom `auth` lets in.
-    #[must_use]
-    pub const fn new(auth: MatchmakerAuth, store: Store, ambient: Ambient) -> Self {
-        Self { auth, servers: GameServers::new(store, ambient) }
-    }
-}
-
 impl Operation for RegisterServer {
     type Output = RegisterServerResponse;
 
     const NAME: &'static str = "register-server";
+
+    fn start(instance: &Instance) -> Result<Self, InvalidConfig> {
+        Ok(Self {
+            auth: instance.matchmaker_auth()?,
+            servers: GameServers::new(instance.store()?, instance.ambient()),
+        })
+    }
 
     async fn call(&self, request: &Request) -> Result<RegisterServerResponse, Error> {
         let caller = self.auth.caller(request)?;

@@ -1,10 +1,10 @@
 //! The Lambda function of cdn-auth.
 
-use set_cdn_auth_type::SetCdnAuthType;
-use shared::function::{Function, operation};
+use std::process::ExitCode;
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), lambda_http::Error> {
-    let function = Function::start().await?;
-    operation::serve(SetCdnAuthType::new(function.cloud_auth(), function.store)).await
+use set_cdn_auth_type::SetCdnAuthType;
+use shared::function::operation::run;
+
+fn main() -> ExitCode {
+    run::<SetCdnAuthType>()
 }

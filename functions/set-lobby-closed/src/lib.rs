@@ -2,12 +2,10 @@
 
 use shared::{
     auth::matchmaker::MatchmakerAuth,
-    base::ambient::Ambient,
-    function::operation::Operation,
+    function::{config::InvalidConfig, instance::Instance, operation::Operation},
     hosting::lobby_server::LobbyServer,
     models::errors::Error,
     request::Request,
-    store::client::Store,
     wire::{SetLobbyClosedRequest, values::Empty},
 };
 
@@ -18,18 +16,17 @@ pub struct SetLobbyClosed {
     lobbies: LobbyServer,
 }
 
-impl SetLobbyClosed {
-    /// The operation on lobbies in `store`, for whom `auth` lets in.
-    #[must_use]
-    pub fn new(auth: MatchmakerAuth, store: Store, ambient: Ambient) -> Self {
-        Self { auth, lobbies: LobbyServer::new(store, ambient) }
-    }
-}
-
 impl Operation for SetLobbyClosed {
     type Output = Empty;
 
     const NAME: &'static str = "set-lobby-closed";
+
+    fn start(instance: &Instance) -> Result<Self, InvalidConfig> {
+        Ok(Self {
+            auth: instance.matchmaker_auth()?,
+            lobbies: LobbyServer::new(instance.store()?, instance.ambient()),
+        })
+    }
 
     async fn call(&self, request: &Request) -> Result<Empty, Error> {
         let caller = self.auth.caller(request)?;

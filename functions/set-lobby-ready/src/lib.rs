@@ -1,8 +1,11 @@
 //! `POST /matchmaker/lobbies/ready`: players may connect from now on.
 
 use shared::{
-    auth::matchmaker::MatchmakerAuth, base::ambient::Ambient, function::operation::Operation,
-    hosting::lobby_server::LobbyServer, models::errors::Error, request::Request, store::client::Store,
+    auth::matchmaker::MatchmakerAuth,
+    function::{config::InvalidConfig, instance::Instance, operation::Operation},
+    hosting::lobby_server::LobbyServer,
+    models::errors::Error,
+    request::Request,
     wire::values::Empty,
 };
 
@@ -13,18 +16,17 @@ pub struct SetLobbyReady {
     lobbies: LobbyServer,
 }
 
-impl SetLobbyReady {
-    /// The operation on lobbies in `store`, for whom `auth` lets in.
-    #[must_use]
-    pub fn new(auth: MatchmakerAuth, store: Store, ambient: Ambient) -> Self {
-        Self { auth, lobbies: LobbyServer::new(store, ambient) }
-    }
-}
-
 impl Operation for SetLobbyReady {
     type Output = Empty;
 
     const NAME: &'static str = "set-lobby-ready";
+
+    fn start(instance: &Instance) -> Result<Self, InvalidConfig> {
+        Ok(Self {
+            auth: instance.matchmaker_auth()?,
+            lobbies: LobbyServer::new(instance.store()?, instance.ambient()),
+        })
+    }
 
     async fn call(&self, request: &Request) -> Result<Empty, Error> {
         let caller = self.auth.caller(request)?;

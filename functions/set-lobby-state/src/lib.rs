@@ -2,15 +2,13 @@
 
 use shared::{
     auth::matchmaker::MatchmakerAuth,
-    base::ambient::Ambient,
-    function::operation::Operation,
+    function::{config::InvalidConfig, instance::Instance, operation::Operation},
     hosting::lobby_server::LobbyServer,
     models::{
         errors::Error,
         handed_on::{HandedOn, STATE_DEPTH_MAX},
     },
     request::Request,
-    store::client::Store,
     wire::values::Empty,
 };
 
@@ -21,18 +19,17 @@ pub struct SetLobbyState {
     lobbies: LobbyServer,
 }
 
-impl SetLobbyState {
-    /// The operation on lobbies in `store`, for whom `auth` lets in.
-    #[must_use]
-    pub fn new(auth: MatchmakerAuth, store: Store, ambient: Ambient) -> Self {
-        Self { auth, lobbies: LobbyServer::new(store, ambient) }
-    }
-}
-
 impl Operation for SetLobbyState {
     type Output = Empty;
 
     const NAME: &'static str = "set-lobby-state";
+
+    fn start(instance: &Instance) -> Result<Self, InvalidConfig> {
+        Ok(Self {
+            auth: instance.matchmaker_auth()?,
+            lobbies: LobbyServer::new(instance.store()?, instance.ambient()),
+        })
+    }
 
     async fn call(&self, request: &Request) -> Result<Empty, Error> {
         let caller = self.auth.caller(request)?;

@@ -2,10 +2,10 @@
 
 use shared::{
     auth::cloud::CloudAuth,
-    function::operation::Operation,
+    function::{config::InvalidConfig, instance::Instance, operation::Operation},
     models::errors::Error,
     request::Request,
-    rules::bcrypt_hash::BcryptHash,
+    rules::bcrypt_hash::{BcryptHash, COST_MAX},
     store::{cdn::CdnUserOutcome, client::Store},
     wire::{UpdateCdnAuthUserRequest, values::Empty},
 };
@@ -18,18 +18,20 @@ pub struct UpdateCdnAuthUser {
     bcrypt_cost_max: u32,
 }
 
-impl UpdateCdnAuthUser {
-    /// The operation on `store`, for whom `auth` lets in; hashes above `bcrypt_cost_max` are refused.
-    #[must_use]
-    pub const fn new(auth: CloudAuth, store: Store, bcrypt_cost_max: u32) -> Self {
-        Self { auth, store, bcrypt_cost_max }
-    }
-}
-
 impl Operation for UpdateCdnAuthUser {
     type Output = Empty;
 
     const NAME: &'static str = "update-cdn-auth-user";
+
+    fn start(instance: &Instance) -> Result<Self, InvalidConfig> {
+        // `MUSTER_BCRYPT_MAX_COST`: the highest cost accepted; bcrypt's own limit when absent.
+        let cost_max = instance.environment().parsed("MUSTER_BCRYPT_MAX_COST")?;
+        Ok(Self {
+            auth: instance.cloud_auth()?,
+            store: instance.store()?,
+            bcrypt_cost_max: cost_max.unwrap_or(COST_MAX),
+        })
+    }
 
     async fn call(&self, request: &Request) -> Result<Empty, Error> {
         let (game_id, namespace_id) = (request.path("game_id")?, request.path("namespace_id")?);

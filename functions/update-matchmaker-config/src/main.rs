@@ -1,10 +1,10 @@
 //! The Lambda function of mm-config.
 
-use shared::function::{Function, operation};
+use std::process::ExitCode;
+
+use shared::function::operation::run;
 use update_matchmaker_config::UpdateMatchmakerConfig;
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), lambda_http::Error> {
-    let function = Function::start().await?;
-    operation::serve(UpdateMatchmakerConfig::new(function.cloud_auth(), function.store)).await
+fn main() -> ExitCode {
+    run::<UpdateMatchmakerConfig>()
 }

@@ -1,11 +1,10 @@
 //! The Lambda function of version.
 
-use shared::function::{Function, operation};
+use std::process::ExitCode;
+
+use shared::function::operation::run;
 use update_namespace_version::UpdateNamespaceVersion;
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), lambda_http::Error> {
-    let function = Function::start().await?;
-    operation::serve(UpdateNamespaceVersion::new(function.cloud_auth(), function.store, function.ambient))
-        .await
+fn main() -> ExitCode {
+    run::<UpdateNamespaceVersion>()
 }

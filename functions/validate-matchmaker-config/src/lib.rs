@@ -3,7 +3,7 @@
 
 use shared::{
     auth::cloud::CloudAuth,
-    function::operation::Operation,
+    function::{config::InvalidConfig, instance::Instance, operation::Operation},
     models::errors::Error,
     request::Request,
     rules::matchmaker_config::validate,
@@ -16,18 +16,14 @@ pub struct ValidateMatchmakerConfig {
     auth: CloudAuth,
 }
 
-impl ValidateMatchmakerConfig {
-    /// The operation for whom `auth` lets in.
-    #[must_use]
-    pub const fn new(auth: CloudAuth) -> Self {
-        Self { auth }
-    }
-}
-
 impl Operation for ValidateMatchmakerConfig {
     type Output = ValidationResponse;
 
     const NAME: &'static str = "validate-matchmaker-config";
+
+    fn start(instance: &Instance) -> Result<Self, InvalidConfig> {
+        Ok(Self { auth: instance.cloud_auth()? })
+    }
 
     async fn call(&self, request: &Request) -> Result<ValidationResponse, Error> {
         let (game_id, namespace_id) = (request.path("game_id")?, request.path("namespace_id")?);

@@ -3,7 +3,7 @@
 
 use shared::{
     auth::cloud::CloudAuth,
-    function::operation::Operation,
+    function::{config::InvalidConfig, instance::Instance, operation::Operation},
     models::errors::Error,
     request::Request,
     rules::names::{is_name_id, namespace_violations},
@@ -18,18 +18,14 @@ pub struct ValidateNamespace {
     store: Store,
 }
 
-impl ValidateNamespace {
-    /// The operation on `store`, for whom `auth` lets in.
-    #[must_use]
-    pub const fn new(auth: CloudAuth, store: Store) -> Self {
-        Self { auth, store }
-    }
-}
-
 impl Operation for ValidateNamespace {
     type Output = ValidationResponse;
 
     const NAME: &'static str = "validate-namespace";
+
+    fn start(instance: &Instance) -> Result<Self, InvalidConfig> {
+        Ok(Self { auth: instance.cloud_auth()?, store: instance.store()? })
+    }
 
     async fn call(&self, request: &Request) -> Result<ValidationResponse, Error> {
         let game_id = request.path("game_id")?;

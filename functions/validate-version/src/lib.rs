@@ -2,7 +2,7 @@
 
 use shared::{
     auth::cloud::CloudAuth,
-    function::operation::Operation,
+    function::{config::InvalidConfig, instance::Instance, operation::Operation},
     models::errors::Error,
     request::Request,
     store::client::Store,
@@ -16,18 +16,14 @@ pub struct ValidateVersion {
     store: Store,
 }
 
-impl ValidateVersion {
-    /// The operation on `store`, for whom `auth` lets in.
-    #[must_use]
-    pub const fn new(auth: CloudAuth, store: Store) -> Self {
-        Self { auth, store }
-    }
-}
-
 impl Operation for ValidateVersion {
     type Output = ValidationResponse;
 
     const NAME: &'static str = "validate-version";
+
+    fn start(instance: &Instance) -> Result<Self, InvalidConfig> {
+        Ok(Self { auth: instance.cloud_auth()?, store: instance.store()? })
+    }
 
     async fn call(&self, request: &Request) -> Result<ValidationResponse, Error> {
         let game_id = request.path("game_id")?;

@@ -1,143 +1,142 @@
-//! The functions of the template, built in this process: each route of the template gets the operation whose
-//! code it names.
+//! The functions of the template in this process, each with as many instances as it has requests at a time.
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
+    fmt,
+    sync::{
+        Arc, Mutex, PoisonError, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
-use add_domain::AddDomain;
-use connect_player::ConnectPlayer;
-use create_cloud_token::CreateCloudToken;
-use create_development_token::CreateDevelopmentToken;
-use create_lobby::CreateLobby;
-use create_namespace::CreateNamespace;
-use create_public_token::CreatePublicToken;
-use create_server_token::CreateServerToken;
-use create_version::CreateVersion;
-use delete_cdn_auth_user::DeleteCdnAuthUser;
-use delete_domain::DeleteDomain;
-use deregister_server::DeregisterServer;
-use disconnect_player::DisconnectPlayer;
-use end_lobby::EndLobby;
-use find_lobby::FindLobby;
-use get_bootstrap::GetBootstrap;
-use get_game::GetGame;
-use get_lobby_state::GetLobbyState;
-use get_namespace::GetNamespace;
-use get_player_statistics::GetPlayerStatistics;
-use get_version::GetVersion;
-use get_version_history::GetVersionHistory;
-use heartbeat_server::HeartbeatServer;
-use join_lobby::JoinLobby;
 use lambda_http::{Context, RequestExt as _};
-use list_lobbies::ListLobbies;
-use list_regions::ListRegions;
-use register_server::RegisterServer;
-use set_cdn_auth_type::SetCdnAuthType;
-use set_domain_public_auth::SetDomainPublicAuth;
-use set_lobby_closed::SetLobbyClosed;
-use set_lobby_ready::SetLobbyReady;
-use set_lobby_state::SetLobbyState;
 use shared::{
-    auth::{cloud::CloudAuth, keys::TokenKeys, matchmaker::MatchmakerAuth, settings::SettingsCache},
+    auth::{keys::TokenKeys, settings::SettingsCache},
     base::ambient::Ambient,
-    cloud::issuing::Issuer,
     function::{
         config::{Environment, InvalidConfig},
-        operation::{Operation, answer},
+        instance::Instance,
+        metrics::Metric,
+        operation::{Operation, answer_counted},
     },
-    matchmaking::matchmaker::Matchmaker,
     models::{
         errors::Error,
         ids::{GameId, NamespaceId},
     },
-    rules::bcrypt_hash::COST_MAX,
-    screening::{check::Screening, outside::Outside},
+    screening::outside::Outside,
     store::client::Store,
 };
-use update_cdn_auth_user::UpdateCdnAuthUser;
-use update_matchmaker_config::UpdateMatchmakerConfig;
-use update_namespace_version::UpdateNamespaceVersion;
-use validate_matchmaker_config::ValidateMatchmakerConfig;
-use validate_namespace::ValidateNamespace;
-use validate_version::ValidateVersion;
 
-use crate::{
-    gateway::Handler,
-    permissions::restrict,
-    template::{FunctionProperties, Permissions},
-};
+use crate::{gateway::Handler, permissions::restrict, template::FunctionProperties};
 
 /// How old settings may be here: another process's write is seen within a second, an own one at once.
 const SETTINGS_AGE_MAX: Duration = Duration::from_secs(1);
 
-/// The operations of one stack: one instance of each function, over the tables that the template allows it.
-#[derive(Debug)]
+/// The operations that functions of the template can run.
+const KNOWN: [Known; 38] = [
+    Known::changing::<add_domain::AddDomain>(),
+    Known::of::<connect_player::ConnectPlayer>(),
+    Known::of::<create_cloud_token::CreateCloudToken>(),
+    Known::of::<create_development_token::CreateDevelopmentToken>(),
+    Known::of::<create_lobby::CreateLobby>(),
+    Known::changing::<create_namespace::CreateNamespace>(),
+    Known::of::<create_public_token::CreatePublicToken>(),
+    Known::of::<create_server_token::CreateServerToken>(),
+    Known::changing::<create_version::CreateVersion>(),
+    Known::changing::<delete_cdn_auth_user::DeleteCdnAuthUser>(),
+    Known::changing::<delete_domain::DeleteDomain>(),
+    Known::of::<deregister_server::DeregisterServer>(),
+    Known::of::<disconnect_player::DisconnectPlayer>(),
+    Known::of::<end_lobby::EndLobby>(),
+    Known::of::<find_lobby::FindLobby>(),
+    Known::of::<get_bootstrap::GetBootstrap>(),
+    Known::of::<get_game::GetGame>(),
+    Known::of::<get_lobby_state::GetLobbyState>(),
+    Known::of::<get_namespace::GetNamespace>(),
+    Known::of::<get_player_statistics::GetPlayerStatistics>(),
+    Known::of::<get_version::GetVersion>(),
+    Known::of::<get_version_history::GetVersionHistory>(),
+    Known::of::<heartbeat_server::HeartbeatServer>(),
+    Known::of::<join_lobby::JoinLobby>(),
+    Known::of::<list_lobbies::ListLobbies>(),
+    Known::of::<list_regions::ListRegions>(),
+    Known::of::<register_server::RegisterServer>(),
+    Known::changing::<set_cdn_auth_type::SetCdnAuthType>(),
+    Known::changing::<set_domain_public_auth::SetDomainPublicAuth>(),
+    Known::of::<set_lobby_closed::SetLobbyClosed>(),
+    Known::of::<set_lobby_ready::SetLobbyReady>(),
+    Known::of::<set_lobby_state::SetLobbyState>(),
+    Known::changing::<update_cdn_auth_user::UpdateCdnAuthUser>(),
+    Known::changing::<update_matchmaker_config::UpdateMatchmakerConfig>(),
+    Known::changing::<update_namespace_version::UpdateNamespaceVersion>(),
+    Known::of::<validate_matchmaker_config::ValidateMatchmakerConfig>(),
+    Known::of::<validate_namespace::ValidateNamespace>(),
+    Known::of::<validate_version::ValidateVersion>(),
+];
+
+/// An operation, by the folder of its code.
+struct Known {
+    name: &'static str,
+    /// Whether it changes settings, which every function must see with its next request.
+    changes_settings: bool,
+    start: fn(&Functions, &Instance) -> Result<Handler, InvalidConfig>,
+}
+
+impl Known {
+    const fn of<O: Operation>() -> Self {
+        Self { name: O::NAME, changes_settings: false, start: Functions::started::<O> }
+    }
+
+    const fn changing<O: Operation>() -> Self {
+        Self { changes_settings: true, ..Self::of::<O>() }
+    }
+}
+
+/// The functions of one stack, over the tables that the template allows each of them.
 pub struct Functions {
     store: Store,
     declared: BTreeMap<String, FunctionProperties>,
     keys: Arc<TokenKeys>,
     ambient: Ambient,
-    settings: Arc<Settings>,
-    matchmaker: Arc<Matchmaker>,
     outside: Outside,
-    bootstrap: GetBootstrap,
+    settings: Arc<Settings>,
+    race_creates: Arc<AtomicU64>,
 }
 
-/// What each function remembers of settings.
-#[derive(Debug, Default)]
-struct Settings(Mutex<BTreeMap<String, Arc<SettingsCache>>>);
-
-impl Settings {
-    /// The memory of the function `name`, which `make` makes the first time.
-    fn of(&self, name: &str, make: impl FnOnce() -> SettingsCache) -> Arc<SettingsCache> {
-        let mut caches = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(caches.entry(name.to_owned()).or_insert_with(|| Arc::new(make())))
-    }
-
-    fn all(&self) -> Vec<Arc<SettingsCache>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
-    }
-
-    /// Has every function read anew.
-    fn forget(&self) {
-        self.all().iter().for_each(|cache| cache.forget());
-    }
+/// Why a function has no instance.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Its code is no operation that is known here, or the template does not declare it.
+    #[error("is not part of the local stack")]
+    Unknown,
+    /// The process's environment does not suit it.
+    #[error("{0}")]
+    Config(#[from] InvalidConfig),
 }
 
 impl Functions {
-    /// The operations over `store`, each as the template `declared` it, by its code's folder; captchas and
+    /// The functions over `store`, each as the template `declared` it, by its code's folder; captchas and
     /// verifications are asked of those `outside`.
-    ///
-    /// # Errors
-    /// [`InvalidConfig`] when the process's environment holds an unusable `MUSTER_ACCESS`.
+    #[must_use]
     pub fn new(
         store: Store,
         declared: BTreeMap<String, FunctionProperties>,
         keys: Arc<TokenKeys>,
         ambient: Ambient,
         outside: Outside,
-    ) -> Result<Self, InvalidConfig> {
-        let finding = restricted(&store, &declared, "find-lobby");
-        let settings = Settings::default();
-        let of_finding = settings
-            .of("find-lobby", || SettingsCache::new(finding.clone(), ambient.clone(), SETTINGS_AGE_MAX));
-        let matchmaker = Arc::new(Matchmaker::new(finding, of_finding, ambient.clone()));
-        let bootstrap = GetBootstrap::from_environment(Environment::of_process())?;
-        let settings = Arc::new(settings);
-        Ok(Self { store, declared, keys, ambient, settings, matchmaker, outside, bootstrap })
+    ) -> Self {
+        let (settings, race_creates) = Default::default();
+        Self { store, declared, keys, ambient, outside, settings, race_creates }
     }
 
     /// Lobbies created so far although another was joinable.
     #[must_use]
     pub fn race_creates(&self) -> u64 {
-        self.matchmaker.race_creates()
+        self.race_creates.load(Ordering::Relaxed)
     }
 
-    /// Has every function that was started know the settings of a namespace, as after an earlier request for
-    /// it.
+    /// Has every instance know the settings of a namespace, as after an earlier request for it.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -148,120 +147,106 @@ impl Functions {
         Ok(())
     }
 
-    /// The handler of the function whose code lies at `code_uri`; nothing for code that is not known
-    /// here or to the template.
-    #[must_use]
-    pub fn handler(&self, code_uri: &str) -> Option<Handler> {
-        let name = code_uri.strip_prefix("functions/")?;
-        let timeout = self.declared.get(code_uri)?.timeout;
-        let handler = self.cloud_handler(name).or_else(|| self.matchmaker_handler(name))?;
-        Some(within(timeout, self.ambient.clone(), handler))
+    /// The handler of the function whose code lies at `code_uri`. As in Lambda, an instance has one request
+    /// at a time: each request goes to the instance that was free last, or to a new one when none is.
+    ///
+    /// # Errors
+    /// [`StartError`].
+    pub fn handler(self: &Arc<Self>, code_uri: &str) -> Result<Handler, StartError> {
+        let first = self.instance(code_uri)?;
+        let (functions, code_uri) = (Arc::clone(self), code_uri.to_owned());
+        // What started once does so again.
+        Ok(one_at_a_time(first, move || {
+            functions.instance(&code_uri).unwrap_or_else(|error| unreachable!("{error}"))
+        }))
     }
 
-    fn matchmaker_handler(&self, name: &str) -> Option<Handler> {
-        let (keys, ambient) = (Arc::clone(&self.keys), self.ambient.clone());
-        let store = restricted(&self.store, &self.declared, name);
-        let settings =
-            self.settings.of(name, || SettingsCache::new(store.clone(), ambient.clone(), SETTINGS_AGE_MAX));
-        let auth = MatchmakerAuth::new(Arc::clone(&settings), keys, ambient.clone());
-        let matchmaker = || Arc::new(Matchmaker::new(store.clone(), Arc::clone(&settings), ambient.clone()));
-        Some(match name {
-            "find-lobby" => {
-                let matchmaker = Arc::clone(&self.matchmaker);
-                self.reading(FindLobby::new(auth, matchmaker, self.screening(name), ambient, None))
-            }
-            "join-lobby" => {
-                self.reading(JoinLobby::new(auth, matchmaker(), self.screening(name), ambient, None))
-            }
-            "create-lobby" => {
-                self.reading(CreateLobby::new(auth, matchmaker(), self.screening(name), ambient, None))
-            }
-            "list-lobbies" => self.reading(ListLobbies::new(auth, store, ambient, None)),
-            "get-lobby-state" => self.reading(GetLobbyState::new(auth, store, ambient)),
-            "set-lobby-state" => self.reading(SetLobbyState::new(auth, store, ambient)),
-            "set-lobby-ready" => self.reading(SetLobbyReady::new(auth, store, ambient)),
-            "set-lobby-closed" => self.reading(SetLobbyClosed::new(auth, store, ambient)),
-            "connect-player" => self.reading(ConnectPlayer::new(auth, store, ambient)),
-            "disconnect-player" => self.reading(DisconnectPlayer::new(auth, store, ambient)),
-            "get-player-statistics" => self.reading(GetPlayerStatistics::new(auth, store, ambient)),
-            "list-regions" => self.reading(ListRegions::new(auth, None)),
-            "register-server" => self.reading(RegisterServer::new(auth, store, ambient)),
-            "heartbeat-server" => self.reading(HeartbeatServer::new(auth, store, ambient)),
-            "end-lobby" => self.reading(EndLobby::new(auth, store, ambient)),
-            "deregister-server" => self.reading(DeregisterServer::new(auth, store, ambient)),
-            _ => return None,
-        })
+    /// A new instance of the function whose code lies at `code_uri`, which takes what requests it is given.
+    ///
+    /// # Errors
+    /// [`StartError`].
+    pub fn instance(&self, code_uri: &str) -> Result<Handler, StartError> {
+        let name = code_uri.strip_prefix("functions/").ok_or(StartError::Unknown)?;
+        let known = KNOWN.iter().find(|known| known.name == name).ok_or(StartError::Unknown)?;
+        let declared = self.declared.get(code_uri).ok_or(StartError::Unknown)?;
+        let store = self.store.with_client(restrict(self.store.client(), name, &declared.permissions));
+        let settings = self.settings.cache(store.clone(), self.ambient.clone());
+        let instance = Instance::over(store, Arc::clone(&self.keys), self.ambient.clone())
+            .with_environment(Environment::of_process())
+            .with_outside(self.outside.clone())
+            .with_settings(settings);
+        let mut handler = (known.start)(self, &instance)?;
+        if known.changes_settings {
+            handler = self.settings.forgotten_after(handler);
+        }
+        Ok(within(declared.timeout, self.ambient.clone(), handler))
     }
 
-    fn cloud_handler(&self, name: &str) -> Option<Handler> {
-        let (keys, ambient) = (Arc::clone(&self.keys), self.ambient.clone());
-        let store = restricted(&self.store, &self.declared, name);
-        let auth = CloudAuth::new(store.clone(), Arc::clone(&keys), ambient.clone());
-        let issuer = Issuer::new(store.clone(), keys, ambient.clone());
-        Some(match name {
-            "get-bootstrap" => self.reading(self.bootstrap.clone()),
-            "validate-matchmaker-config" => self.reading(ValidateMatchmakerConfig::new(auth)),
-            "update-matchmaker-config" => self.writing(UpdateMatchmakerConfig::new(auth, store)),
-            "set-cdn-auth-type" => self.writing(SetCdnAuthType::new(auth, store)),
-            "update-cdn-auth-user" => self.writing(UpdateCdnAuthUser::new(auth, store, COST_MAX)),
-            "update-namespace-version" => self.writing(UpdateNamespaceVersion::new(auth, store, ambient)),
-            "create-namespace" => self.writing(CreateNamespace::new(auth, store, ambient)),
-            "create-version" => self.writing(CreateVersion::new(auth, store, ambient)),
-            "delete-cdn-auth-user" => self.reading(DeleteCdnAuthUser::new(auth, store)),
-            "set-domain-public-auth" => self.writing(SetDomainPublicAuth::new(auth, store)),
-            "add-domain" => self.writing(AddDomain::new(auth, store, ambient)),
-            "delete-domain" => self.writing(DeleteDomain::new(auth, store)),
-            "get-game" => self.reading(GetGame::new(auth, store)),
-            "get-namespace" => self.reading(GetNamespace::new(auth, store)),
-            "get-version" => self.reading(GetVersion::new(auth, store)),
-            "get-version-history" => self.reading(GetVersionHistory::new(auth, store)),
-            "validate-namespace" => self.reading(ValidateNamespace::new(auth, store)),
-            "validate-version" => self.reading(ValidateVersion::new(auth, store)),
-            "create-public-token" => self.reading(CreatePublicToken::new(auth, issuer)),
-            "create-development-token" => self.reading(CreateDevelopmentToken::new(auth, issuer)),
-            "create-server-token" => self.reading(CreateServerToken::new(auth, issuer)),
-            "create-cloud-token" => self.reading(CreateCloudToken::new(auth, issuer)),
-            _ => return None,
-        })
-    }
-
-    fn screening(&self, name: &str) -> Arc<Screening> {
-        let store = restricted(&self.store, &self.declared, name);
-        let (keys, ambient) = (Arc::clone(&self.keys), self.ambient.clone());
-        Arc::new(Screening::new(store, keys, ambient, self.outside.clone()))
-    }
-
-    fn reading<O: Operation>(&self, operation: O) -> Handler {
-        let served = Arc::new((operation, self.ambient.clone()));
-        Arc::new(move |event| {
+    fn started<O: Operation>(&self, instance: &Instance) -> Result<Handler, InvalidConfig> {
+        let served = Arc::new((O::start(instance)?, self.ambient.clone(), Arc::clone(&self.race_creates)));
+        Ok(Arc::new(move |event| {
             let served = Arc::clone(&served);
-            Box::pin(async move { answer(&served.0, event, &served.1).await })
-        })
+            Box::pin(async move {
+                let (operation, ambient, race_creates) = &*served;
+                let (response, counts) = answer_counted(operation, event, ambient).await;
+                race_creates.fetch_add(counts.get(Metric::RaceCreate), Ordering::Relaxed);
+                response
+            })
+        }))
+    }
+}
+
+impl fmt::Debug for Functions {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Functions").field("declared", &self.declared).finish_non_exhaustive()
+    }
+}
+
+/// What instances remember of settings.
+#[derive(Debug, Default)]
+struct Settings(Mutex<Vec<Weak<SettingsCache>>>);
+
+impl Settings {
+    /// The memory of a new instance that reads from `store`.
+    fn cache(&self, store: Store, ambient: Ambient) -> Arc<SettingsCache> {
+        let cache = Arc::new(SettingsCache::new(store, ambient, SETTINGS_AGE_MAX));
+        let mut caches = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        caches.retain(|cache| cache.strong_count() > 0);
+        caches.push(Arc::downgrade(&cache));
+        cache
     }
 
-    /// A handler that changes settings: the next find must see them.
-    fn writing<O: Operation>(&self, operation: O) -> Handler {
-        let (handler, settings) = (self.reading(operation), Arc::clone(&self.settings));
+    fn all(&self) -> Vec<Arc<SettingsCache>> {
+        let caches = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        caches.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// `handler`, after whose requests every instance reads settings anew.
+    fn forgotten_after(self: &Arc<Self>, handler: Handler) -> Handler {
+        let settings = Arc::clone(self);
         Arc::new(move |event| {
             let (answered, settings) = (handler(event), Arc::clone(&settings));
             Box::pin(async move {
                 let response = answered.await;
-                settings.forget();
+                settings.all().iter().for_each(|cache| cache.forget());
                 response
             })
         })
     }
 }
 
-/// What the function `name` may do: nothing when the template does not know it.
-fn permissions_of(declared: &BTreeMap<String, FunctionProperties>, name: &str) -> Permissions {
-    let function = declared.get(&format!("functions/{name}"));
-    function.map(|function| function.permissions.clone()).unwrap_or_default()
-}
-
-/// The store as the function `name` may use it.
-fn restricted(store: &Store, declared: &BTreeMap<String, FunctionProperties>, name: &str) -> Store {
-    store.with_client(restrict(store.client(), name, &permissions_of(declared, name)))
+/// A handler over instances that have one request at a time: the `first`, and those that `start` makes.
+fn one_at_a_time(first: Handler, start: impl Fn() -> Handler + Send + Sync + 'static) -> Handler {
+    let free = Arc::new(Mutex::new(vec![first]));
+    Arc::new(move |event| {
+        let last = free.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let (instance, free) = (last.unwrap_or_else(&start), Arc::clone(&free));
+        Box::pin(async move {
+            let response = instance(event).await;
+            free.lock().unwrap_or_else(PoisonError::into_inner).push(instance);
+            response
+        })
+    })
 }
 
 /// A handler that has as much time for each event as Lambda gives its function.
@@ -271,4 +256,51 @@ fn within(timeout: Duration, ambient: Ambient, handler: Handler) -> Handler {
         context.deadline = (ambient.now() + timeout).0;
         handler(event.with_lambda_context(context))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+    use lambda_http::{Body, Response};
+    use tokio::sync::Semaphore;
+
+    use super::*;
+
+    /// An instance that answers its number as soon as `permits` has one.
+    fn numbered(number: u16, permits: &Arc<Semaphore>) -> Handler {
+        let permits = Arc::clone(permits);
+        Arc::new(move |_event| {
+            let permits = Arc::clone(&permits);
+            Box::pin(async move {
+                permits.acquire().await.unwrap().forget();
+                let mut response = Response::new(Body::Empty);
+                *response.status_mut() = http::StatusCode::from_u16(number).unwrap();
+                response
+            })
+        })
+    }
+
+    #[tokio::test]
+    async fn an_instance_has_one_request_at_a_time_and_that_which_was_free_last_has_the_next() {
+        let permits = Arc::new(Semaphore::new(0));
+        let (numbers, starting) = (AtomicU64::new(201), Arc::clone(&permits));
+        let start = move || {
+            let number = numbers.fetch_add(1, Ordering::Relaxed).try_into().unwrap();
+            numbered(number, &starting)
+        };
+        let handler = one_at_a_time(numbered(200, &permits), start);
+        let event = || lambda_http::Request::new(Body::Empty);
+        let (mut one, mut two) = (handler(event()), handler(event()));
+        assert!((&mut one).now_or_never().is_none() && (&mut two).now_or_never().is_none());
+        permits.add_permits(1);
+        assert_eq!(one.await.status().as_u16(), 200);
+        permits.add_permits(2);
+        assert_eq!(handler(event()).await.status().as_u16(), 200, "it is free again");
+        assert_eq!(two.await.status().as_u16(), 201, "the first was busy");
+        permits.add_permits(2);
+        assert_eq!(handler(event()).await.status().as_u16(), 201, "it was free last");
+        // One that is given up has no further request.
+        drop(handler(event()));
+        assert_eq!(handler(event()).await.status().as_u16(), 200);
+    }
 }

@@ -27,7 +27,7 @@ use crate::{
         error::EmulatorError,
         link::{Link, patient_client_over},
     },
-    functions::Functions,
+    functions::{Functions, StartError},
     gateway::{self, Gateway, GatewayError},
     local::LocalHandler,
     signing_key,
@@ -69,9 +69,9 @@ pub enum StackError {
     /// The template cannot be run.
     #[error("template.yaml: {0}")]
     Template(#[from] TemplateError),
-    /// The template names code that this stack lacks.
-    #[error("template.yaml: the function {0} is not part of the local stack")]
-    UnknownFunction(String),
+    /// A function of the template does not start.
+    #[error("template.yaml: the function {0} {1}")]
+    Function(String, StartError),
     /// The gateway cannot listen.
     #[error("{0}")]
     Gateway(#[from] GatewayError),
@@ -158,14 +158,14 @@ impl Stack {
         let keys = Arc::new(TokenKeys::new(&key, None)?);
         let store = Store::new(patient_client_over(Arc::clone(&emulator.link)), table_names());
         let demo = Demo::prepare(&store, &keys, &ambient, base_url).await?;
-        let functions =
-            Functions::new(store.clone(), template.functions, Arc::clone(&keys), ambient.clone(), outside)?;
+        let keyed = Arc::clone(&keys);
+        let functions = Functions::new(store.clone(), template.functions, keyed, ambient.clone(), outside);
         let functions = Arc::new(functions);
 
         let mut routes = Vec::new();
         for route in template.routes {
             let handler = functions.handler(&route.code_uri);
-            let handler = handler.ok_or_else(|| StackError::UnknownFunction(route.function.clone()))?;
+            let handler = handler.map_err(|error| StackError::Function(route.function.clone(), error))?;
             routes.push((route, handler));
         }
         let local = local_routes(&demo, &emulator, &key, &functions);
@@ -208,7 +208,7 @@ impl Stack {
 
     /// The operations.
     #[must_use]
-    pub fn functions(&self) -> &Functions {
+    pub const fn functions(&self) -> &Arc<Functions> {
         &self.functions
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Every variable is set by `template.yaml`; each is documented where it is declared here.
 
-use std::{env, fs, str::FromStr, sync::Arc};
+use std::{collections::BTreeMap, env, fs, str::FromStr, sync::Arc};
 
 use aws_sdk_dynamodb::config::Credentials;
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
@@ -22,17 +22,25 @@ pub struct InvalidConfig {
     problem: String,
 }
 
-/// The environment of a function.
-#[derive(Clone, Copy, Debug)]
-pub struct Environment {
-    read: fn(&str) -> Option<String>,
-}
+/// The environment of a function; by default an empty one.
+#[derive(Clone, Default)]
+pub struct Environment(BTreeMap<String, String>);
 
 impl Environment {
-    /// The process's own.
+    /// The process's own, as far as it is text.
     #[must_use]
     pub fn of_process() -> Self {
-        Self { read: |name| env::var(name).ok() }
+        Self(
+            env::vars_os()
+                .filter_map(|(name, text)| Some((name.into_string().ok()?, text.into_string().ok()?)))
+                .collect(),
+        )
+    }
+
+    /// One that consists of `variables`, by name.
+    #[must_use]
+    pub fn of<const N: usize>(variables: [(&str, &str); N]) -> Self {
+        Self(variables.map(|(name, text)| (name.to_owned(), text.to_owned())).into())
     }
 
     /// A store over the tables that this function is given; tables that it is not given have empty names.
@@ -46,7 +54,7 @@ impl Environment {
     ///
     /// # Errors
     /// [`InvalidConfig`] when region or credentials are missing, or the endpoint is no such address.
-    pub fn store(self) -> Result<Store, InvalidConfig> {
+    pub fn store(&self) -> Result<Store, InvalidConfig> {
         let table = |variable| self.optional(variable).unwrap_or_default();
         let tables = TableNames {
             catalog: table("MUSTER_CATALOG_TABLE"),
@@ -74,17 +82,17 @@ impl Environment {
     }
 
     /// Whether DynamoDB is an emulator, which speaks no TLS.
-    fn has_emulator(self) -> bool {
+    fn has_emulator(&self) -> bool {
         let endpoint = self.optional("AWS_ENDPOINT_URL_DYNAMODB");
         endpoint.is_some_and(|endpoint| endpoint.starts_with("http://"))
     }
 
-    fn https_client(self, region: &str) -> Result<SharedHttpClient, InvalidConfig> {
+    fn https_client(&self, region: &str) -> Result<SharedHttpClient, InvalidConfig> {
         aws::https_client(region, self.authorities()?)
             .map_err(|_| invalid("AWS_CA_BUNDLE", "names authorities that cannot be used"))
     }
 
-    fn authorities(self) -> Result<Option<Vec<u8>>, InvalidConfig> {
+    fn authorities(&self) -> Result<Option<Vec<u8>>, InvalidConfig> {
         let unusable = |problem| invalid("AWS_CA_BUNDLE", problem);
         let read = |path: String| fs::read(path).map_err(|_| unusable("names a file that cannot be read"));
         let bundle = self.optional("AWS_CA_BUNDLE").map(read).transpose()?;
@@ -97,7 +105,7 @@ impl Environment {
     }
 
     // Lambda renews credentials by starting a new process, so the environment's hold for this one.
-    fn credentials(self) -> Result<Credentials, InvalidConfig> {
+    fn credentials(&self) -> Result<Credentials, InvalidConfig> {
         Ok(Credentials::new(
             self.required("AWS_ACCESS_KEY_ID")?,
             self.required("AWS_SECRET_ACCESS_KEY")?,
@@ -114,7 +122,7 @@ impl Environment {
     ///
     /// # Errors
     /// [`InvalidConfig`] for another reach.
-    pub fn outside(self) -> Result<Outside, InvalidConfig> {
+    pub fn outside(&self) -> Result<Outside, InvalidConfig> {
         let outside = Outside::default();
         Ok(Outside {
             hcaptcha_url: self.optional("MUSTER_HCAPTCHA_URL").unwrap_or(outside.hcaptcha_url),
@@ -129,7 +137,7 @@ impl Environment {
     ///
     /// # Errors
     /// [`InvalidConfig`] when the current one is missing or either is too short.
-    pub fn token_keys(self) -> Result<Arc<TokenKeys>, InvalidConfig> {
+    pub fn token_keys(&self) -> Result<Arc<TokenKeys>, InvalidConfig> {
         let current = self.required("MUSTER_SIGNING_KEY")?;
         let previous = self.optional("MUSTER_SIGNING_KEY_PREVIOUS");
         let unusable = |variable| move |error: SigningKeyTooShort| invalid(variable, &error.to_string());
@@ -144,20 +152,20 @@ impl Environment {
 
     /// A variable's text; nothing when it is absent or empty.
     #[must_use]
-    pub fn optional(self, variable: &str) -> Option<String> {
-        (self.read)(variable).filter(|text| !text.is_empty())
+    pub fn optional(&self, variable: &str) -> Option<String> {
+        self.0.get(variable).filter(|text| !text.is_empty()).cloned()
     }
 
     /// A variable's value; nothing when it is absent or empty.
     ///
     /// # Errors
     /// [`InvalidConfig`] when it does not parse.
-    pub fn parsed<T: FromStr>(self, variable: &'static str) -> Result<Option<T>, InvalidConfig> {
+    pub fn parsed<T: FromStr>(&self, variable: &'static str) -> Result<Option<T>, InvalidConfig> {
         let parse = |text: String| text.parse().map_err(|_| invalid(variable, "does not parse"));
         self.optional(variable).map(parse).transpose()
     }
 
-    fn required(self, variable: &'static str) -> Result<String, InvalidConfig> {
+    fn required(&self, variable: &'static str) -> Result<String, InvalidConfig> {
         self.optional(variable).ok_or_else(|| invalid(variable, "is missing"))
     }
 }

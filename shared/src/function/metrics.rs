@@ -152,7 +152,7 @@ impl Counter {
     /// The counter that `environment` asks for by `MUSTER_METRICS_NAMESPACE`, the metrics' namespace; none
     /// without.
     #[must_use]
-    pub fn of(environment: Environment) -> Option<Self> {
+    pub fn of(environment: &Environment) -> Option<Self> {
         let namespace = environment.optional("MUSTER_METRICS_NAMESPACE")?;
         Some(Self { namespace, has_served: AtomicBool::new(false) })
     }

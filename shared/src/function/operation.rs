@@ -7,7 +7,7 @@
 //! second before Lambda kills its function is given up and answered 503, and what it leaves is corrected as
 //! after a crash.
 
-use std::{convert::Infallible, future::Future, pin::Pin, sync::Arc};
+use std::{convert::Infallible, future::Future, pin::Pin, process::ExitCode, sync::Arc};
 
 use lambda_http::{
     Adapter, Body, Response,
@@ -24,7 +24,8 @@ use crate::{
         log,
     },
     function::{
-        config::Environment,
+        config::{Environment, InvalidConfig},
+        instance::Instance,
         metrics::{Counter, Counts},
     },
     models::errors::Error,
@@ -33,12 +34,18 @@ use crate::{
 };
 
 /// One operation of the interface.
-pub trait Operation: Send + Sync + 'static {
+pub trait Operation: Sized + Send + Sync + 'static {
     /// The body of a success.
     type Output: Serialize + Send;
 
     /// What the operation is called in logs and metrics, verb-noun.
     const NAME: &'static str;
+
+    /// Makes the operation of the parts of `instance` that it needs.
+    ///
+    /// # Errors
+    /// [`InvalidConfig`] when the environment lacks one of these or describes it wrongly.
+    fn start(instance: &Instance) -> Result<Self, InvalidConfig>;
 
     /// Answers one request.
     ///
@@ -92,29 +99,43 @@ pub async fn answer_counted<O: Operation>(
     .await
 }
 
-/// Runs the Lambda loop with `operation` until the runtime ends the process.
+/// Runs the function of the operation until Lambda ends the process: the whole of a function's `main`.
 ///
-/// # Errors
-/// Whatever ends the loop; the runtime then starts a new process.
-pub async fn serve<O: Operation>(operation: O) -> Result<(), lambda_http::Error> {
-    let served = Arc::new((operation, Ambient::system()));
-    let answers = move |event| -> Answering {
-        let served = Arc::clone(&served);
-        Box::pin(async move { answer_counted(&served.0, event, &served.1).await })
-    };
-    run(O::NAME, Box::new(answers)).await
+/// A function that cannot start, or whose loop ends, says why in its log, and Lambda starts a new process.
+#[must_use]
+pub fn run<O: Operation>() -> ExitCode {
+    log::log_json();
+    let environment = Environment::of_process();
+    let counter = Counter::of(&environment);
+    let instance = Instance::of(environment);
+    let started = O::start(&instance).map(|operation| {
+        let served = Arc::new((operation, instance.ambient()));
+        Box::new(move |event| -> Answering {
+            let served = Arc::clone(&served);
+            Box::pin(async move { answer_counted(&served.0, event, &served.1).await })
+        })
+    });
+    match started.map_err(Into::into).and_then(|answers| serve(O::NAME, instance, counter, answers)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!(cause = %error, "the function ended");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// A response under way, and what the request counts.
 type Answering = Pin<Box<dyn Future<Output = (Response<Body>, Counts)> + Send>>;
 
 /// The loop knows no operation by its type, so that it is compiled once and not for each function.
-async fn run(
+fn serve(
     name: &'static str,
+    instance: Instance,
+    counter: Option<Counter>,
     answers: Box<dyn Fn(lambda_http::Request) -> Answering + Send + Sync>,
 ) -> Result<(), lambda_http::Error> {
-    let served = Arc::new((answers, Counter::of(Environment::of_process()), Ambient::system()));
-    lambda_runtime::run(Adapter::from(service_fn(move |event| {
+    let served = Arc::new((answers, counter, instance.ambient()));
+    let handler = service_fn(move |event| {
         let served = Arc::clone(&served);
         async move {
             let (answers, counter, ambient) = &*served;
@@ -125,8 +146,12 @@ async fn run(
             }
             Ok::<_, Infallible>(response)
         }
-    })))
-    .await
+    });
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async move {
+        instance.connect().await;
+        drop(instance);
+        lambda_runtime::run(Adapter::from(handler)).await
+    })
 }
 
 fn out_of_time() -> Error {

@@ -12,7 +12,7 @@
 //! within the last second doubles the number of the fullest servers among which the instance draws, from
 //! those with a part of the limit left where eight have some (decision 26).
 
-use std::{collections::BTreeMap, sync::atomic::Ordering, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 use futures_util::future::try_join_all;
 
@@ -621,9 +621,6 @@ impl Matchmaker {
                     tracing::warn!(cause, "whether a lobby was needed could not be told");
                     false
                 });
-            if is_race_create {
-                self.race_creates.fetch_add(1, Ordering::Relaxed);
-            }
             found.way = Way::Created { is_race_create };
         }
         Ok(Step::Found(found))

@@ -5,14 +5,7 @@
 //! Creation is elected, see [`crate::store::creation`]. Every loop is bounded: a find that loses every race
 //! ends in [`Error::Contention`] (I3).
 
-use std::{
-    collections::HashSet,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use futures_util::future::try_join_all;
 
@@ -62,26 +55,13 @@ pub struct Matchmaker {
     pub(super) settings: Arc<SettingsCache>,
     pub(super) ambient: Ambient,
     pub(super) recall: Recall,
-    pub(super) race_creates: AtomicU64,
 }
 
 impl Matchmaker {
     /// A matchmaker that remembers nothing yet; knowledge of servers may be as old as settings may.
     #[must_use]
     pub fn new(store: Store, settings: Arc<SettingsCache>, ambient: Ambient) -> Self {
-        Self { store, settings, ambient, recall: Recall::default(), race_creates: AtomicU64::new(0) }
-    }
-
-    /// The store that it works on.
-    #[must_use]
-    pub const fn store(&self) -> &Store {
-        &self.store
-    }
-
-    /// Lobbies created so far although another was joinable (I9).
-    #[must_use]
-    pub fn race_creates(&self) -> u64 {
-        self.race_creates.load(Ordering::Relaxed)
+        Self { store, settings, ambient, recall: Recall::default() }
     }
 
     /// Finds a seat: in the fullest fitting lobby, else in a new one.
@@ -188,7 +168,6 @@ impl Matchmaker {
     /// may have had a seat (I9).
     fn counted(&self, mut found: Found, has_more: bool) -> Found {
         if has_more && found.way == (Way::Created { is_race_create: false }) {
-            self.race_creates.fetch_add(1, Ordering::Relaxed);
             found.way = Way::Created { is_race_create: true };
         }
         found

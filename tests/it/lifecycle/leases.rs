@@ -205,11 +205,9 @@ async fn a_heartbeat_costs_a_write_unit_for_the_server_and_one_for_each_lobby() 
     }
     let meter = Meter::on();
     let store = stack.store().metered(meter.clone());
-    let ambient = stack.ambient();
-    let settings = shared::auth::settings::SettingsCache::new(store.clone(), ambient.clone(), MINUTE);
     let keys = std::sync::Arc::clone(stack.stack.keys());
-    let auth = shared::auth::matchmaker::MatchmakerAuth::new(settings.into(), keys, ambient.clone());
-    let operation = heartbeat_server::HeartbeatServer::new(auth, store, ambient);
+    let instance = shared::function::instance::Instance::over(store, keys, stack.ambient());
+    let operation = heartbeat_server::HeartbeatServer::start(&instance).unwrap();
     let request = muster_tests::instance::request(
         &[("authorization", &format!("Bearer {}", game.server))],
         &json!({ "server_id": "one" }),

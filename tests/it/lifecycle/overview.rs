@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use shared::{
     auth::settings::SettingsCache,
     base::ambient::Timestamp,
+    function::{config::Environment, instance::Instance},
     overview::Overview,
     store::{
         lobbies::BY_SERVER_INDEX,
@@ -255,10 +256,10 @@ async fn regions_come_nearest_first_when_the_edge_tells_where_the_client_is() {
                 "datacenter_distance_from_client": { "kilometers": 0.0, "miles": 0.0 } })
     );
 
-    let settings = SettingsCache::new(stack.store().clone(), stack.ambient(), CACHED);
     let keys = Arc::clone(stack.stack.keys());
-    let auth = shared::auth::matchmaker::MatchmakerAuth::new(settings.into(), keys, stack.ambient());
-    let operation = ListRegions::new(auth, Some("edge-secret".to_owned()));
+    let instance = Instance::over(stack.store().clone(), keys, stack.ambient());
+    let instance = instance.with_environment(Environment::of([("MUSTER_EDGE_SECRET", "edge-secret")]));
+    let operation = ListRegions::start(&instance).unwrap();
     let bearer = format!("Bearer {}", game.public);
     for (secret, place, expected) in [
         ("edge-secret", ("40.7", "-74.0"), ["nyc", "fra"]),

@@ -241,8 +241,8 @@ async fn a_server_that_was_let_go_is_not_shown_by_a_heartbeat_from_before() {
     let store = Store::new(patient_client_over(link.clone()), table_names());
     let declared = Template::parse(TEMPLATE).unwrap().functions;
     let keys = Arc::clone(stack.stack.keys());
-    let functions = Functions::new(store, declared, keys, stack.ambient(), Outside::default()).unwrap();
-    let heartbeat = functions.handler("functions/heartbeat-server").unwrap();
+    let functions = Functions::new(store, declared, keys, stack.ambient(), Outside::default());
+    let heartbeat = functions.instance("functions/heartbeat-server").unwrap();
     let bearer = format!("Bearer {}", game.server);
     let event = event(&[("authorization", bearer.as_str())], &json!({ "server_id": "one" }), &[]);
     assert_eq!(heartbeat(event).await.status(), 200);
@@ -527,8 +527,8 @@ async fn a_lobby_that_becomes_ready_at_the_last_moment_closes_with_its_deregiste
     let store = Store::new(patient_client_over(Arc::new(link)), table_names());
     let declared = Template::parse(TEMPLATE).unwrap().functions;
     let keys = Arc::clone(stack.stack.keys());
-    let functions = Functions::new(store, declared, keys, stack.ambient(), Outside::default()).unwrap();
-    let deregister = functions.handler("functions/deregister-server").unwrap();
+    let functions = Functions::new(store, declared, keys, stack.ambient(), Outside::default());
+    let deregister = functions.instance("functions/deregister-server").unwrap();
     let bearer = format!("Bearer {}", game.server);
     let event = event(&[("authorization", bearer.as_str())], &json!({ "server_id": "one" }), &[]);
     assert_eq!(deregister(event).await.status(), 200);

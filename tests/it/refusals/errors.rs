@@ -321,15 +321,14 @@ impl Unreachable {
             Arc::clone(keys),
             Ambient::system(),
             Outside::default(),
-        )
-        .unwrap();
+        );
         Self { functions, template }
     }
 
     /// What an operation answers to a request that is valid on `scene` but for the token.
     async fn answer(&self, operation: &Operation, scene: &Scene<'_>, token: Option<&str>) -> Answer {
         let route = self.template.routes.iter().find(|route| route.key() == operation.to_string()).unwrap();
-        let handler = self.functions.handler(&route.code_uri).unwrap();
+        let handler = self.functions.instance(&route.code_uri).unwrap();
         let path = scene.path(operation.path);
         let mut request = http::Request::builder().method(operation.method.clone()).uri(&path);
         if let Some(token) = token {

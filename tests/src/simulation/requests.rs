@@ -50,7 +50,7 @@ impl Instance {
 
     pub(crate) fn handler(&mut self, function: &'static str) -> Handler {
         let handler = self.handlers.entry(function).or_insert_with(|| {
-            self.functions.handler(&format!("functions/{function}")).expect("a function of the template")
+            self.functions.instance(&format!("functions/{function}")).expect("a function of the template")
         });
         Arc::clone(handler)
     }

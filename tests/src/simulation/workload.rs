@@ -141,7 +141,7 @@ impl Workload {
         let (keys, ambient) = (Arc::clone(keys), ambient.clone());
         let store = store_over(&self.network);
         let functions = Functions::new(store, declared, keys, ambient, Outside::default());
-        Instance::new(functions.expect("an environment without access of its own"))
+        Instance::new(functions)
     }
 
     pub(crate) fn has_failed(&self) -> bool {

@@ -1,0 +1,189 @@
+//! What an operation is made of: in Lambda by the environment of its process, elsewhere over any store.
+//!
+//! Parts that an operation does not ask for are never made, nor linked into its binary: `get-bootstrap` has
+//! no client of DynamoDB.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+};
+
+use crate::{
+    auth::{
+        cloud::CloudAuth,
+        keys::TokenKeys,
+        matchmaker::MatchmakerAuth,
+        settings::{SETTINGS_AGE_MAX, SettingsCache},
+    },
+    base::ambient::Ambient,
+    cloud::issuing::Issuer,
+    function::config::{Environment, InvalidConfig},
+    matchmaking::matchmaker::Matchmaker,
+    screening::{check::Screening, outside::Outside},
+    store::client::Store,
+};
+
+/// One instance of a function. Its operation gets every part from here, and each is made once.
+pub struct Instance {
+    environment: Environment,
+    ambient: Ambient,
+    store: OnceLock<Store>,
+    keys: OnceLock<Arc<TokenKeys>>,
+    settings: OnceLock<Arc<SettingsCache>>,
+    outside: Option<Outside>,
+    /// Opens the connection of the store that was made from the environment.
+    opening: Mutex<Option<Pin<Box<dyn Future<Output = ()> + Send>>>>,
+}
+
+impl Instance {
+    /// An instance as `environment` describes it.
+    #[must_use]
+    pub fn of(environment: Environment) -> Self {
+        Self {
+            environment,
+            ambient: Ambient::system(),
+            store: OnceLock::new(),
+            keys: OnceLock::new(),
+            settings: OnceLock::new(),
+            outside: None,
+            opening: Mutex::default(),
+        }
+    }
+
+    /// An instance over `store`, whose tokens are signed with `keys`.
+    #[must_use]
+    pub fn over(store: Store, keys: Arc<TokenKeys>, ambient: Ambient) -> Self {
+        let made = Self::of(Environment::default());
+        Self { ambient, store: store.into(), keys: keys.into(), ..made }
+    }
+
+    /// The same with an `environment`, whose tables and keys do not count.
+    #[must_use]
+    pub fn with_environment(self, environment: Environment) -> Self {
+        Self { environment, ..self }
+    }
+
+    /// The same, which asks those `outside` about captchas and verifications.
+    #[must_use]
+    pub fn with_outside(self, outside: Outside) -> Self {
+        Self { outside: Some(outside), ..self }
+    }
+
+    /// The same with `settings`, which others use, too.
+    #[must_use]
+    pub fn with_settings(self, settings: Arc<SettingsCache>) -> Self {
+        Self { settings: settings.into(), ..self }
+    }
+
+    /// Opens the connection to DynamoDB, if the operation needs one: within Lambda's init it costs nothing.
+    pub async fn connect(&self) {
+        let opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(opening) = opening {
+            opening.await;
+        }
+    }
+
+    /// Its environment.
+    #[must_use]
+    pub const fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
+    /// Its clock and randomness.
+    #[must_use]
+    pub fn ambient(&self) -> Ambient {
+        self.ambient.clone()
+    }
+
+    /// The tables that it is given.
+    ///
+    /// # Errors
+    /// As [`Environment::store`].
+    pub fn store(&self) -> Result<Store, InvalidConfig> {
+        made(&self.store, || {
+            let store = self.environment.store()?;
+            let opened = store.clone();
+            let opening = Box::pin(async move {
+                if let Err(error) = opened.open_connection().await {
+                    let cause = error.cause().unwrap_or("refused").to_owned();
+                    tracing::warn!(cause, "the connection to DynamoDB could not be opened during init");
+                }
+            });
+            *self.opening.lock().unwrap_or_else(PoisonError::into_inner) = Some(opening);
+            Ok(store)
+        })
+    }
+
+    /// The keys that tokens are signed with.
+    ///
+    /// # Errors
+    /// As [`Environment::token_keys`].
+    pub fn keys(&self) -> Result<Arc<TokenKeys>, InvalidConfig> {
+        made(&self.keys, || self.environment.token_keys())
+    }
+
+    fn settings(&self) -> Result<Arc<SettingsCache>, InvalidConfig> {
+        made(&self.settings, || {
+            Ok(Arc::new(SettingsCache::new(self.store()?, self.ambient(), SETTINGS_AGE_MAX)))
+        })
+    }
+
+    /// The rights of cloud operations.
+    ///
+    /// # Errors
+    /// As [`Self::store`] and [`Self::keys`].
+    pub fn cloud_auth(&self) -> Result<CloudAuth, InvalidConfig> {
+        Ok(CloudAuth::new(self.store()?, self.keys()?, self.ambient()))
+    }
+
+    /// The issuer of tokens.
+    ///
+    /// # Errors
+    /// As [`Self::store`] and [`Self::keys`].
+    pub fn issuer(&self) -> Result<Issuer, InvalidConfig> {
+        Ok(Issuer::new(self.store()?, self.keys()?, self.ambient()))
+    }
+
+    /// The rights of matchmaker operations.
+    ///
+    /// # Errors
+    /// As [`Self::store`] and [`Self::keys`].
+    pub fn matchmaker_auth(&self) -> Result<MatchmakerAuth, InvalidConfig> {
+        Ok(MatchmakerAuth::new(self.settings()?, self.keys()?, self.ambient()))
+    }
+
+    /// A matchmaker that remembers nothing yet.
+    ///
+    /// # Errors
+    /// As [`Self::store`].
+    pub fn matchmaker(&self) -> Result<Matchmaker, InvalidConfig> {
+        Ok(Matchmaker::new(self.store()?, self.settings()?, self.ambient()))
+    }
+
+    /// What decides whom captcha providers and studios' backends let in.
+    ///
+    /// # Errors
+    /// As [`Self::store`], [`Self::keys`] and [`Environment::outside`].
+    pub fn screening(&self) -> Result<Screening, InvalidConfig> {
+        let outside = self.outside.clone().map_or_else(|| self.environment.outside(), Ok)?;
+        Ok(Screening::new(self.store()?, self.keys()?, self.ambient(), outside))
+    }
+
+    /// `MUSTER_EDGE_SECRET`: what the edge proves itself with, if there is one.
+    #[must_use]
+    pub fn edge_secret(&self) -> Option<String> {
+        self.environment.optional("MUSTER_EDGE_SECRET")
+    }
+}
+
+/// What `cell` holds, made the first time it is asked for.
+fn made<T: Clone>(
+    cell: &OnceLock<T>,
+    make: impl FnOnce() -> Result<T, InvalidConfig>,
+) -> Result<T, InvalidConfig> {
+    match cell.get() {
+        Some(made) => Ok(made.clone()),
+        None => make().map(|new| cell.get_or_init(|| new).clone()),
+    }
+}
