@@ -43,10 +43,7 @@ impl Matchmaker {
     /// may create.
     pub(super) fn searched_ahead<'a>(&self, search: &'a Search, now: Timestamp) -> Option<&'a SearchedPool> {
         let searched = Self::remembers(search).filter(|_| search.may_create)?;
-        // Finds of one process share what it knows: they need not keep out of each other's way.
-        let reads_ahead = self.recall.has_one_find_at_a_time(&searched.pool)
-            && self.recall.reads_ahead(&searched.pool, now);
-        reads_ahead.then_some(searched)
+        self.recall.reads_ahead(&searched.pool, now).then_some(searched)
     }
 
     /// Takes a seat in any lobby that had one when it was read: the fullest is where all would meet.

@@ -185,8 +185,6 @@ impl Matchmaker {
             match self.join_burst(search, key, burst, seeker, lost.as_ref(), lost_before).await? {
                 Joined::Step(step) => return Ok(step),
                 Joined::Exhausted(burst) => exhausted = Some(burst),
-                // Others of this process know better where seats are.
-                Joined::Lost(..) if !self.recall.has_one_find_at_a_time(pool) => return Ok(Step::LookAgain),
                 // Whoever saw the lobby in the index was quicker: the burst may have another seat.
                 Joined::Lost(burst, lobby_id) if lost.is_none() => {
                     lost = Some(lobby_id);
@@ -284,9 +282,7 @@ impl Matchmaker {
         let now = self.ambient.now();
         let age = now.since(burst.opened_at).max(BUSY_SPAN);
         let is_fast = f64::from(burst.positions) > BUSY_RATE * age.as_secs_f64();
-        // Where finds of one process share what it knows, they themselves are the burst, and go on by its
-        // tips.
-        if is_fast && !burst.is_announced && self.recall.has_one_find_at_a_time(&new.pool) {
+        if is_fast && !burst.is_announced {
             self.recall.note_busy(&new.pool, now);
             // So many lobbies a second as they are by then filled, left and filled again are too many for one
             // shard.
@@ -330,7 +326,7 @@ impl Matchmaker {
         }
         // So many come at once that the lobby is full of those who draw its positions: whoever saw it sooner
         // would take their seats.
-        let is_promised = nth > 0 && !burst.is_announced && self.recall.has_one_find_at_a_time(&new.pool);
+        let is_promised = nth > 0 && !burst.is_announced;
         let drawn_for = YOUNG_BURST_AGE.saturating_sub(self.ambient.now().since(burst.opened_at));
         let sight_after = if is_promised { drawn_for } else { Duration::ZERO };
         let placing = Placing { nth: nth.into(), sight_after };

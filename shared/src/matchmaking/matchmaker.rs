@@ -22,7 +22,6 @@ use crate::{
         errors::Error,
         ids::LobbyId,
         lobby::{Door, Lobby, Refusal, SeatState},
-        pool::Pool,
     },
     rules::criteria::{Criteria, NewLobby, SearchedPool},
     seating::{reply::Found, seeker::Seeker},
@@ -33,9 +32,6 @@ use crate::{
     },
     wire::explanation::{self, Reason, Way},
 };
-
-/// Lobbies that a find tries unlooked, because its instance remembers them, before it looks.
-const TIPS_MAX: usize = 3;
 
 /// Candidates of more than that of which a find compares so many, any of them, before the oldest.
 const SAMPLED: usize = 3;
@@ -103,13 +99,14 @@ impl Matchmaker {
         let Some(searched) = Self::remembers(search) else {
             return self.find_by_looking(search, seeker, deadline).await;
         };
-        let is_warm = self.recall.begin_find(&searched.pool, self.ambient.now());
-        let _under_way = UnderWay { recall: &self.recall, pool: &searched.pool };
-        if is_warm {
-            self.find_by_recall(search, searched, seeker, deadline).await
-        } else {
-            self.find_by_looking(search, seeker, deadline).await
+        // An instance that lost seats to others fills lobbies of its own, its lane: then no two instances
+        // write to the same item, and a find is one write.
+        if self.recall.begin_find(&searched.pool, self.ambient.now())
+            && let Some(found) = self.take_tip(searched, seeker).await?
+        {
+            return Ok(found);
         }
+        self.find_by_looking(search, seeker, deadline).await
     }
 
     /// Looks for a seat, creates a lobby where there is none, and again while others are quicker.
@@ -120,13 +117,6 @@ impl Matchmaker {
         deadline: Timestamp,
     ) -> Result<Found, Error> {
         for round in 0..ROUNDS_MAX {
-            // What another find of this process came to meanwhile.
-            if round > 0
-                && let Some(searched) = Self::remembers(search)
-                && let Some(found) = self.take_tip(searched, seeker).await?
-            {
-                return Ok(found);
-            }
             let now = self.ambient.now();
             // Whoever cannot create may take what others hold for their own finds.
             let sight = if search.may_create { now } else { now + LANE_HOLD };
@@ -173,52 +163,15 @@ impl Matchmaker {
         found
     }
 
-    /// Takes a seat where the last find took one; finds without such a lobby wait for one of them to bring
-    /// it.
-    ///
-    /// An instance that lost seats to others fills lobbies of its own, its lane: then no two instances write
-    /// to the same item, and a find is one write.
-    async fn find_by_recall(
-        &self,
-        search: &Search,
-        searched: &SearchedPool,
-        seeker: &Seeker,
-        deadline: Timestamp,
-    ) -> Result<Found, Error> {
-        let pool = &searched.pool;
-        for _ in 0..TIPS_MAX {
-            if let Some(found) = self.take_tip(searched, seeker).await? {
-                return Ok(found);
-            }
-            if !search.may_create || self.recall.was_refused(pool, self.ambient.now()) {
-                break;
-            }
-            let gate = self.recall.gate(pool);
-            let turn = gate.lock().await;
-            let now = self.ambient.now();
-            if now >= deadline {
-                return Err(Error::Contention);
-            }
-            if self.recall.has_tip(pool, now) || self.recall.was_refused(pool, now) {
-                drop(turn);
-                continue;
-            }
-            let brought = self.find_by_looking(search, seeker, deadline).await;
-            if brought.is_err() {
-                self.recall.note_refusal(pool, self.ambient.now());
-            }
-            return brought;
-        }
-        self.find_by_looking(search, seeker, deadline).await
-    }
-
+    /// Takes a seat where the last find took one, if it should have another.
     async fn take_tip(&self, searched: &SearchedPool, seeker: &Seeker) -> Result<Option<Found>, Error> {
         let Some(tip) = self.recall.tip(&searched.pool, self.ambient.now()) else { return Ok(None) };
         let claimed = Claimed { pool: &tip.pool, lobby_id: tip.lobby_id.clone(), hiding: tip.hiding };
-        let taken = self.take(searched, claimed, seeker).await;
-        let is_refused = matches!(taken, Ok(Err(_)));
-        self.recall.return_tip(&searched.pool, &tip, is_refused, self.ambient.now());
-        Ok(taken?.ok())
+        let taken = self.take(searched, claimed, seeker).await?;
+        if taken.is_err() {
+            self.recall.note_lost_tip(&searched.pool, self.ambient.now());
+        }
+        Ok(taken.ok())
     }
 
     /// Takes a seat in the fullest lobby that has one; nothing when none that is in sight at `sight` has, so
@@ -406,16 +359,4 @@ pub(super) struct Candidates {
     pub(super) mismatched: usize,
     /// Whether a pool has more than were read.
     pub(super) has_more: bool,
-}
-
-/// Ends the note of a find under way, also when its request is dropped.
-struct UnderWay<'a> {
-    recall: &'a Recall,
-    pool: &'a Pool,
-}
-
-impl Drop for UnderWay<'_> {
-    fn drop(&mut self) {
-        self.recall.end_find(self.pool);
-    }
 }

@@ -1,8 +1,11 @@
 //! What one function instance remembers between finds. All of it may be wrong without harm (decision 17).
 //!
-//! From `WARM_FINDS` on, an instance tries the lobby in which it last took a seat before it looks. Finds of
-//! one process share what is free there, and one of them brings the next lobby. From `LOAD_FINDS` on, while
-//! that lasts, the instance creates lobbies without an election and fills them alone: its lane (decision 18).
+//! From `WARM_FINDS` on, an instance tries the lobby in which it last took a seat before it looks. From
+//! `LOAD_FINDS` on, while that lasts, it creates lobbies without an election and fills them alone: its lane
+//! (decision 18).
+//!
+//! An instance has one find at a time. Several at once are as safe, but not tuned for: they compete like
+//! those of different instances.
 //!
 //! A pool is busy for an instance under load, and for a second after one of these:
 //!
@@ -12,7 +15,7 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -82,17 +85,12 @@ struct Memory {
 #[derive(Debug, Default)]
 struct PoolMemory {
     finds: VecDeque<Timestamp>,
-    /// Finds of this instance under way; a deployed function has one at a time.
-    under_way: usize,
     lobby: Option<RememberedLobby>,
     /// Seats lost to other instances.
     conflicts: VecDeque<Timestamp>,
     is_laned: bool,
     /// Until when what was seen of others' finds says that the pool is busy.
     busy_until: Timestamp,
-    gate: Arc<tokio::sync::Mutex<()>>,
-    /// When a find that was to bring a lobby for all brought none.
-    refused_at: Option<Timestamp>,
     /// When the index was too slow for a lobby, or others' finds told that it will be.
     slow_index_at: Option<Timestamp>,
     /// Shards as this instance wrote the sign of them, and when.
@@ -125,24 +123,21 @@ struct RememberedLobby {
     lobby_id: LobbyId,
     /// Its pool, in its shard.
     pool: Pool,
-    /// Free seats, less those that finds under way were sent to.
+    /// Free seats, less one for a find that was sent there.
     free: u32,
-    /// Finds under way that were sent here.
-    sent: u32,
     max_players: u32,
     first_lapse: Timestamp,
     learnt_at: Timestamp,
 }
 
 impl RememberedLobby {
-    /// Whether it should have a seat that no other find was sent to.
+    /// Whether it should have a seat.
     fn has_seat(&self, now: Timestamp) -> bool {
         self.free > 0 && now.since(self.learnt_at) < LEARNT_AGE_MAX
     }
 
-    /// With others on their way there, a find may not come last.
     fn hiding(&self, now: Timestamp) -> Hiding {
-        if self.free == 1 && self.sent == 0 && self.first_lapse > now {
+        if self.free == 1 && self.first_lapse > now {
             let taken = self.max_players.saturating_sub(1);
             Hiding::IfLast { taken, lapse: self.first_lapse, shard: self.pool.shard }
         } else {
@@ -198,35 +193,22 @@ impl Recall {
             memory.finds.pop_front();
         }
         memory.finds.push_back(now);
-        memory.under_way += 1;
         if !memory.is_under_load() {
             memory.is_laned = false;
         }
         memory.finds.len() >= WARM_FINDS || memory.busy_until > now
     }
 
-    /// Whether this instance may be expected to fill a lobby of `max_players` within two seconds, with one
-    /// find after the other: several at the same time, which a deployed function has not, are to see it as
-    /// soon as they look.
+    /// Whether this instance may be expected to fill a lobby of `max_players` within two seconds.
     pub(super) fn fills_alone(&self, pool: &Pool, max_players: u32, now: Timestamp) -> bool {
         let mut memory = self.memory();
         let Some(memory) = memory.pools.get_mut(&pool.whole()) else { return false };
         drop_old(&mut memory.finds, now);
         let seats = memory.finds.len() * 2;
-        memory.under_way <= 1
-            && memory.is_under_load()
-            && seats >= usize::try_from(max_players).unwrap_or(usize::MAX)
+        memory.is_under_load() && seats >= usize::try_from(max_players).unwrap_or(usize::MAX)
     }
 
-    /// Notes that a find in `pool` ended.
-    pub(super) fn end_find(&self, pool: &Pool) {
-        if let Some(memory) = self.memory().pools.get_mut(pool) {
-            memory.under_way = memory.under_way.saturating_sub(1);
-        }
-    }
-
-    /// The lobby used last, if it was within the last second and should have a seat that no other find was
-    /// sent to.
+    /// The lobby used last, if it was within the last second and should have a seat.
     pub(super) fn tip(&self, pool: &Pool, now: Timestamp) -> Option<Tip> {
         let mut memory = self.memory();
         let lobby = memory.pools.get_mut(pool)?.lobby.as_mut()?;
@@ -235,7 +217,6 @@ impl Recall {
         }
         let hiding = lobby.hiding(now);
         lobby.free -= 1;
-        lobby.sent += 1;
         Some(Tip { lobby_id: lobby.lobby_id.clone(), pool: lobby.pool.clone(), hiding })
     }
 
@@ -248,27 +229,14 @@ impl Recall {
         lobby.map_or(Hiding::No, |lobby| lobby.hiding(now))
     }
 
-    /// Whether a tip can be had.
-    pub(super) fn has_tip(&self, pool: &Pool, now: Timestamp) -> bool {
-        let memory = self.memory();
-        let lobby = memory.pools.get(pool).and_then(|memory| memory.lobby.as_ref());
-        lobby.is_some_and(|lobby| lobby.has_seat(now))
-    }
-
-    /// Notes that a find came back from where a tip had sent it; `refused` when others had been quicker.
-    pub(super) fn return_tip(&self, pool: &Pool, tip: &Tip, refused: bool, now: Timestamp) {
+    /// Notes that another instance took the seat that a tip had sent a find to.
+    pub(super) fn note_lost_tip(&self, pool: &Pool, now: Timestamp) {
         let mut memory = self.memory();
         let Some(memory) = memory.pools.get_mut(pool) else { return };
-        if let Some(lobby) = memory.remembered(&tip.lobby_id) {
-            lobby.sent = lobby.sent.saturating_sub(1);
-        }
-        // Alone in its instance, the find lost to another instance.
-        if refused && memory.under_way <= 1 {
-            drop_old(&mut memory.conflicts, now);
-            memory.conflicts.push_back(now);
-            if memory.conflicts.len() >= LANE_CONFLICTS && memory.is_under_load() {
-                memory.is_laned = true;
-            }
+        drop_old(&mut memory.conflicts, now);
+        memory.conflicts.push_back(now);
+        if memory.conflicts.len() >= LANE_CONFLICTS && memory.is_under_load() {
+            memory.is_laned = true;
         }
     }
 
@@ -277,10 +245,6 @@ impl Recall {
         let mut memory = self.memory();
         make_space(&mut memory.pools);
         let memory = memory.pools.entry(pool.whole()).or_default();
-        // Not alone in its instance, the find may have lost to another one there.
-        if memory.under_way > 1 {
-            return;
-        }
         drop_old(&mut memory.lost_seats, now);
         memory.lost_seats.push_back(now);
         if memory.lost_seats.len() >= LOST_SEATS_BUSY {
@@ -376,45 +340,18 @@ impl Recall {
         memory.pools.entry(pool.whole()).or_default().busy_until = now + LEARNT_AGE_MAX;
     }
 
-    /// Whether no other find of `pool` is under way in this process, as in a deployed function.
-    pub(super) fn has_one_find_at_a_time(&self, pool: &Pool) -> bool {
-        self.memory().pools.get(&pool.whole()).is_none_or(|memory| memory.under_way <= 1)
-    }
-
     /// Whether many finds of other instances met this one's in `pool` within the last second, or this
-    /// instance fills lobbies of its own or is under load, with one find after the other.
+    /// instance fills lobbies of its own or is under load.
     pub(super) fn is_busy(&self, pool: &Pool, now: Timestamp) -> bool {
         let mut memory = self.memory();
         let Some(memory) = memory.pools.get_mut(&pool.whole()) else { return false };
         drop_old(&mut memory.finds, now);
-        memory.busy_until > now || memory.is_laned || (memory.under_way <= 1 && memory.is_under_load())
+        memory.busy_until > now || memory.is_laned || memory.is_under_load()
     }
 
     /// Whether it is busy, or this instance has so many finds there that it reads some of its lobbies ahead.
     pub(super) fn reads_ahead(&self, pool: &Pool, now: Timestamp) -> bool {
         self.is_busy(pool, now) || self.finds_in_a_second(pool, now) >= WARM_FINDS
-    }
-
-    /// What finds of this instance that all need a new lobby of `pool` wait at, so that one brings it for
-    /// all.
-    pub(super) fn gate(&self, pool: &Pool) -> Arc<tokio::sync::Mutex<()>> {
-        let mut memory = self.memory();
-        make_space(&mut memory.pools);
-        Arc::clone(&memory.pools.entry(pool.clone()).or_default().gate)
-    }
-
-    /// Whether bringing a lobby failed within the last second: then each find must see for itself, and at
-    /// once.
-    pub(super) fn was_refused(&self, pool: &Pool, now: Timestamp) -> bool {
-        let memory = self.memory();
-        let refused_at = memory.pools.get(pool).and_then(|memory| memory.refused_at);
-        refused_at.is_some_and(|at| now.since(at) < LEARNT_AGE_MAX)
-    }
-
-    pub(super) fn note_refusal(&self, pool: &Pool, now: Timestamp) {
-        if let Some(memory) = self.memory().pools.get_mut(pool) {
-            memory.refused_at = Some(now);
-        }
     }
 
     /// Keeps a lobby as a seat just taken showed it, unless another one still has seats for this instance, or
@@ -432,7 +369,6 @@ impl Recall {
                 lobby_id: lobby.lobby_id.clone(),
                 pool: lobby.pool.clone(),
                 free,
-                sent: 0,
                 max_players: lobby.max_players,
                 first_lapse: lobby.earliest_lapse(),
                 learnt_at: now,
