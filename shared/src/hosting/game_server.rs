@@ -24,6 +24,7 @@ use crate::{
     store::{
         client::Store,
         ending::{EndOutcome, end_in_passing},
+        listing::all_pages,
         lobbies::LobbyCursor,
         servers::HeartbeatOutcome,
         transitions::TransitionOutcome,
@@ -280,21 +281,9 @@ impl GameServers {
     /// if it had one.
     async fn free_lobbies_of_leases(&self, server: &Server, registered_at: Timestamp) -> Result<(), Error> {
         for pass in 0..INDEX_PASSES {
-            let (mut living, mut cursor) = (0, None);
-            loop {
-                let page =
-                    self.store.lobbies_of_server(&server.server, cursor.as_ref(), LOBBIES_A_PAGE).await?;
-                let freed = stream::iter(page.lobby_ids).map(async |lobby_id: LobbyId| {
-                    let lives = self.store.extend_lease(&lobby_id, server, registered_at).await?;
-                    Ok::<_, Error>(u32::from(lives))
-                });
-                let freed: Vec<u32> = freed.buffer_unordered(WRITES_AT_ONCE).try_collect().await?;
-                living += freed.into_iter().sum::<u32>();
-                cursor = page.next;
-                if cursor.is_none() {
-                    break;
-                }
-            }
+            let frees =
+                |id: LobbyId| async move { self.store.extend_lease(&id, server, registered_at).await };
+            let living = self.each_lobby(server, frees).await?;
             // Some end meanwhile.
             let now = self.store.server(&server.server).await?;
             if now.is_none_or(|now| living >= now.used) {
@@ -332,18 +321,21 @@ impl GameServers {
     /// Closes every lobby of a deregistered server, and ends the empty ones, or all; how many lived.
     async fn drain_lobbies(&self, server: &Server, ends_all: bool) -> Result<u32, Error> {
         let start = server.start();
-        let (mut living, mut cursor) = (0, None);
-        loop {
+        self.each_lobby(server, |lobby_id| self.drain(lobby_id, start.clone(), ends_all)).await
+    }
+
+    /// Does `work` with every lobby of a server, page by page; with how many it was true.
+    async fn each_lobby<F>(&self, server: &Server, work: impl Fn(LobbyId) -> F) -> Result<u32, Error>
+    where
+        F: Future<Output = Result<bool, Error>>,
+    {
+        let work = &work;
+        let done = all_pages(|cursor: Option<LobbyCursor>| async move {
             let page = self.store.lobbies_of_server(&server.server, cursor.as_ref(), LOBBIES_A_PAGE).await?;
-            let drained = stream::iter(page.lobby_ids);
-            let drained = drained.map(|lobby_id| self.drain(lobby_id, start.clone(), ends_all));
-            let drained: Vec<bool> = drained.buffer_unordered(WRITES_AT_ONCE).try_collect().await?;
-            living += drained.into_iter().map(u32::from).sum::<u32>();
-            cursor = page.next;
-            if cursor.is_none() {
-                return Ok(living);
-            }
-        }
+            let done = stream::iter(page.lobby_ids).map(work).buffer_unordered(WRITES_AT_ONCE);
+            Ok((done.try_collect().await?, page.next))
+        });
+        Ok(done.await?.into_iter().map(u32::from).sum())
     }
 
     /// Closes a lobby for good, and ends it when it is empty or never became ready, or in any case; whether

@@ -35,8 +35,9 @@ use crate::{
         client::Store,
         expressions::names,
         failures::failure,
-        items::{Item, Record, from_item, number, text, to_item},
+        items::{Item, Record, from_item, from_items, number, text, to_item},
         keys::{cdn_key, game_key, key, listed_key, name_key, namespace_item, namespace_key, version_key},
+        listing::all_pages,
     },
 };
 
@@ -162,9 +163,7 @@ impl Store {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn games(&self) -> Result<Vec<Game>, Error> {
-        let mut games: Vec<Game> = Vec::new();
-        let mut start: Option<Item> = None;
-        loop {
+        let mut games: Vec<Game> = all_pages(|start| async move {
             let scan = self
                 .client
                 .scan()
@@ -177,15 +176,11 @@ impl Store {
                 .return_consumed_capacity(self.meter.mode());
             let answer = scan.send().await.map_err(|error| failure(&error))?;
             self.meter.read(answer.consumed_capacity());
-            for item in answer.items.unwrap_or_default() {
-                games.push(from_item(item)?);
-            }
-            start = answer.last_evaluated_key;
-            if start.is_none() {
-                games.sort_by(|one, other| one.name_id.cmp(&other.name_id));
-                return Ok(games);
-            }
-        }
+            Ok((from_items(answer.items)?, answer.last_evaluated_key))
+        })
+        .await?;
+        games.sort_by(|one, other| one.name_id.cmp(&other.name_id));
+        Ok(games)
     }
 
     /// Whether a game has a namespace named `name_id`. One consistent read unit.
@@ -476,13 +471,12 @@ impl Store {
     }
 
     async fn query_partition<T: Record>(&self, pk: String, prefix: Option<&str>) -> Result<Vec<T>, Error> {
-        let mut found = Vec::new();
-        let mut start: Option<HashMap<String, AttributeValue>> = None;
-        loop {
-            let condition = match prefix {
-                Some(_) => "#pk = :pk AND begins_with(#sk, :prefix)",
-                None => "#pk = :pk",
-            };
+        let condition = match prefix {
+            Some(_) => "#pk = :pk AND begins_with(#sk, :prefix)",
+            None => "#pk = :pk",
+        };
+        let pk = &pk;
+        all_pages(|start| async move {
             let mut query = self
                 .client
                 .query()
@@ -498,14 +492,9 @@ impl Store {
             }
             let answer = query.send().await.map_err(|error| failure(&error))?;
             self.meter.read(answer.consumed_capacity());
-            for item in answer.items.unwrap_or_default() {
-                found.push(from_item(item)?);
-            }
-            start = answer.last_evaluated_key;
-            if start.is_none() {
-                return Ok(found);
-            }
-        }
+            Ok((from_items(answer.items)?, answer.last_evaluated_key))
+        })
+        .await
     }
 }
 

@@ -20,7 +20,7 @@ use crate::{
         conflicts::refused,
         expressions::names,
         failures::failure,
-        items::{from_item, number, text},
+        items::{from_item, from_items, number, text},
         keys::{game_key, key, namespace_key},
     },
 };
@@ -143,7 +143,7 @@ impl Store {
             .await
             .map_err(|error| failure(&error))?;
         self.meter.read(answer.consumed_capacity());
-        answer.items.unwrap_or_default().into_iter().map(from_item).collect()
+        from_items(answer.items)
     }
 }
 

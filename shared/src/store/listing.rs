@@ -1,4 +1,4 @@
-//! Every game server of a namespace, and every lobby of a server.
+//! Whole lists: every page of one, every game server of a namespace, every lobby of a server.
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 
@@ -10,7 +10,7 @@ use crate::{
         lobby::{Lobby, Stage},
         server::{PlacementPool, Server},
     },
-    store::client::Store,
+    store::{client::Store, lobbies::LobbyCursor},
 };
 
 /// Queries under way at the same time.
@@ -34,17 +34,8 @@ pub async fn servers_of(
         .regions
         .keys()
         .map(|region_id| PlacementPool { namespace_id: namespace_id.clone(), region_id: region_id.clone() });
-    let regions = stream::iter(pools.collect::<Vec<_>>()).map(|pool| async move {
-        let (mut servers, mut cursor) = (Vec::new(), None);
-        loop {
-            let (page, next) = store.servers(&pool, cursor).await?;
-            servers.extend(page);
-            cursor = next;
-            if cursor.is_none() {
-                return Ok::<_, Error>(servers);
-            }
-        }
-    });
+    let regions = stream::iter(pools.collect::<Vec<_>>())
+        .map(|pool| async move { all_pages(|cursor| store.servers(&pool, cursor)).await });
     let servers: Vec<_> = regions.buffered(QUERIES_AT_ONCE).try_collect().await?;
     Ok(servers.into_iter().flatten().collect())
 }
@@ -66,13 +57,26 @@ pub async fn lobbies_on(store: &Store, server: &ServerKey) -> Result<Vec<Lobby>,
 
 /// The lobbies of a game server by the index.
 pub(crate) async fn ids_on(store: &Store, server: &ServerKey) -> Result<Vec<LobbyId>, Error> {
-    let (mut ids, mut cursor) = (Vec::new(), None);
-    loop {
+    all_pages(|cursor: Option<LobbyCursor>| async move {
         let page = store.lobbies_of_server(server, cursor.as_ref(), KEYS_AT_ONCE).await?;
-        ids.extend(page.lobby_ids);
-        cursor = page.next;
-        if cursor.is_none() {
-            return Ok(ids);
+        Ok((page.lobby_ids, page.next))
+    })
+    .await
+}
+
+/// What `read` makes of every page: it is given where a page begins, `None` for the first, and returns what
+/// it made of it and where the next one begins, if there is one.
+pub(crate) async fn all_pages<T, C, F>(read: impl Fn(Option<C>) -> F) -> Result<Vec<T>, Error>
+where
+    F: Future<Output = Result<(Vec<T>, Option<C>), Error>>,
+{
+    let (mut all, mut start) = (Vec::new(), None);
+    loop {
+        let (page, next) = read(start).await?;
+        all.extend(page);
+        start = next;
+        if start.is_none() {
+            return Ok(all);
         }
     }
 }

@@ -33,7 +33,7 @@ use crate::{
         client::Store,
         expressions::names,
         failures::failure,
-        items::{Item, from_item, number, text},
+        items::{Item, from_item, from_items, number, text},
         keys::tag_set,
         shards::shards_told,
     },
@@ -262,7 +262,7 @@ impl Store {
             .await
             .map_err(|error| failure(&error))?;
         self.meter.read(answer.consumed_capacity());
-        answer.items.unwrap_or_default().into_iter().map(from_item).collect()
+        from_items(answer.items)
     }
 
     /// The lobbies of `ids` that exist, in no order, eventually consistent. One call for each 100, 0.5 read
