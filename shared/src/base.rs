@@ -5,5 +5,6 @@ pub mod aws;
 pub mod cache;
 pub mod json;
 pub mod log;
+pub mod pauses;
 pub mod record;
 pub mod usage;

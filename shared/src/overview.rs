@@ -18,6 +18,7 @@ use crate::{
     base::{
         ambient::{Ambient, Timestamp},
         cache::Aged,
+        pauses::Pauses,
     },
     models::{
         errors::Error,
@@ -50,8 +51,8 @@ const STATES_AT_ONCE: usize = 50;
 /// How old the last count may be while somebody makes a new one: what was counted before that took as long as
 /// it may.
 const LAST_COUNT_AGE_MAX: Duration = Duration::from_secs(COUNT_AGE_MAX.as_secs() + COUNTING_MAX.as_secs());
-/// For how long a count is awaited when there is no such one, doubled each time: three seconds in all.
-const TURN_PAUSE: Duration = Duration::from_millis(100);
+/// For how long a count is awaited when there is no such one: three seconds in all.
+const TURN_PAUSES: Pauses = Pauses::doubling(Duration::from_millis(100));
 const TURN_PAUSES_MAX: u32 = 5;
 
 /// Reads overviews through a bounded memory.
@@ -188,7 +189,7 @@ impl Overview {
                     }
                 }
             }
-            self.ambient.sleep(TURN_PAUSE * 2_u32.pow(pause)).await;
+            TURN_PAUSES.wait(pause, &self.ambient).await;
         }
         Err(Error::Unavailable("the players are being counted for the first time in a while".to_owned()))
     }

@@ -11,7 +11,10 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 
 use crate::{
     auth::{matchmaker::GameServerRight, settings::Settings},
-    base::ambient::{Ambient, Timestamp},
+    base::{
+        ambient::{Ambient, Timestamp},
+        pauses::Pauses,
+    },
     models::{
         errors::Error,
         ids::{GameMode, LobbyId, ServerId, ServerKey, StartId, StartMark, WriteId},
@@ -41,13 +44,13 @@ const DRAIN_ATTEMPTS: usize = 3;
 const REGISTRATION_ATTEMPTS: usize = 8;
 /// Passes over a server's lobbies until all are found: the index may lag behind the last creation.
 const INDEX_PASSES: u32 = 8;
-/// Pause between such passes, doubled each time.
-const INDEX_PAUSE: Duration = Duration::from_millis(20);
+/// Pauses between such passes.
+const INDEX_PAUSES: Pauses = Pauses::doubling(Duration::from_millis(20));
 
-/// Tries of a new server's first block of the cap while others are at the ledger, and the pause between them,
-/// doubled each time, jittered.
+/// Tries of a new server's first block of the cap while others are at the ledger, and the pauses between
+/// them.
 const ALLOTMENTS_MAX: u32 = 6;
-const ALLOTMENT_PAUSE: Duration = Duration::from_millis(20);
+const ALLOTMENT_PAUSES: Pauses = Pauses::doubling(Duration::from_millis(20)).jittered();
 
 /// What a heartbeat found.
 #[derive(Debug)]
@@ -125,7 +128,7 @@ impl GameServers {
             if let Some(allotted) = self.store.allot_at_registration(&server, lobby_count_max).await? {
                 return Ok(allotted);
             }
-            self.ambient.sleep(self.ambient.jittered(ALLOTMENT_PAUSE * 2_u32.pow(tries))).await;
+            ALLOTMENT_PAUSES.wait(tries, &self.ambient).await;
         }
         Ok(server)
     }
@@ -238,7 +241,7 @@ impl GameServers {
                 Err(Some(same)) => same,
                 Err(None) => return Err(Error::ServerNotFound),
             };
-            self.ambient.sleep(INDEX_PAUSE * 2_u32.pow(pass)).await;
+            INDEX_PAUSES.wait(pass, &self.ambient).await;
         }
         Err(Error::Contention)
     }
@@ -257,7 +260,7 @@ impl GameServers {
                 Err(_) if are_more => break,
                 Err(_) => {}
             }
-            self.ambient.sleep(INDEX_PAUSE * 2_u32.pow(pass)).await;
+            INDEX_PAUSES.wait(pass, &self.ambient).await;
         }
         Err(Error::Clearing)
     }
@@ -289,7 +292,7 @@ impl GameServers {
             if now.is_none_or(|now| living >= now.used) {
                 return Ok(());
             }
-            self.ambient.sleep(INDEX_PAUSE * 2_u32.pow(pass)).await;
+            INDEX_PAUSES.wait(pass, &self.ambient).await;
         }
         Err(Error::Contention)
     }

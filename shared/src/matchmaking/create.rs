@@ -17,7 +17,7 @@ use std::{collections::BTreeMap, time::Duration};
 use futures_util::future::try_join_all;
 
 use crate::{
-    base::ambient::Timestamp,
+    base::{ambient::Timestamp, pauses::Pauses},
     matchmaking::{
         limits::{COMPARED_MAX, LANE_HOLD},
         matchmaker::Matchmaker,
@@ -36,6 +36,7 @@ use crate::{
     seating::{reply::Found, seeker::Seeker},
     store::{
         creation::{Beginning, Burst, BurstOutcome, Creation, CreationOutcome, HeadKey},
+        ending::CONFLICT_PAUSES,
         lobbies::Hiding,
     },
     wire::explanation::{self, Way},
@@ -47,13 +48,10 @@ const ELECTIONS_MAX: usize = 4;
 const CREATIONS_MAX: u32 = 8;
 /// Times that a creation makes room before the find looks again: others take what it made.
 const ROOMS_MAX: u32 = 5;
-/// Pause before room is looked for again that is on its way, tripled each time, jittered: at least as long as
-/// an index may lag, in all.
-const MOVING_PAUSE: Duration = Duration::from_millis(100);
-/// Pauses before a creation believes that such room does not come.
-const MOVING_PAUSES: u32 = 4;
-/// Pause after a conflicting transaction, doubled each time, jittered: one takes some ten milliseconds.
-const CONFLICT_PAUSE: Duration = Duration::from_millis(8);
+/// Pauses before room is looked for again that is on its way: at least as long as an index may lag, in all.
+const MOVING_PAUSES: Pauses = Pauses::tripling(Duration::from_millis(100)).jittered();
+/// Such pauses before a creation believes that the room does not come.
+const MOVING_PAUSES_MAX: u32 = 4;
 /// A burst younger than this may be unknown to the index, so its newcomers share it by position; an older one
 /// that the index shows nothing of is most likely full.
 const YOUNG_BURST_AGE: Duration = Duration::from_millis(300);
@@ -74,12 +72,12 @@ const LOBBIES_ENDED_MAX: usize = 8;
 /// More servers than are known of any region.
 const SERVERS_MAX: u64 = 1 << 16;
 
-/// How long a find waits for the lobby that another find of its burst is creating, first and doubled each
-/// time: about as long as a creation takes by an instance that has yet to read the servers.
-const CREATOR_PAUSE: Duration = Duration::from_millis(32);
+/// How long a find waits for the lobby that another find of its burst is creating: first about as long as a
+/// creation takes by an instance that has yet to read the servers.
+const CREATOR_PAUSES: Pauses = Pauses::doubling(Duration::from_millis(32));
 /// The same for a find whose seat of a burst others took while it waited: it looks for the next one at once,
 /// then after this.
-const CREATOR_PAUSE_AFTER_LOSS: Duration = Duration::from_millis(15);
+const CREATOR_PAUSES_AFTER_LOSS: Pauses = Pauses::doubling(Duration::from_millis(15));
 /// Waits for that lobby before the find creates it itself: the creator may have crashed.
 const CREATOR_WAITS: u32 = 4;
 
@@ -427,9 +425,9 @@ impl Matchmaker {
             match self.make_room(search, reason, seeker).await? {
                 Room::Made => rooms += 1,
                 Room::None => return Ok(attempt),
-                Room::Moving if pauses == MOVING_PAUSES => return Ok(attempt),
+                Room::Moving if pauses == MOVING_PAUSES_MAX => return Ok(attempt),
                 Room::Moving => {
-                    self.ambient.sleep(self.ambient.jittered(MOVING_PAUSE * 3_u32.pow(pauses))).await;
+                    MOVING_PAUSES.wait(pauses, &self.ambient).await;
                     pauses += 1;
                 }
             }
@@ -524,7 +522,7 @@ impl Matchmaker {
         if let Some(server) = server {
             self.recall.note_server_conflict(&server.pool(), now);
         }
-        self.ambient.sleep(self.ambient.jittered(CONFLICT_PAUSE * 2_u32.pow(tries.min(4)))).await;
+        CONFLICT_PAUSES.wait(tries, &self.ambient).await;
     }
 
     async fn created_now(
@@ -645,9 +643,9 @@ impl Patience {
     /// Before the find asks for the lobby the `wait`-th time, counted from 0.
     fn pause(self, wait: u32) -> Duration {
         match self {
-            Self::ForCreator => CREATOR_PAUSE * 2_u32.pow(wait),
+            Self::ForCreator => CREATOR_PAUSES.nth(wait),
             Self::AfterLoss if wait == 0 => Duration::ZERO,
-            Self::AfterLoss => CREATOR_PAUSE_AFTER_LOSS * 2_u32.pow(wait - 1),
+            Self::AfterLoss => CREATOR_PAUSES_AFTER_LOSS.nth(wait - 1),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::{
     auth::settings::Settings,
     matchmaking::{
-        limits::{FIND_DEADLINE, ROUND_PAUSE, ROUNDS_MAX},
+        limits::{FIND_DEADLINE, ROUND_PAUSES, ROUNDS_MAX},
         matchmaker::Matchmaker,
         outcomes::{Attempt, Placing},
         search::Search,
@@ -122,7 +122,7 @@ impl Matchmaker {
             if self.ambient.now() >= began_at + FIND_DEADLINE {
                 break;
             }
-            self.ambient.sleep(self.ambient.jittered(ROUND_PAUSE * 2_u32.pow(round.min(4)))).await;
+            ROUND_PAUSES.wait(round, &self.ambient).await;
         }
         Err(Error::Contention)
     }

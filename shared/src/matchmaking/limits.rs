@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
+use crate::base::pauses::Pauses;
+
 /// How long a find may try; far below the function's time-out.
 pub(super) const FIND_DEADLINE: Duration = Duration::from_secs(5);
 /// Rounds of looking and creating before a find gives up.
 pub(super) const ROUNDS_MAX: u32 = 12;
-/// Pause after a lost round, doubled each time up to sixteenfold, jittered.
-pub(super) const ROUND_PAUSE: Duration = Duration::from_millis(5);
+/// Pauses after lost rounds.
+pub(super) const ROUND_PAUSES: Pauses =
+    Pauses::doubling(Duration::from_millis(5)).up_to(Duration::from_millis(80)).jittered();
 
 /// Candidates looked at, at most, but for those that are compared in any case.
 pub(super) const CANDIDATES_MAX: usize = 1_000;

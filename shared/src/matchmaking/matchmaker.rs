@@ -13,7 +13,7 @@ use crate::{
     auth::settings::SettingsCache,
     base::ambient::{Ambient, Timestamp},
     matchmaking::{
-        limits::{CANDIDATES_MAX, COMPARED_MAX, FIND_DEADLINE, LANE_HOLD, ROUND_PAUSE, ROUNDS_MAX},
+        limits::{CANDIDATES_MAX, COMPARED_MAX, FIND_DEADLINE, LANE_HOLD, ROUND_PAUSES, ROUNDS_MAX},
         outcomes::Step,
         recall::Recall,
         search::{Claimed, Existing, Search, searched},
@@ -149,7 +149,7 @@ impl Matchmaker {
             if self.ambient.now() >= deadline {
                 break;
             }
-            self.ambient.sleep(self.ambient.jittered(ROUND_PAUSE * 2_u32.pow(round.min(4)))).await;
+            ROUND_PAUSES.wait(round, &self.ambient).await;
         }
         Err(Error::Contention)
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::{
+    base::pauses::Pauses,
     matchmaking::matchmaker::Matchmaker,
     models::{errors::Error, lifecycle::Transition, lobby::Stage},
     seating::{reply::Found, seeker::Seeker},
@@ -10,10 +11,8 @@ use crate::{
 
 /// How long after its beginning a request may still wait: the gateway gives up after 30 s.
 const READY_DEADLINE: Duration = Duration::from_secs(25);
-/// Pause before the first look, doubled each time.
-const POLL_PAUSE: Duration = Duration::from_millis(200);
-/// The longest pause: some twenty reads in all.
-const POLL_PAUSE_MAX: Duration = Duration::from_millis(1_600);
+/// Pauses before looks: some twenty reads in all.
+const POLL_PAUSES: Pauses = Pauses::doubling(Duration::from_millis(200)).up_to(Duration::from_millis(1_600));
 
 impl Matchmaker {
     /// The seat once its lobby is ready, by looking at the lobby again and again; at once when it is.
@@ -33,14 +32,14 @@ impl Matchmaker {
             Err(error) => return Err(error),
         }
         let deadline = seeker.began_at() + READY_DEADLINE;
-        let mut pause = POLL_PAUSE;
+        let mut looks = 0;
         while found.lobby.stage == Stage::Starting {
             let now = self.ambient.now();
             if now >= deadline {
                 return self.give_back(found, seeker, Error::LobbyStartTimeout).await;
             }
-            self.ambient.sleep(pause.min(deadline.since(now))).await;
-            pause = (pause * 2).min(POLL_PAUSE_MAX);
+            self.ambient.sleep(POLL_PAUSES.nth(looks).min(deadline.since(now))).await;
+            looks += 1;
             seeker.stay().await?;
             let lobby = self.store.lobby(&found.lobby.lobby_id).await?;
             found.lobby = lobby.ok_or(Error::LobbyStartTimeout)?;

@@ -8,7 +8,10 @@ use crate::{
         matchmaker::{MatchmakerAuth, PlayerRight},
         settings::Settings,
     },
-    base::ambient::{Ambient, Timestamp},
+    base::{
+        ambient::{Ambient, Timestamp},
+        pauses::Pauses,
+    },
     models::{
         client::{Client, ClientAddress},
         errors::Error,
@@ -34,10 +37,8 @@ const CAP_MAX: u32 = 1_000;
 /// How long after its beginning a run that was overtaken may wait for another one's answer: the gateway gives
 /// up after 30 s.
 const OVERTAKEN_DEADLINE: Duration = Duration::from_secs(28);
-/// Pause before it looks the first time, doubled each time.
-const WAIT_PAUSE: Duration = Duration::from_millis(100);
-/// The longest such pause.
-const WAIT_PAUSE_MAX: Duration = Duration::from_millis(1_600);
+/// Pauses before its looks.
+const WAIT_PAUSES: Pauses = Pauses::doubling(Duration::from_millis(100)).up_to(Duration::from_millis(1_600));
 
 /// Lets requests for seats in and out.
 #[derive(Debug)]
@@ -222,7 +223,7 @@ impl Seating {
         client: &Client,
         deadline: Timestamp,
     ) -> Result<Others, Error> {
-        let (mut pause, mut waited_for) = (WAIT_PAUSE, None);
+        let (mut looks, mut waited_for) = (0, None);
         let until = deadline.min(self.ambient.now() + WAIT_MAX);
         loop {
             let now = self.ambient.now();
@@ -249,8 +250,8 @@ impl Seating {
                 return Err(Error::RequestInProgress);
             }
             waited_for = Some(record.run);
-            self.ambient.sleep(pause.min(until.since(now))).await;
-            pause = (pause * 2).min(WAIT_PAUSE_MAX);
+            self.ambient.sleep(WAIT_PAUSES.nth(looks).min(until.since(now))).await;
+            looks += 1;
         }
     }
 

@@ -6,6 +6,7 @@ use aws_sdk_dynamodb::{config::AsyncSleep as _, types::KeysAndAttributes};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 
 use crate::{
+    base::pauses::Pauses,
     models::errors::Error,
     store::{client::Store, failures::failure, items::Item},
 };
@@ -14,9 +15,9 @@ use crate::{
 const BATCH_MAX: usize = 100;
 /// Batches under way at the same time.
 const BATCHES_AT_ONCE: usize = 16;
-/// Pause before a batch asks for what DynamoDB left of it, doubled each time: a table that left some takes no
-/// more at that moment.
-const PAUSE: Duration = Duration::from_millis(25);
+/// Pauses before a batch asks for what DynamoDB left of it: a table that left some takes no more at that
+/// moment.
+const PAUSES: Pauses = Pauses::doubling(Duration::from_millis(25));
 /// Such pauses before a batch gives up, unless DynamoDB reads some of it each time.
 const PAUSES_MAX: u32 = 3;
 
@@ -78,7 +79,7 @@ impl Store {
             }
             // As the client sleeps between its own retries.
             if let Some(sleeper) = self.client.config().sleep_impl() {
-                sleeper.sleep(PAUSE * 2_u32.pow(pauses)).await;
+                sleeper.sleep(PAUSES.nth(pauses)).await;
             }
             pauses += 1;
             keys = rest.keys;

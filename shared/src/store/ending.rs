@@ -11,7 +11,10 @@ use aws_sdk_dynamodb::{
 };
 
 use crate::{
-    base::ambient::{Ambient, Timestamp},
+    base::{
+        ambient::{Ambient, Timestamp},
+        pauses::Pauses,
+    },
     models::{
         errors::Error,
         ids::ServerKey,
@@ -32,8 +35,9 @@ use crate::{
 const ENDED_LIFE: Duration = Duration::from_secs(24 * 3_600);
 /// Tries of one ending that meets other transactions.
 const ATTEMPTS: u32 = 8;
-/// Pause after a conflict, doubled each time, jittered: a transaction takes some ten milliseconds.
-const CONFLICT_PAUSE: Duration = Duration::from_millis(8);
+/// Pauses after conflicts of transactions: one takes some ten milliseconds.
+pub(crate) const CONFLICT_PAUSES: Pauses =
+    Pauses::doubling(Duration::from_millis(8)).up_to(Duration::from_millis(128)).jittered();
 
 /// What became of ending a lobby.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,7 +75,7 @@ impl Store {
         };
         for tries in 0..ATTEMPTS {
             if tries > 0 {
-                ambient.sleep(ambient.jittered(CONFLICT_PAUSE * 2_u32.pow((tries - 1).min(4)))).await;
+                CONFLICT_PAUSES.wait(tries - 1, ambient).await;
             }
             if let Some(outcome) = self.try_to_end(lobby, server, cause, ambient.now()).await? {
                 if outcome == EndOutcome::Ended && lobby.is_draining {
