@@ -19,3 +19,4 @@ pub mod tag_digests;
 pub mod token;
 pub mod version;
 pub mod version_secrets;
+pub mod violations;

@@ -43,8 +43,6 @@ use shared::{
     models::{
         ids::LobbyId,
         lobby::Lobby,
-        pool::Pool,
-        server::PlacementPool,
         token::{Claims, Credential},
     },
     store::{client::Store, meter::metered},
@@ -103,8 +101,7 @@ impl Bench {
             "reservation_seconds": reservation.as_secs() } });
         let game = self.stack.make_game(&format!("bench-{}", self.games), modes, 32_767, 100_000).await;
         // As the operation registers a server: with a block of the cap.
-        let Pool { namespace_id, region_id, .. } = game.pool("arena", "fra");
-        let placement = PlacementPool { namespace_id, region_id };
+        let placement = game.pool("arena", "fra").placement();
         let (servers, _) = self.stack.store().servers(&placement, None).await.expect("servers");
         for server in servers {
             self.stack.store().allot_at_registration(&server, 32_767).await.expect("a block");

@@ -41,7 +41,7 @@ use shared::{
         lifecycle::{Illegal, Transition},
         lobby::{EndCause, Lobby, Stage},
         pool::Tags,
-        server::{PlacementPool, Server},
+        server::Server,
         tag_digests::TagDigests,
     },
     rules::registration::Registration,
@@ -191,9 +191,7 @@ async fn a_refused_creation_is_read_in_the_order_of_the_rules() {
     let game = stack.make_game("refused", modes, 9, 9).await;
     let found = game.find(&stack, json!({ "game_modes": ["arena"] })).await.expect_ok();
     let lobby = stack.store().lobby(&found.lobby_id().parse().unwrap()).await.unwrap().unwrap();
-    let pool =
-        PlacementPool { namespace_id: game.namespace_id().clone(), region_id: lobby.pool.region_id.clone() };
-    let server = stack.store().servers(&pool, None).await.unwrap().0.remove(0);
+    let server = stack.store().servers(&lobby.pool.placement(), None).await.unwrap().0.remove(0);
     let key = HeadKey::new(&lobby.pool, &TagDigests::default(), 2);
     let secret = BurstSecret::random(&Ambient::system());
     let beginning = Some(Beginning { key, secret, exhausted: None });

@@ -18,7 +18,6 @@ use shared::{
         lifecycle::Transition,
         lobby::{Door, Lobby, Refusal},
         pool::{Pool, Tags},
-        server::PlacementPool,
         tag_digests::TagDigests,
     },
     store::{
@@ -37,9 +36,7 @@ async fn arena(stack: &TestStack, name: &str) -> TestGame {
 /// A lobby with one seat taken in a shard of the pool, as an instance under load creates one.
 async fn lobby_in(stack: &TestStack, game: &TestGame, shard: u8) -> Lobby {
     let pool = game.pool("arena", "fra");
-    let placement =
-        PlacementPool { namespace_id: pool.namespace_id.clone(), region_id: pool.region_id.clone() };
-    let server = stack.store().servers(&placement, None).await.unwrap().0.remove(0);
+    let server = stack.store().servers(&pool.placement(), None).await.unwrap().0.remove(0);
     let seat = SeatId::random(&stack.ambient());
     let now = stack.clock.now();
     let lobby = Lobby {

@@ -32,8 +32,7 @@ impl Operation for CreateDevelopmentToken {
         let CreateDevelopmentTokenRequest { hostname, mut ports } = request.body()?;
         // All of them are on the developer's one machine.
         ports.values_mut().for_each(|port| port.hostname = None);
-        let ports =
-            Ports::of_specs(&ports, Some(&hostname)).map_err(|invalid| Error::Validation(invalid.0))?;
+        let ports = Ports::of_specs(&ports, Some(&hostname)).map_err(Error::Validation)?;
         let host = DevelopmentHost { hostname, ports };
         Ok(TokenResponse { token: self.issuer.development(&right, host).await? })
     }

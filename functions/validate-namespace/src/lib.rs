@@ -33,7 +33,7 @@ impl Operation for ValidateNamespace {
         let ValidateNamespaceRequest { display_name, name_id } = request.body()?;
         let mut violations = namespace_violations(&display_name, &name_id);
         if is_name_id(&name_id) && self.store.has_namespace(right.game_id(), &name_id).await? {
-            violations.push(vec!["name-id".to_owned(), "not-unique".to_owned()]);
+            violations.add(&["name-id", "not-unique"]);
         }
         Ok(ValidationResponse::new(violations))
     }

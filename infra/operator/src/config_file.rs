@@ -8,7 +8,7 @@ use std::{
 use saphyr::{LoadableYamlNode as _, MarkedYaml};
 use shared::{
     base::record::{Strict, UnknownField},
-    models::version::VersionConfig,
+    models::{version::VersionConfig, violations::Violations},
 };
 
 use crate::CommandError;
@@ -44,17 +44,17 @@ pub(crate) fn read(path: &Path) -> Result<ConfigFile, CommandError> {
 
 impl ConfigFile {
     /// The file's refusal for breaking rules at `violations`, each a path whose end says how.
-    pub fn broken(&self, violations: &[Vec<String>]) -> CommandError {
-        let problem = |path: &Vec<String>| {
+    pub fn broken(&self, violations: Violations) -> CommandError {
+        let problem = |path: Vec<String>| {
             let at = path.join("/");
-            match line(&self.text, path) {
+            match line(&self.text, &path) {
                 Some(line) => format!("line {line}: {at}"),
                 None => at,
             }
         };
         CommandError::BrokenRules {
             path: self.path.clone(),
-            problems: violations.iter().map(problem).collect(),
+            problems: violations.into_iter().map(problem).collect(),
         }
     }
 }

@@ -231,16 +231,17 @@ fn problems(file: &GameFile<VersionConfig>) -> Vec<String> {
     let mut problems = Vec::new();
     for (number, version) in file.versions.iter().enumerate() {
         let broken = version_config::validate(&version.config, &file.regions);
-        problems.extend(broken.iter().map(|path| format!("versions/{number}/config/{}", path.join("/"))));
+        problems.extend(broken.joined().map(|at| format!("versions/{number}/config/{at}")));
         let broken = display_name_violations(&version.display_name);
-        problems.extend(broken.iter().map(|path| format!("versions/{number}/{}", path.join("/"))));
+        problems.extend(broken.joined().map(|at| format!("versions/{number}/{at}")));
     }
-    problems.extend(display_name_violations(&file.display_name).iter().map(|path| path.join("/")));
+    problems.extend(display_name_violations(&file.display_name).joined());
     for namespace in &file.namespaces {
         let NamespaceEntry { name_id, display_name, version_id, domains, .. } = namespace;
         let broken = matchmaker_config::validate(namespace.lobby_count_max, namespace.max_players_per_client);
-        let broken = broken.into_iter().chain(display_name_violations(display_name));
-        problems.extend(broken.map(|path| format!("namespaces/{name_id}/{}", path.join("/"))));
+        let unnamed = display_name_violations(display_name);
+        let broken = broken.joined().chain(unnamed.joined());
+        problems.extend(broken.map(|at| format!("namespaces/{name_id}/{at}")));
         if !file.versions.iter().any(|version| version.version_id == *version_id) {
             problems.push(format!("namespaces/{name_id}/version_id/not-found"));
         }

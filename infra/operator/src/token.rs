@@ -219,8 +219,7 @@ async fn issue(kind: Kind, deployment: &Deployment) -> Result<String, CommandErr
         Kind::Development { namespace, hostname, ports } => {
             let (_, right) = lookup::namespace(store, &namespace).await?;
             let ports: BTreeMap<_, _> = ports.into_iter().collect();
-            let ports =
-                Ports::of_specs(&ports, Some(&hostname)).map_err(|invalid| Error::Validation(invalid.0))?;
+            let ports = Ports::of_specs(&ports, Some(&hostname)).map_err(Error::Validation)?;
             issuer.await?.development(&right, DevelopmentHost { hostname, ports }).await?
         }
     })

@@ -327,7 +327,7 @@ fn check(
     regions: &BTreeMap<shared::models::ids::RegionId, Region>,
 ) -> Result<(), CommandError> {
     let violations = version_config::validate(&read.config, regions);
-    if violations.is_empty() { Ok(()) } else { Err(read.broken(&violations)) }
+    if violations.is_empty() { Ok(()) } else { Err(read.broken(violations)) }
 }
 
 fn valid() -> Report {

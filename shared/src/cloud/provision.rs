@@ -104,7 +104,7 @@ pub async fn create_game(
     }
     let violations = validate(&new.config, &new.regions);
     if !violations.is_empty() {
-        return Err(ProvisionError::InvalidConfig(violations.iter().map(|path| path.join("/")).collect()));
+        return Err(ProvisionError::InvalidConfig(violations.joined().collect()));
     }
 
     let now = ambient.now();

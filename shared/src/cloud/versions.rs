@@ -11,6 +11,7 @@ use crate::{
         errors::{Error, bad_body},
         game::Game,
         version,
+        violations::Violations,
     },
     request::Request,
     rules::{names::display_name_violations, version_config},
@@ -29,11 +30,11 @@ struct CreateVersionBody {
 struct WholeConfig(#[serde(deserialize_with = "object")] version::VersionConfig);
 
 impl CreateVersionRequest {
-    /// The body of `request`, and where a version of `game` made of it would be refused, as paths.
+    /// The body of `request`, and what is wrong with a version of `game` made of it.
     ///
     /// # Errors
     /// [`Error::BodyTooLarge`], [`Error::BadBody`], also for fields that no configuration has.
-    pub fn read(request: &Request, game: &Game) -> Result<(Self, Vec<Vec<String>>), Error> {
+    pub fn read(request: &Request, game: &Game) -> Result<(Self, Violations), Error> {
         let CreateVersionBody { display_name, config } = request
             .json()?
             // A header that is `null`, as answers have them, is not one that is absent: its secret is
@@ -45,7 +46,7 @@ impl CreateVersionRequest {
             bad_body(&format!("config.{path}"), "no configuration has this field")
         })?;
         let mut violations = display_name_violations(&display_name);
-        violations.extend(version_config::validate(&config, &game.regions));
+        violations.add_below(&[], version_config::validate(&config, &game.regions));
         Ok((Self { display_name, config }, violations))
     }
 }

@@ -22,6 +22,7 @@ use crate::{
         lobby::{EndCause, Lobby, Stage},
         rights::NamespaceRight,
         server::Server,
+        violations::Violations,
     },
     rules::registration::{Registration, Start},
     store::{
@@ -148,8 +149,11 @@ impl GameServers {
         if unknown.is_empty() {
             return Ok(());
         }
-        let path = |mode: &GameMode| vec!["game_modes".to_owned(), mode.to_string(), "not-found".to_owned()];
-        Err(Error::InvalidServer(unknown.into_iter().map(path).collect()))
+        let mut violations = Violations::default();
+        for mode in unknown {
+            violations.add(&["game_modes", mode.as_str(), "not-found"]);
+        }
+        Err(Error::InvalidServer(violations))
     }
 
     /// Extends the lease of a server, of no other start than `start_id` if one is given, and of a page of its

@@ -30,7 +30,7 @@ use crate::{
         ids::{BurstSecret, LobbyId, SeatId},
         lobby::{EndCause, Entry, Lobby, Refusal, Stage},
         pool::Pool,
-        server::{PlacementPool, Server},
+        server::Server,
     },
     rules::criteria::{NewLobby, SearchedPool},
     seating::{reply::Found, seeker::Seeker},
@@ -372,10 +372,7 @@ impl Matchmaker {
         if nth == 0 {
             return Ok(Duration::ZERO);
         }
-        let pool = PlacementPool {
-            namespace_id: new.pool.namespace_id.clone(),
-            region_id: new.pool.region_id.clone(),
-        };
+        let pool = new.pool.placement();
         let now = self.ambient.now();
         let count = || self.recall.server_count(&pool, |server| server.fits(&new.pool.game_mode, now));
         if creates && count() == 0 {
@@ -547,8 +544,7 @@ impl Matchmaker {
 
     /// The same; how many of those that were met are silent.
     async fn learn_servers(&self, pool: &Pool) -> Result<usize, Error> {
-        let placement =
-            PlacementPool { namespace_id: pool.namespace_id.clone(), region_id: pool.region_id.clone() };
+        let placement = pool.placement();
         let now = self.ambient.now();
         let (servers, silent) = self.store.servers_with_places(&placement, &pool.game_mode, now).await?;
         self.recall.remember_servers(&placement, servers, now);
@@ -582,10 +578,7 @@ impl Matchmaker {
         now: Timestamp,
         seeker: &Seeker,
     ) -> Result<Option<Server>, Error> {
-        let pool = PlacementPool {
-            namespace_id: new.pool.namespace_id.clone(),
-            region_id: new.pool.region_id.clone(),
-        };
+        let pool = new.pool.placement();
         let fits = |server: &Server| {
             let is_allotted = server.next_block(lobby_count_max).is_none();
             server.fits(&new.pool.game_mode, now) && (is_allotted || allotment != Allotment::None)

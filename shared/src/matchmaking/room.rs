@@ -387,9 +387,8 @@ impl Matchmaker {
         match self.store.end_lobby(&lobby, cause, &self.ambient).await {
             Ok(EndOutcome::Ended) => {
                 // Its server has a place again.
-                let Pool { namespace_id, region_id, .. } = lobby.pool;
-                self.recall.forget_full(&namespace_id);
-                self.recall.forget_servers(&PlacementPool { namespace_id, region_id });
+                self.recall.forget_full(&lobby.pool.namespace_id);
+                self.recall.forget_servers(&lobby.pool.placement());
                 Ok(true)
             }
             Ok(EndOutcome::AlreadyEnded | EndOutcome::Outdated) | Err(Error::Contention) => Ok(false),

@@ -3,7 +3,7 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use crate::models::{ids::GameMode, version::CaptchaProvider};
+use crate::models::{ids::GameMode, version::CaptchaProvider, violations::Violations};
 
 /// Why an operation did not do what it was asked.
 ///
@@ -55,8 +55,8 @@ pub enum Error {
     #[error("the token in the body is not valid")]
     BodyTokenInvalid,
     /// 400: a write that its validation refuses.
-    #[error("the values are not valid at {}", joined(.0))]
-    Validation(Vec<Vec<String>>),
+    #[error("the values are not valid at {0}")]
+    Validation(Violations),
     /// 409: the name is another's.
     #[error("the name is taken")]
     NameTaken,
@@ -164,8 +164,8 @@ pub enum Error {
     #[error("the player's seat is in another lobby")]
     PlayerInDifferentLobby,
     /// 400: a game server that would not work as described.
-    #[error("the game server is not valid at {}", joined(.0))]
-    InvalidServer(Vec<Vec<String>>),
+    #[error("the game server is not valid at {0}")]
+    InvalidServer(Violations),
     /// 400: a game server that never registered, or deregistered.
     #[error("there is no such game server")]
     ServerNotFound,
@@ -320,8 +320,9 @@ impl Error {
             | Self::FindDisabled(mode)
             | Self::JoinDisabled(mode)
             | Self::CustomLobbiesDisabled(mode) => Some(json!({ "game_mode": mode })),
-            Self::Validation(paths) | Self::InvalidServer(paths) => {
-                let errors: Vec<_> = paths.iter().map(|path| json!({ "path": path })).collect();
+            Self::Validation(violations) | Self::InvalidServer(violations) => {
+                let errors: Vec<_> =
+                    violations.clone().into_iter().map(|path| json!({ "path": path })).collect();
                 Some(json!({ "errors": errors }))
             }
             Self::GameModeNotFound(mode) => Some(json!({ "game_mode": mode })),
@@ -358,19 +359,6 @@ impl Error {
             _ => None,
         }
     }
-}
-
-/// Paths that a message shows; the metadata has all of them.
-const PATHS_SHOWN: usize = 5;
-
-/// Paths as people read them.
-fn joined(paths: &[Vec<String>]) -> String {
-    let mut shown: Vec<_> = paths.iter().take(PATHS_SHOWN).map(|path| path.join("/")).collect();
-    let more = paths.len().saturating_sub(PATHS_SHOWN);
-    if more > 0 {
-        shown.push(format!("and {more} more"));
-    }
-    shown.join(", ")
 }
 
 /// Longest problem text repeated to a client: serde quotes the offending value, which may be the whole body.

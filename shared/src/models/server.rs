@@ -9,6 +9,7 @@ use crate::{
     models::{
         ids::{GameMode, InvalidIdentifier, NamespaceId, RegionId, ServerKey, StartId, StartMark, WriteId},
         lobby::Lobby,
+        pool::Pool,
         ports::Ports,
     },
 };
@@ -27,6 +28,14 @@ pub struct PlacementPool {
     pub namespace_id: NamespaceId,
     /// The region.
     pub region_id: RegionId,
+}
+
+impl Pool {
+    /// Where the servers are on which its lobbies can be placed.
+    #[must_use]
+    pub fn placement(&self) -> PlacementPool {
+        PlacementPool { namespace_id: self.namespace_id.clone(), region_id: self.region_id.clone() }
+    }
 }
 
 impl fmt::Display for PlacementPool {

@@ -1,27 +1,30 @@
 //! Which matchmaker settings a namespace may have.
 
+use crate::models::violations::Violations;
+
 /// The most lobbies that a namespace may be allowed to hold.
 pub const LOBBY_COUNT_MAX_LIMIT: u32 = 32_767;
 
 /// The sources of players that each have a limit in the interface of decision 1; here all share one.
 const PLAYER_SOURCES: [&str; 5] = ["client", "vpn", "proxy", "tor", "hosting"];
 
-/// Where the values would be refused, as paths; empty when they are valid.
+/// What is wrong with the values.
 #[must_use]
-pub fn validate(lobby_count_max: u32, max_players: u32) -> Vec<Vec<String>> {
-    let path = |parts: &[&str]| parts.iter().map(|part| (*part).to_owned()).collect();
-    let mut errors = Vec::new();
+pub fn validate(lobby_count_max: u32, max_players: u32) -> Violations {
+    let mut violations = Violations::default();
     if lobby_count_max == 0 {
-        errors.push(path(&["lobby-count", "too-low"]));
+        violations.add(&["lobby-count", "too-low"]);
     }
     if lobby_count_max > LOBBY_COUNT_MAX_LIMIT {
-        errors.push(path(&["lobby-count", "too-high"]));
+        violations.add(&["lobby-count", "too-high"]);
     }
     if max_players == 0 {
-        errors.push(path(&["max-players", "too-low"]));
-        errors.extend(PLAYER_SOURCES.iter().map(|source| path(&["max-players", source, "too-low"])));
+        violations.add(&["max-players", "too-low"]);
+        for source in PLAYER_SOURCES {
+            violations.add(&["max-players", source, "too-low"]);
+        }
     }
-    errors
+    violations
 }
 
 #[cfg(test)]
@@ -29,7 +32,7 @@ mod tests {
     use super::*;
 
     fn joined(lobby_count_max: u32, max_players: u32) -> Vec<String> {
-        validate(lobby_count_max, max_players).iter().map(|path| path.join("/")).collect()
+        validate(lobby_count_max, max_players).joined().collect()
     }
 
     #[test]

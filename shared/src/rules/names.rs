@@ -1,5 +1,7 @@
 //! Names: those in addresses, and those that people read.
 
+use crate::models::violations::Violations;
+
 /// Longest name in addresses, in characters.
 const NAME_ID_CHARS_MAX: usize = 64;
 /// Longest name that people read, in characters.
@@ -14,19 +16,20 @@ pub fn is_name_id(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }
 
-/// Where the names of a namespace would be refused, as paths.
+/// What is wrong with the names of a namespace.
 #[must_use]
-pub fn namespace_violations(display_name: &str, name_id: &str) -> Vec<Vec<String>> {
+pub fn namespace_violations(display_name: &str, name_id: &str) -> Violations {
     let mut violations = display_name_violations(display_name);
     if !is_name_id(name_id) {
-        violations.push(vec!["name-id".to_owned(), "invalid".to_owned()]);
+        violations.add(&["name-id", "invalid"]);
     }
     violations
 }
 
-/// Where a name that people read would be refused, as paths: 1 to 128 characters, no control characters.
+/// What is wrong with a name that people read: it has 1 to 128 characters, no control characters.
 #[must_use]
-pub fn display_name_violations(text: &str) -> Vec<Vec<String>> {
+pub fn display_name_violations(text: &str) -> Violations {
+    let mut violations = Violations::default();
     let violation = if text.trim().is_empty() {
         "too-short"
     } else if text.chars().count() > DISPLAY_NAME_CHARS_MAX {
@@ -34,9 +37,10 @@ pub fn display_name_violations(text: &str) -> Vec<Vec<String>> {
     } else if text.chars().any(char::is_control) {
         "invalid"
     } else {
-        return Vec::new();
+        return violations;
     };
-    vec![vec!["display-name".to_owned(), violation.to_owned()]]
+    violations.add(&["display-name", violation]);
+    violations
 }
 
 #[cfg(test)]
@@ -61,7 +65,11 @@ mod tests {
         for (name, violation) in
             [("", "too-short"), (" ", "too-short"), (&*"x".repeat(129), "too-long"), ("a\nb", "invalid")]
         {
-            assert_eq!(display_name_violations(name), [["display-name", violation]], "{name}");
+            assert_eq!(
+                display_name_violations(name).to_string(),
+                format!("display-name/{violation}"),
+                "{name}"
+            );
         }
     }
 }

@@ -3,7 +3,10 @@
 use std::{collections::BTreeMap, net::Ipv6Addr};
 
 use crate::{
-    models::ports::{PortNumbers, PortRange, Ports, ServerPort},
+    models::{
+        ports::{PortNumbers, PortRange, Ports, ServerPort},
+        violations::Violations,
+    },
     wire::ports::{PortRangeSpec, PortSpec},
 };
 
@@ -18,11 +21,6 @@ const HOST_LABEL_CHARS_MAX: usize = 63;
 /// Labels in a violation are not longer than this; they may be anything.
 const SHOWN_LABEL_CHARS_MAX: usize = 64;
 
-/// Where ports were refused, as paths that begin with `ports`: each names its label.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the ports are not valid at {}", .0.iter().map(|path| path.join("/")).collect::<Vec<_>>().join(", "))]
-pub struct InvalidPorts(pub Vec<Vec<String>>);
-
 impl Ports {
     /// The ports that `specs` describe, on `hostname` where they name none.
     ///
@@ -30,53 +28,47 @@ impl Ports {
     /// Every violation: `too-few`, `too-many`, and by label `label/invalid`, `hostname/invalid`,
     /// `port/missing`, `port/ambiguous`, `port/out-of-range`, `port_range/out-of-range`,
     /// `port_range/min-above-max`, `mixed-tls`.
-    pub fn of_specs(
-        specs: &BTreeMap<String, PortSpec>,
-        hostname: Option<&str>,
-    ) -> Result<Self, InvalidPorts> {
-        let mut paths = Vec::new();
-        let mut refuse = |parts: &[&str]| {
-            let parts = ["ports"].iter().chain(parts);
-            paths.push(parts.map(|part| part.chars().take(SHOWN_LABEL_CHARS_MAX).collect()).collect());
-        };
+    pub fn of_specs(specs: &BTreeMap<String, PortSpec>, hostname: Option<&str>) -> Result<Self, Violations> {
+        let mut violations = Violations::default();
         if specs.is_empty() {
-            refuse(&["too-few"]);
+            violations.add(&["ports", "too-few"]);
         }
         if specs.len() > PORTS_MAX {
-            refuse(&["too-many"]);
+            violations.add(&["ports", "too-many"]);
             // The list of what is wrong with each of them would have no bound.
-            return Err(InvalidPorts(paths));
+            return Err(violations);
         }
         let mut ports = BTreeMap::new();
         let is_tls = |spec: &PortSpec| spec.protocol.is_tls();
         let is_mixed = specs.values().any(is_tls) && !specs.values().all(is_tls);
         for (label, spec) in specs {
+            let shown: String = label.chars().take(SHOWN_LABEL_CHARS_MAX).collect();
             if !is_label(label) {
-                refuse(&[label, "label", "invalid"]);
+                violations.add(&["ports", &shown, "label", "invalid"]);
             }
             let hostname = spec.hostname.as_deref().or(hostname).unwrap_or_default();
             if !is_hostname(hostname) {
-                refuse(&[label, "hostname", "invalid"]);
+                violations.add(&["ports", &shown, "hostname", "invalid"]);
             }
             if is_mixed {
-                refuse(&[label, "mixed-tls"]);
+                violations.add(&["ports", &shown, "mixed-tls"]);
             }
             match numbers(spec) {
                 Ok(numbers) => {
                     let port = ServerPort { hostname: hostname.to_owned(), numbers, protocol: spec.protocol };
                     ports.insert(label.clone(), port);
                 }
-                Err([field, violation]) => refuse(&[label, field, violation]),
+                Err([field, violation]) => violations.add(&["ports", &shown, field, violation]),
             }
         }
-        if paths.is_empty() { Ok(Self(ports)) } else { Err(InvalidPorts(paths)) }
+        if violations.is_empty() { Ok(Self(ports)) } else { Err(violations) }
     }
 }
 
 impl TryFrom<BTreeMap<String, ServerPort>> for Ports {
-    type Error = InvalidPorts;
+    type Error = String;
 
-    fn try_from(ports: BTreeMap<String, ServerPort>) -> Result<Self, InvalidPorts> {
+    fn try_from(ports: BTreeMap<String, ServerPort>) -> Result<Self, String> {
         let spec = |ServerPort { hostname, numbers, protocol }: &ServerPort| {
             let (port, port_range) = match *numbers {
                 PortNumbers::Port(port) => (Some(port.into()), None),
@@ -88,7 +80,7 @@ impl TryFrom<BTreeMap<String, ServerPort>> for Ports {
             PortSpec { hostname: Some(hostname.clone()), port, port_range, protocol: *protocol }
         };
         let specs = ports.iter().map(|(label, port)| (label.clone(), spec(port))).collect();
-        Self::of_specs(&specs, None)
+        Self::of_specs(&specs, None).map_err(|violations| format!("the ports are not valid at {violations}"))
     }
 }
 
@@ -139,7 +131,7 @@ mod tests {
         let specs = serde_json::from_value(specs).unwrap();
         match Ports::of_specs(&specs, None) {
             Ok(_) => Vec::new(),
-            Err(InvalidPorts(paths)) => paths.iter().map(|path| path.join("/")).collect(),
+            Err(violations) => violations.joined().collect(),
         }
     }
 

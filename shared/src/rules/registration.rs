@@ -9,6 +9,7 @@ use crate::{
         ids::{GameMode, NamespaceId, RegionId, ServerId, ServerKey, StartId, WriteId},
         ports::Ports,
         server::{PlacementPool, Server, look_again},
+        violations::Violations,
     },
     wire::RegisterServerRequest,
 };
@@ -54,10 +55,10 @@ impl Registration {
     /// The registration that `request` asks for in `game`.
     ///
     /// # Errors
-    /// Every violation, as paths; those of ports by [`crate::rules::ports`].
-    pub fn check(request: &RegisterServerRequest, game: &Game) -> Result<Self, Vec<Vec<String>>> {
-        let mut paths: Vec<Vec<String>> = Vec::new();
-        let mut refuse = |field: &str, violation: &str| paths.push(path(field, violation));
+    /// Every violation; those of ports by [`crate::rules::ports`].
+    pub fn check(request: &RegisterServerRequest, game: &Game) -> Result<Self, Violations> {
+        let mut violations = Violations::default();
+        let mut refuse = |field: &str, violation: &str| violations.add(&[field, violation]);
         let region_id = game.regions.get_key_value(request.region_id.as_str()).map(|(id, _)| id.clone());
         if region_id.is_none() {
             refuse("region_id", "not-found");
@@ -85,12 +86,12 @@ impl Registration {
         let ports = match Ports::of_specs(&request.ports, None) {
             Ok(ports) => Some(ports),
             Err(invalid) => {
-                paths.extend(invalid.0);
+                violations.add_below(&[], invalid);
                 None
             }
         };
         match (region_id, ports) {
-            (Some(region_id), Some(ports)) if paths.is_empty() => Ok(Self {
+            (Some(region_id), Some(ports)) if violations.is_empty() => Ok(Self {
                 start_id: request.start_id.clone(),
                 region_id,
                 game_modes,
@@ -99,7 +100,7 @@ impl Registration {
                 lease_ms: (lease_seconds > 0).then_some(u64::from(lease_seconds) * 1_000),
                 auto_ready: request.auto_ready.unwrap_or(true),
             }),
-            _ => Err(paths),
+            _ => Err(violations),
         }
     }
 
@@ -150,7 +151,7 @@ impl Registration {
     /// registered before. A start without a name becomes `unnamed`.
     ///
     /// # Errors
-    /// The paths of what one start must not change under live lobbies: region and ports.
+    /// What one start must not change under live lobbies: region and ports.
     pub fn into_server(
         self,
         key: ServerKey,
@@ -158,18 +159,18 @@ impl Registration {
         unnamed: StartId,
         registration: WriteId,
         now: Timestamp,
-    ) -> Result<Server, Vec<Vec<String>>> {
+    ) -> Result<Server, Violations> {
         let same = seen.filter(|seen| self.start(seen, now) != Start::New);
         if let Some(same) = same.filter(|same| same.used > 0 && !same.is_clearing) {
-            let mut paths = Vec::new();
+            let mut violations = Violations::default();
             if same.region_id != self.region_id {
-                paths.push(path("region_id", "in-use"));
+                violations.add(&["region_id", "in-use"]);
             }
             if same.ports != self.ports {
-                paths.push(path("ports", "in-use"));
+                violations.add(&["ports", "in-use"]);
             }
-            if !paths.is_empty() {
-                return Err(paths);
+            if !violations.is_empty() {
+                return Err(violations);
             }
         }
         let used = seen.map_or(0, |seen| seen.used);
@@ -211,10 +212,6 @@ impl Registration {
     }
 }
 
-fn path(field: &str, violation: &str) -> Vec<String> {
-    vec![field.to_owned(), violation.to_owned()]
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
@@ -233,8 +230,7 @@ mod tests {
         });
         request.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
         let request = serde_json::from_value(request).unwrap();
-        Registration::check(&request, &game)
-            .map_err(|paths| paths.iter().map(|path| path.join("/")).collect())
+        Registration::check(&request, &game).map_err(|violations| violations.joined().collect())
     }
 
     fn id() -> WriteId {
@@ -292,7 +288,7 @@ mod tests {
         let moved = json!({ "start_id": "a", "region_id": "nyc", "ports": { "game": { "hostname": "b", "port": 1, "protocol": "udp" } } });
         let refused =
             check(moved.clone()).unwrap().into_server(key(), Some(&running), start(), id(), Timestamp(9));
-        assert_eq!(refused.unwrap_err(), [path("region_id", "in-use"), path("ports", "in-use")]);
+        assert_eq!(refused.unwrap_err().to_string(), "region_id/in-use, ports/in-use");
         assert!(check(moved).unwrap().into_server(key(), Some(&first), start(), id(), Timestamp(9)).is_ok());
         let smaller = check(json!({ "start_id": "a", "capacity": 1 })).unwrap();
         let smaller = smaller.into_server(key(), Some(&running), start(), id(), Timestamp(9)).unwrap();

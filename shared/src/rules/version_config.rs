@@ -10,6 +10,7 @@ use crate::{
         ids::RegionId,
         version::{CaptchaConfig, GameModeConfig, Verification, VersionConfig},
         version_secrets::{SECRETS_BYTES_MAX, VersionSecrets},
+        violations::Violations,
     },
     rules::public_url,
 };
@@ -47,61 +48,57 @@ const HEADERS_OF_TRANSPORT: [&str; 11] = [
     "upgrade",
 ];
 
-/// Where `config` would be refused, as paths; empty when it is valid in a game with `regions`.
+/// What is wrong with `config` in a game with `regions`.
 #[must_use]
-pub fn validate(config: &VersionConfig, regions: &BTreeMap<RegionId, Region>) -> Vec<Vec<String>> {
-    let mut errors = Vec::new();
+pub fn validate(config: &VersionConfig, regions: &BTreeMap<RegionId, Region>) -> Violations {
+    let mut violations = Violations::default();
     if config.game_modes.is_empty() {
-        errors.push(vec!["game_modes".to_owned(), "too-few".to_owned()]);
+        violations.add(&["game_modes", "too-few"]);
     }
     if config.game_modes.len() > GAME_MODES_MAX {
         // The list of what is wrong in each of them would have no bound.
-        return vec![vec!["game_modes".to_owned(), "too-many".to_owned()]];
+        violations.add(&["game_modes", "too-many"]);
+        return violations;
     }
     for (name, mode) in &config.game_modes {
-        errors.extend(mode_violations(mode, regions).into_iter().map(|(field, violation)| {
-            vec!["game_modes".to_owned(), name.to_string(), field.to_owned(), violation.to_owned()]
-        }));
+        violations.add_below(&["game_modes", name.as_str()], mode_violations(mode, regions));
         for (kind, action) in mode.actions() {
             let at = ["game_modes", name.as_str(), "actions", kind.name(), "verification"];
-            let violations = action.verification.iter().flat_map(verification_violations);
-            errors.extend(violations.map(|rest| below(&at, &rest)));
+            if let Some(verification) = &action.verification {
+                violations.add_below(&at, verification_violations(verification));
+            }
         }
     }
     if let Some(captcha) = &config.captcha {
-        errors.extend(captcha_violations(captcha).iter().map(|rest| below(&["captcha"], rest)));
+        violations.add_below(&["captcha"], captcha_violations(captcha));
     }
     if VersionSecrets::of(config).bytes() > SECRETS_BYTES_MAX {
-        errors.push(vec!["secrets".to_owned(), "too-large".to_owned()]);
+        violations.add(&["secrets", "too-large"]);
     }
-    errors
+    violations
 }
 
-fn below(at: &[&str], rest: &[&str]) -> Vec<String> {
-    at.iter().chain(rest).map(|part| (*part).to_owned()).collect()
-}
-
-fn verification_violations(verification: &Verification) -> Vec<Vec<&str>> {
-    let mut violations = Vec::new();
+fn verification_violations(verification: &Verification) -> Violations {
+    let mut violations = Violations::default();
     if let Err(problem) = public_url::parse(&verification.url) {
-        violations.push(vec!["url", problem]);
+        violations.add(&["url", problem]);
     }
     if verification.headers.len() > HEADERS_MAX {
         // As with modes: the list has a bound.
-        violations.push(vec!["headers", "too-many"]);
+        violations.add(&["headers", "too-many"]);
         return violations;
     }
     let mut names = BTreeSet::new();
     for (name, value) in &verification.headers {
         let lower = name.to_ascii_lowercase();
         if name.len() > HEADER_NAME_BYTES_MAX || HeaderName::from_bytes(name.as_bytes()).is_err() {
-            violations.push(vec!["headers", "name-invalid"]);
+            violations.add(&["headers", "name-invalid"]);
         } else if HEADERS_OF_TRANSPORT.contains(&lower.as_str()) {
-            violations.push(vec!["headers", name, "not-allowed"]);
+            violations.add(&["headers", name, "not-allowed"]);
         } else if !names.insert(lower) {
-            violations.push(vec!["headers", name, "duplicate"]);
+            violations.add(&["headers", name, "duplicate"]);
         } else if let Some(problem) = header_value_problem(value.reveal()) {
-            violations.push(vec!["headers", name, problem]);
+            violations.add(&["headers", name, problem]);
         }
     }
     violations
@@ -116,18 +113,18 @@ fn header_value_problem(value: Option<&str>) -> Option<&'static str> {
     (!is_visible || HeaderValue::from_str(value).is_err()).then_some("invalid")
 }
 
-fn captcha_violations(captcha: &CaptchaConfig) -> Vec<Vec<&'static str>> {
-    let mut violations = Vec::new();
+fn captcha_violations(captcha: &CaptchaConfig) -> Violations {
+    let mut violations = Violations::default();
     if captcha.requests_before_reverify > REQUESTS_BEFORE_REVERIFY_MAX {
-        violations.push(vec!["requests_before_reverify", "too-high"]);
+        violations.add(&["requests_before_reverify", "too-high"]);
     }
     if captcha.verification_ttl > VERIFICATION_TTL_MS_MAX {
-        violations.push(vec!["verification_ttl", "too-high"]);
+        violations.add(&["verification_ttl", "too-high"]);
     }
     match captcha.providers().count() {
-        0 => violations.push(vec!["provider", "missing"]),
+        0 => violations.add(&["provider", "missing"]),
         1 => {}
-        _ => violations.push(vec!["provider", "too-many"]),
+        _ => violations.add(&["provider", "too-many"]),
     }
     for (provider, keys) in captcha.providers() {
         for (field, key) in
@@ -139,31 +136,28 @@ fn captcha_violations(captcha: &CaptchaConfig) -> Vec<Vec<&'static str>> {
                 Some(key) if !key.bytes().all(|byte| byte.is_ascii_graphic()) => "invalid",
                 Some(_) => continue,
             };
-            violations.push(vec![provider.name(), field, problem]);
+            violations.add(&[provider.name(), field, problem]);
         }
     }
     violations
 }
 
-fn mode_violations(
-    mode: &GameModeConfig,
-    regions: &BTreeMap<RegionId, Region>,
-) -> Vec<(&'static str, &'static str)> {
-    let mut violations = Vec::new();
+fn mode_violations(mode: &GameModeConfig, regions: &BTreeMap<RegionId, Region>) -> Violations {
+    let mut violations = Violations::default();
     if mode.regions.is_empty() {
-        violations.push(("regions", "too-few"));
+        violations.add(&["regions", "too-few"]);
     }
     if mode.regions.iter().collect::<BTreeSet<_>>().len() < mode.regions.len() {
-        violations.push(("regions", "duplicate"));
+        violations.add(&["regions", "duplicate"]);
     }
     if mode.regions.iter().any(|region| !regions.contains_key(region)) {
-        violations.push(("regions", "not-found"));
+        violations.add(&["regions", "not-found"]);
     }
     let mut bound = |field, value: u32, min: u32, max: u32| {
         if value < min {
-            violations.push((field, "too-low"));
+            violations.add(&[field, "too-low"]);
         } else if value > max {
-            violations.push((field, "too-high"));
+            violations.add(&[field, "too-high"]);
         }
     };
     bound("max_players", mode.max_players, 1, MAX_PLAYERS_LIMIT);
@@ -192,7 +186,7 @@ mod tests {
         };
         let regions = BTreeMap::from([("eu".parse().unwrap(), region)]);
         let config = serde_json::from_str(config).unwrap();
-        validate(&config, &regions).iter().map(|path| path.join("/")).collect()
+        validate(&config, &regions).joined().collect()
     }
 
     #[test]

@@ -14,6 +14,7 @@ use crate::{
         ids::{GameId, NamespaceId, RegionId, VersionId},
         namespace::{CdnAuthType, CdnSettings, Deployment, Namespace},
         version::{self, ListedVersion, Version},
+        violations::Violations,
     },
     wire::{ports::PortSpec, values::Empty},
 };
@@ -479,10 +480,10 @@ pub struct ValidationResponse {
 }
 
 impl ValidationResponse {
-    /// The response for the refused `paths`.
+    /// The response for `violations`.
     #[must_use]
-    pub fn new(paths: Vec<Vec<String>>) -> Self {
-        Self { errors: paths.into_iter().map(|path| ValidationError { path }).collect() }
+    pub fn new(violations: Violations) -> Self {
+        Self { errors: violations.into_iter().map(|path| ValidationError { path }).collect() }
     }
 }
 

@@ -179,10 +179,7 @@ async fn a_hundred_silent_servers_do_not_hide_a_living_one() {
     assert_eq!(seat.body["ports"]["default"]["hostname"], "lives.example");
     heartbeat(&stack, &game, "silent-7").await.expect_ok();
     heartbeat(&stack, &game, "silent-109").await.expect_ok();
-    let pool = shared::models::server::PlacementPool {
-        namespace_id: game.namespace_id().clone(),
-        region_id: "fra".parse().unwrap(),
-    };
+    let pool = game.pool("arena", "fra").placement();
     let arena = "arena".parse().unwrap();
     let (seen, _silent) = stack.store().servers_with_places(&pool, &arena, stack.clock.now()).await.unwrap();
     let mut seen: Vec<_> = seen.into_iter().map(|server| server.server.server_id.to_string()).collect();

@@ -164,8 +164,8 @@ fn the_ports_of_a_server_are_those_that_clients_can_use() {
             Err(invalid) => {
                 prop_assert!(!is_valid, "{} are refused: {}", json!(described), invalid);
                 prop_assert!(
-                    !invalid.0.is_empty()
-                        && invalid.0.iter().all(|path| path[0] == "ports" && path.len() > 1)
+                    !invalid.is_empty()
+                        && invalid.into_iter().all(|path| path[0] == "ports" && path.len() > 1)
                 );
                 return Ok(());
             }
