@@ -3,7 +3,7 @@
 //! Its folders are floors. A file imports only from its own floor and from lower ones, and no files import
 //! each other in a circle; `tests/it/floors.rs` reads this list and keeps it so.
 //!
-//! 1. [`base`]: clock, randomness and pauses, bounded memory, strict JSON, lenient records, logs, connections.
+//! 1. [`base`]: clock, randomness, pauses, bounded memory, strict JSON, lenient records, logs, connections.
 //!    Knows nothing of games.
 //! 2. [`models`]: what there is: games, namespaces, versions, servers, lobbies, tokens, errors. Plain values.
 //! 3. [`wire`]: requests and responses, exactly as they are sent. No decision.

@@ -335,16 +335,14 @@ async fn burst(bench: &mut Bench) {
     );
 }
 
-/// Clients that find without pause, from an empty namespace: in one process, as in the local stack, or in
-/// isolated instances.
-async fn without_pause(bench: &mut Bench, clients: usize, is_isolated: bool) {
+/// Clients that find without pause, each by an instance of its own, from an empty namespace.
+async fn without_pause(bench: &mut Bench, clients: usize) {
     const FINDS_EACH: usize = 100;
     let (_game, token) = bench.game().await;
     let ambient = Ambient::system();
-    let instances: Vec<_> =
-        (0..if is_isolated { clients } else { 1 }).map(|_| bench.instance(&ambient)).collect();
+    let instances: Vec<_> = (0..clients).map(|_| bench.instance(&ambient)).collect();
     let began = Instant::now();
-    let runs = instances.iter().cycle().take(clients).map(|instance| {
+    let runs = instances.iter().map(|instance| {
         let token = &token;
         async move {
             let mut finds = Vec::with_capacity(FINDS_EACH);
@@ -361,9 +359,8 @@ async fn without_pause(bench: &mut Bench, clients: usize, is_isolated: bool) {
     let mut times: Vec<_> = finds.iter().map(|(_, took, _)| *took).collect();
     times.sort_unstable();
     let slowest = times.get(times.len() * 999 / 1_000).copied().unwrap_or_default();
-    let kind = if is_isolated { "isolated instances" } else { "clients of one process" };
     line(
-        &format!("calls of the dearest find, {clients} {kind} without pause from empty"),
+        &format!("calls of the dearest find, {clients} instances without pause from empty"),
         format!(
             "{} (after {:.0?}; {:.2} on average; p99.9 of the times {:.0?})",
             dearest.0,
@@ -548,9 +545,7 @@ async fn main() {
     }
     if is_asked("--from-empty") {
         for clients in [4, 16, 64] {
-            for is_isolated in [false, true] {
-                without_pause(&mut bench, clients, is_isolated).await;
-            }
+            without_pause(&mut bench, clients).await;
         }
     }
     if is_asked("--beside") {
