@@ -411,6 +411,7 @@ async fn overviews(bench: &Bench) {
     bench.line("statistics, within 5 s", "get-player-statistics", &game.public, json!({}), &[]).await;
     let what = "statistics, within 5 s on another instance";
     bench.forget().await;
+    bench.warm(&["get-player-statistics"], &game).await;
     bench.line(what, "get-player-statistics", &game.public, json!({}), &[]).await;
 }
 
