@@ -30,12 +30,16 @@ mod service;
 
 use document::Document;
 
-/// What is read of the environment by what functions name instead of the variables.
-const VARIABLES_OF_METHODS: [(&str, &[&str]); 3] = [
-    ("Function::start()", &["MUSTER_CATALOG_TABLE", "MUSTER_SIGNING_KEY", "MUSTER_SIGNING_KEY_PREVIOUS"]),
+/// What is read of the environment by the parts that functions ask for, besides names of tables.
+const VARIABLES_OF_PARTS: [(&str, &[&str]); 5] = [
+    (".cloud_auth()", SIGNING_KEYS),
+    (".matchmaker_auth()", SIGNING_KEYS),
+    (".issuer()", SIGNING_KEYS),
+    (".seating()", &["MUSTER_EDGE_SECRET"]),
     (".edge_secret()", &["MUSTER_EDGE_SECRET"]),
-    (".screening()", &["MUSTER_CLIENTS_TABLE", "MUSTER_SECRETS_TABLE"]),
 ];
+
+const SIGNING_KEYS: &[&str] = &["MUSTER_SIGNING_KEY", "MUSTER_SIGNING_KEY_PREVIOUS"];
 
 fn template() -> Template {
     Template::parse(TEMPLATE).unwrap()
@@ -200,16 +204,33 @@ fn functions_have_no_tests_of_their_own_since_cargo_does_not_run_any_there() {
 #[test]
 fn each_function_gets_the_variables_that_it_reads() {
     let named = Regex::new(r#""(MUSTER_[A-Z_]+)""#).unwrap();
-    let mut missing = Vec::new();
+    let (mut missing, mut unused) = (Vec::new(), BTreeSet::from(VARIABLES_OF_PARTS.map(|(part, _)| part)));
     for function in functions("") {
         let sources = fs::read_dir(workspace().join(&function.code_uri).join("src")).unwrap();
         for source in sources {
             let source = fs::read_to_string(source.unwrap().path()).unwrap();
-            let called = VARIABLES_OF_METHODS.iter().filter(|(method, _)| source.contains(method));
-            let read = called.flat_map(|(_, variables)| variables.iter().copied());
+            let parts = VARIABLES_OF_PARTS.iter().filter(|(part, _)| source.contains(part));
+            let read = parts.flat_map(|(_, variables)| variables.iter().copied());
             let named = named.captures_iter(&source).map(|found| found.get(1).unwrap().as_str());
             let unset = read.chain(named).filter(|variable| !function.environment.contains_key(*variable));
             missing.extend(unset.map(|variable| format!("{} does not set {variable}", function.logical_id)));
+            unused.retain(|part| !source.contains(part));
+        }
+    }
+    assert!(missing.is_empty(), "template.yaml: {missing:#?}");
+    assert!(unused.is_empty(), "no function asks for these parts: {unused:?}");
+}
+
+#[test]
+fn each_function_gets_the_names_of_the_tables_that_it_may_use() {
+    let (declared, mut missing) = (template().functions, Vec::new());
+    for function in functions("") {
+        for (action, resource) in declared[&function.code_uri].permissions.granted() {
+            let table = resource.split('/').next().unwrap();
+            let variable = format!("MUSTER{}", kebab(table).replace('-', "_").to_uppercase());
+            if !function.environment.contains_key(&variable) {
+                missing.push(format!("{}: {action} without {variable}", function.logical_id));
+            }
         }
     }
     assert!(missing.is_empty(), "template.yaml: {missing:#?}");

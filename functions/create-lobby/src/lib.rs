@@ -35,11 +35,14 @@ impl Operation for CreateLobby {
     const NAME: &'static str = "create-lobby";
 
     fn start(instance: &Instance) -> Result<Self, InvalidConfig> {
-        let (auth, ambient) = (instance.matchmaker_auth()?, instance.ambient());
-        let edge_secret = instance.edge_secret();
-        let seating = Seating::new(instance.store()?, auth.clone(), ambient.clone(), edge_secret.clone());
-        let (matchmaker, screening) = (instance.matchmaker()?, instance.screening()?);
-        Ok(Self { auth, matchmaker, screening, seating, ambient, edge_secret })
+        Ok(Self {
+            auth: instance.matchmaker_auth()?,
+            matchmaker: instance.matchmaker()?,
+            screening: instance.screening()?,
+            seating: instance.seating()?,
+            ambient: instance.ambient(),
+            edge_secret: instance.edge_secret(),
+        })
     }
 
     async fn call(&self, request: &Request) -> Result<FindLobbyResponse, Error> {

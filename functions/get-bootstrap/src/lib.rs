@@ -13,8 +13,8 @@ const HUB_ORIGIN_DEFAULT: &str = "http://localhost:3000";
 /// The operation: an answer that the deployment's environment fixes.
 ///
 /// `MUSTER_ACCESS`: `private` (default) or `public`. `MUSTER_DOMAIN_MAIN`, `MUSTER_DOMAIN_CDN`,
-/// `MUSTER_DOMAIN_JOB`: told only when all three are set. `MUSTER_ORIGIN_HUB`: where the hub is.
-/// `MUSTER_TURNSTILE_SITE_KEY`: told when set.
+/// `MUSTER_DOMAIN_JOB`: returned only when all three are set. `MUSTER_ORIGIN_HUB`: where the hub is.
+/// `MUSTER_TURNSTILE_SITE_KEY`: returned when set.
 #[derive(Clone, Debug)]
 pub struct GetBootstrap {
     answer: BootstrapResponse,

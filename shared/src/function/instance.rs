@@ -21,6 +21,7 @@ use crate::{
     function::config::{Environment, InvalidConfig},
     matchmaking::matchmaker::Matchmaker,
     screening::{check::Screening, outside::Outside},
+    seating::entrance::Seating,
     store::client::Store,
 };
 
@@ -70,7 +71,7 @@ impl Instance {
         Self { outside: Some(outside), ..self }
     }
 
-    /// The same with `settings`, which others use, too.
+    /// The same with `settings`, which the caller can have forget what it knows.
     #[must_use]
     pub fn with_settings(self, settings: Arc<SettingsCache>) -> Self {
         Self { settings: settings.into(), ..self }
@@ -168,6 +169,14 @@ impl Instance {
     pub fn screening(&self) -> Result<Screening, InvalidConfig> {
         let outside = self.outside.clone().map_or_else(|| self.environment.outside(), Ok)?;
         Ok(Screening::new(self.store()?, self.keys()?, self.ambient(), outside))
+    }
+
+    /// What lets requests for seats in and out.
+    ///
+    /// # Errors
+    /// As [`Self::store`] and [`Self::keys`].
+    pub fn seating(&self) -> Result<Seating, InvalidConfig> {
+        Ok(Seating::new(self.store()?, self.matchmaker_auth()?, self.ambient(), self.edge_secret()))
     }
 
     /// `MUSTER_EDGE_SECRET`: what the edge proves itself with, if there is one.

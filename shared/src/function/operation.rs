@@ -44,7 +44,7 @@ pub trait Operation: Sized + Send + Sync + 'static {
     /// Makes the operation of the parts of `instance` that it needs.
     ///
     /// # Errors
-    /// [`InvalidConfig`] when the environment lacks one of these or describes it wrongly.
+    /// [`InvalidConfig`] when the environment lacks a variable that a part needs, or has an unusable one.
     fn start(instance: &Instance) -> Result<Self, InvalidConfig>;
 
     /// Answers one request.

@@ -3,7 +3,7 @@
 //! An instance for whose lobby the index was too slow writes the sign of shards ([`crate::store::shards`]),
 //! then puts lobbies of its lane into any of them. Each such write that had to be repeated grows them
 //! fourfold, at most every three seconds. Where the head shows that a pool is busy, the first four are
-//! announced at once, unless the process has several finds at a time.
+//! announced at once.
 //!
 //! Hiding a full lobby of a busy pool moves it into a shard, for which the index charges no more. A find that
 //! saw it elsewhere learns the new place from its refused write. Hiding it in a pool that is not busy moves
