@@ -47,6 +47,6 @@ pub mod servers;
 pub mod shards;
 pub mod statistics;
 pub mod tokens;
-mod transactions;
 pub mod transitions;
 pub mod vain_searches;
+mod writes;

@@ -10,22 +10,15 @@
 //! A server remembers the limit that its allotment was checked against. After the limit has changed, its next
 //! creation compares the sum with the new one, so a lowered limit holds for every find that knows it.
 
-use aws_sdk_dynamodb::{
-    operation::transact_write_items::TransactWriteItemsError,
-    types::{Update, builders::UpdateBuilder},
-};
 use serde::Deserialize;
 
 use crate::{
-    base::ambient::Timestamp,
     models::{errors::Error, ids::NamespaceId, server::Server},
     store::{
         client::Store,
         conflicts::{is_accepted, refused},
-        expressions::names,
-        failures::failure,
         items::{Item, number, text},
-        transactions::update,
+        writes::Write,
     },
 };
 
@@ -118,19 +111,15 @@ impl Store {
         if server.allotted > 0 || block > room {
             return Ok(Some(server.clone()));
         }
-        let change = "SET #allotted = #allotted + :block, #cap_checked = :cap";
         let condition =
             "#registration = :registration AND #ranked_at < :never AND attribute_not_exists(#expires_at)";
-        let part = Update::builder()
-            .table_name(&self.tables.servers)
-            .key("server", text(server.server.to_string()))
-            .update_expression(change)
-            .condition_expression(condition)
-            .set_expression_attribute_names(Some(names(&[change, condition])))
-            .expression_attribute_values(":block", number(block))
-            .expression_attribute_values(":cap", number(lobby_count_max))
-            .expression_attribute_values(":registration", text(server.registration.as_str()))
-            .expression_attribute_values(":never", number(Timestamp::NEVER));
+        let part = self
+            .on_server(&server.server)
+            .change("SET #allotted = #allotted + :block, #cap_checked = :cap")
+            .when(condition)
+            .with(":block", number(block))
+            .with(":cap", number(lobby_count_max))
+            .with(":registration", text(server.registration.as_str()));
         let ledger = self.allot(&server.server.namespace_id, block, room);
         match self.move_allotment(part, ledger).await {
             Ok((AllotmentOutcome::Moved, _)) => {
@@ -163,17 +152,13 @@ impl Store {
         if block == 0 {
             return Ok(AllotmentOutcome::Outdated);
         }
-        let change = "SET #allotted = #allotted - :block";
-        let condition = "#allotted = :allotted AND #used <= :rest";
-        let part = Update::builder()
-            .table_name(&self.tables.servers)
-            .key("server", text(server.server.to_string()))
-            .update_expression(change)
-            .condition_expression(condition)
-            .set_expression_attribute_names(Some(names(&[change, condition])))
-            .expression_attribute_values(":block", number(block))
-            .expression_attribute_values(":allotted", number(server.allotted))
-            .expression_attribute_values(":rest", number(server.allotted.saturating_sub(block)));
+        let part = self
+            .on_server(&server.server)
+            .change("SET #allotted = #allotted - :block")
+            .when("#allotted = :allotted AND #used <= :rest")
+            .with(":block", number(block))
+            .with(":allotted", number(server.allotted))
+            .with(":rest", number(server.allotted.saturating_sub(block)));
         self.return_allotment(server, part, block).await
     }
 
@@ -181,18 +166,14 @@ impl Store {
     pub(super) async fn return_allotment(
         &self,
         server: &Server,
-        part: UpdateBuilder,
+        part: Write,
         block: u32,
     ) -> Result<AllotmentOutcome, Error> {
-        let change = "SET #allotted = #allotted - :block";
-        let condition = "#allotted >= :block";
-        let ledger = Update::builder()
-            .table_name(&self.tables.ledger)
-            .key("pk", text(allotment_key(&server.server.namespace_id)))
-            .update_expression(change)
-            .condition_expression(condition)
-            .set_expression_attribute_names(Some(names(&[change, condition])))
-            .expression_attribute_values(":block", number(block));
+        let ledger = self
+            .on_ledger(allotment_key(&server.server.namespace_id))
+            .change("SET #allotted = #allotted - :block")
+            .when("#allotted >= :block")
+            .with(":block", number(block));
         let (outcome, is_at_ledger) = self.move_allotment(part, ledger).await?;
         if outcome == AllotmentOutcome::Outdated && is_at_ledger {
             return Err(Error::Bug("the ledger does not know of an allotment".to_owned()));
@@ -201,57 +182,26 @@ impl Store {
     }
 
     /// Makes `part` of a server and `ledger` together; and whether only the ledger stood against it.
-    async fn move_allotment(
-        &self,
-        part: UpdateBuilder,
-        ledger: UpdateBuilder,
-    ) -> Result<(AllotmentOutcome, bool), Error> {
-        let call = self
-            .client
-            .transact_write_items()
-            .transact_items(update(part)?)
-            .transact_items(update(ledger)?)
-            .return_consumed_capacity(self.meter.mode());
-        match call.send().await {
-            Ok(answer) => {
-                self.meter.wrote(answer.consumed_capacity());
-                Ok((AllotmentOutcome::Moved, false))
-            }
-            Err(error) => match error.as_service_error() {
-                Some(TransactWriteItemsError::TransactionCanceledException(canceled)) => {
-                    self.meter.refused(4.0);
-                    let reasons = canceled.cancellation_reasons();
-                    Ok(if refused(reasons, 0).is_some() {
-                        (AllotmentOutcome::Outdated, false)
-                    } else if refused(reasons, 1).is_some() && is_accepted(reasons, 0) {
-                        (AllotmentOutcome::Outdated, true)
-                    } else {
-                        // Whatever has the server locked may have moved its part of the ledger already.
-                        (AllotmentOutcome::Conflict, false)
-                    })
-                }
-                _ => Err(failure(&error)),
-            },
-        }
+    async fn move_allotment(&self, part: Write, ledger: Write) -> Result<(AllotmentOutcome, bool), Error> {
+        let Err(reasons) = self.transact(vec![part, ledger]).await? else {
+            return Ok((AllotmentOutcome::Moved, false));
+        };
+        Ok(if refused(&reasons, 0).is_some() {
+            (AllotmentOutcome::Outdated, false)
+        } else if refused(&reasons, 1).is_some() && is_accepted(&reasons, 0) {
+            (AllotmentOutcome::Outdated, true)
+        } else {
+            // Whatever has the server locked may have moved its part of the ledger already.
+            (AllotmentOutcome::Conflict, false)
+        })
     }
 
     /// The part of a creation that allots `block` of a cap of `lobby_count_max` lobbies.
-    pub(super) fn allot(
-        &self,
-        namespace_id: &NamespaceId,
-        block: u32,
-        lobby_count_max: u32,
-    ) -> UpdateBuilder {
-        let change = "SET #allotted = if_not_exists(#allotted, :zero) + :block";
-        let condition = "attribute_not_exists(#allotted) OR #allotted <= :room";
-        Update::builder()
-            .table_name(&self.tables.ledger)
-            .key("pk", text(allotment_key(namespace_id)))
-            .update_expression(change)
-            .condition_expression(condition)
-            .set_expression_attribute_names(Some(names(&[change, condition])))
-            .expression_attribute_values(":zero", number(0))
-            .expression_attribute_values(":block", number(block))
-            .expression_attribute_values(":room", number(lobby_count_max.saturating_sub(block)))
+    pub(super) fn allot(&self, namespace_id: &NamespaceId, block: u32, lobby_count_max: u32) -> Write {
+        self.on_ledger(allotment_key(namespace_id))
+            .change("SET #allotted = if_not_exists(#allotted, :zero) + :block")
+            .when("attribute_not_exists(#allotted) OR #allotted <= :room")
+            .with(":block", number(block))
+            .with(":room", number(lobby_count_max.saturating_sub(block)))
     }
 }

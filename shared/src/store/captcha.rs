@@ -61,14 +61,11 @@ impl Store {
         now: Timestamp,
     ) -> Result<Standing, Error> {
         let write = self
-            .client_update(
-                key(client),
-                "SET #requests = #requests + :one",
-                Some("#passed_at >= :oldest AND #requests < :most"),
-            )
-            .expression_attribute_values(":one", number(1))
-            .expression_attribute_values(":oldest", number(now.before(terms.ttl)))
-            .expression_attribute_values(":most", number(terms.requests));
+            .on_client(key(client))
+            .change("SET #requests = #requests + :one")
+            .when("#passed_at >= :oldest AND #requests < :most")
+            .with(":oldest", number(now.before(terms.ttl)))
+            .with(":most", number(terms.requests));
         Ok(match self.update::<CaptchaPass>(write).await? {
             Ok(_counted) => Standing::Passed,
             Err(pass) => Standing::Due(pass),
@@ -87,13 +84,13 @@ impl Store {
         oldest: Timestamp,
         most: u32,
     ) -> Result<bool, Error> {
-        let condition = "#answer = :answer AND #passed_at >= :oldest AND #repeats < :most";
         let write = self
-            .client_update(key(client), "SET #repeats = #repeats + :one", Some(condition))
-            .expression_attribute_values(":one", number(1))
-            .expression_attribute_values(":answer", text(answer))
-            .expression_attribute_values(":oldest", number(oldest))
-            .expression_attribute_values(":most", number(most));
+            .on_client(key(client))
+            .change("SET #repeats = #repeats + :one")
+            .when("#answer = :answer AND #passed_at >= :oldest AND #repeats < :most")
+            .with(":answer", text(answer))
+            .with(":oldest", number(oldest))
+            .with(":most", number(most));
         Ok(self.update::<IgnoredAny>(write).await?.is_ok())
     }
 
@@ -105,11 +102,11 @@ impl Store {
     pub async fn pass_captcha(&self, client: &Client, answer: &str, now: Timestamp) -> Result<(), Error> {
         let change = "SET #passed_at = :now, #answer = :answer, #requests = :zero, #repeats = :zero, #expires_at = :expiry";
         let write = self
-            .client_update(key(client), change, None)
-            .expression_attribute_values(":now", number(now))
-            .expression_attribute_values(":answer", text(answer))
-            .expression_attribute_values(":zero", number(0))
-            .expression_attribute_values(":expiry", number((now + PASS_LIFE).secs()));
+            .on_client(key(client))
+            .change(change)
+            .with(":now", number(now))
+            .with(":answer", text(answer))
+            .with(":expiry", number((now + PASS_LIFE).secs()));
         match self.update::<IgnoredAny>(write).await? {
             Ok(_noted) => Ok(()),
             Err(_) => Err(Error::Bug("a write without a condition was refused".to_owned())),

@@ -10,13 +10,7 @@
 
 use std::collections::HashMap;
 
-use aws_sdk_dynamodb::{
-    operation::{
-        transact_write_items::TransactWriteItemsError,
-        update_item::{UpdateItemError, builders::UpdateItemFluentBuilder},
-    },
-    types::{AttributeValue, Put, TransactWriteItem},
-};
+use aws_sdk_dynamodb::types::AttributeValue;
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 
 use crate::{
@@ -35,9 +29,10 @@ use crate::{
         client::Store,
         expressions::names,
         failures::failure,
-        items::{Item, Record, from_item, from_items, number, text, to_item},
+        items::{Record, from_item, from_items, number, text, to_item, to_value},
         keys::{cdn_key, game_key, key, listed_key, name_key, namespace_item, namespace_key, version_key},
         listing::all_pages,
+        writes::Write,
     },
 };
 
@@ -63,9 +58,6 @@ pub struct DomainOwner {
 pub(super) struct NameOwner {
     game_id: GameId,
 }
-
-/// Tries of a transaction while others are in its way.
-const TRANSACTION_TRIES: u32 = 16;
 
 /// Whether a new name was free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -244,9 +236,12 @@ impl Store {
         lobby_count_max: u32,
         max_players_per_client: u32,
     ) -> Result<(), Error> {
-        let change = "SET #lobby_count_max = :lobbies, #max_players_per_client = :players";
-        let values = [(":lobbies", number(lobby_count_max)), (":players", number(max_players_per_client))];
-        self.update_namespace(right, change, values).await
+        let set = self
+            .on_catalog(namespace_item(right))
+            .change("SET #lobby_count_max = :lobbies, #max_players_per_client = :players")
+            .with(":lobbies", number(lobby_count_max))
+            .with(":players", number(max_players_per_client));
+        self.update_namespace(set).await
     }
 
     /// Sets how the CDN of a namespace authenticates. One write unit.
@@ -259,9 +254,8 @@ impl Store {
         right: &NamespaceRight,
         auth_type: CdnAuthType,
     ) -> Result<(), Error> {
-        let auth_type =
-            serde_dynamo::to_attribute_value(auth_type).map_err(|error| Error::Bug(error.to_string()))?;
-        self.update_namespace(right, "SET #cdn_auth_type = :auth_type", [(":auth_type", auth_type)]).await
+        let set = self.on_catalog(namespace_item(right)).change("SET #cdn_auth_type = :auth_type");
+        self.update_namespace(set.with(":auth_type", to_value(auth_type)?)).await
     }
 
     /// Sets whether pages of a namespace's domains need no token. One write unit.
@@ -271,46 +265,13 @@ impl Store {
     /// [`Error::Bug`].
     pub async fn set_domain_public_auth(&self, right: &NamespaceRight, enabled: bool) -> Result<(), Error> {
         let change = "SET #enable_domain_public_auth = :enabled";
-        self.update_namespace(right, change, [(":enabled", AttributeValue::Bool(enabled))]).await
+        let set = self.on_catalog(namespace_item(right)).change(change);
+        self.update_namespace(set.with(":enabled", AttributeValue::Bool(enabled))).await
     }
 
-    async fn update_namespace(
-        &self,
-        right: &NamespaceRight,
-        change: &str,
-        values: impl IntoIterator<Item = (&'static str, AttributeValue)>,
-    ) -> Result<(), Error> {
-        let values = values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        let write = self
-            .catalog_update(namespace_item(right), change, "attribute_exists(#sk)")
-            .set_expression_attribute_values(Some(values));
-        if self.applies(write).await? { Ok(()) } else { Err(Error::NamespaceNotFound) }
-    }
-
-    /// A conditional update of the catalogue's item `key`, which lacks its values yet.
-    pub(super) fn catalog_update(&self, key: Item, change: &str, condition: &str) -> UpdateItemFluentBuilder {
-        self.client
-            .update_item()
-            .table_name(&self.tables.catalog)
-            .set_key(Some(key))
-            .update_expression(change)
-            .condition_expression(condition)
-            .set_expression_attribute_names(Some(names(&[change, condition])))
-    }
-
-    /// Sends a conditional update; whether its condition held.
-    pub(super) async fn applies(&self, write: UpdateItemFluentBuilder) -> Result<bool, Error> {
-        match write.return_consumed_capacity(self.meter.mode()).send().await {
-            Ok(answer) => {
-                self.meter.wrote(answer.consumed_capacity());
-                Ok(true)
-            }
-            Err(error) if is_conditional(error.as_service_error()) => {
-                self.meter.refused(1.0);
-                Ok(false)
-            }
-            Err(error) => Err(failure(&error)),
-        }
+    async fn update_namespace(&self, write: Write) -> Result<(), Error> {
+        let is_there = self.applies(write.when("attribute_exists(#sk)")).await?;
+        if is_there { Ok(()) } else { Err(Error::NamespaceNotFound) }
     }
 
     /// Adds a game under a name that no other game has.
@@ -336,14 +297,13 @@ impl Store {
         region_id: &RegionId,
         region: &Region,
     ) -> Result<NameOutcome, Error> {
-        let region =
-            serde_dynamo::to_attribute_value(region).map_err(|error| Error::Bug(error.to_string()))?;
-        let condition = "attribute_exists(#sk) AND attribute_not_exists(#regions.#id)";
         let key = key(game_key(game_id), "GAME".to_owned());
         let write = self
-            .catalog_update(key, "SET #regions.#id = :region", condition)
-            .expression_attribute_names("#id", region_id.as_str())
-            .expression_attribute_values(":region", region);
+            .on_catalog(key)
+            .change("SET #regions.#id = :region")
+            .when("attribute_exists(#sk) AND attribute_not_exists(#regions.#id)")
+            .name("#id", region_id.as_str())
+            .with(":region", to_value(region)?);
         if self.applies(write).await? {
             return Ok(NameOutcome::Created);
         }
@@ -387,7 +347,7 @@ impl Store {
         };
         let name = (partition.clone(), name_key(&namespace.name_id));
         let items = vec![
-            self.check_in_use(&namespace.game_id, &namespace.version_id)?,
+            self.check_in_use(&namespace.game_id, &namespace.version_id),
             self.put_new(name, &HashMap::from([("namespace_id", &namespace.namespace_id)]))?,
             self.put_new((partition.clone(), namespace_key(&namespace.namespace_id)), namespace)?,
             self.put_new((partition, cdn_key(&namespace.namespace_id)), &Cdn::default())?,
@@ -400,60 +360,14 @@ impl Store {
         }
     }
 
-    pub(super) fn put_new(
-        &self,
-        (pk, sk): (String, String),
-        value: &impl Serialize,
-    ) -> Result<TransactWriteItem, Error> {
-        let put = Put::builder()
-            .table_name(&self.tables.catalog)
-            .set_item(Some(to_item(&Keyed { pk, sk, value })?))
-            .condition_expression("attribute_not_exists(#pk)")
-            .expression_attribute_names("#pk", "pk")
-            .build()
-            .map_err(|error| Error::Bug(error.to_string()))?;
-        Ok(TransactWriteItem::builder().put(put).build())
+    pub(super) fn put_new(&self, (pk, sk): (String, String), value: &impl Serialize) -> Result<Write, Error> {
+        let item = to_item(&Keyed { pk, sk, value })?;
+        Ok(Write::put(&self.tables.catalog, item).when("attribute_not_exists(#pk)"))
     }
 
-    async fn add(&self, items: Vec<TransactWriteItem>) -> Result<NameOutcome, Error> {
+    async fn add(&self, items: Vec<Write>) -> Result<NameOutcome, Error> {
         let refused = self.together(items).await?;
         Ok(if refused.is_empty() { NameOutcome::Created } else { NameOutcome::Taken })
-    }
-
-    /// Writes `parts` in one transaction of small items; the positions of those whose conditions refused it,
-    /// none when all are written. Repeated while another transaction is in the way.
-    pub(super) async fn together(&self, parts: Vec<TransactWriteItem>) -> Result<Vec<usize>, Error> {
-        let mut tries = 1..=TRANSACTION_TRIES;
-        loop {
-            let call = self
-                .client
-                .transact_write_items()
-                .set_transact_items(Some(parts.clone()))
-                .return_consumed_capacity(self.meter.mode());
-            let error = match call.send().await {
-                Ok(answer) => {
-                    self.meter.wrote(answer.consumed_capacity());
-                    return Ok(Vec::new());
-                }
-                Err(error) => error,
-            };
-            let canceled = match error.as_service_error() {
-                Some(TransactWriteItemsError::TransactionCanceledException(canceled)) => canceled,
-                _ => return Err(failure(&error)),
-            };
-            self.meter.refused(2.0 * parts.len() as f64);
-            let with = |code| {
-                let reasons = canceled.cancellation_reasons().iter().enumerate();
-                reasons.filter(move |(_, reason)| reason.code() == Some(code)).map(|(part, _)| part)
-            };
-            let refused: Vec<_> = with("ConditionalCheckFailed").collect();
-            if !refused.is_empty() {
-                return Ok(refused);
-            }
-            if with("TransactionConflict").next().is_none() || tries.next().is_none() {
-                return Err(failure(&error));
-            }
-        }
     }
 
     pub(super) async fn catalog_item<T: Record>(&self, pk: String, sk: String) -> Result<Option<T>, Error> {
@@ -483,7 +397,7 @@ impl Store {
                 .table_name(&self.tables.catalog)
                 .key_condition_expression(condition)
                 .consistent_read(true)
-                .set_expression_attribute_names(Some(names(&[condition])))
+                .set_expression_attribute_names(Some(names(condition)))
                 .expression_attribute_values(":pk", text(pk.clone()))
                 .set_exclusive_start_key(start)
                 .return_consumed_capacity(self.meter.mode());
@@ -496,8 +410,4 @@ impl Store {
         })
         .await
     }
-}
-
-pub(super) fn is_conditional(error: Option<&UpdateItemError>) -> bool {
-    error.is_some_and(UpdateItemError::is_conditional_check_failed_exception)
 }

@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 
-use aws_sdk_dynamodb::types::{Delete, TransactWriteItem};
 use serde::{Deserialize, Serialize, Serializer, de::IgnoredAny};
 
 use crate::{
@@ -16,7 +15,6 @@ use crate::{
         client::Store,
         items::{number, text},
         keys::{cdn_key, game_key, key},
-        transactions::{as_part, update},
     },
 };
 
@@ -77,12 +75,13 @@ impl Store {
         hash: &BcryptHash,
     ) -> Result<CdnUserOutcome, Error> {
         let key = key(game_key(right.game_id()), cdn_key(right.namespace_id()));
-        let condition = "attribute_exists(#users.#user) OR size(#users) < :max";
         let write = self
-            .catalog_update(key, "SET #users.#user = :hash", condition)
-            .expression_attribute_names("#user", user.as_str())
-            .expression_attribute_values(":hash", text(hash.reveal()))
-            .expression_attribute_values(":max", number(CDN_USERS_MAX));
+            .on_catalog(key)
+            .change("SET #users.#user = :hash")
+            .when("attribute_exists(#users.#user) OR size(#users) < :max")
+            .name("#user", user.as_str())
+            .with(":hash", text(hash.reveal()))
+            .with(":max", number(CDN_USERS_MAX));
         Ok(if self.applies(write).await? { CdnUserOutcome::Set } else { CdnUserOutcome::TooMany })
     }
 
@@ -94,8 +93,10 @@ impl Store {
     pub async fn remove_cdn_user(&self, right: &NamespaceRight, user: &CdnUserName) -> Result<(), Error> {
         let key = key(game_key(right.game_id()), cdn_key(right.namespace_id()));
         let write = self
-            .catalog_update(key, "REMOVE #users.#user", "attribute_exists(#users.#user)")
-            .expression_attribute_names("#user", user.as_str());
+            .on_catalog(key)
+            .change("REMOVE #users.#user")
+            .when("attribute_exists(#users.#user)")
+            .name("#user", user.as_str());
         self.applies(write).await.map(|_was_there| ())
     }
 
@@ -120,22 +121,21 @@ impl Store {
         now: Timestamp,
     ) -> Result<DomainOutcome, Error> {
         let (pk, sk) = domain_key(host);
-        let change = "SET #game_id = :game_id, #namespace_id = :namespace_id";
-        let condition = "attribute_not_exists(#pk) OR #namespace_id = :namespace_id";
         let claim = self
-            .catalog_update(key(pk, sk), change, condition)
-            .expression_attribute_values(":game_id", text(right.game_id().as_str()))
-            .expression_attribute_values(":namespace_id", text(right.namespace_id().as_str()));
+            .on_catalog(key(pk, sk))
+            .change("SET #game_id = :game_id, #namespace_id = :namespace_id")
+            .when("attribute_not_exists(#pk) OR #namespace_id = :namespace_id")
+            .with(":game_id", text(right.game_id().as_str()))
+            .with(":namespace_id", text(right.namespace_id().as_str()));
         let key = key(game_key(right.game_id()), cdn_key(right.namespace_id()));
-        let change = "SET #domains.#host = if_not_exists(#domains.#host, :now)";
-        let condition = "attribute_exists(#domains.#host) OR size(#domains) < :max";
         let list = self
-            .catalog_update(key, change, condition)
-            .expression_attribute_names("#host", host.as_str())
-            .expression_attribute_values(":now", number(now))
-            .expression_attribute_values(":max", number(DOMAINS_MAX));
-        let parts = vec![update(as_part(&claim))?, update(as_part(&list))?];
-        Ok(match self.together(parts).await?.first() {
+            .on_catalog(key)
+            .change("SET #domains.#host = if_not_exists(#domains.#host, :now)")
+            .when("attribute_exists(#domains.#host) OR size(#domains) < :max")
+            .name("#host", host.as_str())
+            .with(":now", number(now))
+            .with(":max", number(DOMAINS_MAX));
+        Ok(match self.together(vec![claim, list]).await?.first() {
             None => DomainOutcome::Added,
             Some(0) => DomainOutcome::Taken,
             Some(_) => DomainOutcome::TooMany,
@@ -149,19 +149,17 @@ impl Store {
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn remove_domain(&self, right: &NamespaceRight, host: &OriginHost) -> Result<(), Error> {
         let (pk, sk) = domain_key(host);
-        let claim = Delete::builder()
-            .table_name(&self.tables.catalog)
-            .set_key(Some(key(pk, sk)))
-            .condition_expression("#namespace_id = :namespace_id")
-            .expression_attribute_names("#namespace_id", "namespace_id")
-            .expression_attribute_values(":namespace_id", text(right.namespace_id().as_str()))
-            .build()
-            .map_err(|error| Error::Bug(error.to_string()))?;
+        let claim = self
+            .on_catalog(key(pk, sk))
+            .delete()
+            .when("#namespace_id = :namespace_id")
+            .with(":namespace_id", text(right.namespace_id().as_str()));
         let key = key(game_key(right.game_id()), cdn_key(right.namespace_id()));
         let list = self
-            .catalog_update(key, "REMOVE #domains.#host", "attribute_exists(#domains.#host)")
-            .expression_attribute_names("#host", host.as_str());
-        let parts = vec![TransactWriteItem::builder().delete(claim).build(), update(as_part(&list))?];
-        self.together(parts).await.map(|_refused| ())
+            .on_catalog(key)
+            .change("REMOVE #domains.#host")
+            .when("attribute_exists(#domains.#host)")
+            .name("#host", host.as_str());
+        self.together(vec![claim, list]).await.map(|_refused| ())
     }
 }

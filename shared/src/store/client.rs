@@ -5,8 +5,7 @@ use std::{fmt, time::Duration};
 use aws_sdk_dynamodb::{
     Client,
     config::{BehaviorVersion, Credentials, Region, retry::RetryConfig, timeout::TimeoutConfig},
-    operation::update_item::{UpdateItemError, builders::UpdateItemFluentBuilder},
-    types::{AttributeValue, ReturnValue, ReturnValuesOnConditionCheckFailure},
+    types::AttributeValue,
 };
 use aws_smithy_runtime_api::client::http::{HttpClient, SharedHttpClient};
 
@@ -15,7 +14,6 @@ use crate::{
     models::errors::Error,
     store::{
         conflicts::RetryConflicts,
-        expressions::names,
         failures::failure,
         items::{Item, Record, from_item},
         meter::Meter,
@@ -97,50 +95,6 @@ impl Store {
             .map_err(|error| failure(&error))?;
         self.meter.read(answer.consumed_capacity());
         answer.item.map(from_item).transpose()
-    }
-
-    /// Sends a conditional update that returns what it met: `Ok` with the item after it, `Err` with the item
-    /// that refused it, if there is one.
-    pub(super) async fn update<T: Record>(
-        &self,
-        write: UpdateItemFluentBuilder,
-    ) -> Result<Result<T, Option<T>>, Error> {
-        let write = write
-            .return_values(ReturnValue::AllNew)
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
-            .return_consumed_capacity(self.meter.mode());
-        match write.send().await {
-            Ok(answer) => {
-                self.meter.wrote(answer.consumed_capacity());
-                let item =
-                    answer.attributes.ok_or_else(|| Error::Bug("an update returned no item".to_owned()))?;
-                from_item(item).map(Ok)
-            }
-            Err(error) => match error.as_service_error() {
-                Some(UpdateItemError::ConditionalCheckFailedException(refused)) => {
-                    self.meter.refused(1.0);
-                    refused.item.clone().map(from_item).transpose().map(Err)
-                }
-                _ => Err(failure(&error)),
-            },
-        }
-    }
-
-    /// An update of the clients' item `key`, with the names of its expressions.
-    pub(super) fn client_update(
-        &self,
-        key: String,
-        change: &str,
-        condition: Option<&str>,
-    ) -> UpdateItemFluentBuilder {
-        let expressions: Vec<_> = [change].into_iter().chain(condition).collect();
-        self.client
-            .update_item()
-            .table_name(&self.tables.clients)
-            .key("pk", AttributeValue::S(key))
-            .update_expression(change)
-            .set_condition_expression(condition.map(ToOwned::to_owned))
-            .set_expression_attribute_names(Some(names(&expressions)))
     }
 
     /// Opens the connection that the first request will use, by a read of nothing.

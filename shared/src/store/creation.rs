@@ -17,15 +17,7 @@
 
 use std::time::Duration;
 
-use aws_sdk_dynamodb::{
-    operation::{
-        transact_write_items::TransactWriteItemsError, update_item::builders::UpdateItemFluentBuilder,
-    },
-    types::{
-        AttributeValue, CancellationReason, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem,
-        Update, builders::UpdateBuilder,
-    },
-};
+use aws_sdk_dynamodb::types::{AttributeValue, CancellationReason};
 use serde::Deserialize;
 use serde_json::value::to_raw_value;
 
@@ -43,12 +35,10 @@ use crate::{
     store::{
         client::Store,
         conflicts::refused,
-        expressions::names,
-        failures::failure,
         items::{Item, from_item, number, text, to_item},
         keys::{digest_of, tag_set},
         lobby_data::{Part as DataPart, data_item},
-        transactions::{as_part, update},
+        writes::Write,
     },
 };
 
@@ -186,48 +176,25 @@ impl Store {
         let Creation { lobby, server, lobby_count_max, block, beginning, tags, config } = creation;
         let namespace_id = &lobby.pool.namespace_id;
         let mut kinds = vec![Part::Lobby, Part::Server];
-        let mut parts = vec![
-            TransactWriteItem::builder().put(self.put_lobby(lobby)?).build(),
-            update(self.take_place(server, *block, *lobby_count_max, now))?,
-        ];
+        let mut parts = vec![self.put_lobby(lobby)?, self.take_place(server, *block, *lobby_count_max, now)];
         if let Some(beginning) = beginning {
             kinds.push(Part::Head);
-            parts.push(update(as_part(&self.replace_head(beginning, &lobby.lobby_id, None, now)))?);
+            parts.push(self.replace_head(beginning, &lobby.lobby_id, None, now));
         }
         if let Some(block) = block {
             kinds.push(Part::Allotment);
-            parts.push(update(self.allot(namespace_id, *block, *lobby_count_max))?);
+            parts.push(self.allot(namespace_id, *block, *lobby_count_max));
         }
         let tags = Some(tags).filter(|tags| !tags.is_empty()).map(to_raw_value).transpose();
         let tags = tags.map_err(|error| Error::Bug(format!("tags did not serialize: {error}")))?;
         let data =
             [(DataPart::Tags, tags.as_deref()), (DataPart::Config, config.as_ref().map(LobbyConfig::json))];
         for (part, json) in data.into_iter().filter_map(|(part, json)| Some((part, json?))) {
-            let put = Put::builder()
-                .table_name(&self.tables.lobby_data)
-                .set_item(Some(data_item(&lobby.lobby_id, part, json)))
-                .build()
-                .map_err(|error| Error::Bug(error.to_string()))?;
-            parts.push(TransactWriteItem::builder().put(put).build());
+            parts.push(Write::put(&self.tables.lobby_data, data_item(&lobby.lobby_id, part, json)));
         }
-        let part_count = parts.len();
-        let call = self
-            .client
-            .transact_write_items()
-            .set_transact_items(Some(parts))
-            .return_consumed_capacity(self.meter.mode());
-        match call.send().await {
-            Ok(answer) => {
-                self.meter.wrote(answer.consumed_capacity());
-                Ok(CreationOutcome::Created)
-            }
-            Err(error) => match error.as_service_error() {
-                Some(TransactWriteItemsError::TransactionCanceledException(canceled)) => {
-                    self.meter.refused(2.0 * part_count as f64);
-                    read_refusal(canceled.cancellation_reasons(), &kinds, lobby)
-                }
-                _ => Err(failure(&error)),
-            },
+        match self.transact(parts).await? {
+            Ok(()) => Ok(CreationOutcome::Created),
+            Err(reasons) => read_refusal(&reasons, &kinds, lobby),
         }
     }
 
@@ -264,12 +231,11 @@ impl Store {
         key: &HeadKey,
         burst: &Burst,
     ) -> Result<Result<Burst, Option<Burst>>, Error> {
-        let change = "SET #positions = #positions + :one";
-        let condition = "#first = :first";
         let call = self
-            .on_ledger(&key.0, change, condition)
-            .expression_attribute_values(":one", number(1))
-            .expression_attribute_values(":first", text(burst.first.as_str()));
+            .on_ledger(&key.0)
+            .change("SET #positions = #positions + :one")
+            .when("#first = :first")
+            .with(":first", text(burst.first.as_str()));
         self.update(call).await
     }
 
@@ -297,31 +263,18 @@ impl Store {
         })
     }
 
-    fn put_lobby(&self, lobby: &Lobby) -> Result<Put, Error> {
+    fn put_lobby(&self, lobby: &Lobby) -> Result<Write, Error> {
         let mut item = to_item(lobby)?;
         if !lobby.tag_digests.is_empty() {
             item.insert("tag_set".to_owned(), text(tag_set(&lobby.pool, &lobby.tag_digests)));
         }
-        Put::builder()
-            .table_name(&self.tables.lobbies)
-            .set_item(Some(item))
-            .condition_expression("attribute_not_exists(#lobby_id)")
-            .expression_attribute_names("#lobby_id", "lobby_id")
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
-            .build()
-            .map_err(|error| Error::Bug(error.to_string()))
+        Ok(Write::put(&self.tables.lobbies, item).when("attribute_not_exists(#lobby_id)"))
     }
 
     /// Takes a place. The last one also takes the server out of the index: which of both it is, the server as
     /// last seen suggests and the condition makes sure. A record that is to go takes none: the place would go
     /// with it.
-    fn take_place(
-        &self,
-        server: &Server,
-        block: Option<u32>,
-        lobby_count_max: u32,
-        now: Timestamp,
-    ) -> UpdateBuilder {
+    fn take_place(&self, server: &Server, block: Option<u32>, lobby_count_max: u32, now: Timestamp) -> Write {
         let last = server.capacity.saturating_sub(1);
         let is_last = server.used >= last;
         let (hide, places) =
@@ -334,33 +287,22 @@ impl Store {
             }
             None => ("", " AND #used < #allotted AND #cap_checked = :cap"),
         };
-        let change = format!("SET #used = #used + :one{allot}{hide}");
         let condition = format!(
             "{places}{allotted} AND #capacity = :capacity AND #registration = :registration AND #lease_until > :now \
              AND attribute_not_exists(#expires_at)"
         );
-        let mut update = Update::builder()
-            .table_name(&self.tables.servers)
-            .key("server", text(server.server.to_string()))
-            .set_expression_attribute_names(Some(names(&[&change, &condition])))
-            .update_expression(change)
-            .condition_expression(condition)
-            .expression_attribute_values(":one", number(1))
-            .expression_attribute_values(":last", number(last))
-            .expression_attribute_values(":capacity", number(server.capacity))
-            .expression_attribute_values(":cap", number(lobby_count_max))
-            .expression_attribute_values(":registration", text(server.registration.as_str()))
-            .expression_attribute_values(":now", number(now))
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
-        if is_last {
-            update = update.expression_attribute_values(":later", number(server.look_again(now)));
-        }
-        if let Some(block) = block.filter(|block| *block > 0) {
-            update = update
-                .expression_attribute_values(":block", number(block))
-                .expression_attribute_values(":allotted", number(server.allotted));
-        }
-        update
+        let block = block.filter(|block| *block > 0);
+        self.on_server(&server.server)
+            .change(format!("SET #used = #used + :one{allot}{hide}"))
+            .when(condition)
+            .with(":last", number(last))
+            .with(":capacity", number(server.capacity))
+            .with(":cap", number(lobby_count_max))
+            .with(":registration", text(server.registration.as_str()))
+            .with(":now", number(now))
+            .with(":later", is_last.then(|| number(server.look_again(now))))
+            .with(":block", block.map(number))
+            .with(":allotted", block.map(|_| number(server.allotted)))
     }
 
     /// The head anew: a burst that begins with the lobby `first`, or the announcement that it has `announced`
@@ -371,9 +313,8 @@ impl Store {
         first: &LobbyId,
         announced: Option<u32>,
         now: Timestamp,
-    ) -> UpdateItemFluentBuilder {
+    ) -> Write {
         let Beginning { key, secret, exhausted } = beginning;
-        let change = "SET #first = :new, #secret = :secret, #opened_at = :now, #positions = :drawn_first, #is_announced = :announced, #expires_at = :expiry";
         let stale = "attribute_not_exists(#first) OR #opened_at <= :stale";
         let condition = match exhausted {
             Some(_) => {
@@ -381,35 +322,21 @@ impl Store {
             }
             None => stale.to_owned(),
         };
-        let mut update = self
-            .on_ledger(&key.0, change, &condition)
-            .expression_attribute_values(":new", text(first.as_str()))
-            .expression_attribute_values(":secret", text(secret.reveal()))
-            .expression_attribute_values(":now", number(now))
-            .expression_attribute_values(":drawn_first", number(announced.unwrap_or(1)))
-            .expression_attribute_values(":announced", AttributeValue::Bool(announced.is_some()))
-            .expression_attribute_values(":expiry", number((now + HEAD_LIFE).secs()))
-            .expression_attribute_values(":stale", number(now.before(BURST_WINDOW)));
-        if let Some(burst) = exhausted {
-            update = update
-                .expression_attribute_values(":seen", text(burst.first.as_str()))
-                .expression_attribute_values(":seen_at", number(burst.opened_at))
-                .expression_attribute_values(":drawn", number(burst.positions));
-        }
-        update
-    }
-}
-
-impl Store {
-    /// An update of an item of the ledger, with the names that its expressions have.
-    pub(super) fn on_ledger(&self, pk: &str, change: &str, condition: &str) -> UpdateItemFluentBuilder {
-        self.client
-            .update_item()
-            .table_name(&self.tables.ledger)
-            .key("pk", text(pk))
-            .update_expression(change)
-            .condition_expression(condition)
-            .set_expression_attribute_names(Some(names(&[change, condition])))
+        let change = "SET #first = :new, #secret = :secret, #opened_at = :now, #positions = :drawn_first, #is_announced = :announced, #expires_at = :expiry";
+        let seen = exhausted.as_ref();
+        self.on_ledger(&key.0)
+            .change(change)
+            .when(condition)
+            .with(":new", text(first.as_str()))
+            .with(":secret", text(secret.reveal()))
+            .with(":now", number(now))
+            .with(":drawn_first", number(announced.unwrap_or(1)))
+            .with(":announced", AttributeValue::Bool(announced.is_some()))
+            .with(":expiry", number((now + HEAD_LIFE).secs()))
+            .with(":stale", number(now.before(BURST_WINDOW)))
+            .with(":seen", seen.map(|burst| text(burst.first.as_str())))
+            .with(":seen_at", seen.map(|burst| number(burst.opened_at)))
+            .with(":drawn", seen.map(|burst| number(burst.positions)))
     }
 }
 

@@ -2,10 +2,7 @@
 
 use std::time::Duration;
 
-use aws_sdk_dynamodb::{
-    operation::transact_write_items::TransactWriteItemsError,
-    types::{CancellationReason, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update},
-};
+use aws_sdk_dynamodb::types::CancellationReason;
 
 use crate::{
     base::ambient::Timestamp,
@@ -18,7 +15,6 @@ use crate::{
     store::{
         client::Store,
         conflicts::refused,
-        expressions::names,
         failures::failure,
         items::{from_item, from_items, number, text},
         keys::{game_key, key, namespace_key},
@@ -78,43 +74,22 @@ impl Store {
         version_id: &VersionId,
         deployed_at: Timestamp,
     ) -> Result<VersionAttempt, Error> {
-        let change = "SET #version_id = :version, #deployed_at = :at";
-        let condition = "attribute_exists(#sk) AND #version_id <> :version AND #deployed_at < :at";
-        let switch = Update::builder()
-            .table_name(&self.tables.catalog)
-            .set_key(Some(key(game_key(right.game_id()), namespace_key(right.namespace_id()))))
-            .update_expression(change)
-            .condition_expression(condition)
-            .set_expression_attribute_names(Some(names(&[change, condition])))
-            .expression_attribute_values(":version", text(version_id.as_str()))
-            .expression_attribute_values(":at", number(deployed_at))
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
-            .build()
-            .map_err(|error| Error::Bug(error.to_string()))?;
+        let switch = self
+            .on_catalog(key(game_key(right.game_id()), namespace_key(right.namespace_id())))
+            .change("SET #version_id = :version, #deployed_at = :at")
+            .when("attribute_exists(#sk) AND #version_id <> :version AND #deployed_at < :at")
+            .with(":version", text(version_id.as_str()))
+            .with(":at", number(deployed_at));
         let deployment = Deployment {
             namespace_id: right.namespace_id().clone(),
             version_id: version_id.clone(),
             deployed_at,
         };
-        let call = self
-            .client
-            .transact_write_items()
-            .transact_items(TransactWriteItem::builder().update(switch).build())
-            .transact_items(self.check_in_use(right.game_id(), version_id)?)
-            .transact_items(self.put_new(deployment.key(), &deployment)?)
-            .return_consumed_capacity(self.meter.mode());
-        match call.send().await {
-            Ok(answer) => {
-                self.meter.wrote(answer.consumed_capacity());
-                Ok(VersionAttempt::Done(VersionOutcome::Changed))
-            }
-            Err(error) => match error.as_service_error() {
-                Some(TransactWriteItemsError::TransactionCanceledException(canceled)) => {
-                    self.meter.refused(6.0);
-                    read_version_refusal(canceled.cancellation_reasons(), version_id)
-                }
-                _ => Err(failure(&error)),
-            },
+        let check = self.check_in_use(right.game_id(), version_id);
+        let parts = vec![switch, check, self.put_new(deployment.key(), &deployment)?];
+        match self.transact(parts).await? {
+            Ok(()) => Ok(VersionAttempt::Done(VersionOutcome::Changed)),
+            Err(reasons) => read_version_refusal(&reasons, version_id),
         }
     }
 

@@ -2,13 +2,7 @@
 
 use std::time::Duration;
 
-use aws_sdk_dynamodb::{
-    operation::transact_write_items::TransactWriteItemsError,
-    types::{
-        CancellationReason, Delete, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
-        builders::UpdateBuilder,
-    },
-};
+use aws_sdk_dynamodb::types::CancellationReason;
 
 use crate::{
     base::{
@@ -23,11 +17,10 @@ use crate::{
     store::{
         client::Store,
         conflicts::{is_accepted, refused},
-        expressions::names,
-        failures::failure,
-        items::{from_item, number, text, to_item},
+        items::{from_item, number, to_item},
         lobbies::unvacated_since,
-        transactions::update,
+        lobby_data::Part,
+        writes::Write,
     },
 };
 
@@ -103,45 +96,21 @@ impl Store {
         now: Timestamp,
     ) -> Result<Option<EndOutcome>, Error> {
         let mut parts = vec![
-            update(self.end_as_seen(lobby, cause, now)?)?,
-            update(self.give_back_place(server, lobby.is_draining, cause, now))?,
+            self.end_as_seen(lobby, cause, now)?,
+            self.give_back_place(server, lobby.is_draining, cause, now),
         ];
         let has_tags = !lobby.tag_digests.is_empty();
-        let data = [(lobby.has_state, "state"), (lobby.has_config, "config"), (has_tags, "tags")];
-        for (is_there, part) in data {
-            if is_there {
-                let delete = Delete::builder()
-                    .table_name(&self.tables.lobby_data)
-                    .key("lobby_id", text(lobby.lobby_id.as_str()))
-                    .key("part", text(part))
-                    .build()
-                    .map_err(|error| Error::Bug(error.to_string()))?;
-                parts.push(TransactWriteItem::builder().delete(delete).build());
-            }
+        let data = [(lobby.has_state, Part::State), (lobby.has_config, Part::Config), (has_tags, Part::Tags)];
+        for (_, part) in data.into_iter().filter(|(is_there, _)| *is_there) {
+            parts.push(self.on_lobby_data(&lobby.lobby_id, part).delete());
         }
-        let part_count = parts.len();
-        let call = self
-            .client
-            .transact_write_items()
-            .set_transact_items(Some(parts))
-            .return_consumed_capacity(self.meter.mode());
-        match call.send().await {
-            Ok(answer) => {
-                self.meter.wrote(answer.consumed_capacity());
-                Ok(Some(EndOutcome::Ended))
-            }
-            Err(error) => match error.as_service_error() {
-                Some(TransactWriteItemsError::TransactionCanceledException(canceled)) => {
-                    self.meter.refused(2.0 * part_count as f64);
-                    read_refusal(canceled.cancellation_reasons(), cause)
-                }
-                _ => Err(failure(&error)),
-            },
+        match self.transact(parts).await? {
+            Ok(()) => Ok(Some(EndOutcome::Ended)),
+            Err(reasons) => read_refusal(&reasons, cause),
         }
     }
 
-    fn end_as_seen(&self, lobby: &Lobby, cause: EndCause, now: Timestamp) -> Result<UpdateBuilder, Error> {
-        let change = "SET #stage = :ended, #expires_at = :expiry REMOVE #joinable_from, #server";
+    fn end_as_seen(&self, lobby: &Lobby, cause: EndCause, now: Timestamp) -> Result<Write, Error> {
         let condition = match cause {
             EndCause::Asked | EndCause::ServerRestarted => "#stage <> :ended",
             EndCause::ServerDead => "#stage <> :ended AND #lease_until <= :now",
@@ -157,31 +126,19 @@ impl Store {
         let mut seats = |name: &str| {
             seen.remove(name).ok_or_else(|| Error::Bug(format!("a lobby serialized without `{name}`")))
         };
-        let update = Update::builder()
-            .table_name(&self.tables.lobbies)
-            .key("lobby_id", text(lobby.lobby_id.as_str()))
-            .update_expression(change)
-            .set_expression_attribute_names(Some(names(&[change, &condition])))
-            .condition_expression(condition)
-            .expression_attribute_values(":ended", text("ended"))
-            .expression_attribute_values(":expiry", number((now + ENDED_LIFE).secs()))
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
+        let end = self
+            .on_lobby(&lobby.lobby_id)
+            .change("SET #stage = :ended, #expires_at = :expiry REMOVE #joinable_from, #server")
+            .when(condition)
+            .with(":expiry", number((now + ENDED_LIFE).secs()));
         Ok(match cause {
-            EndCause::Asked | EndCause::ServerRestarted => update,
-            EndCause::ServerDead => update.expression_attribute_values(":now", number(now)),
-            EndCause::NeverReady => update
-                .expression_attribute_values(":starting", text("starting"))
-                .expression_attribute_values(":start_limit", number(now.before(STARTING_MAX))),
-            EndCause::Idle => {
-                let update = update
-                    .expression_attribute_values(":ready", text("ready"))
-                    .expression_attribute_values(":reserved", seats("reserved")?)
-                    .expression_attribute_values(":connected", seats("connected")?);
-                match lobby.vacated_at {
-                    Some(vacated_at) => update.expression_attribute_values(":vacated_at", number(vacated_at)),
-                    None => update,
-                }
-            }
+            EndCause::Asked | EndCause::ServerRestarted => end,
+            EndCause::ServerDead => end.with(":now", number(now)),
+            EndCause::NeverReady => end.with(":start_limit", number(now.before(STARTING_MAX))),
+            EndCause::Idle => end
+                .with(":reserved", seats("reserved")?)
+                .with(":connected", seats("connected")?)
+                .with(":vacated_at", lobby.vacated_at.map(number)),
         })
     }
 
@@ -194,7 +151,7 @@ impl Store {
         is_deregistered: bool,
         cause: EndCause,
         now: Timestamp,
-    ) -> UpdateBuilder {
+    ) -> Write {
         let change = if is_deregistered {
             "SET #used = #used - :one"
         } else {
@@ -205,20 +162,10 @@ impl Store {
             EndCause::ServerRestarted => "#used > :zero AND attribute_exists(#is_clearing)",
             EndCause::Asked | EndCause::NeverReady | EndCause::Idle => "#used > :zero",
         };
-        let update = Update::builder()
-            .table_name(&self.tables.servers)
-            .key("server", text(server.to_string()))
-            .update_expression(change)
-            .condition_expression(condition)
-            .set_expression_attribute_names(Some(names(&[change, condition])))
-            .expression_attribute_values(":one", number(1))
-            .expression_attribute_values(":zero", number(0))
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
-        if cause == EndCause::ServerDead {
-            update.expression_attribute_values(":now", number(now))
-        } else {
-            update
-        }
+        self.on_server(server)
+            .change(change)
+            .when(condition)
+            .with(":now", (cause == EndCause::ServerDead).then(|| number(now)))
     }
 }
 

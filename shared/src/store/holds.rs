@@ -11,7 +11,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use aws_sdk_dynamodb::{operation::update_item::builders::UpdateItemFluentBuilder, types::AttributeValue};
+use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::Value;
 
 use crate::{
@@ -24,6 +24,7 @@ use crate::{
     store::{
         client::Store,
         items::{Item, number, text},
+        writes::Write,
     },
 };
 
@@ -96,43 +97,34 @@ impl Store {
         replaced: &[Hold],
     ) -> Result<HoldOutcome, Error> {
         let count = u32::try_from(replaced.len()).unwrap_or(u32::MAX);
-        let placeholders: Vec<String> = (0..replaced.len()).map(|n| format!("#lapsed{n}")).collect();
-        let (change, condition) = if replaced.is_empty() {
-            (
-                "SET #seat = :hold, #held = if_not_exists(#held, :zero) + :one, #expires_at = :expiry"
-                    .to_owned(),
-                "attribute_not_exists(#seat) AND (attribute_not_exists(#held) OR #held < :limit)".to_owned(),
-            )
-        } else {
-            let stand = placeholders.iter().map(|name| format!("{name} = {}", name.replace('#', ":")));
-            (
-                format!(
-                    "SET #seat = :hold, #held = #held - :freed, #expires_at = :expiry REMOVE {}",
-                    placeholders.join(", ")
-                ),
-                format!(
-                    "attribute_not_exists(#seat) AND #held < :limit AND {}",
-                    stand.collect::<Vec<_>>().join(" AND ")
-                ),
-            )
-        };
-        let mut write = self
-            .client_update(key(client), &change, Some(&condition))
-            .expression_attribute_names("#seat", Hold::name(&hold.seat_id))
-            .expression_attribute_values(":hold", hold.value())
-            .expression_attribute_values(":limit", number(holds_max.saturating_add(count)))
-            .expression_attribute_values(":expiry", number((hold.since + HOLDS_LIFE).secs()));
-        for (name, hold) in placeholders.into_iter().zip(replaced) {
-            write = write
-                .expression_attribute_values(name.replace('#', ":"), hold.value())
-                .expression_attribute_names(name, Hold::name(&hold.seat_id));
-        }
+        let write = self
+            .on_client(key(client))
+            .name("#seat", Hold::name(&hold.seat_id))
+            .with(":hold", hold.value())
+            .with(":limit", number(holds_max.saturating_add(count)))
+            .with(":expiry", number((hold.since + HOLDS_LIFE).secs()));
         let write = if replaced.is_empty() {
+            let free = "attribute_not_exists(#seat) AND (attribute_not_exists(#held) OR #held < :limit)";
             write
-                .expression_attribute_values(":zero", number(0))
-                .expression_attribute_values(":one", number(1))
+                .change(
+                    "SET #seat = :hold, #held = if_not_exists(#held, :zero) + :one, #expires_at = :expiry",
+                )
+                .when(free)
         } else {
-            write.expression_attribute_values(":freed", number(count.saturating_sub(1)))
+            let numbers = 0..replaced.len();
+            let gone: Vec<_> = numbers.clone().map(|n| format!("#lapsed{n}")).collect();
+            let stand: Vec<_> = numbers.map(|n| format!("#lapsed{n} = :lapsed{n}")).collect();
+            let (gone, stand) = (gone.join(", "), stand.join(" AND "));
+            let write = write
+                .change(format!(
+                    "SET #seat = :hold, #held = #held - :freed, #expires_at = :expiry REMOVE {gone}"
+                ))
+                .when(format!("attribute_not_exists(#seat) AND #held < :limit AND {stand}"))
+                .with(":freed", number(count.saturating_sub(1)));
+            replaced.iter().enumerate().fold(write, |write, (n, hold)| {
+                let write = write.name(format!("#lapsed{n}"), Hold::name(&hold.seat_id));
+                write.with(format!(":lapsed{n}"), hold.value())
+            })
         };
         match self.update::<HoldsItem>(write).await? {
             Ok(_) => Ok(HoldOutcome::Noted),
@@ -156,10 +148,12 @@ impl Store {
     pub async fn point_hold(&self, client: &Client, seen: &Hold, hold: &Hold) -> Result<bool, Error> {
         // As seen: a repetition of an earlier such write that comes late must not point it back.
         let write = self
-            .client_update(key(client), "SET #seat = :hold", Some("#seat = :seen"))
-            .expression_attribute_names("#seat", Hold::name(&hold.seat_id))
-            .expression_attribute_values(":seen", seen.value())
-            .expression_attribute_values(":hold", hold.value());
+            .on_client(key(client))
+            .change("SET #seat = :hold")
+            .when("#seat = :seen")
+            .name("#seat", Hold::name(&hold.seat_id))
+            .with(":seen", seen.value())
+            .with(":hold", hold.value());
         Ok(match self.update::<HoldsItem>(write).await? {
             Ok(_) => true,
             // Or an earlier attempt of this very write succeeded unheard.
@@ -183,14 +177,15 @@ impl Store {
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn withdraw_hold(&self, client: &Client, seen: &Hold) -> Result<(), Error> {
         let write = self.release(client, &seen.seat_id, "#seat = :seen");
-        let write = write.expression_attribute_values(":seen", seen.value());
+        let write = write.with(":seen", seen.value());
         self.update::<HoldsItem>(write).await.map(|_| ())
     }
 
-    fn release(&self, client: &Client, seat_id: &SeatId, condition: &str) -> UpdateItemFluentBuilder {
-        self.client_update(key(client), "SET #held = #held - :one REMOVE #seat", Some(condition))
-            .expression_attribute_names("#seat", Hold::name(seat_id))
-            .expression_attribute_values(":one", number(1))
+    fn release(&self, client: &Client, seat_id: &SeatId, condition: &str) -> Write {
+        self.on_client(key(client))
+            .change("SET #held = #held - :one REMOVE #seat")
+            .when(condition)
+            .name("#seat", Hold::name(seat_id))
     }
 
     /// The holds of a client. One consistent read unit for each started 4 KB.

@@ -18,6 +18,11 @@ pub(super) fn from_item<T: Record>(item: Item) -> Result<T, Error> {
     serde_dynamo::from_item(item).map_err(|error| Error::Bug(format!("an item did not parse: {error}")))
 }
 
+pub(super) fn to_value(value: impl Serialize) -> Result<AttributeValue, Error> {
+    serde_dynamo::to_attribute_value(value)
+        .map_err(|error| Error::Bug(format!("a value did not serialize: {error}")))
+}
+
 /// The items that a query or a scan returned.
 pub(super) fn from_items<T: Record>(items: Option<Vec<Item>>) -> Result<Vec<T>, Error> {
     items.unwrap_or_default().into_iter().map(from_item).collect()

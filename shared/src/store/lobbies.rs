@@ -14,9 +14,7 @@
 
 use std::{fmt, str::FromStr};
 
-use aws_sdk_dynamodb::{
-    operation::update_item::builders::UpdateItemFluentBuilder, primitives::Blob, types::AttributeValue,
-};
+use aws_sdk_dynamodb::{primitives::Blob, types::AttributeValue};
 use futures_util::future::try_join_all;
 use serde::Deserialize;
 
@@ -36,6 +34,8 @@ use crate::{
         items::{Item, from_item, from_items, number, text},
         keys::tag_set,
         shards::shards_told,
+        transitions::leave,
+        writes::Write,
     },
 };
 
@@ -209,7 +209,7 @@ impl Store {
                 .table_name(&self.tables.lobbies)
                 .index_name(CANDIDATES_INDEX)
                 .key_condition_expression(condition)
-                .set_expression_attribute_names(Some(names(&[condition])))
+                .set_expression_attribute_names(Some(names(condition)))
                 .expression_attribute_values(":pool", text(pool.to_string()))
                 .expression_attribute_values(":now", number(until))
                 .limit(i32::try_from(limit - candidates.len()).unwrap_or(i32::MAX))
@@ -253,7 +253,7 @@ impl Store {
             .table_name(&self.tables.lobbies)
             .index_name(TAGGED_INDEX)
             .key_condition_expression(condition)
-            .set_expression_attribute_names(Some(names(&[condition])))
+            .set_expression_attribute_names(Some(names(condition)))
             .expression_attribute_values(":tag_set", text(tag_set(pool, tags)))
             .expression_attribute_values(":now", number(now))
             .limit(i32::try_from(limit).unwrap_or(i32::MAX))
@@ -356,8 +356,8 @@ impl Store {
                 Ok(lobby) if lobby.is_understood() => return Ok(SeatOutcome::Taken(Box::new(lobby))),
                 // What only a later release knows is in no condition.
                 Ok(lobby) => {
-                    let leave = self.leave(&claim.seat_id, Some(&lobby), now);
-                    let _left = self.update_lobby(self.on_lobby(leave, &claim.lobby_id)).await?;
+                    let leave = leave(self.on_lobby(&claim.lobby_id), &claim.seat_id, Some(&lobby), now);
+                    let _left = self.update_lobby(leave).await?;
                     return Ok(SeatOutcome::Refused(Refusal::Hidden, Some(Box::new(lobby))));
                 }
                 Err(None) => return Ok(SeatOutcome::Refused(Refusal::Missing, None)),
@@ -398,24 +398,18 @@ impl Store {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn hide_full_lobby(&self, lobby: &Lobby, shard: u8) -> Result<(), Error> {
-        let update = "SET #joinable_from = :lapse, #pool = :pool";
         // Later seats lapse later, so a concurrent hint is at least as late as this one; unless a seat was
         // left meanwhile, whose next holder may lapse before all that were seen.
         let condition =
             format!("#taken >= #max_players AND #joinable_from < :lapse AND {}", unvacated_since(lobby));
         let write = self
-            .client
-            .update_item()
-            .update_expression(update)
-            .set_expression_attribute_names(Some(names(&[update, &condition])))
-            .condition_expression(condition)
-            .expression_attribute_values(":lapse", number(lobby.first_lapse()))
-            .expression_attribute_values(":pool", text(lobby.pool.in_shard(shard).to_string()));
-        let write = match lobby.vacated_at {
-            Some(vacated_at) => write.expression_attribute_values(":vacated_at", number(vacated_at)),
-            None => write,
-        };
-        self.update_lobby(self.on_lobby(write, &lobby.lobby_id)).await.map(|_| ())
+            .on_lobby(&lobby.lobby_id)
+            .change("SET #joinable_from = :lapse, #pool = :pool")
+            .when(condition)
+            .with(":lapse", number(lobby.first_lapse()))
+            .with(":pool", text(lobby.pool.in_shard(shard).to_string()))
+            .with(":vacated_at", lobby.vacated_at.map(number));
+        self.update_lobby(write).await.map(|_| ())
     }
 
     /// Moves a lobby whose server's lease lapsed out of sight of the index, until a heartbeat extends the
@@ -424,17 +418,12 @@ impl Store {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn hide_dead_lobby(&self, lobby_id: &LobbyId, now: Timestamp) -> Result<(), Error> {
-        let update = "SET #joinable_from = :never";
-        let condition = "#lease_until <= :now AND attribute_exists(#joinable_from)";
         let write = self
-            .client
-            .update_item()
-            .update_expression(update)
-            .condition_expression(condition)
-            .set_expression_attribute_names(Some(names(&[update, condition])))
-            .expression_attribute_values(":now", number(now))
-            .expression_attribute_values(":never", number(Timestamp::NEVER));
-        self.update_lobby(self.on_lobby(write, lobby_id)).await.map(|_| ())
+            .on_lobby(lobby_id)
+            .change("SET #joinable_from = :never")
+            .when("#lease_until <= :now AND attribute_exists(#joinable_from)")
+            .with(":now", number(now));
+        self.update_lobby(write).await.map(|_| ())
     }
 
     /// A copy of the write that arrives after its player left must not take the seat again, for a token that
@@ -446,7 +435,7 @@ impl Store {
         hiding: Hiding,
         now: Timestamp,
         vacated_at: Timestamp,
-    ) -> UpdateItemFluentBuilder {
+    ) -> Write {
         let (capacity, moved_to) = match (&claim.door, hiding) {
             (Door::Find(pool, _), Hiding::IfLast { shard, .. }) if shard != pool.shard => {
                 ("#max_players", Some(pool.in_shard(shard)))
@@ -460,47 +449,35 @@ impl Store {
             _ => ", #joinable_from = :lapse",
         };
         let is_last = if matches!(hiding, Hiding::IfLast { .. }) { " AND #taken = :last" } else { "" };
-        let update = format!("SET #taken = #taken + :one, #reserved.#seat = :until{hide}");
+        let change = format!("SET #taken = #taken + :one, #reserved.#seat = :until{hide}");
         let condition = format!(
             "{} AND #taken < {capacity}{is_last} AND (attribute_not_exists(#vacated_at) OR #vacated_at <= :vacated_at)",
             enterable(&claim.door)
         );
-        let mut write = self
-            .client
-            .update_item()
-            .set_expression_attribute_names(Some(names(&[&update, &condition])))
-            .expression_attribute_values(":one", number(1))
-            .expression_attribute_values(":vacated_at", number(vacated_at))
-            .update_expression(update)
-            .condition_expression(condition);
-        if let Hiding::IfLast { lapse, .. } | Hiding::Promised(lapse) = hiding {
-            write = write.expression_attribute_values(":lapse", number(lapse));
-        }
-        if let Hiding::IfLast { taken, .. } = hiding {
-            write = write.expression_attribute_values(":last", number(taken));
-        }
-        if let Some(pool) = moved_to {
-            write = write.expression_attribute_values(":moved_to", text(pool.to_string()));
-        }
-        self.claiming(write, claim, now)
+        let (last, lapse) = match hiding {
+            Hiding::No => (None, None),
+            Hiding::IfLast { taken, lapse, .. } => (Some(taken), Some(lapse)),
+            Hiding::Promised(lapse) => (None, Some(lapse)),
+        };
+        self.claiming(claim, now)
+            .change(change)
+            .when(condition)
+            .with(":vacated_at", number(vacated_at))
+            .with(":lapse", lapse.map(number))
+            .with(":last", last.map(number))
+            .with(":moved_to", moved_to.map(|pool| text(pool.to_string())))
     }
 
     /// The capacity here is a constant plus the lapsed seats: an expression can neither count those nor
     /// subtract in a condition, and a lobby's capacities never change.
-    fn take_over_seat(
-        &self,
-        claim: &SeatClaim,
-        lobby: &Lobby,
-        lapsed: &[SeatId],
-        now: Timestamp,
-    ) -> UpdateItemFluentBuilder {
+    fn take_over_seat(&self, claim: &SeatClaim, lobby: &Lobby, lapsed: &[SeatId], now: Timestamp) -> Write {
         let count = u32::try_from(lapsed.len()).unwrap_or(u32::MAX);
         let attribute = |seat: &SeatId| {
             if lobby.reserved.contains_key(seat) { "#reserved" } else { "#connected" }
         };
         let paths: Vec<String> =
             lapsed.iter().enumerate().map(|(n, seat)| format!("{}.#lapsed{n}", attribute(seat))).collect();
-        let update = format!(
+        let change = format!(
             "SET #taken = #taken - :freed, #reserved.#seat = :until, #lapsed = :lapsed REMOVE {}",
             paths.join(", ")
         );
@@ -508,58 +485,35 @@ impl Store {
         let condition =
             format!("{} AND #taken < :limit AND {}", enterable(&claim.door), still_lapsed.join(" AND "));
         let remembered = lobby.lapsed_with(lapsed).iter().map(|seat| text(seat.as_str())).collect();
-        let mut write = self
-            .client
-            .update_item()
-            .set_expression_attribute_names(Some(names(&[&update, &condition])))
-            .expression_attribute_values(":freed", number(count.saturating_sub(1)))
-            .expression_attribute_values(":limit", number(lobby.capacity(&claim.door).saturating_add(count)))
-            .expression_attribute_values(":lapsed", AttributeValue::L(remembered))
-            .update_expression(update)
-            .condition_expression(condition);
-        for (n, seat) in lapsed.iter().enumerate() {
-            write = write.expression_attribute_names(format!("#lapsed{n}"), seat.as_str());
-        }
-        self.claiming(write, claim, now)
+        let write = self
+            .claiming(claim, now)
+            .change(change)
+            .when(condition)
+            .with(":freed", number(count.saturating_sub(1)))
+            .with(":limit", number(lobby.capacity(&claim.door).saturating_add(count)))
+            .with(":lapsed", AttributeValue::L(remembered));
+        let numbered = lapsed.iter().enumerate();
+        numbered.fold(write, |write, (n, seat)| write.name(format!("#lapsed{n}"), seat.as_str()))
     }
 
-    fn claiming(
-        &self,
-        write: UpdateItemFluentBuilder,
-        claim: &SeatClaim,
-        now: Timestamp,
-    ) -> UpdateItemFluentBuilder {
-        let write = write
-            .expression_attribute_names("#seat", claim.seat_id.as_str())
-            .expression_attribute_values(":until", number(claim.until))
-            .expression_attribute_values(":ended", text("ended"))
-            .expression_attribute_values(":ready", text("ready"))
-            .expression_attribute_values(":start_limit", number(now.before(STARTING_MAX)))
-            .expression_attribute_values(":now", number(now));
-        let write = match &claim.door {
-            Door::Find(pool, tags) => {
-                let write = write.expression_attribute_values(":pool", text(pool.to_string()));
-                let numbered = tags.iter().enumerate();
-                numbered.fold(write, |write, (n, tag)| {
-                    let digest = AttributeValue::B(Blob::new(tag.bytes()));
-                    write.expression_attribute_values(format!(":tag{n}"), digest)
-                })
-            }
-            Door::Direct => write,
-        };
-        self.on_lobby(write, &claim.lobby_id)
-    }
-
-    pub(super) fn on_lobby(&self, write: UpdateItemFluentBuilder, id: &LobbyId) -> UpdateItemFluentBuilder {
-        write.table_name(&self.tables.lobbies).key("lobby_id", text(id.as_str()))
+    /// A write of the claimed lobby, with what [`enterable`] compares.
+    fn claiming(&self, claim: &SeatClaim, now: Timestamp) -> Write {
+        let write = self
+            .on_lobby(&claim.lobby_id)
+            .name("#seat", claim.seat_id.as_str())
+            .with(":until", number(claim.until))
+            .with(":start_limit", number(now.before(STARTING_MAX)))
+            .with(":now", number(now));
+        let Door::Find(pool, tags) = &claim.door else { return write };
+        let numbered = tags.iter().enumerate();
+        numbered.fold(write.with(":pool", text(pool.to_string())), |write, (n, tag)| {
+            write.with(format!(":tag{n}"), AttributeValue::B(Blob::new(tag.bytes())))
+        })
     }
 
     /// Sends a conditional update of a lobby: `Ok` with the lobby after it, `Err` with the lobby that refused
     /// it.
-    pub(super) async fn update_lobby(
-        &self,
-        write: UpdateItemFluentBuilder,
-    ) -> Result<Result<Lobby, Option<Lobby>>, Error> {
+    pub(super) async fn update_lobby(&self, write: Write) -> Result<Result<Lobby, Option<Lobby>>, Error> {
         self.update(write).await
     }
 }

@@ -3,7 +3,6 @@
 
 use std::collections::HashMap;
 
-use aws_sdk_dynamodb::types::AttributeValue;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -11,9 +10,8 @@ use crate::{
     models::{errors::Error, handed_on::HandedOn, ids::LobbyId, lobby::Lobby, pool::Tags},
     store::{
         client::Store,
-        expressions::names,
-        failures::failure,
         items::{Item, from_item, text},
+        writes::Write,
     },
 };
 
@@ -61,16 +59,8 @@ impl Store {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn note_lobby_state(&self, lobby_id: &LobbyId) -> Result<bool, Error> {
-        let change = "SET #has_state = :true";
-        let condition = "attribute_exists(#server)";
-        let write = self
-            .client
-            .update_item()
-            .update_expression(change)
-            .condition_expression(condition)
-            .set_expression_attribute_names(Some(names(&[change, condition])))
-            .expression_attribute_values(":true", AttributeValue::Bool(true));
-        Ok(self.update_lobby(self.on_lobby(write, lobby_id)).await?.is_ok())
+        let note = self.on_lobby(lobby_id).change("SET #has_state = :true");
+        Ok(self.update_lobby(note.when("attribute_exists(#server)")).await?.is_ok())
     }
 
     /// Sets the state of a lobby. One write unit for each started KB.
@@ -78,21 +68,13 @@ impl Store {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn set_lobby_state(&self, lobby_id: &LobbyId, state: &HandedOn) -> Result<(), Error> {
-        let change = "SET #json = :json";
-        let answer = self
-            .client
-            .update_item()
-            .table_name(&self.tables.lobby_data)
-            .set_key(Some(data_key(lobby_id, Part::State)))
-            .update_expression(change)
-            .set_expression_attribute_names(Some(names(&[change])))
-            .expression_attribute_values(":json", text(state.json().get()))
-            .return_consumed_capacity(self.meter.mode())
-            .send()
-            .await
-            .map_err(|error| failure(&error))?;
-        self.meter.wrote(answer.consumed_capacity());
-        Ok(())
+        let write = self.on_lobby_data(lobby_id, Part::State).change("SET #json = :json");
+        self.applies(write.with(":json", text(state.json().get()))).await.map(|_set| ())
+    }
+
+    /// A write of a part of a lobby's data.
+    pub(super) fn on_lobby_data(&self, lobby_id: &LobbyId, part: Part) -> Write {
+        Write::to(&self.tables.lobby_data, data_key(lobby_id, part))
     }
 
     /// The state of a lobby; nothing when it was never set. One consistent read unit for each started 4 KB.

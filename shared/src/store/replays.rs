@@ -165,24 +165,21 @@ impl Store {
             None => format!("{change} {old}, #lobby, #taken_at"),
         };
         let condition = if run.instead_of.is_some() { IS_LEFT_ALONE } else { IS_OWN };
-        let mut write = self
-            .client_update(run.key.0.clone(), &change, Some(condition))
-            .expression_attribute_values(":body", text(&run.body))
-            .expression_attribute_values(":seat", text(run.seat.as_str()))
-            .expression_attribute_values(":run", text(run.id.as_str()))
-            .expression_attribute_values(":now_secs", number(now.secs()))
-            .expression_attribute_values(":lease", number(now + RUN_LEASE))
-            .expression_attribute_values(":expiry", number((now + REPLAY_LIFE).secs()));
-        if let Some((lobby_id, taken_at)) = aim {
-            write = write
-                .expression_attribute_values(":lobby", text(lobby_id.as_str()))
-                .expression_attribute_values(":taken_at", number(taken_at));
-        }
-        if let Some(seen) = &run.instead_of {
-            write = write
-                .expression_attribute_values(":seen", text(seen.as_str()))
-                .expression_attribute_values(":now", number(now));
-        }
+        let seen = run.instead_of.as_ref();
+        let write = self
+            .on_client(&run.key.0)
+            .change(change)
+            .when(condition)
+            .with(":body", text(&run.body))
+            .with(":seat", text(run.seat.as_str()))
+            .with(":run", text(run.id.as_str()))
+            .with(":now_secs", number(now.secs()))
+            .with(":lease", number(now + RUN_LEASE))
+            .with(":expiry", number((now + REPLAY_LIFE).secs()))
+            .with(":lobby", aim.map(|(lobby_id, _)| text(lobby_id.as_str())))
+            .with(":taken_at", aim.map(|(_, taken_at)| number(taken_at)))
+            .with(":seen", seen.map(|seen| text(seen.as_str())))
+            .with(":now", seen.map(|_| number(now)));
         Ok(self.update::<ReplayRecord>(write).await?.is_ok())
     }
 
@@ -205,10 +202,12 @@ impl Store {
             let change = format!("SET {place} = :waits_until");
             let condition = format!("#run = :seen AND (attribute_not_exists({place}) OR {place} <= :now)");
             let write = self
-                .client_update(key.0.clone(), &change, Some(&condition))
-                .expression_attribute_values(":waits_until", number(now + WAIT_MAX))
-                .expression_attribute_values(":seen", text(seen.run.as_str()))
-                .expression_attribute_values(":now", number(now));
+                .on_client(&key.0)
+                .change(change)
+                .when(condition)
+                .with(":waits_until", number(now + WAIT_MAX))
+                .with(":seen", text(seen.run.as_str()))
+                .with(":now", number(now));
             if self.update::<ReplayRecord>(write).await?.is_ok() {
                 return Ok(true);
             }
@@ -227,15 +226,15 @@ impl Store {
         answer: &KeptAnswer<'_>,
         now: Timestamp,
     ) -> Result<bool, Error> {
-        let change = "SET #answer = :answer, #key_id = :key_id, #is_held = :held, #expires_at = :expiry";
-        let condition = "#run = :run";
         let write = self
-            .client_update(run.key.0.clone(), change, Some(condition))
-            .expression_attribute_values(":answer", text(answer.json))
-            .expression_attribute_values(":key_id", text(answer.key_id))
-            .expression_attribute_values(":held", AttributeValue::Bool(answer.is_held))
-            .expression_attribute_values(":run", text(run.id.as_str()))
-            .expression_attribute_values(":expiry", number((now + REPLAY_LIFE).secs()));
+            .on_client(&run.key.0)
+            .change("SET #answer = :answer, #key_id = :key_id, #is_held = :held, #expires_at = :expiry")
+            .when("#run = :run")
+            .with(":answer", text(answer.json))
+            .with(":key_id", text(answer.key_id))
+            .with(":held", AttributeValue::Bool(answer.is_held))
+            .with(":run", text(run.id.as_str()))
+            .with(":expiry", number((now + REPLAY_LIFE).secs()));
         self.update::<ReplayRecord>(write).await.map(|kept| kept.is_ok())
     }
 
@@ -245,13 +244,13 @@ impl Store {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn forget_run(&self, run: &Run, refusal: &str, now: Timestamp) -> Result<bool, Error> {
-        let change = "SET #expires_at = :now, #refusal = :refusal";
-        let condition = "#run = :run AND attribute_not_exists(#answer)";
         let write = self
-            .client_update(run.key.0.clone(), change, Some(condition))
-            .expression_attribute_values(":now", number(now.secs()))
-            .expression_attribute_values(":refusal", text(refusal))
-            .expression_attribute_values(":run", text(run.id.as_str()));
+            .on_client(&run.key.0)
+            .change("SET #expires_at = :now, #refusal = :refusal")
+            .when("#run = :run AND attribute_not_exists(#answer)")
+            .with(":now", number(now.secs()))
+            .with(":refusal", text(refusal))
+            .with(":run", text(run.id.as_str()));
         self.update::<ReplayRecord>(write).await.map(|forgotten| forgotten.is_ok())
     }
 }

@@ -1,6 +1,5 @@
 //! The table of versions' secrets, one item for each version that has some ([`crate::screening::secrets`]).
 
-use aws_sdk_dynamodb::types::{Put, TransactWriteItem};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -8,6 +7,7 @@ use crate::{
     store::{
         client::Store,
         items::{Item, text, to_item},
+        writes::Write,
     },
 };
 
@@ -28,15 +28,9 @@ impl Store {
         &self,
         version_id: &VersionId,
         secrets: VersionSecrets,
-    ) -> Result<TransactWriteItem, Error> {
-        let put = Put::builder()
-            .table_name(&self.tables.secrets)
-            .set_item(Some(to_item(&Kept { version_id: version_id.clone(), secrets })?))
-            .condition_expression("attribute_not_exists(#version_id)")
-            .expression_attribute_names("#version_id", "version_id")
-            .build()
-            .map_err(|error| Error::Bug(error.to_string()))?;
-        Ok(TransactWriteItem::builder().put(put).build())
+    ) -> Result<Write, Error> {
+        let item = to_item(&Kept { version_id: version_id.clone(), secrets })?;
+        Ok(Write::put(&self.tables.secrets, item).when("attribute_not_exists(#version_id)"))
     }
 
     /// The secrets of a version; `None` when there are none. One consistent read unit for each started 4 KB.

@@ -12,7 +12,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use aws_sdk_dynamodb::{operation::update_item::builders::UpdateItemFluentBuilder, types::AttributeValue};
+use aws_sdk_dynamodb::types::AttributeValue;
 use futures_util::future::try_join_all;
 
 use crate::{
@@ -24,10 +24,9 @@ use crate::{
     },
     store::{
         client::Store,
-        expressions::names,
         failures::failure,
         items::{Item, from_item, number, text, to_item},
-        transactions::as_part,
+        writes::Write,
     },
 };
 
@@ -118,11 +117,10 @@ impl Store {
         let optional = ["expires_at", "former_starts", "game_modes", "is_clearing", "lease_ms"].into_iter();
         let absent = optional.filter(|name| !item.contains_key(*name)).map(|name| format!("#{name}"));
         let change = format!("SET {} REMOVE {}", set.join(", "), absent.collect::<Vec<_>>().join(", "));
-        let item = item.into_iter().map(|(name, value)| (format!(":new_{name}"), value));
-        let values = values.into_iter().map(|(name, value)| (name.to_owned(), value));
-        let write = self
-            .on_server(&server.server, &change, condition)
-            .set_expression_attribute_values(Some(item.chain(values).collect()));
+        let write = self.on_server(&server.server).change(change).when(condition);
+        let new = item.into_iter().map(|(name, value)| (format!(":new_{name}"), value));
+        let seen = values.into_iter().map(|(name, value)| (name.to_owned(), value));
+        let write = new.chain(seen).fold(write, |write, (name, value)| write.with(name, value));
         self.update_server(write).await.map(|put| put.is_ok())
     }
 
@@ -215,18 +213,16 @@ impl Store {
         start_id: Option<&StartId>,
         now: Timestamp,
     ) -> Result<HeartbeatOutcome, Error> {
-        let change = "SET #lease_until = :now + #lease_ms, #beat_at = :now REMOVE #expires_at";
         let of_start = if start_id.is_some() { " AND #start_id = :start_id" } else { "" };
         let condition = format!(
             "attribute_exists(#lease_ms) AND (#ranked_at < :never OR #used > :zero) AND #beat_at <= :now{of_start}"
         );
-        let mut write = self
-            .on_server(key, change, &condition)
-            .expression_attribute_values(":now", number(now))
-            .expression_attribute_values(":zero", number(0));
-        if let Some(start_id) = start_id {
-            write = write.expression_attribute_values(":start_id", text(start_id.as_str()));
-        }
+        let write = self
+            .on_server(key)
+            .change("SET #lease_until = :now + #lease_ms, #beat_at = :now REMOVE #expires_at")
+            .when(condition)
+            .with(":now", number(now))
+            .with(":start_id", start_id.map(|start_id| text(start_id.as_str())));
         let server = match self.update_server(write).await? {
             Ok(server) => server,
             Err(Some(server)) if start_id.is_some() && server.start_id.as_ref() != start_id => {
@@ -245,17 +241,17 @@ impl Store {
         };
         let is_out_of_sight = server.free_from > now && server.used < server.capacity;
         if is_out_of_sight && !server.is_clearing {
-            let change = "SET #free_from = #ranked_at, #placement_pool = :pool";
             // A later registration may be for another region. A repetition of this write may arrive after the
             // server was let go.
             let condition = "#used < #capacity AND #free_from > :now AND #registration = :registration \
                              AND attribute_not_exists(#expires_at)";
-            let pool = text(server.pool().to_string());
             let write = self
-                .on_server(key, change, condition)
-                .expression_attribute_values(":pool", pool)
-                .expression_attribute_values(":now", number(now))
-                .expression_attribute_values(":registration", text(server.registration.as_str()));
+                .on_server(key)
+                .change("SET #free_from = #ranked_at, #placement_pool = :pool")
+                .when(condition)
+                .with(":pool", text(server.pool().to_string()))
+                .with(":now", number(now))
+                .with(":registration", text(server.registration.as_str()));
             if let Ok(server) = self.update_server(write).await? {
                 return Ok(HeartbeatOutcome::Alive(Box::new(server)));
             }
@@ -269,12 +265,11 @@ impl Store {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn open_server(&self, server: &Server) -> Result<Result<Server, Option<Server>>, Error> {
-        let change = "SET #free_from = #ranked_at REMOVE #is_clearing";
-        let condition = "#registration = :registration AND attribute_exists(#is_clearing) AND #used = :zero";
         let write = self
-            .on_server(&server.server, change, condition)
-            .expression_attribute_values(":registration", text(server.registration.as_str()))
-            .expression_attribute_values(":zero", number(0));
+            .on_server(&server.server)
+            .change("SET #free_from = #ranked_at REMOVE #is_clearing")
+            .when("#registration = :registration AND attribute_exists(#is_clearing) AND #used = :zero")
+            .with(":registration", text(server.registration.as_str()));
         self.update_server(write).await
     }
 
@@ -290,12 +285,12 @@ impl Store {
         seen: &Server,
         now: Timestamp,
     ) -> Result<Result<Server, Option<Server>>, Error> {
-        let change = "SET #ranked_at = :never, #free_from = :later, #capacity = :zero";
         let write = self
-            .on_server(&seen.server, change, "#registration = :registration")
-            .expression_attribute_values(":later", number(seen.look_again(now)))
-            .expression_attribute_values(":registration", text(seen.registration.as_str()))
-            .expression_attribute_values(":zero", number(0));
+            .on_server(&seen.server)
+            .change("SET #ranked_at = :never, #free_from = :later, #capacity = :zero")
+            .when("#registration = :registration")
+            .with(":later", number(seen.look_again(now)))
+            .with(":registration", text(seen.registration.as_str()));
         let deregistered = self.update_server(write).await?;
         // With lobbies the record is needed until the last one gave its place back.
         if let Ok(server) = &deregistered
@@ -327,10 +322,12 @@ impl Store {
             return self.let_server_go(server, Gone::Silent, now).await;
         }
         let write = self
-            .on_server(&server.server, "SET #free_from = :later", "#lease_until <= :now AND #used = :used")
-            .expression_attribute_values(":later", number(server.look_again(now)))
-            .expression_attribute_values(":now", number(now))
-            .expression_attribute_values(":used", number(server.used));
+            .on_server(&server.server)
+            .change("SET #free_from = :later")
+            .when("#lease_until <= :now AND #used = :used")
+            .with(":later", number(server.look_again(now)))
+            .with(":now", number(now))
+            .with(":used", number(server.used));
         self.update_server(write).await.map(|_| ())
     }
 
@@ -338,11 +335,12 @@ impl Store {
     /// what a place is rather than what was seen: a start that opens its server leaves everything else as it
     /// was.
     async fn hide_full_server(&self, server: &Server, now: Timestamp) -> Result<(), Error> {
-        let condition = "#free_from <= :now AND (#used >= #capacity OR attribute_exists(#is_clearing))";
         let write = self
-            .on_server(&server.server, "SET #free_from = :again", condition)
-            .expression_attribute_values(":again", number(server.look_again(now)))
-            .expression_attribute_values(":now", number(now));
+            .on_server(&server.server)
+            .change("SET #free_from = :again")
+            .when("#free_from <= :now AND (#used >= #capacity OR attribute_exists(#is_clearing))")
+            .with(":again", number(server.look_again(now)))
+            .with(":now", number(now));
         self.update_server(write).await.map(|_| ())
     }
 
@@ -354,10 +352,10 @@ impl Store {
         if server.allotted == 0 {
             return self.update_server(write).await.map(|_| ());
         }
-        self.return_allotment(server, as_part(&write), server.allotted).await.map(|_| ())
+        self.return_allotment(server, write, server.allotted).await.map(|_| ())
     }
 
-    fn let_go(&self, key: &ServerKey, allotted: u32, gone: Gone, now: Timestamp) -> UpdateItemFluentBuilder {
+    fn let_go(&self, key: &ServerKey, allotted: u32, gone: Gone, now: Timestamp) -> Write {
         let (change, condition) = match gone {
             Gone::Deregistered => {
                 ("SET #expires_at = :expiry, #allotted = :zero REMOVE #placement_pool", "#ranked_at = :never")
@@ -373,39 +371,19 @@ impl Store {
         };
         let condition = format!("{condition} AND #used = :zero AND #allotted = :allotted");
         let write = self
-            .on_server(key, change, &condition)
-            .expression_attribute_values(":zero", number(0))
-            .expression_attribute_values(":allotted", number(allotted))
-            .expression_attribute_values(":expiry", number((now + life).secs()));
+            .on_server(key)
+            .change(change)
+            .when(condition)
+            .with(":allotted", number(allotted))
+            .with(":expiry", number((now + life).secs()));
         match gone {
             Gone::Deregistered => write,
             // Never, rather than a while later: a heartbeat sees by it that the server is in no index.
-            Gone::Silent => write
-                .expression_attribute_values(":now", number(now))
-                .expression_attribute_values(":later", number(Timestamp::NEVER)),
+            Gone::Silent => write.with(":now", number(now)).with(":later", number(Timestamp::NEVER)),
         }
     }
 
-    fn on_server(&self, key: &ServerKey, change: &str, condition: &str) -> UpdateItemFluentBuilder {
-        let write = self
-            .client
-            .update_item()
-            .table_name(&self.tables.servers)
-            .key("server", text(key.to_string()))
-            .update_expression(change)
-            .condition_expression(condition)
-            .set_expression_attribute_names(Some(names(&[change, condition])));
-        if change.contains(":never") || condition.contains(":never") {
-            write.expression_attribute_values(":never", number(Timestamp::NEVER))
-        } else {
-            write
-        }
-    }
-
-    async fn update_server(
-        &self,
-        write: UpdateItemFluentBuilder,
-    ) -> Result<Result<Server, Option<Server>>, Error> {
+    async fn update_server(&self, write: Write) -> Result<Result<Server, Option<Server>>, Error> {
         self.update(write).await
     }
 

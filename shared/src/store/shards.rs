@@ -19,8 +19,8 @@ use crate::{
     models::{errors::Error, pool::Pool},
     store::{
         client::Store,
-        expressions::names,
         items::{Item, number, text},
+        writes::Write,
     },
 };
 
@@ -53,21 +53,15 @@ impl Store {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn grow_shards(&self, pool: &Pool, shards: u8, now: Timestamp) -> Result<u8, Error> {
-        let change = "SET #pool = :pool, #joinable_from = :shards, #renewed_at = :now";
-        let condition = "attribute_not_exists(#joinable_from) OR #joinable_from <= :shards";
         let mut shards = shards.min(SHARDS_MAX);
         loop {
             let write = self
-                .client
-                .update_item()
-                .table_name(&self.tables.lobbies)
-                .key("lobby_id", text(format!("{SIGN}{}", pool.whole())))
-                .update_expression(change)
-                .condition_expression(condition)
-                .set_expression_attribute_names(Some(names(&[change, condition])))
-                .expression_attribute_values(":pool", text(pool.whole().to_string()))
-                .expression_attribute_values(":shards", number(shards))
-                .expression_attribute_values(":now", number(now));
+                .on_sign(pool)
+                .change("SET #pool = :pool, #joinable_from = :shards, #renewed_at = :now")
+                .when("attribute_not_exists(#joinable_from) OR #joinable_from <= :shards")
+                .with(":pool", text(pool.whole().to_string()))
+                .with(":shards", number(shards))
+                .with(":now", number(now));
             match self.update::<Sign>(write).await? {
                 // Others had it grow further; its number only grows, to the most.
                 Err(Some(Sign { joinable_from: Some(more) })) if more > shards => shards = more,
@@ -89,18 +83,17 @@ impl Store {
         if try_join_all(looks).await?.iter().any(|(candidates, _)| !candidates.is_empty()) {
             return Ok(());
         }
-        let change = "REMOVE #joinable_from";
-        let condition = "#joinable_from = :shards AND #renewed_at <= :stale";
         let write = self
-            .client
-            .update_item()
-            .table_name(&self.tables.lobbies)
-            .key("lobby_id", text(format!("{SIGN}{}", pool.whole())))
-            .update_expression(change)
-            .condition_expression(condition)
-            .set_expression_attribute_names(Some(names(&[change, condition])))
-            .expression_attribute_values(":shards", number(shards))
-            .expression_attribute_values(":stale", number(now.before(SIGN_LIFE_MIN)));
+            .on_sign(pool)
+            .change("REMOVE #joinable_from")
+            .when("#joinable_from = :shards AND #renewed_at <= :stale")
+            .with(":shards", number(shards))
+            .with(":stale", number(now.before(SIGN_LIFE_MIN)));
         self.update::<Sign>(write).await.map(|_| ())
+    }
+
+    fn on_sign(&self, pool: &Pool) -> Write {
+        let key = Item::from([("lobby_id".to_owned(), text(format!("{SIGN}{}", pool.whole())))]);
+        Write::to(&self.tables.lobbies, key)
     }
 }

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use aws_sdk_dynamodb::{operation::update_item::UpdateItemError, types::ReturnValuesOnConditionCheckFailure};
 use serde::Deserialize;
 
 use crate::{
@@ -23,7 +22,7 @@ pub const COUNTING_MAX: Duration = Duration::from_secs(30);
 const COUNT_LIFE: Duration = Duration::from_secs(24 * 3_600);
 
 /// A count as kept: JSON text of the operation's own.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct KeptCount {
     /// When it was counted; absent while the first one is under way.
     #[serde(default)]
@@ -74,31 +73,20 @@ impl Store {
         namespace_id: &NamespaceId,
         now: Timestamp,
     ) -> Result<Turn, Error> {
-        let change = "SET #claimed_at = :now, #expires_at = :expiry";
         let condition = "(attribute_not_exists(#claimed_at) OR #claimed_at <= :stale) \
                          AND (attribute_not_exists(#counted_at) OR #counted_at <= :old)";
-        let call = self
-            .on_ledger(&statistics_key(namespace_id), change, condition)
-            .expression_attribute_values(":now", number(now))
-            .expression_attribute_values(":stale", number(now.before(COUNTING_MAX)))
-            .expression_attribute_values(":old", number(now.before(COUNT_AGE_MAX)))
-            .expression_attribute_values(":expiry", number((now + COUNT_LIFE).secs()))
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
-            .return_consumed_capacity(self.meter.mode());
-        match call.send().await {
-            Ok(answer) => {
-                self.meter.wrote(answer.consumed_capacity());
-                Ok(Turn::Own)
-            }
-            Err(error) => match error.as_service_error() {
-                Some(UpdateItemError::ConditionalCheckFailedException(refused)) => {
-                    self.meter.refused(1.0);
-                    let item = refused.item.clone().unwrap_or_default();
-                    from_item(item).map(Turn::Others)
-                }
-                _ => Err(failure(&error)),
-            },
-        }
+        let write = self
+            .on_ledger(statistics_key(namespace_id))
+            .change("SET #claimed_at = :now, #expires_at = :expiry")
+            .when(condition)
+            .with(":now", number(now))
+            .with(":stale", number(now.before(COUNTING_MAX)))
+            .with(":old", number(now.before(COUNT_AGE_MAX)))
+            .with(":expiry", number((now + COUNT_LIFE).secs()));
+        Ok(match self.update::<KeptCount>(write).await? {
+            Ok(_claimed) => Turn::Own,
+            Err(kept) => Turn::Others(kept.unwrap_or_default()),
+        })
     }
 
     /// Keeps the count of the turn that was taken at `claimed_at` for the other instances, and gives the turn
@@ -113,14 +101,14 @@ impl Store {
         claimed_at: Timestamp,
         counted_at: Timestamp,
     ) -> Result<(), Error> {
-        let change = "SET #counted_at = :at, #json = :json, #expires_at = :expiry REMOVE #claimed_at";
-        let condition = "#claimed_at = :claimed";
         let write = self
-            .on_ledger(&statistics_key(namespace_id), change, condition)
-            .expression_attribute_values(":at", number(counted_at))
-            .expression_attribute_values(":json", text(json))
-            .expression_attribute_values(":claimed", number(claimed_at))
-            .expression_attribute_values(":expiry", number((counted_at + COUNT_LIFE).secs()));
+            .on_ledger(statistics_key(namespace_id))
+            .change("SET #counted_at = :at, #json = :json, #expires_at = :expiry REMOVE #claimed_at")
+            .when("#claimed_at = :claimed")
+            .with(":at", number(counted_at))
+            .with(":json", text(json))
+            .with(":claimed", number(claimed_at))
+            .with(":expiry", number((counted_at + COUNT_LIFE).secs()));
         self.applies(write).await.map(|_kept| ())
     }
 }

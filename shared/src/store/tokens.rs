@@ -4,7 +4,7 @@
 //! token of the game, by its identifier; that of a cloud token holds the digest, too, which nothing but its
 //! revocation reads.
 
-use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem};
+use aws_sdk_dynamodb::types::AttributeValue;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -20,7 +20,7 @@ use crate::{
         client::Store,
         items::{Item, number, text, to_item},
         keys::{game_key, key, namespace_item, namespace_key},
-        transactions::{as_part, update},
+        writes::Write,
     },
 };
 
@@ -153,14 +153,10 @@ impl Store {
             created_at: issued.issued_at,
             revoked_at: None,
         };
-        let put = Put::builder()
-            .table_name(&self.tables.tokens)
-            .set_item(Some(to_item(&StoredToken { digest: token.digest(), record: &record })?))
-            .build()
-            .map_err(|error| Error::Bug(error.to_string()))?;
+        let stored = to_item(&StoredToken { digest: token.digest(), record: &record })?;
         let noted = NotedCloudToken { digest: token.digest(), issued };
         let parts = vec![
-            TransactWriteItem::builder().put(put).build(),
+            Write::put(&self.tables.tokens, stored),
             self.put_new((tokens_key(&issued.game_id), issued.token_id.to_string()), &noted)?,
         ];
         self.fresh(parts).await
@@ -175,7 +171,7 @@ impl Store {
         self.fresh(vec![self.put_new(key, issued)?]).await
     }
 
-    async fn fresh(&self, parts: Vec<TransactWriteItem>) -> Result<(), Error> {
+    async fn fresh(&self, parts: Vec<Write>) -> Result<(), Error> {
         if self.together(parts).await?.is_empty() {
             Ok(())
         } else {
@@ -208,23 +204,29 @@ impl Store {
         let effect = match noted {
             Some(Noted { digest: Some(digest), .. }) => {
                 let key = Item::from([("digest".to_owned(), text(digest))]);
-                let update = self.catalog_update(key, "SET #revoked_at = :now", "attribute_exists(#digest)");
-                update.table_name(&self.tables.tokens).expression_attribute_values(":now", number(now))
+                Write::to(&self.tables.tokens, key)
+                    .change("SET #revoked_at = :now")
+                    .when("attribute_exists(#digest)")
+                    .with(":now", number(now))
             }
             Some(Noted { namespace_id: Some(namespace_id), .. }) => {
                 let key = key(game_key(right.game_id()), namespace_key(&namespace_id));
                 let change = "SET #revocations.#token_ids = list_append(#revocations.#token_ids, :ids)";
                 let ids = AttributeValue::L(vec![text(token_id.as_str())]);
-                self.catalog_update(key, change, "size(#revocations.#token_ids) < :max")
-                    .expression_attribute_values(":ids", ids)
-                    .expression_attribute_values(":max", number(REVOKED_TOKENS_MAX))
+                self.on_catalog(key)
+                    .change(change)
+                    .when("size(#revocations.#token_ids) < :max")
+                    .with(":ids", ids)
+                    .with(":max", number(REVOKED_TOKENS_MAX))
             }
             Some(_) | None => return Ok(RevokeOutcome::Unknown),
         };
         let note = self
-            .catalog_update(noted_key, "SET #revoked_at = :now", "attribute_not_exists(#revoked_at)")
-            .expression_attribute_values(":now", number(now));
-        Ok(match self.together(vec![update(as_part(&note))?, update(as_part(&effect))?]).await?.first() {
+            .on_catalog(noted_key)
+            .change("SET #revoked_at = :now")
+            .when("attribute_not_exists(#revoked_at)")
+            .with(":now", number(now));
+        Ok(match self.together(vec![note, effect]).await?.first() {
             None => RevokeOutcome::Revoked,
             Some(0) => RevokeOutcome::RevokedBefore,
             Some(_) => RevokeOutcome::TooMany,
@@ -256,21 +258,19 @@ impl Store {
                 AttributeValue::L(ids.map(|id| text(id.as_str())).collect())
             };
             let seen_limit = seen.not_before.get(&kind).copied();
-            let change = "SET #revocations.#not_before.#kind = :limit, #revocations.#token_ids = :left";
             let as_seen = match seen_limit {
                 Some(_) => "#revocations.#not_before.#kind = :seen_limit",
                 None => "attribute_not_exists(#revocations.#not_before.#kind)",
             };
-            let condition = format!("#revocations.#token_ids = :seen AND {as_seen}");
-            let mut write = self
-                .catalog_update(namespace_item(right), change, &condition)
-                .expression_attribute_names("#kind", kind.name())
-                .expression_attribute_values(":limit", number(seen_limit.unwrap_or_default().max(limit)))
-                .expression_attribute_values(":left", ids(&mut seen.token_ids.iter().filter(|id| !goes(id))))
-                .expression_attribute_values(":seen", ids(&mut seen.token_ids.iter()));
-            if let Some(seen_limit) = seen_limit {
-                write = write.expression_attribute_values(":seen_limit", number(seen_limit));
-            }
+            let write = self
+                .on_catalog(namespace_item(right))
+                .change("SET #revocations.#not_before.#kind = :limit, #revocations.#token_ids = :left")
+                .when(format!("#revocations.#token_ids = :seen AND {as_seen}"))
+                .name("#kind", kind.name())
+                .with(":limit", number(seen_limit.unwrap_or_default().max(limit)))
+                .with(":left", ids(&mut seen.token_ids.iter().filter(|id| !goes(id))))
+                .with(":seen", ids(&mut seen.token_ids.iter()))
+                .with(":seen_limit", seen_limit.map(number));
             if self.applies(write).await? {
                 return Ok(());
             }

@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use aws_sdk_dynamodb::{operation::update_item::builders::UpdateItemFluentBuilder, types::AttributeValue};
+use aws_sdk_dynamodb::types::AttributeValue;
 
 use crate::{
     base::ambient::Timestamp,
@@ -21,8 +21,8 @@ use crate::{
     },
     store::{
         client::Store,
-        expressions::names,
         items::{number, text},
+        writes::Write,
     },
 };
 
@@ -73,7 +73,7 @@ impl Store {
                     Ok(_) => TransitionOutcome::AlreadyMade(Box::new(lobby)),
                 });
             }
-            let write = self.on_lobby(self.transition(transition, seen.as_ref(), now), lobby_id);
+            let write = make(self.on_lobby(lobby_id), transition, seen.as_ref(), now);
             match self.update_lobby(write).await? {
                 Ok(lobby) => return Ok(TransitionOutcome::Made(Box::new(lobby))),
                 Err(None) => return Ok(TransitionOutcome::Missing),
@@ -110,176 +110,118 @@ impl Store {
              AND (attribute_not_exists(#freed_at) OR #freed_at < :told)))"
         );
         let write = self
-            .client
-            .update_item()
-            .update_expression(change)
-            .set_expression_attribute_names(Some(names(&[change, &condition])))
-            .condition_expression(condition)
-            .expression_attribute_values(":until", number(until))
-            .expression_attribute_values(":told", number(told_at))
-            .expression_attribute_values(":never", number(Timestamp::NEVER))
-            .expression_attribute_values(":ended", text("ended"))
-            .expression_attribute_values(":start", start_text(server.start().as_ref()))
-            .expression_attribute_values(":server", text(server.server.to_string()));
-        let lobby = match self.update_lobby(self.on_lobby(write, lobby_id)).await? {
+            .on_lobby(lobby_id)
+            .change(change)
+            .when(condition)
+            .with(":until", number(until))
+            .with(":told", number(told_at))
+            .with(":start", start_text(server.start().as_ref()))
+            .with(":server", text(server.server.to_string()));
+        let lobby = match self.update_lobby(write).await? {
             Ok(lobby) => lobby,
             // A later beat was quicker.
             Err(Some(lobby)) if lobby.lease_until >= until && server.runs(&lobby) => lobby,
             Err(_) => return Ok(false),
         };
         if lobby.joinable_from == Some(Timestamp::NEVER) {
-            let change = "SET #joinable_from = #created_at";
-            let condition = "#joinable_from = :never";
-            let write = self.changing(change, condition, until);
-            let _hidden_for_good = self.update_lobby(self.on_lobby(write, lobby_id)).await?;
+            let show = self.on_lobby(lobby_id).change("SET #joinable_from = #created_at");
+            let _hidden_for_good = self.update_lobby(show.when("#joinable_from = :never")).await?;
         }
         Ok(true)
     }
+}
 
-    /// The write of a transition, guessed right for a findable lobby with the player connected when none was
-    /// `seen`.
-    fn transition(
-        &self,
-        transition: &Transition,
-        seen: Option<&Lobby>,
-        now: Timestamp,
-    ) -> UpdateItemFluentBuilder {
-        match transition {
-            Transition::Ready => self.ready(seen, now),
-            Transition::Close => self.toggling(
-                "SET #closed = :true, #toggled_at = :toggled REMOVE #joinable_from",
-                &format!("{ALIVE} AND #closed = :false"),
-                seen,
-                now,
-            ),
-            Transition::Reopen if seen.is_some_and(|lobby| lobby.is_private) => self.toggling(
-                "SET #closed = :false, #toggled_at = :toggled",
-                &format!("{ALIVE} AND #closed = :true AND attribute_exists(#is_private) AND attribute_not_exists(#is_draining)"),
-                seen,
-                now,
-            ),
-            Transition::Reopen => self.toggling(
-                "SET #closed = :false, #toggled_at = :toggled, #joinable_from = #created_at",
-                &format!("{ALIVE} AND #closed = :true AND attribute_not_exists(#is_private) AND attribute_not_exists(#is_draining)"),
-                seen,
-                now,
-            ),
-            // Its lease stays as it is: a server that stops while its players are in leaves no lobby for
-            // longer than one that crashed.
-            Transition::Drain(start) => self
-                .changing(
-                    "SET #closed = :true, #is_draining = :true REMOVE #joinable_from, #idle_secs",
-                    &format!(
-                        "{ALIVE} AND #closed IN (:true, :false) AND attribute_not_exists(#is_draining) AND {OF_START}"
-                    ),
-                    now,
-                )
-                .expression_attribute_values(":start", start_text(start.as_ref())),
-            Transition::Connect(seat, write) => self
-                .changing(
-                    "SET #connected.#seat = :until, #connected_by = :write REMOVE #reserved.#seat",
-                    "#stage = :ready AND #reserved.#seat > :now",
-                    now,
-                )
-                .expression_attribute_names("#seat", seat.as_str())
-                .expression_attribute_values(":write", text(write.as_str()))
-                .expression_attribute_values(":until", number(now + CONNECTED_MAX)),
-            Transition::Leave(seat) => self.leave(seat, seen, now),
-        }
-    }
-
-    /// All reservations begin anew at once, so none may be added or given up meanwhile.
-    fn ready(&self, seen: Option<&Lobby>, now: Timestamp) -> UpdateItemFluentBuilder {
-        let anew = seen.map_or(now, |lobby| now + lobby.reservation());
-        let is_full =
-            seen.is_some_and(|lobby| lobby.joinable_from.is_some() && lobby.taken >= lobby.max_players);
-        let hide = if is_full { ", #joinable_from = :anew" } else { "" };
-        let sight = if is_full { " AND attribute_exists(#joinable_from)" } else { "" };
-        let seats = |until: Option<Timestamp>| {
-            let seats = seen.iter().flat_map(|lobby| &lobby.reserved);
-            let entry = |(seat, lapse): (&SeatId, &Timestamp)| {
-                (seat.as_str().to_owned(), number(until.unwrap_or(*lapse)))
-            };
-            AttributeValue::M(seats.map(entry).collect())
-        };
-        let write = self.changing(
-            &format!("SET #stage = :ready, #reserved = :renewed, #vacated_at = :now{hide}"),
-            &format!("#stage = :starting AND #reserved = :reserved AND #created_at > :start_limit{sight}"),
+/// Has `write` make a transition, guessed right for a findable lobby with the player connected when none was
+/// `seen`.
+fn make(write: Write, transition: &Transition, seen: Option<&Lobby>, now: Timestamp) -> Write {
+    match transition {
+        Transition::Ready => ready(write, seen, now),
+        Transition::Close => toggle(write, seen, now, &format!("{ALIVE} AND #closed = :false"))
+            .change("SET #closed = :true, #toggled_at = :toggled REMOVE #joinable_from"),
+        Transition::Reopen if seen.is_some_and(|lobby| lobby.is_private) => toggle(
+            write,
+            seen,
             now,
-        );
-        let write = write
-            .expression_attribute_values(":starting", text("starting"))
-            .expression_attribute_values(":reserved", seats(None))
-            .expression_attribute_values(":renewed", seats(Some(anew)));
-        if is_full { write.expression_attribute_values(":anew", number(anew)) } else { write }
-    }
-
-    /// With the seat the lobby comes into sight again, unless it is hidden for good: closed or private.
-    pub(super) fn leave(
-        &self,
-        seat: &SeatId,
-        seen: Option<&Lobby>,
-        now: Timestamp,
-    ) -> UpdateItemFluentBuilder {
-        let is_reserved = seen.is_some_and(|lobby| lobby.reserved.contains_key(seat));
-        let is_hidden = seen.is_some_and(|lobby| lobby.joinable_from.is_none());
-        let held = if is_reserved { "#reserved.#seat" } else { "#connected.#seat" };
-        let (show, sight) = if is_hidden {
-            ("", "attribute_not_exists(#joinable_from)")
-        } else {
-            (", #joinable_from = #created_at", "attribute_exists(#joinable_from)")
-        };
-        self.changing(
-            &format!("SET #taken = #taken - :one, #vacated_at = :now{show} REMOVE {held}"),
-            &format!("{ALIVE} AND attribute_exists({held}) AND {sight}"),
-            now,
+            &format!("{ALIVE} AND #closed = :true AND attribute_exists(#is_private) AND attribute_not_exists(#is_draining)"),
         )
-        .expression_attribute_names("#seat", seat.as_str())
-        .expression_attribute_values(":one", number(1))
+        .change("SET #closed = :false, #toggled_at = :toggled"),
+        Transition::Reopen => toggle(
+            write,
+            seen,
+            now,
+            &format!("{ALIVE} AND #closed = :true AND attribute_not_exists(#is_private) AND attribute_not_exists(#is_draining)"),
+        )
+        .change("SET #closed = :false, #toggled_at = :toggled, #joinable_from = #created_at"),
+        // Its lease stays as it is: a server that stops while its players are in leaves no lobby for longer
+        // than one that crashed.
+        Transition::Drain(start) => write
+            .change("SET #closed = :true, #is_draining = :true REMOVE #joinable_from, #idle_secs")
+            .when(format!(
+                "{ALIVE} AND #closed IN (:true, :false) AND attribute_not_exists(#is_draining) AND {OF_START}"
+            ))
+            .with(":start_limit", number(now.before(STARTING_MAX)))
+            .with(":start", start_text(start.as_ref())),
+        Transition::Connect(seat, id) => write
+            .change("SET #connected.#seat = :until, #connected_by = :write REMOVE #reserved.#seat")
+            .when("#stage = :ready AND #reserved.#seat > :now")
+            .name("#seat", seat.as_str())
+            .with(":write", text(id.as_str()))
+            .with(":until", number(now + CONNECTED_MAX))
+            .with(":now", number(now)),
+        Transition::Leave(seat) => leave(write, seat, seen, now),
     }
+}
 
-    /// A write that closes or reopens: unlike the others it may be done and undone again and again, so a
-    /// repetition that comes late must not undo what came after it. Whose clock is behind that of the one
-    /// before writes again as seen.
-    fn toggling(
-        &self,
-        change: &str,
-        condition: &str,
-        seen: Option<&Lobby>,
-        now: Timestamp,
-    ) -> UpdateItemFluentBuilder {
-        let after_seen = seen.and_then(|lobby| lobby.toggled_at).map(|at| at + Duration::from_millis(1));
-        let condition =
-            format!("{condition} AND (attribute_not_exists(#toggled_at) OR #toggled_at < :toggled)");
-        self.changing(change, &condition, now)
-            .expression_attribute_values(":toggled", number(after_seen.map_or(now, |after| after.max(now))))
-    }
+/// All reservations begin anew at once, so none may be added or given up meanwhile.
+fn ready(write: Write, seen: Option<&Lobby>, now: Timestamp) -> Write {
+    let anew = seen.map_or(now, |lobby| now + lobby.reservation());
+    let is_full = seen.is_some_and(|lobby| lobby.joinable_from.is_some() && lobby.taken >= lobby.max_players);
+    let hide = if is_full { ", #joinable_from = :anew" } else { "" };
+    let sight = if is_full { " AND attribute_exists(#joinable_from)" } else { "" };
+    let seats = |until: Option<Timestamp>| {
+        let seats = seen.iter().flat_map(|lobby| &lobby.reserved);
+        let entry = |(seat, lapse): (&SeatId, &Timestamp)| {
+            (seat.as_str().to_owned(), number(until.unwrap_or(*lapse)))
+        };
+        AttributeValue::M(seats.map(entry).collect())
+    };
+    write
+        .change(format!("SET #stage = :ready, #reserved = :renewed, #vacated_at = :now{hide}"))
+        .when(format!("#stage = :starting AND #reserved = :reserved AND #created_at > :start_limit{sight}"))
+        .with(":reserved", seats(None))
+        .with(":renewed", seats(Some(anew)))
+        .with(":now", number(now))
+        .with(":start_limit", number(now.before(STARTING_MAX)))
+        .with(":anew", is_full.then(|| number(anew)))
+}
 
-    /// An update with the values that its expressions name, of those that are the same for all.
-    fn changing(&self, change: &str, condition: &str, now: Timestamp) -> UpdateItemFluentBuilder {
-        use AttributeValue::Bool;
-        let fixed = [
-            (":ended", text("ended")),
-            (":ready", text("ready")),
-            (":true", Bool(true)),
-            (":false", Bool(false)),
-            (":now", number(now)),
-            (":start_limit", number(now.before(STARTING_MAX))),
-            (":never", number(Timestamp::NEVER)),
-        ];
-        let mut write = self
-            .client
-            .update_item()
-            .update_expression(change)
-            .condition_expression(condition)
-            .set_expression_attribute_names(Some(names(&[change, condition])));
-        for (name, value) in fixed {
-            if change.contains(name) || condition.contains(name) {
-                write = write.expression_attribute_values(name, value);
-            }
-        }
-        write
-    }
+/// With the seat the lobby comes into sight again, unless it is hidden for good: closed or private.
+pub(super) fn leave(write: Write, seat: &SeatId, seen: Option<&Lobby>, now: Timestamp) -> Write {
+    let is_reserved = seen.is_some_and(|lobby| lobby.reserved.contains_key(seat));
+    let is_hidden = seen.is_some_and(|lobby| lobby.joinable_from.is_none());
+    let held = if is_reserved { "#reserved.#seat" } else { "#connected.#seat" };
+    let (show, sight) = if is_hidden {
+        ("", "attribute_not_exists(#joinable_from)")
+    } else {
+        (", #joinable_from = #created_at", "attribute_exists(#joinable_from)")
+    };
+    write
+        .change(format!("SET #taken = #taken - :one, #vacated_at = :now{show} REMOVE {held}"))
+        .when(format!("{ALIVE} AND attribute_exists({held}) AND {sight}"))
+        .name("#seat", seat.as_str())
+        .with(":now", number(now))
+        .with(":start_limit", number(now.before(STARTING_MAX)))
+}
+
+/// Has `write` close or reopen, when `condition` holds: unlike the others it may be done and undone again and
+/// again, so a repetition that comes late must not undo what came after it. Whose clock is behind that of the
+/// one before writes again as seen.
+fn toggle(write: Write, seen: Option<&Lobby>, now: Timestamp, condition: &str) -> Write {
+    let after_seen = seen.and_then(|lobby| lobby.toggled_at).map(|at| at + Duration::from_millis(1));
+    write
+        .when(format!("{condition} AND (attribute_not_exists(#toggled_at) OR #toggled_at < :toggled)"))
+        .with(":toggled", number(after_seen.map_or(now, |after| after.max(now))))
+        .with(":start_limit", number(now.before(STARTING_MAX)))
 }
 
 /// A start as stored; without one, of a server of an earlier release, what no lobby has.

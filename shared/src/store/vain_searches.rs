@@ -83,12 +83,12 @@ impl Store {
 
     /// Whether whoever asks is the one to search anew.
     async fn claims_search(&self, key: &SearchKey, now: Timestamp) -> Result<bool, Error> {
-        let change = "SET #claimed_at = :now";
-        let condition = "attribute_not_exists(#claimed_at) OR #claimed_at <= :stale";
         let write = self
-            .on_ledger(&key.0, change, condition)
-            .expression_attribute_values(":now", number(now))
-            .expression_attribute_values(":stale", number(now.before(BELIEVED_FOR)));
+            .on_ledger(&key.0)
+            .change("SET #claimed_at = :now")
+            .when("attribute_not_exists(#claimed_at) OR #claimed_at <= :stale")
+            .with(":now", number(now))
+            .with(":stale", number(now.before(BELIEVED_FOR)));
         self.applies(write).await
     }
 
@@ -99,13 +99,14 @@ impl Store {
     pub async fn tell_vain_search(&self, key: &SearchKey, search: &VainSearch) -> Result<(), Error> {
         let change = "SET #found_at = :at, #lobby_count_max = :cap, #obstacles = :obstacles, \
                       #expires_at = :expiry REMOVE #claimed_at";
-        let condition = "attribute_not_exists(#found_at) OR #found_at < :at";
         let write = self
-            .on_ledger(&key.0, change, condition)
-            .expression_attribute_values(":at", number(search.found_at))
-            .expression_attribute_values(":cap", number(search.lobby_count_max))
-            .expression_attribute_values(":obstacles", AttributeValue::M(to_item(&search.obstacles)?))
-            .expression_attribute_values(":expiry", number((search.found_at + KEPT_FOR).secs()));
+            .on_ledger(&key.0)
+            .change(change)
+            .when("attribute_not_exists(#found_at) OR #found_at < :at")
+            .with(":at", number(search.found_at))
+            .with(":cap", number(search.lobby_count_max))
+            .with(":obstacles", AttributeValue::M(to_item(&search.obstacles)?))
+            .with(":expiry", number((search.found_at + KEPT_FOR).secs()));
         self.applies(write).await.map(|_told| ())
     }
 }
