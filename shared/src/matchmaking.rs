@@ -1,18 +1,26 @@
-//! Matching, a file for each step: [`matchmaker`] runs the rounds and takes seats, `comparing` reads
-//! candidates and puts the fullest first, `busy` and `sharding` look where many find at one time, `create`
-//! creates lobbies, `room` makes place for one, [`join`] enters by identifier or creates a lobby of one's
-//! own, `starting` waits for the game server. `recall` is what an instance remembers, `limits` what several
-//! steps share.
+//! Matching, a file for each step.
+//!
+//! - [`matchmaker`] runs the rounds of a find, and [`join`] the other ways to a seat.
+//! - `look` compares candidates and puts the fullest first; `busy` reads them ahead in a pool with many finds.
+//! - `take` takes a seat in one lobby, and `waiting` waits until the lobby is ready.
+//! - `burst` shares new lobbies between the finds that want the same; `create` creates one lobby; `capacity`
+//!   frees capacity for it.
+//! - `sharding` spreads the lobbies of a busy pool over keys of the index.
+//! - `memory` is what an instance knows from its earlier finds, and `contention` how many others it competes
+//!   with.
 
+mod burst;
 mod busy;
-mod comparing;
+mod capacity;
+mod contention;
 mod create;
 pub mod join;
 mod limits;
+mod look;
 pub mod matchmaker;
+mod memory;
 mod outcomes;
-mod recall;
-mod room;
 pub mod search;
 mod sharding;
-mod starting;
+mod take;
+mod waiting;

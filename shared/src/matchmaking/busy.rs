@@ -15,6 +15,7 @@ use std::time::Duration;
 use crate::{
     base::ambient::Timestamp,
     matchmaking::{
+        contention::Contention,
         limits::TRIED_WHILE_BUSY_MAX,
         matchmaker::Matchmaker,
         search::{Existing, Search},
@@ -42,8 +43,8 @@ impl Matchmaker {
     /// What is searched when it is one pool, of which this instance reads lobbies ahead and in which the find
     /// may create.
     pub(super) fn searched_ahead<'a>(&self, search: &'a Search, now: Timestamp) -> Option<&'a SearchedPool> {
-        let searched = Self::remembers(search).filter(|_| search.may_create)?;
-        self.recall.reads_ahead(&searched.pool, now).then_some(searched)
+        let searched = search.only_pool().filter(|_| search.may_create)?;
+        (self.pools.contention(&searched.pool, now) >= Contention::Loaded).then_some(searched)
     }
 
     /// Takes a seat in any lobby that had one when it was read: the fullest is where all would meet.
@@ -61,7 +62,7 @@ impl Matchmaker {
         let mut has_read_all = false;
         while tries < TRIED_WHILE_BUSY_MAX {
             let now = self.ambient.now();
-            let Some((lobby, read_at)) = self.recall.draw_lobby(pool, &self.ambient, now) else {
+            let Some((lobby, read_at)) = self.pools.draw_lobby(pool, &self.ambient, now) else {
                 if looks == LOOKS_AHEAD_MAX {
                     break;
                 }
@@ -80,14 +81,14 @@ impl Matchmaker {
                 Err(refusal) => {
                     tries += 1;
                     are_all_full &= refusal == Refusal::Full;
-                    self.recall.note_lost_seat(pool, now);
+                    self.pools.note_lost_seat(pool, now);
                     if now.since(read_at) >= READ_AGE_MAX {
-                        self.recall.forget_lobbies(pool);
+                        self.pools.forget_lobbies(pool);
                     }
                 }
             }
         }
-        let is_enough = has_read_all || self.recall.is_busy(pool, self.ambient.now());
+        let is_enough = has_read_all || self.pools.contention(pool, self.ambient.now()) == Contention::Busy;
         if are_all_full && is_enough {
             return Ok(Existing::None { has_more: false });
         }
@@ -105,19 +106,19 @@ impl Matchmaker {
         now: Timestamp,
     ) -> Result<Looked, Error> {
         let pool = &searched.pool;
-        let (shard, after) = self.recall.next_look(pool, &self.ambient, now);
+        let (shard, after) = self.pools.next_look(pool, &self.ambient, now);
         let place = pool.in_shard(shard);
         let (mut shown, shards) =
             self.store.candidates_of_shard(&place, after.as_ref(), now, SHOWN_MAX).await?;
         let is_beginning = shard == 0 && after.is_none();
         if is_beginning {
-            self.recall.note_shards(pool, shards, shown.len(), now);
+            self.pools.note_shards(pool, shards, shown.len(), now);
         }
         let next = if shown.len() < SHOWN_MAX { None } else { shown.last().cloned() };
         let is_all = is_beginning && next.is_none() && shards == 1;
         seeker.trace().considered(shown.len(), 0);
-        self.recall.note_shown(pool, shown.len(), next, now);
-        let wanted = self.recall.finds_in_a_second(pool, now).clamp(READ_MIN, READ_MAX);
+        self.pools.note_shown(pool, shown.len(), next, now);
+        let wanted = self.pools.finds_in_a_second(pool, now).clamp(READ_MIN, READ_MAX);
         let drawn = (0..wanted).filter_map(|_| self.ambient.draw(&mut shown));
         let drawn: Vec<_> = drawn.map(|candidate| candidate.lobby_id).collect();
         let lobbies = self.store.lobbies(&drawn).await?;
@@ -132,7 +133,7 @@ impl Matchmaker {
                 }
             }
         }
-        self.recall.keep_lobbies(pool, open, now);
+        self.pools.keep_lobbies(pool, open, now);
         Ok(Looked { is_all, has_read_all: is_all && shown.is_empty(), are_others_full })
     }
 }

@@ -116,7 +116,7 @@ impl Matchmaker {
         for round in 0..ROUNDS_MAX {
             match self.attempt(search, &lobby_id, seeker, Placing::default(), None).await? {
                 Attempt::Created(found) => return self.until_ready(*found, seeker).await,
-                Attempt::NoRoom(refusal) => return Err(refusal.into()),
+                Attempt::NoCapacity(refusal) => return Err(refusal.into()),
                 Attempt::Exists | Attempt::Outrun(_) | Attempt::Lost => {}
             }
             if self.ambient.now() >= began_at + FIND_DEADLINE {

@@ -12,9 +12,6 @@ pub(super) const ROUNDS_MAX: u32 = 12;
 pub(super) const ROUND_PAUSES: Pauses =
     Pauses::doubling(Duration::from_millis(5)).up_to(Duration::from_millis(80)).jittered();
 
-/// Candidates looked at, at most, but for those that are compared in any case.
-pub(super) const CANDIDATES_MAX: usize = 1_000;
-
 /// Candidates whose fullness is compared exactly in each pool (decision 10).
 pub(super) const COMPARED_MAX: usize = 16;
 /// Candidates that a find tries while the pool is busy: each one costs a write, and others are after the
@@ -26,4 +23,4 @@ pub(super) const LEARNT_AGE_MAX: Duration = Duration::from_secs(1);
 
 /// For how long a lobby that an instance creates for itself is out of others' sight: as long as it may go
 /// there unlooked. What it has not filled by then comes into sight by itself.
-pub(super) const LANE_HOLD: Duration = LEARNT_AGE_MAX;
+pub(super) const UNSHARED_FOR: Duration = LEARNT_AGE_MAX;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{seating::reply::Found, store::creation::Burst};
+use crate::{models::errors::Error, seating::reply::Found, store::creation::Burst};
 
 /// What a round of creation came to.
 pub(super) enum Step {
@@ -10,17 +10,26 @@ pub(super) enum Step {
     Found(Box<Found>),
     /// Others were quicker, and their lobbies may be joinable by now.
     LookAgain,
-    /// There is no room for another lobby, and none could be made.
-    NoRoom(NoRoom),
+    /// There is no capacity for another lobby, and none could be freed.
+    NoCapacity(NoCapacity),
 }
 
-/// Why there is no room.
+/// Why there is no capacity for another lobby.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum NoRoom {
+pub(super) enum NoCapacity {
     /// The namespace holds its `lobby_count_max` lobbies.
     AtCap,
     /// No server has a place.
     NoServer,
+}
+
+impl From<NoCapacity> for Error {
+    fn from(reason: NoCapacity) -> Self {
+        match reason {
+            NoCapacity::AtCap => Self::TooManyLobbies,
+            NoCapacity::NoServer => Self::NoServerAvailable,
+        }
+    }
 }
 
 /// Where and how a lobby is put.
@@ -46,5 +55,5 @@ pub(super) enum Attempt {
     Exists,
     Outrun(Burst),
     Lost,
-    NoRoom(NoRoom),
+    NoCapacity(NoCapacity),
 }

@@ -23,6 +23,17 @@ pub struct Search {
     pub config: Option<LobbyConfig>,
 }
 
+impl Search {
+    /// The pool that is searched when it is the only one and no tags are queried: memory covers such searches
+    /// alone.
+    pub(super) fn only_pool(&self) -> Option<&SearchedPool> {
+        match self.criteria.pools.as_slice() {
+            [searched] if self.criteria.tags.is_empty() => Some(searched),
+            _ => None,
+        }
+    }
+}
+
 /// What a look at the lobbies that are there came to.
 pub(super) enum Existing {
     Taken(Box<Found>),
@@ -39,9 +50,10 @@ impl Existing {
 }
 
 /// A lobby in which a find wants a seat.
-pub(super) struct Claimed<'a> {
+#[derive(Debug)]
+pub(super) struct Claimed {
     /// Its pool, in its shard.
-    pub(super) pool: &'a Pool,
+    pub(super) pool: Pool,
     pub(super) lobby_id: LobbyId,
     pub(super) hiding: Hiding,
 }

@@ -1,7 +1,7 @@
 //! Shards of the index of candidates: when lobbies go into them, and when they are given up.
 //!
 //! An instance for whose lobby the index was too slow writes the sign of shards ([`crate::store::shards`]),
-//! then puts lobbies of its lane into any of them. Each such write that had to be repeated grows them
+//! then puts lobbies of its own into any of them. Each such write that had to be repeated grows them
 //! fourfold, at most every three seconds. Where the head shows that a pool is busy, the first four are
 //! announced at once.
 //!
@@ -12,7 +12,7 @@
 
 use crate::{
     base::ambient::Timestamp,
-    matchmaking::{matchmaker::Matchmaker, recall::Sharding},
+    matchmaking::{contention::Contention, matchmaker::Matchmaker, memory::shards::Sharding},
     models::{errors::Error, pool::Pool},
     store::lobbies::Candidate,
 };
@@ -22,15 +22,15 @@ impl Matchmaker {
     /// too slow while the pool was busy.
     pub(super) async fn choose_shard(&self, pool: &Pool) -> Result<u8, Error> {
         let now = self.ambient.now();
-        if !self.recall.is_busy(pool, now) {
+        if self.pools.contention(pool, now) != Contention::Busy {
             return Ok(0);
         }
-        let shards = match self.recall.sharding(pool, now) {
+        let shards = match self.pools.sharding(pool, now) {
             Sharding::Unneeded => return Ok(0),
             Sharding::Known(shards) => shards,
             Sharding::Sign(shards) => match self.store.grow_shards(pool, shards, now).await {
                 Ok(shards) => {
-                    self.recall.remember_shards(pool, shards, now);
+                    self.pools.remember_shards(pool, shards, now);
                     shards
                 }
                 // Without the sign nobody would look there.
@@ -50,7 +50,7 @@ impl Matchmaker {
         now: Timestamp,
     ) -> Result<(), Error> {
         let is_idle = shards > 1 && found.iter().all(|candidate| candidate.pool.shard == 0);
-        if is_idle && self.recall.is_sweep_due(pool, now) {
+        if is_idle && self.pools.is_sweep_due(pool, now) {
             match self.store.retire_shards(pool, shards, now).await {
                 // Shards that stay cost a look more queries, no more.
                 Err(Error::Unavailable(cause)) => tracing::warn!(cause, "empty shards of the index stay"),

@@ -282,20 +282,12 @@ impl Seeker {
                     replaced.clear();
                 }
                 HoldOutcome::AtCap(holds) => {
-                    replaced = self.idle_holds(&holds).await?;
-                    let standing = u32::try_from(holds.len() - replaced.len()).unwrap_or(u32::MAX);
-                    if standing >= holds_max {
-                        return Err(Error::TooManyPlayersFromSource);
-                    }
-                    let surplus = replaced.split_off(replaced.len().min(REPLACED_MAX));
-                    // Those that one write does not replace must go when the cap was higher: no more than
-                    // that takes, and not all in one try, for each costs what the client's whole item does.
-                    let rest = u32::try_from(holds.len() - replaced.len() + 1).unwrap_or(u32::MAX);
-                    let excess = usize::try_from(rest.saturating_sub(holds_max)).unwrap_or(usize::MAX);
-                    let excess = surplus.iter().take(excess.min(REPLACED_MAX)).collect::<Vec<_>>();
-                    for some in excess.chunks(WRITES_AT_ONCE) {
+                    let idle = self.idle_holds(&holds).await?;
+                    let plan = plan(holds.len(), idle, holds_max).ok_or(Error::TooManyPlayersFromSource)?;
+                    for some in plan.withdrawn.chunks(WRITES_AT_ONCE) {
                         try_join_all(some.iter().map(|hold| self.store.withdraw_hold(client, hold))).await?;
                     }
+                    replaced = plan.replaced;
                 }
             }
         }
@@ -398,5 +390,62 @@ impl Seeker {
 
     pub(super) fn progress(&self) -> MutexGuard<'_, Progress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What makes place for one more hold.
+#[derive(Debug, PartialEq, Eq)]
+struct Plan {
+    /// Holds that the new one's write replaces.
+    replaced: Vec<Hold>,
+    /// Holds that are withdrawn before.
+    withdrawn: Vec<Hold>,
+}
+
+/// Which of the `idle` ones of `count` holds go so that one more is not over `holds_max`; `None` when too many
+/// stand for seats.
+///
+/// Those that one write does not replace must go when the limit was higher: no more than that takes, and not
+/// all in one try, for each costs what the client's whole item does.
+fn plan(count: usize, mut idle: Vec<Hold>, holds_max: u32) -> Option<Plan> {
+    let holds_max = usize::try_from(holds_max).unwrap_or(usize::MAX);
+    if count - idle.len() >= holds_max {
+        return None;
+    }
+    let surplus = idle.split_off(idle.len().min(REPLACED_MAX));
+    let excess = (count - idle.len() + 1).saturating_sub(holds_max);
+    let withdrawn = surplus.into_iter().take(excess.min(REPLACED_MAX)).collect();
+    Some(Plan { replaced: idle, withdrawn })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many holds are replaced and how many withdrawn.
+    fn planned(count: usize, idle: usize, holds_max: u32) -> Option<(usize, usize)> {
+        let (lobby_id, ambient) = (LobbyId::nil(), Ambient::system());
+        let hold = |_| Hold {
+            seat_id: SeatId::from(ambient.uuid()),
+            lobby_id: lobby_id.clone(),
+            since: Timestamp::default(),
+        };
+        let plan = plan(count, (0..idle).map(hold).collect(), holds_max)?;
+        Some((plan.replaced.len(), plan.withdrawn.len()))
+    }
+
+    #[test]
+    fn holds_that_stand_for_seats_stay() {
+        assert_eq!(planned(8, 0, 8), None);
+        assert_eq!(planned(9, 1, 8), None);
+        assert_eq!(planned(8, 1, 8), Some((1, 0)));
+    }
+
+    #[test]
+    fn idle_holds_beyond_one_write_go_where_the_limit_was_higher() {
+        let most = REPLACED_MAX;
+        assert_eq!(planned(most + 10, most + 10, 8), Some((most, 3)));
+        assert_eq!(planned(3 * most, 3 * most, 1), Some((most, most)));
+        assert_eq!(planned(most + 10, most + 10, 100_000), Some((most, 0)));
     }
 }

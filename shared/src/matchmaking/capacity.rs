@@ -19,7 +19,7 @@ use std::collections::HashSet;
 use futures_util::future::try_join_all;
 
 use crate::{
-    matchmaking::{matchmaker::Matchmaker, outcomes::NoRoom, search::Search},
+    matchmaking::{matchmaker::Matchmaker, outcomes::NoCapacity, search::Search},
     models::{
         errors::Error,
         ids::{LobbyId, RegionId},
@@ -48,11 +48,11 @@ const LOBBIES_SEARCHED_MAX: usize = 4_096;
 /// Candidates of each pool that one search reads.
 const CANDIDATES_SEARCHED_MAX: usize = 100;
 
-/// What a search for room came to.
+/// What a search for capacity came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Room {
+pub(super) enum Capacity {
     /// There is some.
-    Made,
+    Freed,
     /// The servers run fewer lobbies than the namespace may hold: what is left of the cap is on its way, or
     /// with a server that the index does not know yet.
     Moving,
@@ -75,11 +75,11 @@ impl Ending {
     }
 }
 
-fn key_of(search: &Search, needed: NoRoom) -> SearchKey {
+fn key_of(search: &Search, needed: NoCapacity) -> SearchKey {
     let wanted = &search.criteria.new_lobby.pool;
     match needed {
-        NoRoom::AtCap => SearchKey::below_cap(&wanted.namespace_id),
-        NoRoom::NoServer => {
+        NoCapacity::AtCap => SearchKey::below_cap(&wanted.namespace_id),
+        NoCapacity::NoServer => {
             SearchKey::on_a_server(&wanted.namespace_id, &wanted.region_id, &wanted.game_mode)
         }
     }
@@ -92,53 +92,53 @@ impl Matchmaker {
     /// Where a server's place is needed, only a lobby of a server that could run the wanted one helps; at the
     /// cap one of its region is the best, since it frees a place there, too. Reads every server and thousands
     /// of lobbies, so that all instances together search in vain at most twice a second.
-    pub(super) async fn make_room(
+    pub(super) async fn free_capacity(
         &self,
         search: &Search,
-        needed: NoRoom,
+        needed: NoCapacity,
         seeker: &Seeker,
-    ) -> Result<Room, Error> {
+    ) -> Result<Capacity, Error> {
         let wanted = &search.criteria.new_lobby.pool;
-        let mut was_in_vain = self.recall.searched_in_vain(wanted, needed, self.ambient.now());
+        let mut was_in_vain = self.searches.searched_in_vain(wanted, needed, self.ambient.now());
         if was_in_vain.is_none()
             && let Some(last) = self.others_searched_in_vain(search, needed).await?
         {
             was_in_vain = Some(last.obstacles.clone());
             self.believe(search, needed, last);
-            if needed == NoRoom::AtCap {
-                return Ok(Room::None);
+            if needed == NoCapacity::AtCap {
+                return Ok(Capacity::None);
             }
         }
-        if let Some(obstacles) = was_in_vain.as_ref().filter(|_| needed == NoRoom::NoServer) {
+        if let Some(obstacles) = was_in_vain.as_ref().filter(|_| needed == NoCapacity::NoServer) {
             seeker.trace().servers(obstacles.clone());
-            return Ok(Room::None);
+            return Ok(Capacity::None);
         }
         let mut regions = vec![&wanted.region_id];
-        if needed == NoRoom::AtCap {
+        if needed == NoCapacity::AtCap {
             regions.extend(search.settings.game.regions.keys().filter(|region| **region != wanted.region_id));
         }
         let (mut searched, mut running, mut are_all) = (Vec::new(), Vec::new(), true);
         for region_id in regions {
             let (servers, is_whole) = self.servers_of(search, region_id).await?;
-            if needed == NoRoom::AtCap && self.take_allotment_back(search, &servers).await? {
-                return Ok(Room::Made);
+            if needed == NoCapacity::AtCap && self.take_allotment_back(search, &servers).await? {
+                return Ok(Capacity::Freed);
             }
             running.extend(servers.iter().filter(|server| server.used > 0).cloned());
             are_all &= is_whole;
             searched.push((region_id, servers));
         }
         if was_in_vain.is_none() && self.end_one_for(search, needed, searched, seeker).await? {
-            return Ok(Room::Made);
+            return Ok(Capacity::Freed);
         }
-        if needed == NoRoom::NoServer {
-            return Ok(Room::None);
+        if needed == NoCapacity::NoServer {
+            return Ok(Capacity::None);
         }
         if are_all && !self.are_all_used(search, running).await? {
-            return Ok(Room::Moving);
+            return Ok(Capacity::Moving);
         }
         let last = self.tell_vain_search(search, needed, Obstacles::new()).await?;
         self.believe(search, needed, last);
-        Ok(Room::None)
+        Ok(Capacity::None)
     }
 
     /// Ends a lobby that may end, of one of the servers of `searched` by region; whether there was one. If
@@ -146,7 +146,7 @@ impl Matchmaker {
     async fn end_one_for(
         &self,
         search: &Search,
-        needed: NoRoom,
+        needed: NoCapacity,
         searched: Vec<(&RegionId, Vec<Server>)>,
         seeker: &Seeker,
     ) -> Result<bool, Error> {
@@ -157,8 +157,8 @@ impl Matchmaker {
         let mut ending = Ending::default();
         for (region_id, servers) in searched {
             let is_made = match needed {
-                NoRoom::AtCap => self.end_one_in(search, region_id, servers, &mut ending).await?,
-                NoRoom::NoServer => {
+                NoCapacity::AtCap => self.end_one_in(search, region_id, servers, &mut ending).await?,
+                NoCapacity::NoServer => {
                     let serves = |server: &Server| server.used > 0 && server.serves(&wanted.game_mode, now);
                     let serving: Vec<_> = servers.into_iter().filter(serves).collect();
                     self.end_one_of_servers(&serving, &mut ending).await?
@@ -170,14 +170,14 @@ impl Matchmaker {
         }
         // The longest empty first.
         ending.spared.sort_by_key(Lobby::last_held);
-        for lobby in ending.spared.into_iter().filter(|_| needed == NoRoom::AtCap) {
+        for lobby in ending.spared.into_iter().filter(|_| needed == NoCapacity::AtCap) {
             if self.end(lobby, EndCause::Idle).await? {
                 return Ok(true);
             }
         }
         let until = self.ambient.now() + self.ambient.jittered(BELIEVED_FOR);
-        self.recall.remember_vain_search(wanted, needed, obstacles.clone(), until);
-        if needed == NoRoom::NoServer {
+        self.searches.remember_vain(wanted, needed, obstacles.clone(), until);
+        if needed == NoCapacity::NoServer {
             seeker.trace().servers(obstacles.clone());
             self.tell_vain_search(search, needed, obstacles).await?;
         }
@@ -188,7 +188,7 @@ impl Matchmaker {
     async fn others_searched_in_vain(
         &self,
         search: &Search,
-        needed: NoRoom,
+        needed: NoCapacity,
     ) -> Result<Option<VainSearch>, Error> {
         let cap = search.settings.namespace.lobby_count_max;
         self.store.believed_search(&key_of(search, needed), cap, self.ambient.now()).await
@@ -197,7 +197,7 @@ impl Matchmaker {
     async fn tell_vain_search(
         &self,
         search: &Search,
-        needed: NoRoom,
+        needed: NoCapacity,
         obstacles: Obstacles,
     ) -> Result<VainSearch, Error> {
         let lobby_count_max = search.settings.namespace.lobby_count_max;
@@ -208,19 +208,21 @@ impl Matchmaker {
 
     /// Believes a search that was in vain, for not quite as long as anybody may: one of many asks again
     /// before.
-    fn believe(&self, search: &Search, needed: NoRoom, vain: VainSearch) {
+    fn believe(&self, search: &Search, needed: NoCapacity, vain: VainSearch) {
         let until = vain.found_at + self.ambient.jittered(BELIEVED_FOR);
         let wanted = &search.criteria.new_lobby.pool;
         match needed {
-            NoRoom::AtCap => self.recall.remember_full(&wanted.namespace_id, vain.lobby_count_max, until),
-            NoRoom::NoServer => self.recall.remember_vain_search(wanted, needed, vain.obstacles, until),
+            NoCapacity::AtCap => {
+                self.searches.remember_full(&wanted.namespace_id, vain.lobby_count_max, until)
+            }
+            NoCapacity::NoServer => self.searches.remember_vain(wanted, needed, vain.obstacles, until),
         }
     }
 
     /// Whether the namespace was full just now.
     pub(super) fn is_full(&self, search: &Search) -> bool {
         let Namespace { namespace_id, lobby_count_max, .. } = &search.settings.namespace;
-        self.recall.is_full(namespace_id, *lobby_count_max, self.ambient.now())
+        self.searches.is_full(namespace_id, *lobby_count_max, self.ambient.now())
     }
 
     /// Whether the servers of `running`, as seen one after the other a moment ago, run as many lobbies as the
@@ -270,7 +272,7 @@ impl Matchmaker {
         let serving: Vec<Server> = servers.iter().filter(has_left).filter(serves).cloned().collect();
         if let Some(server) = serving.first() {
             // Where servers with places are looked up they may not be for a while.
-            self.recall.remember_servers(&server.pool(), serving, now);
+            self.servers.remember(&server.pool(), serving, now);
             return Ok(true);
         }
         let begin = usize::try_from(self.ambient.below(servers.len() as u64)).unwrap_or(0);
@@ -278,7 +280,7 @@ impl Matchmaker {
         let mut was_outrun = false;
         for server in in_turn.filter(has_left) {
             if self.store.take_allotment_back(server, lobby_count_max).await? == AllotmentOutcome::Moved {
-                self.recall.forget_servers(&server.pool());
+                self.servers.forget(&server.pool());
                 return Ok(true);
             }
             // Whoever was quicker may have taken it back for all.
@@ -309,7 +311,7 @@ impl Matchmaker {
     /// Whoever is in them, lobbies of a dead server may end; those of a living one, of any version, when they
     /// are empty.
     async fn end_one_of_servers(&self, servers: &[Server], ending: &mut Ending) -> Result<bool, Error> {
-        // Finds that need room at the same time begin at different servers, so as not to meet at one lobby.
+        // Finds that need capacity at the same time begin at different servers, so as not to meet at one lobby.
         let begin = usize::try_from(self.ambient.below(servers.len() as u64)).unwrap_or(0);
         let in_turn: Vec<&Server> = servers.iter().cycle().skip(begin).take(servers.len()).collect();
         for servers in in_turn.chunks(SERVERS_AT_ONCE) {
@@ -387,8 +389,8 @@ impl Matchmaker {
         match self.store.end_lobby(&lobby, cause, &self.ambient).await {
             Ok(EndOutcome::Ended) => {
                 // Its server has a place again.
-                self.recall.forget_full(&lobby.pool.namespace_id);
-                self.recall.forget_servers(&lobby.pool.placement());
+                self.searches.forget_full(&lobby.pool.namespace_id);
+                self.servers.forget(&lobby.pool.placement());
                 Ok(true)
             }
             Ok(EndOutcome::AlreadyEnded | EndOutcome::Outdated) | Err(Error::Contention) => Ok(false),

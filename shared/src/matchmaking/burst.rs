@@ -1,0 +1,449 @@
+//! Creating a lobby together with every find that wants the same at the same time.
+//!
+//! The find that begins a burst has its first position; the others draw one. The first position of each lobby
+//! creates it, a little after the lobby before where both would conflict at one server. The others wait for
+//! it, and create it themselves if it does not come. All lobbies but the first stay out of sight while
+//! positions are drawn (decision 23), and the last position of a lobby hides it (decision 24).
+//!
+//! A find whose seat others took while it waited draws once more, without waiting. If that seat is taken too,
+//! the pool is busy, and the find creates a lobby of its own.
+
+use std::time::Duration;
+
+use crate::{
+    base::pauses::Pauses,
+    matchmaking::{
+        contention::Contention,
+        matchmaker::Matchmaker,
+        outcomes::{Attempt, NoCapacity, Placing, Step},
+        search::{Claimed, Search},
+    },
+    models::{
+        errors::Error,
+        ids::{BurstSecret, LobbyId},
+        lobby::Refusal,
+    },
+    rules::criteria::{Criteria, NewLobby, SearchedPool},
+    seating::seeker::Seeker,
+    store::{
+        creation::{Beginning, Burst, BurstOutcome, HeadKey},
+        lobbies::Hiding,
+    },
+};
+
+/// Elections that one find takes part in before it looks again.
+const ELECTIONS_MAX: usize = 4;
+/// A burst younger than this may be unknown to the index, so its newcomers share it by position; an older one
+/// that the index shows nothing of is most likely full.
+const YOUNG_BURST_AGE: Duration = Duration::from_millis(300);
+/// Draws a second of one burst from which its pool is busy: then finds create without an election.
+const BUSY_RATE: f64 = 250.0;
+/// The least time that such a rate is measured over.
+const BUSY_SPAN: Duration = Duration::from_millis(80);
+/// How far apart those create lobbies who would meet at one server's item: a transaction occupies it for some
+/// milliseconds, and the way there takes one a few more than another. A wait that costs no call, where a
+/// conflict costs one.
+const CREATION_SPACING: Duration = Duration::from_millis(12);
+/// The most that a creation waits for others before it: past that they meet rarely.
+const SPACINGS_MAX: u32 = 16;
+/// How long a find waits for the lobby that another find of its burst is creating: first about as long as a
+/// creation takes by an instance that has yet to read the servers.
+const CREATOR_PAUSES: Pauses = Pauses::doubling(Duration::from_millis(32));
+/// The same for a find whose seat of a burst others took while it waited: it looks for the next one at once,
+/// then after this.
+const CREATOR_PAUSES_AFTER_LOSS: Pauses = Pauses::doubling(Duration::from_millis(15));
+/// Waits for that lobby before the find creates it itself: the creator may have crashed.
+const CREATOR_WAITS: u32 = 4;
+
+/// What a find does about the lobby of its position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    /// Creates it.
+    Creator,
+    /// Takes a seat there once it is created.
+    Follower,
+    /// Takes a seat there at once: it was there before the burst.
+    Guest,
+}
+
+/// The position drawn last of a burst, where each lobby has `capacity` positions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Position {
+    /// The lobby, counted from 0.
+    nth: u32,
+    lobby_id: LobbyId,
+    role: Role,
+    /// Whether it is the last position of its lobby.
+    is_last: bool,
+    /// Whether the lobby is kept for those who draw its positions. So many come at once that it is full of
+    /// them: a find that saw it sooner would take their seats.
+    is_promised: bool,
+}
+
+impl Position {
+    fn drawn_last(burst: &Burst, capacity: u32) -> Self {
+        let position = burst.positions.saturating_sub(1);
+        let nth = position.checked_div(capacity).unwrap_or(0);
+        let role = match position.checked_rem(capacity) {
+            _ if nth == 0 && burst.is_announced => Role::Guest,
+            Some(0) => Role::Creator,
+            _ => Role::Follower,
+        };
+        Self {
+            nth,
+            lobby_id: burst.lobby_of(position, capacity),
+            role,
+            is_last: burst.positions.checked_rem(capacity) == Some(0),
+            is_promised: nth > 0 && !burst.is_announced,
+        }
+    }
+
+    /// How to take the seat. Once the last position of a lobby is drawn, all its seats are promised: nobody
+    /// else need see it. In a lobby that was announced others may have freed seats, too.
+    fn hiding(&self, burst: &Burst, new: &NewLobby) -> Hiding {
+        let lapse = burst.opened_at + new.reservation;
+        match self.is_last {
+            true if burst.is_announced => {
+                Hiding::IfLast { taken: new.max_players.saturating_sub(1), lapse, shard: new.pool.shard }
+            }
+            true => Hiding::Promised(lapse),
+            false => Hiding::No,
+        }
+    }
+}
+
+/// How long a find waits for the lobby of its position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Patience {
+    /// As long as a creation takes.
+    ForCreator,
+    /// Not at all at first: meanwhile others took its seat the last time.
+    AfterLoss,
+}
+
+impl Patience {
+    /// Before the find asks for the lobby the `wait`-th time, counted from 0.
+    fn pause(self, wait: u32) -> Duration {
+        match self {
+            Self::ForCreator => CREATOR_PAUSES.nth(wait),
+            Self::AfterLoss if wait == 0 => Duration::ZERO,
+            Self::AfterLoss => CREATOR_PAUSES_AFTER_LOSS.nth(wait - 1),
+        }
+    }
+}
+
+/// Why a burst gave a find no seat.
+enum Unseated {
+    /// It has none for the find.
+    Exhausted(Burst),
+    /// The lobby of the find's position was full already.
+    Lost(Burst, LobbyId),
+    /// Another burst replaced it.
+    Replaced(Option<Burst>),
+}
+
+impl Matchmaker {
+    /// One round: create a lobby, or take a seat in one that others are creating.
+    pub(super) async fn create(
+        &self,
+        search: &Search,
+        seeker: &Seeker,
+        contended: bool,
+    ) -> Result<Step, Error> {
+        if self.is_full(search) {
+            return Ok(Step::NoCapacity(NoCapacity::AtCap));
+        }
+        let pool = &search.criteria.new_lobby.pool;
+        let contention = self.pools.contention(pool, self.ambient.now());
+        if contention == Contention::Busy && search.criteria.tags.is_empty() {
+            match self.create_alone(search, seeker).await? {
+                Step::LookAgain => {}
+                Step::Found(found) => {
+                    self.pools.note_busy(pool, self.ambient.now());
+                    return Ok(Step::Found(found));
+                }
+                Step::NoCapacity(reason) => return Ok(Step::NoCapacity(reason)),
+            }
+        }
+        let key = head_key(&search.criteria);
+        // On the heap, as it holds all that a creation does, twice.
+        match Box::pin(self.create_elected(search, &key, seeker, contended)).await {
+            // The head takes no more: it is busier than any instance sees.
+            Err(Error::Unavailable(cause)) => {
+                tracing::warn!(cause, "a lobby could not be created by election");
+                self.pools.note_busy(pool, self.ambient.now());
+                Ok(Step::LookAgain)
+            }
+            other => other,
+        }
+    }
+
+    /// Creates a lobby together with everybody who wants the same: who begins the burst has its first
+    /// position.
+    async fn create_elected(
+        &self,
+        search: &Search,
+        key: &HeadKey,
+        seeker: &Seeker,
+        contended: bool,
+    ) -> Result<Step, Error> {
+        let pool = &search.criteria.new_lobby.pool;
+        let mut exhausted = self.bursts.exhausted(key);
+        // A find that looks again lost a seat before.
+        let (lost_before, mut contended) = (contended, contended);
+        let mut young = self.bursts.young(key, self.ambient.now(), YOUNG_BURST_AGE);
+        let mut lost = None;
+        let is_young = |burst: &Burst| self.ambient.now().since(burst.opened_at) < YOUNG_BURST_AGE;
+        for _ in 0..ELECTIONS_MAX {
+            let burst = match young.take() {
+                Some(burst) => burst,
+                None => {
+                    let secret = BurstSecret::random(&self.ambient);
+                    let beginning = Beginning { key: key.clone(), secret, exhausted: exhausted.take() };
+                    match self.begin_burst(search, beginning, seeker, contended).await? {
+                        Ok(step) => return Ok(step),
+                        Err(other) => other,
+                    }
+                }
+            };
+            contended = true;
+            match self.join_burst(search, key, burst, seeker, lost.as_ref(), lost_before).await? {
+                Ok(step) => return Ok(step),
+                Err(Unseated::Exhausted(burst)) => exhausted = Some(burst),
+                // A find that saw the lobby in the index was quicker: the burst may have another seat.
+                Err(Unseated::Lost(burst, lobby_id)) if lost.is_none() => {
+                    lost = Some(lobby_id);
+                    if is_young(&burst) { young = Some(burst) } else { exhausted = Some(burst) }
+                }
+                // So many are quicker that the burst is no way to share lobbies.
+                Err(Unseated::Lost(..)) => {
+                    self.pools.note_busy(pool, self.ambient.now());
+                    return self.create_alone(search, seeker).await;
+                }
+                Err(Unseated::Replaced(burst)) => young = burst.filter(is_young),
+            }
+        }
+        Ok(Step::LookAgain)
+    }
+
+    /// Begins a burst and creates its first lobby, or learns which burst is going on.
+    ///
+    /// Two writes, the head's first: in one transaction the many that lose the election would keep the others
+    /// from the items that they were about to write. An instance that was alone the last time makes it one.
+    async fn begin_burst(
+        &self,
+        search: &Search,
+        beginning: Beginning,
+        seeker: &Seeker,
+        contended: bool,
+    ) -> Result<Result<Step, Burst>, Error> {
+        let key = &beginning.key;
+        let first = LobbyId::from(self.ambient.uuid());
+        if self.bursts.is_alone(key) {
+            match self.attempt(search, &first, seeker, Placing::default(), Some(&beginning)).await? {
+                Attempt::Created(found) => {
+                    let secret = beginning.secret.clone();
+                    let burst = Burst::beginning_with(first.clone(), secret, found.taken_at);
+                    self.bursts.remember(key, burst, first);
+                    self.bursts.note_alone(key, !contended);
+                    self.bursts.saw_full(&found.lobby);
+                    return self.created(search, found, contended).await.map(Ok);
+                }
+                Attempt::NoCapacity(reason) => return Ok(Ok(Step::NoCapacity(reason))),
+                Attempt::Exists => return Ok(Ok(Step::LookAgain)),
+                Attempt::Outrun(burst) => {
+                    self.bursts.note_alone(key, false);
+                    return Ok(Err(burst));
+                }
+                Attempt::Lost => self.bursts.note_alone(key, false),
+            }
+        }
+        match self.store.begin_burst(&beginning, &first, self.ambient.now()).await? {
+            BurstOutcome::Begun(burst) => {
+                self.bursts.remember(key, burst.clone(), first);
+                self.bursts.note_alone(key, !contended);
+                self.take_position(search, &burst, seeker, contended, Patience::ForCreator).await.map(Ok)
+            }
+            BurstOutcome::Outrun(burst) => Ok(Err(burst)),
+        }
+    }
+
+    /// Takes the seat that `burst` has for this find, which found the lobby `lost` of it full already.
+    async fn join_burst(
+        &self,
+        search: &Search,
+        key: &HeadKey,
+        burst: Burst,
+        seeker: &Seeker,
+        lost: Option<&LobbyId>,
+        lost_before: bool,
+    ) -> Result<Result<Step, Unseated>, Error> {
+        let new = &search.criteria.new_lobby;
+        let capacity = new.max_players;
+        if self.ambient.now().since(burst.opened_at) >= YOUNG_BURST_AGE {
+            let last = burst.lobby_of(burst.positions.saturating_sub(1), capacity);
+            self.bursts.remember(key, burst.clone(), last.clone());
+            return Ok(match self.take(&searched(new), in_burst(new, last, Hiding::No), seeker).await? {
+                Ok(found) => Ok(Step::Found(Box::new(found))),
+                Err(_) => Err(Unseated::Exhausted(burst)),
+            });
+        }
+        let burst = match self.store.draw_position(key, &burst).await? {
+            Ok(burst) => burst,
+            Err(replacement) => return Ok(Err(Unseated::Replaced(replacement))),
+        };
+        let lobby_id = burst.lobby_of(burst.positions.saturating_sub(1), capacity);
+        self.bursts.remember(key, burst.clone(), lobby_id.clone());
+        if lost == Some(&lobby_id) {
+            return Ok(Err(Unseated::Lost(burst, lobby_id)));
+        }
+        let is_first = lost.is_none() && !lost_before;
+        let patience = if is_first { Patience::ForCreator } else { Patience::AfterLoss };
+        let now = self.ambient.now();
+        let age = now.since(burst.opened_at).max(BUSY_SPAN);
+        let is_fast = f64::from(burst.positions) > BUSY_RATE * age.as_secs_f64();
+        if is_fast && !burst.is_announced {
+            self.pools.note_busy(&new.pool, now);
+            // So many lobbies a second as they are by then filled, left and filled again are too many for one
+            // shard.
+            self.pools.note_slow_index(&new.pool, now);
+        }
+        Ok(match self.take_position(search, &burst, seeker, true, patience).await? {
+            Step::LookAgain => Err(Unseated::Lost(burst, lobby_id)),
+            step => Ok(step),
+        })
+    }
+
+    /// Takes the last position drawn of `burst`: creates its lobby, or waits until it is created.
+    async fn take_position(
+        &self,
+        search: &Search,
+        burst: &Burst,
+        seeker: &Seeker,
+        contended: bool,
+        patience: Patience,
+    ) -> Result<Step, Error> {
+        let new = &search.criteria.new_lobby;
+        let position = Position::drawn_last(burst, new.max_players);
+        let Position { nth, role, .. } = position;
+        let hiding = position.hiding(burst, new);
+        let spacing = self.spacing_of(new, burst, &position).await?;
+        if role == Role::Creator && !spacing.is_zero() {
+            self.ambient.sleep(spacing).await;
+        }
+        let drawn_for = YOUNG_BURST_AGE.saturating_sub(self.ambient.now().since(burst.opened_at));
+        let sight_after = if position.is_promised { drawn_for } else { Duration::ZERO };
+        let placing = Placing { nth: nth.into(), sight_after };
+        for wait in 0..=CREATOR_WAITS {
+            if role == Role::Creator || wait == CREATOR_WAITS {
+                match self.attempt(search, &position.lobby_id, seeker, placing, None).await? {
+                    Attempt::Created(found) => {
+                        self.bursts.saw_full(&found.lobby);
+                        // Those before it are promised to others: a lobby that was drawn is needed, but for
+                        // one drawn after a loss, when another may have got a seat meanwhile.
+                        let may_be_needless = nth == 0 || patience == Patience::AfterLoss;
+                        return self.created(search, found, contended && may_be_needless).await;
+                    }
+                    Attempt::NoCapacity(reason) => return Ok(Step::NoCapacity(reason)),
+                    Attempt::Exists => {}
+                    Attempt::Outrun(_) | Attempt::Lost => return Ok(Step::LookAgain),
+                }
+            } else if wait > 0 || role == Role::Follower {
+                // The creator of the burst's first lobby began with the burst.
+                let is_first = wait == 0 && nth == 0;
+                let begun = if is_first { self.ambient.now().since(burst.opened_at) } else { Duration::ZERO };
+                let spacing = if wait == 0 { spacing } else { Duration::ZERO };
+                let pause = spacing + patience.pause(wait);
+                self.ambient.sleep(pause.saturating_sub(begun)).await;
+            }
+            let claimed = in_burst(new, position.lobby_id.clone(), hiding);
+            match self.take(&searched(new), claimed, seeker).await? {
+                Ok(found) => return Ok(Step::Found(Box::new(found))),
+                Err(Refusal::Missing) => {}
+                Err(_) => return Ok(Step::LookAgain),
+            }
+        }
+        Ok(Step::LookAgain)
+    }
+
+    /// How long the lobby of `position` still waits for those before it on the same server. A creator that
+    /// knows no server reads them first, as the creation would.
+    async fn spacing_of(
+        &self,
+        new: &NewLobby,
+        burst: &Burst,
+        position: &Position,
+    ) -> Result<Duration, Error> {
+        if position.nth == 0 {
+            return Ok(Duration::ZERO);
+        }
+        let pool = new.pool.placement();
+        let now = self.ambient.now();
+        let count = || self.servers.count(&pool, |server| server.fits(&new.pool.game_mode, now));
+        if position.role == Role::Creator && count() == 0 {
+            self.learn_servers(&new.pool).await?;
+        }
+        let before = position.nth.checked_div(count()).unwrap_or(0).min(SPACINGS_MAX);
+        Ok((CREATION_SPACING * before).saturating_sub(self.ambient.now().since(burst.opened_at)))
+    }
+}
+
+fn head_key(criteria: &Criteria) -> HeadKey {
+    let NewLobby { pool, tag_digests, max_players, .. } = &criteria.new_lobby;
+    HeadKey::new(pool, tag_digests, *max_players)
+}
+
+/// Lobbies of a burst, which everybody is to find, are all in the first shard.
+fn in_burst(new: &NewLobby, lobby_id: LobbyId, hiding: Hiding) -> Claimed {
+    Claimed { pool: new.pool.clone(), lobby_id, hiding }
+}
+
+fn searched(new: &NewLobby) -> SearchedPool {
+    let NewLobby { pool, reservation, tag_digests, .. } = new;
+    SearchedPool { pool: pool.clone(), reservation: *reservation, tag_digests: tag_digests.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::ambient::{Ambient, Timestamp};
+
+    const CAPACITY: u32 = 3;
+
+    fn positions(is_announced: bool) -> Vec<(u32, Role, bool, bool)> {
+        let secret = BurstSecret::random(&Ambient::system());
+        let burst =
+            Burst { is_announced, ..Burst::beginning_with(LobbyId::nil(), secret, Timestamp::default()) };
+        let drawn = (1..=2 * CAPACITY).map(|positions| Burst { positions, ..burst.clone() });
+        let taken = drawn.map(|burst| Position::drawn_last(&burst, CAPACITY));
+        taken.map(|at| (at.nth, at.role, at.is_last, at.is_promised)).collect()
+    }
+
+    #[test]
+    fn the_first_position_of_each_lobby_creates_it_and_the_last_one_hides_it() {
+        use Role::{Creator, Follower};
+        let expected = [
+            (0, Creator, false, false),
+            (0, Follower, false, false),
+            (0, Follower, true, false),
+            (1, Creator, false, true),
+            (1, Follower, false, true),
+            (1, Follower, true, true),
+        ];
+        assert_eq!(positions(false), expected);
+    }
+
+    #[test]
+    fn nobody_creates_or_keeps_back_a_lobby_that_was_announced() {
+        use Role::{Creator, Follower, Guest};
+        let expected = [
+            (0, Guest, false, false),
+            (0, Guest, false, false),
+            (0, Guest, true, false),
+            (1, Creator, false, false),
+            (1, Follower, false, false),
+            (1, Follower, true, false),
+        ];
+        assert_eq!(positions(true), expected);
+    }
+}

@@ -1,0 +1,56 @@
+//! How many others compete with a find for the lobbies of its pool.
+//!
+//! One value decides, of which each level adds to the one before:
+//!
+//! | | reached by | looks | creates | game server, shard |
+//! |---|---|---|---|---|
+//! | [`Quiet`](Contention::Quiet) | | compares the fullest | by election | the fullest, the first |
+//! | [`Loaded`](Contention::Loaded) | 5 finds of this instance in a second | first tries the lobby of its last seat, then takes any that it read ahead (decisions 17, 19) | by election | the fullest, the first |
+//! | [`Busy`](Contention::Busy) | 32 of them, or a sign of others | so, too, and three tries at most (decision 21) | alone (decision 18) | any, any |
+//!
+//! A sign of others counts for a second. It is one of these:
+//!
+//! - positions of the pool's head were drawn 250 times a second, or the head took no more writes,
+//! - two candidates that looks showed were full within a second, or a find lost two seats of a burst,
+//! - a look into shards showed more than sixteen candidates.
+
+/// How much competes for the lobbies of a pool, as one instance sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Contention {
+    /// Few finds, in all.
+    Quiet,
+    /// Many finds of this instance.
+    Loaded,
+    /// Many finds of many instances.
+    Busy,
+}
+
+/// Finds of an instance in one pool and one second from which it is loaded.
+const LOADED_FINDS: usize = 5;
+/// Those from which it is busy: there are others like it.
+const BUSY_FINDS: usize = 32;
+
+impl Contention {
+    /// Of so many `finds` of this instance within the last second, and whether others gave a sign.
+    pub(super) const fn of(finds: usize, is_sign_given: bool) -> Self {
+        match finds {
+            _ if is_sign_given => Self::Busy,
+            BUSY_FINDS.. => Self::Busy,
+            LOADED_FINDS.. => Self::Loaded,
+            _ => Self::Quiet,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_of_this_instance_and_a_sign_of_others_are_one_thing() {
+        use Contention::{Busy, Loaded, Quiet};
+        let levels = [0, 4, 5, 31, 32, 33].map(|finds| Contention::of(finds, false));
+        assert_eq!(levels, [Quiet, Quiet, Loaded, Loaded, Busy, Busy]);
+        assert!([0, 5, 32].iter().all(|finds| Contention::of(*finds, true) == Busy));
+    }
+}

@@ -1,0 +1,241 @@
+//! Looking: candidates are read and compared, and the fullest is taken.
+
+use std::{
+    collections::{BTreeSet, HashSet},
+    mem,
+};
+
+use futures_util::future::try_join_all;
+
+use crate::{
+    base::ambient::Timestamp,
+    matchmaking::{
+        contention::Contention,
+        limits::{COMPARED_MAX, TRIED_WHILE_BUSY_MAX},
+        matchmaker::Matchmaker,
+        search::{Claimed, Existing, Search, searched},
+    },
+    models::{
+        errors::Error,
+        ids::{LobbyId, ServerKey},
+        lobby::{Entry, Lobby, Refusal, sort_fullest_first},
+    },
+    rules::criteria::{Criteria, SearchedPool},
+    seating::{reply::Found, seeker::Seeker},
+    store::lobbies::Candidate,
+};
+
+/// Candidates looked at, at most, but for those that are compared in any case.
+const CANDIDATES_MAX: usize = 1_000;
+/// Candidates of more than that of which a find compares so many, any of them, before the oldest.
+const SAMPLED: usize = 3;
+/// Waves of comparison that those make in one pool.
+const WAVES_MAX: usize = CANDIDATES_MAX.div_ceil(COMPARED_MAX);
+/// Pools queried at the same time.
+const QUERIES_AT_ONCE: usize = 16;
+
+/// What the index knows.
+struct Candidates {
+    fitting: Vec<Candidate>,
+    /// How many lack a queried tag.
+    mismatched: usize,
+    /// Whether a pool has more than were read.
+    has_more: bool,
+}
+
+impl Matchmaker {
+    /// Takes a seat in the fullest lobby that has one; nothing when none that is in sight at `sight` has, so
+    /// far as the index knows.
+    pub(super) async fn take_existing(
+        &self,
+        search: &Search,
+        seeker: &Seeker,
+        sight: Timestamp,
+        deadline: Timestamp,
+    ) -> Result<Existing, Error> {
+        let Criteria { pools, tags, .. } = &search.criteria;
+        let limit_max = CANDIDATES_MAX.checked_div(pools.len()).unwrap_or(0).max(COMPARED_MAX + 1);
+        // Which candidates have the tags is known only after reading them.
+        let first_limit = if tags.is_empty() { COMPARED_MAX + 1 } else { limit_max };
+        let candidates = self.look(pools, first_limit, sight, deadline).await?;
+        seeker.trace().considered(candidates.fitting.len() + candidates.mismatched, candidates.mismatched);
+        if let [only] = candidates.fitting.as_slice()
+            && let Some(searched) = searched(pools, &only.pool)
+        {
+            let lobby_id = only.lobby_id.clone();
+            let hiding = self.pools.hiding(&only.pool, &lobby_id, self.ambient.now());
+            let claimed = Claimed { pool: only.pool.clone(), lobby_id, hiding };
+            let taken = self.take(searched, claimed, seeker).await?;
+            if taken.is_err() {
+                self.pools.note_lost_seat(&only.pool, self.ambient.now());
+            }
+            return Ok(Existing::of(taken.ok(), candidates.has_more));
+        }
+        // Among so many the fullest is not exact, and the oldest are where every find would meet.
+        if tags.is_empty() && candidates.has_more && pools.len() == 1 {
+            let mut sampled = candidates.fitting.clone();
+            let sampled: Vec<_> = (0..SAMPLED).filter_map(|_| self.ambient.draw(&mut sampled)).collect();
+            if let Some(found) = self.take_fullest(pools, sampled, 1, seeker, deadline).await? {
+                return Ok(Existing::of(Some(found), false));
+            }
+        }
+        let tried: HashSet<LobbyId> = candidates.fitting.iter().map(|tried| tried.lobby_id.clone()).collect();
+        let waves = if tags.is_empty() { 1 } else { WAVES_MAX };
+        if let Some(found) = self.take_fullest(pools, candidates.fitting, waves, seeker, deadline).await? {
+            return Ok(Existing::of(Some(found), false));
+        }
+        if !candidates.has_more || !tags.is_empty() {
+            return Ok(Existing::None { has_more: candidates.has_more });
+        }
+        // The oldest could not be entered, lobbies of a dead server for one: on to the younger.
+        let mut candidates = self.look(pools, limit_max, sight, deadline).await?;
+        seeker.trace().considered(candidates.fitting.len() + candidates.mismatched, candidates.mismatched);
+        candidates.fitting.retain(|candidate| !tried.contains(&candidate.lobby_id));
+        let found = self.take_fullest(pools, candidates.fitting, WAVES_MAX, seeker, deadline).await?;
+        Ok(Existing::of(found, candidates.has_more))
+    }
+
+    /// Up to `limit` candidates of each pool that are in sight at `sight`, those with the queried tags;
+    /// behind those, where there are more, [`COMPARED_MAX`] with these tags and no others; no longer than
+    /// until `deadline`.
+    async fn look(
+        &self,
+        pools: &[SearchedPool],
+        limit: usize,
+        sight: Timestamp,
+        deadline: Timestamp,
+    ) -> Result<Candidates, Error> {
+        let now = self.ambient.now();
+        let mut candidates = Candidates { fitting: Vec::new(), mismatched: 0, has_more: false };
+        for pools in pools.chunks(QUERIES_AT_ONCE) {
+            if self.ambient.now() >= deadline {
+                return Err(Error::Contention);
+            }
+            let queries = pools.iter().map(|searched| self.store.candidates(&searched.pool, sight, limit));
+            for ((found, shards), searched) in try_join_all(queries).await?.into_iter().zip(pools) {
+                self.pools.note_shards(&searched.pool, shards, found.len(), now);
+                self.retire_shards(&searched.pool, shards, &found, now).await?;
+                let (has_more, tags) = (found.len() >= limit, &searched.tag_digests);
+                let (fitting, others): (Vec<_>, Vec<_>) =
+                    found.into_iter().partition(|candidate| candidate.tag_digests.contain(tags));
+                let seen = candidates.fitting.len();
+                candidates.fitting.extend(fitting);
+                candidates.mismatched += others.len();
+                candidates.has_more |= has_more;
+                if has_more && !tags.is_empty() {
+                    let mut alike =
+                        self.store.tagged_candidates(&searched.pool, tags, sight, COMPARED_MAX).await?;
+                    let known = candidates.fitting.get(seen..).unwrap_or_default();
+                    alike.retain(|other| known.iter().all(|known| known.lobby_id != other.lobby_id));
+                    candidates.fitting.extend(alike);
+                }
+            }
+        }
+        Ok(candidates)
+    }
+
+    /// Compares candidates by their seats and tries them, fullest first: in `waves` of [`COMPARED_MAX`] of
+    /// each pool, the oldest in the first.
+    async fn take_fullest(
+        &self,
+        pools: &[SearchedPool],
+        mut candidates: Vec<Candidate>,
+        waves: usize,
+        seeker: &Seeker,
+        deadline: Timestamp,
+    ) -> Result<Option<Found>, Error> {
+        let mut passed_over = BTreeSet::new();
+        for wave in 1..=waves {
+            if self.ambient.now() >= deadline {
+                return Err(Error::Contention);
+            }
+            let compared = next_wave(pools, &mut candidates);
+            if compared.is_empty() {
+                break;
+            }
+            let now = self.ambient.now();
+            let mut lobbies = self.store.lobbies(&compared).await?;
+            self.correct_hints(&lobbies, pools, now).await?;
+            let silent = silent_servers(&lobbies, now);
+            lobbies.retain(|lobby| match lobby.entry_for_find(now) {
+                Entry::Refused(refusal) => {
+                    seeker.trace().refused(refusal.into());
+                    false
+                }
+                Entry::Free | Entry::TakeOver(_) => true,
+            });
+            sort_fullest_first(&mut lobbies, now);
+            if let [searched] = pools
+                && self.pools.contention(&searched.pool, now) == Contention::Busy
+            {
+                // They would all go to the fullest, as many at once as have seen it.
+                let first = self.ambient.below(lobbies.len() as u64);
+                lobbies.rotate_left(usize::try_from(first).unwrap_or(0));
+                lobbies.truncate(TRIED_WHILE_BUSY_MAX);
+            }
+            for lobby in lobbies {
+                let Some(searched) = searched(pools, &lobby.pool) else { continue };
+                let claimed = self.claim_as_seen(&lobby, now).await?;
+                match self.take(searched, claimed, seeker).await? {
+                    Ok(found) => return Ok(Some(found)),
+                    Err(_) => self.pools.note_lost_seat(&searched.pool, now),
+                }
+            }
+            let silent: Vec<_> =
+                silent.into_iter().filter(|server| passed_over.insert(server.clone())).collect();
+            if wave < waves && !candidates.is_empty() && !silent.is_empty() {
+                self.pass_over(&silent, &mut candidates).await?;
+            }
+        }
+        Ok(None)
+    }
+
+    /// Takes the lobbies of silent servers out of `candidates`, however many there are, and puts some of them
+    /// out of sight.
+    ///
+    /// A heartbeat extends its server's lease before those of its lobbies, so that the server tells whether
+    /// all are dead.
+    async fn pass_over(&self, servers: &[ServerKey], candidates: &mut Vec<Candidate>) -> Result<(), Error> {
+        let seen = self.store.servers_as_they_are(servers).await?;
+        let now = self.ambient.now();
+        let alive = seen.into_iter().filter(|server| server.lease_until > now);
+        let alive: BTreeSet<ServerKey> = alive.map(|server| server.server).collect();
+        for server in servers.iter().filter(|server| !alive.contains(server)) {
+            let page = self.store.lobbies_of_server(server, None, CANDIDATES_MAX).await?;
+            let dead: BTreeSet<LobbyId> = page.lobby_ids.into_iter().collect();
+            let (silent, others): (Vec<_>, Vec<_>) =
+                mem::take(candidates).into_iter().partition(|candidate| dead.contains(&candidate.lobby_id));
+            *candidates = others;
+            self.hide_dead(silent.iter().map(|silent| &silent.lobby_id), now).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether there is a lobby beside the one `created` that a find of `search` could have joined.
+    pub(super) async fn is_another_joinable(&self, search: &Search, created: &Lobby) -> Result<bool, Error> {
+        let now = self.ambient.now();
+        let looked = self.look(&search.criteria.pools, COMPARED_MAX, now, Timestamp::NEVER).await?;
+        let others = looked.fitting.into_iter().map(|other| other.lobby_id);
+        let others: Vec<LobbyId> = others.filter(|other| *other != created.lobby_id).take(100).collect();
+        let lobbies = self.store.lobbies(&others).await?;
+        Ok(lobbies.iter().any(|lobby| lobby.entry_for_find(now) == Entry::Free))
+    }
+}
+
+/// The next [`COMPARED_MAX`] candidates of each pool, taken out of `candidates`.
+fn next_wave(pools: &[SearchedPool], candidates: &mut Vec<Candidate>) -> Vec<LobbyId> {
+    let mut wave = Vec::new();
+    for searched in pools {
+        let is_of = |candidate: &mut Candidate| candidate.pool.is_shard_of(&searched.pool);
+        wave.extend(candidates.extract_if(.., is_of).take(COMPARED_MAX).map(|candidate| candidate.lobby_id));
+    }
+    wave
+}
+
+/// The servers of which more than one of `lobbies` is dead: they may have many more, which need not be read.
+fn silent_servers(lobbies: &[Lobby], now: Timestamp) -> BTreeSet<ServerKey> {
+    let is_silent = |lobby: &&Lobby| lobby.entry_for_find(now) == Entry::Refused(Refusal::LeaseLapsed);
+    let mut met = BTreeSet::new();
+    let servers = lobbies.iter().filter(is_silent).filter_map(|lobby| lobby.server.clone());
+    servers.filter(|server| !met.insert(server.clone())).collect()
+}

@@ -1,0 +1,70 @@
+//! Bursts of creations.
+
+use std::time::Duration;
+
+use crate::{
+    base::ambient::Timestamp,
+    matchmaking::memory::kept::Kept,
+    models::{ids::LobbyId, lobby::Lobby},
+    store::creation::{Burst, HeadKey},
+};
+
+/// What an instance knows of bursts.
+#[derive(Debug, Default)]
+pub(in crate::matchmaking) struct Bursts(Kept<HeadKey, KnownBurst>);
+
+#[derive(Debug)]
+struct KnownBurst {
+    burst: Burst,
+    /// The burst's last lobby so far.
+    last_lobby: LobbyId,
+    is_exhausted: bool,
+    /// Whether this instance began it, and met nobody doing so.
+    is_alone: bool,
+}
+
+impl Bursts {
+    /// Notes a burst and its last lobby as this instance knows them.
+    pub(in crate::matchmaking) fn remember(&self, key: &HeadKey, burst: Burst, last_lobby: LobbyId) {
+        let known = KnownBurst { burst, last_lobby, is_exhausted: false, is_alone: false };
+        self.0.insert(key.clone(), known);
+    }
+
+    /// Notes that `lobby` was seen full: a burst that ends with it is exhausted.
+    pub(in crate::matchmaking) fn saw_full(&self, lobby: &Lobby) {
+        if lobby.taken < lobby.max_players {
+            return;
+        }
+        let key = HeadKey::new(&lobby.pool, &lobby.tag_digests, lobby.max_players);
+        self.0.with(&key, |known| known.is_exhausted |= known.last_lobby == lobby.lobby_id);
+    }
+
+    /// Notes whether this instance began the burst that it knows of `key` without meeting anybody.
+    pub(in crate::matchmaking) fn note_alone(&self, key: &HeadKey, is_alone: bool) {
+        self.0.with(key, |known| known.is_alone = is_alone);
+    }
+
+    /// Whether this instance was alone when it last began a burst of `key`, and saw no other burst since.
+    pub(in crate::matchmaking) fn is_alone(&self, key: &HeadKey) -> bool {
+        self.0.with(key, |known| known.is_alone).unwrap_or(false)
+    }
+
+    /// The burst of `key`, when it is younger than `age_max` and not known to be exhausted.
+    pub(in crate::matchmaking) fn young(
+        &self,
+        key: &HeadKey,
+        now: Timestamp,
+        age_max: Duration,
+    ) -> Option<Burst> {
+        let young = |known: &mut KnownBurst| {
+            let is_young = now.since(known.burst.opened_at) < age_max;
+            (is_young && !known.is_exhausted).then(|| known.burst.clone())
+        };
+        self.0.with(key, young).flatten()
+    }
+
+    /// The burst of `key`, when all its lobbies that this instance knows of are full.
+    pub(in crate::matchmaking) fn exhausted(&self, key: &HeadKey) -> Option<Burst> {
+        self.0.with(key, |known| known.is_exhausted.then(|| known.burst.clone())).flatten()
+    }
+}

@@ -1,0 +1,279 @@
+//! Pools: how many finds they have, and lobbies that should have seats.
+
+use std::collections::VecDeque;
+
+use crate::{
+    base::ambient::{Ambient, Timestamp},
+    matchmaking::{
+        contention::Contention,
+        limits::{COMPARED_MAX, LEARNT_AGE_MAX},
+        memory::{
+            kept::{Kept, drop_old},
+            shards::{Sharding, Shards},
+        },
+        search::Claimed,
+    },
+    models::{ids::LobbyId, lobby::Lobby, pool::Pool},
+    store::lobbies::{Candidate, Hiding},
+};
+
+/// Candidates that were full when a find came, within a second, that are a sign of others.
+const LOST_SEATS_MAX: usize = 2;
+
+/// What an instance knows of pools.
+#[derive(Debug, Default)]
+pub(in crate::matchmaking) struct Pools(Kept<Pool, KnownPool>);
+
+#[derive(Debug, Default)]
+struct KnownPool {
+    /// When finds of this instance began.
+    finds: VecDeque<Timestamp>,
+    /// Until when a sign of others' finds counts.
+    busy_until: Timestamp,
+    /// When lobbies that a look showed turned out to be full.
+    lost_seats: VecDeque<Timestamp>,
+    /// The lobby in which the last seat was taken.
+    lobby: Option<KnownLobby>,
+    /// Lobbies with a seat that the last look ahead read, and when.
+    read: (Vec<Lobby>, Timestamp),
+    /// The last candidate that it showed, when more follow in its shard: where the next such look begins.
+    looked_to: Option<Candidate>,
+    shards: Shards,
+}
+
+#[derive(Debug)]
+struct KnownLobby {
+    lobby_id: LobbyId,
+    /// Its pool, in its shard.
+    pool: Pool,
+    /// Free seats, less one for a find that was sent there.
+    free: u32,
+    max_players: u32,
+    first_lapse: Timestamp,
+    learnt_at: Timestamp,
+}
+
+impl KnownLobby {
+    fn of(lobby: &Lobby, free: u32, now: Timestamp) -> Self {
+        Self {
+            lobby_id: lobby.lobby_id.clone(),
+            pool: lobby.pool.clone(),
+            free,
+            max_players: lobby.max_players,
+            first_lapse: lobby.earliest_lapse(),
+            learnt_at: now,
+        }
+    }
+
+    /// Whether it should have a seat.
+    fn has_seat(&self, now: Timestamp) -> bool {
+        self.free > 0 && now.since(self.learnt_at) < LEARNT_AGE_MAX
+    }
+
+    fn hiding(&self, now: Timestamp) -> Hiding {
+        if self.free == 1 && self.first_lapse > now {
+            let taken = self.max_players.saturating_sub(1);
+            Hiding::IfLast { taken, lapse: self.first_lapse, shard: self.pool.shard }
+        } else {
+            Hiding::No
+        }
+    }
+}
+
+impl KnownPool {
+    fn finds(&mut self, now: Timestamp) -> usize {
+        drop_old(&mut self.finds, now);
+        self.finds.len()
+    }
+
+    fn contention(&mut self, now: Timestamp) -> Contention {
+        Contention::of(self.finds(now), self.busy_until > now)
+    }
+
+    fn note_busy(&mut self, now: Timestamp) {
+        self.busy_until = now + LEARNT_AGE_MAX;
+    }
+
+    fn known(&mut self, id: &LobbyId) -> Option<&mut KnownLobby> {
+        self.lobby.as_mut().filter(|lobby| lobby.lobby_id == *id)
+    }
+}
+
+impl Pools {
+    /// Notes a find in `pool` that begins; how much it competes with.
+    pub(in crate::matchmaking) fn begin_find(&self, pool: &Pool, now: Timestamp) -> Contention {
+        self.0.with_new(pool.whole(), |known| {
+            known.finds.push_back(now);
+            known.contention(now)
+        })
+    }
+
+    /// How much a find in `pool` competes with.
+    pub(in crate::matchmaking) fn contention(&self, pool: &Pool, now: Timestamp) -> Contention {
+        self.0.with(&pool.whole(), |known| known.contention(now)).unwrap_or(Contention::Quiet)
+    }
+
+    /// Notes a sign of others' finds in `pool`.
+    pub(in crate::matchmaking) fn note_busy(&self, pool: &Pool, now: Timestamp) {
+        self.0.with_new(pool.whole(), |known| known.note_busy(now));
+    }
+
+    /// Finds of this instance in `pool` within the last second.
+    pub(in crate::matchmaking) fn finds_in_a_second(&self, pool: &Pool, now: Timestamp) -> usize {
+        self.0.with(&pool.whole(), |known| known.finds(now)).unwrap_or(0)
+    }
+
+    /// Whether this instance may be expected to fill a lobby of `max_players` within two seconds.
+    pub(in crate::matchmaking) fn fills_alone(&self, pool: &Pool, max_players: u32, now: Timestamp) -> bool {
+        let finds = self.finds_in_a_second(pool, now);
+        Contention::of(finds, false) == Contention::Busy
+            && finds * 2 >= usize::try_from(max_players).unwrap_or(usize::MAX)
+    }
+
+    /// The lobby used last, to be tried unlooked: if it was within the last second and should have a seat.
+    pub(in crate::matchmaking) fn tip(&self, pool: &Pool, now: Timestamp) -> Option<Claimed> {
+        let tip = |known: &mut KnownPool| {
+            let lobby = known.lobby.as_mut().filter(|lobby| lobby.has_seat(now))?;
+            let hiding = lobby.hiding(now);
+            lobby.free -= 1;
+            Some(Claimed { pool: lobby.pool.clone(), lobby_id: lobby.lobby_id.clone(), hiding })
+        };
+        self.0.with(&pool.whole(), tip).flatten()
+    }
+
+    /// How to take a seat in a lobby that was looked up: when this instance knows it and saw one seat left,
+    /// however long ago, that seat is likely to be the last. Guessed wrong it costs a write, guessed right it
+    /// saves one.
+    pub(in crate::matchmaking) fn hiding(&self, pool: &Pool, id: &LobbyId, now: Timestamp) -> Hiding {
+        let hiding = |known: &mut KnownPool| known.known(id).map(|lobby| lobby.hiding(now));
+        self.0.with(&pool.whole(), hiding).flatten().unwrap_or(Hiding::No)
+    }
+
+    /// Keeps a lobby as a seat just taken showed it, unless another one still has seats for this instance, or
+    /// its own seats are promised to others.
+    pub(in crate::matchmaking) fn remember_lobby(&self, lobby: &Lobby, is_promised: bool, now: Timestamp) {
+        self.0.with_new(lobby.pool.whole(), |known| {
+            let free = lobby.max_players.saturating_sub(lobby.taken);
+            if let Some(known) = known.known(&lobby.lobby_id) {
+                known.free = known.free.min(free);
+                known.learnt_at = now;
+            } else if free > 0
+                && !is_promised
+                && known.lobby.as_ref().is_none_or(|lobby| !lobby.has_seat(now))
+            {
+                known.lobby = Some(KnownLobby::of(lobby, free, now));
+            }
+        });
+    }
+
+    pub(in crate::matchmaking) fn forget_lobby(&self, pool: &Pool, id: &LobbyId) {
+        self.0.with(&pool.whole(), |known| known.lobby.take_if(|lobby| lobby.lobby_id == *id));
+    }
+
+    /// Notes that a lobby of `pool` that a look showed had no seat for the find.
+    pub(in crate::matchmaking) fn note_lost_seat(&self, pool: &Pool, now: Timestamp) {
+        self.0.with_new(pool.whole(), |known| {
+            drop_old(&mut known.lost_seats, now);
+            known.lost_seats.push_back(now);
+            if known.lost_seats.len() >= LOST_SEATS_MAX {
+                known.lost_seats.clear();
+                known.note_busy(now);
+            }
+        });
+    }
+
+    /// The shard of the busy `pool` to look into and the candidate to begin after: where the last such look
+    /// ended, so that instances spread over the index; else any shard known, from its beginning.
+    pub(in crate::matchmaking) fn next_look(
+        &self,
+        pool: &Pool,
+        ambient: &Ambient,
+        now: Timestamp,
+    ) -> (u8, Option<Candidate>) {
+        let next = |known: &mut KnownPool| match known.looked_to.take() {
+            Some(last) => (last.pool.shard, Some(last)),
+            None => (u8::try_from(ambient.below(known.shards.known(now).into())).unwrap_or(0), None),
+        };
+        self.0.with(&pool.whole(), next).unwrap_or((0, None))
+    }
+
+    /// Notes that a look ahead showed so many candidates, and where the next one begins.
+    pub(in crate::matchmaking) fn note_shown(
+        &self,
+        pool: &Pool,
+        shown: usize,
+        looked_to: Option<Candidate>,
+        now: Timestamp,
+    ) {
+        self.0.with_new(pool.whole(), |known| {
+            // In a pool with shards, so many show that it still needs them.
+            let shards = usize::from(known.shards.known(now));
+            if shards > 1 && shown * shards > COMPARED_MAX {
+                known.note_busy(now);
+            }
+            known.looked_to = looked_to;
+        });
+    }
+
+    /// Keeps lobbies as they were read, for the next finds.
+    pub(in crate::matchmaking) fn keep_lobbies(&self, pool: &Pool, lobbies: Vec<Lobby>, now: Timestamp) {
+        self.0.with_new(pool.whole(), |known| known.read = (lobbies, now));
+    }
+
+    /// One of the lobbies kept, any of them, which is kept no longer; and when it was read.
+    pub(in crate::matchmaking) fn draw_lobby(
+        &self,
+        pool: &Pool,
+        ambient: &Ambient,
+        now: Timestamp,
+    ) -> Option<(Lobby, Timestamp)> {
+        let draw = |known: &mut KnownPool| {
+            let (lobbies, read_at) = &mut known.read;
+            if now.since(*read_at) >= LEARNT_AGE_MAX {
+                return None;
+            }
+            Some((ambient.draw(lobbies)?, *read_at))
+        };
+        self.0.with(&pool.whole(), draw).flatten()
+    }
+
+    /// Keeps the lobbies no longer: one of them was found to be full.
+    pub(in crate::matchmaking) fn forget_lobbies(&self, pool: &Pool) {
+        self.0.with(&pool.whole(), |known| known.read.0.clear());
+    }
+
+    /// Notes that a look saw the sign of so many shards of `pool`, and how many candidates it showed.
+    pub(in crate::matchmaking) fn note_shards(&self, pool: &Pool, shards: u8, shown: usize, now: Timestamp) {
+        let note = |known: &mut KnownPool| {
+            known.shards.note_seen(shards, now);
+            if shards > 1 && shown > COMPARED_MAX {
+                known.note_busy(now);
+            }
+        };
+        if shards == 1 {
+            self.0.with(&pool.whole(), note);
+        } else {
+            self.0.with_new(pool.whole(), note);
+        }
+    }
+
+    /// Notes that the index was too slow for a lobby of `pool`, or will be: it needs more shards.
+    pub(in crate::matchmaking) fn note_slow_index(&self, pool: &Pool, now: Timestamp) {
+        self.0.with_new(pool.whole(), |known| known.shards.note_slow_index(now));
+    }
+
+    /// What is to be done about the shards of `pool`.
+    pub(in crate::matchmaking) fn sharding(&self, pool: &Pool, now: Timestamp) -> Sharding {
+        self.0.with(&pool.whole(), |known| known.shards.due(now)).unwrap_or(Sharding::Unneeded)
+    }
+
+    /// Notes that this instance wrote the sign of `shards` shards of `pool`.
+    pub(in crate::matchmaking) fn remember_shards(&self, pool: &Pool, shards: u8, now: Timestamp) {
+        self.0.with_new(pool.whole(), |known| known.shards.note_signed(shards, now));
+    }
+
+    /// Whether to see if the shards of `pool` are still needed.
+    pub(in crate::matchmaking) fn is_sweep_due(&self, pool: &Pool, now: Timestamp) -> bool {
+        self.0.with_new(pool.whole(), |known| known.shards.is_sweep_due(now))
+    }
+}

@@ -1,0 +1,184 @@
+//! Taking a seat in one lobby, and putting right what the index shows of lobbies that were met in vain.
+
+use std::time::Duration;
+
+use futures_util::future::try_join_all;
+
+use crate::{
+    base::ambient::Timestamp,
+    matchmaking::{
+        limits::UNSHARED_FOR,
+        matchmaker::Matchmaker,
+        search::{Claimed, searched},
+    },
+    models::{
+        errors::Error,
+        ids::LobbyId,
+        lobby::{Door, EndCause, Entry, Lobby, Refusal},
+    },
+    rules::criteria::SearchedPool,
+    seating::{reply::Found, seeker::Seeker},
+    store::{
+        ending::end_in_passing,
+        lobbies::{Hiding, SeatClaim, SeatOutcome},
+    },
+    wire::explanation::{Reason, Way},
+};
+
+/// A write of the index that takes this long was refused before: it takes some milliseconds, a repetition
+/// half a second.
+const SLOW_INDEX_PAUSE: Duration = Duration::from_millis(100);
+/// Lobbies of silent servers that are put out of sight at the same time; later looks meet the others.
+const HIDDEN_AT_ONCE: usize = 16;
+/// A full lobby still in sight after this long was left there by a find that crashed; a find that sees it
+/// hides it.
+const STALE_HINT_AGE: Duration = Duration::from_secs(2);
+
+impl Matchmaker {
+    /// Takes a seat where the last find took one, if it should have another.
+    pub(super) async fn take_tip(
+        &self,
+        searched: &SearchedPool,
+        seeker: &Seeker,
+    ) -> Result<Option<Found>, Error> {
+        let Some(tip) = self.pools.tip(&searched.pool, self.ambient.now()) else { return Ok(None) };
+        Ok(self.take(searched, tip, seeker).await?.ok())
+    }
+
+    /// Takes a seat in one lobby, or says why it has none to give.
+    pub(super) async fn take(
+        &self,
+        searched: &SearchedPool,
+        claimed: Claimed,
+        seeker: &Seeker,
+    ) -> Result<Result<Found, Refusal>, Error> {
+        let mut taken_at = seeker.aim(&claimed.lobby_id, self.ambient.now()).await?;
+        let now = self.ambient.now();
+        let mut claim = SeatClaim {
+            lobby_id: claimed.lobby_id,
+            door: Door::Find(claimed.pool, searched.tag_digests.clone()),
+            seat_id: seeker.seat_id().clone(),
+            until: now + searched.reservation,
+            hiding: claimed.hiding,
+        };
+        let mut outcome = seeker.while_noted(self.store.take_seat(&claim, now)).await;
+        if matches!(outcome, Err(Error::Unavailable(_))) && claim.hiding != Hiding::No {
+            // Without the index, which may be what took no more.
+            self.pools.note_slow_index(&searched.pool, now);
+            claim.hiding = Hiding::No;
+            taken_at = seeker.aim(&claim.lobby_id, self.ambient.now()).await?;
+            outcome = seeker.while_noted(self.store.take_seat(&claim, now)).await;
+        }
+        match outcome? {
+            SeatOutcome::Taken(lobby) => {
+                // Seats of a lobby out of sight are promised to others, unless this instance made it for
+                // itself.
+                let is_promised = lobby.joinable_from.is_some_and(|from| from > now);
+                self.learn(&lobby, now, is_promised).await?;
+                Ok(Ok(Found { lobby: *lobby, seat_id: claim.seat_id, taken_at, way: Way::Joined }))
+            }
+            SeatOutcome::Refused(refusal, seen) => {
+                seeker.missed();
+                let is_race = refusal == Refusal::Full;
+                seeker.trace().refused(if is_race { Reason::RaceLost } else { refusal.into() });
+                self.pools.forget_lobby(&searched.pool, &claim.lobby_id);
+                if let Some(lobby) = seen {
+                    self.bursts.saw_full(&lobby);
+                    self.correct_hints(&[*lobby], std::slice::from_ref(searched), now).await?;
+                }
+                Ok(Err(refusal))
+            }
+        }
+    }
+
+    /// Keeps what a seat just taken tells: a lobby to go on filling, unless its other seats are promised to
+    /// others, or one to put out of sight.
+    pub(super) async fn learn(&self, lobby: &Lobby, now: Timestamp, is_promised: bool) -> Result<(), Error> {
+        if lobby.joinable_from.is_none() {
+            return Ok(());
+        }
+        if lobby.taken < lobby.max_players {
+            self.pools.remember_lobby(lobby, is_promised, now);
+            return Ok(());
+        }
+        self.pools.forget_lobby(&lobby.pool, &lobby.lobby_id);
+        self.bursts.saw_full(lobby);
+        match lobby.joinable_from {
+            Some(from) if from <= now + UNSHARED_FOR => self.hide(lobby).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// The seat is taken already: a hint that cannot be written must not fail the find that holds it.
+    pub(super) async fn hide(&self, lobby: &Lobby) -> Result<(), Error> {
+        let shard = self.choose_shard(&lobby.pool).await?;
+        let began_at = self.ambient.now();
+        let hidden = self.store.hide_full_lobby(lobby, shard).await;
+        if self.ambient.now().since(began_at) >= SLOW_INDEX_PAUSE {
+            self.pools.note_slow_index(&lobby.pool, self.ambient.now());
+        }
+        match hidden {
+            Err(Error::Unavailable(cause)) => {
+                self.pools.note_slow_index(&lobby.pool, self.ambient.now());
+                tracing::warn!(lobby.id = %lobby.lobby_id, cause, "a full lobby stays in sight until the next find");
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    /// How to take a seat in `lobby` as it was read at `seen_at`: if that is the last one, the same write
+    /// puts the lobby out of sight. Who took a seat there since then holds it longer than one of `seen_at`
+    /// would have been held.
+    pub(super) async fn claim_as_seen(&self, lobby: &Lobby, seen_at: Timestamp) -> Result<Claimed, Error> {
+        let lapse = lobby.earliest_lapse().min(seen_at + lobby.reservation());
+        let is_last = lobby.taken + 1 == lobby.max_players && lapse > self.ambient.now();
+        let hiding = if is_last {
+            Hiding::IfLast { taken: lobby.taken, lapse, shard: self.choose_shard(&lobby.pool).await? }
+        } else {
+            Hiding::No
+        };
+        Ok(Claimed { pool: lobby.pool.clone(), lobby_id: lobby.lobby_id.clone(), hiding })
+    }
+
+    /// Puts out of sight what was met there in vain, so that no later find meets it: lobbies of silent
+    /// servers, until they are heard again; one full lobby that nobody hid for so long that its filler must
+    /// have crashed; one lobby that never became ready, which ends.
+    pub(super) async fn correct_hints(
+        &self,
+        lobbies: &[Lobby],
+        pools: &[SearchedPool],
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        let is_stale = |lobby: &&Lobby| {
+            let Some(searched) = searched(pools, &lobby.pool) else {
+                return false;
+            };
+            let in_sight = lobby.joinable_from.is_some_and(|from| from <= now);
+            let last_taken = lobby.reserved.values().max().map(|until| until.before(searched.reservation));
+            let filled_long_ago = last_taken.is_none_or(|taken_at| now.since(taken_at) >= STALE_HINT_AGE);
+            in_sight && filled_long_ago && lobby.entry_for_find(now) == Entry::Refused(Refusal::Full)
+        };
+        if let Some(lobby) = lobbies.iter().find(is_stale) {
+            self.hide(lobby).await?;
+        }
+        if let Some(lobby) = lobbies.iter().find(|lobby| lobby.is_overdue(now)) {
+            end_in_passing(&self.store, lobby, EndCause::NeverReady, &self.ambient).await;
+        }
+        let silent = lobbies.iter().filter(|lobby| {
+            let in_sight = lobby.joinable_from.is_some_and(|from| from <= now);
+            in_sight && lobby.entry_for_find(now) == Entry::Refused(Refusal::LeaseLapsed)
+        });
+        self.hide_dead(silent.map(|lobby| &lobby.lobby_id), now).await
+    }
+
+    /// Puts some lobbies of silent servers out of sight.
+    pub(super) async fn hide_dead(
+        &self,
+        lobby_ids: impl Iterator<Item = &LobbyId>,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        let some = lobby_ids.take(HIDDEN_AT_ONCE);
+        try_join_all(some.map(|lobby_id| self.store.hide_dead_lobby(lobby_id, now))).await.map(|_| ())
+    }
+}
