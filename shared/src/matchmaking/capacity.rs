@@ -311,7 +311,7 @@ impl Matchmaker {
     /// Whoever is in them, lobbies of a dead server may end; those of a living one, of any version, when they
     /// are empty.
     async fn end_one_of_servers(&self, servers: &[Server], ending: &mut Ending) -> Result<bool, Error> {
-        // Finds that need capacity at the same time begin at different servers, so as not to meet at one lobby.
+        // Finds that need capacity at one time begin at different servers, so as not to meet at one lobby.
         let begin = usize::try_from(self.ambient.below(servers.len() as u64)).unwrap_or(0);
         let in_turn: Vec<&Server> = servers.iter().cycle().skip(begin).take(servers.len()).collect();
         for servers in in_turn.chunks(SERVERS_AT_ONCE) {

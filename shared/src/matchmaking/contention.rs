@@ -1,12 +1,14 @@
 //! How many others compete with a find for the lobbies of its pool.
 //!
-//! One value decides, of which each level adds to the one before:
+//! One value decides where a find looks and how it creates a lobby:
 //!
-//! | | reached by | looks | creates | game server, shard |
+//! | | from | looks | creates | places the lobby |
 //! |---|---|---|---|---|
-//! | [`Quiet`](Contention::Quiet) | | compares the fullest | by election | the fullest, the first |
-//! | [`Loaded`](Contention::Loaded) | 5 finds of this instance in a second | first tries the lobby of its last seat, then takes any that it read ahead (decisions 17, 19) | by election | the fullest, the first |
-//! | [`Busy`](Contention::Busy) | 32 of them, or a sign of others | so, too, and three tries at most (decision 21) | alone (decision 18) | any, any |
+//! | [`Contention::Quiet`] | | compares the fullest | by election | on the fullest server |
+//! | [`Contention::Loaded`] | 5 finds a second | at its last lobby, then ahead | by election | as above |
+//! | [`Contention::Busy`] | 32, or a sign of others | as above, three tries | alone | anywhere, in any shard |
+//!
+//! Finds are those of this instance in the pool within the last second. Decisions 17 to 21 say why.
 //!
 //! A sign of others counts for a second. It is one of these:
 //!

@@ -402,8 +402,8 @@ struct Plan {
     withdrawn: Vec<Hold>,
 }
 
-/// Which of the `idle` ones of `count` holds go so that one more is not over `holds_max`; `None` when too many
-/// stand for seats.
+/// Which of the `idle` ones of `count` holds go so that one more is not over `holds_max`; `None` when too
+/// many stand for seats.
 ///
 /// Those that one write does not replace must go when the limit was higher: no more than that takes, and not
 /// all in one try, for each costs what the client's whole item does.
