@@ -12,7 +12,7 @@ pub struct Function {
     pub logical_id: String,
     /// The folder of its code.
     pub code_uri: String,
-    /// The binary that SAM builds for it.
+    /// The binary that SAM builds for it: the only one of its package, named like the folder.
     pub binary: String,
     /// Its environment as deployed, but with the local stack's table names and a signing key of the test's.
     pub environment: BTreeMap<String, String>,
@@ -35,12 +35,13 @@ pub fn functions(signing_key: &str) -> Vec<Function> {
     resources
         .filter(|(_, resource)| at(resource, &["Type"]) == "AWS::Serverless::Function")
         .map(|(id, resource)| {
+            let code_uri = at(resource, &["Properties", "CodeUri"]);
             let mut environment = for_all.clone();
             environment.extend(variables(find(resource, &["Properties"])));
             Function {
                 logical_id: text(id),
-                code_uri: at(resource, &["Properties", "CodeUri"]),
-                binary: at(resource, &["Metadata", "BuildProperties", "Binary"]),
+                binary: code_uri.strip_prefix("functions/").expect("a function's folder").to_owned(),
+                code_uri,
                 environment,
             }
         })
