@@ -4,7 +4,7 @@
 //! A function that can lose a race returns the loss as a value. Only a fault of the database is an error,
 //! [`Error::Unavailable`](crate::models::errors::Error::Unavailable), or a defect,
 //! [`Error::Bug`](crate::models::errors::Error::Bug). Doc comments say which units a function takes, as
-//! DynamoDB charges items of up to 1 KB written and 4 KB read; `tests/cost.md` counts whole operations. No
+//! DynamoDB charges items of up to 1 KB written and 4 KB read; `tests/bench/cost.md` counts whole operations. No
 //! operation reads a whole table; only the operator's list of games does.
 //!
 //! | table | key | indexes |

@@ -21,7 +21,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use muster_tests::{
+use harness::{
     TestStack,
     binaries::{build_into, profile_folder, workspace},
     declared::functions,

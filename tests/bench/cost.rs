@@ -1,4 +1,4 @@
-//! `cargo bench --bench cost`: what each operation asks of DynamoDB and costs, written to `tests/cost.md`.
+//! `cargo bench --bench cost`: what each operation asks of DynamoDB and costs, written to `tests/bench/cost.md`.
 //!
 //! So is what requests cost that are refused: `hostile`.
 //!
@@ -17,13 +17,13 @@ use std::{collections::BTreeMap, net::Ipv4Addr, process::ExitCode, sync::Arc, ti
 
 use aws_sdk_dynamodb::types::{PutRequest, WriteRequest};
 use futures_util::future::join_all;
-use muster_local::{functions::Functions, gateway::Handler, stack::TEMPLATE, template::Template};
-use muster_tests::{
+use harness::{
     TestGame, TestStack,
     instance::{Instance, event, event_from},
     new_game,
     prices::Cost,
 };
+use muster_local::{functions::Functions, gateway::Handler, stack::TEMPLATE, template::Template};
 use serde_json::{Value, json};
 use shared::{
     base::ambient::Timestamp,
@@ -419,7 +419,7 @@ const HEAD: &str = "\
 # What the operations cost
 
 Counted by `cargo bench --bench cost` over the embedded database, as DynamoDB counts; dollars per million requests,
-of DynamoDB alone and with Lambda (128 MB, arm64, 2 ms and 5 ms a call) and HTTP API, at the prices of `tests/src/prices.rs`.
+of DynamoDB alone and with Lambda (128 MB, arm64, 2 ms and 5 ms a call) and HTTP API, at the prices of `tests/harness/src/prices.rs`.
 Logs, metrics and traces are not in it; finds are without a per-client cap and `Idempotency-Key` unless said.
 
 | operation | calls | read units | write units | DynamoDB | all |

@@ -26,7 +26,7 @@ use aws_sdk_dynamodb::types::{
     AttributeValue, PutRequest, ReturnValue, ReturnValuesOnConditionCheckFailure, WriteRequest,
 };
 use futures_util::future::join_all;
-use muster_tests::{
+use harness::{
     TestGame, TestStack,
     instance::{Instance, request},
     live_lobbies,

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs, net::Ipv4Addr, time::Duration};
 
-use muster_tests::{TestGame, instance::event_from, new_game, prices::Cost};
+use harness::{TestGame, instance::event_from, new_game, prices::Cost};
 use serde_json::{Value, json};
 use shared::{
     auth::keys::TokenKeys,
@@ -30,7 +30,7 @@ a flood is this, at most at the rates of the throttles in `template.yaml`.
 /// Seats that a client may hold.
 const CAP: u32 = 8;
 /// Where the example events lie.
-const EVENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/events");
+const EVENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../events");
 
 /// A captcha provider that refuses every answer.
 pub async fn refusing_provider() -> MockServer {

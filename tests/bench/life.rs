@@ -3,7 +3,7 @@
 //! again; registrations whose answers are lost; requests that come again, minutes late. Players connect a
 //! moment after their find, a few never do.
 //!
-//! Written to `tests/life.md`: what requests cost at the end of each day, in a quiet hour, and whether
+//! Written to `tests/bench/life.md`: what requests cost at the end of each day, in a quiet hour, and whether
 //! anybody was sent to a process that is gone. Counted, not timed, over virtual time; a day that is dearer
 //! than the first fails (I14). `-- --days N` lives through fewer days.
 
@@ -22,8 +22,8 @@ use std::{
 };
 
 use fastrand::Rng;
+use harness::{TestGame, TestStack, instance::event, live_lobbies, prices::Cost};
 use muster_local::{functions::Functions, gateway::Handler, stack::TEMPLATE, template::Template};
-use muster_tests::{TestGame, TestStack, instance::event, live_lobbies, prices::Cost};
 use serde_json::{Value, json};
 use shared::{
     base::{ambient::Timestamp, usage::Usage},
@@ -443,7 +443,7 @@ async fn main() {
         life.live_until(day * DAY).await;
         let costs = life.costs().await;
         life.is_quiet = false;
-        let servers = muster_tests::all_servers(life.stack.store(), life.game.namespace_id()).await;
+        let servers = harness::all_servers(life.stack.store(), life.game.namespace_id()).await;
         let indexed = servers.iter().filter(|server| server.placement_pool.is_some()).count();
         let live = live_lobbies(life.stack.store(), life.game.namespace_id()).await;
         let _written =

@@ -10,7 +10,7 @@
 //! The raw writes go over the same sort of connections to the database of the local stack, as no find can:
 //! without function, gateway or SDK.
 //!
-//! A full run draws its curve to `tests/load/curve.svg`. Times are told and never judged.
+//! A full run draws its curve to `tests/clients/load/curve.svg`. Times are told and never judged.
 
 #![expect(
     clippy::expect_used,
@@ -25,8 +25,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use http::Method;
-use muster_tests::{
+use harness::{
     all_lobbies,
     binaries::workspace,
     live_lobbies,
@@ -34,6 +33,7 @@ use muster_tests::{
     local_process::{LocalGame, LocalProcess, ServerProcess},
     node,
 };
+use http::Method;
 use serde_json::{Value, json};
 use shared::models::lobby::Stage;
 use tokio::process::Command;
@@ -272,7 +272,7 @@ fn print_bars(first: &Step, last: &Step) {
 }
 
 fn folder() -> PathBuf {
-    workspace().join("tests/load")
+    workspace().join("tests/clients/load")
 }
 
 #[tokio::main(flavor = "current_thread")]

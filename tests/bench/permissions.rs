@@ -1,10 +1,10 @@
-//! `cargo bench --bench permissions -- FILE`: whether each function of the template is granted what the tests
+//! `cargo run --bin permissions -- FILE`: whether each function of the template is granted what the tests
 //! needed and nothing else. They write it to FILE when `MUSTER_PERMISSIONS_RECORD` names that.
 
 #![expect(
     clippy::expect_used,
     clippy::print_stdout,
-    reason = "a benchmark panics on failure and prints its figures"
+    reason = "a program of the tests panics on failure and prints its figures"
 )]
 
 use std::{collections::BTreeSet, fs, process::ExitCode};
@@ -20,8 +20,7 @@ use muster_local::{stack::TEMPLATE, template::Template};
 const RACE: (&str, &str, &str) = ("heartbeat-server", "UpdateItem", "LedgerTable");
 
 fn main() -> ExitCode {
-    let path =
-        std::env::args().skip(1).find(|argument| argument != "--bench").expect("a file of what was needed");
+    let path = std::env::args().nth(1).expect("a file of what was needed");
     let needed = fs::read_to_string(path).expect("what was needed");
     let needed: BTreeSet<(String, String, String)> = needed
         .lines()

@@ -25,13 +25,13 @@ use std::{
 
 use fastrand::Rng;
 use futures_util::future::{join, join_all};
-use http::Method;
-use muster_tests::{
+use harness::{
     all_lobbies,
     load::{Connection, Post, Reply, Run},
     local_process::{LocalGame, LocalProcess},
     reckoning::{Report, Seat, compare_tables, refusal, seat_of},
 };
+use http::Method;
 use serde_json::{Value, json};
 use shared::{
     base::ambient::Ambient,

@@ -20,7 +20,7 @@ use std::{
 };
 
 use futures_util::future::join_all;
-use muster_tests::{
+use harness::{
     all_lobbies,
     load::{Connection, Post, Reply, Run, share},
     local_process::{LocalGame, LocalProcess},

@@ -16,8 +16,8 @@ use std::{
     process::Command,
 };
 
+use harness::TestStack;
 use muster_local::{permissions::restrict, stack::TEMPLATE, template::Template};
-use muster_tests::TestStack;
 use regex_lite::Regex;
 use serde_json::Value;
 

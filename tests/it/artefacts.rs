@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use muster_tests::binaries::{build, profile_folder};
+use harness::binaries::{build, profile_folder};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncRead, AsyncWriteExt as _, BufReader},
     process::{Child, Command},
@@ -21,7 +21,7 @@ use tokio::{
     time::timeout,
 };
 
-pub use muster_tests::{binaries::workspace, declared::functions};
+pub use harness::{binaries::workspace, declared::functions};
 
 /// Far above what any process here needs for anything, so that only a process that hangs meets it.
 pub const PATIENCE: Duration = Duration::from_secs(30);

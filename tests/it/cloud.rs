@@ -10,8 +10,8 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use futures_util::future::join_all;
+use harness::{Answer, TestStack};
 use http::Method;
-use muster_tests::{Answer, TestStack};
 use serde_json::{Value, json};
 use shared::models::{
     ids::NamespaceId,

@@ -2,11 +2,11 @@
 
 use std::{collections::BTreeSet, env, fs};
 
-use muster_tests::{
+use harness::{
     TestStack,
-    collection::{COLLECTION, written},
     node::{is_ready, run},
 };
+use postman::{COLLECTION, written};
 use serde_json::Value;
 
 use crate::{agreement::document::Document, artefacts::workspace};
@@ -15,12 +15,12 @@ use crate::{agreement::document::Document, artefacts::workspace};
 fn the_collection_is_made_from_the_document() {
     let committed = fs::read_to_string(workspace().join(COLLECTION)).unwrap();
     let is_as_made = committed == written(&Document::read().root);
-    assert!(is_as_made, "run `cargo bench --bench collection`");
+    assert!(is_as_made, "run `cargo run --bin postman`");
 }
 
 #[tokio::test]
 async fn each_request_of_the_collection_is_answered_when_it_is_run_from_the_top() {
-    let folder = workspace().join("tests/collection");
+    let folder = workspace().join("tests/clients/collection");
     if !is_ready("the Postman collection", &folder).await {
         return;
     }

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::{StreamExt as _, future::join_all, stream};
-use muster_tests::{Answer, TestGame, TestStack, live_lobbies};
+use harness::{Answer, TestGame, TestStack, live_lobbies};
 use serde_json::{Value, json};
 use shared::models::lobby::Lobby;
 

@@ -17,15 +17,15 @@ use std::{
 };
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use harness::{
+    TestGame, TestStack, all_servers,
+    instance::{self, patient_client},
+    scripted::scripted_database,
+};
 use http::StatusCode;
 use muster_local::emulator::{
     in_process::WireAnswer,
     link::{Call, Carried, Link, patient_client_over},
-};
-use muster_tests::{
-    TestGame, TestStack, all_servers,
-    instance::{self, patient_client},
-    scripted::scripted_database,
 };
 use serde_json::{Value, json};
 use shared::{

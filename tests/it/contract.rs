@@ -1,6 +1,6 @@
 //! The operations through the npm client that existing games ship, where Node is installed.
 
-use muster_tests::{
+use harness::{
     TestStack,
     node::{is_ready, run},
 };
@@ -9,7 +9,7 @@ use crate::artefacts::workspace;
 
 #[tokio::test]
 async fn the_client_of_existing_games_works_unchanged() {
-    let folder = workspace().join("tests/contract");
+    let folder = workspace().join("tests/clients/contract");
     if !is_ready("the client of existing games", &folder).await {
         return;
     }

@@ -4,12 +4,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use muster_local::{functions::Functions, gateway::Handler, stack::TEMPLATE, template::Template};
-use muster_tests::{
+use harness::{
     TestGame, TestStack,
     instance::{Instance, event, request},
     lobby_host::LobbyHost,
 };
+use muster_local::{functions::Functions, gateway::Handler, stack::TEMPLATE, template::Template};
 use serde_json::{Value, json};
 use shared::{
     base::usage::Usage,

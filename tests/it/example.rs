@@ -8,8 +8,8 @@ use std::{
     time::Duration,
 };
 
+use harness::{TestStack, live_lobbies};
 use muster_example::{ExampleError, Options, Report, run};
-use muster_tests::{TestStack, live_lobbies};
 use shared::models::lobby::Stage;
 
 use crate::artefacts::{Ended, Program};

@@ -10,14 +10,14 @@ use futures_util::{
     FutureExt as _,
     future::{join_all, pending},
 };
+use harness::{
+    TestGame, TestStack,
+    instance::{self, Instance},
+};
 use lambda_http::{Context, RequestExt as _};
 use muster_local::{
     emulator::link::{Call, Carried, Link, patient_client_over},
     stack::table_names,
-};
-use muster_tests::{
-    TestGame, TestStack,
-    instance::{self, Instance},
 };
 use serde_json::{Value, json};
 use shared::{

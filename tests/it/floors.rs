@@ -11,7 +11,7 @@ use std::{
     path::Path,
 };
 
-use muster_tests::binaries::workspace;
+use harness::binaries::workspace;
 use syn::{
     Item, ItemMod, ItemUse, Macro, UseTree, Visibility,
     visit::{self, Visit},

@@ -8,8 +8,8 @@
 
 use std::time::Duration;
 
+use harness::{Answer, TestGame, TestStack, live_lobbies};
 use http::Method;
-use muster_tests::{Answer, TestGame, TestStack, live_lobbies};
 use serde_json::{Value, json};
 
 mod allotment;

@@ -8,8 +8,8 @@ use std::{
     time::Duration,
 };
 
+use harness::{Answer, TestClock, TestGame, TestStack, instance::Instance, live_lobbies};
 use muster_local::emulator::link::{Call, Carried, Link, patient_client_over};
-use muster_tests::{Answer, TestClock, TestGame, TestStack, instance::Instance, live_lobbies};
 use serde_json::{Value, json};
 use shared::{
     base::ambient::Timestamp,

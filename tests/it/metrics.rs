@@ -2,12 +2,12 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use muster_local::{emulator::link::patient_client_over, stack::TEMPLATE};
-use muster_tests::{
+use harness::{
     TestGame, TestStack,
     instance::{Instance, event, patient_client},
     interference::Before,
 };
+use muster_local::{emulator::link::patient_client_over, stack::TEMPLATE};
 use regex_lite::Regex;
 use serde_json::{Value, json};
 use shared::{
@@ -110,7 +110,7 @@ async fn a_lobby_that_is_created_beside_one_with_a_free_seat_is_counted() {
         game.connect(&stack, player).await.expect_ok();
     }
     let (third, fourth) = (game.find(&stack, arena()).await, game.find(&stack, arena()).await);
-    let lobbies = [&leaver, &other, &third, &fourth].map(muster_tests::Answer::lobby_id);
+    let lobbies = [&leaver, &other, &third, &fourth].map(harness::Answer::lobby_id);
     assert_eq!((&lobbies[0], &lobbies[2]), (&lobbies[1], &lobbies[3]), "two full lobbies");
 
     // While the fifth's lobby is created somebody leaves another one.

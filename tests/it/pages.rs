@@ -9,7 +9,7 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use muster_tests::binaries::workspace;
+use harness::binaries::workspace;
 use regex_lite::Regex;
 
 /// Words that a newcomer may be asked to read first.

@@ -11,11 +11,11 @@
 
 use std::{collections::BTreeMap, fs, net::TcpListener, os::unix::fs::PermissionsExt as _, time::Duration};
 
+use harness::Answer;
 use http::{Method, Request, request};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Bytes;
 use hyper_util::{client::legacy::Client, rt::TokioExecutor};
-use muster_tests::Answer;
 use regex_lite::Regex;
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};

@@ -11,11 +11,11 @@
 use std::{collections::BTreeSet, fmt};
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use harness::{Answer, TestStack};
 use http::{Method, Request};
 use http_body_util::Full;
 use hyper::body::Bytes;
 use muster_local::{stack::TEMPLATE, template::Template};
-use muster_tests::{Answer, TestStack};
 use serde_json::{Value, json};
 use shared::models::ids::{GameId, NamespaceId};
 

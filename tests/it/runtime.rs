@@ -11,7 +11,7 @@
 
 use std::{collections::BTreeSet, fs, time::Duration};
 
-use muster_tests::{
+use harness::{
     runtime_api::{self, Outcome},
     tls::behind_tls,
 };

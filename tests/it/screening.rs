@@ -9,8 +9,8 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use harness::{Answer, TestGame, TestStack};
 use http::Method;
-use muster_tests::{Answer, TestGame, TestStack};
 use serde_json::{Value, json};
 use shared::{
     cloud::provision::add_version,

@@ -8,10 +8,10 @@
 
 use std::{collections::BTreeSet, net::Ipv4Addr};
 
+use harness::{Answer, TestGame, TestStack, new_game};
 use http::Request;
 use http_body_util::Full;
 use hyper::body::Bytes;
-use muster_tests::{Answer, TestGame, TestStack, new_game};
 use serde_json::{Value, json};
 
 mod cap;

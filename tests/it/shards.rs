@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use muster_tests::{TestGame, TestStack};
+use harness::{TestGame, TestStack};
 use serde_json::json;
 use shared::{
     models::{

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use model::conditions::{self, clauses};
-use muster_tests::simulation::{Options, report, run};
+use simulation::{Options, report, run};
 
 /// Seeds of a test's run; the benchmark runs thousands.
 const SEEDS: u64 = 24;

@@ -9,8 +9,8 @@ use std::{
 };
 
 use aws_sdk_dynamodb::types::{AttributeValue, PutRequest, WriteRequest};
+use harness::{TestGame, TestStack, instance::Instance, interference::Before};
 use muster_local::emulator::link::patient_client_over;
-use muster_tests::{TestGame, TestStack, instance::Instance, interference::Before};
 use serde_json::{Value, json};
 use shared::{
     base::usage::Usage,

@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeSet, fs};
 
+use harness::Answer;
 use http::Method;
-use muster_tests::Answer;
 use serde_json::Value;
 
 use super::schema::Schemas;

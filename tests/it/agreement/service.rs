@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use harness::{Answer, TestStack};
 use http::{HeaderMap, Method, Request};
 use http_body_util::Full;
-use muster_tests::{Answer, TestStack};
 use serde_json::{Value, json};
 
 use super::document::{Document, Operation};

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use aws_sdk_dynamodb::types::AttributeValue;
 use bcrypt::{HashParts, Version};
 use futures_util::future::join_all;
+use harness::{Answer, TestStack};
 use http::Method;
-use muster_tests::{Answer, TestStack};
 use serde_json::{Value, json};
 
 use super::call;

@@ -2,9 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
+use harness::{Answer, TestGame, TestStack, instance::Instance, interference::Before};
 use http::Method;
 use muster_local::emulator::link::{Call, Link, patient_client_over};
-use muster_tests::{Answer, TestGame, TestStack, instance::Instance, interference::Before};
 use serde_json::{Value, json};
 use shared::{
     base::ambient::Timestamp,

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use futures_util::future::join_all;
+use harness::{Answer, TestStack};
 use http::Method;
-use muster_tests::{Answer, TestStack};
 use serde_json::{Value, json};
 use shared::{
     rules::origin::OriginHost,

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use harness::{Answer, TestStack};
 use http::Method;
-use muster_tests::{Answer, TestStack};
 use serde_json::{Value, json};
 use shared::{
     base::ambient::Timestamp,

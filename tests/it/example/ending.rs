@@ -7,8 +7,8 @@
     reason = "this is test code: what cannot go on panics"
 )]
 
+use harness::{Answer, TestGame, all_servers, new_game};
 use http::Method;
-use muster_tests::{Answer, TestGame, all_servers, new_game};
 use serde_json::json;
 use shared::models::{ids::NamespaceId, server::Server};
 use tokio::{

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use muster_tests::readable::depth;
+use harness::readable::depth;
 use proptest::{
     collection::vec,
     prelude::{any, prop_oneof},

@@ -6,10 +6,10 @@ use std::{
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
+use harness::TestStack;
 use http::{HeaderName, HeaderValue, Method, Request, Uri, header};
 use lambda_http::RequestExt as _;
 use muster_local::event::{Arrival, EventError};
-use muster_tests::TestStack;
 use proptest::{
     collection::vec,
     option,

@@ -1,7 +1,7 @@
 //! What one party sends, whatever it is, never spoils what others are answered.
 
+use harness::{Answer, TestGame, TestStack, readable};
 use http::Method;
-use muster_tests::{Answer, TestGame, TestStack, readable};
 use proptest::{
     collection::vec,
     prelude::{any, prop_oneof},

@@ -10,9 +10,9 @@ use std::{
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
+use harness::{Answer, TestStack, lobby_claims};
 use lambda_http::Body;
 use muster_local::{gateway::Handler, stack::TEMPLATE, template::Template};
-use muster_tests::{Answer, TestStack, lobby_claims};
 use proptest::{
     prop_assert, prop_assert_eq,
     test_runner::{TestCaseError, TestCaseResult},

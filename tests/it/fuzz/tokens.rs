@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, fmt, str::FromStr, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use muster_tests::{instance, lobby_claims};
+use harness::{instance, lobby_claims};
 use proptest::{
     collection::vec,
     prelude::{any, prop_oneof},

@@ -3,12 +3,12 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
+use harness::{Answer, TestGame, TestStack, instance::Instance, live_lobbies};
 use http::Method;
 use muster_local::emulator::{
     in_process::WireAnswer,
     link::{Call, Carried, Link, patient_client_over},
 };
-use muster_tests::{Answer, TestGame, TestStack, instance::Instance, live_lobbies};
 use serde_json::{Value, json};
 use shared::{
     base::ambient::Timestamp,

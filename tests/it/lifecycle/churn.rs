@@ -17,7 +17,7 @@ use std::{
 
 use aws_sdk_dynamodb::types::{AttributeValue, Get, TransactGetItem};
 use futures_util::{FutureExt as _, StreamExt as _, future::join_all, stream};
-use muster_tests::{Answer, TestGame, TestStack, instance::Instance};
+use harness::{Answer, TestGame, TestStack, instance::Instance};
 use serde_json::json;
 use shared::{
     base::ambient::{Ambient, Timestamp},

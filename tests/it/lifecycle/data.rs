@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use muster_tests::{Answer, TestGame, TestStack};
+use harness::{Answer, TestGame, TestStack};
 use serde_json::json;
 
 use super::{READY, find, game, live, never_ready, register};

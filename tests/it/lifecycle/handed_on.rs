@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use http::Method;
-use muster_tests::{
+use harness::{
     Answer, TestGame, TestStack,
     left_out::needs,
     readable::{self, PARSERS},
 };
+use http::Method;
 use serde_json::json;
 
 use super::{find, game, register};

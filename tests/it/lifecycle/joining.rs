@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures_util::future::join_all;
+use harness::{TestGame, TestStack};
 use http::Method;
-use muster_tests::{TestGame, TestStack};
 use serde_json::{Value, json};
 
 use super::{CLOSED, find, find_existing, game, heartbeat, join, register};
@@ -21,7 +21,7 @@ fn custom() -> Value {
     json!({ "taggable": true, "allow_dynamic_max_players": true, "actions": { "create": { "enabled": true } } })
 }
 
-async fn create(stack: &TestStack, game: &TestGame, fields: Value) -> muster_tests::Answer {
+async fn create(stack: &TestStack, game: &TestGame, fields: Value) -> harness::Answer {
     let mut body = json!({ "game_mode": "arena" });
     for (name, value) in fields.as_object().into_iter().flatten() {
         body[name] = value.clone();
@@ -224,7 +224,7 @@ async fn each_lobby_of_players_own_is_a_new_one_up_to_the_cap() {
     let game = stack.make_game("own", json!({ "arena": mode }), 5, 9).await;
     let answers = join_all((0..12).map(|_| create(&stack, &game, json!({})))).await;
     let lobbies: BTreeSet<_> =
-        answers.iter().filter(|answer| answer.status == 200).map(muster_tests::Answer::lobby_id).collect();
+        answers.iter().filter(|answer| answer.status == 200).map(harness::Answer::lobby_id).collect();
     assert_eq!(lobbies.len(), 5, "I2");
     let refused: Vec<_> = answers.iter().filter(|answer| answer.status != 200).collect();
     assert!(refused.iter().all(|answer| answer.refusal() == (400, "MATCHMAKER_TOO_MANY_LOBBIES")));

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use muster_tests::{TestStack, all_servers};
+use harness::{TestStack, all_servers};
 use serde_json::json;
 use shared::{
     base::ambient::Timestamp,
@@ -205,7 +205,7 @@ async fn a_heartbeat_costs_a_write_unit_for_the_server_and_one_for_each_lobby() 
     let keys = std::sync::Arc::clone(stack.stack.keys());
     let instance = shared::function::instance::Instance::over(store, keys, stack.ambient());
     let operation = heartbeat_server::HeartbeatServer::start(&instance).unwrap();
-    let request = muster_tests::instance::request(
+    let request = harness::instance::request(
         &[("authorization", &format!("Bearer {}", game.server))],
         &json!({ "server_id": "one" }),
     );

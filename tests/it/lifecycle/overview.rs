@@ -10,9 +10,9 @@ use std::{
 };
 
 use futures_util::future::join_all;
+use harness::{Answer, TestClock, TestGame, TestStack};
 use http::Method;
 use muster_local::emulator::link::{Call, Carried, Link, patient_client_over};
-use muster_tests::{Answer, TestClock, TestGame, TestStack};
 use serde_json::{Value, json};
 use shared::{
     auth::settings::SettingsCache,
@@ -273,7 +273,7 @@ async fn regions_come_nearest_first_when_the_edge_tells_where_the_client_is() {
             ("cloudfront-viewer-latitude", place.0),
             ("cloudfront-viewer-longitude", place.1),
         ];
-        let request = muster_tests::instance::request(&headers, &json!({}));
+        let request = harness::instance::request(&headers, &json!({}));
         let regions = serde_json::to_value(operation.call(&request).await.unwrap().regions).unwrap();
         assert_eq!(ids(&regions), expected, "{secret} {place:?}");
         let distances: Vec<f64> = regions

@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use futures_util::future::join_all;
+use harness::{Answer, TestGame, TestStack};
 use http::Method;
-use muster_tests::{Answer, TestGame, TestStack};
 use serde_json::json;
 use shared::base::ambient::Timestamp;
 

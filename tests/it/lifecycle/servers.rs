@@ -6,17 +6,17 @@ use std::{
     time::Duration,
 };
 
+use harness::{
+    Answer, TestStack, all_servers,
+    instance::{Instance, event},
+    interference::{Before, Repeating},
+    live_lobbies,
+};
 use muster_local::{
     emulator::link::{Call, patient_client_over},
     functions::Functions,
     stack::{TEMPLATE, table_names},
     template::Template,
-};
-use muster_tests::{
-    Answer, TestStack, all_servers,
-    instance::{Instance, event},
-    interference::{Before, Repeating},
-    live_lobbies,
 };
 use serde_json::{Value, json};
 use shared::{

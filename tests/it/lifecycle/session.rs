@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use harness::TestStack;
 use http::Method;
-use muster_tests::TestStack;
 use serde_json::json;
 use shared::{
     models::{lifecycle::Transition, lobby::Stage, token::PlayerSeat},

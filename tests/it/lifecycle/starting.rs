@@ -3,7 +3,7 @@
 use std::{pin::pin, time::Duration};
 
 use futures_util::{FutureExt as _, future::join_all};
-use muster_tests::{Answer, TestGame, TestStack};
+use harness::{Answer, TestGame, TestStack};
 use serde_json::{Value, json};
 use shared::models::lobby::{Lobby, Stage};
 

@@ -3,11 +3,11 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use muster_local::emulator::link::{Call, patient_client_over};
-use muster_tests::{
+use harness::{
     Answer, TestGame, TestStack, all_servers, instance::Instance, interference::Before, live_lobbies,
     new_game,
 };
+use muster_local::emulator::link::{Call, patient_client_over};
 use serde_json::{Value, json};
 use shared::{
     models::{

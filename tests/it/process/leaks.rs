@@ -1,6 +1,6 @@
 //! That nobody is told a version's secrets: neither by an answer, nor by the log, nor by the command.
 
-use muster_tests::instance::patient_client;
+use harness::instance::patient_client;
 
 use super::*;
 use crate::agreement::document::Document;

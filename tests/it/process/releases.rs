@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use aws_sdk_dynamodb::{Client as DynamoDb, types::AttributeValue};
-use muster_tests::instance::patient_client;
+use harness::instance::patient_client;
 
 use super::*;
 

@@ -1,7 +1,7 @@
 //! Bodies as a whole: their size, their text, their encoding, what is ignored in them.
 
+use harness::TestStack;
 use http::Method;
-use muster_tests::TestStack;
 use serde_json::{Value, json};
 use shared::{models::handed_on::STATE_DEPTH_MAX, request::BODY_BYTES_MAX};
 

@@ -5,8 +5,8 @@ use std::{
     time::Duration,
 };
 
+use harness::{Answer, TestStack};
 use hyper::body::Bytes;
-use muster_tests::{Answer, TestStack};
 use serde_json::{Value, json};
 use shared::{
     auth::keys::TokenKeys,

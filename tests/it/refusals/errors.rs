@@ -7,9 +7,9 @@ use std::{
 };
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use harness::{Answer, TestStack};
 use lambda_http::{Body, RequestExt as _};
 use muster_local::{functions::Functions, stack::TEMPLATE, template::Template};
-use muster_tests::{Answer, TestStack};
 use serde_json::{Value, json};
 use shared::{
     auth::keys::TokenKeys,

@@ -1,6 +1,6 @@
 //! Every field of every body: missing, null, of a wrong type, out of its range.
 
-use muster_tests::TestStack;
+use harness::TestStack;
 use serde_json::{Value, json};
 use shared::models::handed_on::DEPTH_MAX;
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use muster_tests::{Answer, TestStack};
+use harness::{Answer, TestStack};
 use serde_json::json;
 use shared::{rules::origin::OriginHost, store::cdn::DomainOutcome};
 

@@ -1,6 +1,6 @@
 //! Path identifiers that can name nothing.
 
-use muster_tests::{Answer, TestStack};
+use harness::{Answer, TestStack};
 use serde_json::json;
 
 use super::{Operation, Scene};

@@ -1,6 +1,6 @@
 //! Which of several refusals is answered.
 
-use muster_tests::TestStack;
+use harness::TestStack;
 use serde_json::json;
 
 use super::{OPERATIONS, Operation, Reads, Right, Scene};

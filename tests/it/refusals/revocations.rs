@@ -3,8 +3,8 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use harness::TestStack;
 use http::Method;
-use muster_tests::TestStack;
 use serde_json::{Value, json};
 use shared::{
     base::ambient::Timestamp,

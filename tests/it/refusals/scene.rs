@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use harness::{Answer, TestStack};
 use http::Method;
-use muster_tests::{Answer, TestStack};
 use serde_json::{Value, json};
 use shared::models::{
     ids::{GameId, NamespaceId, VersionId},

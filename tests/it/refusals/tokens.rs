@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use muster_tests::{TestStack, lobby_claims};
+use harness::{TestStack, lobby_claims};
 use serde_json::json;
 use shared::{
     auth::keys::TokenKeys,

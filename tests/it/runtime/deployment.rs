@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, fs};
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use muster_tests::{TestStack, lobby_claims};
+use harness::{TestStack, lobby_claims};
 use regex_lite::{Captures, Regex};
 use serde_json::Value;
 use shared::{

@@ -1,7 +1,7 @@
 //! What the functions of matchmaker operations do to the tables.
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use muster_tests::live_lobbies;
+use harness::live_lobbies;
 use serde_json::{Value, json};
 use shared::{
     base::ambient::{Ambient, Timestamp},

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use muster_tests::runtime_api::{Outcome, RuntimeApi};
+use harness::runtime_api::{Outcome, RuntimeApi};
 use tokio::time::timeout;
 
 use crate::artefacts::{Ended, PATIENCE, Program};

@@ -3,9 +3,9 @@
 
 use std::{collections::BTreeMap, fs, process::Stdio, time::Duration};
 
+use harness::{binaries::profile_folder, left_out::needs, node::run};
 use http::Request;
 use http_body_util::Full;
-use muster_tests::{binaries::profile_folder, left_out::needs, node::run};
 use serde_json::Value;
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -59,7 +59,7 @@ impl Watch {
     }
 
     /// Sends what a gateway made an event of.
-    async fn send(&self, deployment: &Deployment, event: &Value) -> muster_tests::Answer {
+    async fn send(&self, deployment: &Deployment, event: &Value) -> harness::Answer {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let http = &event["requestContext"]["http"];
         let url = format!("{}{}?{}", self.base_url, text(&event["rawPath"]), text(&event["rawQueryString"]));

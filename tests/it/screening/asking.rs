@@ -4,8 +4,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::future::join_all;
+use harness::new_game;
 use http::Request;
-use muster_tests::new_game;
 
 use super::*;
 

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Mutex, time::Duration};
 
 use futures_util::future::join_all;
-use muster_tests::instance::{Instance, patient_client};
+use harness::instance::{Instance, patient_client};
 use wiremock::{Request, Respond};
 
 use super::*;

@@ -9,7 +9,7 @@ use std::{
 };
 
 use aws_smithy_runtime_api::client::dns::{DnsFuture, ResolveDns, SharedDnsResolver};
-use muster_tests::instance::{Instance, patient_client};
+use harness::instance::{Instance, patient_client};
 use shared::screening::web_client::GuardedResolver;
 
 use super::*;

@@ -3,12 +3,12 @@
 use std::{collections::BTreeSet, net::Ipv4Addr, time::Duration};
 
 use futures_util::future::join_all;
-use muster_local::emulator::link::{Call, patient_client_over};
-use muster_tests::{
+use harness::{
     Answer, TestGame, TestStack,
     instance::{self, Instance},
     interference::Before,
 };
+use muster_local::emulator::link::{Call, patient_client_over};
 use serde_json::json;
 use shared::{
     models::{client::Client, errors::Error, lobby::EndCause, token::PlayerSeat},

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use harness::{Answer, TestGame, TestStack, all_servers};
 use http::{Method, Request};
 use http_body_util::Full;
-use muster_tests::{Answer, TestGame, TestStack, all_servers};
 use serde_json::{Value, json};
 use shared::models::server::Server;
 

@@ -13,12 +13,12 @@ use std::{
 };
 
 use futures_util::future::{join, join_all, pending};
-use muster_local::emulator::link::{Broken, Call, Carried, Link, patient_client_over};
-use muster_tests::{
+use harness::{
     Answer, TestGame, TestStack,
     instance::{self, Instance},
     new_game,
 };
+use muster_local::emulator::link::{Broken, Call, Carried, Link, patient_client_over};
 use serde_json::{Value, json};
 use shared::{
     models::{

@@ -2,7 +2,7 @@
 //!
 //! Prints each configuration's states, and the steps to a state in which an invariant fails; ends in failure
 //! then. `-- --mutations` takes each condition of the store's writes away, one at a time, and writes what
-//! fails then to `tests/model.md`; `--of WRITE` prints that of one write. `--check` compares with the
+//! fails then to `tests/model/README.md`; `--of WRITE` prints that of one write. `--check` compares with the
 //! committed table instead: the states and the list of conditions, or with `--mutations` all of it. `--trace
 //! NAME` checks one configuration alone, an open finding, too; `--without "WRITE: CLAUSE"` without one
 //! condition.
@@ -34,7 +34,7 @@ use model::{
 };
 
 /// The committed table.
-const TABLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../model.md");
+const TABLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/README.md");
 
 /// What the command line asks for.
 #[derive(Default)]
@@ -112,7 +112,7 @@ fn main() -> ExitCode {
             committed.starts_with(&text) && lists_every_condition(&committed)
         };
         if !is_same {
-            eprintln!("tests/model.md is not what the model says: run with --mutations");
+            eprintln!("tests/model/README.md is not what the model says: run with --mutations");
             failed = true;
         }
     } else if arguments.mutates {

@@ -4,9 +4,9 @@ use std::{collections::BTreeSet, pin::pin, time::Duration};
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures_util::FutureExt as _;
+use harness::{Answer, TestGame, TestStack, new_game};
 use http::{Method, Request};
 use http_body_util::Full;
-use muster_tests::{Answer, TestGame, TestStack, new_game};
 use serde_json::{Value, json};
 use shared::{
     base::ambient::Ambient,

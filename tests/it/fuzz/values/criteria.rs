@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use muster_tests::readable;
+use harness::readable;
 use proptest::{
     collection::{btree_map, vec},
     option,

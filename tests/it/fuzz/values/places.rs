@@ -9,7 +9,7 @@ use aws_sdk_dynamodb::{
     primitives::{DateTime, DateTimeFormat},
     types::AttributeValue,
 };
-use muster_tests::instance;
+use harness::instance;
 use proptest::{
     collection::vec,
     option,

@@ -43,7 +43,7 @@ use trace::Trace;
 use workload::Workload;
 use world::{Plan, World};
 
-use crate::virtual_time::virtual_ambient;
+use harness::virtual_time::virtual_ambient;
 
 /// The tables' time at which every run begins: the first day of 2026.
 const EPOCH: Timestamp = Timestamp(1_767_225_600_000);
@@ -175,7 +175,7 @@ pub fn replay(seed: u64, options: &Options) -> String {
     // A run without a condition leads to its write by itself.
     let bias = options.bias.filter(|bias| options.without.is_none_or(|condition| condition.write != *bias));
     let bias = bias.map(|write| format!(" --bias \"{write}\"")).unwrap_or_default();
-    format!("cargo bench --bench simulation -- --seed {seed}{bias}{without}")
+    format!("cargo run --profile bench --bin simulation -- --seed {seed}{bias}{without}")
 }
 
 /// A failure as it is printed after its trace.

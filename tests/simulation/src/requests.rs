@@ -17,7 +17,7 @@ use super::{
     network::Network,
     world::World,
 };
-use crate::instance::event_from;
+use harness::instance::event_from;
 
 /// The client of requests for which it does not matter.
 pub(crate) const ANYBODY: u8 = 1;

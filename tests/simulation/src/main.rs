@@ -1,4 +1,4 @@
-//! `cargo bench --bench simulation`: thousands of seeded runs of the shipped operations, each checked step
+//! `cargo run --profile bench --bin simulation`: thousands of seeded runs of the shipped operations, each checked step
 //! by step.
 //!
 //! `-- --seeds N` runs the seeds below N, `--from M` those from M on, every other of them with more of what
@@ -6,14 +6,14 @@
 //! one, `--trace` with everything that happened, `--tolerate "TEXT|TEXT"` passing over failures whose text
 //! has one, `--without "WRITE: CLAUSE"` without one condition. A seed that fails prints the line that replays
 //! it. `--mutations` takes every condition away, one at a time, and writes what notices to
-//! `tests/simulation.md`; `--of WRITE` those of one write; `--draw N --from M` takes N of those that were
+//! `tests/simulation/README.md`; `--of WRITE` those of one write; `--draw N --from M` takes N of those that were
 //! noticed within forty seeds, drawn by M.
 
 #![expect(
     clippy::expect_used,
     clippy::panic,
     clippy::print_stdout,
-    reason = "a benchmark panics on failure and prints its figures"
+    reason = "a program of the tests panics on failure and prints its figures"
 )]
 
 use std::{
@@ -27,7 +27,7 @@ use std::{
 
 use mimalloc::MiMalloc;
 use model::conditions::{self, Condition, Write};
-use muster_tests::simulation::{
+use simulation::{
     Options, Outcome,
     mutations::{Found, search},
     replay, report, run,
@@ -48,12 +48,12 @@ const MUTATION_SEEDS: u64 = 400;
 /// seed before it.
 const DRAWN_SEED_MAX: u64 = 40;
 /// The committed table.
-const TABLE: &str = include_str!("../simulation.md");
+const TABLE: &str = include_str!("../README.md");
 
 /// What stands above the table of conditions.
 const TABLE_HEAD: &str = "# What each condition keeps from going wrong
 
-`cargo bench --bench simulation -- --mutations` takes every condition of matchmaking's writes away, one at
+`cargo run --profile bench --bin simulation -- --mutations` takes every condition of matchmaking's writes away, one at
 a time, and runs seeds until an invariant breaks that holds with it. The runs do more of what leads to its write; that write is often long on its
 way and arrives again, and what it is on its way to is what most is done with meanwhile.
 Replay: `-- --seed SEED --without \"WRITE: CONDITION\"`.
@@ -84,8 +84,6 @@ impl Arguments {
         };
         while let Some(word) = words.next() {
             match word.as_str() {
-                // What cargo says to every benchmark.
-                "--bench" => {}
                 "--seeds" => arguments.seeds = number(&mut words),
                 "--from" => arguments.from = number(&mut words),
                 "--seed" => arguments.seed = Some(number(&mut words)),
@@ -174,7 +172,7 @@ fn mutate(write: &str, arguments: &Arguments) {
     let rows: Vec<String> = found.iter().map(Found::row).collect();
     if write.is_empty() && arguments.drawn.is_none() {
         let table = format!("{TABLE_HEAD}{}\n", rows.join("\n"));
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/simulation.md");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/README.md");
         std::fs::write(path, table).expect("the table is written");
     }
     let unexpected: Vec<&Found> = found.iter().filter(|found| found.is_unexpected()).collect();

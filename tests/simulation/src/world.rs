@@ -20,7 +20,7 @@ use model::conditions::Write::{
 };
 
 use super::chance::Chance;
-use crate::lobby_claims;
+use harness::lobby_claims;
 
 /// Seats of a lobby at most that is often full of connected players.
 pub(crate) const SMALL: u64 = 2;

@@ -33,7 +33,7 @@ use shared::{
 };
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::{instance::Instance, lobby_host::LobbyHost, virtual_time::virtual_ambient};
+use harness::{instance::Instance, lobby_host::LobbyHost, virtual_time::virtual_ambient};
 
 pub mod database;
 mod expression;

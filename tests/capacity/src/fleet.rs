@@ -17,7 +17,7 @@ use shared::{
 };
 use tokio::time::{Instant, sleep_until};
 
-use crate::instance::request;
+use harness::instance::request;
 
 /// Places for every lobby that the scenario fills.
 const PLACES_PER_LOBBY: f64 = 1.5;

@@ -13,7 +13,7 @@ use serde_json::Value;
 /// The workspace's folder.
 #[must_use]
 pub fn workspace() -> &'static Path {
-    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
 /// The folder that cargo put this very test or benchmark into, named after its profile.

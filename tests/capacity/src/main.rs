@@ -1,16 +1,16 @@
-//! `cargo bench --bench capacity`: finds by the thousand a second into one namespace, simulated.
+//! `cargo run --profile bench --bin capacity`: finds by the thousand a second into one namespace, simulated.
 //!
 //! `-- --rate R --capacity C --shape spike|quiet --seconds N --stay S --seed S` runs one scenario, `--
 //! --quick` what CI has time for; without either, all of them, most a minute each. What is simulated and what
-//! is not: `muster_tests::capacity`. Prints one row for each scenario, a table minute by minute of each long
-//! one, and the bars that are missed, which make it fail.
+//! is not: the library beside it. Prints one row for each scenario, a table minute by minute of each long one,
+//! and the bars that are missed, which make it fail.
 
 #![expect(
     clippy::expect_used,
     clippy::panic,
     clippy::print_stderr,
     clippy::print_stdout,
-    reason = "a benchmark panics on failure and prints its figures"
+    reason = "a program of the tests panics on failure and prints its figures"
 )]
 
 use std::{
@@ -24,7 +24,7 @@ use std::{
     time::Instant,
 };
 
-use muster_tests::capacity::{
+use capacity::{
     outcome::{HEAD, Outcome},
     run,
     scenario::{STAY_SECS, Scenario, Shape},
@@ -96,8 +96,6 @@ fn asked() -> (Vec<Scenario>, bool) {
             }
             "--burst" => is_burst = true,
             "--quick" => is_quick = true,
-            // Cargo's own.
-            "--bench" => {}
             other => panic!("{other} is no option"),
         }
     }

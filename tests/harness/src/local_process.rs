@@ -100,7 +100,7 @@ impl LocalProcess {
     pub async fn start_with(arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         // With this package's own selection of features, which is what its dependencies are built with
         // already.
-        let selection = ["--package", "muster-local", "--package", "muster-tests", "--bin", "muster-local"];
+        let selection = ["--package", "muster-local", "--package", "harness", "--bin", "muster-local"];
         let mut binaries = binaries::build(&selection, "bench");
         let mut command = Command::new(binaries.remove("muster-local").expect("it was built"));
         // Not --quiet, which would not tell the port.

@@ -658,6 +658,7 @@ fn read_units(bytes: usize, is_consistent: bool) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use harness::{instance::Instance, lobby_host::LobbyHost, virtual_time::virtual_ambient};
     use muster_local::{
         emulator::{in_process::InProcess, link::client_over},
         stack::{TEMPLATE, table_names},
@@ -671,12 +672,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::{
-        capacity::{fleet::GameServer, make_game},
-        instance::Instance,
-        lobby_host::LobbyHost,
-        virtual_time::virtual_ambient,
-    };
+    use crate::{fleet::GameServer, make_game};
 
     /// Asks both and holds them to the same answer.
     #[derive(Debug)]
@@ -739,8 +735,7 @@ mod tests {
         });
         let link: Arc<dyn Link> = both.clone();
         let random = Mutex::new(fastrand::Rng::with_seed(1));
-        let ambient =
-            virtual_ambient(crate::capacity::BEGAN_AT, move |bytes| random.lock().unwrap().fill(bytes));
+        let ambient = virtual_ambient(crate::BEGAN_AT, move |bytes| random.lock().unwrap().fill(bytes));
         let keys = Arc::new(TokenKeys::new(&[7; 32], None).unwrap());
         let store = Store::new(client_over(Arc::clone(&link)), table_names());
         let game = make_game(&store, &ambient, u32::try_from(CAPACITY).unwrap()).await;

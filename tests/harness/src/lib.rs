@@ -53,8 +53,6 @@ use shared::{
 use tokio::sync::Notify;
 
 pub mod binaries;
-pub mod capacity;
-pub mod collection;
 pub mod declared;
 pub mod instance;
 pub mod interference;
@@ -69,7 +67,6 @@ pub mod reckoning;
 pub mod runtime_api;
 pub mod scripted;
 pub mod second_opinion;
-pub mod simulation;
 pub mod tls;
 pub mod virtual_time;
 
