@@ -1,6 +1,7 @@
 //! `cargo bench --bench cost`: what each operation asks of DynamoDB and costs, written to `tests/bench/cost.md`.
 //!
-//! So is what requests cost that are refused: `hostile`.
+//! `management` counts the operations that manage games, `hostile` requests that are refused. A function of the
+//! template that none of them called is an error.
 //!
 //! Counted, not timed: with the same identifiers and times in each run the figures are the same on every
 //! machine, so that `-- --check` compares them with the committed report and fails where they differ. Each
@@ -13,7 +14,13 @@
     reason = "a benchmark panics on failure and prints its figures"
 )]
 
-use std::{collections::BTreeMap, net::Ipv4Addr, process::ExitCode, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::Ipv4Addr,
+    process::ExitCode,
+    sync::Arc,
+    time::Duration,
+};
 
 use aws_sdk_dynamodb::types::{PutRequest, WriteRequest};
 use futures_util::future::join_all;
@@ -45,11 +52,14 @@ const FULL: usize = 32_767;
 const LOBBIES_PER_SERVER: usize = 1_000;
 
 mod hostile;
+mod management;
 
 /// All operations over one metered store, with a clock that stands still.
 struct Bench {
     stack: TestStack,
     functions: Functions,
+    /// Functions of the template that were not called yet.
+    uncounted: Mutex<BTreeSet<String>>,
     /// One instance of each function that was called.
     instances: Mutex<BTreeMap<String, Handler>>,
     meter: Meter,
@@ -64,8 +74,10 @@ impl Bench {
         let store = stack.store().metered(meter.clone());
         let keys = Arc::clone(stack.stack.keys());
         let declared = Template::parse(TEMPLATE).expect("the template").functions;
+        let name = |code_uri: &String| code_uri.trim_start_matches("functions/").to_owned();
+        let uncounted = Mutex::new(declared.keys().map(name).collect());
         let functions = Functions::new(store, declared, keys, stack.ambient(), outside);
-        Self { stack, functions, instances: Mutex::default(), meter, report: Mutex::default() }
+        Self { stack, functions, uncounted, instances: Mutex::default(), meter, report: Mutex::default() }
     }
 
     async fn instance(&self, function: &str) -> Handler {
@@ -83,6 +95,7 @@ impl Bench {
     }
 
     async fn call(&self, function: &str, token: &str, body: &Value, parameters: &[(&str, &str)]) -> Value {
+        self.uncounted.lock().await.remove(function);
         let instance = self.instance(function).await;
         let authorization = format!("Bearer {token}");
         let response = instance(event(&[("authorization", &authorization)], body, parameters)).await;
@@ -437,7 +450,10 @@ async fn main() -> ExitCode {
     life(&bench).await;
     overviews(&bench).await;
     heartbeats(&bench).await;
+    management::operations(&bench).await;
     hostile::refusals(&bench).await;
+    let uncounted = bench.uncounted.lock().await;
+    assert!(uncounted.is_empty(), "no line counts these: {uncounted:?}");
     let report = format!("{HEAD}{}", bench.report.lock().await);
     if !std::env::args().any(|argument| argument == "--check") {
         std::fs::write(REPORT, report).expect("the report is written");

@@ -28,6 +28,10 @@ const FLOORS_MAX: usize = 11;
 /// Types and constants of matchmaking that are visible outside their file: what a reader has to learn.
 const MATCHMAKING_VISIBLE_MAX: usize = 25;
 
+/// Files of the common crate that are of no folder.
+const FLAT_FILES_MAX: usize = 5;
+const ARCHITECTURE_WORDS_MAX: usize = 2_000;
+
 /// The paths that one file names.
 #[derive(Default)]
 struct Paths {
@@ -332,6 +336,36 @@ fn matchmaking_shows_few_types_and_constants_outside_their_files() {
     assert!((1..=MATCHMAKING_VISIBLE_MAX).contains(&found.len()), "{}: {found:?}", found.len());
     let all = "pub struct A; enum B {} pub(super) const C: u8 = 0; pub(crate) type D = u8; pub fn e() {} const F: u8 = 0;";
     assert_eq!(visible(all), ["A", "C", "D"]);
+}
+
+/// The structure in figures: `cargo test --test it the_structure_in_figures -- --nocapture`.
+#[test]
+fn the_structure_in_figures() {
+    let sources = shared();
+    let (imports, floors) = (imports(&sources), floors(&sources[&Vec::new()]));
+    let is_flat = |module: &&Module| {
+        let [name] = module.as_slice() else { return false };
+        !sources.keys().any(|other| other.len() > 1 && other.first() == Some(name))
+    };
+    let flat = sources.keys().filter(is_flat).count();
+    let is_of_matchmaking = |module: &Module| module.first().is_some_and(|name| name == "matchmaking");
+    let of_matchmaking = sources.iter().filter(|(module, _)| is_of_matchmaking(module));
+    let seen: usize = of_matchmaking.map(|(_, source)| visible(source).len()).sum();
+    let words = |page: &str| fs::read_to_string(workspace().join(page)).unwrap().split_whitespace().count();
+    let figures = [
+        ("files of `shared`", sources.len(), usize::MAX),
+        ("imports between them", imports.values().map(BTreeSet::len).sum(), usize::MAX),
+        ("circles", usize::from(circle(&imports).is_some()), 0),
+        ("imports up a floor", upward(&imports, &floors).len(), 0),
+        ("floors", floors.len(), FLOORS_MAX),
+        ("flat files in shared/src", flat, FLAT_FILES_MAX),
+        ("types and constants seen outside their file in matchmaking", seen, MATCHMAKING_VISIBLE_MAX),
+        ("words of ARCHITECTURE.md", words("ARCHITECTURE.md"), ARCHITECTURE_WORDS_MAX),
+    ];
+    for (what, figure, most) in figures {
+        println!("{what}: {figure}");
+        assert!(figure <= most, "{what}: {figure} is more than {most}");
+    }
 }
 
 #[test]
