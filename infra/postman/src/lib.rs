@@ -4,6 +4,12 @@
 //! What a request needs of another one's answer goes through the collection's variables: tokens, lobbies,
 //! versions.
 
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a program of the workspace's own panics on failure"
+)]
+
 use muster_local::{stack::TEMPLATE, template::Template};
 use serde_json::{Map, Value, json};
 

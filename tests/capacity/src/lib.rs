@@ -5,6 +5,13 @@
 //! when none is, as Lambda has them; lobby servers connect and disconnect the players; game servers beat.
 //! Everything random comes from the scenario's seed, so that a scenario gives the same outcome each time.
 
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "this is test code: what cannot go on panics"
+)]
+
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},

@@ -23,13 +23,65 @@ fn config() -> String {
     json!({ "game_modes": modes, "captcha": captcha }).to_string()
 }
 
+/// What a place showed.
+type Shown = (String, String);
+
+/// Has every command show what it shows of a version, and of wrong ones.
+async fn command(muster: &mut impl AsyncFnMut(&[&str]) -> String, folder: &TestFolder) {
+    let wrong = folder.path("wrong.json");
+    for text in [
+        config().replace("\"site_key\"", "\"site_kei\""),
+        config().replace("600", "601"),
+        config().replace("fra", "ams"),
+    ] {
+        fs::write(&wrong, text).unwrap();
+        muster(&["version", "create", "mine", &wrong]).await;
+        muster(&["version", "validate", &wrong]).await;
+    }
+    let exported = muster(&["game", "export", "mine"]).await;
+    assert!(exported.contains("turnstile") && exported.contains("https://verify.example/"), "{exported}");
+    for arguments in [
+        &["version", "show", "mine", "1"][..],
+        &["version", "show", "mine", "1", "--json"],
+        &["version", "list", "mine", "--json"],
+        &["game", "show", "mine", "--json"],
+        &["namespace", "list", "mine", "--json"],
+        &["lobby", "explain", "mine/prod", "--mode", "duel"],
+        &["doctor", "--json"],
+    ] {
+        muster(arguments).await;
+    }
+}
+
+/// Every operation as its examples have it, with each of `tokens`.
+async fn operations(local: &Local, path_of: impl Fn(&str) -> String, tokens: &[&String]) -> Vec<Shown> {
+    let (document, mut shown) = (Document::read(), Vec::new());
+    for operation in document.operations() {
+        let url = format!("{}{}", local.base_url, path_of(operation.path));
+        for body in operation.request_examples() {
+            for token in tokens {
+                let request = Request::builder().method(operation.method.clone()).uri(&url);
+                let request =
+                    request.header("authorization", format!("Bearer {token}")).header("muster-explain", "1");
+                let answer = send(request, &body.map(Value::to_string).unwrap_or_default()).await;
+                shown.push(shown_by(operation.id, &answer));
+            }
+        }
+    }
+    shown
+}
+
+fn shown_by(id: &str, answer: &Answer) -> Shown {
+    (id.to_owned(), format!("{:?} {}", answer.headers, answer.body))
+}
+
 #[tokio::test]
 async fn no_answer_log_export_or_command_tells_a_secret() {
     let folder = TestFolder::new();
     let file = folder.path("modes.json");
     fs::write(&file, config()).unwrap();
     let local = Local::start_with(&[], BTreeMap::from([("MUSTER_LOG".to_owned(), "trace".to_owned())])).await;
-    let mut told: Vec<(String, String)> = Vec::new();
+    let mut told: Vec<Shown> = Vec::new();
     let mut muster = async |arguments: &[&str]| {
         let arguments = [arguments, &[local.option.as_str()]].concat();
         let Ended { stdout, stderr, .. } = Program::run("muster", &arguments, &BTreeMap::new()).await;
@@ -55,51 +107,15 @@ async fn no_answer_log_export_or_command_tells_a_secret() {
         "game=7777/udp",
     ])
     .await;
-    let wrong = folder.path("wrong.json");
-    for text in [
-        config().replace("\"site_key\"", "\"site_kei\""),
-        config().replace("600", "601"),
-        config().replace("fra", "ams"),
-    ] {
-        fs::write(&wrong, text).unwrap();
-        muster(&["version", "create", "mine", &wrong]).await;
-        muster(&["version", "validate", &wrong]).await;
-    }
-    let exported = muster(&["game", "export", "mine"]).await;
-    assert!(exported.contains("turnstile") && exported.contains("https://verify.example/"), "{exported}");
-    for arguments in [
-        &["version", "show", "mine", "1"][..],
-        &["version", "show", "mine", "1", "--json"],
-        &["version", "list", "mine", "--json"],
-        &["game", "show", "mine", "--json"],
-        &["namespace", "list", "mine", "--json"],
-        &["lobby", "explain", "mine/prod", "--mode", "duel"],
-        &["doctor", "--json"],
-    ] {
-        muster(arguments).await;
-    }
+    command(&mut muster, &folder).await;
 
-    // Every operation as its examples have it, with each kind of token; then those that ask providers and
-    // backends.
-    let document = Document::read();
-    let mut answered = Vec::new();
-    for operation in document.operations() {
-        let path = operation.path.replace("{game_id}", &game_id).replace("{namespace_id}", &namespace_id);
-        let path =
-            path.replace("{version_id}", &version_id).replace("{lobby_id}", "none").replace("{user}", "ada");
-        let path = path.replace("{domain}", "play.example");
-        for body in operation.request_examples() {
-            for token in [&cloud, &public, &server, &development] {
-                let request = Request::builder()
-                    .method(operation.method.clone())
-                    .uri(format!("{}{path}", local.base_url));
-                let request =
-                    request.header("authorization", format!("Bearer {token}")).header("muster-explain", "1");
-                let answer = send(request, &body.map(Value::to_string).unwrap_or_default()).await;
-                answered.push((operation.id, answer));
-            }
-        }
-    }
+    let path_of = |path: &str| {
+        let path = path.replace("{game_id}", &game_id).replace("{namespace_id}", &namespace_id);
+        let path = path.replace("{version_id}", &version_id).replace("{lobby_id}", "none");
+        path.replace("{user}", "ada").replace("{domain}", "play.example")
+    };
+    let mut answered = operations(&local, path_of, &[&cloud, &public, &server, &development]).await;
+    // And those that ask providers and backends.
     let port = json!({ "hostname": "a.example", "port": 7_777, "protocol": "udp" });
     let registration = json!({ "region_id": "fra", "capacity": 9, "ports": { "game": port } });
     let registered =
@@ -114,7 +130,7 @@ async fn no_answer_log_export_or_command_tells_a_secret() {
     ] {
         let answer = local.find(&public, json!({ "game_modes": [mode], "captcha": captcha })).await;
         assert_eq!(answer.refusal().1, expected);
-        answered.push(("find", answer));
+        answered.push(shown_by("find", &answer));
     }
     let mut unscreened: Value = serde_json::from_str(&config()).unwrap();
     unscreened.as_object_mut().unwrap().remove("captcha");
@@ -125,7 +141,7 @@ async fn no_answer_log_export_or_command_tells_a_secret() {
     send(run, &second).await.expect_ok();
     let answer = local.find(&public, json!({ "game_modes": ["duel"] })).await;
     assert_eq!(answer.refusal().1, "MATCHMAKER_VERIFICATION_REQUEST_FAILED");
-    answered.push(("find", answer));
+    answered.push(shown_by("find", &answer));
 
     // They were there all the time.
     let store = get(&format!("{}/_local/store", local.base_url)).await.expect_ok().body;
@@ -134,11 +150,7 @@ async fn no_answer_log_export_or_command_tells_a_secret() {
     let kept = format!("{:?}", kept.items());
     assert!(SECRETS.iter().all(|secret| kept.contains(secret)), "{kept}");
 
-    told.extend(
-        answered
-            .into_iter()
-            .map(|(id, answer)| (id.to_owned(), format!("{:?} {}", answer.headers, answer.body))),
-    );
+    told.extend(answered);
     told.push(("/_local/demo".to_owned(), local.demo().await.to_string()));
     let Ended { stdout, stderr, .. } = local.interrupt().await;
     assert!(stderr.contains("MATCHMAKER_VERIFICATION_REQUEST_FAILED"), "it logs what happens: {stderr}");

@@ -156,6 +156,67 @@ impl Scene {
     }
 }
 
+/// Commands that read or change records that the later release wrote.
+const COMMANDS: [&[&str]; 12] = [
+    &["namespace", "list", "mine"],
+    &["version", "list", "mine"],
+    &["version", "show", "mine", "2"],
+    &["version", "set", "mine/prod", "2"],
+    &["version", "history", "mine/prod"],
+    &["token", "list", "mine"],
+    &["token", "revoke-all", "mine/prod", "public"],
+    &["token", "revoke-all", "mine/prod", "development"],
+    &["lobby", "list", "mine/prod"],
+    &["server", "list", "mine/prod"],
+    &["domain", "list", "mine/prod"],
+    &["doctor"],
+];
+
+async fn muster(local: &Local, arguments: &[&str]) -> String {
+    let arguments = [arguments, &[local.option.as_str()]].concat();
+    let Ended { status, stdout, stderr } = Program::run("muster", &arguments, &BTreeMap::new()).await;
+    assert!(status.success(), "{arguments:?}: {stdout}{stderr}");
+    stdout.trim().to_owned()
+}
+
+fn lobby_token(lobbies: &Value, lobby_id: &str) -> String {
+    let lobbies = lobbies["lobbies"].as_array().unwrap();
+    let found = lobbies.iter().find(|lobby| lobby["lobby_id"] == lobby_id).unwrap();
+    found["lobby_token"].as_str().unwrap().to_owned()
+}
+
+impl Scene {
+    /// A second player comes and goes, the lobby closes, reopens and has another state.
+    async fn play_on(&self, local: &Local, lobby_id: &str, second: &Value) {
+        let host = lobby_token(&self.heartbeat(local).await, lobby_id);
+        let player = json!({ "player_token": second["player"]["token"] });
+        self.post(local, "/matchmaker/players/connected", &host, player.clone()).await;
+        self.post(local, "/matchmaker/players/disconnected", &host, player).await;
+        for (path, body) in [
+            ("closed", json!({ "is_closed": true })),
+            ("closed", json!({ "is_closed": false })),
+            ("state", json!({ "score": 2 })),
+        ] {
+            self.ask(local, Method::PUT, &format!("/matchmaker/lobbies/{path}"), &host, body).await;
+        }
+        let path = format!("/matchmaker/lobbies/{lobby_id}/state");
+        let state = self.ask(local, Method::GET, &path, &self.public, Value::Null).await;
+        assert_eq!(state, json!({ "score": 2 }));
+    }
+
+    /// Everything that can be read.
+    async fn read(&self, local: &Local) {
+        for path in ["lobbies/list", "regions", "players/statistics"] {
+            self.ask(local, Method::GET, &format!("/matchmaker/{path}"), &self.public, Value::Null).await;
+        }
+        let game = format!("/cloud/games/{}", self.game_id);
+        let namespace = format!("{game}/namespaces/{}", self.namespace_id);
+        for path in [game.clone(), namespace.clone(), format!("{namespace}/version-history")] {
+            self.ask(local, Method::GET, &path, &self.cloud, Value::Null).await;
+        }
+    }
+}
+
 #[tokio::test]
 async fn what_a_later_release_stored_is_worked_with_and_kept() {
     let folder = TestFolder::new();
@@ -166,12 +227,6 @@ async fn what_a_later_release_stored_is_worked_with_and_kept() {
     };
     let (data, modes, screened) =
         (folder.path("data"), file("modes.json", MODES), file("screened.json", SCREENED));
-    let muster = async |local: &Local, arguments: &[&str]| {
-        let arguments = [arguments, &[local.option.as_str()]].concat();
-        let Ended { status, stdout, stderr } = Program::run("muster", &arguments, &BTreeMap::new()).await;
-        assert!(status.success(), "{arguments:?}: {stdout}{stderr}");
-        stdout.trim().to_owned()
-    };
 
     // One of each record.
     let local = Local::start_in(&data).await;
@@ -200,12 +255,7 @@ async fn what_a_later_release_stored_is_worked_with_and_kept() {
     scene.post(&local, "/matchmaker/lobbies/create", &scene.public, own.clone()).await;
     let lobby_id = seat["lobby"]["lobby_id"].as_str().unwrap().to_owned();
     let lobbies = scene.heartbeat(&local).await;
-    let lobby_token = |lobbies: &Value| {
-        let lobbies = lobbies["lobbies"].as_array().unwrap();
-        let found = lobbies.iter().find(|lobby| lobby["lobby_id"] == lobby_id.as_str()).unwrap();
-        found["lobby_token"].as_str().unwrap().to_owned()
-    };
-    let host = lobby_token(&lobbies);
+    let host = lobby_token(&lobbies, &lobby_id);
     let ready = "/matchmaker/lobbies/ready";
     let connected = "/matchmaker/players/connected";
     let player = json!({ "player_token": seat["player"]["token"] });
@@ -225,53 +275,14 @@ async fn what_a_later_release_stored_is_worked_with_and_kept() {
     assert_eq!(replayed, seat, "byte for byte");
     let second = scene.post(&local, "/matchmaker/lobbies/join", &scene.public, join).await;
     assert_eq!(second["lobby"]["lobby_id"], lobby_id.as_str());
-    let host = lobby_token(&scene.heartbeat(&local).await);
-    let second = json!({ "player_token": second["player"]["token"] });
-    scene.post(&local, connected, &host, second.clone()).await;
-    scene.post(&local, "/matchmaker/players/disconnected", &host, second).await;
-    for is_closed in [true, false] {
-        scene
-            .ask(&local, Method::PUT, "/matchmaker/lobbies/closed", &host, json!({ "is_closed": is_closed }))
-            .await;
-    }
-    scene.ask(&local, Method::PUT, "/matchmaker/lobbies/state", &host, json!({ "score": 2 })).await;
-    let state = scene
-        .ask(
-            &local,
-            Method::GET,
-            &format!("/matchmaker/lobbies/{lobby_id}/state"),
-            &scene.public,
-            Value::Null,
-        )
-        .await;
-    assert_eq!(state, json!({ "score": 2 }));
+    scene.play_on(&local, &lobby_id, &second).await;
     scene.post(&local, "/matchmaker/lobbies/create", &scene.public, own).await;
-    for path in ["lobbies/list", "regions", "players/statistics"] {
-        scene.ask(&local, Method::GET, &format!("/matchmaker/{path}"), &scene.public, Value::Null).await;
-    }
     scene.manage(&local).await;
-    let game = format!("/cloud/games/{}", scene.game_id);
-    let namespace = format!("{game}/namespaces/{}", scene.namespace_id);
-    for path in [game.clone(), namespace.clone(), format!("{namespace}/version-history")] {
-        scene.ask(&local, Method::GET, &path, &scene.cloud, Value::Null).await;
-    }
+    scene.read(&local).await;
     scene.register(&local).await;
 
     // Nor is the command at a loss.
-    for arguments in [
-        &["namespace", "list", "mine"][..],
-        &["version", "list", "mine"],
-        &["version", "show", "mine", "2"],
-        &["version", "set", "mine/prod", "2"],
-        &["version", "history", "mine/prod"],
-        &["token", "list", "mine"],
-        &["token", "revoke-all", "mine/prod", "public"],
-        &["token", "revoke-all", "mine/prod", "development"],
-        &["lobby", "list", "mine/prod"],
-        &["server", "list", "mine/prod"],
-        &["domain", "list", "mine/prod"],
-        &["doctor"],
-    ] {
+    for arguments in COMMANDS {
         muster(&local, arguments).await;
     }
     let exported: Value = serde_json::from_str(&muster(&local, &["game", "export", "mine"]).await).unwrap();

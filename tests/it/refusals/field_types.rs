@@ -199,6 +199,7 @@ fn wrong_configs() -> Wrong {
     wrong
 }
 
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn fields() -> Vec<Field> {
     let field = |operation, name, is_required, wrong| Field { operation, name, is_required, wrong };
     vec![

@@ -203,6 +203,7 @@ const ALIVE: [&str; 2] = ["#stage <> :ended", "(#stage = :ready OR #created_at >
 
 /// Every condition of every write of matchmaking.
 #[must_use]
+#[expect(clippy::too_many_lines, reason = "a table")]
 pub fn all() -> Vec<Condition> {
     let lists: &[(Write, &[&[&'static str]])] = &[
         (

@@ -747,6 +747,7 @@ impl Program<'_> {
     }
 
     /// What an actor does once it knows what came of its write.
+    #[expect(clippy::too_many_lines, reason = "an arm for each write")]
     fn go_on(&self, state: &mut State, sent: &Sent, then: Then, outcome: Outcome) -> Mind {
         let is_made = outcome == Outcome::Made;
         match then {

@@ -214,6 +214,7 @@ pub(super) struct Store<'a> {
 
 impl Store<'_> {
     /// Makes `sent`, or says what refused it; what breaks thereby is noted.
+    #[expect(clippy::too_many_lines, reason = "an arm for each write")]
     pub(super) fn apply(&self, state: &mut State, sent: &Sent) -> Outcome {
         if let Sent::Create(creation) = sent {
             return self.create(state, creation);
@@ -453,6 +454,7 @@ impl Store<'_> {
         }
     }
 
+    #[expect(clippy::too_many_lines, reason = "an arm for each write")]
     fn on_servers(&self, state: &mut State, sent: &Sent) -> Outcome {
         let mut check = Check::default();
         match *sent {

@@ -7,6 +7,13 @@
 //! the SDK's jitter is `fastrand`'s, seeded with the rest, its retry quota is the run's own, and maps without
 //! order are compared in an order.
 
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "this is test code: what cannot go on panics"
+)]
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, LazyLock},

@@ -124,6 +124,7 @@ async fn refusal(emulator: &Emulator, operation: &str, request: Value) -> Option
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 async fn the_link_refuses_what_dynamodb_refuses() {
     let emulator = Emulator::start(&Storage::Memory, &[lobbies()]).unwrap();
     let text = |text: &str| json!({ "S": text });

@@ -129,6 +129,7 @@ fn every_record_reads_what_a_later_release_stored() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn what_is_unknown_counts_as_the_safe_one() {
     use crate::{
         base::ambient::Timestamp,

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::{Document, Scene, start, token};
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 async fn what_the_document_calls_too_large_or_malformed_the_service_refuses() {
     let (stack, document) = (start().await, Document::read());
     let scene = Scene::on(&stack).await;
