@@ -1,4 +1,5 @@
-//! The operations through the npm client that existing games ship, where Node is installed.
+//! The interface by what others wrote, where Node is installed: the npm client that existing games ship, and
+//! linters of OpenAPI documents.
 
 use harness::{
     TestStack,
@@ -24,4 +25,25 @@ async fn the_client_of_existing_games_works_unchanged() {
     let listed = printed.lines().filter(|line| line.starts_with("ok    ")).count();
     assert!(listed > 0, "{printed}");
     assert_eq!(passed, Some(listed), "{printed}");
+}
+
+#[tokio::test]
+async fn linters_find_nothing_in_the_openapi_document() {
+    let folder = workspace().join("tests/clients/openapi");
+    if !is_ready("linters of the OpenAPI document", &folder).await {
+        return;
+    }
+    let document = workspace().join("infra/openapi.json");
+    let document = document.to_str().unwrap();
+    let spectral = ["lint", "--ruleset", "spectral.yaml", "--fail-severity", "warn", document];
+    // No request to anybody, not even for the latest version.
+    let redocly =
+        ["REDOCLY_TELEMETRY=off", "REDOCLY_SUPPRESS_UPDATE_NOTICE=true", "node_modules/.bin/redocly"];
+    let redocly = [&redocly[..], &["lint", "--extends", "recommended-strict", document]].concat();
+    for (linter, arguments) in [("node_modules/.bin/spectral", &spectral[..]), ("env", &redocly)] {
+        let output = run(&folder, linter, arguments).await.expect("it is installed");
+        let (printed, problems) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{printed}\n{problems}");
+    }
 }
