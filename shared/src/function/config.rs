@@ -43,20 +43,14 @@ impl Environment {
         Self(variables.map(|(name, text)| (name.to_owned(), text.to_owned())).into())
     }
 
-    /// A store over the tables that this function is given; tables that it is not given have empty names.
+    /// The names of the tables that this function is given; the others are empty.
     ///
     /// `MUSTER_CATALOG_TABLE`, `MUSTER_TOKENS_TABLE`, `MUSTER_LOBBIES_TABLE`, `MUSTER_LOBBY_DATA_TABLE`,
-    /// `MUSTER_SERVERS_TABLE`, `MUSTER_LEDGER_TABLE`, `MUSTER_CLIENTS_TABLE`, `MUSTER_SECRETS_TABLE`: the
-    /// tables' names. `AWS_ENDPOINT_URL_DYNAMODB`: an emulator, as `http://host:port`, or DynamoDB at another
-    /// address than the region's, as `https://host`. `AWS_CA_BUNDLE`: a file of the authorities to trust
-    /// instead of AWS's own. `AWS_REGION`, `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`:
-    /// set by Lambda.
-    ///
-    /// # Errors
-    /// [`InvalidConfig`] when region or credentials are missing, or the endpoint is no such address.
-    pub fn store(&self) -> Result<Store, InvalidConfig> {
+    /// `MUSTER_SERVERS_TABLE`, `MUSTER_LEDGER_TABLE`, `MUSTER_CLIENTS_TABLE`, `MUSTER_SECRETS_TABLE`.
+    #[must_use]
+    pub fn tables(&self) -> TableNames {
         let table = |variable| self.optional(variable).unwrap_or_default();
-        let tables = TableNames {
+        TableNames {
             catalog: table("MUSTER_CATALOG_TABLE"),
             tokens: table("MUSTER_TOKENS_TABLE"),
             lobbies: table("MUSTER_LOBBIES_TABLE"),
@@ -65,7 +59,18 @@ impl Environment {
             ledger: table("MUSTER_LEDGER_TABLE"),
             secrets: table("MUSTER_SECRETS_TABLE"),
             clients: table("MUSTER_CLIENTS_TABLE"),
-        };
+        }
+    }
+
+    /// A store over [`Self::tables`].
+    ///
+    /// `AWS_ENDPOINT_URL_DYNAMODB`: an emulator, as `http://host:port`, or DynamoDB at another address than
+    /// the region's, as `https://host`. `AWS_CA_BUNDLE`: a file of the authorities to trust instead of AWS's
+    /// own. `AWS_REGION`, `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`: set by Lambda.
+    ///
+    /// # Errors
+    /// [`InvalidConfig`] when region or credentials are missing, or the endpoint is no such address.
+    pub fn store(&self) -> Result<Store, InvalidConfig> {
         let client = match self.optional("AWS_ENDPOINT_URL_DYNAMODB") {
             Some(endpoint) if self.has_emulator() => emulator_client(&endpoint),
             Some(endpoint) if !endpoint.starts_with("https://") || endpoint.contains('@') => {
@@ -78,7 +83,7 @@ impl Environment {
                 aws_client(region, credentials, endpoint, http)
             }
         };
-        Ok(Store::new(client, tables))
+        Ok(Store::new(client, self.tables()))
     }
 
     /// Whether DynamoDB is an emulator, which speaks no TLS.
