@@ -1,5 +1,6 @@
 //! `cargo bench --bench cold_start`: how long the functions take from the start of their process to their
 //! first answer, against a bare `lambda_http` function in the same run; what they weigh and hold in memory.
+//! `find-lobby` is also built with the client that aws-config and the SDK's default features make.
 //! `-- --profiles` compares profiles of the build instead.
 //!
 //! Every start is a new process over the Lambda runtime API, with DynamoDB behind TLS, so that its handshake
@@ -50,6 +51,8 @@ const MEASURED: [(&str, &str); 4] = [
     ("get-game", "cloud"),
     ("get-bootstrap", "public"),
 ];
+/// The first of them over the SDK's default client, a package outside of the workspace.
+const DEFAULTS: &str = "find-lobby-defaults";
 type Settings = &'static [(&'static str, &'static str)];
 /// What the release profile might be: its name and cargo's variables. The first is what it is.
 const PROFILES: [(&str, Settings); 5] = [
@@ -61,6 +64,9 @@ const PROFILES: [(&str, Settings); 5] = [
 ];
 /// What functions trust otherwise, so that as much is read.
 const AUTHORITIES: &str = include_str!("../../shared/src/base/aws/authorities.pem");
+/// What the SDK trusts by default: the machine's, in a file of Debian's or of Amazon Linux's.
+const MACHINE_AUTHORITIES: [&str; 2] =
+    ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"];
 
 /// A function that is built.
 struct Built {
@@ -92,7 +98,8 @@ async fn main() {
 }
 
 async fn compare_functions(world: &World) {
-    let built = world.build(&MEASURED, &[], "cold-start");
+    let mut built = world.build(&MEASURED, &[], "cold-start");
+    built.push(world.build_defaults("cold-start"));
     let figures = measure(&built).await;
     println!(
         "| function | zipped (bar 2 MB) | init | init to first answer | over bare (bar 3) | warm answer | processor in init, in the first answer | memory |"
@@ -144,14 +151,23 @@ struct World {
     signing_key: String,
     endpoint: String,
     authorities: Authorities,
+    machine_authorities: Authorities,
     game_id: String,
     tokens: BTreeMap<&'static str, String>,
     // Stops with the last of it.
     _stack: TestStack,
 }
 
-/// A file of certificates, the machine's and the endpoint's, removed at the end.
+/// A file of certificates, removed at the end.
 struct Authorities(PathBuf);
+
+impl Authorities {
+    fn write(certificates: &[&str]) -> Self {
+        let path = env::temp_dir().join(format!("muster-{}.pem", Ambient::system().uuid()));
+        fs::write(&path, certificates.concat()).expect("a file");
+        Self(path)
+    }
+}
 
 impl Drop for Authorities {
     fn drop(&mut self) {
@@ -177,41 +193,51 @@ impl World {
         ]);
 
         let (endpoint, certificate) = behind_tls(stack.stack.store_link()).await;
-        let bundle = AUTHORITIES.to_owned() + &certificate;
-        let authorities = Authorities(env::temp_dir().join(format!("muster-{}.pem", ambient.uuid())));
-        fs::write(&authorities.0, bundle).expect("a file");
+        let authorities = Authorities::write(&[AUTHORITIES, &certificate]);
+        let of_machine = MACHINE_AUTHORITIES.iter().find_map(|path| fs::read_to_string(path).ok());
+        let of_machine = of_machine.expect("the machine trusts some authorities");
+        let machine_authorities = Authorities::write(&[&of_machine, &certificate]);
         let game_id = demo.game_id.to_string();
-        Self { signing_key, endpoint, authorities, game_id, tokens, _stack: stack }
+        Self { signing_key, endpoint, authorities, machine_authorities, game_id, tokens, _stack: stack }
     }
 
     /// The bare function and those of `measured`, each built as SAM does: alone, for no other's features
     /// count.
     fn build(&self, measured: &[(&str, &str)], settings: Settings, folder: &str) -> Vec<Built> {
-        let target = profile_folder().parent().expect("a target folder").join(folder);
-        let build = |name: &str| {
-            let mut built = build_into(&target, &["--package", name, "--bin", name], "release", settings);
-            built.remove(name).expect("it was built")
-        };
+        let build = |name: &str| build_release(name, &["--package", name, "--bin", name], settings, folder);
         let bare = Built {
             name: BARE.to_owned(),
             path: build(BARE),
             environment: BTreeMap::new(),
             event: self.event("get-bootstrap", "public"),
         };
-        let declared = functions(&self.signing_key);
-        let of_muster = measured.iter().map(|(name, token)| {
-            let function = declared.iter().find(|function| function.binary == *name).expect("a function");
-            let mut environment = function.environment.clone();
-            let told = [
-                ("AWS_ACCESS_KEY_ID", "local".to_owned()),
-                ("AWS_SECRET_ACCESS_KEY", "local".to_owned()),
-                ("AWS_ENDPOINT_URL_DYNAMODB", self.endpoint.clone()),
-                ("AWS_CA_BUNDLE", self.authorities.0.display().to_string()),
-            ];
-            environment.extend(told.map(|(name, value)| (name.to_owned(), value)));
-            Built { name: (*name).to_owned(), path: build(name), environment, event: self.event(name, token) }
-        });
+        let of_muster = measured.iter().map(|(name, token)| self.built(name, token, build(name)));
         [bare].into_iter().chain(of_muster).collect()
+    }
+
+    /// [`DEFAULTS`], whose client trusts the machine's authorities.
+    fn build_defaults(&self, folder: &str) -> Built {
+        let (name, token) = MEASURED[0];
+        let manifest = format!("tests/{DEFAULTS}/Cargo.toml");
+        let path = build_release(DEFAULTS, &["--manifest-path", &manifest], &[], folder);
+        let mut built = self.built(name, token, path);
+        let bundle = self.machine_authorities.0.display().to_string();
+        built.environment.insert("SSL_CERT_FILE".to_owned(), bundle);
+        Built { name: DEFAULTS.to_owned(), ..built }
+    }
+
+    fn built(&self, name: &str, token: &str, path: PathBuf) -> Built {
+        let declared = functions(&self.signing_key);
+        let function = declared.into_iter().find(|function| function.binary == name).expect("a function");
+        let mut environment = function.environment;
+        let told = [
+            ("AWS_ACCESS_KEY_ID", "local".to_owned()),
+            ("AWS_SECRET_ACCESS_KEY", "local".to_owned()),
+            ("AWS_ENDPOINT_URL_DYNAMODB", self.endpoint.clone()),
+            ("AWS_CA_BUNDLE", self.authorities.0.display().to_string()),
+        ];
+        environment.extend(told.map(|(name, value)| (name.to_owned(), value)));
+        Built { name: name.to_owned(), path, environment, event: self.event(name, token) }
     }
 
     /// A function's example event, made real.
@@ -222,6 +248,12 @@ impl World {
             .replace("GAME_ID", &self.game_id)
             .replace("SERVER_ID", "demo-fra")
     }
+}
+
+/// The binary `name` of cargo's `selection`, as it is deployed.
+fn build_release(name: &str, selection: &[&str], settings: Settings, folder: &str) -> PathBuf {
+    let target = profile_folder().parent().expect("a target folder").join(folder);
+    build_into(&target, selection, "release", settings).remove(name).expect("it was built")
 }
 
 /// Starts each function in turn, [`ROUNDS`] times: the medians.

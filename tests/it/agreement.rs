@@ -23,6 +23,7 @@ use serde_json::Value;
 
 use crate::artefacts::{functions, workspace};
 
+mod defaults;
 pub mod document;
 mod edge;
 mod schema;
