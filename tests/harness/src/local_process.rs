@@ -33,7 +33,7 @@ pub struct ServerProcess {
 }
 
 impl ServerProcess {
-    /// Starts a server, once it printed a line that begins with `says` and ends with its address.
+    /// Starts a server, once it printed a line that ends with `says` and its address.
     pub async fn start(command: &mut Command, says: &str) -> Self {
         let mut child = command
             .stdin(Stdio::null())
@@ -45,7 +45,7 @@ impl ServerProcess {
         let base_url = loop {
             let line = lines.next_line().await.expect("a process prints UTF-8");
             let line = line.unwrap_or_else(|| panic!("{command:?} ended without `{says}`"));
-            if let Some(base_url) = line.strip_prefix(says) {
+            if let Some((_, base_url)) = line.split_once(says) {
                 break base_url.to_owned();
             }
         };
