@@ -420,7 +420,8 @@ pub async fn all_servers(store: &Store, namespace_id: &NamespaceId) -> Vec<Serve
 
 /// Every lobby of a namespace, ended ones too, by a full read of the table.
 pub async fn all_lobbies(store: &Store, namespace_id: &NamespaceId) -> Vec<Lobby> {
-    let scan = store.client().scan().table_name(&store.tables().lobbies);
+    // A page of a MB may take the emulator longer than the client waits for one call.
+    let scan = store.client().scan().table_name(&store.tables().lobbies).limit(500);
     let mut items: Vec<HashMap<String, aws_sdk_dynamodb::types::AttributeValue>> =
         scan.into_paginator().items().send().collect::<Result<_, _>>().await.expect("a scan");
     // A lobby's state and configuration are in a table of their own; a sign of shards is not, and no lobby.
