@@ -1,0 +1,231 @@
+"""MiniStack, with what it lacks for Muster's template: each class or function below fills in one such thing. The template stays as it is.
+
+Run with the Python that MiniStack is installed for. The environment says where it listens (`GATEWAY_PORT`), with which certificate
+(`MINISTACK_SSL_CERT`), and where Amazon's DynamoDB Local is (`DYNAMODB_LOCAL`; without it, no item is read or written).
+"""
+
+import asyncio
+import http.client
+import json
+import os
+import re
+import threading
+
+from hypercorn.asyncio import serve
+from hypercorn.config import Config
+from ministack import app
+from ministack.services import apigateway, dynamodb, lambda_svc
+from ministack.services.cloudformation.provisioners import _RESOURCE_HANDLERS as RESOURCES
+
+PORT, CERTIFICATE, KEY = (os.environ[name] for name in ("GATEWAY_PORT", "MINISTACK_SSL_CERT", "MINISTACK_SSL_KEY"))
+REGION = os.environ["MINISTACK_REGION"]
+
+
+class Items:
+    """Has DynamoDB Local keep the items, once MiniStack has judged a call by the caller's policies: a second implementation by
+    DynamoDB's own makers. What is asked of tables themselves stays with MiniStack."""
+
+    ACTIONS = {
+        *("GetItem", "PutItem", "UpdateItem", "DeleteItem", "Query", "Scan"),
+        *("BatchGetItem", "BatchWriteItem", "TransactGetItems", "TransactWriteItems"),
+    }
+    # It has a database for each access key and region.
+    SIGNED = f"AWS4-HMAC-SHA256 Credential=muster/20260101/{REGION}/dynamodb/aws4_request, SignedHeaders=host, Signature=0"
+
+    def __init__(self, address):
+        self.address = address
+        self.of_tables = dynamodb.handle_request
+        self.connections = threading.local()
+        self.making = threading.Lock()
+        # The identifier of the table that the database was given under each name.
+        self.made = {}
+
+    async def handle(self, method, path, headers, body, query):
+        action = headers.get("x-amz-target", "").split(".")[-1]
+        asked = json.loads(body or b"{}")
+        names = self.named(asked) if action in self.ACTIONS else set()
+        if names and names <= set(dynamodb._tables):
+            tables = {name: dynamodb._tables[name] for name in names}
+            return await asyncio.to_thread(self.forward, action, body, tables)
+        answer = await self.of_tables(method, path, headers, body, query)
+        if action == "RestoreTableToPointInTime" and answer[0] == 200:
+            source, target = asked["SourceTableName"], asked["TargetTableName"]
+            tables = {name: dynamodb._tables[name] for name in (source, target)}
+            await asyncio.to_thread(self.copy, source, target, tables)
+        return answer
+
+    @staticmethod
+    def named(asked):
+        if "RequestItems" in asked:
+            return set(asked["RequestItems"])
+        parts = [part for item in asked.get("TransactItems", []) for part in item.values()]
+        return {part["TableName"] for part in parts or [asked] if "TableName" in part}
+
+    def forward(self, action, body, tables):
+        for name, table in tables.items():
+            self.ensure(name, table)
+        return self.send(action, body)
+
+    def ensure(self, name, table):
+        """A table's first call makes it; one that is made anew under the name of an earlier one is empty."""
+        with self.making:
+            if self.made.get(name) == table["TableId"]:
+                return
+            if name in self.made:
+                self.ask("DeleteTable", {"TableName": name})
+            indexes = [
+                {key: index[key] for key in ("IndexName", "KeySchema", "Projection")}
+                for index in table["GlobalSecondaryIndexes"] or []
+            ]
+            asked = {key: table[key] for key in ("TableName", "KeySchema", "AttributeDefinitions")}
+            asked["BillingMode"] = "PAY_PER_REQUEST"
+            self.ask("CreateTable", {**asked, "GlobalSecondaryIndexes": indexes} if indexes else asked)
+            self.made[name] = table["TableId"]
+
+    def copy(self, source, target, tables):
+        """What a restore brings back: the items of now, as nothing here keeps those of earlier."""
+        for name, table in tables.items():
+            self.ensure(name, table)
+        for item in self.ask("Scan", {"TableName": source})["Items"]:
+            self.ask("PutItem", {"TableName": target, "Item": item})
+
+    def ask(self, action, asked):
+        status, _, answer = self.send(action, json.dumps(asked).encode())
+        if status != 200:
+            raise RuntimeError(f"DynamoDB Local refused {action}: {answer}")
+        return json.loads(answer)
+
+    def send(self, action, body):
+        headers = {"authorization": self.SIGNED, "x-amz-target": f"DynamoDB_20120810.{action}", "content-type": "application/x-amz-json-1.0"}
+        connection = getattr(self.connections, "kept", None) or http.client.HTTPConnection(self.address)
+        self.connections.kept = None
+        connection.request("POST", "/", body, headers)
+        answer = connection.getresponse()
+        kept = {name: value for name, value in answer.getheaders() if name.lower() in ("content-type", "x-amz-crc32")}
+        content = answer.read()
+        self.connections.kept = connection
+        return answer.status, kept, content
+
+
+async def no_items(method, path, headers, body, query):
+    """Where there is no DynamoDB Local, no call of an item is answered."""
+    if headers.get("x-amz-target", "").split(".")[-1] in Items.ACTIONS:
+        return 500, {}, b'{"__type": "InternalError", "message": "no items are kept here"}'
+    return await TABLES_ALONE(method, path, headers, body, query)
+
+
+TABLES_ALONE = dynamodb.handle_request
+
+
+def nothing(kind):
+    """A kind of resource that MiniStack does not know and that does nothing here. Updates of aliases, which deployment groups would
+    guard, take effect at once."""
+    made = lambda logical_id, properties, stack: (f"{stack}-{logical_id}", {})
+    RESOURCES[kind] = {
+        "create": made,
+        "update": lambda physical_id, old, new, stack, logical_id=None: (physical_id, {}),
+        "delete": lambda physical_id, properties: None,
+    }
+
+
+def protection_of_tables():
+    """Reads whether a table refuses deletion out of the text that a parameter gives; MiniStack takes any text for a yes."""
+    table = RESOURCES["AWS::DynamoDB::Table"]
+    create, update = table["create"], table["update"]
+
+    def read(properties):
+        is_protected = properties.get("DeletionProtectionEnabled", False)
+        return {**properties, "DeletionProtectionEnabled": is_protected in (True, "true")}
+
+    table["create"] = lambda logical_id, properties, stack: create(logical_id, read(properties), stack)
+    table["update"] = lambda physical_id, old, new, *more, **named: update(physical_id, read(old), read(new), *more, **named)
+
+
+def alarms_over_expressions():
+    """Alarms over an expression of several metrics, which MiniStack refuses, watch nothing here."""
+    alarm = RESOURCES["AWS::CloudWatch::Alarm"]
+    create, update = alarm["create"], alarm["update"]
+
+    def plain(properties):
+        if "Metrics" not in properties:
+            return properties
+        first = next(part["MetricStat"] for part in properties["Metrics"] if "MetricStat" in part)
+        metric = first["Metric"]
+        kept = {key: value for key, value in properties.items() if key != "Metrics"}
+        named = {"Namespace": metric["Namespace"], "MetricName": metric["MetricName"]}
+        return {**kept, **named, "Period": first["Period"], "Statistic": "Sum"}
+
+    alarm["create"] = lambda logical_id, properties, stack: create(logical_id, plain(properties), stack)
+    alarm["update"] = lambda physical_id, old, new, *more, **named: update(physical_id, plain(old), plain(new), *more, **named)
+
+
+def routes_of_the_document():
+    """Gives an HTTP API the routes and the cross-origin rules of its OpenAPI document, which MiniStack leaves unread."""
+    api = RESOURCES["AWS::ApiGatewayV2::Api"]
+    create, update = api["create"], api["update"]
+
+    def read(api_id, document):
+        apigateway._routes[api_id], apigateway._integrations[api_id] = {}, {}
+        for path, methods in document["paths"].items():
+            for method, operation in methods.items():
+                asked = operation["x-amazon-apigateway-integration"]
+                asked = {
+                    "integrationType": asked["type"].upper(),
+                    "integrationMethod": asked["httpMethod"],
+                    "integrationUri": asked["uri"],
+                    "payloadFormatVersion": asked["payloadFormatVersion"],
+                }
+                made = json.loads(apigateway._create_integration(api_id, asked)[2])
+                route = {"routeKey": f"{method.upper()} {path}", "target": f"integrations/{made['integrationId']}"}
+                apigateway._create_route(api_id, route)
+        cors = document["x-amazon-apigateway-cors"]
+        apigateway._apis[api_id]["corsConfiguration"] = cors
+
+    def created(logical_id, properties, stack):
+        made = create(logical_id, properties, stack)
+        read(made[0], properties["Body"])
+        return made
+
+    def updated(physical_id, old, new, *more, **named):
+        made = update(physical_id, old, new, *more, **named)
+        read(made[0], new["Body"])
+        return made
+
+    api["create"], api["update"] = created, updated
+
+
+def address_of_dynamodb():
+    """The region's DynamoDB is here. Functions sign with their roles' credentials over TLS alone."""
+    environment = lambda_svc._provided_worker_env
+
+    def with_address(*arguments):
+        here = {"AWS_ENDPOINT_URL_DYNAMODB": f"https://127.0.0.1:{PORT}", "AWS_CA_BUNDLE": CERTIFICATE}
+        return {**environment(*arguments), **here}
+
+    lambda_svc._provided_worker_env = with_address
+
+
+def address_of_the_api():
+    """The API answers to the host of the output `ApiUrl`."""
+    app._EXECUTE_API_RE = re.compile(r"^([a-f0-9]{8})\.execute-api\." + re.escape(REGION) + r"\.amazonaws\.com$")
+
+
+def main():
+    address = os.environ.get("DYNAMODB_LOCAL")
+    dynamodb.handle_request = Items(address).handle if address else no_items
+    nothing("AWS::CodeDeploy::Application")
+    nothing("AWS::CodeDeploy::DeploymentGroup")
+    nothing("AWS::Logs::QueryDefinition")
+    protection_of_tables()
+    alarms_over_expressions()
+    routes_of_the_document()
+    address_of_dynamodb()
+    address_of_the_api()
+    config = Config()
+    config.bind = [f"127.0.0.1:{PORT}"]
+    config.certfile, config.keyfile = CERTIFICATE, KEY
+    asyncio.run(serve(app.app, config))
+
+
+if __name__ == "__main__":
+    main()
