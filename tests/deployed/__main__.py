@@ -6,38 +6,75 @@ Usage: deployed FOLDER PYTHON [BINARIES]: where it works, the Python that has Mi
 
 import pathlib
 import shutil
+import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
+import administration
 import deployment
+import permissions
+import restoring
+import serving
+import upgrading
 from account import Account
-from stack import Build
+from operations import Game, Muster
+from stack import FUNCTIONS, Build, Stack
 
 UNJUDGED = """\
-What the emulator cannot judge: that a canary takes a tenth of the requests and rolls back, that items expire, restores to a point in
-time, throttles of routes, functions and tables, alarms over expressions, tracing, the time of a cold start, indexes that lag."""
+What the emulator cannot judge: that a canary takes a tenth of the requests and rolls back, that items expire, restores to an earlier
+point in time, throttles of routes, functions and tables, alarms over expressions, traces, the time of a cold start, indexes that lag,
+`sam delete`, the rights with which CloudFormation itself acts."""
 
 
 def prove(name, step):
     began = time.monotonic()
+    says = " ".join(step.__doc__.split())
     try:
         found = step()
     except BaseException:
-        print(f"FAILED  {name}: {step.__doc__}", flush=True)
+        print(f"FAILED    {name}: {says}", flush=True)
         raise
-    print(f"{time.monotonic() - began:6.1f} s  {name}: {step.__doc__}{f' {found}' if found else ''}", flush=True)
+    print(f"{time.monotonic() - began:6.1f} s  {name}: {says}{f' {found}' if found else ''}", flush=True)
 
 
-def stubs(account):
+def of_stubs(account):
     stub = pathlib.Path(__file__).with_name("stub.py")
-    return deployment.steps(account, Build(account.folder / "build", lambda _, path: shutil.copy(stub, path)))
+    return deployment.steps(account, Build(account.folder / "stubs", lambda _, path: shutil.copy(stub, path)))
+
+
+def of_functions(account, binaries):
+    def strip(binary, path):
+        subprocess.run(["strip", "-o", path, binaries / binary], check=True)
+
+    build = Build(account.folder / "functions", strip)
+    stack = Stack(account, "dev", build)
+    scene = SimpleNamespace(account=account, stack=stack, binaries=binaries)
+
+    def deploys():
+        """The real functions, built for this machine, are uploaded and deployed, and the operator's command creates a game."""
+        build.package(account)
+        stack.deploy()
+        scene.muster = Muster(stack, binaries / "muster")
+        scene.game = Game(scene.muster, "game")
+        return f"{len(FUNCTIONS)} functions."
+
+    def deletes():
+        """The stack in use is deleted like an idle one: its tables but that of clients are left, and the key."""
+        return deployment.delete(stack)
+
+    topics = (serving, administration, permissions, upgrading, restoring)
+    return [("functions", deploys), *(step for topic in topics for step in topic.steps(scene)), ("end", deletes)]
 
 
 def main(folder, python, binaries=None):
     began = time.monotonic()
     with Account(pathlib.Path(folder).absolute(), pathlib.Path(python).absolute(), binaries is not None) as account:
         print(f"{time.monotonic() - began:6.1f} s  account: the emulator listens on loopback", flush=True)
-        for name, step in stubs(account):
+        steps = of_stubs(account)
+        if binaries:
+            steps += of_functions(account, pathlib.Path(binaries).absolute())
+        for name, step in steps:
             prove(name, step)
     print(f"{time.monotonic() - began:6.1f} s  in all. {UNJUDGED}")
 

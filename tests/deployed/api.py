@@ -2,7 +2,6 @@
 
 import http.client
 import json
-import threading
 import urllib.parse
 
 
@@ -10,20 +9,16 @@ class Api:
     def __init__(self, account, url):
         self.account, self.url = account, url
         self.host = urllib.parse.urlsplit(url).hostname
-        self.kept = threading.local()
 
     def send(self, method, path, body=None, token=None, headers=None):
         """One request: status, headers in lower case, body."""
-        connection = getattr(self.kept, "connection", None)
-        if connection is None:
-            tls = self.account.tls
-            connection = http.client.HTTPSConnection("127.0.0.1", self.account.port, timeout=60, context=tls)
-        self.kept.connection = None
+        tls = self.account.tls
+        connection = http.client.HTTPSConnection("127.0.0.1", self.account.port, timeout=60, context=tls)
         sent = {"host": self.host, **({"authorization": f"Bearer {token}"} if token else {}), **(headers or {})}
         connection.request(method, path, None if body is None else json.dumps(body), sent)
         answer = connection.getresponse()
         content = answer.read()
-        self.kept.connection = connection
+        connection.close()
         return answer.status, {name.lower(): value for name, value in answer.getheaders()}, content
 
     def try_(self, method, path, body=None, token=None, headers=None):

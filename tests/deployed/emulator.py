@@ -224,6 +224,8 @@ def main():
     config = Config()
     config.bind = [f"127.0.0.1:{PORT}"]
     config.certfile, config.keyfile = CERTIFICATE, KEY
+    # Seconds, as MiniStack itself has it: instances keep their connections.
+    config.keep_alive_timeout = 75
     asyncio.run(serve(app.app, config))
 
 

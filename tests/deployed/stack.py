@@ -12,7 +12,6 @@ TEMPLATE = (WORKSPACE / "template.yaml").read_text()
 # What functions need of their own folders: the name of each in the template, and its binary.
 FUNCTIONS = dict(re.findall(r"^  (\w+Function):\n(?:    .*\n)+?        Binary: (\S+)$", TEMPLATE, re.MULTILINE))
 CODE = re.compile(r"^(      CodeUri: )functions/(\S+)$", re.MULTILINE)
-REVISION = re.compile(r'^(        MUSTER_REVISION: )"(\d+)"$', re.MULTILINE)
 CONFIG = tomllib.loads((WORKSPACE / "samconfig.toml").read_text())
 
 
@@ -39,15 +38,17 @@ class Build:
         packaged = self.folder / "packaged.yaml"
         options = ["--resolve-s3", "--output-template-file", packaged]
         account.run("sam", "package", "--template-file", self.template, *options)
+        # SAM takes no address for one of S3 but S3's own.
+        packaged.write_text(re.sub(r"(TemplateURL: )\S+", r"\1infra/observability.yaml", packaged.read_text()))
         self.template = packaged
 
-    def raise_revision(self):
+    def raise_revision(self, by=1):
         """What an operator does to have a changed parameter take effect."""
-        text = self.template.read_text()
         # SAM writes its own YAML, with other quotation marks.
-        raised, changed = re.subn(r"(MUSTER_REVISION: )(['\"])(\d+)\2", lambda found: f'{found[1]}"{int(found[3]) + 1}"', text)
-        assert changed == 1, changed
-        self.template.write_text(raised)
+        found = re.findall(r"MUSTER_REVISION: ['\"](\d+)['\"]", self.template.read_text())
+        assert len(found) == 1, found
+        text = re.sub(r"(MUSTER_REVISION: )\S+", rf'\g<1>"{int(found[0]) + by}"', self.template.read_text())
+        self.template.write_text(text)
 
 
 class Stack:
