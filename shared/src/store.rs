@@ -4,8 +4,8 @@
 //! A function that can lose a race returns the loss as a value. Only a fault of the database is an error,
 //! [`Error::Unavailable`](crate::models::errors::Error::Unavailable), or a defect,
 //! [`Error::Bug`](crate::models::errors::Error::Bug). Doc comments say which units a function takes, as
-//! DynamoDB charges items of up to 1 KB written and 4 KB read; `tests/bench/cost.md` counts whole operations. No
-//! operation reads a whole table; only the operator's list of games does.
+//! DynamoDB charges items of up to 1 KB written and 4 KB read; `tests/bench/cost.md` counts whole operations.
+//! No operation reads a whole table; only the operator's list of games and restores do.
 //!
 //! | table | key | indexes |
 //! |---|---|---|
@@ -41,6 +41,7 @@ pub mod lobby_data;
 pub mod meter;
 mod records;
 pub mod replays;
+pub mod restoring;
 mod retirement;
 mod secrets;
 pub mod servers;

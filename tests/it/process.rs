@@ -27,6 +27,7 @@ mod exchange;
 mod leaks;
 mod operator;
 mod releases;
+mod restoring;
 mod store;
 
 const BINARY: &str = "muster-local";

@@ -18,6 +18,7 @@ mod lobby;
 mod lookup;
 mod namespace;
 mod report;
+mod restore;
 mod target;
 mod token;
 mod version;
@@ -75,6 +76,8 @@ enum Topic {
     /// Game servers of a namespace.
     #[command(subcommand)]
     Server(lobby::ServerAction),
+    /// Copies tables that were restored from a backup into the deployment's own, over items of the same key.
+    Restore(restore::Restore),
     /// Checks that the deployment can be worked with, and what is not as it should be.
     Doctor,
     /// Prints what completes this command in a shell.
@@ -116,6 +119,7 @@ async fn in_deployment(topic: Topic, deployment: &Deployment) -> Result<Report, 
         Topic::Domain(action) => cdn::run_on_domains(action, deployment).await,
         Topic::Lobby(action) => lobby::run(action, deployment).await,
         Topic::Server(action) => lobby::run_on_servers(action, deployment).await,
+        Topic::Restore(tables) => restore::run(tables, deployment).await,
         Topic::Doctor => doctor::run(deployment).await,
         Topic::Completions { .. } => Ok(Report::done()),
     }

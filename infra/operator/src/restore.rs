@@ -1,0 +1,90 @@
+//! Copying tables that were restored from a backup into the deployment's own.
+
+use std::str::FromStr;
+
+use clap::{Args, ValueEnum};
+use serde_json::{Map, Value};
+use shared::store::client::TableNames;
+
+use crate::{CommandError, deployment::Deployment, report::Report};
+
+/// What is copied.
+#[derive(Debug, Args)]
+pub(crate) struct Restore {
+    /// A table of the deployment, `catalog`, `tokens` or `secrets`, and the name of the restored one.
+    #[arg(value_name = "TABLE=RESTORED", required = true)]
+    tables: Vec<RestoredTable>,
+}
+
+/// A table of the deployment beside the one that was restored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct RestoredTable {
+    own: Table,
+    restored: String,
+}
+
+/// The tables that do not fill again by themselves. Lobbies and game servers of another time would be ghosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Table {
+    Catalog,
+    Tokens,
+    Secrets,
+}
+
+impl Table {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Catalog => "catalog",
+            Self::Tokens => "tokens",
+            Self::Secrets => "secrets",
+        }
+    }
+
+    fn of(self, tables: &TableNames) -> &str {
+        match self {
+            Self::Catalog => &tables.catalog,
+            Self::Tokens => &tables.tokens,
+            Self::Secrets => &tables.secrets,
+        }
+    }
+}
+
+impl FromStr for RestoredTable {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (own, restored) = text.split_once('=').unwrap_or((text, ""));
+        let own = Table::from_str(own, false)
+            .map_err(|_| format!("`{own}` is none of catalog, tokens and secrets"))?;
+        if restored.is_empty() {
+            return Err(format!("name the restored table, such as {}=restored", own.name()));
+        }
+        Ok(Self { own, restored: restored.to_owned() })
+    }
+}
+
+/// Copies each restored table into the deployment's own.
+pub(crate) async fn run(restore: Restore, deployment: &Deployment) -> Result<Report, CommandError> {
+    let store = &deployment.store;
+    let (mut rows, mut json) = (Vec::new(), Map::new());
+    for RestoredTable { own, restored } in restore.tables {
+        let items = store.copy_items(&restored, own.of(store.tables())).await?;
+        rows.push([own.name().to_owned(), restored, items.to_string()]);
+        json.insert(own.name().to_owned(), items.into());
+    }
+    Ok(Report::table(["table", "copied from", "items"], rows, Value::Object(json)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_restored_table_is_named_beside_one_that_does_not_fill_again_by_itself() {
+        let parsed: RestoredTable = "tokens=restored-1".parse().unwrap();
+        assert_eq!(parsed, RestoredTable { own: Table::Tokens, restored: "restored-1".to_owned() });
+        for text in ["lobbies=restored", "tokens", "tokens=", "=restored", ""] {
+            assert!(text.parse::<RestoredTable>().is_err(), "{text}");
+        }
+    }
+}
