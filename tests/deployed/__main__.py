@@ -1,11 +1,14 @@
-"""Deploys Muster to an emulated AWS account and proves that what is deployed works. Each step says what it proves, and its time.
+"""Deploys Muster to an emulated AWS account and proves that what is deployed works. Each step says what it
+proves, and its time.
 
-Usage: deployed FOLDER PYTHON [BINARIES]: where it works, the Python that has MiniStack, and the folder of the functions' binaries and of
-`muster` and `muster-example`. Without binaries, stub functions are deployed, and no item of a table is read.
+Usage: deployed FOLDER PYTHON [BINARIES]: where it works, the Python that has MiniStack, and the folder of the
+functions' binaries and of `muster` and `muster-example`. Without binaries, stub functions are deployed, and
+no item of a table is read.
 """
 
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -52,7 +55,8 @@ def of_functions(account, binaries):
     scene = SimpleNamespace(account=account, stack=stack, binaries=binaries)
 
     def deploys():
-        """The real functions, built for this machine, are uploaded and deployed, and the operator's command creates a game."""
+        """The real functions, built for this machine, are uploaded and deployed, and the operator's command
+        creates a game."""
         build.package(account)
         stack.deploy()
         scene.muster = Muster(stack, binaries / "muster")
@@ -60,16 +64,23 @@ def of_functions(account, binaries):
         return f"{len(FUNCTIONS)} functions."
 
     def deletes():
-        """The stack in use is deleted like an idle one: its tables but that of clients are left, and the key."""
+        """The stack in use is deleted like an idle one: its tables but that of clients are left, and the
+        key."""
         return deployment.delete(stack)
 
     topics = (serving, administration, permissions, upgrading, restoring)
-    return [("functions", deploys), *(step for topic in topics for step in topic.steps(scene)), ("end", deletes)]
+    return [
+        ("functions", deploys),
+        *(step for topic in topics for step in topic.steps(scene)),
+        ("end", deletes),
+    ]
 
 
 def main(folder, python, binaries=None):
     began = time.monotonic()
-    with Account(pathlib.Path(folder).absolute(), pathlib.Path(python).absolute(), binaries is not None) as account:
+    with Account(
+        pathlib.Path(folder).absolute(), pathlib.Path(python).absolute(), binaries is not None
+    ) as account:
         print(f"{time.monotonic() - began:6.1f} s  account: the emulator listens on loopback", flush=True)
         steps = of_stubs(account)
         if binaries:
@@ -80,4 +91,6 @@ def main(folder, python, binaries=None):
 
 
 if __name__ == "__main__":
+    # What was started ends, too, when this is asked to.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("asked to end"))
     main(*sys.argv[1:])

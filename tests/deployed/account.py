@@ -1,4 +1,5 @@
-"""An AWS account on the loopback interface: MiniStack, which judges every call by IAM, over Amazon's DynamoDB Local."""
+"""An AWS account on the loopback interface: MiniStack, which judges every call by IAM, over Amazon's DynamoDB
+Local."""
 
 import os
 import pathlib
@@ -76,15 +77,30 @@ class Account:
     def make_certificate(self):
         """Of this address, and of the APIs that are deployed."""
         names = f"subjectAltName=IP:127.0.0.1,DNS:*.execute-api.{REGION}.amazonaws.com"
-        command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=muster-deployed"]
+        command = [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-days",
+            "2",
+            "-subj",
+            "/CN=muster-deployed",
+        ]
         command += ["-addext", "basicConstraints=critical,CA:FALSE", "-addext", names]
-        subprocess.run([*command, "-keyout", self.key, "-out", self.certificate], check=True, capture_output=True)
+        subprocess.run(
+            [*command, "-keyout", self.key, "-out", self.certificate], check=True, capture_output=True
+        )
 
     def start_database(self):
         """Amazon's DynamoDB Local; its address."""
         log = (self.folder / "dynamodb.log").open("w")
         command = [WORKSPACE / ".ci" / "dynamodb-local"]
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True)
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True
+        )
         self.processes.append(process)
         port = process.stdout.readline().strip()
         assert port, "DynamoDB Local did not start"
@@ -110,7 +126,9 @@ class Account:
         self.log = self.folder / "emulator.log"
         program = pathlib.Path(__file__).with_name("emulator.py")
         output = self.log.open("w")
-        process = subprocess.Popen([self.python, program], env=environment, stdout=output, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(
+            [self.python, program], env=environment, stdout=output, stderr=subprocess.STDOUT
+        )
         self.processes.append(process)
         until("the emulator listens", lambda: process.poll() is not None or self.is_healthy())
         assert process.poll() is None, self.log.read_text()[-4000:]
@@ -135,5 +153,7 @@ class Account:
         output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
         done = subprocess.run([str(word) for word in command], **{**options, **output, **more})
         if check and done.returncode != 0:
-            raise RuntimeError(f"{' '.join(map(str, command))}: status {done.returncode}\n{done.stdout[-6000:]}\n{done.stderr or ''}")
+            raise RuntimeError(
+                f"{' '.join(map(str, command))}: status {done.returncode}\n{done.stdout[-6000:]}\n{done.stderr or ''}"
+            )
         return done

@@ -4,10 +4,13 @@ import json
 import re
 
 from account import until
-from operations import REGISTRATION, SCREENED
+from operations import REGISTRATION, screened
 
-CAPTCHA = {"requests_before_reverify": 30, "verification_ttl": 3_600_000,
-           "turnstile": {"site_key": "site", "secret_key": "placeholder"}}
+CAPTCHA = {
+    "requests_before_reverify": 30,
+    "verification_ttl": 3_600_000,
+    "turnstile": {"site_key": "site", "secret_key": "placeholder"},
+}
 
 
 class Verbs:
@@ -22,7 +25,8 @@ class Verbs:
         return self.muster.run(*verb.split(), *words, **more).stdout
 
     def known(self, *topic):
-        """Every verb that the command has: what its help lists below each topic, down to what lists nothing more."""
+        """Every verb that the command has: what its help lists below each topic, down to what lists nothing
+        more."""
         said = self.muster.stack.account.run(self.muster.program, *topic, "--help").stdout
         listed = re.search(r"^Commands:\n((?:  .*\n)+)", said, re.MULTILINE)
         names = [line.split()[0] for line in listed[1].splitlines()] if listed else []
@@ -34,22 +38,25 @@ def steps(scene):
     account, muster = scene.account, scene.muster
 
     def administers():
-        """Every verb of the command does its work by the stack's name, in the tables that the outputs tell."""
+        """Every verb of the command does its work by the stack's name, in the tables that the outputs
+        tell."""
         verb, folder = Verbs(muster), account.folder
-        plain, screened = folder / "plain.json", folder / "screened.json"
+        plain, guarded = folder / "plain.json", folder / "guarded.json"
         plain.write_text(json.dumps({"game_modes": {"arena": {"regions": ["fra"], "max_players": 4}}}))
-        screened.write_text(json.dumps({**SCREENED, "captcha": CAPTCHA}))
+        guarded.write_text(json.dumps({**screened("find"), "captcha": CAPTCHA}))
         cloud = "cloud_"
         assert cloud in verb("game create", "kart", "--region", "fra=Frankfurt@50.11,8.68", "--config", plain)
         assert "kart" in verb("game list") and "staging" in verb("game show", "kart")
         verb("region add", "kart", "nyc=New York@40.7,-74")
         assert "New York" in verb("region list", "kart")
-        verb("version validate", screened, "--game", "kart")
-        verb("version create", "kart", screened, "--name", "screened")
+        verb("version validate", guarded, "--game", "kart")
+        verb("version create", "kart", guarded, "--name", "screened")
         assert "screened" in verb("version list", "kart")
         assert "placeholder" not in verb("version show", "kart", "screened")
         verb("namespace create", "kart/cup", "--version", "screened")
-        assert "cup" in verb("namespace list", "kart") and "screened" not in verb("namespace show", "kart/cup", "--json")
+        assert "cup" in verb("namespace list", "kart") and "screened" not in verb(
+            "namespace show", "kart/cup", "--json"
+        )
         verb("version set", "kart/cup", "1")
         assert len(verb("version history", "kart/cup").splitlines()) == 3
         verb("mm-config", "kart/cup", "--lobby-count-max", "200", "--max-players-per-client", "1000")
@@ -58,8 +65,12 @@ def steps(scene):
         server = verb("token create server", "kart/cup").strip()
         public = verb("token create public", "kart/cup").strip()
         scene.stack.api.ask("POST", "/matchmaker/servers/register", REGISTRATION, server)
-        find = lambda token: scene.stack.api.code("POST", "/matchmaker/lobbies/find", {"game_modes": ["arena"]}, token)
-        lobby = scene.stack.api.ask("POST", "/matchmaker/lobbies/find", {"game_modes": ["arena"]}, public)["lobby"]["lobby_id"]
+        find = lambda token: scene.stack.api.code(
+            "POST", "/matchmaker/lobbies/find", {"game_modes": ["arena"]}, token
+        )
+        lobby = scene.stack.api.ask("POST", "/matchmaker/lobbies/find", {"game_modes": ["arena"]}, public)[
+            "lobby"
+        ]["lobby_id"]
         assert lobby in verb("lobby list", "kart/cup") and lobby in verb("lobby show", lobby)
         assert lobby in verb("lobby explain", "kart/cup", "--mode", "arena")
         verb("lobby end", lobby)
@@ -94,7 +105,8 @@ def steps(scene):
         return f"{len(known)} verbs."
 
     def exchanges():
-        """An exported game is refused while its secrets are missing; with them it is imported, and its namespaces run it."""
+        """An exported game is refused while its secrets are missing; with them it is imported, and its
+        namespaces run it."""
         exported = json.loads((account.folder / "kart.json").read_text())
         blank = account.folder / "blank.json"
         blank.write_text(json.dumps({**exported, "name_id": "kart-2"}))
@@ -105,7 +117,9 @@ def steps(scene):
         game = muster("game", "import", filled)
         shown = muster("namespace", "show", "kart-2/cup")
         assert "200" in json.dumps(shown), shown
-        ask = lambda path, body: scene.stack.api.ask("POST", f"/cloud/games/{game['game_id']}{path}", body, game["cloud_token"])
+        ask = lambda path, body: scene.stack.api.ask(
+            "POST", f"/cloud/games/{game['game_id']}{path}", body, game["cloud_token"]
+        )
         cup = game["namespaces"]["cup"]
         server = ask(f"/namespaces/{cup}/tokens/server", {})["token"]
         public = ask(f"/namespaces/{cup}/tokens/public", {})["token"]

@@ -14,7 +14,11 @@ class Api:
         """One request: status, headers in lower case, body."""
         tls = self.account.tls
         connection = http.client.HTTPSConnection("127.0.0.1", self.account.port, timeout=60, context=tls)
-        sent = {"host": self.host, **({"authorization": f"Bearer {token}"} if token else {}), **(headers or {})}
+        sent = {
+            "host": self.host,
+            **({"authorization": f"Bearer {token}"} if token else {}),
+            **(headers or {}),
+        }
         connection.request(method, path, None if body is None else json.dumps(body), sent)
         answer = connection.getresponse()
         content = answer.read()

@@ -5,15 +5,22 @@ import json
 from account import until
 from stack import FUNCTIONS, Stack, routes
 
-OUTPUTS = {"ApiUrl", "SigningKeySecretArn", *(f"{name}TableName" for name in
-           ("Catalog", "Tokens", "Lobbies", "LobbyData", "Servers", "Ledger", "Secrets", "Clients"))}
+OUTPUTS = {
+    "ApiUrl",
+    "SigningKeySecretArn",
+    *(
+        f"{name}TableName"
+        for name in ("Catalog", "Tokens", "Lobbies", "LobbyData", "Servers", "Ledger", "Secrets", "Clients")
+    ),
+}
 
 
 def steps(account, build):
     dev, prod = Stack(account, "dev", build), Stack(account, "prod", build)
 
     def deploys():
-        """`sam deploy` makes the stage dev with every documented output, a table each and a function for each route."""
+        """`sam deploy` makes the stage dev with every documented output, a table each and a function for each
+        route."""
         dev.deploy()
         assert set(dev.outputs) == OUTPUTS, dev.outputs
         tables = account.client("dynamodb")
@@ -25,7 +32,8 @@ def steps(account, build):
         return f"{len(dev.resources())} resources, {len(FUNCTIONS)} functions, {len(dev.tables())} tables."
 
     def leads():
-        """Each route of the OpenAPI document leads to the function that is named after its operation, at its published version."""
+        """Each route of the OpenAPI document leads to the function that is named after its operation, at its
+        published version."""
         resources, reached = dev.resources(), {}
         for method, path in routes():
             answer = dev.api.ask(method, path.replace("{", "").replace("}", ""))
@@ -33,7 +41,11 @@ def steps(account, build):
             assert answer["version"] == "1", answer
             reached[answer["function"]] = path
         assert set(reached) == {resources[function] for function in FUNCTIONS}, reached
-        asked = {"origin": "https://game.example", "access-control-request-method": "POST", "access-control-request-headers": "authorization"}
+        asked = {
+            "origin": "https://game.example",
+            "access-control-request-method": "POST",
+            "access-control-request-headers": "authorization",
+        }
         status, headers, _ = dev.api.send("OPTIONS", "/matchmaker/lobbies/find", headers=asked)
         assert status in (200, 204) and headers["access-control-allow-origin"] == "*", (status, headers)
         return f"{len(reached)} routes."
@@ -47,7 +59,8 @@ def steps(account, build):
         assert dev.api.ask("GET", "/cloud/bootstrap")["version"] == "2"
 
     def deploys_prod():
-        """The stage prod has its dashboard and topic besides, tables that refuse deletion, and keeps logs for 90 days."""
+        """The stage prod has its dashboard and topic besides, tables that refuse deletion, and keeps logs for
+        90 days."""
         prod.deploy()
         assert set(prod.outputs) == OUTPUTS | {"DashboardUrl", "AlarmTopicArn"}, prod.outputs
         tables = account.client("dynamodb")
@@ -59,20 +72,32 @@ def steps(account, build):
         assert [one["retentionInDays"] for one in found] == [90], found
 
     def deletes():
-        """A deleted stack leaves its tables but that of clients, and the signing key; protected tables refuse until they are told."""
+        """A deleted stack leaves its tables but that of clients, and the signing key; protected tables refuse
+        until they are told."""
         return ", ".join(delete(stack) for stack in (dev, prod))
 
-    return [("dev", deploys), ("routes", leads), ("revision", republishes), ("prod", deploys_prod), ("deletion", deletes)]
+    return [
+        ("dev", deploys),
+        ("routes", leads),
+        ("revision", republishes),
+        ("prod", deploys_prod),
+        ("deletion", deletes),
+    ]
 
 
 def delete(stack):
     account = stack.account
-    stacks, tables, secrets = (account.client(name) for name in ("cloudformation", "dynamodb", "secretsmanager"))
+    stacks, tables, secrets = (
+        account.client(name) for name in ("cloudformation", "dynamodb", "secretsmanager")
+    )
     names, key = stack.tables(), stack.outputs["SigningKeySecretArn"]
     # `sam delete` reads the addresses of the uploads, and knows none but S3's own.
     stacks.delete_stack(StackName=stack.name)
-    gone = lambda: not [one for one in stacks.list_stacks()["StackSummaries"]
-                        if one["StackName"] == stack.name and one["StackStatus"] != "DELETE_COMPLETE"]
+    gone = lambda: not [
+        one
+        for one in stacks.list_stacks()["StackSummaries"]
+        if one["StackName"] == stack.name and one["StackStatus"] != "DELETE_COMPLETE"
+    ]
     until(f"{stack.name} is deleted", gone)
     left = set(tables.list_tables()["TableNames"]) & set(names.values())
     assert left == set(names.values()) - {names["ClientsTable"]}, left
@@ -85,7 +110,9 @@ def delete(stack):
             tables.delete_table(TableName=name)
         except tables.exceptions.ClientError as error:
             refused += 1
-            assert stack.stage == "prod" and "deletion protection" in json.dumps(error.response).lower(), error
+            assert (
+                stack.stage == "prod" and "deletion protection" in json.dumps(error.response).lower()
+            ), error
             tables.update_table(TableName=name, DeletionProtectionEnabled=False)
             tables.delete_table(TableName=name)
     assert refused == (len(left) if stack.stage == "prod" else 0), refused

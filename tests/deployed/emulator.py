@@ -1,7 +1,9 @@
-"""MiniStack, with what it lacks for Muster's template: each class or function below fills in one such thing. The template stays as it is.
+"""MiniStack, with what it lacks for Muster's template: each class or function below fills in one such thing.
+The template stays as it is.
 
-Run with the Python that MiniStack is installed for. The environment says where it listens (`GATEWAY_PORT`), with which certificate
-(`MINISTACK_SSL_CERT`), and where Amazon's DynamoDB Local is (`DYNAMODB_LOCAL`; without it, no item is read or written).
+Run with the Python that MiniStack is installed for. The environment says where it listens (`GATEWAY_PORT`),
+with which certificate (`MINISTACK_SSL_CERT`), and where Amazon's DynamoDB Local is (`DYNAMODB_LOCAL`; without
+it, no item is read or written).
 """
 
 import asyncio
@@ -9,21 +11,25 @@ import http.client
 import json
 import os
 import re
+import string
 import threading
 
 from hypercorn.asyncio import serve
 from hypercorn.config import Config
 from ministack import app
+from ministack.core import iam_evaluator
 from ministack.services import apigateway, dynamodb, lambda_svc
 from ministack.services.cloudformation.provisioners import _RESOURCE_HANDLERS as RESOURCES
 
-PORT, CERTIFICATE, KEY = (os.environ[name] for name in ("GATEWAY_PORT", "MINISTACK_SSL_CERT", "MINISTACK_SSL_KEY"))
+PORT, CERTIFICATE, KEY = (
+    os.environ[name] for name in ("GATEWAY_PORT", "MINISTACK_SSL_CERT", "MINISTACK_SSL_KEY")
+)
 REGION = os.environ["MINISTACK_REGION"]
 
 
 class Items:
-    """Has DynamoDB Local keep the items, once MiniStack has judged a call by the caller's policies: a second implementation by
-    DynamoDB's own makers. What is asked of tables themselves stays with MiniStack."""
+    """Has DynamoDB Local keep the items, once MiniStack has judged a call by the caller's policies: a second
+    implementation by DynamoDB's own makers. What is asked of tables themselves stays with MiniStack."""
 
     ACTIONS = {
         *("GetItem", "PutItem", "UpdateItem", "DeleteItem", "Query", "Scan"),
@@ -96,12 +102,20 @@ class Items:
         return json.loads(answer)
 
     def send(self, action, body):
-        headers = {"authorization": self.SIGNED, "x-amz-target": f"DynamoDB_20120810.{action}", "content-type": "application/x-amz-json-1.0"}
+        headers = {
+            "authorization": self.SIGNED,
+            "x-amz-target": f"DynamoDB_20120810.{action}",
+            "content-type": "application/x-amz-json-1.0",
+        }
         connection = getattr(self.connections, "kept", None) or http.client.HTTPConnection(self.address)
         self.connections.kept = None
         connection.request("POST", "/", body, headers)
         answer = connection.getresponse()
-        kept = {name: value for name, value in answer.getheaders() if name.lower() in ("content-type", "x-amz-crc32")}
+        kept = {
+            name: value
+            for name, value in answer.getheaders()
+            if name.lower() in ("content-type", "x-amz-crc32")
+        }
         content = answer.read()
         self.connections.kept = connection
         return answer.status, kept, content
@@ -118,8 +132,8 @@ TABLES_ALONE = dynamodb.handle_request
 
 
 def nothing(kind):
-    """A kind of resource that MiniStack does not know and that does nothing here. Updates of aliases, which deployment groups would
-    guard, take effect at once."""
+    """A kind of resource that MiniStack does not know and that does nothing here. Updates of aliases, which
+    deployment groups would guard, take effect at once."""
     made = lambda logical_id, properties, stack: (f"{stack}-{logical_id}", {})
     RESOURCES[kind] = {
         "create": made,
@@ -129,7 +143,8 @@ def nothing(kind):
 
 
 def protection_of_tables():
-    """Reads whether a table refuses deletion out of the text that a parameter gives; MiniStack takes any text for a yes."""
+    """Reads whether a table refuses deletion out of the text that a parameter gives; MiniStack takes any text
+    for a yes."""
     table = RESOURCES["AWS::DynamoDB::Table"]
     create, update = table["create"], table["update"]
 
@@ -138,7 +153,40 @@ def protection_of_tables():
         return {**properties, "DeletionProtectionEnabled": is_protected in (True, "true")}
 
     table["create"] = lambda logical_id, properties, stack: create(logical_id, read(properties), stack)
-    table["update"] = lambda physical_id, old, new, *more, **named: update(physical_id, read(old), read(new), *more, **named)
+    table["update"] = lambda physical_id, old, new, *more, **named: update(
+        physical_id, read(old), read(new), *more, **named
+    )
+
+
+def secrets_of_letters_and_digits():
+    """Secrets that are generated without punctuation, which MiniStack adds all the same."""
+    secret = RESOURCES["AWS::SecretsManager::Secret"]
+    create, update = secret["create"], secret["update"]
+
+    def read(properties):
+        generated = properties.get("GenerateSecretString", {})
+        if not generated.get("ExcludePunctuation"):
+            return properties
+        return {**properties, "GenerateSecretString": {**generated, "ExcludeCharacters": string.punctuation}}
+
+    secret["create"] = lambda logical_id, properties, stack: create(logical_id, read(properties), stack)
+    secret["update"] = lambda physical_id, old, new, *more, **named: update(
+        physical_id, read(old), read(new), *more, **named
+    )
+
+
+def log_of_refusals():
+    """Writes each call that a policy does not allow to the log, as CloudTrail would."""
+    judge = iam_evaluator.enforce
+
+    def enforce(key, action, *more, **named):
+        refused = judge(key, action, *more, **named)
+        if refused:
+            principal = getattr(refused, "principal_arn", None)
+            print(f"refused {action} to {principal} on {named.get('resource_arn')}", flush=True)
+        return refused
+
+    iam_evaluator.enforce = enforce
 
 
 def alarms_over_expressions():
@@ -156,11 +204,14 @@ def alarms_over_expressions():
         return {**kept, **named, "Period": first["Period"], "Statistic": "Sum"}
 
     alarm["create"] = lambda logical_id, properties, stack: create(logical_id, plain(properties), stack)
-    alarm["update"] = lambda physical_id, old, new, *more, **named: update(physical_id, plain(old), plain(new), *more, **named)
+    alarm["update"] = lambda physical_id, old, new, *more, **named: update(
+        physical_id, plain(old), plain(new), *more, **named
+    )
 
 
 def routes_of_the_document():
-    """Gives an HTTP API the routes and the cross-origin rules of its OpenAPI document, which MiniStack leaves unread."""
+    """Gives an HTTP API the routes and the cross-origin rules of its OpenAPI document, which MiniStack leaves
+    unread."""
     api = RESOURCES["AWS::ApiGatewayV2::Api"]
     create, update = api["create"], api["update"]
 
@@ -176,7 +227,10 @@ def routes_of_the_document():
                     "payloadFormatVersion": asked["payloadFormatVersion"],
                 }
                 made = json.loads(apigateway._create_integration(api_id, asked)[2])
-                route = {"routeKey": f"{method.upper()} {path}", "target": f"integrations/{made['integrationId']}"}
+                route = {
+                    "routeKey": f"{method.upper()} {path}",
+                    "target": f"integrations/{made['integrationId']}",
+                }
                 apigateway._create_route(api_id, route)
         cors = document["x-amazon-apigateway-cors"]
         apigateway._apis[api_id]["corsConfiguration"] = cors
@@ -207,7 +261,9 @@ def address_of_dynamodb():
 
 def address_of_the_api():
     """The API answers to the host of the output `ApiUrl`."""
-    app._EXECUTE_API_RE = re.compile(r"^([a-f0-9]{8})\.execute-api\." + re.escape(REGION) + r"\.amazonaws\.com$")
+    app._EXECUTE_API_RE = re.compile(
+        r"^([a-f0-9]{8})\.execute-api\." + re.escape(REGION) + r"\.amazonaws\.com$"
+    )
 
 
 def main():
@@ -217,6 +273,8 @@ def main():
     nothing("AWS::CodeDeploy::DeploymentGroup")
     nothing("AWS::Logs::QueryDefinition")
     protection_of_tables()
+    secrets_of_letters_and_digits()
+    log_of_refusals()
     alarms_over_expressions()
     routes_of_the_document()
     address_of_dynamodb()

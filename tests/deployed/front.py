@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""The deployed API at a plain address of the loopback interface, as the local stack stands there for `muster-example` and for the
-conformance check: it says where it listens, and `/_local/demo` tells of a game. The environment says which API (`FRONT_API` at
-`FRONT_PORT`, with the authority `FRONT_AUTHORITY`) and the game (`FRONT_DEMO`, a file)."""
+"""The deployed API at a plain address of the loopback interface, as the local stack stands there for
+`muster-example` and for the conformance check: it says where it listens, and `/_local/demo` tells of a game.
+The environment says which API (`FRONT_API` at `FRONT_PORT`, with the authority `FRONT_AUTHORITY`) and the
+game (`FRONT_DEMO`, a file)."""
 
 import http.client
 import http.server

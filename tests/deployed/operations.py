@@ -1,4 +1,5 @@
-"""Every operation, asked once with what it needs: a request for each function, in a namespace that no instance knows yet."""
+"""Every operation, asked once with what it needs: a request for each function, in a namespace that no
+instance knows yet."""
 
 import json
 import uuid
@@ -9,10 +10,18 @@ MODE = {"regions": ["fra"], "max_players": 4, "taggable": True, "actions": {"cre
 CONFIG = {"game_modes": {"arena": MODE, "other": MODE}}
 # Whose answer never comes: no name below `.invalid` is known.
 VERIFICATION = {"url": "https://backend.invalid/may-play", "headers": {"authorization": "Bearer placeholder"}}
-ACTIONS = {action: {"enabled": True, "verification": VERIFICATION} for action in ("find", "join", "create")}
-SCREENED = {"game_modes": {"arena": {**MODE, "actions": ACTIONS}}}
+
+
+def screened(*actions):
+    """A configuration whose players a backend decides about."""
+    verified = {action: {"enabled": True, "verification": VERIFICATION} for action in actions}
+    return {"game_modes": {"arena": {**MODE, "actions": {**MODE["actions"], **verified}}}}
+
+
 # A user with the hash of a password.
-USER = json.loads(json.loads((WORKSPACE / "tests" / "events" / "update-cdn-auth-user.json").read_text())["body"])
+USER = json.loads(
+    json.loads((WORKSPACE / "tests" / "events" / "update-cdn-auth-user.json").read_text())["body"]
+)
 
 
 class Muster:
@@ -26,7 +35,9 @@ class Muster:
         return json.loads(self.run(*words, "--json", **more).stdout)
 
     def run(self, *words, **more):
-        return self.stack.account.run(self.program, *words, "--stack", self.stack.name, **{"stderr": -1, **more})
+        return self.stack.account.run(
+            self.program, *words, "--stack", self.stack.name, **{"stderr": -1, **more}
+        )
 
 
 class Game:
@@ -42,26 +53,23 @@ class Game:
             made[key] for key in ("game_id", "cloud_token", "version_id", "namespaces")
         )
         self.path = f"/cloud/games/{self.id}"
-        self.screened = None
 
     def ask(self, method, path, body=None):
         return self.api.ask(method, self.path + path, body, self.token)
-
-    def screened_version(self):
-        """A version whose players a backend decides about."""
-        if not self.screened:
-            body = {"display_name": "screened", "config": SCREENED}
-            self.screened = self.ask("POST", "/versions", body)["version_id"]
-        return self.screened
 
 
 class World:
     """A namespace with its tokens and, once asked for, a game server and lobbies."""
 
-    def __init__(self, game, version=None):
+    def __init__(self, game, config=None):
+        """With this configuration it runs a version of its own."""
         self.game, self.api = game, game.api
+        version = game.version
+        if config:
+            body = {"display_name": "Own", "config": config}
+            version = game.ask("POST", "/versions", body)["version_id"]
         self.name = f"n-{uuid.uuid4().hex[:12]}"
-        body = {"display_name": "World", "version_id": version or game.version, "name_id": self.name}
+        body = {"display_name": "World", "version_id": version, "name_id": self.name}
         self.id = game.ask("POST", "/namespaces", body)["namespace_id"]
         self.path = f"{game.path}/namespaces/{self.id}"
         # So many that none is refused, and few enough that each is noted.
@@ -80,7 +88,9 @@ class World:
         return self.api.ask("POST", "/matchmaker/servers/register", body, self.server)
 
     def find(self, **more):
-        return self.api.ask("POST", "/matchmaker/lobbies/find", {"game_modes": ["arena"], **more}, self.public)
+        return self.api.ask(
+            "POST", "/matchmaker/lobbies/find", {"game_modes": ["arena"], **more}, self.public
+        )
 
     def found(self, **more):
         """The lobby and the player of a find, once a server is there."""
@@ -88,15 +98,23 @@ class World:
         found = self.find()
         return found["lobby"]["lobby_id"], found["player"]["token"]
 
+    def created(self, **more):
+        """The lobby and the player of a creation with tags and a configuration."""
+        self.register(**more)
+        made = self.api.ask("POST", "/matchmaker/lobbies/create", CREATE, self.public)
+        return made["lobby"]["lobby_id"], made["player"]["token"]
+
     def beat(self):
-        return self.api.ask("POST", "/matchmaker/servers/heartbeat", {"server_id": "one"}, self.server)["lobbies"]
+        return self.api.ask("POST", "/matchmaker/servers/heartbeat", {"server_id": "one"}, self.server)[
+            "lobbies"
+        ]
 
     def lobby_token(self, lobby):
         return next(listed["lobby_token"] for listed in self.beat() if listed["lobby_id"] == lobby)
 
-    def connected(self, *paths):
+    def connected(self, before):
         """A lobby with a connected player: its identifier, its token, the player's token."""
-        lobby, player = self.found()
+        lobby, player = before(self)
         token = self.lobby_token(lobby)
         self.api.ask("POST", "/matchmaker/players/connected", {"player_token": player}, token)
         return lobby, token, player
@@ -121,9 +139,12 @@ def of_lobby(method, path, body, before=World.found):
     return request
 
 
-def disconnect(world):
-    _, token, player = world.connected()
-    return "POST", "/matchmaker/players/disconnected", {"player_token": player}, token
+def disconnects(before):
+    def request(world):
+        _, token, player = world.connected(before)
+        return "POST", "/matchmaker/players/disconnected", {"player_token": player}, token
+
+    return request
 
 
 def state(world):
@@ -140,9 +161,9 @@ def of_servers(path, body, before=World.found):
     return request
 
 
-def reads(path):
+def reads(path, before=World.found):
     def request(world):
-        world.found()
+        before(world)
         return "GET", f"/matchmaker/{path}", None, world.public
 
     return request
@@ -166,10 +187,20 @@ def of_namespace(method, path, body=None, before=None):
     return request
 
 
-REGISTRATION = {"server_id": "one", "region_id": "fra", "capacity": 10, "lease_seconds": 60,
-                "ports": {"default": {"hostname": "game.example", "port": 7777, "protocol": "udp"}}}
+REGISTRATION = {
+    "server_id": "one",
+    "region_id": "fra",
+    "capacity": 10,
+    "lease_seconds": 60,
+    "ports": {"default": {"hostname": "game.example", "port": 7777, "protocol": "udp"}},
+}
 FIND = {"game_modes": ["arena"]}
-CREATE = {"game_mode": "arena", "publicity": "public", "lobby_config": {"friendly": True}, "tags": {"map": "harbour"}}
+CREATE = {
+    "game_mode": "arena",
+    "publicity": "public",
+    "lobby_config": {"friendly": True},
+    "tags": {"map": "harbour"},
+}
 VERSION = {"display_name": "Next", "config": CONFIG}
 LIMITS = {"lobby_count_max": 100, "max_players": 1000}
 
@@ -184,7 +215,7 @@ REQUESTS = {
     "set-lobby-ready": of_lobby("POST", "lobbies/ready", None),
     "set-lobby-closed": of_lobby("PUT", "lobbies/closed", {"is_closed": True}),
     "connect-player": of_lobby("POST", "players/connected", lambda player: {"player_token": player}),
-    "disconnect-player": disconnect,
+    "disconnect-player": disconnects(World.found),
     "get-player-statistics": reads("players/statistics"),
     "list-regions": reads("regions"),
     "register-server": of_servers("register", REGISTRATION, lambda world: None),
@@ -195,27 +226,43 @@ REQUESTS = {
     "validate-matchmaker-config": of_namespace("POST", "/mm-config/validate", LIMITS),
     "set-cdn-auth-type": of_namespace("PUT", "/cdn-auth", {"auth_type": "basic"}),
     "update-cdn-auth-user": of_namespace("POST", "/auth-user", USER),
-    "update-namespace-version": of_namespace("PUT", "/version", lambda world: {"version_id": world.game.version}),
+    "update-namespace-version": of_namespace(
+        "PUT", "/version", lambda world: {"version_id": world.game.version}
+    ),
     "create-version": of_game("POST", "/versions", VERSION),
     "create-namespace": of_game(
-        "POST", "/namespaces",
-        lambda world: {"display_name": "New", "version_id": world.game.version, "name_id": f"n-{uuid.uuid4().hex[:12]}"},
+        "POST",
+        "/namespaces",
+        lambda world: {
+            "display_name": "New",
+            "version_id": world.game.version,
+            "name_id": f"n-{uuid.uuid4().hex[:12]}",
+        },
     ),
     "get-game": of_game("GET", ""),
     "validate-namespace": of_game("POST", "/namespaces/validate", {"display_name": "New", "name_id": "new"}),
     "get-namespace": of_namespace("GET", ""),
-    "delete-cdn-auth-user": of_namespace("DELETE", f"/auth-user/{USER['user']}", None, ("POST", "/auth-user", USER)),
+    "delete-cdn-auth-user": of_namespace(
+        "DELETE", f"/auth-user/{USER['user']}", None, ("POST", "/auth-user", USER)
+    ),
     "set-domain-public-auth": of_namespace("PUT", "/domain-public-auth", {"enabled": True}),
     "add-domain": of_namespace("POST", "/domains", lambda world: {"domain": f"{world.name}.example.com"}),
     "delete-domain": of_namespace("DELETE", "/domains/play.example.com", None),
     "get-version-history": of_namespace("GET", "/version-history"),
     "create-cloud-token": of_game("POST", "/tokens/cloud", {}),
     "validate-version": of_game("POST", "/versions/validate", VERSION),
-    "get-version": lambda world: ("GET", f"{world.game.path}/versions/{world.game.version}", None, world.fresh),
+    "get-version": lambda world: (
+        "GET",
+        f"{world.game.path}/versions/{world.game.version}",
+        None,
+        world.fresh,
+    ),
     "update-matchmaker-config": of_namespace("POST", "/mm-config", LIMITS),
     "create-public-token": of_namespace("POST", "/tokens/public", {}),
     "create-development-token": of_namespace(
-        "POST", "/tokens/development", {"hostname": "127.0.0.1", "ports": {"default": {"port": 7777, "protocol": "http"}}}
+        "POST",
+        "/tokens/development",
+        {"hostname": "127.0.0.1", "ports": {"default": {"port": 7777, "protocol": "http"}}},
     ),
     "create-server-token": of_namespace("POST", "/tokens/server", {}),
 }

@@ -10,18 +10,26 @@ def steps(scene):
     account, stack = scene.account, scene.stack
 
     def restores():
-        """After the loss of catalogue, tokens and secrets, `muster restore` copies the restored tables back: finds and cloud operations
-        work under the tokens of before."""
+        """After the loss of catalogue, tokens and secrets, `muster restore` copies the restored tables back:
+        finds and cloud operations work under the tokens of before."""
         tables, world = account.client("dynamodb"), ready(scene)
-        find = lambda: world.api.code("POST", "/matchmaker/lobbies/find", {"game_modes": ["arena"]}, world.public)
+        find = lambda: world.api.code(
+            "POST", "/matchmaker/lobbies/find", {"game_modes": ["arena"]}, world.public
+        )
         assert find() == "OK"
         items = {}
         for name, output in LOST.items():
             own = stack.outputs[output]
             to = ["--target-table-name", f"restored-{name}", "--restore-date-time", "2026-11-20T12:00:00Z"]
             account.run("aws", "dynamodb", "restore-table-to-point-in-time", "--source-table-name", own, *to)
-            keys = [key["AttributeName"] for key in tables.describe_table(TableName=own)["Table"]["KeySchema"]]
-            lost = [item for page in tables.get_paginator("scan").paginate(TableName=own) for item in page["Items"]]
+            keys = [
+                key["AttributeName"] for key in tables.describe_table(TableName=own)["Table"]["KeySchema"]
+            ]
+            lost = [
+                item
+                for page in tables.get_paginator("scan").paginate(TableName=own)
+                for item in page["Items"]
+            ]
             for item in lost:
                 tables.delete_item(TableName=own, Key={key: item[key] for key in keys})
             items[name] = len(lost)

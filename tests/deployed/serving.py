@@ -1,4 +1,5 @@
-"""What the deployed functions do over HTTP, each under its own role: the smoke test, every operation, a session, the conformance check."""
+"""What the deployed functions do over HTTP, each under its own role: the smoke test, every operation, a
+session, the conformance check."""
 
 import json
 import re
@@ -26,20 +27,25 @@ def steps(scene):
         account.run("bash", "-eo", "pipefail", "-c", script, env={**account.environment, "STACK": stack.name})
 
     def answers():
-        """Each operation answers 200 out of a namespace that its function does not know yet, with the permissions of its role alone."""
+        """Each operation answers 200 out of a namespace that its function does not know yet, with the
+        permissions of its role alone."""
         assert set(REQUESTS) == set(FUNCTIONS.values()), set(REQUESTS) ^ set(FUNCTIONS.values())
         for request in REQUESTS.values():
             stack.api.ask(*request(World(scene.game)))
         return f"{len(REQUESTS)} operations."
 
     def plays():
-        """`muster-example` plays a whole session: its bots find, join, play and leave, and its lobbies end."""
+        """`muster-example` plays a whole session: its bots find, join, play and leave, and its lobbies
+        end."""
         with Front(scene) as front:
-            said = account.run(scene.binaries / "muster-example", "--url", front.url, timeout=2 * PATIENCE).stdout
+            said = account.run(
+                scene.binaries / "muster-example", "--url", front.url, timeout=2 * PATIENCE
+            ).stdout
         return said.strip().splitlines()[-1]
 
     def conforms():
-        """Schemathesis finds no server error, and no status, header or shape that the OpenAPI document lacks, with any kind of token."""
+        """Schemathesis finds no server error, and no status, header or shape that the OpenAPI document lacks,
+        with any kind of token."""
         conformance = WORKSPACE / ".ci" / "conformance"
         schemathesis = WORKSPACE / "target" / "ci-conformance-venv" / "bin" / "schemathesis"
         program = WORKSPACE / "tests" / "deployed" / "front.py"
@@ -60,11 +66,20 @@ def surroundings(scene):
     host = {"hostname": "127.0.0.1", "ports": {"default": {"port": 7777, "protocol": "http"}}}
     tokens = {"public": world.public, "server": world.server, "cloud": scene.game.token}
     tokens["development"] = world.cloud("POST", "/tokens/development", host)["token"]
-    demo = {"game_id": scene.game.id, "namespace_id": world.id, "version_ids": [scene.game.version], "tokens": tokens}
+    demo = {
+        "game_id": scene.game.id,
+        "namespace_id": world.id,
+        "version_ids": [scene.game.version],
+        "tokens": tokens,
+    }
     file = scene.account.folder / "demo.json"
     file.write_text(json.dumps(demo))
     account = scene.account
-    where = {"FRONT_API": scene.stack.api.host, "FRONT_PORT": str(account.port), "FRONT_AUTHORITY": str(account.certificate)}
+    where = {
+        "FRONT_API": scene.stack.api.host,
+        "FRONT_PORT": str(account.port),
+        "FRONT_AUTHORITY": str(account.certificate),
+    }
     return {**where, "FRONT_DEMO": str(file)}
 
 

@@ -10,13 +10,16 @@ from api import Api
 
 TEMPLATE = (WORKSPACE / "template.yaml").read_text()
 # What functions need of their own folders: the name of each in the template, and its binary.
-FUNCTIONS = dict(re.findall(r"^  (\w+Function):\n(?:    .*\n)+?        Binary: (\S+)$", TEMPLATE, re.MULTILINE))
+FUNCTIONS = dict(
+    re.findall(r"^  (\w+Function):\n(?:    .*\n)+?        Binary: (\S+)$", TEMPLATE, re.MULTILINE)
+)
 CODE = re.compile(r"^(      CodeUri: )functions/(\S+)$", re.MULTILINE)
 CONFIG = tomllib.loads((WORKSPACE / "samconfig.toml").read_text())
 
 
 class Build:
-    """As `sam build` leaves it: the template beside a folder for each function, which holds its `bootstrap`."""
+    """As `sam build` leaves it: the template beside a folder for each function, which holds its
+    `bootstrap`."""
 
     def __init__(self, folder, program):
         self.folder = folder
@@ -39,7 +42,9 @@ class Build:
         options = ["--resolve-s3", "--output-template-file", packaged]
         account.run("sam", "package", "--template-file", self.template, *options)
         # SAM takes no address for one of S3 but S3's own.
-        packaged.write_text(re.sub(r"(TemplateURL: )\S+", r"\1infra/observability.yaml", packaged.read_text()))
+        packaged.write_text(
+            re.sub(r"(TemplateURL: )\S+", r"\1infra/observability.yaml", packaged.read_text())
+        )
         self.template = packaged
 
     def raise_revision(self, by=1):
@@ -62,7 +67,9 @@ class Stack:
         more = [f"{name}={value}" for name, value in parameters.items()]
         command = ["sam", "deploy", "--config-env", self.stage, "--config-file", WORKSPACE / "samconfig.toml"]
         command += ["--template-file", self.build.template, "--no-confirm-changeset"]
-        self.said = self.account.run(*command, *(["--parameter-overrides", *listed, *more] if more else [])).stdout
+        self.said = self.account.run(
+            *command, *(["--parameter-overrides", *listed, *more] if more else [])
+        ).stdout
         self.outputs = self.read_outputs()
         self.api = Api(self.account, self.outputs["ApiUrl"])
 
@@ -74,7 +81,11 @@ class Stack:
 
     def resources(self):
         """Physical identifiers by logical ones."""
-        pages = self.account.client("cloudformation").get_paginator("list_stack_resources").paginate(StackName=self.name)
+        pages = (
+            self.account.client("cloudformation")
+            .get_paginator("list_stack_resources")
+            .paginate(StackName=self.name)
+        )
         listed = (resource for page in pages for resource in page["StackResourceSummaries"])
         return {resource["LogicalResourceId"]: resource["PhysicalResourceId"] for resource in listed}
 
@@ -85,7 +96,9 @@ class Stack:
         return {function: int(alias(function)["FunctionVersion"]) for function in FUNCTIONS}
 
     def tables(self):
-        return {key.removesuffix("Name"): name for key, name in self.outputs.items() if key.endswith("TableName")}
+        return {
+            key.removesuffix("Name"): name for key, name in self.outputs.items() if key.endswith("TableName")
+        }
 
     def statements(self, function):
         """The statements of a function's own policy, with the role and the policy's name."""
@@ -93,7 +106,11 @@ class Stack:
         names = iam.list_role_policies(RoleName=role)["PolicyNames"]
         assert len(names) <= 1, names
         for name in names:
-            return role, name, iam.get_role_policy(RoleName=role, PolicyName=name)["PolicyDocument"]["Statement"]
+            return (
+                role,
+                name,
+                iam.get_role_policy(RoleName=role, PolicyName=name)["PolicyDocument"]["Statement"],
+            )
         return role, None, []
 
 
@@ -101,4 +118,9 @@ def routes():
     """The routes of the OpenAPI document: method, path, operation's function."""
     document = json.loads((WORKSPACE / "infra" / "openapi.json").read_text())
     methods = ("get", "post", "put", "delete")
-    return [(method.upper(), path) for path, entry in document["paths"].items() for method in entry if method in methods]
+    return [
+        (method.upper(), path)
+        for path, entry in document["paths"].items()
+        for method in entry
+        if method in methods
+    ]

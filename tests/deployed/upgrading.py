@@ -1,5 +1,5 @@
-"""Deployments over a stack that is in use: a raised revision, the three steps of a changed signing key, a later release and the way
-back."""
+"""Deployments over a stack that is in use: a raised revision, the three steps of a changed signing key, a
+later release and the way back."""
 
 import threading
 import time
@@ -10,8 +10,20 @@ from operations import World
 # What a later release has in each record, which this one does not know.
 LATER = "of_a_later_release"
 # Maps whose keys are names that somebody gave, not fields.
-BY_NAME = {"connected", "domains", "game_modes", "headers", "not_before", "obstacles", "ports", "regions", "reserved", "secrets",
-           "tags", "users"}
+BY_NAME = {
+    "connected",
+    "domains",
+    "game_modes",
+    "headers",
+    "not_before",
+    "obstacles",
+    "ports",
+    "regions",
+    "reserved",
+    "secrets",
+    "tags",
+    "users",
+}
 
 
 class Players:
@@ -78,22 +90,26 @@ def steps(scene):
     account, stack, build = scene.account, scene.stack, scene.stack.build
 
     def upgrades():
-        """A deployment with a raised `MUSTER_REVISION` gives each function a new version while players play: each request is answered
-        200, and who found before it connects after it. The same template again changes nothing."""
+        """A deployment with a raised `MUSTER_REVISION` gives each function a new version while players play:
+        each request is answered 200, and who found before it connects after it. The same template again
+        changes nothing."""
         before, world = stack.live(), ready(scene)
         with Players(world) as players:
             waiting = players.find()
             build.raise_revision()
             stack.deploy()
             players.leave(players.connect(waiting))
-        assert stack.live() == {function: version + 1 for function, version in before.items()}, (before, stack.live())
+        assert stack.live() == {function: version + 1 for function, version in before.items()}, (
+            before,
+            stack.live(),
+        )
         stack.deploy()
         assert "No changes to deploy" in stack.said, stack.said[-2000:]
         return f"{players.visits} visits."
 
     def changes_key():
-        """The signing key changes in the three documented steps while players play: none is refused, who found in one step connects
-        in the next, and after the third no token of the old key is accepted."""
+        """The signing key changes in the three documented steps while players play: none is refused, who
+        found in one step connects in the next, and after the third no token of the old key is accepted."""
         secrets, arn = account.client("secretsmanager"), stack.outputs["SigningKeySecretArn"]
         old = secrets.get_secret_value(SecretId=arn)["SecretString"]
         new = "".join(reversed(old))
@@ -107,7 +123,9 @@ def steps(scene):
             of_old = players.find()
             deploys(SigningKeyPrevious=new)
             between = players.find()
-            account.run("aws", "secretsmanager", "put-secret-value", "--secret-id", arn, "--secret-string", new)
+            account.run(
+                "aws", "secretsmanager", "put-secret-value", "--secret-id", arn, "--secret-string", new
+            )
             deploys(SigningKeyPrevious=old)
             for found in (of_old, between):
                 players.leave(players.connect(found))
@@ -123,8 +141,9 @@ def steps(scene):
         return f"{visits + players.visits} visits."
 
     def goes_back():
-        """With a field more in each map of each record, as a later release would leave it, this one still answers, and the operator's
-        command too; so it does after a roll back to it, and what it did not know is kept."""
+        """With a field more in each map of each record, as a later release would leave it, this one still
+        answers, and the operator's command too; so it does after a roll back to it, and what it did not know
+        is kept."""
         world, tables = ready(scene), account.client("dynamodb")
         players = Players(world)
         build.raise_revision()
@@ -144,7 +163,12 @@ def steps(scene):
             players.leave(players.connect(waiting))
             until("settings are read again", lambda: time.monotonic() - began > 31)
         scene.game.ask("GET", "")
-        for verb in (["doctor"], ["game", "show", scene.game.name], ["version", "list", scene.game.name], ["token", "list", scene.game.name]):
+        for verb in (
+            ["doctor"],
+            ["game", "show", scene.game.name],
+            ["version", "list", scene.game.name],
+            ["token", "list", scene.game.name],
+        ):
             scene.muster.run(*verb)
         namespace = tables.scan(TableName=stack.outputs["CatalogTableName"])["Items"]
         assert all(LATER in item for item in namespace), namespace
