@@ -77,19 +77,9 @@ class Account:
     def make_certificate(self):
         """Of this address, and of the APIs that are deployed."""
         names = f"subjectAltName=IP:127.0.0.1,DNS:*.execute-api.{REGION}.amazonaws.com"
-        command = [
-            "openssl",
-            "req",
-            "-x509",
-            "-newkey",
-            "rsa:2048",
-            "-nodes",
-            "-days",
-            "2",
-            "-subj",
-            "/CN=muster-deployed",
-        ]
-        command += ["-addext", "basicConstraints=critical,CA:FALSE", "-addext", names]
+        command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
+        command += ["-subj", "/CN=muster-deployed", "-addext", names]
+        command += ["-addext", "basicConstraints=critical,CA:FALSE"]
         subprocess.run(
             [*command, "-keyout", self.key, "-out", self.certificate], check=True, capture_output=True
         )
@@ -125,10 +115,8 @@ class Account:
             environment["DYNAMODB_LOCAL"] = database
         self.log = self.folder / "emulator.log"
         program = pathlib.Path(__file__).with_name("emulator.py")
-        output = self.log.open("w")
-        process = subprocess.Popen(
-            [self.python, program], env=environment, stdout=output, stderr=subprocess.STDOUT
-        )
+        output = {"stdin": subprocess.PIPE, "stdout": self.log.open("w"), "stderr": subprocess.STDOUT}
+        process = subprocess.Popen([self.python, program], env=environment, **output)
         self.processes.append(process)
         until("the emulator listens", lambda: process.poll() is not None or self.is_healthy())
         assert process.poll() is None, self.log.read_text()[-4000:]

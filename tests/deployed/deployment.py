@@ -34,13 +34,12 @@ def steps(account, build):
     def leads():
         """Each route of the OpenAPI document leads to the function that is named after its operation, at its
         published version."""
-        resources, reached = dev.resources(), {}
-        for method, path in routes():
+        resources, led = dev.resources(), routes()
+        assert set(led.values()) == set(FUNCTIONS), led
+        for (method, path), function in led.items():
             answer = dev.api.ask(method, path.replace("{", "").replace("}", ""))
-            assert answer["route"] == f"{method} {path}", answer
-            assert answer["version"] == "1", answer
-            reached[answer["function"]] = path
-        assert set(reached) == {resources[function] for function in FUNCTIONS}, reached
+            expected = {"function": resources[function], "version": "1", "route": f"{method} {path}"}
+            assert answer == expected, (answer, expected)
         asked = {
             "origin": "https://game.example",
             "access-control-request-method": "POST",
@@ -48,7 +47,7 @@ def steps(account, build):
         }
         status, headers, _ = dev.api.send("OPTIONS", "/matchmaker/lobbies/find", headers=asked)
         assert status in (200, 204) and headers["access-control-allow-origin"] == "*", (status, headers)
-        return f"{len(reached)} routes."
+        return f"{len(led)} routes."
 
     def republishes():
         """With a raised `MUSTER_REVISION` each function has a new version, which serves."""

@@ -11,8 +11,11 @@ import http.client
 import json
 import os
 import re
+import signal
 import string
+import sys
 import threading
+import time
 
 from hypercorn.asyncio import serve
 from hypercorn.config import Config
@@ -35,6 +38,8 @@ class Items:
         *("GetItem", "PutItem", "UpdateItem", "DeleteItem", "Query", "Scan"),
         *("BatchGetItem", "BatchWriteItem", "TransactGetItems", "TransactWriteItems"),
     }
+    # Seconds after which a connection is not used again: it closes them after half a minute.
+    IDLE = 10
     # It has a database for each access key and region.
     SIGNED = f"AWS4-HMAC-SHA256 Credential=muster/20260101/{REGION}/dynamodb/aws4_request, SignedHeaders=host, Signature=0"
 
@@ -107,8 +112,10 @@ class Items:
             "x-amz-target": f"DynamoDB_20120810.{action}",
             "content-type": "application/x-amz-json-1.0",
         }
-        connection = getattr(self.connections, "kept", None) or http.client.HTTPConnection(self.address)
-        self.connections.kept = None
+        connection, used = getattr(self.connections, "kept", (None, 0))
+        if time.monotonic() > used + self.IDLE:
+            connection = http.client.HTTPConnection(self.address)
+        self.connections.kept = None, 0
         connection.request("POST", "/", body, headers)
         answer = connection.getresponse()
         kept = {
@@ -117,7 +124,7 @@ class Items:
             if name.lower() in ("content-type", "x-amz-crc32")
         }
         content = answer.read()
-        self.connections.kept = connection
+        self.connections.kept = connection, time.monotonic()
         return answer.status, kept, content
 
 
@@ -266,7 +273,13 @@ def address_of_the_api():
     )
 
 
+def end_with_whoever_started_it():
+    sys.stdin.read()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
 def main():
+    threading.Thread(target=end_with_whoever_started_it, daemon=True).start()
     address = os.environ.get("DYNAMODB_LOCAL")
     dynamodb.handle_request = Items(address).handle if address else no_items
     nothing("AWS::CodeDeploy::Application")

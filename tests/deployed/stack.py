@@ -115,12 +115,11 @@ class Stack:
 
 
 def routes():
-    """The routes of the OpenAPI document: method, path, operation's function."""
+    """The function of each route of the OpenAPI document, by method and path."""
     document = json.loads((WORKSPACE / "infra" / "openapi.json").read_text())
-    methods = ("get", "post", "put", "delete")
-    return [
-        (method.upper(), path)
-        for path, entry in document["paths"].items()
-        for method in entry
-        if method in methods
-    ]
+    found = {}
+    for path, entry in document["paths"].items():
+        for method in entry.keys() & {"get", "post", "put", "delete"}:
+            name = entry[method]["operationId"]
+            found[method.upper(), path] = f"{name[0].upper()}{name[1:]}Function"
+    return found
