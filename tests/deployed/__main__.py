@@ -52,15 +52,15 @@ def of_functions(account, binaries):
 
     build = Build(account.folder / "functions", strip)
     stack = Stack(account, "dev", build)
-    scene = SimpleNamespace(account=account, stack=stack, binaries=binaries)
+    muster = Muster(stack, binaries / "muster")
+    scene = SimpleNamespace(account=account, stack=stack, binaries=binaries, muster=muster)
 
     def deploys():
         """The real functions, built for this machine, are uploaded and deployed, and the operator's command
         creates a game."""
         build.package(account)
         stack.deploy()
-        scene.muster = Muster(stack, binaries / "muster")
-        scene.game = Game(scene.muster, "game")
+        scene.game = Game(muster, "game")
         return f"{len(FUNCTIONS)} functions."
 
     def deletes():

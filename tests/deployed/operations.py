@@ -104,6 +104,11 @@ class World:
         made = self.api.ask("POST", "/matchmaker/lobbies/create", CREATE, self.public)
         return made["lobby"]["lobby_id"], made["player"]["token"]
 
+    def stated(self):
+        """A lobby with a state."""
+        lobby, _ = self.created()
+        self.api.ask("PUT", "/matchmaker/lobbies/state", {"round": 1}, self.lobby_token(lobby))
+
     def beat(self):
         return self.api.ask("POST", "/matchmaker/servers/heartbeat", {"server_id": "one"}, self.server)[
             "lobbies"

@@ -32,7 +32,7 @@ MORE = {
         (of_players("join", lambda found: {"lobby_id": found[0]}, World.found), screened("join")),
     ],
     "create-lobby": [(of_players("create", CREATE), screened("create"))],
-    "list-lobbies": [(reads("lobbies/list?include_state=true", World.created), None)],
+    "list-lobbies": [(reads("lobbies/list?include_state=true", World.stated), None)],
     "disconnect-player": [(disconnects(World.created), None)],
     "register-server": [
         (of_servers("register", {**REGISTRATION, "start_id": "second"}, World.created), None)
