@@ -8,7 +8,7 @@ use aws_sdk_dynamodb::{
         AttributeDefinition, AttributeValue, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType,
     },
 };
-use muster_tests::instance::patient_client;
+use harness::instance::patient_client;
 
 use super::*;
 
