@@ -11,7 +11,7 @@ from api import Api
 TEMPLATE = (WORKSPACE / "template.yaml").read_text()
 # What functions need of their own folders: the name of each in the template, and its binary.
 FUNCTIONS = dict(
-    re.findall(r"^  (\w+Function):\n(?:    .*\n)+?        Binary: (\S+)$", TEMPLATE, re.MULTILINE)
+    re.findall(r"^  (\w+Function):\n(?:    .*\n)+?      CodeUri: functions/(\S+)$", TEMPLATE, re.MULTILINE)
 )
 CODE = re.compile(r"^(      CodeUri: )functions/(\S+)$", re.MULTILINE)
 CONFIG = tomllib.loads((WORKSPACE / "samconfig.toml").read_text())
