@@ -1067,7 +1067,7 @@ const NOT_THE_CLIENTS = [
 ];
 
 await check("every other operation of the interface answered the client with success", async () => {
-	const { paths } = JSON.parse(await readFile(new URL("../../infra/openapi.json", import.meta.url), "utf8"));
+	const { paths } = JSON.parse(await readFile(new URL("../../../infra/openapi.json", import.meta.url), "utf8"));
 	const methods = ["get", "put", "post", "delete", "patch"];
 	const operations = Object.entries(paths).flatMap(([path, item]) =>
 		methods.filter((method) => method in item).map((method) => `${method.toUpperCase()} ${path}`),
