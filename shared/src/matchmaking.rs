@@ -1,7 +1,7 @@
 //! Matching, a file for each step.
 //!
 //! - [`matchmaker`] runs the rounds of a find, and [`join`] the other ways to a seat.
-//! - `look` compares candidates and puts the fullest first; `busy` reads them ahead in a pool with many finds.
+//! - `look` compares candidates and puts the fullest first; `busy` reads ahead in a pool with many finds.
 //! - `take` takes a seat in one lobby, and `waiting` waits until the lobby is ready.
 //! - `burst` shares new lobbies between the finds that want the same; `create` creates one lobby; `capacity`
 //!   frees capacity for it.

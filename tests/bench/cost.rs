@@ -1,7 +1,8 @@
-//! `cargo bench --bench cost`: what each operation asks of DynamoDB and costs, written to `tests/bench/cost.md`.
+//! `cargo bench --bench cost`: what each operation asks of DynamoDB and costs, written to
+//! `tests/bench/cost.md`.
 //!
-//! `management` counts the operations that manage games, `hostile` requests that are refused. A function of the
-//! template that none of them called is an error.
+//! `management` counts the operations that manage games, `hostile` requests that are refused. A function of
+//! the template that none of them called is an error.
 //!
 //! Counted, not timed: with the same identifiers and times in each run the figures are the same on every
 //! machine, so that `-- --check` compares them with the committed report and fails where they differ. Each

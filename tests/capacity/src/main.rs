@@ -2,8 +2,8 @@
 //!
 //! `-- --rate R --capacity C --shape spike|quiet --seconds N --stay S --seed S` runs one scenario, `--
 //! --quick` what CI has time for; without either, all of them, most a minute each. What is simulated and what
-//! is not: the library beside it. Prints one row for each scenario, a table minute by minute of each long one,
-//! and the bars that are missed, which make it fail.
+//! is not: the library beside it. Prints one row for each scenario, a table minute by minute of each long
+//! one, and the bars that are missed, which make it fail.
 
 #![expect(
     clippy::expect_used,

@@ -1,13 +1,13 @@
-//! `cargo run --profile bench --bin simulation`: thousands of seeded runs of the shipped operations, each checked step
-//! by step.
+//! `cargo run --profile bench --bin simulation`: thousands of seeded runs of the shipped operations, each
+//! checked step by step.
 //!
 //! `-- --seeds N` runs the seeds below N, `--from M` those from M on, every other of them with more of what
 //! leads to one of the writes; `--bias WRITE` all with more of what leads to that one. `--seed N` replays
 //! one, `--trace` with everything that happened, `--tolerate "TEXT|TEXT"` passing over failures whose text
 //! has one, `--without "WRITE: CLAUSE"` without one condition. A seed that fails prints the line that replays
 //! it. `--mutations` takes every condition away, one at a time, and writes what notices to
-//! `tests/simulation/README.md`; `--of WRITE` those of one write; `--draw N --from M` takes N of those that were
-//! noticed within forty seeds, drawn by M.
+//! `tests/simulation/README.md`; `--of WRITE` those of one write; `--draw N --from M` takes N of those that
+//! were noticed within forty seeds, drawn by M.
 
 #![expect(
     clippy::expect_used,
