@@ -391,7 +391,7 @@ async fn an_ending_that_meets_other_transactions_is_repeated_after_growing_pause
 #[tokio::test]
 async fn an_ending_that_meets_another_transaction_each_time_gives_up_as_contended() {
     let scene = Scene::set("contended").await;
-    for cause in [EndCause::Asked, EndCause::ServerDead, EndCause::NeverReady, EndCause::Idle] {
+    for cause in [EndCause::Requested, EndCause::ServerDead, EndCause::NeverReady, EndCause::Idle] {
         let (store, meter) = scene.scripted(vec![cancelled(["None", "TransactionConflict"])]).await;
         let (ambient, pauses) = scene.hurried();
         let error = store.end_lobby(&scene.lobby, cause, &ambient).await.unwrap_err();
@@ -413,7 +413,7 @@ async fn a_refused_ending_is_read_as_its_parts_say() {
     let cases = [
         (idle, [(failed, Some(&ended)), (none, None)], EndOutcome::AlreadyEnded),
         (dead, [(failed, Some(&ended)), (none, None)], EndOutcome::AlreadyEnded),
-        (EndCause::Asked, [(failed, Some(&ended)), (none, None)], EndOutcome::AlreadyEnded),
+        (EndCause::Requested, [(failed, Some(&ended)), (none, None)], EndOutcome::AlreadyEnded),
         // Its record went a day after its end.
         (idle, [(failed, None), (none, None)], EndOutcome::AlreadyEnded),
         // A seat was taken, or the lease revived.
@@ -438,7 +438,7 @@ async fn a_refused_ending_is_read_as_its_parts_say() {
 #[tokio::test]
 async fn an_ending_that_the_server_does_not_know_of_is_a_bug_not_an_outcome() {
     let scene = Scene::set("unknown").await;
-    for cause in [EndCause::Asked, EndCause::Idle, EndCause::NeverReady] {
+    for cause in [EndCause::Requested, EndCause::Idle, EndCause::NeverReady] {
         let (store, _) = scene.scripted(vec![cancelled(["None", "ConditionalCheckFailed"])]).await;
         let error = store.end_lobby(&scene.lobby, cause, &scene.hurried().0).await.unwrap_err();
         assert!(matches!(error, Error::Bug(_)), "{cause:?}: {error:?}");
@@ -474,7 +474,7 @@ async fn an_allotment_that_moves_is_read_as_its_parts_say() {
 async fn an_ended_lobby_is_ended_again_without_a_word_to_the_database() {
     let scene = Scene::set("again").await;
     let (store, meter) = scene.scripted(vec![(500, json!({}))]).await;
-    let outcome = store.end_lobby(&scene.ended(), EndCause::Asked, &scene.hurried().0).await.unwrap();
+    let outcome = store.end_lobby(&scene.ended(), EndCause::Requested, &scene.hurried().0).await.unwrap();
     assert_eq!((outcome, meter.usage().calls), (EndOutcome::AlreadyEnded, 0));
 }
 

@@ -52,7 +52,7 @@ impl Operation for EndLobby {
         let lobby = self.store.lobby(&lobby_id).await?;
         let lobby =
             lobby.filter(|lobby| lobby.pool.namespace_id == namespace_id).ok_or(Error::LobbyNotFound)?;
-        match self.store.end_lobby(&lobby, EndCause::Asked, &self.ambient).await? {
+        match self.store.end_lobby(&lobby, EndCause::Requested, &self.ambient).await? {
             EndOutcome::Ended => tracing::info!(lobby.id = %lobby_id, "a lobby was ended"),
             EndOutcome::AlreadyEnded | EndOutcome::Outdated => {}
         }

@@ -219,7 +219,7 @@ async fn show(lobby_id: LobbyId, deployment: &Deployment) -> Result<Report, Comm
 async fn end(lobby_id: LobbyId, deployment: &Deployment) -> Result<Report, CommandError> {
     let store = &deployment.store;
     let lobby = find(deployment, &lobby_id).await?;
-    let outcome = store.end_lobby(&lobby, EndCause::Asked, &deployment.ambient).await?;
+    let outcome = store.end_lobby(&lobby, EndCause::Requested, &deployment.ambient).await?;
     let has_ended = outcome == EndOutcome::Ended;
     let text = if has_ended { "the lobby has ended" } else { "the lobby had ended before" };
     Ok(Report { text: text.to_owned(), json: json!({ "lobby_id": lobby_id, "ended": has_ended }) })

@@ -354,7 +354,7 @@ impl GameServers {
             match self.store.make_transition(&lobby_id, &drain, now).await? {
                 TransitionOutcome::Made(lobby) | TransitionOutcome::AlreadyMade(lobby) => {
                     if ends_it {
-                        self.store.end_lobby(&lobby, EndCause::Asked, &self.ambient).await?;
+                        self.store.end_lobby(&lobby, EndCause::Requested, &self.ambient).await?;
                     } else if lobby.end_cause(now) == Some(EndCause::Idle) {
                         end_in_passing(&self.store, &lobby, EndCause::Idle, &self.ambient).await;
                     }

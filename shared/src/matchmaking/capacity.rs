@@ -32,7 +32,7 @@ use crate::{
     store::{
         allotment::AllotmentOutcome,
         ending::EndOutcome,
-        vain_searches::{BELIEVED_FOR, SearchKey, VainSearch},
+        failed_searches::{BELIEVED_FOR, FailedSearch, SearchKey},
     },
     wire::explanation::{self, Obstacles},
 };
@@ -99,9 +99,9 @@ impl Matchmaker {
         seeker: &Seeker,
     ) -> Result<Capacity, Error> {
         let wanted = &search.criteria.new_lobby.pool;
-        let mut was_in_vain = self.searches.searched_in_vain(wanted, needed, self.ambient.now());
+        let mut was_in_vain = self.searches.failed_search(wanted, needed, self.ambient.now());
         if was_in_vain.is_none()
-            && let Some(last) = self.others_searched_in_vain(search, needed).await?
+            && let Some(last) = self.others_failed_search(search, needed).await?
         {
             was_in_vain = Some(last.obstacles.clone());
             self.believe(search, needed, last);
@@ -136,7 +136,7 @@ impl Matchmaker {
         if are_all && !self.are_all_used(search, running).await? {
             return Ok(Capacity::Moving);
         }
-        let last = self.tell_vain_search(search, needed, Obstacles::new()).await?;
+        let last = self.publish_failed_search(search, needed, Obstacles::new()).await?;
         self.believe(search, needed, last);
         Ok(Capacity::None)
     }
@@ -176,46 +176,46 @@ impl Matchmaker {
             }
         }
         let until = self.ambient.now() + self.ambient.jittered(BELIEVED_FOR);
-        self.searches.remember_vain(wanted, needed, obstacles.clone(), until);
+        self.searches.remember_failed(wanted, needed, obstacles.clone(), until);
         if needed == NoCapacity::NoServer {
             seeker.trace().servers(obstacles.clone());
-            self.tell_vain_search(search, needed, obstacles).await?;
+            self.publish_failed_search(search, needed, obstacles).await?;
         }
         Ok(false)
     }
 
     /// What another instance found a moment ago, unless it is this one's turn to search.
-    async fn others_searched_in_vain(
+    async fn others_failed_search(
         &self,
         search: &Search,
         needed: NoCapacity,
-    ) -> Result<Option<VainSearch>, Error> {
+    ) -> Result<Option<FailedSearch>, Error> {
         let cap = search.settings.namespace.lobby_count_max;
         self.store.believed_search(&key_of(search, needed), cap, self.ambient.now()).await
     }
 
-    async fn tell_vain_search(
+    async fn publish_failed_search(
         &self,
         search: &Search,
         needed: NoCapacity,
         obstacles: Obstacles,
-    ) -> Result<VainSearch, Error> {
+    ) -> Result<FailedSearch, Error> {
         let lobby_count_max = search.settings.namespace.lobby_count_max;
-        let vain = VainSearch { found_at: self.ambient.now(), lobby_count_max, obstacles };
-        self.store.tell_vain_search(&key_of(search, needed), &vain).await?;
+        let vain = FailedSearch { found_at: self.ambient.now(), lobby_count_max, obstacles };
+        self.store.publish_failed_search(&key_of(search, needed), &vain).await?;
         Ok(vain)
     }
 
     /// Believes a search that was in vain, for not quite as long as anybody may: one of many asks again
     /// before.
-    fn believe(&self, search: &Search, needed: NoCapacity, vain: VainSearch) {
+    fn believe(&self, search: &Search, needed: NoCapacity, vain: FailedSearch) {
         let until = vain.found_at + self.ambient.jittered(BELIEVED_FOR);
         let wanted = &search.criteria.new_lobby.pool;
         match needed {
             NoCapacity::AtCap => {
                 self.searches.remember_full(&wanted.namespace_id, vain.lobby_count_max, until)
             }
-            NoCapacity::NoServer => self.searches.remember_vain(wanted, needed, vain.obstacles, until),
+            NoCapacity::NoServer => self.searches.remember_failed(wanted, needed, vain.obstacles, until),
         }
     }
 

@@ -238,7 +238,7 @@ impl Error {
     /// The refusal of `code`, of a request for a seat that somebody waits for; nothing where the code does
     /// not tell all of it.
     #[must_use]
-    pub fn told_again(code: &str) -> Option<Self> {
+    pub fn of_kept_code(code: &str) -> Option<Self> {
         REFUSALS_OF_A_SEAT.into_iter().find(|refusal| refusal.status_and_code().1 == code)
     }
 

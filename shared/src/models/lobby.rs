@@ -164,7 +164,7 @@ pub enum SeatState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndCause {
     /// Its game server, or itself, asked for it.
-    Asked,
+    Requested,
     /// Its game server started anew: what an earlier start ran is over.
     ServerRestarted,
     /// Its game server's lease lapsed, and somebody needs its room.

@@ -103,7 +103,7 @@ impl Screening {
             let repeats = self.store.repeat_captcha_answer(client, &answer, oldest, REPEATS_MAX).await?;
             return if repeats { Ok(()) } else { Err(Error::CaptchaFailed) };
         }
-        seeker.before_asking().await?;
+        seeker.before_screening().await?;
         let asked = Asked { provider, keys, response, client_ip };
         self.ask_provider(entry, client, &asked, last.as_ref()).await?;
         self.store.pass_captcha(client, &answer, self.ambient.now()).await

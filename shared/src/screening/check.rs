@@ -122,7 +122,7 @@ impl Screening {
     /// asked before `seeker` may have its seat.
     ///
     /// # Errors
-    /// What [`Seeker::before_asking`] refuses; [`Error::CaptchaRequired`], [`Error::CaptchaFailed`],
+    /// What [`Seeker::before_screening`] refuses; [`Error::CaptchaRequired`], [`Error::CaptchaFailed`],
     /// [`Error::CaptchaUnavailable`], [`Error::VerificationFailed`], [`Error::VerificationRequestFailed`];
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn check(

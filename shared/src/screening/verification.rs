@@ -84,7 +84,7 @@ impl Screening {
         if by_url.is_empty() {
             return Ok(());
         }
-        seeker.before_asking().await?;
+        seeker.before_screening().await?;
         let secrets = self.secrets.of(entry.version).await?;
         let asked = by_url.values().map(|rules| self.ask_in_turn(entry, rules, &secrets, client_ip));
         let answered = within(&self.ambient, VERIFICATION_TIMEOUT, join_all(asked)).await;

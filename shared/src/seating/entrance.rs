@@ -229,7 +229,7 @@ impl Seating {
             let now = self.ambient.now();
             let Some(record) = self.store.replay(&run.key).await? else { return Ok(Others::None) };
             if waited_for.as_ref() == Some(&record.run)
-                && let Some(refusal) = record.refusal.as_deref().and_then(Error::told_again)
+                && let Some(refusal) = record.refusal.as_deref().and_then(Error::of_kept_code)
             {
                 return Err(refusal);
             }

@@ -119,7 +119,7 @@ impl Seeker {
     /// # Errors
     /// [`Error::TooManyPlayersFromSource`]; [`Error::Contention`] when another run of the request is under
     /// way; [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn before_asking(&self) -> Result<(), Error> {
+    pub async fn before_screening(&self) -> Result<(), Error> {
         if self.progress().is_cleared {
             return Ok(());
         }

@@ -112,7 +112,7 @@ impl Store {
 
     fn end_as_seen(&self, lobby: &Lobby, cause: EndCause, now: Timestamp) -> Result<Write, Error> {
         let condition = match cause {
-            EndCause::Asked | EndCause::ServerRestarted => "#stage <> :ended",
+            EndCause::Requested | EndCause::ServerRestarted => "#stage <> :ended",
             EndCause::ServerDead => "#stage <> :ended AND #lease_until <= :now",
             EndCause::NeverReady => "#stage = :starting AND #created_at <= :start_limit",
             EndCause::Idle => "#stage = :ready AND #reserved = :reserved AND #connected = :connected",
@@ -132,7 +132,7 @@ impl Store {
             .when(condition)
             .with(":expiry", number((now + ENDED_LIFE).secs()));
         Ok(match cause {
-            EndCause::Asked | EndCause::ServerRestarted => end,
+            EndCause::Requested | EndCause::ServerRestarted => end,
             EndCause::ServerDead => end.with(":now", number(now)),
             EndCause::NeverReady => end.with(":start_limit", number(now.before(STARTING_MAX))),
             EndCause::Idle => end
@@ -160,7 +160,7 @@ impl Store {
         let condition = match cause {
             EndCause::ServerDead => "#used > :zero AND #lease_until <= :now",
             EndCause::ServerRestarted => "#used > :zero AND attribute_exists(#is_clearing)",
-            EndCause::Asked | EndCause::NeverReady | EndCause::Idle => "#used > :zero",
+            EndCause::Requested | EndCause::NeverReady | EndCause::Idle => "#used > :zero",
         };
         self.on_server(server)
             .change(change)

@@ -33,7 +33,7 @@ use crate::{
         failures::failure,
         items::{Item, from_item, from_items, number, text},
         keys::tag_set,
-        shards::shards_told,
+        shards::signed_shards,
         transitions::leave,
         writes::Write,
     },
@@ -220,7 +220,7 @@ impl Store {
                 .map_err(|error| failure(&error))?;
             self.meter.read(answer.consumed_capacity());
             for item in answer.items.unwrap_or_default() {
-                match shards_told(&item) {
+                match signed_shards(&item) {
                     Some(told) => shards = told,
                     None => candidates.push(from_item(item)?),
                 }

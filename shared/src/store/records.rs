@@ -17,6 +17,7 @@ use crate::{
         catalog::{DomainOwner, NameOwner},
         cdn::Cdn,
         creation::Burst,
+        failed_searches::FailedSearch,
         holds::HoldsItem,
         items::Record,
         lobbies::{Candidate, LobbyCursor},
@@ -26,7 +27,6 @@ use crate::{
         shards::Sign,
         statistics::KeptCount,
         tokens::{CloudTokenRecord, IssuedToken, Noted},
-        vain_searches::VainSearch,
     },
 };
 
@@ -68,7 +68,7 @@ records! {
     Server,
     Sign,
     StoredData,
-    VainSearch,
+    FailedSearch,
     Version,
     Version<serde_json::Value>,
 }

@@ -41,7 +41,7 @@ pub(super) struct Sign {
 }
 
 /// How many shards an entry of the index tells, when it is a sign.
-pub(super) fn shards_told(entry: &Item) -> Option<u8> {
+pub(super) fn signed_shards(entry: &Item) -> Option<u8> {
     entry.get("lobby_id")?.as_s().ok()?.strip_prefix(SIGN)?;
     Some(entry.get("joinable_from")?.as_n().ok()?.parse().unwrap_or(SHARDS_MAX))
 }

@@ -93,7 +93,7 @@ async fn a_find_whose_hold_was_replaced_as_its_lobby_ended_gives_its_seat_back()
     let (other, store, ambient) = (stack.instance(), stack.store().clone(), stack.ambient());
     let public = game.public.clone();
     let meanwhile = async move {
-        store.end_lobby(&ended, EndCause::Asked, &ambient).await.unwrap();
+        store.end_lobby(&ended, EndCause::Requested, &ambient).await.unwrap();
         other.find(&public, &arena()).await.unwrap();
     };
     let is_seat = |call: &Call| {

@@ -20,7 +20,7 @@ pub(in crate::matchmaking) struct Searches {
 impl Searches {
     /// Whether a search for a lobby that may end, to make room for one of `wanted`, was in vain a moment ago;
     /// and what stood against its game servers.
-    pub(in crate::matchmaking) fn searched_in_vain(
+    pub(in crate::matchmaking) fn failed_search(
         &self,
         wanted: &Pool,
         needed: NoCapacity,
@@ -31,7 +31,7 @@ impl Searches {
         self.vain.with(&(wanted.whole(), needed), believed).flatten()
     }
 
-    pub(in crate::matchmaking) fn remember_vain(
+    pub(in crate::matchmaking) fn remember_failed(
         &self,
         wanted: &Pool,
         needed: NoCapacity,

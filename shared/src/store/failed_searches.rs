@@ -46,7 +46,7 @@ impl SearchKey {
 
 /// A search that was in vain.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct VainSearch {
+pub struct FailedSearch {
     /// When it ended; absent while the first one is under way.
     #[serde(default)]
     pub found_at: Timestamp,
@@ -70,10 +70,10 @@ impl Store {
         key: &SearchKey,
         lobby_count_max: u32,
         now: Timestamp,
-    ) -> Result<Option<VainSearch>, Error> {
+    ) -> Result<Option<FailedSearch>, Error> {
         let item = Item::from([("pk".to_owned(), text(&key.0))]);
-        let last: Option<VainSearch> = self.read(&self.tables.ledger, item).await?;
-        let is_believed = |search: &VainSearch| {
+        let last: Option<FailedSearch> = self.read(&self.tables.ledger, item).await?;
+        let is_believed = |search: &FailedSearch| {
             search.lobby_count_max == lobby_count_max && now < search.found_at + BELIEVED_FOR
         };
         let Some(last) = last.filter(is_believed) else { return Ok(None) };
@@ -96,7 +96,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn tell_vain_search(&self, key: &SearchKey, search: &VainSearch) -> Result<(), Error> {
+    pub async fn publish_failed_search(&self, key: &SearchKey, search: &FailedSearch) -> Result<(), Error> {
         let change = "SET #found_at = :at, #lobby_count_max = :cap, #obstacles = :obstacles, \
                       #expires_at = :expiry REMOVE #claimed_at";
         let write = self
