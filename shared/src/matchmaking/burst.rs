@@ -1,12 +1,12 @@
-//! Creating a lobby together with every find that wants the same at the same time.
+//! Creating a lobby together with all finds that need the same one at the same time.
 //!
-//! The find that begins a burst has its first position; the others draw one. The first position of each lobby
-//! creates it, a little after the lobby before where both would conflict at one server. The others wait for
-//! it, and create it themselves if it does not come. All lobbies but the first stay out of sight while
-//! positions are drawn (decision 23), and the last position of a lobby hides it (decision 24).
+//! The find that begins a burst has its first position, and each other find draws one. The first position of
+//! each lobby creates it, a little after the lobby before where both would conflict at one server. The others
+//! wait for it, and create it themselves if it does not come. All lobbies but the first stay out of sight
+//! while positions are drawn (decision 23), and the last position of a lobby hides it (decision 24).
 //!
-//! A find whose seat others took while it waited draws once more, without waiting. If that seat is taken too,
-//! the pool is busy, and the find creates a lobby of its own.
+//! A find that loses its seat while it waits draws again, without waiting. If it loses that seat too, the
+//! pool is busy, and the find creates a lobby of its own.
 
 use std::time::Duration;
 
@@ -34,23 +34,23 @@ use crate::{
 /// Elections that one find takes part in before it looks again.
 const ELECTIONS_MAX: usize = 4;
 /// A burst younger than this may be unknown to the index, so its newcomers share it by position; an older one
-/// that the index shows nothing of is most likely full.
+/// whose lobbies the index does not show is most likely full.
 const YOUNG_BURST_AGE: Duration = Duration::from_millis(300);
-/// Draws a second of one burst from which its pool is busy: then finds create without an election.
+/// Draws a second from one burst that make its pool busy: then finds create without an election.
 const BUSY_RATE: f64 = 250.0;
-/// The least time that such a rate is measured over.
+/// The shortest time over which that rate is measured.
 const BUSY_SPAN: Duration = Duration::from_millis(80);
-/// How far apart those create lobbies who would meet at one server's item: a transaction occupies it for some
-/// milliseconds, and the way there takes one a few more than another. A wait that costs no call, where a
+/// How far apart finds create lobbies on one server, whose transactions would otherwise conflict: each
+/// occupies the server's item for some milliseconds, and latencies differ by a few. A wait costs no call, a
 /// conflict costs one.
 const CREATION_SPACING: Duration = Duration::from_millis(12);
-/// The most that a creation waits for others before it: past that they meet rarely.
+/// Spacings that a creation waits for at most: beyond that, conflicts are rare.
 const SPACINGS_MAX: u32 = 16;
 /// How long a find waits for the lobby that another find of its burst is creating: first about as long as a
-/// creation takes by an instance that has yet to read the servers.
+/// creation by an instance that must read the servers first.
 const CREATOR_PAUSES: Pauses = Pauses::doubling(Duration::from_millis(32));
-/// The same for a find whose seat of a burst others took while it waited: it looks for the next one at once,
-/// then after this.
+/// The same for a find that lost a seat of the burst while it waited: it looks for the next one at once, then
+/// after this.
 const CREATOR_PAUSES_AFTER_LOSS: Pauses = Pauses::doubling(Duration::from_millis(15));
 /// Waits for that lobby before the find creates it itself: the creator may have crashed.
 const CREATOR_WAITS: u32 = 4;
@@ -62,7 +62,7 @@ enum Role {
     Creator,
     /// Takes a seat there once it is created.
     Follower,
-    /// Takes a seat there at once: it was there before the burst.
+    /// Takes a seat there at once: the lobby is older than the burst.
     Guest,
 }
 
@@ -75,8 +75,8 @@ struct Position {
     role: Role,
     /// Whether it is the last position of its lobby.
     is_last: bool,
-    /// Whether the lobby is kept for those who draw its positions. So many come at once that it is full of
-    /// them: a find that saw it sooner would take their seats.
+    /// Whether the lobby is hidden for the finds that draw its positions. They fill it, so a find that saw it
+    /// sooner would take their seats.
     is_promised: bool,
 }
 
@@ -98,8 +98,8 @@ impl Position {
         }
     }
 
-    /// How to take the seat. Once the last position of a lobby is drawn, all its seats are promised: nobody
-    /// else need see it. In a lobby that was announced others may have freed seats, too.
+    /// How to take the seat. Once the last position of a lobby is drawn, all its seats are promised, so no
+    /// other find needs to see it. An announced lobby may also have seats that players left.
     fn hiding(&self, burst: &Burst, new: &NewLobby) -> Hiding {
         let lapse = burst.opened_at + new.reservation;
         match self.is_last {
@@ -117,12 +117,12 @@ impl Position {
 enum Patience {
     /// As long as a creation takes.
     ForCreator,
-    /// Not at all at first: meanwhile others took its seat the last time.
+    /// Not at all at first: the find lost its last seat while it waited.
     AfterLoss,
 }
 
 impl Patience {
-    /// Before the find asks for the lobby the `wait`-th time, counted from 0.
+    /// The pause before the find tries the lobby for the `wait`-th time, counted from 0.
     fn pause(self, wait: u32) -> Duration {
         match self {
             Self::ForCreator => CREATOR_PAUSES.nth(wait),
@@ -143,7 +143,7 @@ enum Unseated {
 }
 
 impl Matchmaker {
-    /// One round: create a lobby, or take a seat in one that others are creating.
+    /// Runs one round: creates a lobby, or takes a seat in one that another find creates.
     pub(super) async fn create(
         &self,
         search: &Search,
@@ -168,7 +168,7 @@ impl Matchmaker {
         let key = head_key(&search.criteria);
         // On the heap, as it holds all that a creation does, twice.
         match Box::pin(self.create_elected(search, &key, seeker, contended)).await {
-            // The head takes no more: it is busier than any instance sees.
+            // The head is throttled: the pool is busier than any instance sees.
             Err(Error::Unavailable(cause)) => {
                 tracing::warn!(cause, "a lobby could not be created by election");
                 self.pools.note_busy(pool, self.ambient.now());
@@ -178,8 +178,7 @@ impl Matchmaker {
         }
     }
 
-    /// Creates a lobby together with everybody who wants the same: who begins the burst has its first
-    /// position.
+    /// Creates a lobby together with all finds that need the same one.
     async fn create_elected(
         &self,
         search: &Search,
@@ -189,7 +188,7 @@ impl Matchmaker {
     ) -> Result<Step, Error> {
         let pool = &search.criteria.new_lobby.pool;
         let mut exhausted = self.bursts.exhausted(key);
-        // A find that looks again lost a seat before.
+        // A find that looks again has lost a seat.
         let (lost_before, mut contended) = (contended, contended);
         let mut young = self.bursts.young(key, self.ambient.now(), YOUNG_BURST_AGE);
         let mut lost = None;
@@ -215,7 +214,7 @@ impl Matchmaker {
                     lost = Some(lobby_id);
                     if is_young(&burst) { young = Some(burst) } else { exhausted = Some(burst) }
                 }
-                // So many are quicker that the burst is no way to share lobbies.
+                // So many finds are quicker that this burst cannot share lobbies.
                 Err(Unseated::Lost(..)) => {
                     self.pools.note_busy(pool, self.ambient.now());
                     return self.create_alone(search, seeker).await;
@@ -226,10 +225,11 @@ impl Matchmaker {
         Ok(Step::LookAgain)
     }
 
-    /// Begins a burst and creates its first lobby, or learns which burst is going on.
+    /// Begins a burst and creates its first lobby, or returns the burst that is under way.
     ///
-    /// Two writes, the head's first: in one transaction the many that lose the election would keep the others
-    /// from the items that they were about to write. An instance that was alone the last time makes it one.
+    /// Two writes, the head's first: in one transaction, the many finds that lose the election would block
+    /// other transactions on their other items. An instance that was alone the last time uses one
+    /// transaction.
     async fn begin_burst(
         &self,
         search: &Search,
@@ -268,7 +268,7 @@ impl Matchmaker {
         }
     }
 
-    /// Takes the seat that `burst` has for this find, which found the lobby `lost` of it full already.
+    /// Takes the seat that `burst` has for this find, which already found the burst's lobby `lost` full.
     async fn join_burst(
         &self,
         search: &Search,
@@ -304,8 +304,7 @@ impl Matchmaker {
         let is_fast = f64::from(burst.positions) > BUSY_RATE * age.as_secs_f64();
         if is_fast && !burst.is_announced {
             self.pools.note_busy(&new.pool, now);
-            // So many lobbies a second as they are by then filled, left and filled again are too many for one
-            // shard.
+            // At this rate, lobbies fill, empty and fill again too often for one shard.
             self.pools.note_slow_index(&new.pool, now);
         }
         Ok(match self.take_position(search, &burst, seeker, true, patience).await? {
@@ -339,8 +338,8 @@ impl Matchmaker {
                 match self.attempt(search, &position.lobby_id, seeker, placing, None).await? {
                     Attempt::Created(found) => {
                         self.bursts.saw_full(&found.lobby);
-                        // Those before it are promised to others: a lobby that was drawn is needed, but for
-                        // one drawn after a loss, when another may have got a seat meanwhile.
+                        // All seats before this lobby's are promised, so it is needed, unless the find drew
+                        // it after a loss, when another find may have got a seat meanwhile.
                         let may_be_needless = nth == 0 || patience == Patience::AfterLoss;
                         return self.created(search, found, contended && may_be_needless).await;
                     }
@@ -366,8 +365,8 @@ impl Matchmaker {
         Ok(Step::LookAgain)
     }
 
-    /// How long the lobby of `position` still waits for those before it on the same server. A creator that
-    /// knows no server reads them first, as the creation would.
+    /// How long the creation of the lobby of `position` still waits for earlier ones on the same server. A
+    /// creator that knows no server first reads the servers, as the creation would.
     async fn spacing_of(
         &self,
         new: &NewLobby,
@@ -393,7 +392,7 @@ fn head_key(criteria: &Criteria) -> HeadKey {
     HeadKey::new(pool, tag_digests, *max_players)
 }
 
-/// Lobbies of a burst, which everybody is to find, are all in the first shard.
+/// Lobbies of a burst are all in the first shard, so that every find sees them.
 fn in_burst(new: &NewLobby, lobby_id: LobbyId, hiding: Hiding) -> Claimed {
     Claimed { pool: new.pool.clone(), lobby_id, hiding }
 }
@@ -434,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_creates_or_keeps_back_a_lobby_that_was_announced() {
+    fn an_announced_lobby_is_neither_created_nor_kept_back() {
         use Role::{Creator, Follower, Guest};
         let expected = [
             (0, Guest, false, false),

@@ -1,14 +1,14 @@
-//! Finds of a pool in which an instance reads lobbies ahead: it has many finds there, or all finds would
-//! compete for the fullest lobby (decision 19).
+//! Finds in a pool where the instance reads lobbies ahead, because its many finds would all compete for the
+//! fullest lobby (decision 19).
 //!
-//! Where as many players leave as come, each seat that is left shows a full lobby, and each seat taken may
+//! Where as many players leave as come, each player who leaves shows a full lobby, and each seat taken may
 //! hide it. So a find reads a few of the candidates that a look shows, as many as its instance has finds in a
-//! second, and takes any with a seat. The instance keeps the others for its next finds, for a second at most,
-//! or shorter once one of them was full. The next look goes on where the last one ended, so that instances
-//! spread over the index.
+//! second, and takes a seat in any. The instance keeps the others for its next finds: for a second, or less
+//! once one of them was full. The next look continues where the last one ended, so that instances spread over
+//! the index.
 //!
-//! After three full ones, a find in a busy pool creates a lobby (decision 21). If a candidate was refused for
-//! another reason than being full, everything is compared first.
+//! After three full ones, a find in a busy pool creates a lobby (decision 21). If a candidate refused it for
+//! another reason than being full, the find compares all candidates first.
 
 use std::time::Duration;
 
@@ -28,28 +28,26 @@ use crate::{
     seating::seeker::Seeker,
 };
 
-/// Looks that a find makes for the candidates that it tries, each into another part of the index.
+/// Looks of one find, each into another part of the index.
 const LOOKS_AHEAD_MAX: usize = 2;
-/// Candidates that such a look shows: the fewer, the more finds meet at one of them. Half a read unit.
+/// Candidates that such a look shows: the fewer, the more finds compete for each. Half a read unit.
 const SHOWN_MAX: usize = 24;
-/// How many of those are read, any of them: as many as the instance has finds in a second, within these
+/// How many of those are read, drawn at random: as many as the instance has finds in a second, within these
 /// bounds. Half a read unit each.
 const READ_MIN: usize = 2;
 const READ_MAX: usize = 8;
-/// What was read longer ago is kept no longer once one of them was full.
+/// Lobbies read longer ago are dropped once one of them was full.
 const READ_AGE_MAX: Duration = Duration::from_millis(250);
 
 impl Matchmaker {
-    /// What is searched when it is one pool, of which this instance reads lobbies ahead and in which the find
-    /// may create.
+    /// The only pool of an untagged search that may create, if this instance reads lobbies ahead there.
     pub(super) fn searched_ahead<'a>(&self, search: &'a Search, now: Timestamp) -> Option<&'a SearchedPool> {
         let searched = search.only_pool().filter(|_| search.may_create)?;
         (self.pools.contention(&searched.pool, now) >= Contention::Loaded).then_some(searched)
     }
 
-    /// Takes a seat in any lobby that had one when it was read: the fullest is where all would meet.
+    /// Takes a seat in any lobby that had one when it was read: all finds would compete for the fullest.
     ///
-    /// What a look showed is kept for the next finds of this instance, as long as it is true.
     pub(super) async fn take_any(
         &self,
         search: &Search,
@@ -92,8 +90,7 @@ impl Matchmaker {
         if are_all_full && is_enough {
             return Ok(Existing::None { has_more: false });
         }
-        // Others that are there for all to see may have seats, where those tried were of a dead server, for
-        // one.
+        // Other lobbies in sight may have seats, for example where those tried were of a dead server.
         self.take_existing(search, seeker, self.ambient.now(), deadline).await
     }
 
@@ -138,12 +135,12 @@ impl Matchmaker {
     }
 }
 
-/// What a look ahead told besides the lobbies that were kept.
+/// The result of a look ahead, besides the lobbies that were kept.
 struct Looked {
     /// Whether the pool has no other candidates than those that were shown.
     is_all: bool,
-    /// Whether each of those was read besides.
+    /// Whether each of those was also read.
     has_read_all: bool,
-    /// Whether those that were read and not kept had no seat, and nothing else against them.
+    /// Whether each lobby that was read and not kept was refused only because it was full.
     are_others_full: bool,
 }

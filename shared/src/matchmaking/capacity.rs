@@ -1,18 +1,18 @@
-//! Capacity at the limit of lobbies, or where every game server is full: taking back what servers do not need
-//! of the limit, and ending a lobby that may end (decision 27).
+//! Capacity at the limit of lobbies, or where every game server is full: taking back parts of the limit that
+//! servers do not need, and ending a lobby that may end (decision 27).
 //!
-//! A lobby counts until it has ended. At the limit, one may end whose server is dead, in which no seat was
-//! held for its idle time, or that never became ready; after those, the longest empty one of those that only
-//! idle. The find searches its own region first. Without a place on a server, only a lobby of a server that
-//! could run the new one helps.
+//! A lobby counts until it has ended. At the limit, a lobby may end if its server is dead, if no seat was
+//! held for its idle time, or if it never became ready. If there is none, the lobby that has been empty
+//! longest may end. The find searches its own region first. Without a place on a server, only a lobby of a
+//! server that could run the new one helps.
 //!
-//! A search reads every server and thousands of lobbies, so all instances share one in vain (`room/…` in the
-//! ledger) for at most a second (decision 28).
+//! A search reads every server and thousands of lobbies, so instances share one without result (`room/…` in
+//! the ledger) for at most a second (decision 28).
 //!
-//! Servers are read one region after the other, so a lobby that ended in one and another that began in the
-//! next meanwhile look like two. Before a find is refused for the limit, the servers that run lobbies are
-//! therefore read once more, consistently and all at a time. If they run fewer lobbies than the limit, the
-//! rest is on its way, and the find waits for it, two to four seconds.
+//! The search reads one region after the other, so a lobby that ends in one and another that begins in the
+//! next meanwhile look like two. Before it refuses a find for the limit, it therefore reads the servers that
+//! run lobbies again, consistently and all at once. If they run fewer lobbies than the limit, the rest is on
+//! its way, and the find waits for it, two to four seconds.
 
 use std::collections::HashSet;
 
@@ -43,20 +43,20 @@ const SERVERS_SEARCHED_MAX: usize = 1_000;
 const SERVERS_AT_ONCE: usize = 32;
 /// Lobbies of one server that one search reads at most, the oldest.
 const LOBBIES_OF_A_SERVER_MAX: usize = 1_000;
-/// Lobbies that one search reads at most of all servers, which it takes in any order.
+/// Lobbies that one search reads at most of all servers, which it reads in random order.
 const LOBBIES_SEARCHED_MAX: usize = 4_096;
 /// Candidates of each pool that one search reads.
 const CANDIDATES_SEARCHED_MAX: usize = 100;
 
-/// What a search for capacity came to.
+/// The result of a search for capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Capacity {
-    /// There is some.
+    /// Capacity is free.
     Freed,
-    /// The servers run fewer lobbies than the namespace may hold: what is left of the cap is on its way, or
-    /// with a server that the index does not know yet.
+    /// The servers run fewer lobbies than the namespace may hold: the rest of the cap is on its way, or with
+    /// a server that the index does not show yet.
     Moving,
-    /// There is none.
+    /// No capacity, and none could be freed.
     None,
 }
 
@@ -65,7 +65,7 @@ pub(super) enum Capacity {
 struct Ending {
     /// Lobbies read.
     read: usize,
-    /// Those that may end where nothing else does.
+    /// Empty lobbies that end only if no other lobby may.
     spared: Vec<Lobby>,
 }
 
@@ -86,12 +86,12 @@ fn key_of(search: &Search, needed: NoCapacity) -> SearchKey {
 }
 
 impl Matchmaker {
-    /// At the cap has a part of it left to allot, taken back from a server that does not use it; else ends
-    /// one lobby of the namespace that may end: of a dead server, or empty past its idle time.
+    /// Frees capacity: at the cap, takes a part of it back from a server that does not use it, else ends one
+    /// lobby of the namespace that may end.
     ///
-    /// Where a server's place is needed, only a lobby of a server that could run the wanted one helps; at the
-    /// cap one of its region is the best, since it frees a place there, too. Reads every server and thousands
-    /// of lobbies, so that all instances together search in vain at most twice a second.
+    /// Where a server's place is needed, only a lobby of a server that could run the wanted one helps. At the
+    /// cap, one of its region is best, since that also frees a place there. A search reads every server and
+    /// thousands of lobbies, so all instances together search without result at most twice a second.
     pub(super) async fn free_capacity(
         &self,
         search: &Search,
@@ -99,17 +99,17 @@ impl Matchmaker {
         seeker: &Seeker,
     ) -> Result<Capacity, Error> {
         let wanted = &search.criteria.new_lobby.pool;
-        let mut was_in_vain = self.searches.failed_search(wanted, needed, self.ambient.now());
-        if was_in_vain.is_none()
+        let mut failed_obstacles = self.searches.failed_search(wanted, needed, self.ambient.now());
+        if failed_obstacles.is_none()
             && let Some(last) = self.others_failed_search(search, needed).await?
         {
-            was_in_vain = Some(last.obstacles.clone());
+            failed_obstacles = Some(last.obstacles.clone());
             self.believe(search, needed, last);
             if needed == NoCapacity::AtCap {
                 return Ok(Capacity::None);
             }
         }
-        if let Some(obstacles) = was_in_vain.as_ref().filter(|_| needed == NoCapacity::NoServer) {
+        if let Some(obstacles) = failed_obstacles.as_ref().filter(|_| needed == NoCapacity::NoServer) {
             seeker.trace().servers(obstacles.clone());
             return Ok(Capacity::None);
         }
@@ -127,7 +127,7 @@ impl Matchmaker {
             are_all &= is_whole;
             searched.push((region_id, servers));
         }
-        if was_in_vain.is_none() && self.end_one_for(search, needed, searched, seeker).await? {
+        if failed_obstacles.is_none() && self.end_one_for(search, needed, searched, seeker).await? {
             return Ok(Capacity::Freed);
         }
         if needed == NoCapacity::NoServer {
@@ -141,8 +141,8 @@ impl Matchmaker {
         Ok(Capacity::None)
     }
 
-    /// Ends a lobby that may end, of one of the servers of `searched` by region; whether there was one. If
-    /// not, what stood against the servers is remembered and told.
+    /// Ends a lobby that may end, of one of the servers of `searched` by region, and returns whether there
+    /// was one. If not, it remembers and publishes the obstacles at the servers.
     async fn end_one_for(
         &self,
         search: &Search,
@@ -184,7 +184,7 @@ impl Matchmaker {
         Ok(false)
     }
 
-    /// What another instance found a moment ago, unless it is this one's turn to search.
+    /// Another instance's search without result, unless it is this one's turn to search.
     async fn others_failed_search(
         &self,
         search: &Search,
@@ -201,21 +201,21 @@ impl Matchmaker {
         obstacles: Obstacles,
     ) -> Result<FailedSearch, Error> {
         let lobby_count_max = search.settings.namespace.lobby_count_max;
-        let vain = FailedSearch { found_at: self.ambient.now(), lobby_count_max, obstacles };
-        self.store.publish_failed_search(&key_of(search, needed), &vain).await?;
-        Ok(vain)
+        let failed = FailedSearch { found_at: self.ambient.now(), lobby_count_max, obstacles };
+        self.store.publish_failed_search(&key_of(search, needed), &failed).await?;
+        Ok(failed)
     }
 
-    /// Believes a search that was in vain, for not quite as long as anybody may: one of many asks again
-    /// before.
-    fn believe(&self, search: &Search, needed: NoCapacity, vain: FailedSearch) {
-        let until = vain.found_at + self.ambient.jittered(BELIEVED_FOR);
+    /// Believes a search without result, for a little less than the longest time allowed: one of many
+    /// instances searches again before.
+    fn believe(&self, search: &Search, needed: NoCapacity, failed: FailedSearch) {
+        let until = failed.found_at + self.ambient.jittered(BELIEVED_FOR);
         let wanted = &search.criteria.new_lobby.pool;
         match needed {
             NoCapacity::AtCap => {
-                self.searches.remember_full(&wanted.namespace_id, vain.lobby_count_max, until)
+                self.searches.remember_full(&wanted.namespace_id, failed.lobby_count_max, until)
             }
-            NoCapacity::NoServer => self.searches.remember_failed(wanted, needed, vain.obstacles, until),
+            NoCapacity::NoServer => self.searches.remember_failed(wanted, needed, failed.obstacles, until),
         }
     }
 
@@ -226,8 +226,8 @@ impl Matchmaker {
     }
 
     /// Whether the servers of `running`, as seen one after the other a moment ago, run as many lobbies as the
-    /// namespace may hold, all of them at one time: one whose lobby ended since, beside one that got another
-    /// since, are one lobby and not two.
+    /// namespace may hold at one time: a lobby that ended on one server since, and one that began on another,
+    /// count as one, not as two.
     async fn are_all_used(&self, search: &Search, mut running: Vec<Server>) -> Result<bool, Error> {
         // Regions that were read one after the other may both show a server.
         let mut seen = HashSet::new();
@@ -257,8 +257,8 @@ impl Matchmaker {
             || self.end_one_of_servers(&living, ending).await?)
     }
 
-    /// Takes some of the cap back from the first of `servers` that has it left; a server that can run the
-    /// wanted lobby keeps it, and its place is known from now on.
+    /// Takes back some of the cap from the first of `servers` that has some left. A server that can run the
+    /// wanted lobby keeps it, and the instance remembers its place.
     async fn take_allotment_back(&self, search: &Search, servers: &[Server]) -> Result<bool, Error> {
         let new = &search.criteria.new_lobby;
         let lobby_count_max = search.settings.namespace.lobby_count_max;
@@ -271,7 +271,7 @@ impl Matchmaker {
         };
         let serving: Vec<Server> = servers.iter().filter(has_left).filter(serves).cloned().collect();
         if let Some(server) = serving.first() {
-            // Where servers with places are looked up they may not be for a while.
+            // The index of servers with places may not show them for a while.
             self.servers.remember(&server.pool(), serving, now);
             return Ok(true);
         }
@@ -283,13 +283,13 @@ impl Matchmaker {
                 self.servers.forget(&server.pool());
                 return Ok(true);
             }
-            // Whoever was quicker may have taken it back for all.
+            // The quicker request may have taken it back for this one, too.
             was_outrun = true;
         }
         Ok(was_outrun)
     }
 
-    /// The servers of a region, and whether they are all.
+    /// Servers of a region, and whether these are all.
     async fn servers_of(&self, search: &Search, region_id: &RegionId) -> Result<(Vec<Server>, bool), Error> {
         let namespace_id = search.settings.namespace.namespace_id.clone();
         let pool = PlacementPool { namespace_id, region_id: region_id.clone() };
@@ -308,10 +308,10 @@ impl Matchmaker {
         Ok((servers, cursor.is_none()))
     }
 
-    /// Whoever is in them, lobbies of a dead server may end; those of a living one, of any version, when they
-    /// are empty.
+    /// Ends a lobby of one of `servers`: on a dead server even with players, on a living one if it is empty,
+    /// of any version.
     async fn end_one_of_servers(&self, servers: &[Server], ending: &mut Ending) -> Result<bool, Error> {
-        // Finds that need capacity at one time begin at different servers, so as not to meet at one lobby.
+        // Concurrent finds begin at different servers, so as not to conflict at one lobby.
         let begin = usize::try_from(self.ambient.below(servers.len() as u64)).unwrap_or(0);
         let in_turn: Vec<&Server> = servers.iter().cycle().skip(begin).take(servers.len()).collect();
         for servers in in_turn.chunks(SERVERS_AT_ONCE) {
@@ -332,7 +332,7 @@ impl Matchmaker {
         Ok(false)
     }
 
-    /// A lobby of the current version in which every seat lapsed is always a candidate.
+    /// Ends a lobby among the current version's candidates, which include each lobby whose seats all lapsed.
     async fn end_one_candidate(
         &self,
         search: &Search,
@@ -361,7 +361,7 @@ impl Matchmaker {
         Ok(false)
     }
 
-    /// Ends one of the lobbies that may end; those that only idle are kept in mind.
+    /// Ends one of the lobbies that may end, and collects those that are only empty.
     async fn end_one(&self, ids: &[LobbyId], ending: &mut Ending) -> Result<bool, Error> {
         if ids.is_empty() {
             return Ok(false);
@@ -384,7 +384,7 @@ impl Matchmaker {
         Ok(false)
     }
 
-    /// Ends a lobby; whether it did. Somebody else may end it, or need it again.
+    /// Ends a lobby and returns whether it did. Another request may end it first, or use it again.
     async fn end(&self, lobby: Lobby, cause: EndCause) -> Result<bool, Error> {
         match self.store.end_lobby(&lobby, cause, &self.ambient).await {
             Ok(EndOutcome::Ended) => {

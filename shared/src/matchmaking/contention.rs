@@ -10,7 +10,7 @@
 //!
 //! Finds are those of this instance in the pool within the last second. Decisions 17 to 21 say why.
 //!
-//! A sign of others counts for a second. It is one of these:
+//! A sign of others counts for a second. There are three:
 //!
 //! - positions of the pool's head were drawn 250 times a second, or the head took no more writes,
 //! - two candidates that looks showed were full within a second, or a find lost two seats of a burst,
@@ -29,11 +29,12 @@ pub(super) enum Contention {
 
 /// Finds of an instance in one pool and one second from which it is loaded.
 const LOADED_FINDS: usize = 5;
-/// Those from which it is busy: there are others like it.
+/// Finds from which it is busy: other instances are as loaded.
 const BUSY_FINDS: usize = 32;
 
 impl Contention {
-    /// Of so many `finds` of this instance within the last second, and whether others gave a sign.
+    /// The contention after `finds` of this instance within the last second, given whether others gave a
+    /// sign.
     pub(super) const fn of(finds: usize, is_sign_given: bool) -> Self {
         match finds {
             _ if is_sign_given => Self::Busy,

@@ -1,8 +1,8 @@
 //! Creating one lobby on a game server, and what an instance knows of the servers.
 //!
 //! A lobby goes to the fullest server. Transactions that conflict at one server's item fail: each conflict
-//! within the last second doubles the number of the fullest servers among which the instance draws, from
-//! those with a part of the limit left where eight have some (decision 26).
+//! within the last second doubles the number of the fullest servers among which the instance draws, and only
+//! servers with a part of the limit left once eight have some (decision 26).
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -36,15 +36,15 @@ use crate::{
 
 /// Tries of one transaction that conflicts or whose server has no place.
 const CREATIONS_MAX: u32 = 8;
-/// Times that a creation frees capacity before the find looks again: others take what it freed.
+/// Times that a creation frees capacity that other finds then take, before the find looks again.
 const FREED_MAX: u32 = 5;
-/// Pauses before capacity is looked for again that is on its way: at least as long as an index may lag, in
-/// all.
+/// Pauses before a creation searches again for capacity that is on its way: in all, at least as long as an
+/// index may lag.
 const MOVING_PAUSES: Pauses = Pauses::tripling(Duration::from_millis(100)).jittered();
-/// Such pauses before a creation believes that the capacity does not come.
+/// Such pauses before a creation gives up on that capacity.
 const MOVING_PAUSES_MAX: u32 = 4;
-/// Servers that have been silent for long, all at the same time, and lobbies of each, that one look for
-/// places ends. Those beyond it are met again an hour later.
+/// Long-silent servers, and lobbies of each, that one look for places ends. An hour later, a look finds the
+/// others again.
 const SERVERS_ENDED_MAX: usize = 16;
 const LOBBIES_ENDED_MAX: usize = 8;
 /// More servers than are known of any region.
@@ -55,14 +55,14 @@ const SERVERS_MAX: u64 = 1 << 16;
 enum Allotment {
     /// With more for the next ones.
     InBlocks,
-    /// Alone: a block is not left.
+    /// One place: the limit has no whole block left.
     Singly,
-    /// Not at all: nothing is left but what servers have.
+    /// Not at all: only servers have some left.
     None,
 }
 
 impl Allotment {
-    /// What is allotted of the server's next `block`, which is none while it has some left.
+    /// The part of the server's next `block` to allot; `None` while the server has some left.
     fn of_block(self, block: Option<u32>) -> Option<u32> {
         block.map(|block| if self == Self::Singly { block.min(1) } else { block })
     }
@@ -89,8 +89,8 @@ impl Matchmaker {
         }
     }
 
-    /// Tries to create the lobby `lobby_id`, and frees capacity where there is none for it: whoever drew its
-    /// first position keeps it meanwhile, so that others wait for one lobby and not for two.
+    /// Tries to create the lobby `lobby_id`, and frees capacity where there is none. The find that drew its
+    /// first position keeps the lobby meanwhile, so that others wait for one lobby, not for two.
     pub(super) async fn attempt(
         &self,
         search: &Search,
@@ -140,7 +140,7 @@ impl Matchmaker {
                 let allotted = self.store.allotted_lobbies(&new.pool.namespace_id).await?;
                 match allotment {
                     _ if allotted >= lobby_count_max => return Ok(Attempt::NoCapacity(NoCapacity::AtCap)),
-                    // Others gave some of it back meanwhile.
+                    // Another request gave some of it back meanwhile.
                     Allotment::None => allotment = Allotment::Singly,
                     _ => return Ok(Attempt::NoCapacity(NoCapacity::NoServer)),
                 }
@@ -166,7 +166,7 @@ impl Matchmaker {
                     self.servers.correct(&creation.server, Some(after));
                     return self.created_now(creation.lobby, seeker, taken_at, placing.is_promised()).await;
                 }
-                // Where it is, and how, is told by what is there: this attempt may have been for another
+                // The stored lobby shows where and how it was created: this attempt may have chosen another
                 // server.
                 CreationOutcome::CreatedBefore(lobby) => {
                     self.servers.forget(&creation.server.pool());
@@ -229,7 +229,7 @@ impl Matchmaker {
         self.learn_servers(pool).await.map(|_silent| ())
     }
 
-    /// The same; how many of those that were met are silent.
+    /// The same; returns how many of the servers read are silent.
     pub(super) async fn learn_servers(&self, pool: &Pool) -> Result<usize, Error> {
         let placement = pool.placement();
         let now = self.ambient.now();
@@ -240,13 +240,13 @@ impl Matchmaker {
         Ok(silent.len())
     }
 
-    /// Ends some lobbies of a server that has been silent for long: with the last of them it costs nothing
-    /// more (I14).
+    /// Ends some lobbies of a long-silent server. Once the last has ended, the server costs nothing more
+    /// (I14).
     async fn end_lobbies_of_silent(&self, server: &Server) -> Result<(), Error> {
         let page = self.store.lobbies_of_server(&server.server, None, LOBBIES_ENDED_MAX).await?;
         for lobby in self.store.lobbies(&page.lobby_ids).await? {
             match self.store.end_lobby(&lobby, EndCause::ServerDead, &self.ambient).await {
-                // It beats again, or others end it.
+                // Its server sent a heartbeat, or another request ends it.
                 Ok(_) | Err(Error::Contention) => {}
                 Err(error) => return Err(error),
             }
@@ -255,7 +255,7 @@ impl Matchmaker {
     }
 
     /// The fullest server with a place, from memory while it has one that fits, else from the index; one of
-    /// the fullest while creations meet each other at the fullest.
+    /// the fullest while creations conflict there.
     async fn choose_server(
         &self,
         new: &NewLobby,
@@ -270,7 +270,8 @@ impl Matchmaker {
             let is_allotted = server.next_block(lobby_count_max).is_none();
             server.fits(&new.pool.game_mode, now) && (is_allotted || allotment != Allotment::None)
         };
-        // While busy all of them: at the fullest everybody meets, and is refused there once it is full.
+        // While busy, any server: all creations would conflict at the fullest, and it refuses them once it is
+        // full.
         let is_busy = self.pools.contention(&new.pool, now) == Contention::Busy;
         let spread = if is_busy { SERVERS_MAX } else { self.servers.spread(&pool, now) };
         let pick = nth + self.ambient.below(spread);
@@ -284,7 +285,7 @@ impl Matchmaker {
 
     /// Reports a creation; after a race, whether another lobby was joinable all the same.
     ///
-    /// The seat is there: that it cannot be told must not fail the find.
+    /// The find already holds its seat, so a failure here must not fail it.
     pub(super) async fn created(
         &self,
         search: &Search,
@@ -295,7 +296,7 @@ impl Matchmaker {
             let is_race_create =
                 self.is_another_joinable(search, &found.lobby).await.unwrap_or_else(|error| {
                     let cause = error.cause().unwrap_or("refused").to_owned();
-                    tracing::warn!(cause, "whether a lobby was needed could not be told");
+                    tracing::warn!(cause, "could not determine whether a lobby was needed");
                     false
                 });
             found.way = Way::Created { is_race_create };

@@ -1,4 +1,4 @@
-//! The other ways to a seat: joining a lobby by its identifier, creating one of one's own.
+//! The other ways to a seat: joining a lobby by its identifier, or creating one of its own.
 
 use std::sync::Arc;
 
@@ -22,14 +22,14 @@ use crate::{
     wire::explanation::Way,
 };
 
-/// A lobby that may be joined, as far as its version's rules go.
+/// A lobby that its version's rules let clients join.
 #[derive(Clone, Debug)]
 pub struct Joinable {
     /// The lobby as it was read.
     pub lobby: Lobby,
     /// Its own version, which need not be the namespace's current one.
     pub version: Arc<Version>,
-    /// Its tags, where the studio's own verification is to be told of them.
+    /// Its tags, if the studio's verification receives them.
     pub tags: Tags,
 }
 
@@ -60,7 +60,7 @@ impl Matchmaker {
         let is_verified = mode.actions.join.verification.is_some();
         let tags = self.store.lobby_tags(Some(&lobby).filter(|_| is_verified)).await?.remove(&lobby.lobby_id);
         if is_verified && !lobby.tag_digests.is_empty() && tags.is_none() {
-            // They went with its end, just now.
+            // The lobby ended just now, and its data with it.
             return Err(Error::LobbyStopped);
         }
         Ok(Joinable { lobby, version, tags: tags.unwrap_or_default() })

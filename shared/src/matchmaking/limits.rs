@@ -14,13 +14,12 @@ pub(super) const ROUND_PAUSES: Pauses =
 
 /// Candidates whose fullness is compared exactly in each pool (decision 10).
 pub(super) const COMPARED_MAX: usize = 16;
-/// Candidates that a find tries while the pool is busy: each one costs a write, and others are after the
-/// same.
+/// Candidates that a find tries while the pool is busy: each costs a write, and other finds try the same.
 pub(super) const TRIED_WHILE_BUSY_MAX: usize = 3;
 
 /// How long memory may be used (decision 17).
 pub(super) const LEARNT_AGE_MAX: Duration = Duration::from_secs(1);
 
-/// For how long a lobby that an instance creates for itself is out of others' sight: as long as it may go
-/// there unlooked. What it has not filled by then comes into sight by itself.
+/// How long a lobby that an instance creates for itself is out of others' sight: as long as the instance may
+/// use its memory of the lobby. A lobby that it has not filled by then comes into sight by itself.
 pub(super) const UNSHARED_FOR: Duration = LEARNT_AGE_MAX;

@@ -1,4 +1,4 @@
-//! Looking: candidates are read and compared, and the fullest is taken.
+//! Looking: reads and compares candidates, and takes a seat in the fullest.
 
 use std::{
     collections::{BTreeSet, HashSet},
@@ -25,16 +25,16 @@ use crate::{
     store::lobbies::Candidate,
 };
 
-/// Candidates looked at, at most, but for those that are compared in any case.
+/// Candidates that a find looks at, at most, or [`COMPARED_MAX`] + 1 of each pool if that is more.
 const CANDIDATES_MAX: usize = 1_000;
-/// Candidates of more than that of which a find compares so many, any of them, before the oldest.
+/// Candidates drawn at random that a find compares before the oldest, where a pool has more than it reads.
 const SAMPLED: usize = 3;
-/// Waves of comparison that those make in one pool.
+/// Waves of comparison that [`CANDIDATES_MAX`] make in one pool.
 const WAVES_MAX: usize = CANDIDATES_MAX.div_ceil(COMPARED_MAX);
 /// Pools queried at the same time.
 const QUERIES_AT_ONCE: usize = 16;
 
-/// What the index knows.
+/// Candidates as the index shows them.
 struct Candidates {
     fitting: Vec<Candidate>,
     /// How many lack a queried tag.
@@ -44,8 +44,7 @@ struct Candidates {
 }
 
 impl Matchmaker {
-    /// Takes a seat in the fullest lobby that has one; nothing when none that is in sight at `sight` has, so
-    /// far as the index knows.
+    /// Takes a seat in the fullest lobby that has one and that the index shows at `sight`.
     pub(super) async fn take_existing(
         &self,
         search: &Search,
@@ -71,7 +70,7 @@ impl Matchmaker {
             }
             return Ok(Existing::of(taken.ok(), candidates.has_more));
         }
-        // Among so many the fullest is not exact, and the oldest are where every find would meet.
+        // Among so many the fullest is not exact, and every find would compete for the oldest.
         if tags.is_empty() && candidates.has_more && pools.len() == 1 {
             let mut sampled = candidates.fitting.clone();
             let sampled: Vec<_> = (0..SAMPLED).filter_map(|_| self.ambient.draw(&mut sampled)).collect();
@@ -87,7 +86,7 @@ impl Matchmaker {
         if !candidates.has_more || !tags.is_empty() {
             return Ok(Existing::None { has_more: candidates.has_more });
         }
-        // The oldest could not be entered, lobbies of a dead server for one: on to the younger.
+        // No oldest lobby gave a seat, for example because all are of a dead server: try younger ones.
         let mut candidates = self.look(pools, limit_max, sight, deadline).await?;
         seeker.trace().considered(candidates.fitting.len() + candidates.mismatched, candidates.mismatched);
         candidates.fitting.retain(|candidate| !tried.contains(&candidate.lobby_id));
@@ -168,7 +167,7 @@ impl Matchmaker {
             if let [searched] = pools
                 && self.pools.contention(&searched.pool, now) == Contention::Busy
             {
-                // They would all go to the fullest, as many at once as have seen it.
+                // All finds that saw the fullest would try it at the same time.
                 let first = self.ambient.below(lobbies.len() as u64);
                 lobbies.rotate_left(usize::try_from(first).unwrap_or(0));
                 lobbies.truncate(TRIED_WHILE_BUSY_MAX);
@@ -190,11 +189,10 @@ impl Matchmaker {
         Ok(None)
     }
 
-    /// Takes the lobbies of silent servers out of `candidates`, however many there are, and puts some of them
-    /// out of sight.
+    /// Removes all lobbies of silent servers from `candidates`, and hides some of them.
     ///
-    /// A heartbeat extends its server's lease before those of its lobbies, so that the server tells whether
-    /// all are dead.
+    /// A heartbeat extends its server's lease before those of its lobbies, so that the server's lease shows
+    /// whether all are dead.
     async fn pass_over(&self, servers: &[ServerKey], candidates: &mut Vec<Candidate>) -> Result<(), Error> {
         let seen = self.store.servers_as_they_are(servers).await?;
         let now = self.ambient.now();
@@ -232,10 +230,10 @@ fn next_wave(pools: &[SearchedPool], candidates: &mut Vec<Candidate>) -> Vec<Lob
     wave
 }
 
-/// The servers of which more than one of `lobbies` is dead: they may have many more, which need not be read.
+/// The servers of which more than one of `lobbies` is dead: their other lobbies need not be read.
 fn silent_servers(lobbies: &[Lobby], now: Timestamp) -> BTreeSet<ServerKey> {
     let is_silent = |lobby: &&Lobby| lobby.entry_for_find(now) == Entry::Refused(Refusal::LeaseLapsed);
-    let mut met = BTreeSet::new();
+    let mut seen = BTreeSet::new();
     let servers = lobbies.iter().filter(is_silent).filter_map(|lobby| lobby.server.clone());
-    servers.filter(|server| !met.insert(server.clone())).collect()
+    servers.filter(|server| !seen.insert(server.clone())).collect()
 }

@@ -1,9 +1,9 @@
-//! Matching: find a seat in a lobby that exists, else create one, else say why not.
+//! Matching: finds a seat in an existing lobby, else creates a lobby, else reports why it cannot.
 //!
-//! A quiet find is one query of the index (a hint) and one conditional write on the lobby (the truth). What
-//! the instance remembers is used from five finds in a second on, for untagged finds in a single pool only.
-//! Creation is elected, see [`crate::store::creation`]. Every loop is bounded: a find that loses every race
-//! ends in [`Error::Contention`] (I3).
+//! A quiet find is one query of the index (a hint) and one conditional write on the lobby (the truth). From
+//! five finds a second on, an untagged find in a single pool uses the instance's memory. Creation is elected,
+//! see [`crate::store::creation`]. Every loop is bounded: a find that loses every race ends in
+//! [`Error::Contention`] (I3).
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ pub struct Matchmaker {
 }
 
 impl Matchmaker {
-    /// A matchmaker that remembers nothing yet; knowledge of servers may be as old as settings may.
+    /// A matchmaker with empty memory. Cached servers may be as old as cached settings.
     #[must_use]
     pub fn new(store: Store, settings: Arc<SettingsCache>, ambient: Ambient) -> Self {
         Self {
@@ -54,8 +54,8 @@ impl Matchmaker {
     ///
     /// # Errors
     /// [`Error::NoAvailableLobbies`], [`Error::TooManyLobbies`], [`Error::NoServerAvailable`],
-    /// [`Error::Contention`], [`Error::LobbyStartTimeout`]; what [`Seeker::aim`] refuses;
-    /// [`Error::Unavailable`], [`Error::Bug`]. A seat may then be reserved all the same; it lapses by itself.
+    /// [`Error::Contention`], [`Error::LobbyStartTimeout`]; the errors of [`Seeker::aim`];
+    /// [`Error::Unavailable`], [`Error::Bug`]. An error may leave a seat reserved, which lapses by itself.
     pub async fn find(&self, search: &Search, seeker: &Seeker) -> Result<Found, Error> {
         let began_at = self.ambient.now();
         let found = match self.find_interrupted(seeker).await? {
@@ -65,7 +65,7 @@ impl Matchmaker {
         self.until_ready(found, seeker).await
     }
 
-    /// The seat that an earlier run of the same request had taken before it crashed, if it had.
+    /// The seat that an earlier run of the same request took before it crashed, if any.
     pub(super) async fn find_interrupted(&self, seeker: &Seeker) -> Result<Option<Found>, Error> {
         let Some(aim) = seeker.interrupted() else { return Ok(None) };
         let Some(lobby) = self.store.lobby(&aim.lobby_id).await? else { return Ok(None) };
@@ -86,7 +86,7 @@ impl Matchmaker {
         self.find_by_looking(search, seeker, deadline).await
     }
 
-    /// Looks for a seat, creates a lobby where there is none, and again while others are quicker.
+    /// Looks for a seat, creates a lobby where there is none, and retries while other finds are quicker.
     async fn find_by_looking(
         &self,
         search: &Search,
@@ -95,7 +95,7 @@ impl Matchmaker {
     ) -> Result<Found, Error> {
         for round in 0..ROUNDS_MAX {
             let now = self.ambient.now();
-            // A find that cannot create may take what others hold for their own finds.
+            // A find that cannot create may take seats that other instances keep for their own finds.
             let sight = if search.may_create { now } else { now + UNSHARED_FOR };
             let existing = match self.searched_ahead(search, now) {
                 Some(searched) => self.take_any(search, searched, seeker, deadline).await?,
@@ -114,8 +114,8 @@ impl Matchmaker {
                 Step::Found(found) => return Ok(Self::counted(*found, has_more)),
                 Step::LookAgain => {}
                 Step::NoCapacity(refusal) => {
-                    // Seats may have come into sight since the look above; and what others hold for their own
-                    // finds is better taken than none.
+                    // Seats may have come into sight since the look above. Seats that other instances keep
+                    // for their own finds are better than none.
                     let sight = self.ambient.now() + UNSHARED_FOR;
                     return match self.take_existing(search, seeker, sight, deadline).await? {
                         Existing::Taken(found) => Ok(*found),
@@ -131,7 +131,7 @@ impl Matchmaker {
         Err(Error::Contention)
     }
 
-    /// Counts a lobby that was created although the look before it ended at its limit: one that it did not
+    /// Counts as a race a lobby created after a look that ended at its limit: a lobby that the look did not
     /// read may have had a seat (I9).
     fn counted(mut found: Found, has_more: bool) -> Found {
         if has_more && found.way == (Way::Created { is_race_create: false }) {

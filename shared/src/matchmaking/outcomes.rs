@@ -1,10 +1,10 @@
-//! What a round of creation comes to.
+//! Results of a round of creation.
 
 use std::time::Duration;
 
 use crate::{models::errors::Error, seating::reply::Found, store::creation::Burst};
 
-/// What a round of creation came to.
+/// The result of a round of creation.
 pub(super) enum Step {
     /// A seat.
     Found(Box<Found>),
@@ -32,24 +32,24 @@ impl From<NoCapacity> for Error {
     }
 }
 
-/// Where and how a lobby is put.
+/// Where a lobby is placed, and when it comes into sight.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Placing {
-    /// How many are created at the same time before it: each goes to another server.
+    /// How many lobbies precede it at the same time: each goes to another server.
     pub(super) nth: u64,
     /// How long it stays out of sight of the index.
     pub(super) sight_after: Duration,
 }
 
 impl Placing {
-    /// Whether the lobby is out of sight for those who drew its positions, and not because this instance
-    /// alone fills it.
+    /// Whether the lobby is hidden for the finds that drew its positions, not because this instance alone
+    /// fills it.
     pub(super) const fn is_promised(self) -> bool {
         self.nth > 0 && !self.sight_after.is_zero()
     }
 }
 
-/// What became of one attempt to create one lobby.
+/// The result of one attempt to create one lobby.
 pub(super) enum Attempt {
     Created(Box<Found>),
     Exists,

@@ -13,19 +13,18 @@ use crate::{
 /// What a find looks for.
 #[derive(Clone, Debug)]
 pub struct Search {
-    /// What was asked, after every rule.
+    /// The request's criteria, after every rule.
     pub criteria: Criteria,
     /// The namespace's settings.
     pub settings: Arc<Settings>,
     /// Whether a lobby may be created (I8).
     pub may_create: bool,
-    /// What the creator of a lobby of its own configured.
+    /// The configuration that the request gave for a lobby of its own.
     pub config: Option<LobbyConfig>,
 }
 
 impl Search {
-    /// The pool that is searched when it is the only one and no tags are queried: memory covers such searches
-    /// alone.
+    /// The only pool of an untagged search, or `None`: memory covers such searches only.
     pub(super) fn only_pool(&self) -> Option<&SearchedPool> {
         match self.criteria.pools.as_slice() {
             [searched] if self.criteria.tags.is_empty() => Some(searched),
@@ -34,11 +33,11 @@ impl Search {
     }
 }
 
-/// What a look at the lobbies that are there came to.
+/// The result of a look at existing lobbies.
 pub(super) enum Existing {
     Taken(Box<Found>),
     None {
-        /// Whether it ended at its limit.
+        /// Whether the look ended at its limit.
         has_more: bool,
     },
 }

@@ -1,14 +1,13 @@
-//! Shards of the index of candidates: when lobbies go into them, and when they are given up.
+//! Shards of the index of candidates: when lobbies go into them, and when they are retired.
 //!
 //! An instance for whose lobby the index was too slow writes the sign of shards ([`crate::store::shards`]),
-//! then puts lobbies of its own into any of them. Each such write that had to be repeated grows them
-//! fourfold, at most every three seconds. Where the head shows that a pool is busy, the first four are
-//! announced at once.
+//! then puts lobbies of its own into any of them. Each such write that needed a retry grows them fourfold, at
+//! most every three seconds. Where the head shows that a pool is busy, the first four are announced at once.
 //!
 //! Hiding a full lobby of a busy pool moves it into a shard, for which the index charges no more. A find that
 //! saw it elsewhere learns the new place from its refused write. Hiding it in a pool that is not busy moves
 //! it back into the first shard; so does the connect of its last player, unless a seat was left there within
-//! a minute. A find that saw nothing in the other shards takes the sign away once no lobby is left in them.
+//! a minute. A find that saw nothing in the other shards deletes the sign once no lobby is left in them.
 
 use crate::{
     base::ambient::Timestamp,
@@ -33,7 +32,7 @@ impl Matchmaker {
                     self.pools.remember_shards(pool, shards, now);
                     shards
                 }
-                // Without the sign nobody would look there.
+                // Without the sign no find looks there.
                 Err(Error::Unavailable(_)) => return Ok(0),
                 Err(error) => return Err(error),
             },
@@ -41,7 +40,8 @@ impl Matchmaker {
         Ok(u8::try_from(self.ambient.below(shards.into())).unwrap_or(0))
     }
 
-    /// After a look at `pool` that found nothing but in the first shard, sees whether the others are needed.
+    /// Checks whether the other shards are needed, after a look at `pool` that found lobbies in the first
+    /// only.
     pub(super) async fn retire_shards(
         &self,
         pool: &Pool,
@@ -52,7 +52,7 @@ impl Matchmaker {
         let is_idle = shards > 1 && found.iter().all(|candidate| candidate.pool.shard == 0);
         if is_idle && self.pools.is_sweep_due(pool, now) {
             match self.store.retire_shards(pool, shards, now).await {
-                // Shards that stay cost a look more queries, no more.
+                // Empty shards only cost each look more queries.
                 Err(Error::Unavailable(cause)) => tracing::warn!(cause, "empty shards of the index stay"),
                 swept => return swept,
             }

@@ -1,4 +1,4 @@
-//! Taking a seat in one lobby, and putting right what the index shows of lobbies that were met in vain.
+//! Taking a seat in one lobby, and correcting what the index shows of lobbies without one.
 
 use std::time::Duration;
 
@@ -25,17 +25,17 @@ use crate::{
     wire::explanation::{Reason, Way},
 };
 
-/// A write of the index that takes this long was refused before: it takes some milliseconds, a repetition
-/// half a second.
+/// A write of the index that takes this long needed a retry: one write takes some milliseconds, a retry half
+/// a second.
 const SLOW_INDEX_PAUSE: Duration = Duration::from_millis(100);
-/// Lobbies of silent servers that are put out of sight at the same time; later looks meet the others.
+/// Lobbies of silent servers that one look hides; later looks hide the others.
 const HIDDEN_AT_ONCE: usize = 16;
-/// A full lobby still in sight after this long was left there by a find that crashed; a find that sees it
-/// hides it.
+/// The find that filled a lobby crashed if the lobby is still in sight after this long. The next find that
+/// sees it hides it.
 const STALE_HINT_AGE: Duration = Duration::from_secs(2);
 
 impl Matchmaker {
-    /// Takes a seat where the last find took one, if it should have another.
+    /// Takes a seat where the last find took one, if memory shows another there.
     pub(super) async fn take_tip(
         &self,
         searched: &SearchedPool,
@@ -45,7 +45,7 @@ impl Matchmaker {
         Ok(self.take(searched, tip, seeker).await?.ok())
     }
 
-    /// Takes a seat in one lobby, or says why it has none to give.
+    /// Takes a seat in one lobby, or returns why it has none.
     pub(super) async fn take(
         &self,
         searched: &SearchedPool,
@@ -63,7 +63,7 @@ impl Matchmaker {
         };
         let mut outcome = seeker.while_noted(self.store.take_seat(&claim, now)).await;
         if matches!(outcome, Err(Error::Unavailable(_))) && claim.hiding != Hiding::No {
-            // Without the index, which may be what took no more.
+            // Retries without a write of the index, which may be what was throttled.
             self.pools.note_slow_index(&searched.pool, now);
             claim.hiding = Hiding::No;
             taken_at = seeker.aim(&claim.lobby_id, self.ambient.now()).await?;
@@ -91,8 +91,8 @@ impl Matchmaker {
         }
     }
 
-    /// Keeps what a seat just taken tells: a lobby to go on filling, unless its other seats are promised to
-    /// others, or one to put out of sight.
+    /// Remembers the lobby of a seat just taken, unless its other seats are promised to other finds. Hides a
+    /// full one.
     pub(super) async fn learn(&self, lobby: &Lobby, now: Timestamp, is_promised: bool) -> Result<(), Error> {
         if lobby.joinable_from.is_none() {
             return Ok(());
@@ -109,7 +109,7 @@ impl Matchmaker {
         }
     }
 
-    /// The seat is taken already: a hint that cannot be written must not fail the find that holds it.
+    /// The find already holds its seat, so an unwritten hint must not fail it.
     pub(super) async fn hide(&self, lobby: &Lobby) -> Result<(), Error> {
         let shard = self.choose_shard(&lobby.pool).await?;
         let began_at = self.ambient.now();
@@ -127,9 +127,8 @@ impl Matchmaker {
         }
     }
 
-    /// How to take a seat in `lobby` as it was read at `seen_at`: if that is the last one, the same write
-    /// puts the lobby out of sight. Who took a seat there since then holds it longer than one of `seen_at`
-    /// would have been held.
+    /// How to take a seat in `lobby` as it was read at `seen_at`: if it is the last one, the same write hides
+    /// the lobby. Seats taken there since then lapse later than one taken at `seen_at` would.
     pub(super) async fn claim_as_seen(&self, lobby: &Lobby, seen_at: Timestamp) -> Result<Claimed, Error> {
         let lapse = lobby.earliest_lapse().min(seen_at + lobby.reservation());
         let is_last = lobby.taken + 1 == lobby.max_players && lapse > self.ambient.now();
@@ -141,9 +140,8 @@ impl Matchmaker {
         Ok(Claimed { pool: lobby.pool.clone(), lobby_id: lobby.lobby_id.clone(), hiding })
     }
 
-    /// Puts out of sight what was met there in vain, so that no later find meets it: lobbies of silent
-    /// servers, until they are heard again; one full lobby that nobody hid for so long that its filler must
-    /// have crashed; one lobby that never became ready, which ends.
+    /// Hides lobbies without a seat from later finds: those of silent servers until their next heartbeat, and
+    /// one full lobby whose filler must have crashed. Ends one lobby that never became ready.
     pub(super) async fn correct_hints(
         &self,
         lobbies: &[Lobby],
@@ -172,7 +170,7 @@ impl Matchmaker {
         self.hide_dead(silent.map(|lobby| &lobby.lobby_id), now).await
     }
 
-    /// Puts some lobbies of silent servers out of sight.
+    /// Hides some lobbies of silent servers.
     pub(super) async fn hide_dead(
         &self,
         lobby_ids: impl Iterator<Item = &LobbyId>,

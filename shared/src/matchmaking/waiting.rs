@@ -1,4 +1,4 @@
-//! Waiting for a lobby whose game server has not said ready yet.
+//! Waiting for a lobby until its game server reports it ready.
 
 use std::time::Duration;
 
@@ -9,21 +9,21 @@ use crate::{
     seating::{reply::Found, seeker::Seeker},
 };
 
-/// How long after its beginning a request may still wait: the gateway gives up after 30 s.
+/// How long a request may wait, from its beginning: the gateway times out after 30 s.
 const READY_DEADLINE: Duration = Duration::from_secs(25);
 /// Pauses before looks: some twenty reads in all.
 const POLL_PAUSES: Pauses = Pauses::doubling(Duration::from_millis(200)).up_to(Duration::from_millis(1_600));
 
 impl Matchmaker {
-    /// The seat once its lobby is ready, by looking at the lobby again and again; at once when it is.
+    /// Returns the seat once its lobby is ready, reading the lobby repeatedly until then.
     ///
     /// # Errors
-    /// [`Error::LobbyStartTimeout`] when the lobby did not become ready within 25 s of its request, the seat
-    /// then given back, or when it ended instead; [`Error::TooManyPlayersFromSource`] when the client's place
-    /// went to another of its requests, the seat then given back, too; [`Error::Contention`] when another run
-    /// of the request went on in this one's place; [`Error::Unavailable`], [`Error::Bug`].
+    /// [`Error::LobbyStartTimeout`] when the lobby ended, or did not become ready within 25 s of the request
+    /// (the seat is then given back); [`Error::TooManyPlayersFromSource`] when another request got the
+    /// client's place (the seat is given back); [`Error::Contention`] when another run of the request
+    /// replaced this one; [`Error::Unavailable`], [`Error::Bug`].
     pub(super) async fn until_ready(&self, mut found: Found, seeker: &Seeker) -> Result<Found, Error> {
-        // First: what crashes while it waits must not leave a hold that names another lobby.
+        // First, so that a crash during the wait leaves no hold that names another lobby.
         match seeker.settle(&found).await {
             Ok(()) => {}
             Err(Error::TooManyPlayersFromSource) => {
@@ -47,8 +47,8 @@ impl Matchmaker {
         Self::check_seat(found)
     }
 
-    /// Gives the seat back after `refusal`, unless a repetition goes on with it; should that fail, it lapses
-    /// like any other once the lobby is ready.
+    /// Gives the seat back after `refusal`, unless a retry of the request continues with it. If that fails,
+    /// the seat lapses once the lobby is ready.
     async fn give_back(&self, found: Found, seeker: &Seeker, refusal: Error) -> Result<Found, Error> {
         seeker.let_go(&refusal).await?;
         let leave = Transition::Leave(found.seat_id);

@@ -19,7 +19,7 @@ struct KnownBurst {
     /// The burst's last lobby so far.
     last_lobby: LobbyId,
     is_exhausted: bool,
-    /// Whether this instance began it, and met nobody doing so.
+    /// Whether this instance began it without a conflict.
     is_alone: bool,
 }
 
@@ -39,7 +39,7 @@ impl Bursts {
         self.0.with(&key, |known| known.is_exhausted |= known.last_lobby == lobby.lobby_id);
     }
 
-    /// Notes whether this instance began the burst that it knows of `key` without meeting anybody.
+    /// Notes whether this instance began the burst that it knows of `key` without a conflict.
     pub(in crate::matchmaking) fn note_alone(&self, key: &HeadKey, is_alone: bool) {
         self.0.with(key, |known| known.is_alone = is_alone);
     }

@@ -1,4 +1,4 @@
-//! What an instance keeps for a while.
+//! A bounded map of what an instance remembers.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -11,7 +11,7 @@ use crate::{base::ambient::Timestamp, matchmaking::limits::LEARNT_AGE_MAX};
 /// Entries kept of each kind.
 const ENTRIES_MAX: usize = 1_024;
 
-/// Entries by key. All can be learnt again, so those that are too many go together.
+/// Entries by key. An instance can learn all of them again, so when they are too many, all are dropped.
 #[derive(Debug)]
 pub(in crate::matchmaking) struct Kept<K, V>(Mutex<HashMap<K, V>>);
 
@@ -27,7 +27,7 @@ impl<K: Eq + Hash, V> Kept<K, V> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get_mut(key).map(change)
     }
 
-    /// The same, with an entry in any case.
+    /// Reads or changes the entry of `key`, which is created if there is none.
     pub(super) fn with_new<R>(&self, key: K, change: impl FnOnce(&mut V) -> R) -> R
     where
         V: Default,
@@ -37,14 +37,14 @@ impl<K: Eq + Hash, V> Kept<K, V> {
         change(entries.entry(key).or_default())
     }
 
-    /// Keeps `value` in place of any other.
+    /// Stores `value` in place of any other.
     pub(super) fn insert(&self, key: K, value: V) {
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         make_space(&mut entries);
         entries.insert(key, value);
     }
 
-    /// Keeps it no longer.
+    /// Removes the entry of `key`.
     pub(super) fn remove(&self, key: &K) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
     }

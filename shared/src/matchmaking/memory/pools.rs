@@ -17,7 +17,7 @@ use crate::{
     store::lobbies::{Candidate, Hiding},
 };
 
-/// Candidates that were full when a find came, within a second, that are a sign of others.
+/// Candidates within a second found full by finds that are a sign of others.
 const LOST_SEATS_MAX: usize = 2;
 
 /// What an instance knows of pools.
@@ -28,7 +28,7 @@ pub(in crate::matchmaking) struct Pools(Kept<Pool, KnownPool>);
 struct KnownPool {
     /// When finds of this instance began.
     finds: VecDeque<Timestamp>,
-    /// Until when a sign of others' finds counts.
+    /// When the last sign of others' finds expires.
     busy_until: Timestamp,
     /// When lobbies that a look showed turned out to be full.
     lost_seats: VecDeque<Timestamp>,
@@ -100,7 +100,7 @@ impl KnownPool {
 }
 
 impl Pools {
-    /// Notes a find in `pool` that begins; how much it competes with.
+    /// Notes a find that begins in `pool`, and returns its contention.
     pub(in crate::matchmaking) fn begin_find(&self, pool: &Pool, now: Timestamp) -> Contention {
         self.0.with_new(pool.whole(), |known| {
             known.finds.push_back(now);
@@ -108,7 +108,7 @@ impl Pools {
         })
     }
 
-    /// How much a find in `pool` competes with.
+    /// The contention of a find in `pool`.
     pub(in crate::matchmaking) fn contention(&self, pool: &Pool, now: Timestamp) -> Contention {
         self.0.with(&pool.whole(), |known| known.contention(now)).unwrap_or(Contention::Quiet)
     }
@@ -123,14 +123,15 @@ impl Pools {
         self.0.with(&pool.whole(), |known| known.finds(now)).unwrap_or(0)
     }
 
-    /// Whether this instance may be expected to fill a lobby of `max_players` within two seconds.
+    /// Whether this instance is likely to fill a lobby of `max_players` within two seconds.
     pub(in crate::matchmaking) fn fills_alone(&self, pool: &Pool, max_players: u32, now: Timestamp) -> bool {
         let finds = self.finds_in_a_second(pool, now);
         Contention::of(finds, false) == Contention::Busy
             && finds * 2 >= usize::try_from(max_players).unwrap_or(usize::MAX)
     }
 
-    /// The lobby used last, to be tried unlooked: if it was within the last second and should have a seat.
+    /// The lobby used last, to try without a look: if it was used within the last second and should have a
+    /// seat.
     pub(in crate::matchmaking) fn tip(&self, pool: &Pool, now: Timestamp) -> Option<Claimed> {
         let tip = |known: &mut KnownPool| {
             let lobby = known.lobby.as_mut().filter(|lobby| lobby.has_seat(now))?;
@@ -141,16 +142,15 @@ impl Pools {
         self.0.with(&pool.whole(), tip).flatten()
     }
 
-    /// How to take a seat in a lobby that was looked up: when this instance knows it and saw one seat left,
-    /// however long ago, that seat is likely to be the last. Guessed wrong it costs a write, guessed right it
-    /// saves one.
+    /// How to take a seat in a lobby that was looked up: if this instance last saw one seat left, however
+    /// long ago, that seat is likely to be the last. A wrong guess costs a write, a right one saves one.
     pub(in crate::matchmaking) fn hiding(&self, pool: &Pool, id: &LobbyId, now: Timestamp) -> Hiding {
         let hiding = |known: &mut KnownPool| known.known(id).map(|lobby| lobby.hiding(now));
         self.0.with(&pool.whole(), hiding).flatten().unwrap_or(Hiding::No)
     }
 
-    /// Keeps a lobby as a seat just taken showed it, unless another one still has seats for this instance, or
-    /// its own seats are promised to others.
+    /// Remembers a lobby as a seat just taken showed it, unless another lobby still has seats for this
+    /// instance, or its own seats are promised to other finds.
     pub(in crate::matchmaking) fn remember_lobby(&self, lobby: &Lobby, is_promised: bool, now: Timestamp) {
         self.0.with_new(lobby.pool.whole(), |known| {
             let free = lobby.max_players.saturating_sub(lobby.taken);
@@ -170,7 +170,7 @@ impl Pools {
         self.0.with(&pool.whole(), |known| known.lobby.take_if(|lobby| lobby.lobby_id == *id));
     }
 
-    /// Notes that a lobby of `pool` that a look showed had no seat for the find.
+    /// Notes that a lobby that a look at `pool` showed had no seat for the find.
     pub(in crate::matchmaking) fn note_lost_seat(&self, pool: &Pool, now: Timestamp) {
         self.0.with_new(pool.whole(), |known| {
             drop_old(&mut known.lost_seats, now);
@@ -183,7 +183,7 @@ impl Pools {
     }
 
     /// The shard of the busy `pool` to look into and the candidate to begin after: where the last such look
-    /// ended, so that instances spread over the index; else any shard known, from its beginning.
+    /// ended, so that instances spread over the index. Otherwise a random known shard, from its beginning.
     pub(in crate::matchmaking) fn next_look(
         &self,
         pool: &Pool,
@@ -197,7 +197,7 @@ impl Pools {
         self.0.with(&pool.whole(), next).unwrap_or((0, None))
     }
 
-    /// Notes that a look ahead showed so many candidates, and where the next one begins.
+    /// Notes that a look ahead showed `shown` candidates, and where the next one begins.
     pub(in crate::matchmaking) fn note_shown(
         &self,
         pool: &Pool,
@@ -206,7 +206,7 @@ impl Pools {
         now: Timestamp,
     ) {
         self.0.with_new(pool.whole(), |known| {
-            // In a pool with shards, so many show that it still needs them.
+            // A pool with so many candidates still needs its shards.
             let shards = usize::from(known.shards.known(now));
             if shards > 1 && shown * shards > COMPARED_MAX {
                 known.note_busy(now);
@@ -220,7 +220,7 @@ impl Pools {
         self.0.with_new(pool.whole(), |known| known.read = (lobbies, now));
     }
 
-    /// One of the lobbies kept, any of them, which is kept no longer; and when it was read.
+    /// Removes and returns a random one of the kept lobbies, with the time of its read.
     pub(in crate::matchmaking) fn draw_lobby(
         &self,
         pool: &Pool,
@@ -237,12 +237,12 @@ impl Pools {
         self.0.with(&pool.whole(), draw).flatten()
     }
 
-    /// Keeps the lobbies no longer: one of them was found to be full.
+    /// Drops the kept lobbies: one of them was full.
     pub(in crate::matchmaking) fn forget_lobbies(&self, pool: &Pool) {
         self.0.with(&pool.whole(), |known| known.read.0.clear());
     }
 
-    /// Notes that a look saw the sign of so many shards of `pool`, and how many candidates it showed.
+    /// Notes that a look saw the sign of `shards` shards of `pool`, and showed `shown` candidates.
     pub(in crate::matchmaking) fn note_shards(&self, pool: &Pool, shards: u8, shown: usize, now: Timestamp) {
         let note = |known: &mut KnownPool| {
             known.shards.note_seen(shards, now);
@@ -262,7 +262,7 @@ impl Pools {
         self.0.with_new(pool.whole(), |known| known.shards.note_slow_index(now));
     }
 
-    /// What is to be done about the shards of `pool`.
+    /// What to do about the shards of `pool`.
     pub(in crate::matchmaking) fn sharding(&self, pool: &Pool, now: Timestamp) -> Sharding {
         self.0.with(&pool.whole(), |known| known.shards.due(now)).unwrap_or(Sharding::Unneeded)
     }
@@ -272,7 +272,7 @@ impl Pools {
         self.0.with_new(pool.whole(), |known| known.shards.note_signed(shards, now));
     }
 
-    /// Whether to see if the shards of `pool` are still needed.
+    /// Whether to check if the shards of `pool` are still needed.
     pub(in crate::matchmaking) fn is_sweep_due(&self, pool: &Pool, now: Timestamp) -> bool {
         self.0.with_new(pool.whole(), |known| known.shards.is_sweep_due(now))
     }

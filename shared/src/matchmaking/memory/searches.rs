@@ -1,4 +1,4 @@
-//! Searches for capacity that were in vain.
+//! Searches for capacity without result.
 
 use crate::{
     base::ambient::Timestamp,
@@ -10,16 +10,15 @@ use crate::{
 /// What an instance knows of searches.
 #[derive(Debug, Default)]
 pub(in crate::matchmaking) struct Searches {
-    /// Until when a search in vain is believed, and what stood against the game servers.
-    vain: Kept<(Pool, NoCapacity), (Timestamp, Obstacles)>,
-    /// Namespaces that were seen to hold as many lobbies as they may, with that limit and until when it is
-    /// believed.
+    /// Until when a search without result is believed, and the obstacles at the game servers.
+    failed: Kept<(Pool, NoCapacity), (Timestamp, Obstacles)>,
+    /// Namespaces seen at their limit of lobbies, with that limit and until when it is believed.
     full: Kept<NamespaceId, (u32, Timestamp)>,
 }
 
 impl Searches {
-    /// Whether a search for a lobby that may end, to make room for one of `wanted`, was in vain a moment ago;
-    /// and what stood against its game servers.
+    /// The obstacles of the last search for capacity for a lobby of `wanted`, if it had no result a moment
+    /// ago.
     pub(in crate::matchmaking) fn failed_search(
         &self,
         wanted: &Pool,
@@ -28,7 +27,7 @@ impl Searches {
     ) -> Option<Obstacles> {
         let believed =
             |(until, obstacles): &mut (Timestamp, Obstacles)| (now < *until).then(|| obstacles.clone());
-        self.vain.with(&(wanted.whole(), needed), believed).flatten()
+        self.failed.with(&(wanted.whole(), needed), believed).flatten()
     }
 
     pub(in crate::matchmaking) fn remember_failed(
@@ -38,11 +37,11 @@ impl Searches {
         obstacles: Obstacles,
         until: Timestamp,
     ) {
-        self.vain.insert((wanted.whole(), needed), (until, obstacles));
+        self.failed.insert((wanted.whole(), needed), (until, obstacles));
     }
 
-    /// Whether the namespace was seen to hold its `cap` of lobbies within the last second, so that a refused
-    /// find need not read all of its servers again.
+    /// Whether the namespace was seen to hold its `cap` of lobbies within the last second: then a refused
+    /// find need not read all servers again.
     pub(in crate::matchmaking) fn is_full(
         &self,
         namespace_id: &NamespaceId,
@@ -52,8 +51,8 @@ impl Searches {
         self.full.with(namespace_id, |(seen, until)| *seen == cap && now < *until).unwrap_or(false)
     }
 
-    /// The namespace holds its `cap` of lobbies; believed `until` then, unless this instance ends one of
-    /// them.
+    /// Notes that the namespace holds its `cap` of lobbies, which is believed `until` then, unless this
+    /// instance ends one.
     pub(in crate::matchmaking) fn remember_full(
         &self,
         namespace_id: &NamespaceId,

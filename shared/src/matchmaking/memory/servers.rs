@@ -8,9 +8,9 @@ use crate::{
     models::server::{PlacementPool, Server},
 };
 
-/// Conflicts of creations at servers that count: they spread over 2^10 servers at most.
+/// Conflicts of creations at servers that count: creations spread over 2^10 servers at most.
 const SPREAD_CONFLICTS_MAX: usize = 10;
-/// Servers with a part of the cap left, from which creations that are spread over servers keep to them.
+/// Servers with a part of the cap left from which spread creations use only these.
 const SERVERS_ALLOTTED_MIN: usize = 8;
 
 /// What an instance knows of servers.
@@ -18,7 +18,7 @@ const SERVERS_ALLOTTED_MIN: usize = 8;
 pub(in crate::matchmaking) struct Servers {
     /// Those of a pool, and when they were read.
     known: Kept<PlacementPool, (Timestamp, Vec<Server>)>,
-    /// When creations of this instance met others at a server.
+    /// When creations of this instance conflicted at a server.
     conflicts: Kept<PlacementPool, VecDeque<Timestamp>>,
 }
 
@@ -30,8 +30,8 @@ impl Servers {
         u32::try_from(self.known.with(pool, fitting).unwrap_or(0)).unwrap_or(u32::MAX)
     }
 
-    /// The `pick`-th fullest server known that `fits`, round and round, when the knowledge is younger than
-    /// `age_max`.
+    /// The `pick`-th fullest known server that `fits`, counted round and round, if read less than `age_max`
+    /// ago.
     ///
     /// Of equally full ones those with a part of the cap left come first: they cost no write of the ledger.
     pub(in crate::matchmaking) fn nth_fullest(
@@ -51,7 +51,7 @@ impl Servers {
         self.known.with(pool, choose).flatten()
     }
 
-    /// Notes that a creation met another one at a server of `pool`.
+    /// Notes that a creation conflicted with another at a server of `pool`.
     pub(in crate::matchmaking) fn note_conflict(&self, pool: &PlacementPool, now: Timestamp) {
         self.conflicts.with_new(pool.clone(), |conflicts| {
             drop_old(conflicts, now);
@@ -61,8 +61,8 @@ impl Servers {
         });
     }
 
-    /// Over how many of the fullest servers to spread creations: one while they do not meet, twice as many
-    /// for each time that they did within the last second.
+    /// Over how many of the fullest servers to spread creations: one, doubled by each conflict within the
+    /// last second.
     pub(in crate::matchmaking) fn spread(&self, pool: &PlacementPool, now: Timestamp) -> u64 {
         let spread = |conflicts: &mut VecDeque<_>| {
             drop_old(conflicts, now);
@@ -84,7 +84,7 @@ impl Servers {
         self.known.remove(pool);
     }
 
-    /// Corrects what is known of one server: as `server`, or gone.
+    /// Replaces what is known of one server by `corrected`; `None` when it is gone.
     pub(in crate::matchmaking) fn correct(&self, known: &Server, corrected: Option<Server>) {
         self.known.with(&known.pool(), |(_, servers)| {
             servers.retain(|server| server.server != known.server);
@@ -97,7 +97,7 @@ fn nth_fullest(mut fitting: Vec<&Server>, pick: u64) -> Option<Server> {
     let free_places =
         |server: &&Server| (server.capacity - server.used, server.allotted_left() == 0, server.ranked_at);
     if pick > 0 {
-        // Several at a time meet at the ledger, unless their servers have a part of the cap left.
+        // Concurrent creations conflict at the ledger, unless their servers have a part of the cap left.
         if fitting.iter().filter(|server| server.allotted_left() > 0).count() >= SERVERS_ALLOTTED_MIN {
             fitting.retain(|server| server.allotted_left() > 0);
         }

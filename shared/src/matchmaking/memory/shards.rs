@@ -4,36 +4,36 @@ use std::time::Duration;
 
 use crate::{base::ambient::Timestamp, matchmaking::limits::LEARNT_AGE_MAX, store::shards::SIGN_KNOWN_FOR};
 
-/// For how long the shards that a look saw the sign of are looked into, though it was not seen since.
+/// How long finds look into the shards whose sign a look saw, though no look saw it since.
 const SEEN_AGE_MAX: Duration = Duration::from_secs(15);
-/// How long after learning of shards an instance has the pool grow no more: until lobbies have moved there.
+/// How long after learning of shards an instance does not add more: until lobbies have moved there.
 const GROWTH_PAUSE: Duration = Duration::from_secs(3);
-/// By how much a pool whose index was too slow gets more shards.
+/// The factor by which a pool whose index was too slow gets more shards.
 const GROWTH: u8 = 4;
-/// How often an instance sees whether shards are still needed, while finds look at them.
+/// How often an instance checks whether shards are still needed, while finds look at them.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(20);
 
-/// What is to be done about a pool's shards before a lobby is created in one.
+/// What to do about a pool's shards before creating a lobby in one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::matchmaking) enum Sharding {
-    /// The first one will do.
+    /// Use the first shard.
     Unneeded,
-    /// So many can be used.
+    /// Use any of so many.
     Known(u8),
-    /// The sign of so many must be written first.
+    /// Write the sign of so many first.
     Sign(u8),
 }
 
 /// What an instance knows of the shards of one pool.
 #[derive(Debug, Default)]
 pub(super) struct Shards {
-    /// When the index was too slow for a lobby, or others' finds showed that it will be.
+    /// When the index was too slow for a lobby, or a burst showed that it will be.
     slow_index_at: Option<Timestamp>,
-    /// Shards as this instance wrote the sign of them, and when.
+    /// Shards whose sign this instance wrote, and when.
     signed: Option<(u8, Timestamp)>,
-    /// Shards as a look saw the sign of them last, and when.
+    /// Shards whose sign a look saw last, and when.
     seen: Option<(u8, Timestamp)>,
-    /// When this instance last saw whether the shards are still needed.
+    /// When this instance last checked whether the shards are still needed.
     swept_at: Option<Timestamp>,
 }
 
@@ -76,7 +76,7 @@ impl Shards {
         }
     }
 
-    /// Whether to see if they are still needed: not at once, then every so often.
+    /// Whether to check if they are still needed: not at first, then at every interval.
     pub(super) fn is_sweep_due(&mut self, now: Timestamp) -> bool {
         // An instance that has just started cannot know how long they have been there.
         let swept_at = *self.swept_at.get_or_insert(now);
