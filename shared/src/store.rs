@@ -1,11 +1,11 @@
-//! Everything that Muster keeps in DynamoDB: one function for each intention, its condition beside the item's
-//! shape.
+//! Everything that Muster stores in DynamoDB: one function for each intention, its condition beside the
+//! item's shape.
 //!
 //! A function that can lose a race returns the loss as a value. Only a fault of the database is an error,
 //! [`Error::Unavailable`](crate::models::errors::Error::Unavailable), or a defect,
-//! [`Error::Bug`](crate::models::errors::Error::Bug). Doc comments say which units a function takes, as
-//! DynamoDB charges items of up to 1 KB written and 4 KB read; `tests/bench/cost.md` counts whole operations.
-//! No operation reads a whole table; only the operator's list of games and restores do.
+//! [`Error::Bug`](crate::models::errors::Error::Bug). Doc comments say which units a function consumes, for
+//! items of up to 1 KB written and 4 KB read; `tests/bench/cost.md` counts whole operations. No operation
+//! reads a whole table; only the operator's list of games and restores do.
 //!
 //! | table | key | indexes |
 //! |---|---|---|

@@ -1,14 +1,14 @@
 //! The limit of a namespace's lobbies, allotted to its game servers in blocks (I2, decision 25).
 //!
 //! A server runs at most as many lobbies as it is allotted, and the ledger keeps the sum, which never exceeds
-//! the limit. So its server's item alone bounds a creation, and the namespace's item is written once a block.
-//! Both change in one transaction, so the sum is exact after a crash at any point.
+//! the limit. So only the server's item bounds a creation, and the namespace's item is written once per
+//! block. Both change in one transaction, so the sum is exact after a crash at any point.
 //!
-//! A lobby that ends leaves its part with the server until it is needed elsewhere: then the find that needs
-//! it takes it back. A server that is gone returns all of it.
+//! A lobby that ends leaves its part with the server. A find that needs it elsewhere takes it back. A server
+//! that is gone returns all of it.
 //!
-//! A server remembers the limit that its allotment was checked against. After the limit has changed, its next
-//! creation compares the sum with the new one, so a lowered limit holds for every find that knows it.
+//! A server's item has the limit that its allotment was checked against. After the limit has changed, its
+//! next creation compares the sum with the new one, so a lowered limit holds for every find that knows it.
 
 use serde::Deserialize;
 
@@ -22,46 +22,46 @@ use crate::{
     },
 };
 
-/// A block is at most this part of the cap, so that a few servers do not hold all of it unused.
+/// A block is at most this fraction of the cap, so that a few servers do not hold all of it unused.
 const BLOCKS_OF_A_CAP: u32 = 64;
 
 /// The first block of a server, if its places and the cap allow.
 const FIRST_BLOCK: u32 = 64;
 
-/// A server is allotted its first block when it registers while this part of the cap is left for others: then
-/// the first creations of a burst, which come at one instant, do not meet at the ledger.
+/// A server gets its first block when it registers, while this fraction of the cap is left for others. So the
+/// first creations of a burst, which are simultaneous, do not conflict at the ledger.
 const LEFT_AT_REGISTRATION: u32 = 2;
 
-/// What became of moving an allotment.
+/// The result of moving an allotment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AllotmentOutcome {
     /// It moved.
     Moved,
-    /// The server changed meanwhile, or so much is not left.
+    /// The server changed meanwhile, or too little is left.
     Outdated,
     /// Other writes were under way on the same items.
     Conflict,
 }
 
 impl Server {
-    /// Lobbies of the namespace's cap that it may run besides those that it runs.
+    /// Lobbies of the namespace's cap that the server may run in addition to those that it runs.
     #[must_use]
     pub const fn allotted_left(&self) -> u32 {
         self.allotted.saturating_sub(self.used)
     }
 
-    /// It with another lobby, and with `block` allotted of a cap of `lobby_count_max`.
+    /// The server with another lobby, and with `block` allotted of a cap of `lobby_count_max`.
     #[must_use]
     pub fn with_another(self, block: Option<u32>, lobby_count_max: u32) -> Self {
         let cap_checked = if block.is_some() { lobby_count_max } else { self.cap_checked };
         Self { used: self.used + 1, allotted: self.allotted + block.unwrap_or(0), cap_checked, ..self }
     }
 
-    /// How many lobbies of a cap of `lobby_count_max` to allot to it with its next lobby; nothing while it
-    /// has some left. What was left under another cap is checked by a block of none.
+    /// How many lobbies of a cap of `lobby_count_max` to allot to the server with its next lobby; `None`
+    /// while it has some left. A block of 0 checks what is left from another cap.
     ///
-    /// As many again as it has, and at first as many as most servers ever run, so that each asks once or
-    /// twice.
+    /// A block doubles the allotment, and the first covers what most servers ever run, so that each needs one
+    /// or two.
     #[must_use]
     pub fn next_block(&self, lobby_count_max: u32) -> Option<u32> {
         if self.allotted_left() > 0 {
@@ -72,7 +72,7 @@ impl Server {
     }
 }
 
-/// What a namespace's servers have of its cap.
+/// The part of a namespace's cap that its servers have.
 #[derive(Debug, Deserialize)]
 pub(super) struct Allotment {
     allotted: u32,
@@ -94,8 +94,8 @@ impl Store {
     }
 
     /// Allots `server`, which has just registered, its first block of a cap of `lobby_count_max` while much
-    /// of it is left; as it then is, or nothing when others are at the ledger right now. Whatever else stands
-    /// against it is nothing to wait for: the first creation there allots a block, too.
+    /// of it is left; returns it as it then is, or `None` when another write conflicts at the ledger. No
+    /// other failure is worth a retry: the first creation there allots a block, too.
     ///
     /// One transaction of two items, 2 write units each; none when the server has some of the cap.
     ///
@@ -136,9 +136,9 @@ impl Store {
         }
     }
 
-    /// Takes what `server`, as seen, has left of its allotment back for others: half of it, at least one, or
-    /// all when it was allotted under another cap than `lobby_count_max`. One transaction of two items, 2
-    /// write units each.
+    /// Takes back what `server`, as seen, has left of its allotment: half of it, at least one, or all if it
+    /// was allotted under another cap than `lobby_count_max`. One transaction of two items, 2 write units
+    /// each.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -162,7 +162,7 @@ impl Store {
         self.return_allotment(server, part, block).await
     }
 
-    /// Makes `part`, which takes `block` away from `server`, together with its return to the ledger.
+    /// Makes `part`, which changes `server`, together with the return of its allotment to the ledger.
     pub(super) async fn return_allotment(
         &self,
         server: &Server,
@@ -181,7 +181,7 @@ impl Store {
         Ok(outcome)
     }
 
-    /// Makes `part` of a server and `ledger` together; and whether only the ledger stood against it.
+    /// Makes `part` of a server and `ledger` together, and returns also whether only the ledger refused it.
     async fn move_allotment(&self, part: Write, ledger: Write) -> Result<(AllotmentOutcome, bool), Error> {
         let Err(reasons) = self.transact(vec![part, ledger]).await? else {
             return Ok((AllotmentOutcome::Moved, false));
@@ -191,7 +191,7 @@ impl Store {
         } else if refused(&reasons, 1).is_some() && is_accepted(&reasons, 0) {
             (AllotmentOutcome::Outdated, true)
         } else {
-            // Whatever has the server locked may have moved its part of the ledger already.
+            // The transaction that has locked the server may already have changed the ledger.
             (AllotmentOutcome::Conflict, false)
         })
     }

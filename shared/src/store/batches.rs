@@ -15,15 +15,15 @@ use crate::{
 const BATCH_MAX: usize = 100;
 /// Batches under way at the same time.
 const BATCHES_AT_ONCE: usize = 16;
-/// Pauses before a batch asks for what DynamoDB left of it: a table that left some takes no more at that
+/// Pauses before a batch retries keys that DynamoDB left unprocessed: such a table is throttled at that
 /// moment.
 const PAUSES: Pauses = Pauses::doubling(Duration::from_millis(25));
-/// Such pauses before a batch gives up, unless DynamoDB reads some of it each time.
+/// Such pauses before a batch gives up, unless DynamoDB reads some keys each time.
 const PAUSES_MAX: u32 = 3;
 
 impl Store {
-    /// Reads the items of `wanted` keys, a hundred in a call. One that stands twice is read once: an index
-    /// may show an item where it was and where it is, and DynamoDB refuses a key that is asked for twice.
+    /// Reads the items of `wanted` keys, a hundred in a call. A key that is given twice is read once: an
+    /// index may show an item at its old and its new place, and DynamoDB refuses a batch with duplicate keys.
     pub(super) async fn batch_get(
         &self,
         table: &str,
@@ -77,7 +77,7 @@ impl Store {
             if pauses == PAUSES_MAX {
                 return Err(Error::Unavailable("DynamoDB: a batch made no progress".to_owned()));
             }
-            // As the client sleeps between its own retries.
+            // Sleeps as the client does between its own retries.
             if let Some(sleeper) = self.client.config().sleep_impl() {
                 sleeper.sleep(PAUSES.nth(pauses)).await;
             }

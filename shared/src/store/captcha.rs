@@ -13,8 +13,7 @@ use crate::{
     },
 };
 
-/// After this long no pass counts under any version (the most that `verification_ttl` may be, and an hour for
-/// clocks that differ).
+/// How long a pass is kept: the maximum of `verification_ttl`, and an hour for clocks that differ.
 const PASS_LIFE: Duration = Duration::from_secs(13 * 3_600);
 
 fn key(client: &Client) -> String {
@@ -24,33 +23,33 @@ fn key(client: &Client) -> String {
 /// How long a pass counts.
 #[derive(Clone, Copy, Debug)]
 pub struct CaptchaTerms {
-    /// Its age at most.
+    /// Its maximum age.
     pub ttl: Duration,
-    /// Requests after it at most.
+    /// The maximum number of requests after it.
     pub requests: u32,
 }
 
 /// The last pass of a client.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct CaptchaPass {
-    /// When.
+    /// When it passed.
     pub passed_at: Timestamp,
-    /// The digest of the answer that passed.
+    /// The digest of the response that passed.
     pub answer: String,
 }
 
 /// Whether a client's last pass still counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// It does, and the request was counted.
+    /// It counts, and so was the request.
     Passed,
-    /// It does not, or there is none.
+    /// It no longer counts, or there is none.
     Due(Option<CaptchaPass>),
 }
 
 impl Store {
-    /// Counts a request of a client, if its last pass allows another one at `now`: exactly, however many come
-    /// at once. One write unit, refused or not.
+    /// Counts a request of a client, if its last pass allows another one at `now`: exact under concurrency.
+    /// One write unit, refused or not.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -72,8 +71,8 @@ impl Store {
         })
     }
 
-    /// Counts a repetition of the request whose `answer` was the last to pass, no earlier than `oldest` and
-    /// at most `most` times; whether it is one. One write unit.
+    /// Counts a retry of the request whose `answer` passed last, no earlier than `oldest`, at most `most`
+    /// times. Returns whether it is one. One write unit.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -94,8 +93,8 @@ impl Store {
         Ok(self.update::<IgnoredAny>(write).await?.is_ok())
     }
 
-    /// Notes that a client passed at `now` by `answer`, a digest; its requests are counted anew. One write
-    /// unit.
+    /// Records that a client passed at `now` with `answer`, a digest, and resets its count of requests. One
+    /// write unit.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].

@@ -1,12 +1,10 @@
-//! The catalogue: games with their regions, namespaces, versions and version history, all of one game
-//! together.
+//! The catalogue: games with their regions, namespaces, versions and version history.
 //!
 //! Partition `GAME#<game>` holds the sort keys `GAME`, `NAME#<name_id>`, `NAMESPACE#<id>`, `CDN#<namespace>`,
 //! `VERSION#<id>` and, of the same version, `LISTED#<id>`: DynamoDB charges a read for whole items, so a list
-//! of versions reads items of their own, written with them in one transaction. Partition
-//! `HISTORY#<namespace>` one entry for each change of version, by time; partition `DOMAIN#<host>` the
-//! namespace of a domain; partition `GAMENAME#<name_id>` the game of a name; partition `TOKENS#<game>` the
-//! tokens that were issued.
+//! of versions reads small items, written in the same transaction. Partition `HISTORY#<namespace>` has an
+//! entry for each change of version, by time. Partition `DOMAIN#<host>` has the namespace of a domain,
+//! `GAMENAME#<name_id>` the game of a name, `TOKENS#<game>` the issued tokens.
 
 use std::collections::HashMap;
 
@@ -44,7 +42,7 @@ pub(super) struct Keyed<'a, T> {
     pub value: &'a T,
 }
 
-/// The namespace that a domain belongs to.
+/// The namespace of a domain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DomainOwner {
     /// The game.
@@ -53,7 +51,7 @@ pub struct DomainOwner {
     pub namespace_id: NamespaceId,
 }
 
-/// The game that a name belongs to.
+/// The game with a name.
 #[derive(Debug, Deserialize)]
 pub(super) struct NameOwner {
     game_id: GameId,
@@ -62,9 +60,9 @@ pub(super) struct NameOwner {
 /// Whether a new name was free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameOutcome {
-    /// It was, and is taken now.
+    /// It was free, and now has its owner.
     Created,
-    /// It is another's.
+    /// Another game or namespace has it.
     Taken,
 }
 
@@ -80,7 +78,7 @@ impl GameRight {
 }
 
 impl Store {
-    /// The game and the namespace together; nothing when either is missing. One call, 0.5 read units each.
+    /// The game and the namespace together; `None` when either is missing. One call, 0.5 read units each.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -213,8 +211,8 @@ impl Store {
         self.catalog_item(game_key(game_id), listed_key(id)).await
     }
 
-    /// The versions of a game with their configurations as they are stored, what only a later release knows
-    /// of them included. One query for each MB, of all that the versions hold.
+    /// The versions of a game with their configurations as stored, including fields that only a later release
+    /// knows. One query for each MB.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -225,7 +223,7 @@ impl Store {
         self.beginning_with(game_key(game_id), "VERSION#").await
     }
 
-    /// Sets how many lobbies a namespace may hold, and how many seats one of its clients. One write unit.
+    /// Sets how many lobbies a namespace and how many seats each of its clients may hold. One write unit.
     ///
     /// # Errors
     /// [`Error::NamespaceNotFound`] when the namespace has gone meanwhile; [`Error::Unavailable`],
@@ -379,7 +377,7 @@ impl Store {
         self.query_partition(pk, None).await
     }
 
-    /// Those whose sort keys begin with `prefix`, which is not empty. One query for each MB.
+    /// The items of a partition whose sort keys begin with `prefix`. One query for each MB.
     async fn beginning_with<T: Record>(&self, pk: String, prefix: &str) -> Result<Vec<T>, Error> {
         self.query_partition(pk, Some(prefix)).await
     }

@@ -1,7 +1,7 @@
 //! Who may see a namespace's pages: the users of its CDN, and its domains.
 //!
-//! Both stand in one item of the namespace, apart from its settings, so that no find ever reads a hash; a
-//! domain also has a partition of its own, which makes it one namespace's over the whole deployment.
+//! One item of the namespace holds both, apart from its settings, so that no find reads a hash. A domain also
+//! has a partition of its own, so that only one namespace of the deployment has it.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ pub const CDN_USERS_MAX: usize = 32;
 /// The most domains of a namespace.
 pub const DOMAINS_MAX: usize = 10;
 
-/// What is kept of a namespace's CDN. The users' hashes are never read.
+/// The stored item of a namespace's CDN. The users' hashes are never read.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Cdn {
     #[serde(serialize_with = "no_users")]
@@ -31,28 +31,28 @@ pub(super) struct Cdn {
     domains: BTreeMap<String, Timestamp>,
 }
 
-/// An item is put whole for a new namespace alone, which has none.
+/// Only a new namespace, which has no users, puts a whole item.
 fn no_users<S: Serializer>(_none: &BTreeMap<String, IgnoredAny>, to: S) -> Result<S::Ok, S::Error> {
     to.collect_map::<&str, (), _>([])
 }
 
-/// What became of adding a CDN user.
+/// The result of adding a CDN user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CdnUserOutcome {
     /// The user has the hash.
     Set,
-    /// The namespace has its [`CDN_USERS_MAX`] users, and this is none of them.
+    /// The namespace has its [`CDN_USERS_MAX`] users, and this is another one.
     TooMany,
 }
 
-/// What became of adding a domain.
+/// The result of adding a domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DomainOutcome {
-    /// It is the namespace's, now or already before.
+    /// The namespace has it, now or already before.
     Added,
-    /// It is another namespace's.
+    /// Another namespace has it.
     Taken,
-    /// The namespace has its [`DOMAINS_MAX`] domains, and this is none of them.
+    /// The namespace has its [`DOMAINS_MAX`] domains, and this is another one.
     TooMany,
 }
 
@@ -100,7 +100,7 @@ impl Store {
         self.applies(write).await.map(|_was_there| ())
     }
 
-    /// What may be told of a namespace's CDN. One consistent read unit for each started 4 KB.
+    /// A namespace's CDN settings without hashes. One consistent read unit for each started 4 KB.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -142,8 +142,8 @@ impl Store {
         })
     }
 
-    /// Gives a domain of a namespace up; a domain that it does not have stays whose it is. One transaction of
-    /// four write units.
+    /// Removes a domain of a namespace; a domain of another namespace stays. One transaction of four write
+    /// units.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].

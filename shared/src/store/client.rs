@@ -20,7 +20,7 @@ use crate::{
     },
 };
 
-/// What the tables are called in this deployment.
+/// The tables' names in this deployment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TableNames {
     /// Games, namespaces, versions, domains.
@@ -33,12 +33,12 @@ pub struct TableNames {
     pub lobby_data: String,
     /// Game servers.
     pub servers: String,
-    /// What is counted or elected: the allotted part of a namespace's limit, heads of bursts, searches in
-    /// vain, the last count of players.
+    /// Counts and elections: the allotted part of a namespace's limit, heads of bursts, searches without
+    /// result, the last count of players.
     pub ledger: String,
     /// Secrets of versions.
     pub secrets: String,
-    /// What is remembered of clients for a while: captchas passed, seats held, answers to repeated requests.
+    /// Clients' data that expires: captchas passed, seats held, responses for retried requests.
     pub clients: String,
 }
 
@@ -97,15 +97,15 @@ impl Store {
         answer.item.map(from_item).transpose()
     }
 
-    /// Opens the connection that the first request will use, by a read of nothing.
+    /// Opens the connection that the first request will use, by reading a missing item.
     ///
-    /// Opening it with TLS takes most of a second at 128 MB: init has that time, a player has not.
+    /// A TLS handshake takes most of a second at 128 MB, which init can afford and a player cannot.
     ///
     /// # Errors
-    /// [`Error::Unavailable`], [`Error::Bug`]: left for the first request to meet.
+    /// [`Error::Unavailable`], [`Error::Bug`]: the first request would report the same.
     pub async fn open_connection(&self) -> Result<(), Error> {
         let key = || AttributeValue::S("warm-up".to_owned());
-        // Every function that has a store may read the catalogue.
+        // Every function with a store may read the catalogue.
         let request =
             self.client.get_item().table_name(&self.tables.catalog).key("pk", key()).key("sk", key());
         request.send().await.map(|_nothing| ()).map_err(|error| failure(&error))
@@ -158,7 +158,7 @@ pub fn emulator_client(endpoint: &str) -> Client {
     emulator_client_over(endpoint, aws::plain_client())
 }
 
-/// A client of an emulator at `endpoint` that sends by `http`, which may be no network at all.
+/// A client of an emulator at `endpoint` that sends through `http`, which may work without a network.
 #[must_use]
 pub fn emulator_client_over(endpoint: &str, http: impl HttpClient + 'static) -> Client {
     let credentials = Credentials::new("local", "local", None, None, "emulator");

@@ -1,8 +1,8 @@
-//! Retries of single writes that met a transaction, and what stood against one.
+//! Retries of single writes that conflict with a transaction, and the reasons that canceled one.
 //!
 //! DynamoDB refuses a write to an item that a transaction is changing at that moment, which in a burst the
-//! head of the burst often is. The SDK does not count that among the errors that pass; it does, within
-//! milliseconds. Transactions that meet each other are the caller's to repeat, see
+//! head of the burst often is. The SDK does not count that as a transient error, though it passes within
+//! milliseconds. Callers retry transactions that conflict with each other, see
 //! [`super::creation::CreationOutcome::Conflict`].
 
 use aws_sdk_dynamodb::{
@@ -15,7 +15,7 @@ use aws_smithy_runtime_api::client::{
     retries::classifiers::{ClassifyRetry, RetryAction},
 };
 
-/// Has updates and puts repeated, after a jittered pause, that met a transaction.
+/// Retries updates and puts that conflict with a transaction, after a jittered pause.
 #[derive(Debug)]
 pub(super) struct RetryConflicts;
 
@@ -35,7 +35,7 @@ impl ClassifyRetry for RetryConflicts {
     }
 
     fn name(&self) -> &'static str {
-        "writes that met a transaction"
+        "writes that conflict with a transaction"
     }
 }
 
@@ -44,7 +44,7 @@ pub(super) fn refused(reasons: &[CancellationReason], part: usize) -> Option<&Ca
     reasons.get(part).filter(|reason| reason.code() == Some("ConditionalCheckFailed"))
 }
 
-/// Whether nothing stood against a canceled transaction's part, not even another transaction.
+/// Whether a canceled transaction's part was accepted, without even a conflict.
 pub(super) fn is_accepted(reasons: &[CancellationReason], part: usize) -> bool {
     reasons.get(part).is_none_or(|reason| reason.code().is_none_or(|code| code == "None"))
 }

@@ -1,5 +1,5 @@
-//! Creating a lobby: one transaction takes a place on a game server and puts the lobby with its first seat,
-//! all or nothing, so a crash leaves nothing to clean up (I4).
+//! Creating a lobby: one transaction takes a place on a game server and writes the lobby with its first seat,
+//! so a crash leaves nothing to clean up (I4).
 //!
 //! The limit of lobbies is allotted to servers in blocks ([`super::allotment`]). While the server has some of
 //! its block left, a creation writes nothing that all creations of the namespace share. Otherwise the same
@@ -9,11 +9,11 @@
 //! for each criteria, names the burst's first lobby. A find replaces the head only if it saw nothing joinable
 //! and the last burst is older than [`BURST_WINDOW`] or exhausted. A find that loses this election draws a
 //! position: position p belongs to lobby p / capacity, whose identifier every find computes from the head's
-//! secret (I9, decision 22). A find that was alone the last time makes election and creation one transaction,
-//! which saves a call.
+//! secret (I9, decision 22). A find that was alone the last time combines election and creation in one
+//! transaction, which saves a call.
 //!
-//! A seat that becomes free in a full lobby, and a lobby that reopens, are announced at the head as if a
-//! burst began there, unless one is under way: finds to which the index does not show the seat yet go there.
+//! When a seat becomes free in a full lobby, or a lobby reopens, the head announces it as if a burst began
+//! there, unless one is under way. Finds to which the index does not show the seat yet go there.
 
 use std::time::Duration;
 
@@ -42,8 +42,8 @@ use crate::{
     },
 };
 
-/// How long a burst's lobbies may be unknown to the index of candidates. Within it, who finds nothing
-/// joinable must ask the head; after it, the index is believed.
+/// How long a burst's lobbies may be unknown to the index of candidates. Within it, a find that sees nothing
+/// joinable must read the head. After it, the find believes the index.
 pub const BURST_WINDOW: Duration = Duration::from_secs(2);
 /// How long a head is kept after its last burst; long past any use.
 const HEAD_LIFE: Duration = Duration::from_secs(3_600);
@@ -65,14 +65,14 @@ impl HeadKey {
 pub struct Burst {
     /// The burst's first lobby.
     pub first: LobbyId,
-    /// What the identifiers of its other lobbies follow from: those of some must not tell a player the
-    /// others.
+    /// The secret from which the identifiers of its other lobbies follow: a player who knows some must not
+    /// learn the others.
     pub secret: BurstSecret,
     /// When it began.
     pub opened_at: Timestamp,
     /// Positions drawn, the creator's included.
     pub positions: u32,
-    /// Whether it is no burst of creations, but a lobby in which a seat became free.
+    /// Whether it is an announced lobby with a free seat instead of a burst of creations.
     #[serde(default)]
     pub is_announced: bool,
 }
@@ -84,7 +84,7 @@ impl Burst {
         Self { first, secret, opened_at, positions: 1, is_announced: false }
     }
 
-    /// The lobby that the find at `position`, counted from 0, belongs to, when each has `capacity` seats.
+    /// The lobby of the find at `position`, counted from 0, when each has `capacity` seats.
     #[must_use]
     pub fn lobby_of(&self, position: u32, capacity: u32) -> LobbyId {
         self.first.sibling(&self.secret, position.checked_div(capacity).unwrap_or(0))
@@ -96,18 +96,18 @@ impl Burst {
 pub struct Beginning {
     /// The criteria.
     pub key: HeadKey,
-    /// The secret that it is to have.
+    /// The secret of the new burst.
     pub secret: BurstSecret,
-    /// A burst that was seen exhausted: in its place, too, while the head still is exactly that.
+    /// A burst seen exhausted, which the new one may replace while the head is still exactly that burst.
     pub exhausted: Option<Burst>,
 }
 
-/// What became of beginning a burst.
+/// The result of beginning a burst.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BurstOutcome {
-    /// It has begun; whoever began it has its first position and creates its first lobby.
+    /// It has begun. The caller has its first position and creates its first lobby.
     Begun(Burst),
-    /// Another one is going on.
+    /// Another burst is under way.
     Outrun(Burst),
 }
 
@@ -126,35 +126,36 @@ pub struct Creation {
     pub beginning: Option<Beginning>,
     /// Its tags, of which the lobby itself has the digests.
     pub tags: Tags,
-    /// What its creator configured.
+    /// Its creator's configuration.
     pub config: Option<LobbyConfig>,
 }
 
-/// What became of a creation.
+/// The result of a creation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CreationOutcome {
     /// The lobby exists, its first seat taken.
     Created,
-    /// An earlier attempt had created it unheard, on another server perhaps; as it is.
+    /// An earlier attempt created it, perhaps on another server, but its response was lost. The lobby as it
+    /// is.
     CreatedBefore(Box<Lobby>),
-    /// Somebody created this very lobby; as it is.
+    /// Another find created this very lobby. The lobby as it is.
     Exists(Box<Lobby>),
-    /// Another burst is going on.
+    /// Another burst is under way.
     Outrun(Burst),
-    /// So many of the namespace's `lobby_count_max` lobbies are not left to allot.
+    /// Less than the block is left of the namespace's `lobby_count_max`.
     AtCap,
-    /// The server has no such place (any more); as it is, unless it is gone.
+    /// The server has no such place (any more). The server as it is, unless it is gone.
     NoPlace(Option<Box<Server>>),
     /// Other writes were under way on the same items.
     Conflict {
-        /// Whether they were on the server's.
+        /// Whether a write to the server's item was one of them.
         is_at_server: bool,
-        /// Whether an index was too slow for the lobby: nobody else writes to the lobby itself.
+        /// Whether an index was too slow for the lobby: no other request writes to the lobby itself.
         is_at_index: bool,
     },
 }
 
-/// The transaction's parts, in its order; not each creation has the last two.
+/// The transaction's parts, in its order. The last two are optional.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Lobby,
@@ -164,14 +165,15 @@ enum Part {
 }
 
 impl Store {
-    /// Creates a lobby, or says what stands against it.
+    /// Creates a lobby, or returns why it cannot.
     ///
     /// One transaction: 2 write units for each of lobby (and 1 for each of its two indexes, with tags three),
     /// server, the head when it begins a burst, the ledger when a block is allotted, and for each KB of tags
-    /// and of a configuration. Repeating it is harmless: the lobby's identifier decides.
+    /// and of a configuration. A retry is harmless, since the lobby's identifier decides.
     ///
     /// # Errors
-    /// [`Error::Unavailable`], [`Error::Bug`]; the lobby may exist all the same, its reservation then lapses.
+    /// [`Error::Unavailable`], [`Error::Bug`]; the lobby may exist all the same, and its reservation then
+    /// lapses.
     pub async fn create_lobby(&self, creation: &Creation, now: Timestamp) -> Result<CreationOutcome, Error> {
         let Creation { lobby, server, lobby_count_max, block, beginning, tags, config } = creation;
         let namespace_id = &lobby.pool.namespace_id;
@@ -198,7 +200,7 @@ impl Store {
         }
     }
 
-    /// Begins a burst whose first lobby `first` is to be created by whoever began it. One write unit.
+    /// Begins a burst. The caller that begins it creates its first lobby `first`. One write unit.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -210,7 +212,8 @@ impl Store {
     ) -> Result<BurstOutcome, Error> {
         match self.update::<Burst>(self.replace_head(beginning, first, None, now)).await? {
             Ok(burst) => Ok(BurstOutcome::Begun(burst)),
-            // An earlier attempt of the same write succeeded unheard; others may have drawn positions since.
+            // An earlier attempt of the same write succeeded, but its response was lost. Others may have
+            // drawn positions since.
             Err(Some(burst)) if burst.first == *first => {
                 Ok(BurstOutcome::Begun(Burst { positions: 1, ..burst }))
             }
@@ -219,8 +222,8 @@ impl Store {
         }
     }
 
-    /// Draws a position in `burst`: the burst whose `positions` count this one last; or the one that replaced
-    /// it, if any did.
+    /// Draws a position in `burst`. Returns the burst, whose `positions` count this one last, or the burst
+    /// that replaced it, if any.
     ///
     /// One write unit.
     ///
@@ -239,10 +242,10 @@ impl Store {
         self.update(call).await
     }
 
-    /// Tells the head `key` of the lobby's criteria that `lobby` has a free seat again, which the index may
-    /// not know yet: finds that are about to create are sent there, as to a burst. Left alone while a burst
-    /// is going on; a hint, no more. When what the head then has began: until that is [`BURST_WINDOW`] old,
-    /// the head leaves all others alone.
+    /// Announces at the head `key` of the lobby's criteria that `lobby` has a free seat again, which the
+    /// index may not show yet, so that finds about to create go there, as to a burst. This is only a hint,
+    /// and changes nothing while a burst is under way. Returns when the head's burst began: until that is
+    /// [`BURST_WINDOW`] old, the head accepts no other announcement.
     ///
     /// One write unit.
     ///
@@ -271,9 +274,9 @@ impl Store {
         Ok(Write::put(&self.tables.lobbies, item).when("attribute_not_exists(#lobby_id)"))
     }
 
-    /// Takes a place. The last one also takes the server out of the index: which of both it is, the server as
-    /// last seen suggests and the condition makes sure. A record that is to go takes none: the place would go
-    /// with it.
+    /// Takes a place. The last one also takes the server out of the index: the server as last seen suggests
+    /// which place it is, and the condition makes sure. A record that expires gives no place, since the place
+    /// would expire with it.
     fn take_place(&self, server: &Server, block: Option<u32>, lobby_count_max: u32, now: Timestamp) -> Write {
         let last = server.capacity.saturating_sub(1);
         let is_last = server.used >= last;
@@ -281,7 +284,7 @@ impl Store {
             if is_last { (", #free_from = :later", "#used = :last") } else { ("", "#used < :last") };
         let (allot, allotted) = match block {
             Some(0) => (", #cap_checked = :cap", " AND #used < #allotted"),
-            // As many as seen: of many finds that saw it exhausted at once, one brings it a block.
+            // As seen, so that of many finds that saw it exhausted only one brings it a block.
             Some(_) => {
                 (", #allotted = #allotted + :block, #cap_checked = :cap", " AND #allotted = :allotted")
             }
@@ -305,8 +308,8 @@ impl Store {
             .with(":allotted", block.map(|_| number(server.allotted)))
     }
 
-    /// The head anew: a burst that begins with the lobby `first`, or the announcement that it has `announced`
-    /// seats taken.
+    /// Replaces the head: by a burst that begins with the lobby `first`, or by an announcement of `first`
+    /// with `announced` seats taken.
     fn replace_head(
         &self,
         beginning: &Beginning,
@@ -377,7 +380,7 @@ fn read_refusal(
     if let Some(reason) = refused(Part::Server) {
         return Ok(CreationOutcome::NoPlace(item(reason).map(from_item).transpose()?.map(Box::new)));
     }
-    // What is left passes by itself: TransactionConflict, ThrottlingError, ProvisionedThroughputExceeded.
+    // The other codes are transient: TransactionConflict, ThrottlingError, ProvisionedThroughputExceeded.
     let is_at_server = reason(Part::Server).is_some_and(|reason| reason.code() != Some("None"));
     let is_at_index = reason(Part::Lobby).is_some_and(|reason| reason.code().is_some_and(is_throttling));
     Ok(CreationOutcome::Conflict { is_at_server, is_at_index })

@@ -21,12 +21,12 @@ use crate::{
     },
 };
 
-/// What became of a change of version.
+/// The result of a change of version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VersionOutcome {
-    /// The namespace runs the version, and its history says so.
+    /// The namespace runs the version, and its history has the change.
     Changed,
-    /// It ran it already.
+    /// It already ran the version.
     Unchanged,
     /// The game has no such version, or has retired it.
     UnknownVersion,
@@ -37,7 +37,7 @@ const VERSION_CHANGE_ATTEMPTS: usize = 16;
 
 enum VersionAttempt {
     Done(VersionOutcome),
-    /// The namespace changed at this time, which is not before the one tried.
+    /// The namespace changed at this time, which is not earlier than the one tried.
     Behind(Timestamp),
     /// Another transaction was under way.
     Conflict,
@@ -46,7 +46,7 @@ enum VersionAttempt {
 impl Store {
     /// Changes the version of a namespace and writes its history, in one transaction.
     ///
-    /// Changes that race are put in an order: the history's newest entry always is the namespace's version.
+    /// Concurrent changes get an order: the history's newest entry always is the namespace's version.
     ///
     /// # Errors
     /// [`Error::NamespaceNotFound`] when the namespace has gone meanwhile; [`Error::Unavailable`],

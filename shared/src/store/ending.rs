@@ -1,4 +1,4 @@
-//! Ending lobbies: when somebody asks for it, when they are empty, when their room is needed.
+//! Ending lobbies: on request, when they are empty, or to free capacity.
 
 use std::time::Duration;
 
@@ -26,13 +26,13 @@ use crate::{
 
 /// How long an ended lobby stays readable, so that late calls learn that it ended.
 const ENDED_LIFE: Duration = Duration::from_secs(24 * 3_600);
-/// Tries of one ending that meets other transactions.
+/// Tries of one ending that conflicts with other transactions.
 const ATTEMPTS: u32 = 8;
 /// Pauses after conflicts of transactions: one takes some ten milliseconds.
 pub(crate) const CONFLICT_PAUSES: Pauses =
     Pauses::doubling(Duration::from_millis(8)).up_to(Duration::from_millis(128)).jittered();
 
-/// What became of ending a lobby.
+/// The result of ending a lobby.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EndOutcome {
     /// It has ended; its place is free.
@@ -55,7 +55,7 @@ impl Store {
     /// configuration, where it has them, are deleted with it, at 2 write units for each KB.
     ///
     /// # Errors
-    /// [`Error::Contention`] when other transactions came between each time; [`Error::Unavailable`],
+    /// [`Error::Contention`] when other transactions conflicted each time; [`Error::Unavailable`],
     /// [`Error::Bug`].
     pub async fn end_lobby(
         &self,
@@ -80,7 +80,7 @@ impl Store {
         Err(Error::Contention)
     }
 
-    /// The lobby has ended: that its deregistered server's record stays is no failure of that.
+    /// The lobby has ended, so a failure to remove its deregistered server's record does not fail the call.
     async fn clean_up(&self, server: &ServerKey, now: Timestamp) {
         if let Err(error) = self.let_deregistered_server_go(server, now).await {
             let cause = error.cause().unwrap_or("refused").to_owned();
@@ -118,7 +118,7 @@ impl Store {
             EndCause::Idle => "#stage = :ready AND #reserved = :reserved AND #connected = :connected",
         };
         let mut condition = format!("attribute_exists(#server) AND {condition}");
-        // Its idle time begins anew with each seat that is given up.
+        // Each seat that is given up restarts the idle time.
         if cause == EndCause::Idle {
             condition = format!("{condition} AND {}", unvacated_since(lobby));
         }
@@ -143,8 +143,8 @@ impl Store {
     }
 
     /// A dead server's lobby ends only while the server itself is dead: its heartbeat may be reviving lobbies
-    /// just now. One of an earlier start only while its server gets no others: later it may be of the start
-    /// that is there.
+    /// just now. A lobby of an earlier start ends only while its server gets no other lobbies: later it may
+    /// be of the current start.
     fn give_back_place(
         &self,
         server: &ServerKey,
@@ -169,7 +169,7 @@ impl Store {
     }
 }
 
-/// What a canceled ending came to; nothing when it only met another transaction.
+/// The result of a canceled ending; `None` when it only conflicted with another transaction.
 fn read_refusal(reasons: &[CancellationReason], cause: EndCause) -> Result<Option<EndOutcome>, Error> {
     if let Some(reason) = refused(reasons, LOBBY_PART) {
         let item = reason.item().filter(|item| !item.is_empty()).cloned();
@@ -181,7 +181,7 @@ fn read_refusal(reasons: &[CancellationReason], cause: EndCause) -> Result<Optio
         Some(_) if matches!(cause, EndCause::ServerDead | EndCause::ServerRestarted) => {
             Ok(Some(EndOutcome::Outdated))
         }
-        // Whatever has the lobby locked may have given its place back already.
+        // The transaction that has locked the lobby may already have given its place back.
         Some(_) if is_accepted(reasons, LOBBY_PART) => {
             Err(Error::Bug("a lobby's game server does not know of it".to_owned()))
         }
@@ -189,16 +189,16 @@ fn read_refusal(reasons: &[CancellationReason], cause: EndCause) -> Result<Optio
     }
 }
 
-/// Ends a lobby that was met in a state in which it may end, after the work that met it was done: whatever
-/// fails here is put right by the next heartbeat, or by the next find that needs the room.
+/// Ends a lobby that a request read in a state in which it may end, after the request's own work. If this
+/// fails, the next heartbeat, or the next find that needs capacity, ends it.
 pub(crate) async fn end_in_passing(store: &Store, lobby: &Lobby, cause: EndCause, ambient: &Ambient) {
     match store.end_lobby(lobby, cause, ambient).await {
         Ok(outcome) => {
-            tracing::info!(lobby.id = %lobby.lobby_id, ?cause, ?outcome, "a lobby that nobody needs was met");
+            tracing::info!(lobby.id = %lobby.lobby_id, ?cause, ?outcome, "ended a lobby in passing");
         }
         Err(error) => {
             let cause = error.cause().unwrap_or("others changed it at the same time").to_owned();
-            tracing::warn!(lobby.id = %lobby.lobby_id, cause, "a lobby could not be ended in passing");
+            tracing::warn!(lobby.id = %lobby.lobby_id, cause, "could not end a lobby in passing");
         }
     }
 }

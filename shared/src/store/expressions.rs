@@ -1,6 +1,6 @@
 //! Placeholders of DynamoDB expressions.
 //!
-//! Expressions here write each attribute as `#name`: half of English is a reserved word of DynamoDB's.
+//! Expressions here write each attribute as `#name`, because DynamoDB reserves many common words.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,5 @@
-//! Searches for room that were in vain, told to all instances: one reads every game server and thousands of
-//! lobbies.
+//! Searches for capacity without result, shared by all instances: each reads every game server and thousands
+//! of lobbies.
 
 use std::time::Duration;
 
@@ -19,19 +19,19 @@ use crate::{
     wire::explanation::Obstacles,
 };
 
-/// For how long at most a search in vain is believed (decision 28).
+/// How long a search without result is believed at most (decision 28).
 pub const BELIEVED_FOR: Duration = Duration::from_secs(1);
-/// From which age on one instance searches anew while the others still believe it.
+/// Age from which one instance searches again while the others still believe the result.
 const AGEING: Duration = Duration::from_millis(500);
-/// How long what came of a search is kept; long past any use.
+/// How long the result of a search is kept; long past any use.
 const KEPT_FOR: Duration = Duration::from_secs(3_600);
 
-/// What is searched for, as the key of what came of it.
+/// The key of a search's result: what it searched for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchKey(String);
 
 impl SearchKey {
-    /// Room below a namespace's `lobby_count_max`.
+    /// Capacity below a namespace's `lobby_count_max`.
     #[must_use]
     pub fn below_cap(namespace_id: &NamespaceId) -> Self {
         Self(format!("room/{namespace_id}"))
@@ -44,24 +44,24 @@ impl SearchKey {
     }
 }
 
-/// A search that was in vain.
+/// A search without result.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct FailedSearch {
     /// When it ended; absent while the first one is under way.
     #[serde(default)]
     pub found_at: Timestamp,
-    /// The namespace's cap that it went by.
+    /// The namespace's cap that it used.
     #[serde(default)]
     pub lobby_count_max: u32,
-    /// What stood against the game servers, by those known to this release.
+    /// The obstacles at the game servers, of those known to this release.
     #[serde(default, deserialize_with = "known_keys")]
     pub obstacles: Obstacles,
 }
 
 impl Store {
-    /// The last search for `key` under a cap of `lobby_count_max`, if it was in vain so recently that it is
-    /// believed at `now`; nothing when whoever asks is to search. One consistent read unit, and one write
-    /// unit when it ages.
+    /// The last search for `key` under a cap of `lobby_count_max`, if it had no result and is recent enough
+    /// to be believed at `now`. `None` when this instance is to search. One consistent read unit, and one
+    /// write unit when it ages.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -81,7 +81,7 @@ impl Store {
         Ok(if is_ageing && self.claims_search(key, now).await? { None } else { Some(last) })
     }
 
-    /// Whether whoever asks is the one to search anew.
+    /// Whether this instance is the one to search again.
     async fn claims_search(&self, key: &SearchKey, now: Timestamp) -> Result<bool, Error> {
         let write = self
             .on_ledger(&key.0)
@@ -92,7 +92,7 @@ impl Store {
         self.applies(write).await
     }
 
-    /// Tells all instances of a search that was in vain, unless a later one was. One write unit.
+    /// Publishes a search without result to all instances, unless a later one is stored. One write unit.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -107,6 +107,6 @@ impl Store {
             .with(":cap", number(search.lobby_count_max))
             .with(":obstacles", AttributeValue::M(to_item(&search.obstacles)?))
             .with(":expiry", number((search.found_at + KEPT_FOR).secs()));
-        self.applies(write).await.map(|_told| ())
+        self.applies(write).await.map(|_applied| ())
     }
 }

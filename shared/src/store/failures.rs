@@ -1,10 +1,10 @@
-//! What a failed call comes to.
+//! Errors of failed calls.
 
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 
 use crate::models::errors::Error;
 
-/// Codes of DynamoDB that pass by themselves.
+/// Codes of DynamoDB's transient errors.
 const PASSING_CODES: [&str; 9] = [
     "InternalServerError",
     "LimitExceededException",

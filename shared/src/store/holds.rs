@@ -1,13 +1,14 @@
 //! Seats that a client holds in a namespace, for the limit on them (I12, decision 45).
 //!
 //! One item for each client: `held` counts its holds, each an attribute named after its seat, with lobby and
-//! time. A hold is noted before its seat is taken, on condition that there are fewer than the limit, and goes
-//! when the player leaves, whose token names the client. So a client never has more seats than holds.
+//! time. A request notes a hold before it takes the seat, on condition that there are fewer than the limit.
+//! The hold is released when the player leaves, whose token names the client. So a client never has more
+//! seats than holds.
 //!
-//! An expired reservation or the end of a lobby changes no client's item. At the limit, the holds are
-//! compared with their lobbies. The write that notes the new hold replaces those of seats that were gone
-//! before that read, on condition that they still stand as they were: a retry may have pointed one to a seat
-//! since. For the same reason a refused find takes back only a hold that stands as it noted it.
+//! An expired reservation or the end of a lobby changes no client's item. At the limit, a request compares
+//! the holds with their lobbies. The write that notes the new hold replaces those whose seats were gone
+//! before that read, on condition that they are unchanged: a retry may have pointed one to a seat since. For
+//! the same reason a refused find withdraws only a hold that is as it noted it.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -33,7 +34,7 @@ const HOLDS_LIFE: Duration = Duration::from_secs(10 * 3_600);
 /// Holds that one write replaces at most: each takes 26 bytes of its condition, which may have 4 KB and 300
 /// operators.
 pub const REPLACED_MAX: usize = 100;
-/// What the attribute of a hold begins with.
+/// The prefix of a hold's attribute.
 const HOLD: &str = "seat_";
 
 /// A client's item: each attribute by its name.
@@ -48,7 +49,7 @@ fn key(client: &Client) -> String {
 pub struct Hold {
     /// The seat.
     pub seat_id: SeatId,
-    /// The lobby that it is in, or where it was tried first.
+    /// The seat's lobby, or the first that was tried.
     pub lobby_id: LobbyId,
     /// When it was noted.
     pub since: Timestamp,
@@ -70,22 +71,21 @@ impl Hold {
     }
 }
 
-/// What became of a hold.
+/// The result of noting a hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HoldOutcome {
     /// It is noted.
     Noted,
-    /// An earlier run for the same seat noted it, maybe in another lobby: so.
+    /// An earlier run for the same seat noted this hold, maybe in another lobby.
     NotedBefore(Hold),
-    /// The client has as many as it may: these, as far as they can be read.
+    /// The client has these holds, as many as it may, as far as this release can read them.
     AtCap(Vec<Hold>),
 }
 
 impl Store {
-    /// Notes `hold` while its client has less than `holds_max`, in place of `replaced`, at most
-    /// [`REPLACED_MAX`], which must still stand as they were seen: one that stood for nothing may since have
-    /// been pointed to a seat. One write unit for each started KB of the item, which a dozen holds fill; the
-    /// same when refused.
+    /// Notes `hold` while its client has fewer than `holds_max`, in place of `replaced`, at most
+    /// [`REPLACED_MAX`]. These must be unchanged since they were read: a retry may have pointed one to a
+    /// seat. One write unit for each started KB of the item, which a dozen holds fill, also when refused.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`]; it may be noted all the same.
@@ -131,7 +131,7 @@ impl Store {
             Err(item) => {
                 let holds = item.map(|item| holds_in(&item)).unwrap_or_default();
                 Ok(match holds.iter().find(|noted| noted.seat_id == hold.seat_id) {
-                    // An earlier attempt of this very write succeeded unheard.
+                    // An earlier attempt of this very write succeeded, but its response was lost.
                     Some(noted) if noted == hold => HoldOutcome::Noted,
                     Some(noted) => HoldOutcome::NotedBefore(noted.clone()),
                     None => HoldOutcome::AtCap(holds),
@@ -140,13 +140,13 @@ impl Store {
         }
     }
 
-    /// Notes that the seat of a hold that stands as `seen` is, or is about to be, in `hold.lobby_id` after
-    /// all, and since when; false when the hold is gone or otherwise. One write unit.
+    /// Points a hold that is still as `seen` to the lobby and time of `hold`, where its seat is or is about
+    /// to be. False when the hold is gone or changed. One write unit.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn point_hold(&self, client: &Client, seen: &Hold, hold: &Hold) -> Result<bool, Error> {
-        // As seen: a repetition of an earlier such write that comes late must not point it back.
+        // As seen, so that a late copy of an earlier write does not point it back.
         let write = self
             .on_client(key(client))
             .change("SET #seat = :hold")
@@ -156,12 +156,12 @@ impl Store {
             .with(":hold", hold.value());
         Ok(match self.update::<HoldsItem>(write).await? {
             Ok(_) => true,
-            // Or an earlier attempt of this very write succeeded unheard.
+            // True if an earlier attempt of this very write succeeded, but its response was lost.
             Err(item) => item.is_some_and(|item| holds_in(&item).contains(hold)),
         })
     }
 
-    /// Takes the hold of `seat_id` away, which its player left; harmless when there is none. One write unit.
+    /// Releases the hold of `seat_id`, which its player left; harmless when there is none. One write unit.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -170,8 +170,8 @@ impl Store {
         self.update::<HoldsItem>(write).await.map(|_| ())
     }
 
-    /// Takes back a hold whose seat was not taken, while it stands as `seen`: a repetition of the request may
-    /// have pointed it to a seat that it takes. One write unit.
+    /// Withdraws a hold whose seat was not taken, if it is still as `seen`: a retry of the request may have
+    /// pointed it to a seat. One write unit.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -201,7 +201,7 @@ impl Store {
 
 fn holds_in(item: &HoldsItem) -> Vec<Hold> {
     let mut holds: Vec<Hold> = item.iter().filter_map(|(name, value)| Hold::read(name, value)).collect();
-    // The oldest first: those are the likeliest to stand for nothing.
+    // The oldest first: those are the likeliest to be stale.
     holds.sort_by(|a, b| (a.since, &a.seat_id).cmp(&(b.since, &b.seat_id)));
     holds
 }

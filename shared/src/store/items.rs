@@ -36,5 +36,5 @@ pub(super) fn number(number: impl ToString) -> AttributeValue {
     AttributeValue::N(number.to_string())
 }
 
-/// What an item can be read as ([`crate::base::record`]).
+/// A type that items are read as ([`crate::base::record`]).
 pub trait Record: DeserializeOwned {}

@@ -14,13 +14,13 @@ use crate::{
     store::items::{Item, text},
 };
 
-/// What stands for `criteria` in a key: 32 hexadecimal digits.
+/// A digest of `criteria` for a key: 32 hexadecimal digits.
 pub(super) fn digest_of(criteria: &serde_json::Value) -> String {
     let digest = digest(&SHA256, criteria.to_string().as_bytes());
     digest.as_ref().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What lobbies of a pool have in common that have exactly these tags: the key of the index `tagged`.
+/// The key of the index `tagged` for lobbies of a pool with exactly these tags.
 pub(super) fn tag_set(pool: &Pool, tags: &TagDigests) -> String {
     digest_of(&serde_json::json!([pool.whole(), tags]))
 }

@@ -1,4 +1,4 @@
-//! Whole lists: every page of one, every game server of a namespace, every lobby of a server.
+//! Complete lists: all pages of a query, all game servers of a namespace, all lobbies of a server.
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 
@@ -17,7 +17,7 @@ use crate::{
 pub(crate) const QUERIES_AT_ONCE: usize = 16;
 /// Lobbies of one batch.
 pub(crate) const LOBBIES_AT_ONCE: usize = 100;
-/// Lobbies of one query of a server's.
+/// Lobbies of one query of a server's lobbies.
 const KEYS_AT_ONCE: usize = 1_000;
 
 /// The game servers of a namespace, full and silent ones too, by region. Two calls for each hundred,
@@ -55,7 +55,7 @@ pub async fn lobbies_on(store: &Store, server: &ServerKey) -> Result<Vec<Lobby>,
     Ok(lobbies)
 }
 
-/// The lobbies of a game server by the index.
+/// The lobbies of a game server, as the index shows them.
 pub(crate) async fn ids_on(store: &Store, server: &ServerKey) -> Result<Vec<LobbyId>, Error> {
     all_pages(|cursor: Option<LobbyCursor>| async move {
         let page = store.lobbies_of_server(server, cursor.as_ref(), KEYS_AT_ONCE).await?;
@@ -64,8 +64,8 @@ pub(crate) async fn ids_on(store: &Store, server: &ServerKey) -> Result<Vec<Lobb
     .await
 }
 
-/// What `read` makes of every page: it is given where a page begins, `None` for the first, and returns what
-/// it made of it and where the next one begins, if there is one.
+/// The results of `read` for all pages. It takes the cursor of a page, `None` for the first, and returns the
+/// page's results and the next cursor, if there is one.
 pub(crate) async fn all_pages<T, C, F>(read: impl Fn(Option<C>) -> F) -> Result<Vec<T>, Error>
 where
     F: Future<Output = Result<(Vec<T>, Option<C>), Error>>,

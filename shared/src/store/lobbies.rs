@@ -4,10 +4,10 @@
 //! counts the entries, because an expression cannot. [`Store::take_seat`] is the only way to a seat in a
 //! lobby that exists.
 //!
-//! The index of candidates is sorted by [`Lobby::joinable_from`], so one query up to now shows the open
+//! The index of candidates is sorted by [`Lobby::joinable_from`], so one query up to now returns the open
 //! lobbies, oldest first, and the full ones in which a seat has expired. Seats taken in between change no
 //! entry, which keeps a find at one write unit. A wrong entry costs a refused write (decision 9). A lobby of
-//! a silent server stands at [`Timestamp::NEVER`].
+//! a silent server has [`Timestamp::NEVER`] there.
 //!
 //! A find with tags searches the 1,000 oldest lobbies in sight. Beyond those, the index `tagged` shows the
 //! lobbies that have exactly the queried tags (decision 15).
@@ -41,48 +41,47 @@ use crate::{
 
 /// The index of lobbies that a find may look at: pool, then `joinable_from`. Eventually consistent: a hint.
 pub const CANDIDATES_INDEX: &str = "candidates";
-/// The index of the same lobbies by all their tags, those with some: `tag_set`, then `joinable_from`. A hint,
-/// too.
+/// The index of the same lobbies, if they have tags, by all their tags: `tag_set`, then `joinable_from`. A
+/// hint, too.
 pub const TAGGED_INDEX: &str = "tagged";
 /// The index of the lobbies of a game server, oldest first.
 pub const BY_SERVER_INDEX: &str = "by_server";
 
-/// What the index of candidates knows of a lobby.
+/// A lobby as the index of candidates shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Candidate {
     /// The lobby.
     pub lobby_id: LobbyId,
-    /// Where it belongs.
+    /// Its pool, in its shard.
     pub pool: Pool,
     /// From when it may have a free seat.
     pub joinable_from: Timestamp,
-    /// Digests of its tags; none where only lobbies of certain tags were looked for.
+    /// Digests of its tags; empty in a search for lobbies with certain tags.
     #[serde(default)]
     pub tag_digests: TagDigests,
 }
 
-/// A seat that somebody wants in a certain lobby.
+/// A request's claim on a seat in one lobby.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeatClaim {
     /// The lobby.
     pub lobby_id: LobbyId,
-    /// How its player comes.
+    /// How the player enters.
     pub door: Door,
-    /// The seat, fresh for each find, so that a repeated write is recognised.
+    /// The seat, fresh for each find, so that a retried write is recognised.
     pub seat_id: SeatId,
-    /// Until when it waits for its player.
+    /// When its reservation lapses.
     pub until: Timestamp,
-    /// Whether the lobby goes out of sight with it.
+    /// Whether taking the seat hides the lobby.
     pub hiding: Hiding,
 }
 
-/// Whether taking a seat also moves the lobby out of sight of the index, until the time given: when its first
-/// seat lapses.
+/// Whether taking a seat also hides the lobby from the index, until its first seat lapses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hiding {
     /// It does not.
     No,
-    /// It does if this is the last seat; when it is not, a second write takes the seat and hides nothing.
+    /// It does if this is the last seat. Otherwise a second write takes the seat and hides nothing.
     IfLast {
         /// Seats taken when only one is left.
         taken: u32,
@@ -91,16 +90,16 @@ pub enum Hiding {
         /// The shard of its pool in which it comes into sight again.
         shard: u8,
     },
-    /// It does: the seats still free are promised to other finds of the burst.
+    /// It does, because the seats still free are promised to other finds of the burst.
     Promised(Timestamp),
 }
 
-/// What became of a claim.
+/// The result of a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SeatOutcome {
-    /// The seat is taken; the lobby as it then was.
+    /// The seat is taken. The lobby after it.
     Taken(Box<Lobby>),
-    /// It is not; the lobby as it was, unless there is none.
+    /// The seat is not taken. The lobby as it was, unless there is none.
     Refused(Refusal, Option<Box<Lobby>>),
 }
 
@@ -124,7 +123,7 @@ impl FromStr for LobbyCursor {
 
     fn from_str(text: &str) -> Result<Self, InvalidIdentifier> {
         let (created_at, lobby_id) = text.split_once('~').ok_or(InvalidIdentifier)?;
-        // A number's own parser takes a sign, too.
+        // The number's parser would also accept a sign.
         let digits = Some(created_at).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
         let created_at = digits.and_then(|text| text.parse().ok()).ok_or(InvalidIdentifier)?;
         Ok(Self { created_at: Timestamp(created_at), lobby_id: lobby_id.parse()? })
@@ -140,15 +139,14 @@ pub struct LobbyPage {
     pub next: Option<LobbyCursor>,
 }
 
-/// Attempts at one lobby: a plain write, a take-over of seats seen lapsed, and once more when that race was
-/// lost.
+/// Attempts at one lobby: a plain write, a take-over of seats seen lapsed, and retries after lost races.
 const ATTEMPTS: usize = 4;
 
-/// What every seat is conditioned on, but for the capacity (I6).
+/// The condition of every seat, except for the capacity (I6).
 const ENTERABLE: &str = "#stage <> :ended AND (#stage = :ready OR #created_at > :start_limit) AND #lease_until > :now \
                          AND attribute_not_exists(#reserved.#seat) AND attribute_not_exists(#connected.#seat)";
-/// What a find's seat is conditioned on besides. That a lobby is neither closed, private nor ended is one
-/// condition: whatever makes it so removes `joinable_from`, and nothing but reopening sets it again.
+/// The additional condition of a find's seat. One attribute shows that a lobby is neither closed, private nor
+/// ended: each of these removes `joinable_from`, and only reopening sets it again.
 const FINDABLE: &str = " AND #pool = :pool AND attribute_exists(#joinable_from)";
 
 impl Store {
@@ -179,8 +177,8 @@ impl Store {
         Ok((candidates, shards))
     }
 
-    /// The candidates of one shard, those that follow `after` if one is given; and how many shards its pool
-    /// has, which only the beginning of the first one tells.
+    /// The candidates of one shard, after `after` if it is given, and how many shards its pool has, which
+    /// only the beginning of the first shard shows.
     ///
     /// One query; 0.5 read units for each started 4 KB.
     ///
@@ -221,7 +219,7 @@ impl Store {
             self.meter.read(answer.consumed_capacity());
             for item in answer.items.unwrap_or_default() {
                 match signed_shards(&item) {
-                    Some(told) => shards = told,
+                    Some(signed) => shards = signed,
                     None => candidates.push(from_item(item)?),
                 }
             }
@@ -233,7 +231,7 @@ impl Store {
     }
 
     /// Up to `limit` lobbies of `pool` with exactly `tags`, in all its shards, that may have a free seat at
-    /// `now`, oldest first, however many others there are.
+    /// `now`, oldest first, however many other lobbies there are.
     ///
     /// One query of the index; 0.5 read units for each started 4 KB. It may lag: each entry may be wrong.
     ///
@@ -337,15 +335,15 @@ impl Store {
         })
     }
 
-    /// Takes a seat in one conditional write that re-checks everything; never trusts what the caller knew.
+    /// Takes a seat in one conditional write that checks everything again, whatever the caller knew.
     ///
-    /// Conditioned on capacity, not on what was read: n claims on n free seats all succeed the first time.
-    /// Seats that lapsed are freed by the same write that takes one, named as the refused write's answer
-    /// shows them. A claim whose first write succeeded unheard recognises its seat and succeeds; one that
-    /// meets a leave while it is on its way is written again. One write unit for a lobby up to 1 KB.
+    /// The condition is the capacity, not the state that was read, so n claims on n free seats all succeed
+    /// the first time. The write that takes a lapsed seat frees all lapsed seats that the refused write
+    /// returned. A claim whose first write succeeded, but whose response was lost, recognises its seat and
+    /// succeeds. A claim that a leave outruns is retried. One write unit for a lobby up to 1 KB.
     ///
     /// # Errors
-    /// [`Error::Unavailable`], [`Error::Bug`]; the seat may then be taken all the same and lapses by itself
+    /// [`Error::Unavailable`], [`Error::Bug`]; the seat may then be taken all the same, and lapses by itself
     /// (I4).
     pub async fn take_seat(&self, claim: &SeatClaim, now: Timestamp) -> Result<SeatOutcome, Error> {
         let mut claim = claim.clone();
@@ -354,7 +352,7 @@ impl Store {
         for _ in 0..ATTEMPTS {
             let lobby = match self.update_lobby(write).await? {
                 Ok(lobby) if lobby.is_understood() => return Ok(SeatOutcome::Taken(Box::new(lobby))),
-                // What only a later release knows is in no condition.
+                // No condition checks fields that only a later release knows.
                 Ok(lobby) => {
                     let leave = leave(self.on_lobby(&claim.lobby_id), &claim.seat_id, Some(&lobby), now);
                     let _left = self.update_lobby(leave).await?;
@@ -370,7 +368,7 @@ impl Store {
                 }
                 SeatState::Gone | SeatState::Unknown => {}
             }
-            // It moved into another shard of its pool since it was seen.
+            // The lobby has moved into another shard of its pool since.
             if let Door::Find(pool, _) = &mut claim.door
                 && pool.is_shard_of(&lobby.pool)
             {
@@ -389,17 +387,16 @@ impl Store {
         Ok(refusal)
     }
 
-    /// Moves a lobby that is full out of sight of the index until its first seat lapses, and into a shard of
-    /// its pool, in which it will come into sight again; a hint, no more.
+    /// Hides a full lobby from the index until its first seat lapses, and moves it into a shard of its pool.
+    /// This is only a hint.
     ///
-    /// Does nothing when the lobby is no longer full. One write unit, and two of the index, whether the shard
-    /// is another one or not.
+    /// Does nothing when the lobby is no longer full. One write unit, and two of the index, for any shard.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn hide_full_lobby(&self, lobby: &Lobby, shard: u8) -> Result<(), Error> {
-        // Later seats lapse later, so a concurrent hint is at least as late as this one; unless a seat was
-        // left meanwhile, whose next holder may lapse before all that were seen.
+        // Later seats lapse later, so a concurrent hint is at least as late as this one, unless a player left
+        // a seat meanwhile, whose next holder may lapse before all others.
         let condition =
             format!("#taken >= #max_players AND #joinable_from < :lapse AND {}", unvacated_since(lobby));
         let write = self
@@ -412,8 +409,8 @@ impl Store {
         self.update_lobby(write).await.map(|_| ())
     }
 
-    /// Moves a lobby whose server's lease lapsed out of sight of the index, until a heartbeat extends the
-    /// lease again; a hint, no more. One write unit, and two of the index.
+    /// Hides a lobby whose server's lease lapsed from the index until a heartbeat extends the lease. This is
+    /// only a hint. One write unit, and two of the index.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -426,9 +423,8 @@ impl Store {
         self.update_lobby(write).await.map(|_| ())
     }
 
-    /// A copy of the write that arrives after its player left must not take the seat again, for a token that
-    /// is spent (I7): so no seat may have been left after `vacated_at`, which is when it was last known, or
-    /// now.
+    /// A copy of the write that arrives after its player left must not take the seat again, for a spent token
+    /// (I7). So no seat may have been left after `vacated_at`, the last known time of a leave, or now.
     fn take_free_seat(
         &self,
         claim: &SeatClaim,
@@ -528,7 +524,7 @@ fn enterable(door: &Door) -> String {
     }
 }
 
-/// That no seat was given up since `lobby` was seen: seats alike may be others than those.
+/// The condition that no seat was given up since `lobby` was read: equal counts may be different seats.
 pub(super) const fn unvacated_since(lobby: &Lobby) -> &'static str {
     match lobby.vacated_at {
         Some(_) => "#vacated_at = :vacated_at",

@@ -1,5 +1,4 @@
-//! What belongs to a lobby but would make its item too large: its tags, its state and the configuration it
-//! was created with.
+//! Data of a lobby that would make its item too large: its tags, its state and its configuration.
 
 use std::collections::HashMap;
 
@@ -15,14 +14,14 @@ use crate::{
     },
 };
 
-/// Which of a lobby's data.
+/// A part of a lobby's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// What the lobby server last set, for whoever asks.
+    /// The state that the lobby server set last, which every holder of a public token may read.
     State,
-    /// What its creator configured, for the lobby server.
+    /// The creator's configuration, for the lobby server.
     Config,
-    /// Its tags, for those who show them: finds match their digests.
+    /// Its tags, for display: finds match their digests.
     Tags,
 }
 
@@ -54,7 +53,8 @@ pub(super) fn data_item(lobby_id: &LobbyId, part: Part, json: &RawValue) -> Item
 }
 
 impl Store {
-    /// Notes on a lobby that it has a state; whether it lives. One write unit for a lobby up to 1 KB.
+    /// Records on a lobby that it has a state, and returns whether it lives. One write unit for a lobby up to
+    /// 1 KB.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -77,7 +77,7 @@ impl Store {
         Write::to(&self.tables.lobby_data, data_key(lobby_id, part))
     }
 
-    /// The state of a lobby; nothing when it was never set. One consistent read unit for each started 4 KB.
+    /// The state of a lobby; `None` when it was never set. One consistent read unit for each started 4 KB.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -101,7 +101,8 @@ impl Store {
     }
 
     /// The tags of each of `lobbies` that has some and has not ended. One call for each hundred of those, one
-    /// read unit for each started 4 KB; consistent, because a lobby without its tags would be another one.
+    /// read unit for each started 4 KB; consistent, because a lobby without its tags would be a different
+    /// one.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -114,7 +115,7 @@ impl Store {
         let read = self.read_data(&tagged, Part::Tags, true).await?;
         let tags = read.into_iter().map(|(lobby_id, json)| {
             let tags = serde_json::from_str(json.get());
-            let tags = tags.map_err(|error| Error::Bug(format!("a lobby's tags are none: {error}")))?;
+            let tags = tags.map_err(|error| Error::Bug(format!("a lobby's tags did not parse: {error}")))?;
             Ok((lobby_id, tags))
         });
         tags.collect()
@@ -138,7 +139,7 @@ impl Store {
 impl StoredData {
     fn json(self) -> Result<(LobbyId, Box<RawValue>), Error> {
         let json = RawValue::from_string(self.json)
-            .map_err(|error| Error::Bug(format!("a lobby's data is no JSON: {error}")))?;
+            .map_err(|error| Error::Bug(format!("a lobby's data is not JSON: {error}")))?;
         Ok((self.lobby_id, json))
     }
 }

@@ -1,4 +1,4 @@
-//! Counts what DynamoDB is asked and what it charges, for benchmarks and cost reports.
+//! Counts calls of DynamoDB and the units that it charges, for benchmarks and cost reports.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -7,19 +7,18 @@ use aws_sdk_dynamodb::types::{ConsumedCapacity, ReturnConsumedCapacity};
 use crate::base::usage::Usage;
 
 tokio::task_local! {
-    /// Counts what one task asks, besides the store's own meter.
+    /// Counts the calls of one task, in addition to the store's own meter.
     static OF_TASK: Meter;
 }
 
-/// What comes of `work`, and what it asked of the store.
+/// The output of `work`, and its usage of the store.
 pub async fn metered<F: Future>(work: F) -> (F::Output, Usage) {
     let meter = Meter::on();
     let output = OF_TASK.scope(meter.clone(), work).await;
     (output, meter.usage())
 }
 
-/// Counts usage; shared by its clones. Turned off, it costs nothing and DynamoDB is not asked for its
-/// figures.
+/// Counts usage, shared by its clones. Turned off, it costs nothing and requests no figures of DynamoDB.
 #[derive(Clone, Debug, Default)]
 pub struct Meter(Option<Arc<Mutex<Usage>>>);
 
@@ -36,7 +35,7 @@ impl Meter {
         Self(Some(Arc::default()))
     }
 
-    /// What was counted so far.
+    /// The usage so far.
     #[must_use]
     pub fn usage(&self) -> Usage {
         self.0
@@ -59,7 +58,7 @@ impl Meter {
         self.count(0.0, sum(consumed));
     }
 
-    /// Counts a write call that was refused. DynamoDB charges it by the item's size but does not tell:
+    /// Counts a write call that was refused. DynamoDB charges it by the item's size but does not report it:
     /// `units` is one for a write and two for each item of a transaction, exact for items up to 1 KB.
     pub(super) fn refused(&self, units: f64) {
         self.count(0.0, units);
@@ -67,7 +66,7 @@ impl Meter {
 
     fn count(&self, read_units: f64, write_units: f64) {
         self.add(read_units, write_units);
-        let _nobody_asked = OF_TASK.try_with(|meter| meter.add(read_units, write_units));
+        let _no_meter = OF_TASK.try_with(|meter| meter.add(read_units, write_units));
     }
 
     fn add(&self, read_units: f64, write_units: f64) {

@@ -1,5 +1,4 @@
-//! The records: everything that is read out of a table, each type in one list, so that none is left out where
-//! all are tested.
+//! The records: every type that is read from a table, in one list, so that a test covers all of them.
 
 use serde::de::IgnoredAny;
 
@@ -41,7 +40,7 @@ macro_rules! records {
     };
 }
 
-// That an item is there.
+// An item of which only the existence matters.
 impl Record for IgnoredAny {}
 
 records! {

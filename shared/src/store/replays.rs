@@ -1,14 +1,14 @@
-//! Requests for a seat with a key of their own (`Idempotency-Key`), so that a retry gets the same seat (I5).
+//! Requests for a seat with an `Idempotency-Key`, whose retries get the same seat (I5).
 //!
-//! One item for each key and caller. It names the seat that the request gets and the lobby in which it is
-//! about to take it, noted before each try under a lease, which a run renews while it waits for its lobby to
-//! start. Where a captcha provider or a backend is to be asked, the run claims the request before. In the end
-//! the item keeps the response without its token (decisions 46 and 47).
+//! One item for each key and caller. It has the seat of the request and the lobby that the run is about to
+//! try, which the run notes before each try under a lease. The run renews the lease while it waits for its
+//! lobby to start. It claims the request before it calls a captcha provider or a backend. In the end the item
+//! keeps the response without its token (decisions 46 and 47).
 //!
-//! If the request was answered, a retry signs the same token again with the same key. If it is under way, the
-//! retry waits in one of two places, which expire by themselves, and gets a refusal too. If the lease is
-//! over, the first run crashed: the retry goes on with the same seat in the lobby noted, or with another seat
-//! if that one has expired since. A note that the network repeats late does not replace a later one of its
+//! If the request has a response, a retry signs the same token again with the same key. If the request is
+//! under way, the retry waits in one of two places, which expire by themselves, and also gets its refusal. If
+//! the lease has expired, the first run crashed: the retry continues with the same seat in the noted lobby,
+//! or with another seat if that one has lapsed. A late copy of a note does not replace a later note of its
 //! run.
 
 use std::time::Duration;
@@ -31,18 +31,18 @@ use crate::{
 
 /// How long a response is kept (decision 46).
 pub const REPLAY_LIFE: Duration = Duration::from_secs(600);
-/// How long a run keeps others from going on in its place, after its claim and each lobby that it notes:
-/// longer than one call of DynamoDB with its repetitions can take, and than a captcha's provider and studios'
-/// backends together. It takes no seat later than that.
+/// The lease of a run, from its claim and from each lobby that it notes: longer than one call of DynamoDB
+/// with its retries, and than a captcha provider and the studio's backends together. The run takes no seat
+/// after it.
 pub const RUN_LEASE: Duration = Duration::from_secs(15);
-/// How long a repetition keeps its place among those who wait.
+/// How long a retry keeps its waiting place.
 pub const WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// That a request is new, or to be forgotten, or that its run is this one, which has noted nothing later: a
-/// repetition of an earlier note that comes late must not hide where the seat was taken since.
+/// The request is new or expired, or its run is this one and has noted nothing later: a late copy of an
+/// earlier note must not hide where the seat was taken since.
 const IS_OWN: &str = "attribute_not_exists(#run) OR #expires_at <= :now_secs \
                       OR (#run = :run AND #lease_until <= :lease AND attribute_not_exists(#answer))";
-/// The same, or that its run is the one that was seen and crashed.
+/// The same, or its run is the crashed one that was seen.
 const IS_LEFT_ALONE: &str = "attribute_not_exists(#run) OR #expires_at <= :now_secs \
                              OR (#run = :run AND #lease_until <= :lease AND attribute_not_exists(#answer)) \
                              OR (#run = :seen AND #lease_until <= :now AND attribute_not_exists(#answer))";
@@ -52,14 +52,14 @@ const IS_LEFT_ALONE: &str = "attribute_not_exists(#run) OR #expires_at <= :now_s
 pub struct ReplayKey(String);
 
 impl ReplayKey {
-    /// The key `text` of the caller that `caller` tells apart: namespace, credential and address.
+    /// The key `text` of the caller with this namespace, credential and address.
     #[must_use]
     pub fn new(caller: [&str; 3], text: &str) -> Self {
         Self(format!("replay/{}", hex_digest(serde_json::json!([caller, text]).to_string().as_bytes())))
     }
 }
 
-/// A digest as text, for what is only compared.
+/// A digest as text, for values that are only compared.
 #[must_use]
 pub fn hex_digest(bytes: &[u8]) -> String {
     digest(&SHA256, bytes).as_ref().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
@@ -70,22 +70,22 @@ pub fn hex_digest(bytes: &[u8]) -> String {
 pub struct ReplayRecord {
     /// Digest of operation and body.
     pub body: String,
-    /// The seat that it gets.
+    /// Its seat.
     pub seat: SeatId,
-    /// The run that noted it last.
+    /// The last run that noted it.
     pub run: WriteId,
-    /// Until when that run is left alone.
+    /// When that run's lease expires.
     pub lease_until: Timestamp,
-    /// The lobby that it tried last, if it tried one.
+    /// The last lobby that it tried, if any.
     #[serde(default)]
     pub lobby: Option<LobbyId>,
-    /// The time that the seat's token tells, in case it was taken there.
+    /// The time in the seat's token, if it was taken there.
     #[serde(default)]
     pub taken_at: Timestamp,
-    /// The answer, once there is one: its JSON without the token.
+    /// The response, once there is one: its JSON without the token.
     #[serde(default)]
     pub answer: Option<String>,
-    /// The signing key of the answer's token.
+    /// The signing key of the response's token.
     #[serde(default)]
     pub key_id: Option<String>,
     /// Whether the seat is one of those that its client holds under a cap.
@@ -94,17 +94,17 @@ pub struct ReplayRecord {
     /// The code of the run's refusal, once it was refused.
     #[serde(default)]
     pub refusal: Option<String>,
-    /// Until when each place among those who wait is taken.
+    /// Until when each waiting place is taken.
     #[serde(default)]
     first_waits_until: Timestamp,
     #[serde(default)]
     second_waits_until: Timestamp,
-    /// When it is forgotten, in seconds.
+    /// When the record expires, in seconds.
     expires_at: u64,
 }
 
 impl ReplayRecord {
-    /// Whether its request is as good as new at `now`: the table's own sweeper may come days late.
+    /// Whether the record has expired at `now`: DynamoDB may delete it days later.
     #[must_use]
     pub const fn is_forgotten(&self, now: Timestamp) -> bool {
         self.expires_at <= now.secs()
@@ -118,15 +118,15 @@ pub struct Run {
     pub key: ReplayKey,
     /// Digest of operation and body.
     pub body: String,
-    /// The seat that it is to get.
+    /// The seat of the request.
     pub seat: SeatId,
     /// This run.
     pub id: WriteId,
-    /// The run that it goes on in the place of.
+    /// The crashed run that it replaces.
     pub instead_of: Option<WriteId>,
 }
 
-/// What is kept of a success.
+/// The parts of a successful response that are kept.
 #[derive(Clone, Copy, Debug)]
 pub struct KeptAnswer<'a> {
     /// Its JSON without the token.
@@ -138,7 +138,7 @@ pub struct KeptAnswer<'a> {
 }
 
 impl Store {
-    /// What is known of a request, to be forgotten or not. One consistent read unit.
+    /// The record of a request, expired or not. One consistent read unit.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -146,8 +146,9 @@ impl Store {
         self.read(&self.tables.clients, Item::from([("pk".to_owned(), text(&key.0))])).await
     }
 
-    /// Notes that `run` is about to take its seat in `lobby_id`, whose token will tell `taken_at`; whether it
-    /// may. Another run may be doing so, or have done. Without a lobby it claims the request. One write unit.
+    /// Notes that `run` is about to take its seat in `lobby_id`, with `taken_at` in its token. Returns
+    /// whether it may: not if another run has the request. Without a lobby, it claims the request. One write
+    /// unit.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`]; it may be noted all the same.
@@ -183,8 +184,8 @@ impl Store {
         Ok(self.update::<ReplayRecord>(write).await?.is_ok())
     }
 
-    /// Takes a place among those who wait for the run that `seen` shows; whether there was one. One write
-    /// unit, another one where the place that was free is taken meanwhile, none where both are.
+    /// Takes a place to wait for the run that `seen` shows, and returns whether there was one. One write
+    /// unit, another one if the free place is taken meanwhile, none if both are.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -215,8 +216,8 @@ impl Store {
         Ok(false)
     }
 
-    /// Keeps the answer of `run`, without its token; whether it did, which it does not when another run went
-    /// on in its place. One write unit.
+    /// Keeps the response of `run`, without its token. Returns whether it did: not if another run has
+    /// replaced it. One write unit.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -238,8 +239,8 @@ impl Store {
         self.update::<ReplayRecord>(write).await.map(|kept| kept.is_ok())
     }
 
-    /// Forgets a request whose `run` took no seat, and tells those who wait for it the code of its `refusal`;
-    /// whether it did, which it does not when another run went on in its place. One write unit.
+    /// Lets the record of a request whose `run` took no seat expire, and leaves the code of its `refusal` for
+    /// waiting retries. Returns whether it did: not if another run has replaced it. One write unit.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].

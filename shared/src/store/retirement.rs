@@ -1,5 +1,5 @@
-//! Versions that are to be deleted: retired first, so that no namespace can be set to them, then gone with
-//! their secrets.
+//! Deleting versions: a version is first retired, so that no namespace can be set to it, then deleted with
+//! its secrets.
 
 use crate::{
     base::ambient::Timestamp,
@@ -18,8 +18,8 @@ use crate::{
 };
 
 impl Store {
-    /// Retires a version: no namespace can be set to it from now on. As it then is, with when it was first
-    /// retired; `None` when the game has no such version. One write unit.
+    /// Retires a version, so that no namespace can be set to it. Returns the version with the time of its
+    /// first retirement, or `None` when the game has no such version. One write unit.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -37,7 +37,7 @@ impl Store {
         Ok(self.update(write).await?.ok())
     }
 
-    /// Takes a version's retirement back; whether the game has the version. One write unit.
+    /// Cancels a version's retirement, and returns whether the game has the version. One write unit.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -47,9 +47,9 @@ impl Store {
         self.applies(keep.when("attribute_exists(#sk)")).await
     }
 
-    /// Deletes a version with its secrets and its entry in lists, in one transaction; nothing of it unless it
-    /// has been retired since `retired_at` without a break. Whether it has. Two write units, and two for each
-    /// KB of its configuration.
+    /// Deletes a version with its secrets and its entry in lists, in one transaction, if it has been retired
+    /// since `retired_at` without a break. Returns whether it has. Two write units, and two for each KB of
+    /// its configuration.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -69,7 +69,7 @@ impl Store {
         Ok(self.together(parts).await?.is_empty())
     }
 
-    /// That the game has a version which is not retired, as a part of the transaction that sets a namespace
+    /// Checks that the game has the version and has not retired it, in the transaction that sets a namespace
     /// to it.
     pub(super) fn check_in_use(&self, game_id: &GameId, id: &VersionId) -> Write {
         self.on_catalog(key(game_key(game_id), listed_key(id)))

@@ -23,7 +23,7 @@ pub(super) fn secrets_key(version_id: &VersionId) -> Item {
 }
 
 impl Store {
-    /// What keeps the secrets of a new version, as a part of the version's own transaction.
+    /// The write of a new version's secrets, for the version's own transaction.
     pub(super) fn put_secrets(
         &self,
         version_id: &VersionId,

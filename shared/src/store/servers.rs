@@ -1,14 +1,14 @@
 //! Game servers and their places for lobbies.
 //!
-//! A lease is in the condition of every seat, so no find enters from its end on. A find that comes upon a
-//! lobby or a server whose lease has expired moves it out of its index's sight, so that no other find does.
-//! The next heartbeat extends the leases and brings both back. A lobby gets the lease that its creator knew.
-//! An instance that remembers less than half of it left reads the servers again, so a server should send a
+//! The condition of every seat checks the lease, so no find enters after its end. A find that reads a lobby
+//! or a server with an expired lease hides it from the index, so that no other find reads it. The next
+//! heartbeat extends the leases and brings both back. A lobby gets the server's lease as its creator knew it.
+//! An instance that knows of less than half a lease left reads the servers again, so a server should send a
 //! heartbeat at least twice in a lease.
 //!
-//! A server without a place comes back into the sight of looks for places an hour or so after it was filled
-//! or seen. One that has been silent for an hour then loses its lobbies, a few at each look, and goes:
-//! processes that were killed leave nothing behind (I14, decision 37).
+//! A server without a place comes back into sight an hour or so after it was filled or seen. If it has been
+//! silent for an hour by then, looks for places end its lobbies, a few at a time, and then its record: killed
+//! processes leave nothing behind (I14, decision 37).
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -35,7 +35,7 @@ pub const PLACEMENTS_INDEX: &str = "placements";
 
 /// How long a deregistered server stays known once it runs no lobby, so that it may deregister again.
 const DEREGISTERED_SERVER_LIFE: Duration = Duration::from_secs(24 * 3_600);
-/// How long one that nobody hears of stays known once it runs no lobby: it may have been cut off, and beat
+/// How long a silent server stays known once it runs no lobby: it may be disconnected, and send heartbeats
 /// again.
 const SILENT_SERVER_LIFE: Duration = Duration::from_secs(7 * 24 * 3_600);
 
@@ -56,7 +56,7 @@ impl From<PlacementPool> for String {
     }
 }
 
-/// Why a server's record may go.
+/// Why a server's record may expire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Gone {
     /// It deregistered.
@@ -65,17 +65,18 @@ enum Gone {
     Silent,
 }
 
-/// What became of a heartbeat.
+/// The result of a heartbeat.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HeartbeatOutcome {
-    /// The server lives; as it now is.
+    /// The server is alive. The server as it now is.
     Alive(Box<Server>),
-    /// It never registered, or deregistered and runs no lobby any more.
+    /// It never registered, or it deregistered and no longer runs a lobby.
     Unknown,
 }
 
 impl Store {
-    /// Adds a game server that was not there; whether it was added. One write unit, and one of the index.
+    /// Adds a game server unless it is there, and returns whether it did. One write unit, and one of the
+    /// index.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -83,16 +84,16 @@ impl Store {
         self.put_server(server, "attribute_not_exists(#server)", []).await
     }
 
-    /// Puts `server` in the place of `seen`; whether nothing changed there meanwhile but for a heartbeat. One
-    /// write unit, and two of the index when its region or its free places change.
+    /// Replaces `seen` by `server` unless anything but a heartbeat changed it meanwhile, and returns whether
+    /// it did. One write unit, and two of the index when its region or its free places change.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn replace_server(&self, server: &Server, seen: &Server) -> Result<bool, Error> {
         let as_seen = "#used = :used AND #allotted = :allotted AND #registration = :registration \
                        AND #ranked_at = :ranked_at";
-        // One that has opened since may run as many lobbies as were seen, of its own start: it is not to be
-        // cleared again.
+        // A server that has opened since may run as many lobbies as were seen, of its own start. They must
+        // not be cleared.
         let condition =
             if seen.is_clearing { &format!("{as_seen} AND attribute_exists(#is_clearing)") } else { as_seen };
         let values = [
@@ -104,7 +105,7 @@ impl Store {
         self.put_server(server, condition, values).await
     }
 
-    /// Writes every attribute of `server`, and takes away those that it lacks.
+    /// Writes every attribute of `server`, and removes those that it lacks.
     async fn put_server<const N: usize>(
         &self,
         server: &Server,
@@ -132,12 +133,11 @@ impl Store {
         self.read(&self.tables.servers, Item::from([("server".to_owned(), text(key.to_string()))])).await
     }
 
-    /// Servers of `pool` with a free place as the index knows it, and the silent ones among them: the first
-    /// hundred, and on to the first that fits `mode` when none of those does. Two calls for each hundred,
-    /// eventually consistent.
+    /// Servers of `pool` that the index shows with a free place, and the silent ones among them: the first
+    /// hundred, and more until one fits `mode`. Two calls for each hundred, eventually consistent.
     ///
-    /// Those without a place and those whose lease lapsed are put out of sight for an hour or so, at one
-    /// write unit and two of the index each: they would come first for ever. The next heartbeat brings a
+    /// Servers without a place or with an expired lease are hidden for an hour or so, at one write unit and
+    /// two of the index each: otherwise every query would return them first. The next heartbeat brings a
     /// silent one back.
     ///
     /// # Errors
@@ -190,8 +190,8 @@ impl Store {
         Ok((servers, next.map(ServerCursor)))
     }
 
-    /// Those of `keys` that exist, each once and in no order, as they now are. One call for each hundred, one
-    /// read unit each.
+    /// The servers of `keys` that exist, each once and in no order, as they now are. One call for each
+    /// hundred, one read unit each.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -201,9 +201,9 @@ impl Store {
         items.into_iter().map(from_item).collect()
     }
 
-    /// Extends the lease of a server, also of one that deregistered while it runs lobbies, and brings one
-    /// back into sight that was silent. Of no other start than `start_id`, if one is given. One write unit,
-    /// and once three more for the latter.
+    /// Extends the lease of a server, even if it deregistered while it runs lobbies, and brings a silent one
+    /// back into sight. If `start_id` is given, only of that start. One write unit, and three more to bring
+    /// it back.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -228,7 +228,7 @@ impl Store {
             Err(Some(server)) if start_id.is_some() && server.start_id.as_ref() != start_id => {
                 return Ok(HeartbeatOutcome::Unknown);
             }
-            // Without lease, or a later beat was quicker.
+            // It has no lease, or a later heartbeat was quicker.
             Err(Some(server)) if !server.is_gone() && (server.lease_ms.is_none() || server.beat_at > now) => {
                 server
             }
@@ -241,8 +241,8 @@ impl Store {
         };
         let is_out_of_sight = server.free_from > now && server.used < server.capacity;
         if is_out_of_sight && !server.is_clearing {
-            // A later registration may be for another region. A repetition of this write may arrive after the
-            // server was let go.
+            // A later registration may be for another region. A copy of this write may arrive after the
+            // record expired.
             let condition = "#used < #capacity AND #free_from > :now AND #registration = :registration \
                              AND attribute_not_exists(#expires_at)";
             let write = self
@@ -259,8 +259,9 @@ impl Store {
         Ok(HeartbeatOutcome::Alive(Box::new(server)))
     }
 
-    /// Opens a server to lobbies, as it registered, once no lobby of an earlier start is left; as it then is,
-    /// or as it is when one is left or it registered anew. One write unit, and two of the index.
+    /// Opens a server to lobbies, as it registered, once no lobby of an earlier start is left. `Ok` with the
+    /// server after it, `Err` with the server as it is when one is left or it registered again. One write
+    /// unit, and two of the index.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -273,10 +274,10 @@ impl Store {
         self.update_server(write).await
     }
 
-    /// Takes a server out of sight for good, unless it registered anew since it was `seen`: no lobby is
-    /// placed there any more. The server after it, or as it is when it did. One write unit, and two of the
-    /// index; when it runs no lobby another one, or four with its allotment, and one of the index, to have
-    /// its record go.
+    /// Hides a server permanently, so that it gets no more lobbies, unless it registered again since it was
+    /// `seen`. `Ok` with the server after it, `Err` with the server as it is if it registered. One write
+    /// unit, and two of the index. If it runs no lobby, its record also expires, for another one, or four
+    /// with an allotment, and one of the index.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -292,7 +293,7 @@ impl Store {
             .with(":later", number(seen.look_again(now)))
             .with(":registration", text(seen.registration.as_str()));
         let deregistered = self.update_server(write).await?;
-        // With lobbies the record is needed until the last one gave its place back.
+        // While it runs lobbies, the record must stay until the last one has given its place back.
         if let Ok(server) = &deregistered
             && server.used == 0
         {
@@ -301,7 +302,7 @@ impl Store {
         Ok(deregistered)
     }
 
-    /// Has the record of a deregistered server go, once it runs no lobby any more; its allotment goes back at
+    /// Lets the record of a deregistered server expire once it runs no lobby, and returns its allotment at
     /// once. One write unit and one of the index, and four more with an allotment.
     pub(super) async fn let_deregistered_server_go(
         &self,
@@ -316,7 +317,7 @@ impl Store {
         }
     }
 
-    /// Puts a server out of sight whose lease lapsed; unless it still runs lobbies, its record goes.
+    /// Hides a server whose lease lapsed. If it runs no lobby, its record expires.
     async fn hide_silent_server(&self, server: &Server, now: Timestamp) -> Result<(), Error> {
         if server.used == 0 {
             return self.let_server_go(server, Gone::Silent, now).await;
@@ -331,9 +332,8 @@ impl Store {
         self.update_server(write).await.map(|_| ())
     }
 
-    /// Puts a server out of sight for a while unless it has got a place since it was seen. The condition says
-    /// what a place is rather than what was seen: a start that opens its server leaves everything else as it
-    /// was.
+    /// Hides a server for a while, unless it has got a place since it was seen. The condition checks for a
+    /// place instead of comparing with what was seen: a start that opens its server changes nothing else.
     async fn hide_full_server(&self, server: &Server, now: Timestamp) -> Result<(), Error> {
         let write = self
             .on_server(&server.server)
@@ -344,9 +344,9 @@ impl Store {
         self.update_server(write).await.map(|_| ())
     }
 
-    /// Has the record of a server go that, as seen, runs no lobby, out of the index at once and altogether
-    /// later; with an allotment in one transaction with its return. What comes between is no matter: whoever
-    /// meets the server next does it.
+    /// Lets the record of a server that, as seen, runs no lobby expire: out of the index at once, deleted
+    /// later. An allotment returns in the same transaction. If another write interferes, the next request
+    /// that reads the server does it.
     async fn let_server_go(&self, server: &Server, gone: Gone, now: Timestamp) -> Result<(), Error> {
         let write = self.let_go(&server.server, server.allotted, gone, now);
         if server.allotted == 0 {
@@ -378,7 +378,7 @@ impl Store {
             .with(":expiry", number((now + life).secs()));
         match gone {
             Gone::Deregistered => write,
-            // Never, rather than a while later: a heartbeat sees by it that the server is in no index.
+            // Never, instead of a time: it shows a heartbeat that the server is in no index.
             Gone::Silent => write.with(":now", number(now)).with(":later", number(Timestamp::NEVER)),
         }
     }

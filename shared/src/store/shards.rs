@@ -1,13 +1,14 @@
-//! Shards of a pool in the index of candidates, for pools that do more than one partition of an index takes.
+//! Shards of a pool in the index of candidates, for pools with more writes than one partition of an index
+//! takes.
 //!
 //! All entries of a pool have one key, whose partition takes 1,000 write units a second. Creating and filling
 //! a lobby is three of them, and an index that is too slow makes DynamoDB refuse the lobbies' own writes
-//! (decision 20). A pool in which that happened gets more shards: a suffix of the pool, in lobbies that
-//! instances create for themselves or hide because they are full.
+//! (decision 20). Such a pool gets more shards: a suffix of the pool in lobbies that instances create for
+//! themselves or hide because they are full.
 //!
 //! The sign of a pool's shards is an entry of the first shard that sorts before any lobby, so every look sees
-//! it with the query that it makes anyway. It is written before a lobby goes into another shard, and stays
-//! until all other shards were seen empty.
+//! it with the query that it makes anyway. An instance writes it before it puts a lobby into another shard,
+//! and it stays until a find sees all other shards empty.
 
 use std::time::Duration;
 
@@ -26,29 +27,29 @@ use crate::{
 
 /// Shards that a pool has at most.
 pub const SHARDS_MAX: u8 = 32;
-/// For how long whoever wrote the sign may create lobbies in the shards that it tells.
+/// How long an instance that wrote the sign may create lobbies in its shards.
 pub const SIGN_KNOWN_FOR: Duration = Duration::from_secs(15);
 /// A sign younger than this stays: lobbies may be on their way into the index. Longer than [`SIGN_KNOWN_FOR`]
 /// and any lag.
 const SIGN_LIFE_MIN: Duration = Duration::from_secs(30);
-/// What the sign's key begins with; no identifier of a lobby does.
+/// The prefix of the sign's key, which no identifier of a lobby has.
 const SIGN: &str = "shards/";
 
-/// The sign of a pool's shards; its place in the index is their number, which is before any time.
+/// The sign of a pool's shards. It sorts by their number, which is before any time.
 #[derive(Debug, Deserialize)]
 pub(super) struct Sign {
     joinable_from: Option<u8>,
 }
 
-/// How many shards an entry of the index tells, when it is a sign.
+/// The number of shards of an entry of the index, if it is a sign.
 pub(super) fn signed_shards(entry: &Item) -> Option<u8> {
     entry.get("lobby_id")?.as_s().ok()?.strip_prefix(SIGN)?;
     Some(entry.get("joinable_from")?.as_n().ok()?.parse().unwrap_or(SHARDS_MAX))
 }
 
 impl Store {
-    /// Has every look at `pool` read `shards` shards from now on, or more; how many. One write unit, and one
-    /// or two of the index when there were fewer; another one when there were more.
+    /// Makes every look at `pool` read at least `shards` shards from now on, and returns how many. One write
+    /// unit, and one or two of the index when there were fewer. Another one when there were more.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -63,15 +64,15 @@ impl Store {
                 .with(":shards", number(shards))
                 .with(":now", number(now));
             match self.update::<Sign>(write).await? {
-                // Others had it grow further; its number only grows, to the most.
+                // Another instance added more. The number only grows, up to the maximum.
                 Err(Some(Sign { joinable_from: Some(more) })) if more > shards => shards = more,
                 _ => return Ok(shards),
             }
         }
     }
 
-    /// Takes the sign of `pool` away when none of its `shards` but the first holds a lobby, whether in sight
-    /// or not. A query of 0.5 read units for each; one write unit, and one of the index.
+    /// Deletes the sign of `pool` if only the first of its `shards` has lobbies, in sight or not. A query of
+    /// 0.5 read units for each; one write unit, and one of the index.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].

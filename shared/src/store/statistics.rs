@@ -16,28 +16,28 @@ use crate::{
 
 /// How old a count may be (decision 42).
 pub const COUNT_AGE_MAX: Duration = Duration::from_secs(5);
-/// How long whoever counts keeps others from it: longer than a function runs.
+/// How long a counting instance keeps others from counting: longer than a function runs.
 pub const COUNTING_MAX: Duration = Duration::from_secs(30);
 /// How long the last count is kept.
 const COUNT_LIFE: Duration = Duration::from_secs(24 * 3_600);
 
-/// A count as kept: JSON text of the operation's own.
+/// A count as kept: JSON text that only the operation reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct KeptCount {
     /// When it was counted; absent while the first one is under way.
     #[serde(default)]
     pub counted_at: Option<Timestamp>,
-    /// What was counted.
+    /// The count.
     #[serde(default)]
     pub json: String,
 }
 
-/// Who counts.
+/// Which instance counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// Whoever asked.
+    /// This one.
     Own,
-    /// Somebody else does, or did within [`COUNT_AGE_MAX`]; the last count, as it is kept.
+    /// Another one counts, or did within [`COUNT_AGE_MAX`]. The last count, as it is kept.
     Others(KeptCount),
 }
 
@@ -64,7 +64,8 @@ impl Store {
         answer.item.map(from_item).transpose()
     }
 
-    /// Takes the turn to count, unless somebody counts, or did within [`COUNT_AGE_MAX`]. One write unit.
+    /// Takes the turn to count, unless another instance counts, or did within [`COUNT_AGE_MAX`]. One write
+    /// unit.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -89,8 +90,8 @@ impl Store {
         })
     }
 
-    /// Keeps the count of the turn that was taken at `claimed_at` for the other instances, and gives the turn
-    /// back; unless that took so long that somebody else took it. One write unit for each started KB.
+    /// Keeps the count of the turn taken at `claimed_at` for the other instances, and gives the turn back,
+    /// unless another instance has taken the turn since. One write unit for each started KB.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].

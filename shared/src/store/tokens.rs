@@ -1,7 +1,7 @@
-//! Tokens: cloud tokens by the digest of their text, and of every issued token its identifier and dates.
+//! Tokens: cloud tokens by the digest of their text, and the identifier and dates of every issued token.
 //!
 //! The table of tokens is keyed by digest. The catalogue's partition `TOKENS#<game>` has one item for each
-//! token of the game, by its identifier; that of a cloud token holds the digest, too, which nothing but its
+//! token of the game, by its identifier; that of a cloud token also holds the digest, which only its
 //! revocation reads.
 
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -24,10 +24,10 @@ use crate::{
     },
 };
 
-/// What authorizes by a cloud token.
+/// The record that authorizes a cloud token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CloudTokenRecord {
-    /// The game whose every cloud operation it allows.
+    /// The game on which it allows every cloud operation.
     pub game_id: GameId,
     /// Its identifier, for listing and revoking.
     pub token_id: TokenId,
@@ -38,14 +38,14 @@ pub struct CloudTokenRecord {
     pub revoked_at: Option<Timestamp>,
 }
 
-/// What is known of a token that was issued; never its text.
+/// An issued token, without its text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IssuedToken {
     /// Its game.
     pub game_id: GameId,
     /// Its identifier.
     pub token_id: TokenId,
-    /// What it allows; `None` when only a later release knows the kind.
+    /// Its kind; `None` when only a later release knows it.
     #[serde(deserialize_with = "known")]
     pub kind: Option<TokenKind>,
     /// Its namespace; a cloud token has none.
@@ -91,16 +91,16 @@ impl IssuedToken {
     }
 }
 
-/// What became of a revocation.
+/// The result of a revocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RevokeOutcome {
-    /// The token counts no more, in deployed functions after the 30 s that settings may be cached.
+    /// The token is invalid from now on, in deployed functions after the 30 s that settings may be cached.
     Revoked,
-    /// It did not count before.
+    /// It was revoked before.
     RevokedBefore,
     /// The game never issued it.
     Unknown,
-    /// Its namespace remembers [`REVOKED_TOKENS_MAX`] single tokens.
+    /// Its namespace has [`REVOKED_TOKENS_MAX`] single revoked tokens.
     TooMany,
 }
 
@@ -118,14 +118,14 @@ struct NotedCloudToken<'a> {
     issued: &'a IssuedToken,
 }
 
-/// What a revocation needs to know of an issued token.
+/// The part of an issued token that a revocation reads.
 #[derive(Debug, Deserialize)]
 pub(super) struct Noted {
     namespace_id: Option<NamespaceId>,
     digest: Option<String>,
 }
 
-/// Tries of one revocation of many while others change what is revoked.
+/// Tries of one revocation of many tokens while others change the revocations.
 const REVOKE_TRIES: usize = 16;
 
 fn tokens_key(game_id: &GameId) -> String {
@@ -133,7 +133,7 @@ fn tokens_key(game_id: &GameId) -> String {
 }
 
 impl Store {
-    /// What is known of a cloud token; nothing when it was never issued. One consistent read unit.
+    /// The record of a cloud token; `None` when it was never issued. One consistent read unit.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -141,8 +141,8 @@ impl Store {
         self.read(&self.tables.tokens, Item::from([("digest".to_owned(), text(token.digest()))])).await
     }
 
-    /// Keeps the digest of a fresh cloud token, and notes it among those of its game. One transaction of four
-    /// write units.
+    /// Stores the digest of a fresh cloud token, and lists the token among those of its game. One transaction
+    /// of four write units.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -162,7 +162,7 @@ impl Store {
         self.fresh(parts).await
     }
 
-    /// Notes a token of a namespace among those of its game. One transaction of two write units.
+    /// Lists a token of a namespace among those of its game. One transaction of two write units.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].

@@ -1,10 +1,10 @@
 //! A lobby's transitions, each one conditional write; [`Lobby::check`] judges what a refused one shows.
 //!
 //! A write that the network repeats late changes nothing. Closing and reopening carry their time
-//! (`toggled_at`, decision 41). Leaving a seat notes when (`vacated_at`), and no seat is taken by a write
-//! from before that. A server that gives up its lease notes that on its lobbies (`freed_at`), so a heartbeat
-//! from before gives them none again. A connect names its write, so its own repetition by the SDK is no
-//! second connect (I7).
+//! (`toggled_at`, decision 41). Leaving a seat records the time (`vacated_at`), and no write from before that
+//! takes a seat. A server that gives up its lease records that on its lobbies (`freed_at`), so an earlier
+//! heartbeat gives them no lease again. A connect names its write, so a retry by the SDK is no second connect
+//! (I7).
 
 use std::time::Duration;
 
@@ -26,12 +26,12 @@ use crate::{
     },
 };
 
-/// What became of a transition.
+/// The result of a transition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TransitionOutcome {
-    /// It was made; the lobby after it.
+    /// It was made. The lobby after it.
     Made(Box<Lobby>),
-    /// It had been made before; the lobby as it is.
+    /// It had been made before. The lobby as it is.
     AlreadyMade(Box<Lobby>),
     /// The lobby's state does not allow it.
     Illegal(Illegal, Box<Lobby>),
@@ -41,16 +41,16 @@ pub enum TransitionOutcome {
 
 /// Neither ended nor starting for longer than it may.
 const ALIVE: &str = "#stage <> :ended AND (#stage = :ready OR #created_at > :start_limit)";
-/// Of the start that is meant, or made by a release that knew no starts.
+/// The lobby is of the given start, or of a release that knew no starts.
 const OF_START: &str = "(attribute_not_exists(#start) OR #start = :start)";
-/// Writes of one transition, each after what the refused one before it showed. Only [`Transition::Ready`] can
-/// be outrun more than once or twice: by each seat that is taken meanwhile.
+/// Writes of one transition, each based on the lobby that the last refused write returned. Only
+/// [`Transition::Ready`] can be outrun more than once or twice: by each seat taken meanwhile.
 const ATTEMPTS: usize = 32;
 
 impl Store {
-    /// Makes `transition`, or says how the lobby stands to it. One write unit for a lobby up to 1 KB, and two
-    /// of the index when the lobby goes into or out of sight; one more for each guess at the lobby's state
-    /// that was wrong.
+    /// Makes `transition`, or returns why the lobby does not allow it. One write unit for a lobby up to 1 KB,
+    /// and two of the index when the lobby comes into or goes out of sight. One more for each wrong guess at
+    /// the lobby's state.
     ///
     /// # Errors
     /// [`Error::Contention`] when others changed the lobby each time; [`Error::Unavailable`], [`Error::Bug`].
@@ -83,10 +83,10 @@ impl Store {
         Err(Error::Contention)
     }
 
-    /// Has a lobby of `server` live until that server's lease ends, as it told at `told_at`, or for ever when
-    /// it told that it has none; whether the lobby lives so long. It does not when it ended, or is of another
-    /// start. One write unit for a lobby up to 1 KB; another one, and two of the index, to bring a lobby back
-    /// into sight that was hidden while its server was silent.
+    /// Extends the lease of a lobby of `server` to that of the server, as its heartbeat at `heartbeat_at` set
+    /// it; a server without lease makes it permanent. Returns whether the lobby has that lease: not if it
+    /// ended or is of another start. One write unit for a lobby up to 1 KB. Another one, and two of the
+    /// index, to bring a lobby that was hidden while its server was silent back into sight.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -94,7 +94,7 @@ impl Store {
         &self,
         lobby_id: &LobbyId,
         server: &Server,
-        told_at: Timestamp,
+        heartbeat_at: Timestamp,
     ) -> Result<bool, Error> {
         let until = server.lease_until;
         let change = if until == Timestamp::NEVER {
@@ -102,8 +102,8 @@ impl Store {
         } else {
             "SET #lease_until = :until"
         };
-        // What an earlier beat promised late must not shorten what a later one did. A lobby of the time
-        // before its server had a lease gets one, but none of before that was given up.
+        // A late write of an earlier heartbeat must not shorten the lease of a later one. A lobby from before
+        // its server had a lease gets one, but none from before the server gave its lease up.
         let condition = format!(
             "#stage <> :ended AND #server = :server AND {OF_START} \
              AND (#lease_until < :until OR (#lease_until = :never AND #created_at < :told \
@@ -114,12 +114,12 @@ impl Store {
             .change(change)
             .when(condition)
             .with(":until", number(until))
-            .with(":told", number(told_at))
+            .with(":told", number(heartbeat_at))
             .with(":start", start_text(server.start().as_ref()))
             .with(":server", text(server.server.to_string()));
         let lobby = match self.update_lobby(write).await? {
             Ok(lobby) => lobby,
-            // A later beat was quicker.
+            // A later heartbeat was quicker.
             Err(Some(lobby)) if lobby.lease_until >= until && server.runs(&lobby) => lobby,
             Err(_) => return Ok(false),
         };
@@ -131,8 +131,7 @@ impl Store {
     }
 }
 
-/// Has `write` make a transition, guessed right for a findable lobby with the player connected when none was
-/// `seen`.
+/// Makes `write` a transition. If no lobby was `seen`, it guesses a findable lobby with the player connected.
 fn make(write: Write, transition: &Transition, seen: Option<&Lobby>, now: Timestamp) -> Write {
     match transition {
         Transition::Ready => ready(write, seen, now),
@@ -152,8 +151,8 @@ fn make(write: Write, transition: &Transition, seen: Option<&Lobby>, now: Timest
             &format!("{ALIVE} AND #closed = :true AND attribute_not_exists(#is_private) AND attribute_not_exists(#is_draining)"),
         )
         .change("SET #closed = :false, #toggled_at = :toggled, #joinable_from = #created_at"),
-        // Its lease stays as it is: a server that stops while its players are in leaves no lobby for longer
-        // than one that crashed.
+        // The lease stays: a server that stops with players inside leaves a lobby no longer than one that
+        // crashes.
         Transition::Drain(start) => write
             .change("SET #closed = :true, #is_draining = :true REMOVE #joinable_from, #idle_secs")
             .when(format!(
@@ -172,9 +171,9 @@ fn make(write: Write, transition: &Transition, seen: Option<&Lobby>, now: Timest
     }
 }
 
-/// All reservations begin anew at once, so none may be added or given up meanwhile.
+/// All reservations restart at the same time, so none may be added or given up meanwhile.
 fn ready(write: Write, seen: Option<&Lobby>, now: Timestamp) -> Write {
-    let anew = seen.map_or(now, |lobby| now + lobby.reservation());
+    let restarted = seen.map_or(now, |lobby| now + lobby.reservation());
     let is_full = seen.is_some_and(|lobby| lobby.joinable_from.is_some() && lobby.taken >= lobby.max_players);
     let hide = if is_full { ", #joinable_from = :anew" } else { "" };
     let sight = if is_full { " AND attribute_exists(#joinable_from)" } else { "" };
@@ -189,13 +188,13 @@ fn ready(write: Write, seen: Option<&Lobby>, now: Timestamp) -> Write {
         .change(format!("SET #stage = :ready, #reserved = :renewed, #vacated_at = :now{hide}"))
         .when(format!("#stage = :starting AND #reserved = :reserved AND #created_at > :start_limit{sight}"))
         .with(":reserved", seats(None))
-        .with(":renewed", seats(Some(anew)))
+        .with(":renewed", seats(Some(restarted)))
         .with(":now", number(now))
         .with(":start_limit", number(now.before(STARTING_MAX)))
-        .with(":anew", is_full.then(|| number(anew)))
+        .with(":anew", is_full.then(|| number(restarted)))
 }
 
-/// With the seat the lobby comes into sight again, unless it is hidden for good: closed or private.
+/// Leaving brings the lobby back into sight, unless it is closed or private.
 pub(super) fn leave(write: Write, seat: &SeatId, seen: Option<&Lobby>, now: Timestamp) -> Write {
     let is_reserved = seen.is_some_and(|lobby| lobby.reserved.contains_key(seat));
     let is_hidden = seen.is_some_and(|lobby| lobby.joinable_from.is_none());
@@ -213,9 +212,9 @@ pub(super) fn leave(write: Write, seat: &SeatId, seen: Option<&Lobby>, now: Time
         .with(":start_limit", number(now.before(STARTING_MAX)))
 }
 
-/// Has `write` close or reopen, when `condition` holds: unlike the others it may be done and undone again and
-/// again, so a repetition that comes late must not undo what came after it. Whose clock is behind that of the
-/// one before writes again as seen.
+/// Makes `write` close or reopen a lobby if `condition` holds. Unlike other transitions, these may alternate,
+/// so a late copy of a write must not undo a later one. A writer whose clock is behind the last one's retries
+/// with a later time.
 fn toggle(write: Write, seen: Option<&Lobby>, now: Timestamp, condition: &str) -> Write {
     let after_seen = seen.and_then(|lobby| lobby.toggled_at).map(|at| at + Duration::from_millis(1));
     write
@@ -224,7 +223,7 @@ fn toggle(write: Write, seen: Option<&Lobby>, now: Timestamp, condition: &str) -
         .with(":start_limit", number(now.before(STARTING_MAX)))
 }
 
-/// A start as stored; without one, of a server of an earlier release, what no lobby has.
+/// A start as stored. A server of an earlier release has none, and gets a value that no lobby has.
 fn start_text(start: Option<&StartMark>) -> AttributeValue {
     text(start.map_or("", StartMark::as_str))
 }

@@ -1,8 +1,8 @@
 //! Writes: each of one item, sent alone or in a transaction with others.
 //!
 //! Expressions stand in the code as DynamoDB reads them. A placeholder `#name` stands for the attribute of
-//! that name unless another one is given, a placeholder `:value` for what is given, or for the same
-//! everywhere ([`constant`]). A write that lacks a value, or has one that no expression names, is not sent.
+//! that name unless another one is given. A placeholder `:value` stands for a given value or for a
+//! [`constant`]. A write that lacks a value, or has one that no expression names, is not sent.
 
 use std::collections::HashMap;
 
@@ -32,7 +32,7 @@ use crate::{
     },
 };
 
-/// Tries of a transaction while others are in its way.
+/// Tries of a transaction while others conflict with it.
 const TRANSACTION_TRIES: u32 = 16;
 
 /// A write of one item.
@@ -56,13 +56,13 @@ enum Action {
 }
 
 impl Write {
-    /// The item of `key`; only its condition is checked unless more is said.
+    /// A write of the item of `key`, which only checks a condition unless a change is added.
     pub(super) fn to(table: &str, key: Item) -> Self {
         let (names, values) = (HashMap::new(), HashMap::new());
         Self { table: table.to_owned(), item: key, action: Action::Check, condition: None, names, values }
     }
 
-    /// `item`, whole.
+    /// A write that puts the whole `item`.
     pub(super) fn put(table: &str, item: Item) -> Self {
         Self { action: Action::Put, ..Self::to(table, item) }
     }
@@ -77,18 +77,18 @@ impl Write {
         Self { action: Action::Change(expression.into()), ..self }
     }
 
-    /// Only when `condition` holds.
+    /// Writes only if `condition` holds.
     pub(super) fn when(self, condition: impl Into<String>) -> Self {
         Self { condition: Some(condition.into()), ..self }
     }
 
-    /// Has the placeholder stand for another attribute than that of its name.
+    /// Binds the placeholder to another attribute than that of its name.
     pub(super) fn name(mut self, placeholder: impl Into<String>, attribute: impl Into<String>) -> Self {
         self.names.insert(placeholder.into(), attribute.into());
         self
     }
 
-    /// With the placeholder's value, if there is one.
+    /// Binds the placeholder to a value, if there is one.
     pub(super) fn with(
         mut self,
         placeholder: impl Into<String>,
@@ -98,16 +98,16 @@ impl Write {
         self
     }
 
-    /// This write, every placeholder with what it stands for.
+    /// This write with every placeholder bound.
     fn bound(mut self) -> Result<Self, Error> {
         let change = if let Action::Change(change) = &self.action { change.as_str() } else { "" };
         let condition = self.condition.as_deref().unwrap_or_default();
-        let asked: Vec<&str> = [change, condition].into_iter().flat_map(placeholders).collect();
+        let used: Vec<&str> = [change, condition].into_iter().flat_map(placeholders).collect();
         let mut given = self.names.keys().chain(self.values.keys());
-        if let Some(needless) = given.find(|given| !asked.contains(&given.as_str())) {
+        if let Some(needless) = given.find(|given| !used.contains(&given.as_str())) {
             return Err(Error::Bug(format!("no expression has `{needless}`: {change} {condition}")));
         }
-        for placeholder in asked {
+        for placeholder in used {
             if let Some(name) = placeholder.strip_prefix('#') {
                 self.names.entry(placeholder.to_owned()).or_insert_with(|| name.to_owned());
             } else if !self.values.contains_key(placeholder) {
@@ -119,7 +119,7 @@ impl Write {
         Ok(self)
     }
 
-    /// This write in a transaction, which says what refused it if that is an item to change or to put.
+    /// This write as a part of a transaction, which returns the item that refused a change or a put.
     fn part(self) -> Result<TransactWriteItem, Error> {
         let Self { table, item, action, condition, names, values } = self.bound()?;
         macro_rules! part {
@@ -166,12 +166,12 @@ impl Store {
         Write::to(&self.tables.servers, Item::from([("server".to_owned(), text(key.to_string()))]))
     }
 
-    /// A write of what is remembered of a client.
+    /// A write of a client's item.
     pub(super) fn on_client(&self, pk: impl Into<String>) -> Write {
         Write::to(&self.tables.clients, Item::from([("pk".to_owned(), text(pk))]))
     }
 
-    /// A write of what is counted or elected.
+    /// A write of a count or an election.
     pub(super) fn on_ledger(&self, pk: impl Into<String>) -> Write {
         Write::to(&self.tables.ledger, Item::from([("pk".to_owned(), text(pk))]))
     }
@@ -179,7 +179,7 @@ impl Store {
     fn call(&self, write: Write) -> Result<UpdateItemFluentBuilder, Error> {
         let Write { table, item, action, condition, names, values } = write.bound()?;
         let Action::Change(change) = action else {
-            return Err(Error::Bug("what is no change was sent alone".to_owned()));
+            return Err(Error::Bug("a write without a change was sent alone".to_owned()));
         };
         Ok(self
             .client
@@ -193,8 +193,8 @@ impl Store {
             .return_consumed_capacity(self.meter.mode()))
     }
 
-    /// Sends a conditional change that returns what it met: `Ok` with the item after it, `Err` with the item
-    /// that refused it, if there is one.
+    /// Sends a conditional change: `Ok` with the item after it, `Err` with the item that refused it, if there
+    /// is one.
     pub(super) async fn update<T: Record>(&self, write: Write) -> Result<Result<T, Option<T>>, Error> {
         let call = self.call(write)?.return_values(ReturnValue::AllNew);
         match call.return_values_on_condition_check_failure(AllOld).send().await {
@@ -214,7 +214,7 @@ impl Store {
         }
     }
 
-    /// Sends a change; whether its condition held.
+    /// Sends a change, and returns whether its condition held.
     pub(super) async fn applies(&self, write: Write) -> Result<bool, Error> {
         match self.call(write)?.send().await {
             Ok(answer) => {
@@ -231,7 +231,7 @@ impl Store {
         }
     }
 
-    /// Makes all `parts` or, where something stands against one of them, none; then why, by their order.
+    /// Makes all `parts` or, if one is refused, none. Returns the reasons then, in the order of the parts.
     pub(super) async fn transact(
         &self,
         parts: Vec<Write>,
@@ -254,8 +254,8 @@ impl Store {
         }
     }
 
-    /// The same for small items, repeated while another transaction is in the way; the positions of the parts
-    /// whose conditions refused it, none when all are made.
+    /// The same for small items, retried while another transaction conflicts. Returns the positions of the
+    /// parts whose conditions refused it, none when all are made.
     pub(super) async fn together(&self, parts: Vec<Write>) -> Result<Vec<usize>, Error> {
         let mut tries = 1..=TRANSACTION_TRIES;
         loop {
@@ -274,7 +274,7 @@ impl Store {
     }
 }
 
-/// What a placeholder stands for that means the same in every expression.
+/// The value of a placeholder that is the same in every expression.
 fn constant(placeholder: &str) -> Option<AttributeValue> {
     Some(match placeholder {
         ":zero" => number(0),
@@ -289,7 +289,7 @@ fn constant(placeholder: &str) -> Option<AttributeValue> {
     })
 }
 
-/// DynamoDB refuses a map of none.
+/// DynamoDB refuses an empty map.
 fn some<V>(map: HashMap<String, V>) -> Option<HashMap<String, V>> {
     (!map.is_empty()).then_some(map)
 }
