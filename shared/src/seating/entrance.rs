@@ -1,5 +1,4 @@
-//! Where a request for a seat comes in, and goes out with its response: [`Seating`]. Retries are recognised
-//! here.
+//! The beginning and the end of a request for a seat: [`Seating`], which recognises retries.
 
 use std::{sync::Mutex, time::Duration};
 
@@ -34,13 +33,13 @@ use crate::{
 /// A limit above this means none (decision 44).
 const CAP_MAX: u32 = 1_000;
 
-/// How long after its beginning a run that was overtaken may wait for another one's answer: the gateway gives
-/// up after 30 s.
+/// How long after its beginning an overtaken run may wait for another run's response: the gateway times out
+/// after 30 s.
 const OVERTAKEN_DEADLINE: Duration = Duration::from_secs(28);
 /// Pauses before its looks.
 const WAIT_PAUSES: Pauses = Pauses::doubling(Duration::from_millis(100)).up_to(Duration::from_millis(1_600));
 
-/// Lets requests for seats in and out.
+/// Begins and ends requests for seats.
 #[derive(Debug)]
 pub struct Seating {
     store: Store,
@@ -52,15 +51,15 @@ pub struct Seating {
 /// How a request begins.
 #[derive(Debug)]
 pub enum Entrance {
-    /// It was answered before: with this.
+    /// It already has this response.
     Replayed(Box<FindLobbyResponse>),
-    /// It is to be matched.
+    /// It continues with the match.
     Open(Box<Seeker>),
 }
 
 impl Seating {
-    /// Seats in `store` for those whom `auth` lets in; `edge_secret` is what the edge proves itself with, if
-    /// there is one.
+    /// Seating in `store` for callers that `auth` admits; `edge_secret` authenticates the edge, if there is
+    /// one.
     #[must_use]
     pub const fn new(
         store: Store,
@@ -71,16 +70,16 @@ impl Seating {
         Self { store, auth, ambient, edge_secret }
     }
 
-    /// Begins `operation` for a player: its answer, when it was answered within the last ten minutes. While
-    /// another request with its key is under way, waits for what comes of that one, its refusal included,
-    /// unless two do already; one that crashed it goes on in the place of.
+    /// Begins `operation` for a player, or returns the response that it had within the last ten minutes.
+    /// While another request with its key is under way, waits for the response or refusal of that one, unless
+    /// two others wait already. Replaces a run that crashed.
     ///
-    /// One consistent read unit with an `Idempotency-Key`, more while it waits or goes on in another's place;
-    /// nothing without.
+    /// One consistent read unit with an `Idempotency-Key`, more while it waits or if it replaces a run; none
+    /// without.
     ///
     /// # Errors
     /// [`Error::BadHeader`], [`Error::IdempotencyMismatch`]; [`Error::RequestInProgress`] when the first
-    /// request's answer did not come within 5 s; its refusal; [`Error::Unavailable`], [`Error::Bug`].
+    /// request has no response within 5 s; its refusal; [`Error::Unavailable`], [`Error::Bug`].
     pub async fn begin(
         &self,
         request: &Request,
@@ -126,8 +125,7 @@ impl Seating {
                 return Ok(Entrance::Replayed(answer));
             }
             Others::Crashed(record) => {
-                // A seat that lapsed is nobody's any more, and its token would be refused: then the request
-                // gets another one.
+                // A lapsed seat's token would be refused, so the request gets another seat.
                 if let Some(lobby_id) = &record.lobby
                     && !self.is_seat_gone(lobby_id, &record.seat).await?
                 {
@@ -142,15 +140,15 @@ impl Seating {
         Ok(Entrance::Open(Box::new(seeker)))
     }
 
-    /// Ends a request with what was `found`: the answer, kept for its repetitions; or the refusal, with
-    /// nothing left behind.
+    /// Ends a request: returns the response for what was `found` and keeps it for retries, or returns the
+    /// refusal and cleans up.
     ///
-    /// One write unit with an `Idempotency-Key`; another one for a cap when there is no seat.
+    /// One write unit with an `Idempotency-Key`; another one under a cap when there is no seat.
     ///
     /// # Errors
-    /// Those of `found`; [`Error::TooManyPlayersFromSource`] instead of a refusal of the match for a client
-    /// at its cap; [`Error::Contention`], [`Error::Unavailable`], [`Error::Bug`]. After the latter two the
-    /// seat may be taken all the same: a repetition finds it, else it lapses.
+    /// The errors of `found`; [`Error::TooManyPlayersFromSource`] instead of a refusal of the match for a
+    /// client at its cap; [`Error::Contention`], [`Error::Unavailable`], [`Error::Bug`]. After the latter
+    /// two, the seat may be taken all the same. A retry finds it, or it lapses.
     pub async fn finish(
         &self,
         seeker: &Seeker,
@@ -170,10 +168,10 @@ impl Seating {
             let json = serde_json::to_string(&answer.lobby.without_token())
                 .map_err(|error| Error::Bug(format!("an answer did not serialize: {error}")))?;
             let kept = KeptAnswer { json: &json, key_id: self.auth.keys().key_id(), is_held };
-            // An answer that is not known to be kept is not given: once the seat lapsed, a repetition would
-            // be answered otherwise.
+            // A response that may not be kept is not sent: once the seat has lapsed, a retry would get
+            // another one.
             if !self.store.keep_answer(run, &kept, self.ambient.now()).await? {
-                // It took so long that a repetition went on in its place, which may have found another seat.
+                // The run took so long that a retry replaced it, which may have found another seat.
                 return self.answer_of_overtaker(seeker, run).await;
             }
         }
@@ -189,14 +187,14 @@ impl Seating {
         seeker.give_up(&refusal).await;
         let is_of_match =
             matches!(refusal, Error::NoAvailableLobbies | Error::TooManyLobbies | Error::NoServerAvailable);
-        // The cap comes before the match, which may have refused before any seat was within reach.
+        // The cap takes precedence over the match, which may have refused before it tried any seat.
         if is_of_match && seeker.is_at_cap().await? {
             return Err(Error::TooManyPlayersFromSource);
         }
         Err(refusal)
     }
 
-    /// The answer of the run that went on in the place of `run`: repetitions are answered alike (I5).
+    /// The response of the run that replaced `run`: all retries get the same one (I5).
     async fn answer_of_overtaker(&self, seeker: &Seeker, run: &Run) -> Result<FindLobbyResponse, Error> {
         match self.answer_of_others(run, &seeker.client, seeker.began_at + OVERTAKEN_DEADLINE).await? {
             Others::Answered(answer) => {
@@ -207,16 +205,16 @@ impl Seating {
         }
     }
 
-    /// Whether the seat that a crashed run noted was taken where it noted it, and is held no more. One
-    /// consistent read unit.
+    /// Whether the crashed run took its seat where it noted it, and nobody holds it any more. One consistent
+    /// read unit.
     async fn is_seat_gone(&self, lobby_id: &LobbyId, seat_id: &SeatId) -> Result<bool, Error> {
         let lobby = self.store.lobby(lobby_id).await?;
         let now = self.ambient.now();
         Ok(lobby.is_some_and(|lobby| lobby.seat_state(seat_id, now) == SeatState::Gone))
     }
 
-    /// What came of other runs of the same request, once that is known: waits for it in one of the two places
-    /// for that, not beyond `deadline`.
+    /// The result of other runs of the same request. Waits for it in one of the two waiting places, at most
+    /// until `deadline`.
     async fn answer_of_others(
         &self,
         run: &Run,
@@ -271,12 +269,12 @@ impl Seating {
         };
         let key_id = record.key_id.as_deref().unwrap_or_default();
         let token = self.auth.keys().issue_player_again(&seat, record.taken_at, key_id);
-        tracing::info!(lobby.id = %lobby.lobby_id, "an answer was given again");
+        tracing::info!(lobby.id = %lobby.lobby_id, "a response was sent again");
         Ok(Box::new(FindLobbyResponse::new(lobby.lobby_id, lobby.region, lobby.ports, token)))
     }
 }
 
-/// What other runs of a request came to.
+/// The result of other runs of a request.
 enum Others {
     None,
     Answered(Box<FindLobbyResponse>),

@@ -1,4 +1,4 @@
-//! What a player who found a seat is told; a developer too, whose seat is made up.
+//! The response for a seat, and the mock of it for developers.
 
 use crate::{
     auth::{keys::TokenKeys, settings::Settings},
@@ -22,16 +22,16 @@ pub struct Found {
     pub seat_id: SeatId,
     /// When it was taken.
     pub taken_at: Timestamp,
-    /// How.
+    /// How the find got it.
     pub way: Way,
 }
 
 impl Found {
-    /// The answer: the lobby, its ports and a token for the seat, which names the `client` that holds it
+    /// The response: the lobby, its ports and a token for the seat, which names the `client` that holds it
     /// under a cap.
     ///
     /// # Errors
-    /// [`Error::Bug`] when the game lost the lobby's region.
+    /// [`Error::Bug`] when the game lacks the lobby's region.
     pub fn into_response(
         self,
         settings: &Settings,
@@ -57,7 +57,7 @@ impl Found {
         ))
     }
 
-    /// Writes the line that an operation logs of its seat.
+    /// Writes the operation's log line about its seat.
     pub fn log(&self) {
         let (created, race_create) = match self.way {
             Way::Joined => (false, false),

@@ -1,4 +1,4 @@
-//! One request on its way to one seat: what it notes before it takes the seat, and its hold under a limit.
+//! One request for one seat: the notes that it writes before it takes the seat, and its hold under a limit.
 
 use std::{
     collections::BTreeSet,
@@ -26,23 +26,21 @@ use crate::{
     },
 };
 
-/// A hold of this age whose seat is not in its lobby stands for nothing: its request has ended, one way or
-/// the other.
+/// A hold of this age whose seat is not in its lobby is stale: its request has ended.
 const PENDING_MAX: Duration = Duration::from_secs(30);
 /// Holds withdrawn at the same time: they are parts of one item.
 const WRITES_AT_ONCE: usize = 16;
 /// Tries to note a hold while others free the same stale ones.
 const HOLD_ATTEMPTS: usize = 8;
 
-/// How old the note of a lobby may be when a try of it begins: far younger than the run's lease.
+/// How old the note of a lobby may be when a try begins: far younger than the run's lease.
 const AIM_AGE_MAX: Duration = Duration::from_secs(2);
-/// How old it may be while its run waits for the lobby to start.
+/// How old the note may be while the run waits for the lobby to start.
 const STAY_AGE_MAX: Duration = Duration::from_secs(5);
-/// How long before the end of the run's lease a try is given up: longer than a write that was sent may be on
-/// its way.
+/// How long before the end of the run's lease a try is given up: longer than a sent write may take to arrive.
 const LEASE_MARGIN: Duration = Duration::from_millis(1_500);
 
-/// One request on its way to one seat.
+/// One request for one seat.
 #[derive(Debug)]
 pub struct Seeker {
     pub(super) store: Store,
@@ -50,7 +48,7 @@ pub struct Seeker {
     pub(super) began_at: Timestamp,
     pub(super) seat_id: SeatId,
     pub(super) client: Client,
-    /// The seats that the client may hold, where there is a cap.
+    /// The seats that the client may hold; `None` without a cap.
     pub(super) holds_max: Option<u32>,
     pub(super) run: Option<Run>,
     pub(super) interrupted: Option<Aim>,
@@ -58,12 +56,12 @@ pub struct Seeker {
     pub(super) progress: Mutex<Progress>,
 }
 
-/// A lobby that the seat was, or is about to be, taken in.
+/// A lobby in which a run took, or is about to take, the seat.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Aim {
     /// The lobby.
     pub lobby_id: LobbyId,
-    /// The time that the seat's token tells.
+    /// The time in the seat's token.
     pub taken_at: Timestamp,
 }
 
@@ -77,24 +75,24 @@ pub(super) struct Noted {
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     pub(super) is_claimed: bool,
-    /// Whether others outside may be asked about it.
+    /// Whether providers and backends may be called for it.
     pub(super) is_cleared: bool,
     pub(super) noted: Option<Noted>,
-    /// Whether it is unknown if the seat was taken there.
+    /// Whether the outcome of the try there is unknown.
     pub(super) is_uncertain: bool,
     pub(super) hold: Option<Hold>,
-    /// Whether another run of the same request goes on in this one's place.
+    /// Whether another run of the same request has replaced this one.
     pub(super) is_overtaken: bool,
 }
 
 impl Seeker {
-    /// The seat that it is to get.
+    /// The request's seat.
     #[must_use]
     pub const fn seat_id(&self) -> &SeatId {
         &self.seat_id
     }
 
-    /// What is noted of its request.
+    /// The trace of its request.
     #[must_use]
     pub const fn trace(&self) -> &Trace {
         &self.trace
@@ -112,9 +110,9 @@ impl Seeker {
         self.interrupted.as_ref()
     }
 
-    /// Claims the request for this run, and sees that its client may hold another seat: before anybody
-    /// outside is asked about it, once. One write unit with an `Idempotency-Key`, one consistent read unit
-    /// under a cap.
+    /// Claims the request for this run, once, and checks that its client may hold another seat, before it
+    /// calls a captcha provider or backend. One write unit with an `Idempotency-Key`, one consistent read
+    /// unit under a cap.
     ///
     /// # Errors
     /// [`Error::TooManyPlayersFromSource`]; [`Error::Contention`] when another run of the request is under
@@ -137,21 +135,21 @@ impl Seeker {
         Ok(())
     }
 
-    /// Notes that the seat is about to be taken in `lobby_id` at `now`; when its token should say that it
-    /// was.
+    /// Notes that the run is about to take the seat in `lobby_id` at `now`, and returns the time for its
+    /// token.
     ///
-    /// Under a cap one write unit the first time; with an `Idempotency-Key` one for each lobby. Nothing
-    /// otherwise.
+    /// Under a cap one write unit the first time, with an `Idempotency-Key` one for each lobby, otherwise
+    /// none.
     ///
     /// # Errors
     /// [`Error::TooManyPlayersFromSource`]; [`Error::Contention`] when another run of the request is under
-    /// way, which ends this one; [`Error::Unavailable`], also when the seat may have been taken in another
-    /// lobby before, and [`Error::Bug`].
+    /// way, which ends this one; [`Error::Unavailable`], also when the run may have taken the seat in another
+    /// lobby, and [`Error::Bug`].
     pub async fn aim(&self, lobby_id: &LobbyId, now: Timestamp) -> Result<Timestamp, Error> {
         self.aim_as(Aim { lobby_id: lobby_id.clone(), taken_at: now }, now).await
     }
 
-    /// As [`Seeker::aim`], for a seat that is there already and whose token says so.
+    /// As [`Seeker::aim`], for a seat that an earlier run took, with the time for its token.
     ///
     /// # Errors
     /// As [`Seeker::aim`].
@@ -178,16 +176,15 @@ impl Seeker {
             _ => self.note(aim, now).await?,
         };
         self.hold_in(&noted.aim.lobby_id, now).await?;
-        // The hold took as long as the client's lobbies took to read: others may have gone on in this run's
-        // place.
+        // Reading the client's lobbies may have taken so long that another run has replaced this one.
         let now = self.ambient.now();
         let noted = if now.since(noted.at) < AIM_AGE_MAX { noted } else { self.note(noted.aim, now).await? };
         self.progress().is_uncertain = true;
         Ok(noted.aim.taken_at)
     }
 
-    /// Has repetitions of the request look where it is about to take its seat, and leave it alone for a
-    /// while.
+    /// Records the lobby that this run is about to try and renews its lease, so that a retry waits or resumes
+    /// there.
     async fn note(&self, aim: Aim, now: Timestamp) -> Result<Noted, Error> {
         if let Some(run) = &self.run
             && !self.store.aim_run(run, Some((&aim.lobby_id, aim.taken_at)), now).await?
@@ -199,18 +196,17 @@ impl Seeker {
         Ok(noted)
     }
 
-    /// Another run of the request goes on in this one's place, whose seat may be its own.
+    /// Marks this run as replaced by another one, which may have its seat.
     fn overtaken(&self) -> Error {
         self.progress().is_overtaken = true;
         Error::Contention
     }
 
-    /// Has repetitions leave the request alone for longer, while it waits for its lobby to start. With an
-    /// `Idempotency-Key` one write unit every 5 s.
+    /// Renews the run's lease while it waits for its lobby to start. With an `Idempotency-Key` one write unit
+    /// every 5 s.
     ///
     /// # Errors
-    /// [`Error::Contention`] when another run went on in this one's place; [`Error::Unavailable`],
-    /// [`Error::Bug`].
+    /// [`Error::Contention`] when another run has replaced this one; [`Error::Unavailable`], [`Error::Bug`].
     pub async fn stay(&self) -> Result<(), Error> {
         let (now, noted) = (self.ambient.now(), self.progress().noted.clone());
         if let (Some(_), Some(noted)) = (&self.run, noted)
@@ -221,12 +217,12 @@ impl Seeker {
         Ok(())
     }
 
-    /// Forgets the request, which is refused with `refusal` although it has a seat: from here on no
-    /// repetition goes on with that one, so that it can be given back. One write unit with an
+    /// Ends the record of the request, which is refused with `refusal` although it has a seat: no retry
+    /// continues with that seat from now on, so it can be given back. One write unit with an
     /// `Idempotency-Key`.
     ///
     /// # Errors
-    /// [`Error::Contention`] when another run went on in this one's place, and may have the seat;
+    /// [`Error::Contention`] when another run has replaced this one, and may have the seat;
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn let_go(&self, refusal: &Error) -> Result<(), Error> {
         let Some(run) = &self.run else { return Ok(()) };
@@ -238,14 +234,14 @@ impl Seeker {
         Ok(())
     }
 
-    /// What `taking` the seat where it is noted comes to, as long as its repetitions leave the request alone:
-    /// a write begun later would take a second seat beside theirs (I5).
+    /// The output of `taking` the seat in the noted lobby, if it ends within the run's lease: a later write
+    /// would take a second seat besides that of a retry (I5).
     ///
     /// # Errors
-    /// Those of `taking`; [`Error::Unavailable`] when it took too long, and the seat may be taken all the
-    /// same.
+    /// The errors of `taking`; [`Error::Unavailable`] when it took too long, and the seat may be taken all
+    /// the same.
     pub async fn while_noted<T>(&self, taking: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-        // On the heap: every future that it is moved into would have room for it of its own.
+        // On the heap, because every future that contains it would reserve space for it.
         let taking = Box::pin(taking);
         let noted_at = self.progress().noted.as_ref().map(|noted| noted.at);
         let (Some(noted_at), Some(_)) = (noted_at, &self.run) else { return taking.await };
@@ -254,7 +250,7 @@ impl Seeker {
         within(&self.ambient, left, taking).await.unwrap_or_else(too_late)
     }
 
-    /// Notes that the seat was not taken in the lobby told last, for certain.
+    /// Notes that the last try certainly did not take the seat.
     pub fn missed(&self) {
         self.progress().is_uncertain = false;
     }
@@ -272,8 +268,7 @@ impl Seeker {
                     self.progress().hold = Some(hold);
                     return Ok(());
                 }
-                // By a run that crashed: this one's from now on, unless it is freed as one that stands for
-                // nothing.
+                // By a crashed run. This run has it from now on, unless another request replaces it as stale.
                 HoldOutcome::NotedBefore(earlier) => {
                     if self.store.point_hold(client, &earlier, &hold).await? {
                         self.progress().hold = Some(hold);
@@ -294,16 +289,16 @@ impl Seeker {
         Err(Error::Contention)
     }
 
-    /// Those of `holds` that stand for no seat any more. One consistent read unit for each lobby; lobbies of
-    /// dead servers end.
+    /// The stale ones of `holds`, without a seat. One consistent read unit for each lobby. Ends lobbies of
+    /// dead servers.
     async fn idle_holds(&self, holds: &[Hold]) -> Result<Vec<Hold>, Error> {
         let ids: BTreeSet<LobbyId> = holds.iter().map(|hold| hold.lobby_id.clone()).collect();
         let ids: Vec<LobbyId> = ids.into_iter().collect();
-        // Of before the read: a reservation that lapses after it may have been connected in between.
+        // The time before the read: a reservation that lapses later may have connected in between.
         let now = self.ambient.now();
         let mut lobbies = self.store.lobbies_as_they_are(&ids).await?;
         for lobby in &mut lobbies {
-            // Nobody plays there, but its server may come back: only its end is final.
+            // The lobby's server is dead but may come back: only the lobby's end is final.
             if lobby.end_cause(now) == Some(EndCause::ServerDead) {
                 match self.store.end_lobby(lobby, EndCause::ServerDead, &self.ambient).await? {
                     EndOutcome::Ended | EndOutcome::AlreadyEnded => lobby.stage = Stage::Ended,
@@ -316,20 +311,19 @@ impl Seeker {
             match lobby.map_or(SeatState::Unknown, |lobby| lobby.seat_state(&hold.seat_id, now)) {
                 SeatState::Held => true,
                 SeatState::Gone => false,
-                // Its request may be about to take it, there or elsewhere.
+                // Its request may be about to take the seat, there or in another lobby.
                 SeatState::Unknown => now.since(hold.since) < PENDING_MAX,
             }
         };
         Ok(holds.iter().filter(|hold| !stands(hold)).cloned().collect())
     }
 
-    /// Has the hold name the lobby that the seat is in. One write unit when it is not the first that was
-    /// tried.
+    /// Points the hold to the seat's lobby. One write unit if that is not the first that was tried.
     ///
     /// # Errors
-    /// [`Error::TooManyPlayersFromSource`] when another request of the client has the hold's place since:
-    /// the lobby that the hold named had ended. [`Error::Unavailable`], [`Error::Bug`]: the seat would be
-    /// taken for one that was never taken, then rather none.
+    /// [`Error::TooManyPlayersFromSource`] when another request of the client has replaced the hold, because
+    /// the lobby that it named had ended. [`Error::Unavailable`], [`Error::Bug`]: the hold would look stale,
+    /// so the seat is not used.
     pub async fn settle(&self, found: &Found) -> Result<(), Error> {
         let hold = self.progress().hold.clone();
         let (Some((client, _)), Some(hold)) = (self.capped(), hold) else { return Ok(()) };
@@ -345,7 +339,7 @@ impl Seeker {
         self.hold_in(&found.lobby.lobby_id, self.ambient.now()).await
     }
 
-    /// Leaves nothing behind of a request that was refused, as far as it is certain that it took no seat.
+    /// Removes the notes of a refused request, if it certainly took no seat.
     pub(super) async fn give_up(&self, refusal: &Error) {
         let (is_noted, is_claimed, hold) = {
             let progress = self.progress();
@@ -364,11 +358,11 @@ impl Seeker {
         }
         for error in given_up.into_iter().filter_map(Result::err) {
             let cause = error.cause().unwrap_or("refused").to_owned();
-            tracing::warn!(cause, "what was noted of a refused request stays for half a minute");
+            tracing::warn!(cause, "notes of a refused request stay for half a minute");
         }
     }
 
-    /// Whether its client holds as many seats as it may, when it has noted none of its own.
+    /// Whether the client is at its limit and the request has no hold.
     pub(super) async fn is_at_cap(&self) -> Result<bool, Error> {
         let Some((client, holds_max)) = self.capped() else { return Ok(false) };
         if self.progress().noted.is_some() {
@@ -376,14 +370,14 @@ impl Seeker {
         }
         let is_at_cap = |holds: usize| u32::try_from(holds).is_ok_and(|holds| holds >= holds_max);
         let holds = self.store.holds(client).await?;
-        // A run that crashed noted one for the seat that this one goes on with.
+        // A crashed run noted a hold for the seat of this run.
         if holds.iter().any(|hold| hold.seat_id == self.seat_id) {
             return Ok(false);
         }
         Ok(is_at_cap(holds.len()) && is_at_cap(holds.len() - self.idle_holds(&holds).await?.len()))
     }
 
-    /// The client and how many seats it may hold, where there is a cap.
+    /// The client and how many seats it may hold; `None` without a cap.
     pub(super) fn capped(&self) -> Option<(&Client, u32)> {
         self.holds_max.map(|holds_max| (&self.client, holds_max))
     }
@@ -393,20 +387,20 @@ impl Seeker {
     }
 }
 
-/// What makes place for one more hold.
+/// The stale holds to remove for one more hold.
 #[derive(Debug, PartialEq, Eq)]
 struct Plan {
     /// Holds that the new one's write replaces.
     replaced: Vec<Hold>,
-    /// Holds that are withdrawn before.
+    /// Holds that are withdrawn first.
     withdrawn: Vec<Hold>,
 }
 
-/// Which of the `idle` ones of `count` holds go so that one more is not over `holds_max`; `None` when too
-/// many stand for seats.
+/// Which `idle` ones of `count` holds to remove so that one more stays within `holds_max`; `None` when too
+/// many have seats.
 ///
-/// Those that one write does not replace must go when the limit was higher: no more than that takes, and not
-/// all in one try, for each costs what the client's whole item does.
+/// After the limit was lowered, one write may not replace enough, and others are withdrawn: only as many as
+/// needed, and not all in one try, since each costs a write of the client's whole item.
 fn plan(count: usize, mut idle: Vec<Hold>, holds_max: u32) -> Option<Plan> {
     let holds_max = usize::try_from(holds_max).unwrap_or(usize::MAX);
     if count - idle.len() >= holds_max {
