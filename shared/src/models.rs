@@ -1,4 +1,4 @@
-//! What there is, as plain values: without AWS, clock or `async`.
+//! The domain as plain values, without AWS, clock or `async`.
 
 pub mod client;
 pub mod coordinates;

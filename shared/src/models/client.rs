@@ -1,8 +1,8 @@
-//! Which client asks: a keyed hash of its address, so that no table holds an address that anybody could read.
+//! The client of a request: a keyed hash of its address, so that no table holds a readable address.
 //!
-//! Who has one IPv6 address has a network of 2^64 of them, so those count by /64. The hash is another one in
-//! each namespace, so that studios cannot tell each other's players. A rotated signing key makes strangers of
-//! all clients: what was known of them is forgotten.
+//! A client with an IPv6 address usually has a whole /64 network, so IPv6 addresses count by /64. The hash
+//! differs between namespaces, so that studios cannot recognise each other's players. A rotated signing key
+//! changes all hashes, so the deployment forgets its clients.
 
 use std::{fmt, net::IpAddr};
 
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::models::ids::NamespaceId;
 
-/// Bytes of a hash that are kept: with half of SHA-256 no two of a deployment's clients share one.
+/// Bytes of a hash that are kept: with half of SHA-256, no two clients of a deployment share one.
 const HASH_BYTES: usize = 16;
 /// Bytes of an IPv6 address that name its network.
 const NETWORK_BYTES: usize = 8;
@@ -23,8 +23,8 @@ const NETWORK_BYTES: usize = 8;
 pub struct ClientAddress(String);
 
 impl ClientAddress {
-    /// The client of `namespace_id` at `address`, as [`crate::request::Request::client_ip`] tells it, under
-    /// the deployment's `key` for that. Clients whose address nobody told are one.
+    /// The client of `namespace_id` at `address`, as [`crate::request::Request::client_ip`] returns it, under
+    /// the deployment's `key`. All clients without an address are one.
     #[must_use]
     pub fn of(address: Option<IpAddr>, namespace_id: &NamespaceId, key: &hmac::Key) -> Self {
         let mut hash = hmac::Context::with_key(key);
@@ -53,17 +53,17 @@ impl ClientAddress {
     }
 }
 
-/// A client of a namespace, which shares nothing of it with any other namespace.
+/// A client of one namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Client {
     /// The namespace.
     pub namespace_id: NamespaceId,
-    /// Where it asks from.
+    /// Its address.
     pub address: ClientAddress,
 }
 
 impl Client {
-    /// The key of the item that knows of its `matter`.
+    /// The key of its item for `matter`.
     #[must_use]
     pub fn key(&self, matter: &str) -> String {
         format!("{matter}/{}/{}", self.namespace_id, self.address)

@@ -13,7 +13,7 @@ pub struct Coordinates {
 }
 
 impl Coordinates {
-    /// Coordinates; nothing when either is no number of its range.
+    /// Coordinates; `None` when either is out of its range.
     #[must_use]
     pub fn new(latitude: f64, longitude: f64) -> Option<Self> {
         let valid = (-90.0..=90.0).contains(&latitude) && (-180.0..=180.0).contains(&longitude);

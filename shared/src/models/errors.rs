@@ -1,11 +1,11 @@
-//! Every refusal, in words of the domain, and the one place that gives each its status and code.
+//! Every error, in terms of the domain, with its status and code.
 
 use http::StatusCode;
 use serde_json::{Value, json};
 
 use crate::models::{ids::GameMode, version::CaptchaProvider, violations::Violations};
 
-/// Why an operation did not do what it was asked.
+/// Why an operation failed.
 ///
 /// The display text is the public `message`. [`Error::CaptchaUnavailable`], [`Error::Unavailable`] and
 /// [`Error::Bug`] carry a cause that is logged once and never sent.
@@ -14,7 +14,7 @@ pub enum Error {
     /// 404: a path identifier that cannot name anything.
     #[error("there is nothing here")]
     NotFound,
-    /// 413: a body above [`crate::request::BODY_BYTES_MAX`].
+    /// 413: a body larger than [`crate::request::BODY_BYTES_MAX`].
     #[error("the body is larger than 64 KiB")]
     BodyTooLarge,
     /// 400: broken JSON, a wrong type, a missing field or a number out of its range.
@@ -26,7 +26,7 @@ pub enum Error {
         problem: String,
     },
 
-    /// 400: a header that must be understood and cannot be.
+    /// 400: a header whose value is not valid.
     #[error("the header `{0}` must be 1 to 64 visible ASCII characters")]
     BadHeader(&'static str),
     /// 409: the `Idempotency-Key` of another request.
@@ -38,7 +38,7 @@ pub enum Error {
     /// 401: a token that is malformed, unknown or badly signed.
     #[error("the token is not valid")]
     TokenInvalid,
-    /// 401: a token past its life.
+    /// 401: an expired token.
     #[error("the token has expired")]
     TokenExpired,
     /// 401: a token that was revoked.
@@ -54,10 +54,10 @@ pub enum Error {
     /// 400: a token in a body that does not verify, or is of another kind.
     #[error("the token in the body is not valid")]
     BodyTokenInvalid,
-    /// 400: a write that its validation refuses.
+    /// 400: values that validation refuses.
     #[error("the values are not valid at {0}")]
     Validation(Violations),
-    /// 409: the name is another's.
+    /// 409: another game or namespace has the name.
     #[error("the name is taken")]
     NameTaken,
 
@@ -78,10 +78,10 @@ pub enum Error {
     #[error("the namespace already has 32 users; replace or remove one")]
     TooManyAuthUsers,
 
-    /// 400: a domain that no page can have, or that names none.
+    /// 400: text that is not a host name.
     #[error("the domain must be a host name, such as play.example.com, without scheme, port and path")]
     InvalidDomain,
-    /// 409: the domain is another namespace's.
+    /// 409: another namespace has the domain.
     #[error("the domain belongs to another namespace")]
     DomainTaken,
     /// 400: the namespace already has its 10 domains.
@@ -130,10 +130,10 @@ pub enum Error {
     /// 400: the namespace holds its `lobby_count_max` lobbies, all without a fitting seat.
     #[error("the namespace holds as many lobbies as it may")]
     TooManyLobbies,
-    /// 400: the client's address holds as many seats of the namespace as it may.
-    #[error("too many players of this address hold a seat; one of them has to leave first")]
+    /// 400: the client's IP address holds its limit of seats in the namespace.
+    #[error("the limit of players per IP address is reached")]
     TooManyPlayersFromSource,
-    /// 400: a lobby that does not exist, is another namespace's, or whose game server is not alive.
+    /// 400: a lobby that does not exist, is of another namespace, or whose game server is not alive.
     #[error("there is no such lobby")]
     LobbyNotFound,
     /// 400: the lobby has ended.
@@ -145,64 +145,64 @@ pub enum Error {
     /// 400: the lobby's mode forbids joining.
     #[error("lobbies of the game mode `{0}` cannot be joined by their identifier")]
     JoinDisabled(GameMode),
-    /// 400: the mode forbids lobbies of players' own.
+    /// 400: the mode forbids lobbies that players create.
     #[error("the game mode `{0}` does not let players create lobbies")]
     CustomLobbiesDisabled(GameMode),
     /// 400: a transition that the lobby's state does not allow.
     #[error("the lobby's state does not allow this: {0}")]
     LobbyStateConflict(&'static str),
-    /// 400: connected with a token whose player is in the lobby already.
+    /// 400: the token's player is already connected.
     #[error("the player has connected already")]
     PlayerAlreadyConnected,
-    /// 400: connected after the reservation lapsed.
+    /// 400: the reservation lapsed before the connect.
     #[error("the player's reservation has lapsed")]
     PlayerRegistrationExpired,
-    /// 400: connected after the player left.
+    /// 400: the player left before the connect.
     #[error("the player has left the lobby")]
     PlayerRemoved,
     /// 400: a player token for another lobby of the namespace.
     #[error("the player's seat is in another lobby")]
     PlayerInDifferentLobby,
-    /// 400: a game server that would not work as described.
+    /// 400: a registration that is not valid.
     #[error("the game server is not valid at {0}")]
     InvalidServer(Violations),
     /// 400: a game server that never registered, or deregistered.
     #[error("there is no such game server")]
     ServerNotFound,
-    /// 403: the version asks for a captcha, and the client's last pass does not count any more.
+    /// 403: the version needs a captcha, and the client's last pass no longer counts.
     #[error("a captcha must be passed first")]
     CaptchaRequired {
-        /// Whose captcha.
+        /// The captcha's provider.
         provider: CaptchaProvider,
         /// The key that pages show.
         site_key: String,
     },
-    /// 400: the provider refused the answer to a captcha, or it is another provider's.
+    /// 400: the provider refused the captcha response, or it is for another provider.
     #[error("the captcha was not passed")]
     CaptchaFailed,
-    /// 503: the captcha provider could not be asked, or made no sense.
+    /// 503: the captcha provider is unreachable, or its response is not valid.
     #[error("captchas cannot be checked now; try again shortly")]
     CaptchaUnavailable(String),
-    /// 400: the studio's own backend does not let the player in.
+    /// 400: the studio's backend refuses the player.
     #[error("the game does not let this player in")]
     VerificationFailed,
-    /// 400: the studio's own backend could not be asked.
-    #[error("the game could not be asked whether it lets this player in")]
+    /// 400: the studio's backend is unreachable.
+    #[error("the game's backend could not verify this player")]
     VerificationRequestFailed,
-    /// 503: the lobby's game server did not say ready in time; the seat was given back.
+    /// 503: the game server did not report the lobby ready in time; the seat was given back.
     #[error("the lobby did not become ready in time; try again shortly")]
     LobbyStartTimeout,
     /// 503: no game server has a place in the region.
     #[error("no game server has a free place in this region; try again shortly")]
     NoServerAvailable,
-    /// 503: every attempt lost its race.
-    #[error("others changed the same thing at the same time, again and again; try again shortly")]
+    /// 503: other requests won every race.
+    #[error("too many concurrent changes; try again shortly")]
     Contention,
-    /// 503: another run of the same request, told by its `Idempotency-Key`, is under way, and enough wait for
-    /// it.
-    #[error("the same request is being answered; repeat it shortly")]
+    /// 503: another run of the same request (by its `Idempotency-Key`) is under way, and enough retries wait
+    /// for it.
+    #[error("the same request is in progress; retry it shortly")]
     RequestInProgress,
-    /// 503: a game server started anew, and more lobbies of its earlier starts are left than one call ends.
+    /// 503: a game server started again, and its earlier starts left more lobbies than one call ends.
     #[error("lobbies of the game server's earlier starts are still being ended; register again shortly")]
     Clearing,
 
@@ -235,8 +235,8 @@ const REFUSALS_OF_A_SEAT: [Error; 11] = [
 ];
 
 impl Error {
-    /// The refusal of `code`, of a request for a seat that somebody waits for; nothing where the code does
-    /// not tell all of it.
+    /// The refusal of a request for a seat from its stored `code`, for retries that wait; `None` where the
+    /// code does not determine it.
     #[must_use]
     pub fn of_kept_code(code: &str) -> Option<Self> {
         REFUSALS_OF_A_SEAT.into_iter().find(|refusal| refusal.status_and_code().1 == code)
@@ -351,7 +351,7 @@ impl Error {
         }
     }
 
-    /// The internal cause, for the log alone.
+    /// The internal cause, only for the log.
     #[must_use]
     pub fn cause(&self) -> Option<&str> {
         match self {
@@ -361,10 +361,10 @@ impl Error {
     }
 }
 
-/// Longest problem text repeated to a client: serde quotes the offending value, which may be the whole body.
+/// Longest problem text sent to a client: serde quotes the offending value, which may be the whole body.
 const PROBLEM_CHARS_MAX: usize = 200;
 
-/// The refusal of a body for what stands at `path`.
+/// The refusal of a body for a problem at `path`.
 #[must_use]
 pub fn bad_body(path: &str, problem: &str) -> Error {
     let shorten = |text: &str| text.chars().take(PROBLEM_CHARS_MAX).collect();

@@ -14,7 +14,7 @@ use crate::{
 pub struct Region {
     /// The name that players read.
     pub display_name: String,
-    /// The name of whoever runs the machines there.
+    /// The name of the hosting provider there.
     pub provider_display_name: String,
     /// Degrees north, -90 to 90.
     pub latitude: f64,
@@ -31,7 +31,7 @@ pub struct Game {
     pub name_id: String,
     /// The name that people read.
     pub display_name: String,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
     /// Its regions.
     pub regions: BTreeMap<RegionId, Region>,

@@ -1,7 +1,7 @@
-//! JSON that one party sends and another reads: every parser must be able to read it, not only this one.
+//! JSON that Muster passes on from one party to another, so that every parser must be able to read it.
 //!
-//! Its text is handed on as it was sent. So the whole text is checked, including values that a later field of
-//! the same name replaces.
+//! Muster passes the text on as it was sent. So it checks the whole text, including values that a later field
+//! of the same name replaces.
 
 use std::fmt;
 
@@ -13,8 +13,8 @@ use serde_json::{error::Category, value::RawValue};
 
 use crate::models::errors::{Error, bad_body};
 
-/// How deep arrays and objects may nest in what a player sends. Parsers of other languages stop at 64 or at
-/// 100, and responses add a few levels of their own.
+/// How deep arrays and objects may nest in a player's JSON. Parsers of other languages stop at 64 or at 100,
+/// and responses add a few levels of their own.
 pub const DEPTH_MAX: usize = 16;
 /// The same for the state of a lobby, which may describe a whole world.
 pub const STATE_DEPTH_MAX: usize = 32;
@@ -61,7 +61,7 @@ pub fn problem(error: &serde_json::Error) -> String {
     format!("{what}, at line {} column {}", error.line(), error.column())
 }
 
-/// Visits a value and everything in it, down to `left` more levels of `max`.
+/// Checks a value and everything in it, down to `left` more levels of `max`.
 #[derive(Clone, Copy)]
 struct Depth {
     left: usize,
@@ -69,7 +69,7 @@ struct Depth {
 }
 
 impl Depth {
-    /// The same for what the array or object at hand contains.
+    /// The same for the contents of an array or object.
     fn within<E: de::Error>(self) -> Result<Self, E> {
         let left = self.left.checked_sub(1);
         let left = left.ok_or_else(|| E::custom(format_args!("nested more than {} deep", self.max)))?;
@@ -80,7 +80,7 @@ impl Depth {
 impl<'de> DeserializeSeed<'de> for Depth {
     type Value = ();
 
-    /// Of any kind: text and numbers that are merely skipped would not be checked.
+    /// As any kind, because the parser does not check text and numbers that it skips.
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
         from.deserialize_any(self)
     }
@@ -137,7 +137,7 @@ impl<'de> Visitor<'de> for Depth {
 mod tests {
     use super::*;
 
-    /// What is wrong with the text, as the client is told.
+    /// The problem with the text, as the client gets it.
     fn problem_with(text: &str, depth_max: usize) -> Option<String> {
         let text: &RawValue = serde_json::from_str(text).unwrap();
         HandedOn::new(text, "at", depth_max).err().map(|error| error.to_string())
@@ -150,8 +150,8 @@ mod tests {
         }
         let problem = "the body does not fit at `at`: nested more than 2 deep at line 1 column ";
         for deep in ["[[[]]]", r#"[{ "a": {} }]"#, r#"{ "a": [[]] }"#, r#"{ "a": [[]], "a": 1 }"#] {
-            let told = problem_with(deep, 2).unwrap_or_default();
-            assert!(told.starts_with(problem), "{deep}: {told}");
+            let shown = problem_with(deep, 2).unwrap_or_default();
+            assert!(shown.starts_with(problem), "{deep}: {shown}");
         }
         let deepest = "[".repeat(32_000) + &"]".repeat(32_000);
         assert!(problem_with(&deepest, STATE_DEPTH_MAX).unwrap().contains("more than 32 deep"));
@@ -165,8 +165,8 @@ mod tests {
         }
         let digits = "9".repeat(400);
         for infinite in ["1e999", "-1e309", "1E+400", &digits, r#"{ "a": [1, 1e999] }"#] {
-            let told = problem_with(infinite, 2).unwrap_or_default();
-            assert!(told.contains("at `at`: a number is not finite as a double, at line 1"), "{told}");
+            let shown = problem_with(infinite, 2).unwrap_or_default();
+            assert!(shown.contains("at `at`: a number is not finite as a double, at line 1"), "{shown}");
         }
     }
 
@@ -185,8 +185,8 @@ mod tests {
             r#"{ "\ud83c": 1 }"#,
             r#"{ "a": "\ud83c", "a": 1 }"#,
         ] {
-            let told = problem_with(half, 1).unwrap_or_default();
-            assert!(told.contains("at `at`: a lone surrogate, at line 1 column "), "{half}: {told}");
+            let shown = problem_with(half, 1).unwrap_or_default();
+            assert!(shown.contains("at `at`: a lone surrogate, at line 1 column "), "{half}: {shown}");
         }
     }
 

@@ -1,7 +1,7 @@
-//! Identifiers, each a type of its own.
+//! Identifiers, each with its own type.
 //!
-//! An identifier is 1 to 64 characters of `A-Z a-z 0-9 _ -` (decision 3); those that Muster makes are
-//! UUIDs. The form excludes every separator that table keys are composed with.
+//! An identifier is 1 to 64 characters of `A-Z a-z 0-9 _ -` (decision 3); Muster's own are UUIDs. The form
+//! excludes every separator of table keys.
 
 use std::{borrow::Borrow, fmt, str::FromStr};
 
@@ -115,11 +115,11 @@ identifier!(
     SeatId
 );
 identifier!(
-    /// One write, so that its own repetition is recognised: 64 random bits.
+    /// One write, so that a copy of it is recognised: 64 random bits.
     WriteId
 );
 identifier!(
-    /// A start of a game server in short, as lobbies and later starts remember it: 72 bits of its digest.
+    /// The short form of a game server's start, as lobbies and later starts store it: 72 bits of its digest.
     StartMark
 );
 identifier!(
@@ -127,8 +127,7 @@ identifier!(
     TokenId
 );
 
-/// A start of a game server: what the process that runs it made up when it began. 1 to 64 visible ASCII
-/// characters.
+/// A start of a game server: a name that its process chose when it began. 1 to 64 visible ASCII characters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct StartId(String);
@@ -139,7 +138,7 @@ pub struct StartId(String);
 pub struct InvalidStart;
 
 impl StartId {
-    /// A start that its process gave no name.
+    /// A start without a name from its process.
     #[must_use]
     pub fn random(ambient: &Ambient) -> Self {
         Self(URL_SAFE_NO_PAD.encode(ambient.bytes::<8>()))
@@ -176,14 +175,14 @@ impl From<StartId> for String {
 }
 
 impl LobbyId {
-    /// The lobby that answers of development tokens name.
+    /// The lobby in responses to development tokens.
     #[must_use]
     pub fn nil() -> Self {
         Uuid::nil().into()
     }
 
-    /// The `index`-th lobby of the burst that this lobby began: the same for everybody who computes it, and
-    /// unguessable to whoever does not know `secret`, as players do not.
+    /// The `index`-th lobby of the burst that this lobby began: the same for every instance, and unguessable
+    /// without `secret`, which players do not know.
     #[must_use]
     pub fn sibling(&self, secret: &BurstSecret, index: u32) -> Self {
         if index == 0 {
@@ -198,15 +197,14 @@ impl LobbyId {
 }
 
 impl ServerId {
-    /// The game server that answers of development tokens name.
+    /// The game server in responses to development tokens.
     #[must_use]
     pub fn nil() -> Self {
         Uuid::nil().into()
     }
 
-    /// The server that registers without a name of its own: the same for a repetition of that registration,
-    /// by `start_id`, `region_id` and whatever tells one process from another, and unguessable to whoever
-    /// does not know `start_id`.
+    /// The server that registers without a name of its own: the same for a retry of that registration, by
+    /// `start_id`, `region_id` and the data that distinguish processes, and unguessable without `start_id`.
     #[must_use]
     pub fn of_start(
         namespace_id: &NamespaceId,
@@ -223,7 +221,7 @@ impl ServerId {
     }
 }
 
-/// The UUID of what was digested.
+/// The UUID of a digest.
 fn uuid_of(context: Context) -> Uuid {
     let mut bytes = [0; 16];
     for (to, from) in bytes.iter_mut().zip(context.finish().as_ref()) {
@@ -240,7 +238,7 @@ impl SeatId {
     }
 }
 
-/// What the identifiers of a burst's lobbies follow from besides its first one: 128 random bits.
+/// With a burst's first lobby, the source of its other lobbies' identifiers: 128 random bits.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub struct BurstSecret(String);
@@ -319,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn siblings_are_distinct_and_the_same_for_everybody() {
+    fn siblings_are_distinct_and_the_same_for_every_instance() {
         let ambient = Ambient::system();
         let (first, secret) = (LobbyId::from(ambient.uuid()), BurstSecret::random(&ambient));
         assert_eq!(first.sibling(&secret, 0), first);

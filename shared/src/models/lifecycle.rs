@@ -1,7 +1,7 @@
 //! The lobby's state machine: which transitions its state allows, and why not.
 //!
 //! A lobby is in a [`Stage`], which never goes back, and carries two flags: closed to finds, and draining,
-//! which is for good. Its seats are free, reserved or connected. [`Lobby::check`] is the whole machine.
+//! which is permanent. Its seats are free, reserved or connected. [`Lobby::check`] is the whole machine.
 //!
 //! | transition | from | to | otherwise |
 //! |---|---|---|---|
@@ -9,7 +9,7 @@
 //! | ready | starting, for 5 minutes | ready, reservations start again | ready: harmless; too late: it ends |
 //! | close | starting, ready | closed, out of sight | closed: harmless |
 //! | reopen | closed | open, in sight unless private | open: harmless; draining: conflict |
-//! | drain | starting, ready | closed for good | draining: harmless |
+//! | drain | starting, ready | closed permanently | draining: harmless |
 //! | take a seat | starting, ready; lease alive | reserved | a named refusal |
 //! | connect | ready; seat reserved | connected, for 8 h at most | starting: conflict; else its code |
 //! | leave | seat reserved or connected | free | no such seat: harmless |
@@ -17,11 +17,11 @@
 //! | end | starting, ready; cause holds | ended, readable for a day | ended: harmless; no cause: nothing |
 //!
 //! Finds take seats in open lobbies, joins in any. A draining lobby ends when it is empty, or when its server
-//! falls silent. Every other call on an ended lobby is `MATCHMAKER_LOBBY_STOPPED`.
+//! sends no more heartbeats. Every other call on an ended lobby is `MATCHMAKER_LOBBY_STOPPED`.
 //!
-//! A write is sent as if the lobby were as it mostly is. A refused one returns the lobby: an illegal
-//! transition gets its code, one that was made before is harmless, and one that is due is written again as
-//! seen.
+//! The first write assumes the usual state of a lobby. A refused write returns the lobby. Then an illegal
+//! transition gets its code, one that was made before is harmless, and one that is due is retried with the
+//! state returned.
 
 use std::time::Duration;
 
@@ -40,13 +40,13 @@ pub const CONNECTED_MAX: Duration = Duration::from_secs(8 * 3_600);
 /// A change of a lobby's state that is one conditional write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Transition {
-    /// Starting to ready; the reservations begin anew.
+    /// Starting to ready; the reservations restart.
     Ready,
     /// Closed to finds.
     Close,
     /// Open to finds again.
     Reopen,
-    /// Closed for good, to end when empty, by the start of its game server that deregistered.
+    /// Closed permanently, to end when empty, by the start of its game server that deregistered.
     Drain(Option<StartMark>),
     /// A reserved seat to a connected one, by this write.
     Connect(SeatId, WriteId),
@@ -54,12 +54,12 @@ pub enum Transition {
     Leave(SeatId),
 }
 
-/// How a legal transition stands.
+/// Whether a legal transition is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// It can be made.
+    /// It is still to be made.
     Due,
-    /// It has been made: asking again is harmless.
+    /// It has been made: a repeated request is harmless.
     Done,
 }
 
@@ -68,7 +68,7 @@ pub enum Standing {
 pub enum Illegal {
     /// The lobby has ended, or should have become ready long ago.
     Ended,
-    /// Nobody connects before the lobby is ready.
+    /// Players cannot connect before the lobby is ready.
     NotReady,
     /// A lobby of a deregistered server stays closed.
     Draining,
@@ -78,9 +78,9 @@ pub enum Illegal {
     AlreadyConnected,
     /// The reservation lapsed.
     ReservationLapsed,
-    /// The player gave the seat up.
+    /// The player left the seat.
     SeatLeft,
-    /// The lobby is in a stage that only a later release knows, whose answer the repetition may get.
+    /// Only a later release knows the lobby's stage. A retry may reach that release.
     StageUnknown,
 }
 
@@ -89,9 +89,7 @@ impl From<Illegal> for Error {
         match illegal {
             Illegal::Ended => Self::LobbyStopped,
             Illegal::NotReady => Self::LobbyStateConflict("it is not ready yet"),
-            Illegal::Draining => {
-                Self::LobbyStateConflict("its game server deregistered, so that it stays closed")
-            }
+            Illegal::Draining => Self::LobbyStateConflict("its game server deregistered, so it stays closed"),
             Illegal::OtherStart => Self::LobbyStateConflict("it is of another start of its game server"),
             Illegal::AlreadyConnected => Self::PlayerAlreadyConnected,
             Illegal::ReservationLapsed => Self::PlayerRegistrationExpired,
@@ -102,13 +100,14 @@ impl From<Illegal> for Error {
 }
 
 impl Lobby {
-    /// How `transition` stands at `now`.
+    /// Whether `transition` is due or done at `now`.
     ///
     /// # Errors
     /// [`Illegal`] when the lobby's state does not allow it.
     pub fn check(&self, transition: &Transition, now: Timestamp) -> Result<Standing, Illegal> {
         let due = |is_due| if is_due { Standing::Due } else { Standing::Done };
-        // Whoever left before the end may say so again; nothing else is said to an ended lobby.
+        // A player who left before the end may leave again. Every other transition of an ended lobby is
+        // illegal.
         if let Transition::Leave(seat) = transition
             && !self.reserved.contains_key(seat)
             && !self.connected.contains_key(seat)
@@ -137,7 +136,7 @@ impl Lobby {
 
     fn check_connect(&self, seat: &SeatId, write: &WriteId, now: Timestamp) -> Result<Standing, Illegal> {
         if self.connected.contains_key(seat) {
-            // The very write that asks succeeded before, unheard.
+            // An earlier attempt of this very write succeeded, but its response was lost.
             let is_own = self.connected_by.as_ref() == Some(write);
             return if is_own { Ok(Standing::Done) } else { Err(Illegal::AlreadyConnected) };
         }

@@ -1,4 +1,4 @@
-//! A lobby as stored, and what can be read off it: free seats, lapsed seats, whether it may end.
+//! A lobby as stored, and what follows from it: free seats, lapsed seats, whether it may end.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -22,40 +22,40 @@ use crate::{
 pub struct Lobby {
     /// Its identifier.
     pub lobby_id: LobbyId,
-    /// What it can be found as; also the key of the index of candidates.
+    /// The pool of finds that can enter it; also the key of the index of candidates.
     pub pool: Pool,
     /// From when a find may look at it, in the index of candidates: its creation while seats are free, the
-    /// time at which its first seat lapses while full; absent when no find may ever see it (closed, private,
+    /// time at which its first seat lapses while full; absent when no find may see it (closed, private,
     /// ended).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub joinable_from: Option<Timestamp>,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
-    /// Where it is in its life; [`Stage::Unknown`] when this release does not know the stage.
+    /// Its stage; [`Stage::Unknown`] when this release does not know it.
     #[serde(deserialize_with = "known_stage")]
     pub stage: Stage,
     /// Whether its lobby server closed it to finds.
     pub closed: bool,
-    /// When it was last closed or reopened, so that an earlier such write that arrives late changes nothing.
+    /// When it was last closed or reopened, so that a late copy of an earlier write changes nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub toggled_at: Option<Timestamp>,
-    /// Whether only those who know its identifier may enter.
+    /// Whether players can enter only by its identifier.
     #[serde(default, skip_serializing_if = "is_false")]
     pub is_private: bool,
     /// Whether its game server deregistered: it stays closed and ends when it is empty, or when that server
-    /// falls silent.
+    /// sends no more heartbeats.
     #[serde(default, skip_serializing_if = "is_false")]
     pub is_draining: bool,
     /// The game server that runs it; absent once ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<ServerKey>,
-    /// The start of that server that it was placed on; absent when an earlier release placed it.
+    /// The server's start that it was placed on; absent when an earlier release placed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<StartMark>,
-    /// Until when that server is known to live; [`Timestamp::NEVER`] for servers without lease.
+    /// When its lease expires; [`Timestamp::NEVER`] for servers without lease.
     pub lease_until: Timestamp,
-    /// When that server last told that it has no lease, so that a heartbeat of before that arrives late gives
-    /// the lobby none.
+    /// When that server last gave up its lease, so that a late write of an earlier heartbeat gives the lobby
+    /// none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub freed_at: Option<Timestamp>,
     /// Its server's ports.
@@ -63,29 +63,29 @@ pub struct Lobby {
     /// Digests of its tags, which never change.
     #[serde(default, skip_serializing_if = "TagDigests::is_empty")]
     pub tag_digests: TagDigests,
-    /// Seats that find fills it up to.
+    /// Its capacity for finds.
     pub max_players: u32,
-    /// Seats that joins fill it up to, at least `max_players`.
+    /// Its capacity for joins, at least `max_players`.
     pub max_players_direct: u32,
     /// How long a seat waits for its player, in seconds.
     pub reservation_secs: u32,
-    /// How long it stays without a held seat once a player was there, in seconds.
+    /// How long it stays without a held seat once a player has connected, in seconds.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub idle_secs: u32,
     /// Seats taken: the entries of `reserved` and `connected` together, lapsed or not.
     pub taken: u32,
-    /// Seats that wait for their player, each with the time at which it lapses; while starting, none does.
+    /// Seats that wait for their player, each with the time at which it lapses; none lapses while the lobby
+    /// starts.
     pub reserved: BTreeMap<SeatId, Timestamp>,
-    /// Seats whose player connected, each with the time at which it lapses at the latest.
+    /// Seats whose player connected, each with the latest time at which it lapses.
     pub connected: BTreeMap<SeatId, Timestamp>,
     /// When the last seat was given up, or the lobby became ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vacated_at: Option<Timestamp>,
-    /// The reservations that lapsed and were taken over last, so that their players learn why they come too
-    /// late.
+    /// The last reservations that lapsed and were taken over, so that their players get the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lapsed: Vec<SeatId>,
-    /// The write that connected a player last, by which its repetition is recognised.
+    /// The last write that connected a player, so that a copy of it is recognised.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connected_by: Option<WriteId>,
     /// Whether it has a state.
@@ -110,79 +110,79 @@ const fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// How somebody comes to a lobby.
+/// How a player enters a lobby.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Door {
-    /// By matching, in this pool and with these tags: up to the normal capacity, when the lobby may be found.
+    /// By a find, in this pool and with these tags: up to the normal capacity, if finds may see the lobby.
     Find(Pool, TagDigests),
     /// By its identifier: up to the direct capacity, closed and private or not.
     Direct,
 }
 
-/// Why nobody can take a seat in a lobby.
+/// Why a request cannot take a seat in a lobby.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// No such lobby.
     Missing,
     /// It has ended, or never became ready.
     Ended,
-    /// It is closed, or private; or its stage or ports are those of a later release.
+    /// It is closed or private, or only a later release knows its stage or ports.
     Hidden,
     /// Its server's lease has lapsed.
     LeaseLapsed,
-    /// It belongs to another pool.
+    /// It is in another pool.
     OtherPool,
     /// It lacks a queried tag.
     TagMissing,
-    /// Its seats are held.
+    /// All its seats are held.
     Full,
 }
 
-/// What can be done with a lobby at a door.
+/// Whether a request can take a seat.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
     /// A seat is free.
     Free,
-    /// No seat is free, but these lapsed and can be taken over.
+    /// No seat is free, but these have lapsed and can be taken over.
     TakeOver(Vec<SeatId>),
-    /// Nothing.
+    /// No seat can be taken.
     Refused(Refusal),
 }
 
-/// What a lobby knows of a seat.
+/// The state of a seat in a lobby.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SeatState {
-    /// Somebody holds it.
+    /// A player holds it.
     Held,
-    /// It was taken here and is held no more: it lapsed, or the lobby ended or never became ready.
+    /// It was taken here and is no longer held: it lapsed, or the lobby ended or never became ready.
     Gone,
-    /// It was left, or never taken here.
+    /// The player left it, or it was never taken here.
     Unknown,
 }
 
 /// Why a lobby ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndCause {
-    /// Its game server, or itself, asked for it.
+    /// Its game server, or its lobby server, requested it.
     Requested,
-    /// Its game server started anew: what an earlier start ran is over.
+    /// Its game server started again, so lobbies of earlier starts are over.
     ServerRestarted,
-    /// Its game server's lease lapsed, and somebody needs its room.
+    /// Its game server's lease lapsed, and a find needs its capacity.
     ServerDead,
     /// It did not become ready within [`STARTING_MAX`].
     NeverReady,
-    /// Nobody held a seat for its idle time.
+    /// No seat was held for its idle time.
     Idle,
 }
 
-/// Lapsed seats that one write takes over at most: each takes 33 bytes of its condition, which may have 4 KB,
-/// and two of its 300 operators.
+/// The most lapsed seats that one write takes over: each takes 33 bytes of its condition, which may have 4
+/// KB, and two of its 300 operators.
 const TAKE_OVER_MAX: usize = 90;
-/// Reservations taken over that a lobby remembers.
+/// Taken-over reservations that a lobby remembers.
 const LAPSED_MAX: usize = 8;
 
 impl Lobby {
-    /// What somebody at `door` can do here at `now`.
+    /// Whether a request at `door` can take a seat here at `now`.
     #[must_use]
     pub fn entry(&self, door: &Door, now: Timestamp) -> Entry {
         if self.is_over(now) {
@@ -211,18 +211,19 @@ impl Lobby {
         }
         let mut lapsed: Vec<SeatId> = self.lapsed_seats(now).cloned().collect();
         lapsed.truncate(TAKE_OVER_MAX);
-        // Direct joins may have filled it beyond what finds may: then one lapsed seat is not yet a free one.
+        // Joins may have filled it beyond the capacity for finds: then one lapsed seat does not make a free
+        // one.
         let held = self.taken.saturating_sub(u32::try_from(lapsed.len()).unwrap_or(u32::MAX));
         if held < capacity { Entry::TakeOver(lapsed) } else { Entry::Refused(Refusal::Full) }
     }
 
-    /// What a find in its pool that asks for no tag can do here at `now`.
+    /// Whether a find in its pool without tags can take a seat here at `now`.
     #[must_use]
     pub fn entry_for_find(&self, now: Timestamp) -> Entry {
         self.entry(&Door::Find(self.pool.clone(), TagDigests::default()), now)
     }
 
-    /// Seats that `door` fills the lobby up to.
+    /// The lobby's capacity for `door`.
     #[must_use]
     pub const fn capacity(&self, door: &Door) -> u32 {
         match door {
@@ -247,20 +248,19 @@ impl Lobby {
         }
     }
 
-    /// The same for a lobby that may become ready any moment, from when on its seats lapse as they say or
-    /// later.
+    /// The same for a lobby that may become ready at any time, which can only delay when its seats lapse.
     #[must_use]
     pub fn earliest_lapse(&self) -> Timestamp {
         self.seats().map(|(_, until)| until).min().unwrap_or(Timestamp::NEVER)
     }
 
-    /// Whether a seat is among those that count as taken, lapsed or not.
+    /// Whether a seat counts as taken, lapsed or not.
     #[must_use]
     pub fn has_seat(&self, seat_id: &SeatId) -> bool {
         self.reserved.contains_key(seat_id) || self.connected.contains_key(seat_id)
     }
 
-    /// What became of a seat by `now`.
+    /// The state of a seat at `now`.
     #[must_use]
     pub fn seat_state(&self, seat_id: &SeatId, now: Timestamp) -> SeatState {
         match self.reserved.get(seat_id).or_else(|| self.connected.get(seat_id)) {
@@ -277,13 +277,13 @@ impl Lobby {
         self.seats().filter(|(_, until)| !self.has_lapsed(*until, now)).count()
     }
 
-    /// Seats that find may still give out at `now`.
+    /// Seats that finds may still take at `now`.
     #[must_use]
     pub fn free_seats(&self, now: Timestamp) -> u32 {
         self.max_players.saturating_sub(u32::try_from(self.held_seats(now)).unwrap_or(u32::MAX))
     }
 
-    /// Why it may be ended at `now`, unasked, to make room; nothing when it may not.
+    /// Why it may end at `now` without a request, to free capacity; `None` when it may not.
     #[must_use]
     pub fn end_cause(&self, now: Timestamp) -> Option<EndCause> {
         if self.stage == Stage::Ended {
@@ -301,15 +301,15 @@ impl Lobby {
         (self.last_held() + self.idle_time() <= now).then_some(EndCause::Idle)
     }
 
-    /// Whether it is ready, and nobody holds a seat at `now`: then it may end at the namespace's cap although
-    /// its idle time runs, which is a courtesy while there is room.
+    /// Whether it is ready and no seat is held at `now`. Then it may end at the namespace's cap before its
+    /// idle time is over, which only counts below the cap.
     #[must_use]
     pub fn is_empty(&self, now: Timestamp) -> bool {
         self.stage == Stage::Ready && self.last_held() <= now
     }
 
-    /// How long it stays without a held seat: not at all until its first player connected, so that nobody
-    /// keeps lobbies by reservations that lapse.
+    /// How long it stays without a held seat: not at all until its first player connected, so that
+    /// reservations that lapse keep no lobby.
     fn idle_time(&self) -> Duration {
         let was_joined = self.connected_by.is_some();
         Duration::from_secs(if was_joined { self.idle_secs.into() } else { 0 })
@@ -324,7 +324,7 @@ impl Lobby {
         lapsed
     }
 
-    /// Whether this release knows its stage and its ports; else nobody enters it from here.
+    /// Whether this release knows its stage and its ports. Otherwise it lets no player in.
     #[must_use]
     pub fn is_understood(&self) -> bool {
         self.stage != Stage::Unknown && self.ports.are_known()
@@ -336,13 +336,13 @@ impl Lobby {
         self.stage == Stage::Starting && self.created_at + STARTING_MAX <= now
     }
 
-    /// Whether it has ended, or will never begin.
+    /// Whether it has ended or will never become ready.
     #[must_use]
     pub fn is_over(&self, now: Timestamp) -> bool {
         self.stage == Stage::Ended || self.is_overdue(now)
     }
 
-    /// The last time at which a seat was held, as far as is known; in the future while one is.
+    /// The last known time at which a seat was held; in the future while one is.
     #[must_use]
     pub fn last_held(&self) -> Timestamp {
         let lapses = self.seats().map(|(_, until)| until);
@@ -357,13 +357,13 @@ impl Lobby {
         self.seats().filter(move |(_, until)| self.has_lapsed(*until, now)).map(|(seat_id, _)| seat_id)
     }
 
-    /// Reservations begin anew when the lobby becomes ready, so until then none lapses.
+    /// Reservations restart when the lobby becomes ready, so none lapses until then.
     fn has_lapsed(&self, until: Timestamp, now: Timestamp) -> bool {
         self.stage != Stage::Starting && until <= now
     }
 }
 
-/// Puts the fullest lobby first, and the oldest of equals before the others (decision 10).
+/// Sorts the fullest lobby first, and the older of equally full ones (decision 10).
 pub fn sort_fullest_first(lobbies: &mut [Lobby], now: Timestamp) {
     lobbies.sort_by_cached_key(|lobby| (lobby.free_seats(now), lobby.created_at, lobby.lobby_id.clone()));
 }
@@ -371,17 +371,17 @@ pub fn sort_fullest_first(lobbies: &mut [Lobby], now: Timestamp) {
 /// How long a lobby may take to become ready (decision 31).
 pub const STARTING_MAX: Duration = Duration::from_secs(5 * 60);
 
-/// Where a lobby is in its life; it never goes back.
+/// A lobby's stage, which never goes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
-    /// Its game server has not said ready yet.
+    /// Its game server has not reported it ready yet.
     Starting,
     /// Players may connect.
     Ready,
-    /// Over; it stays readable for a day so that late calls get a true answer.
+    /// Over. It stays readable for a day so that late calls get the right response.
     Ended,
-    /// One that only a later release knows: to this one its seats are held, and nothing about it changes.
+    /// A stage that only a later release knows. For this release, its seats are held and it does not change.
     #[serde(skip_deserializing)]
     Unknown,
 }
@@ -529,7 +529,7 @@ mod tests {
         let idling = |lapses: &[u64]| Lobby { connected_by: Some(joined.clone()), ..unjoined(lapses) };
         assert_eq!(lobby(2, &[NOW.0 + 1]).end_cause(NOW), None);
         assert_eq!(lobby(2, &[NOW.0, 3]).end_cause(NOW), Some(EndCause::Idle));
-        assert_eq!(unjoined(&[NOW.0]).end_cause(NOW), Some(EndCause::Idle), "nobody ever came");
+        assert_eq!(unjoined(&[NOW.0]).end_cause(NOW), Some(EndCause::Idle), "no player connected");
         assert_eq!(unjoined(&[NOW.0 + 1]).end_cause(NOW), None);
         assert_eq!(idling(&[NOW.0 - 9_999]).end_cause(NOW), None);
         assert!(idling(&[NOW.0]).is_empty(NOW) && !idling(&[NOW.0 + 1]).is_empty(NOW));

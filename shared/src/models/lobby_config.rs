@@ -1,4 +1,4 @@
-//! What the creator of a lobby may configure: any JSON of bounded size, for the lobby server alone.
+//! The configuration that a lobby's creator gives it: any JSON of bounded size, only for the lobby server.
 
 use serde_json::value::RawValue;
 

@@ -1,4 +1,4 @@
-//! Namespaces of a game: what an owner sets of them, and which version they run.
+//! Namespaces of a game: their settings, and the version that they run.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ pub const MAX_PLAYERS_PER_CLIENT_DEFAULT: u32 = 8;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", try_from = "String")]
 pub enum CdnAuthType {
-    /// Everybody may read.
+    /// No authentication.
     #[default]
     None,
     /// HTTP Basic, with the namespace's users.
@@ -44,7 +44,7 @@ impl TryFrom<String> for CdnAuthType {
     }
 }
 
-/// Not open to everybody, as [`CdnAuthType::None`] would be.
+/// An unknown type counts as [`CdnAuthType::Basic`], so that it does not open the pages.
 fn known_or_basic<'de, D: Deserializer<'de>>(from: D) -> Result<CdnAuthType, D::Error> {
     known(from).map(|auth_type| auth_type.unwrap_or(CdnAuthType::Basic))
 }
@@ -84,11 +84,11 @@ pub struct Namespace {
     pub name_id: String,
     /// The name that people read.
     pub display_name: String,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
-    /// The version that finds match in.
+    /// The version that it runs.
     pub version_id: VersionId,
-    /// Since when it does.
+    /// Since when it runs that version.
     pub deployed_at: Timestamp,
     /// Lobbies that it may hold.
     pub lobby_count_max: u32,
@@ -96,17 +96,17 @@ pub struct Namespace {
     pub max_players_per_client: u32,
     /// Whether pages of its domains need no token.
     pub enable_domain_public_auth: bool,
-    /// How its CDN authenticates; [`CdnAuthType::Basic`] when this release does not know the way.
+    /// How its CDN authenticates; [`CdnAuthType::Basic`] when this release does not know the type.
     #[serde(default, deserialize_with = "known_or_basic")]
     pub cdn_auth_type: CdnAuthType,
     /// Its revoked tokens.
     #[serde(default)]
     pub revocations: Revocations,
-    /// What its lobbies' tags are digested under; for good.
+    /// The key of its lobbies' tag digests, which never changes.
     pub tag_key: TagKey,
 }
 
-/// What may be told of a namespace's CDN; never a hash.
+/// A namespace's CDN settings, without hashes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CdnSettings {
     /// The names of its users, in order.
@@ -120,9 +120,9 @@ pub struct CdnSettings {
 pub struct Deployment {
     /// The namespace.
     pub namespace_id: NamespaceId,
-    /// What it was changed to.
+    /// The new version.
     pub version_id: VersionId,
-    /// When; each change of a namespace is later than the one before it.
+    /// When it was deployed, later than the namespace's previous change.
     pub deployed_at: Timestamp,
 }
 

@@ -1,4 +1,4 @@
-//! Pools: what decides which lobbies a find can ever enter.
+//! Pools: the sets of lobbies that a find can enter.
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::models::ids::{GameMode, InvalidIdentifier, NamespaceId, RegionId, VersionId};
 
-/// What decides which lobbies a find can ever enter: namespace, version, game mode and region.
+/// The lobbies that a find can enter have these in common: namespace, version, game mode and region.
 ///
 /// All lobbies of a pool are interchangeable but for their tags. As text: the four identifiers joined by `/`,
 /// which no identifier contains, and for any shard but the first `~` and its number.
@@ -21,7 +21,7 @@ pub struct Pool {
     pub game_mode: GameMode,
     /// The region.
     pub region_id: RegionId,
-    /// Its part of the index of candidates: the first, unless more is created and filled than one takes.
+    /// Its part of the index of candidates: the first, unless the pool has more writes than one part takes.
     pub shard: u8,
 }
 
@@ -38,7 +38,7 @@ impl Pool {
         Self { shard, ..self.clone() }
     }
 
-    /// Whether `other` is the same pool, in whichever shard.
+    /// Whether `other` is the same pool, in any shard.
     #[must_use]
     pub fn is_shard_of(&self, other: &Self) -> bool {
         let Self { namespace_id, version_id, game_mode, region_id, shard: _ } = self;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::base::record::known;
 
-/// What a game server speaks on a port.
+/// The protocol of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", try_from = "String")]
 pub enum Protocol {
@@ -57,7 +57,7 @@ pub struct PortRange {
     pub max: u16,
 }
 
-/// Where a labelled port leads: to one port or to any of a range.
+/// The number of a labelled port: one port or any of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "StoredNumbers", into = "StoredNumbers")]
 pub enum PortNumbers {
@@ -65,7 +65,7 @@ pub enum PortNumbers {
     Port(u16),
     /// Any port of an inclusive range.
     PortRange(PortRange),
-    /// What only a later release knows.
+    /// A form that only a later release knows.
     Unknown,
 }
 
@@ -103,7 +103,7 @@ pub struct ServerPort {
     /// One port or a range.
     #[serde(flatten)]
     pub numbers: PortNumbers,
-    /// What is spoken there.
+    /// Its protocol.
     #[serde(deserialize_with = "known_protocol")]
     pub protocol: Protocol,
 }
@@ -112,7 +112,7 @@ fn known_protocol<'de, D: Deserializer<'de>>(from: D) -> Result<Protocol, D::Err
     known(from).map(|protocol| protocol.unwrap_or(Protocol::Unknown))
 }
 
-/// The ports of one game server by label, checked by [`crate::rules::ports`] where it registers.
+/// The ports of one game server by label, checked by [`crate::rules::ports`] at registration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Ports(pub(crate) BTreeMap<String, ServerPort>);
@@ -123,8 +123,8 @@ impl Ports {
         self.0.iter()
     }
 
-    /// Whether this release knows all of them. A server with others gets no lobby from it, and its lobbies no
-    /// players: those could not be told where to connect.
+    /// Whether this release knows all of them. Otherwise it places no lobby on the server, and lets no player
+    /// into the server's lobbies, because it cannot return where to connect.
     #[must_use]
     pub fn are_known(&self) -> bool {
         let is_known =

@@ -1,4 +1,4 @@
-//! Rights on games and namespaces, which the store asks for.
+//! Rights on games and namespaces, which the store requires.
 
 use crate::models::{
     ids::{GameId, NamespaceId},

@@ -4,14 +4,13 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Text that nobody is told. It serializes as `null`: there is one, and that is all that records and answers
-/// say.
+/// Text that is never shown. It serializes as `null`, so records and responses only show that it exists.
 #[derive(Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub struct Secret(Option<String>);
 
 impl Secret {
-    /// The text, where it has just been given; nothing where only its existence is known.
+    /// The text, if a request has just given it; `None` if only its existence is known.
     #[must_use]
     pub fn reveal(&self) -> Option<&str> {
         self.0.as_deref()

@@ -14,13 +14,13 @@ use crate::{
     },
 };
 
-/// How long a server without a free place is out of sight: it may fall silent meanwhile, and hold its lobbies
-/// for ever.
+/// How long a server without a free place is out of sight. The server may fall silent meanwhile, and would
+/// then hold its lobbies permanently.
 const LOOK_AGAIN: Duration = Duration::from_secs(3_600);
-/// Over which time those come back into sight that went out of it together, in seconds.
+/// The time over which servers that went out of sight together come back, in seconds.
 const LOOK_AGAIN_SPREAD: u64 = 1_800;
 
-/// Where servers stand in for each other: a namespace's region. As text, both joined by `/`.
+/// The servers that can run the same lobbies: those of a namespace's region. As text, both joined by `/`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct PlacementPool {
@@ -31,7 +31,7 @@ pub struct PlacementPool {
 }
 
 impl Pool {
-    /// Where the servers are on which its lobbies can be placed.
+    /// The placement pool of its lobbies.
     #[must_use]
     pub fn placement(&self) -> PlacementPool {
         PlacementPool { namespace_id: self.namespace_id.clone(), region_id: self.region_id.clone() }
@@ -58,31 +58,31 @@ impl TryFrom<String> for PlacementPool {
 pub struct Server {
     /// Its namespace and identifier.
     pub server: ServerKey,
-    /// The start that registered last; absent when that was with an earlier release.
+    /// The start that registered last; absent when it registered with an earlier release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_id: Option<StartId>,
-    /// When that start registered first.
+    /// When that start first registered.
     #[serde(default)]
     pub started_at: Timestamp,
     /// The starts before it, latest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub former_starts: Vec<StartMark>,
-    /// Whether lobbies of a start before it are still to be ended: until then it gets no others.
+    /// Whether lobbies of earlier starts have still to end: until then it gets no others.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_clearing: bool,
     /// Where it is.
     pub region_id: RegionId,
-    /// Its namespace and region, the key of the index; absent once it is let go: whoever is gone is in no
+    /// Its namespace and region, the key of the index; absent once its record expires, so that it is in no
     /// index.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement_pool: Option<PlacementPool>,
-    /// From when a look for places meets it: `ranked_at` while it has one, [`Timestamp::NEVER`] while it is
-    /// in no index, else an hour or so after it was met or filled.
+    /// From when a look for places sees it: `ranked_at` while it has one, [`Timestamp::NEVER`] while it is in
+    /// no index, else an hour or so after it was seen or filled.
     pub free_from: Timestamp,
-    /// What `free_from` is while it has a free place: its first registration; [`Timestamp::NEVER`] once
+    /// The value of `free_from` while it has a free place: its first registration; [`Timestamp::NEVER`] once
     /// deregistered.
     pub ranked_at: Timestamp,
-    /// Lobbies that it can run at once.
+    /// Lobbies that it can run at the same time.
     pub capacity: u32,
     /// Lobbies that it runs.
     pub used: u32,
@@ -92,9 +92,9 @@ pub struct Server {
     /// The cap that this was last checked against.
     #[serde(default)]
     pub cap_checked: u32,
-    /// Until when it is known to live; [`Timestamp::NEVER`] without lease.
+    /// When its lease expires; [`Timestamp::NEVER`] without lease.
     pub lease_until: Timestamp,
-    /// When it registered or beat last.
+    /// When it last registered or sent a heartbeat.
     #[serde(default)]
     pub beat_at: Timestamp,
     /// By how much a heartbeat extends the lease, in milliseconds; absent without lease.
@@ -107,12 +107,12 @@ pub struct Server {
     pub auto_ready: bool,
     /// Its ports.
     pub ports: Ports,
-    /// Its last registration: whoever knows an earlier one may know other ports.
+    /// Its last registration: an instance that knows an earlier one may know other ports.
     pub registration: WriteId,
 }
 
 impl Server {
-    /// Where it is placed among others.
+    /// Its placement pool.
     #[must_use]
     pub fn pool(&self) -> PlacementPool {
         PlacementPool { namespace_id: self.server.namespace_id.clone(), region_id: self.region_id.clone() }
@@ -124,7 +124,7 @@ impl Server {
         self.used < self.capacity && self.serves(mode, now)
     }
 
-    /// The same once it has a place.
+    /// The same, without regard to its free places.
     #[must_use]
     pub fn serves(&self, mode: &GameMode, now: Timestamp) -> bool {
         self.lease_until > now
@@ -134,13 +134,13 @@ impl Server {
             && self.game_modes.as_ref().is_none_or(|modes| modes.contains(mode))
     }
 
-    /// Its start, as its lobbies know it.
+    /// Its start, as stored in its lobbies.
     #[must_use]
     pub fn start(&self) -> Option<StartMark> {
         self.start_id.as_ref().map(StartId::mark)
     }
 
-    /// Whether it runs `lobby`, in its present start.
+    /// Whether its current start runs `lobby`.
     #[must_use]
     pub fn runs(&self, lobby: &Lobby) -> bool {
         lobby.server.as_ref() == Some(&self.server) && (lobby.start.is_none() || lobby.start == self.start())
@@ -152,26 +152,26 @@ impl Server {
         self.ranked_at == Timestamp::NEVER
     }
 
-    /// Whether it deregistered, and runs no lobby any more that it must keep alive.
+    /// Whether it deregistered and no longer runs a lobby.
     #[must_use]
     pub fn is_gone(&self) -> bool {
         self.is_deregistered() && self.used == 0
     }
 
-    /// When a look for places is to meet it again, if it has none at `now`.
+    /// When a look for places sees it again, if it has none at `now`.
     #[must_use]
     pub fn look_again(&self, now: Timestamp) -> Timestamp {
         look_again(&self.server, now)
     }
 
-    /// Whether it has been silent for so long at `now` that what it ran is over.
+    /// Whether it has been silent for so long at `now` that its lobbies may end.
     #[must_use]
     pub fn is_long_silent(&self, now: Timestamp) -> bool {
         self.lease_until + SILENT_MAX <= now
     }
 
-    /// Whether so much of its lease is left that there has hardly been a heartbeat since it was read: a lobby
-    /// created now copies the lease, and must not get one that is about to end.
+    /// Whether at least half of its lease is left. A lobby created now copies the lease as it was read, and
+    /// must not get one that is about to expire.
     #[must_use]
     pub fn has_fresh_lease(&self, now: Timestamp) -> bool {
         let left = self.lease_until.since(now).as_millis();
@@ -179,7 +179,7 @@ impl Server {
     }
 }
 
-/// When a look for places is to meet a server again that has none at `now`.
+/// When a look for places sees a server again that has none at `now`.
 #[must_use]
 pub fn look_again(key: &ServerKey, now: Timestamp) -> Timestamp {
     let text = key.to_string();
@@ -187,5 +187,5 @@ pub fn look_again(key: &ServerKey, now: Timestamp) -> Timestamp {
     now + LOOK_AGAIN + Duration::from_secs(sum % LOOK_AGAIN_SPREAD)
 }
 
-/// How long a server may be silent before its lobbies end, whoever needs their room or not.
+/// How long a server may be silent before its lobbies end, even if no find needs their capacity.
 pub(crate) const SILENT_MAX: Duration = Duration::from_secs(3_600);

@@ -14,10 +14,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::{base::ambient::Ambient, models::pool::Tags};
 
-/// Bytes of a digest that are kept: with half of SHA-256 no two tags share one.
+/// Bytes of a digest that are kept: with half of SHA-256, no two tags share one.
 const DIGEST_BYTES: usize = 16;
 
-/// What the tags of a namespace are digested under.
+/// The key of a namespace's tag digests.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TagKey(String);
@@ -43,7 +43,7 @@ pub struct TagDigest(Vec<u8>);
 impl TagDigest {
     fn of(name: &str, value: &str, key: &hmac::Key) -> Self {
         let mut digest = hmac::Context::with_key(key);
-        // Where the name ends, for neither says so.
+        // The length separates the name from the value.
         digest.update(&(name.len() as u64).to_be_bytes());
         digest.update(name.as_bytes());
         digest.update(value.as_bytes());
@@ -82,7 +82,7 @@ impl<'de> Deserialize<'de> for TagDigest {
                 Ok(TagDigest(bytes))
             }
 
-            // Of a format that has text alone.
+            // For formats with only text.
             fn visit_str<E: de::Error>(self, text: &str) -> Result<TagDigest, E> {
                 self.visit_bytes(text.as_bytes())
             }
@@ -111,7 +111,7 @@ impl TagDigests {
         self.0.is_empty()
     }
 
-    /// Each of them, in an order of no meaning.
+    /// All digests, in no particular order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &TagDigest> {
         self.0.iter()
     }
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_digest_tells_name_and_value_apart_and_depends_on_the_key() {
+    fn a_digest_separates_name_and_value_and_depends_on_the_key() {
         let digests = of(&[("map", "dust")], "a");
         assert_eq!(digests, of(&[("map", "dust")], "a"));
         assert_eq!(digests.iter().map(|digest| digest.bytes().len()).collect::<Vec<_>>(), [16]);

@@ -1,4 +1,4 @@
-//! Tokens: their kinds, and what each kind says.
+//! Tokens: their kinds, and the claims of each kind.
 
 use std::{fmt, time::Duration};
 
@@ -26,7 +26,7 @@ pub enum TokenKind {
     Cloud,
     /// The matchmaker operations of one namespace, for players.
     Public,
-    /// Mock answers of the matchmaker operations, for developers.
+    /// Mock responses of the matchmaker operations, for developers.
     Development,
     /// Registration of game servers in one namespace.
     Server,
@@ -49,7 +49,7 @@ impl TokenKind {
         Self::Player,
     ];
 
-    /// What records call it.
+    /// Its name in records.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -75,18 +75,18 @@ impl TokenKind {
         }
     }
 
-    /// The kind and the rest of a token's text. The longer of two prefixes stands first in `ALL`.
+    /// The kind and the rest of a token's text. In `ALL`, a longer prefix precedes its own beginning.
     pub(crate) fn split(token: &str) -> Option<(Self, &str)> {
         Self::ALL.into_iter().find_map(|kind| Some((kind, token.strip_prefix(kind.prefix())?)))
     }
 }
 
-/// Whom a credential of a namespace speaks for.
+/// The claims of a namespace's credential.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Credential {
     /// The game of the namespace.
     pub game_id: GameId,
-    /// The namespace that the token belongs to.
+    /// The token's namespace.
     pub namespace_id: NamespaceId,
     /// The token's own identifier, by which it can be revoked.
     pub token_id: TokenId,
@@ -95,7 +95,7 @@ pub struct Credential {
 }
 
 impl Credential {
-    /// A credential that nobody has yet, issued now.
+    /// A new credential, issued now.
     #[must_use]
     pub fn fresh(game_id: &GameId, namespace_id: &NamespaceId, ambient: &Ambient) -> Self {
         Self {
@@ -113,7 +113,7 @@ impl Credential {
     }
 }
 
-/// What a development token carries for its mock answers.
+/// The data of a development token for its mock responses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DevelopmentHost {
     /// The developer's machine.
@@ -125,8 +125,8 @@ pub struct DevelopmentHost {
 /// The lobby that a lobby token stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LobbyClaims {
-    /// The game server's credential that the token was obtained with, in the lobby's namespace: it counts as
-    /// long.
+    /// The game server's credential that obtained the token, in the lobby's namespace. If it is revoked, so
+    /// is the token.
     pub server: Credential,
     /// The lobby.
     pub lobby_id: LobbyId,
@@ -141,11 +141,11 @@ pub struct PlayerSeat {
     pub lobby_id: LobbyId,
     /// The seat in it.
     pub seat_id: SeatId,
-    /// The client that holds it, where clients are held to a cap of seats.
+    /// The client that holds it, if the namespace has a cap of seats.
     pub client: Option<ClientAddress>,
 }
 
-/// What a verified token says.
+/// The claims of a verified token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Claims {
     /// A public token.
@@ -158,22 +158,22 @@ pub enum Claims {
     Lobby(LobbyClaims),
     /// A player token.
     Player(PlayerSeat),
-    /// A player token of a mock answer.
+    /// A player token of a mock response.
     DevelopmentPlayer,
 }
 
-/// Why a shown token counts for nothing.
+/// Why a token is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidToken {
     /// Malformed, unknown or badly signed.
     #[error("the token does not verify")]
     Broken,
-    /// Past its life.
+    /// Expired.
     #[error("the token has expired")]
     Expired,
 }
 
-/// The credentials of a namespace that carry nothing but whom they speak for.
+/// The kinds of credential without further data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CredentialKind {
     /// For players.
@@ -205,7 +205,7 @@ impl CloudToken {
         Self(format!("{}{secret}", TokenKind::Cloud.prefix()))
     }
 
-    /// A shown token; nothing when it does not have the form of a cloud token.
+    /// A token from a request; `None` when it does not have the form of a cloud token.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let secret = text.strip_prefix(TokenKind::Cloud.prefix())?;
@@ -213,7 +213,7 @@ impl CloudToken {
         (bytes.len() == Self::SECRET_BYTES).then(|| Self(text.to_owned()))
     }
 
-    /// The text to hand to its owner, once.
+    /// The text, which its owner sees once.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0

@@ -15,22 +15,22 @@ use crate::{
     },
 };
 
-/// A studio's own backend that says who may use a way into lobbies.
+/// A studio's backend that decides which players may use an action.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verification {
-    /// Where it is asked: https, on a public address ([`crate::rules::public_url`]).
+    /// The URL: https, on a public address ([`crate::rules::public_url`]).
     pub url: String,
-    /// Headers that it is asked with, by name; their values are secrets.
+    /// Headers of the request, by name; their values are secrets.
     #[serde(default)]
     pub headers: BTreeMap<String, Secret>,
 }
 
-/// Whether a way into lobbies is open, and to whom.
+/// Whether an action is enabled, and for which players.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Action {
     /// Whether requests may use it.
     pub enabled: bool,
-    /// Who says which players may; all may when absent.
+    /// The backend that decides which players may; all may when absent.
     #[serde(default, deserialize_with = "optional_object", skip_serializing_if = "Option::is_none")]
     pub verification: Option<Verification>,
 }
@@ -41,15 +41,15 @@ impl Action {
     }
 }
 
-/// A way into lobbies.
+/// A way into lobbies: an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EntryKind {
-    /// Being matched.
+    /// Matching.
     Find,
     /// Entering a lobby by its identifier.
     Join,
-    /// Making a lobby of one's own.
+    /// Creating a lobby.
     Create,
 }
 
@@ -57,7 +57,7 @@ impl EntryKind {
     /// Every way.
     pub const ALL: [Self; 3] = [Self::Find, Self::Join, Self::Create];
 
-    /// What the wire calls it.
+    /// Its name on the wire.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -72,13 +72,13 @@ impl EntryKind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Actions {
-    /// Being matched.
+    /// Matching.
     #[serde(deserialize_with = "object")]
     pub find: Action,
     /// Entering a lobby by its identifier.
     #[serde(deserialize_with = "object")]
     pub join: Action,
-    /// Making a lobby of one's own.
+    /// Creating a lobby.
     #[serde(deserialize_with = "object")]
     pub create: Action,
 }
@@ -96,15 +96,15 @@ impl Default for Actions {
 /// A game mode of a version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GameModeConfig {
-    /// Where it runs; the first is the default.
+    /// The regions that it runs in; the first is the default.
     pub regions: Vec<RegionId>,
-    /// Players that find fills a lobby up to.
+    /// A lobby's capacity for finds.
     #[serde(default = "GameModeConfig::default_max_players")]
     pub max_players: u32,
-    /// Players that may be in a lobby by joining it directly; `max_players` when absent.
+    /// A lobby's capacity for joins; `max_players` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_players_direct: Option<u32>,
-    /// Players of a lobby's parties; `max_players` when absent.
+    /// The largest party of a lobby; `max_players` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_players_party: Option<u32>,
     /// Whether lists show its lobbies.
@@ -151,7 +151,7 @@ impl GameModeConfig {
         }
     }
 
-    /// Players that may be in a lobby by joining it directly.
+    /// A lobby's capacity for joins.
     #[must_use]
     pub fn direct(&self) -> u32 {
         self.max_players_direct.unwrap_or(self.max_players)
@@ -171,9 +171,9 @@ const fn yes() -> bool {
 /// The keys of a site at a captcha provider.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CaptchaKeys {
-    /// What pages show.
+    /// The key for web pages.
     pub site_key: String,
-    /// What the provider knows the deployment by.
+    /// The key that authenticates the deployment at the provider.
     pub secret_key: Secret,
 }
 
@@ -187,7 +187,7 @@ pub enum CaptchaProvider {
 }
 
 impl CaptchaProvider {
-    /// What the wire calls it.
+    /// Its name on the wire.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -197,15 +197,15 @@ impl CaptchaProvider {
     }
 }
 
-/// When players must pass a captcha, and whose.
+/// When players must pass a captcha, and of which provider.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CaptchaConfig {
     /// Requests that a client may make after each pass, at most 600.
     pub requests_before_reverify: u32,
     /// How long a pass counts, in milliseconds, at most 12 h.
     pub verification_ttl: u64,
-    /// The site at hCaptcha; exactly one provider is given. A record with neither has one of a later release:
-    /// nobody passes.
+    /// The site at hCaptcha; exactly one provider is given. A record with neither has a provider that only a
+    /// later release knows, and no player passes.
     #[serde(default, deserialize_with = "optional_object", skip_serializing_if = "Option::is_none")]
     pub hcaptcha: Option<CaptchaKeys>,
     /// The site at Turnstile.
@@ -247,16 +247,16 @@ pub struct Version<C = VersionConfig> {
     pub version_id: VersionId,
     /// The name that people read.
     pub display_name: String,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
-    /// What it configures, without its secrets.
+    /// Its configuration, without its secrets.
     pub config: C,
-    /// Whether it has secrets, which lie in a table of their own.
+    /// Whether it has secrets, which are in a table of their own.
     #[serde(default)]
     pub has_secrets: bool,
 }
 
-/// A version as lists have it: small, however much it configures.
+/// A version as lists show it: small, whatever the size of its configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListedVersion {
     /// Its game.
@@ -265,17 +265,17 @@ pub struct ListedVersion {
     pub version_id: VersionId,
     /// The name that people read.
     pub display_name: String,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
     /// The names of its modes.
     pub game_modes: Vec<GameMode>,
-    /// Since when no namespace can be set to it, as it is to be deleted; absent unless it is retired.
+    /// When it was retired for deletion, so that no namespace can be set to it; absent unless it is retired.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retired_at: Option<Timestamp>,
 }
 
 impl ListedVersion {
-    /// The version as lists are to have it.
+    /// The version as lists show it.
     #[must_use]
     pub fn of(version: &Version) -> Self {
         Self {

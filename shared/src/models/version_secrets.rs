@@ -9,17 +9,17 @@ use crate::models::{
     version::{EntryKind, VersionConfig},
 };
 
-/// Bytes that a version's secrets may take together with the names they are kept under: an item of DynamoDB
-/// holds 400 KB, but every instance that reads them pays a unit for each 4 KB.
+/// The maximum of a version's secrets and their names, in bytes: an item of DynamoDB holds 400 KB, but every
+/// instance that reads them pays a unit for each 4 KB.
 pub const SECRETS_BYTES_MAX: usize = 32 * 1024;
 
-/// The secrets of a version by what they are of.
+/// The secrets of a version by their place in its configuration.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct VersionSecrets(BTreeMap<String, String>);
 
 impl VersionSecrets {
-    /// Those that `config` was given.
+    /// The secrets in `config`.
     #[must_use]
     pub fn of(config: &VersionConfig) -> Self {
         let providers = config.captcha.iter().flat_map(|captcha| captcha.providers());

@@ -1,9 +1,9 @@
-//! What is wrong with the values of a request.
+//! Violated rules of a request's values.
 
 use std::fmt;
 
-/// Violated rules in the order of the checks, each as a path: the parts of where it is, then what it is, such
-/// as `game_modes`, `arena`, `max_players`, `too-high`.
+/// Violated rules in the order of the checks, each as a path: the parts of its place, then the violation,
+/// such as `game_modes`, `arena`, `max_players`, `too-high`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Violations(Vec<Vec<String>>);
 
@@ -16,7 +16,7 @@ impl Violations {
         self.0.push(owned(path).collect());
     }
 
-    /// Adds `others`, which were found in what stands at `path`.
+    /// Adds `others`, the violations below `path`.
     pub fn add_below(&mut self, path: &[&str], others: Self) {
         self.0.extend(others.into_iter().map(|rest| owned(path).chain(rest).collect()));
     }
