@@ -1,12 +1,12 @@
-//! Which passwords count as properly bcrypt-encrypted.
+//! Which passwords are bcrypt hashes.
 
 use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-/// The lowest cost that bcrypt knows.
+/// The lowest cost of bcrypt.
 pub const COST_MIN: u32 = 4;
-/// The highest cost that bcrypt knows.
+/// The highest cost of bcrypt.
 pub const COST_MAX: u32 = 31;
 
 /// Length of `$2b$` + cost + `$` + 22 salt + 31 hash characters.
@@ -54,7 +54,7 @@ impl BcryptHash {
         }
     }
 
-    /// The hash, for the store alone.
+    /// The hash, only for the store.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0

@@ -1,4 +1,4 @@
-//! What a find asks for, checked against the namespace's version: checks 4 to 8 of decision 4.
+//! The criteria of a find, checked against the namespace's version: checks 4 to 8 of decision 4.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -34,7 +34,7 @@ pub struct Criteria {
     pub pools: Vec<SearchedPool>,
     /// Tags that a lobby must have; a created lobby gets them.
     pub tags: Tags,
-    /// What to create when nothing fits.
+    /// The lobby to create when none fits.
     pub new_lobby: NewLobby,
 }
 
@@ -45,7 +45,7 @@ pub struct SearchedPool {
     pub pool: Pool,
     /// How long a seat in one of its lobbies waits for its player.
     pub reservation: Duration,
-    /// What a lobby there must have.
+    /// Digests of the tags that a lobby there must have.
     pub tag_digests: TagDigests,
 }
 
@@ -56,20 +56,20 @@ pub struct NewLobby {
     pub pool: Pool,
     /// How long its first seat waits for its player.
     pub reservation: Duration,
-    /// Seats that finds fill it up to.
+    /// Its capacity for finds.
     pub max_players: u32,
-    /// Seats that joins fill it up to.
+    /// Its capacity for joins.
     pub max_players_direct: u32,
     /// How long it stays without a held seat, in seconds.
     pub idle_secs: u32,
-    /// Whether only those who know its identifier may enter.
+    /// Whether players can enter only by its identifier.
     pub is_private: bool,
     /// Digests of its tags.
     pub tag_digests: TagDigests,
 }
 
 impl Criteria {
-    /// The criteria of `request` in `namespace`, which runs `version` of `game`, asked from `viewer` where
+    /// The criteria of `request` in `namespace`, which runs `version` of `game`, for a client at `viewer` if
     /// known.
     ///
     /// # Errors
@@ -119,8 +119,8 @@ impl Criteria {
         })
     }
 
-    /// The criteria of a lobby that a player creates, by the same rules; the lobby is the only thing looked
-    /// for.
+    /// The criteria of a lobby that a player creates, by the same rules. A search covers only that lobby's
+    /// pool.
     ///
     /// # Errors
     /// The first violated rule's code: mode, tags, size, region, whether players may create lobbies of the
@@ -167,14 +167,14 @@ impl NewLobby {
     fn new(
         pool: Pool,
         mode: &GameModeConfig,
-        asked_max_players: Option<u32>,
+        requested_max_players: Option<u32>,
         tag_digests: TagDigests,
     ) -> Self {
         Self {
             pool,
             reservation: mode.reservation(),
-            max_players: asked_max_players.unwrap_or(mode.max_players),
-            max_players_direct: asked_max_players.unwrap_or_else(|| mode.direct()),
+            max_players: requested_max_players.unwrap_or(mode.max_players),
+            max_players_direct: requested_max_players.unwrap_or_else(|| mode.direct()),
             idle_secs: mode.idle_seconds,
             is_private: false,
             tag_digests,

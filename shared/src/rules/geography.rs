@@ -3,7 +3,7 @@
 use crate::models::{coordinates::Coordinates, game::Region, ids::RegionId};
 
 impl Region {
-    /// Where it is; checked when the region was made.
+    /// Its coordinates, checked when the region was created.
     #[must_use]
     pub const fn coordinates(&self) -> Coordinates {
         Coordinates { latitude: self.latitude, longitude: self.longitude }

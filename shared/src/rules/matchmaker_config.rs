@@ -8,7 +8,7 @@ pub const LOBBY_COUNT_MAX_LIMIT: u32 = 32_767;
 /// The sources of players that each have a limit in the interface of decision 1; here all share one.
 const PLAYER_SOURCES: [&str; 5] = ["client", "vpn", "proxy", "tor", "hosting"];
 
-/// What is wrong with the values.
+/// The violations of the values.
 #[must_use]
 pub fn validate(lobby_count_max: u32, max_players: u32) -> Violations {
     let mut violations = Violations::default();

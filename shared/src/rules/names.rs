@@ -1,4 +1,4 @@
-//! Names: those in addresses, and those that people read.
+//! Names in URLs, and display names.
 
 use crate::models::violations::Violations;
 
@@ -16,7 +16,7 @@ pub fn is_name_id(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }
 
-/// What is wrong with the names of a namespace.
+/// The violations of a namespace's names.
 #[must_use]
 pub fn namespace_violations(display_name: &str, name_id: &str) -> Violations {
     let mut violations = display_name_violations(display_name);
@@ -26,7 +26,7 @@ pub fn namespace_violations(display_name: &str, name_id: &str) -> Violations {
     violations
 }
 
-/// What is wrong with a name that people read: it has 1 to 128 characters, no control characters.
+/// The violations of a display name, which has 1 to 128 characters, no control characters.
 #[must_use]
 pub fn display_name_violations(text: &str) -> Violations {
     let mut violations = Violations::default();

@@ -1,4 +1,4 @@
-//! What a web page's origin is worth: its host, when it is a name.
+//! The host of a web page's origin, if it is a name.
 
 use std::{fmt, str::FromStr};
 
@@ -22,7 +22,7 @@ const DOMAIN_CHARS_MAX: usize = 253;
 const LABEL_CHARS_MAX: usize = 63;
 
 impl OriginHost {
-    /// The host of the URL `origin`; nothing for anything unusable, which counts as no origin.
+    /// The host of the URL `origin`; `None` for unusable text, which counts as no origin.
     #[must_use]
     pub fn parse(origin: &str) -> Option<Self> {
         if origin.len() > ORIGIN_BYTES_MAX {

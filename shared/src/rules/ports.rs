@@ -18,7 +18,7 @@ const LABEL_CHARS_MAX: usize = 16;
 const HOSTNAME_CHARS_MAX: usize = 253;
 /// Longest part of a hostname between two dots, in characters (RFC 1035).
 const HOST_LABEL_CHARS_MAX: usize = 63;
-/// Labels in a violation are not longer than this; they may be anything.
+/// Longest label in a violation, since a refused label may be any text.
 const SHOWN_LABEL_CHARS_MAX: usize = 64;
 
 impl Ports {
@@ -35,7 +35,7 @@ impl Ports {
         }
         if specs.len() > PORTS_MAX {
             violations.add(&["ports", "too-many"]);
-            // The list of what is wrong with each of them would have no bound.
+            // A list of each port's violations would have no bound.
             return Err(violations);
         }
         let mut ports = BTreeMap::new();
@@ -106,8 +106,8 @@ fn is_label(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }
 
-/// A name of plain labels, an IPv4 address, or an IPv6 address in brackets: what a port can follow after a
-/// colon.
+/// A name of plain labels, an IPv4 address, or an IPv6 address in brackets, so that a colon and a port can
+/// follow.
 fn is_hostname(text: &str) -> bool {
     let is_plain_label = |label: &str| {
         (1..=HOST_LABEL_CHARS_MAX).contains(&label.len())
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn every_violation_is_told_at_once() {
+    fn all_violations_are_reported_at_once() {
         let specs = json!({
             "A": { "hostname": "", "port": 0, "protocol": "udp" },
             "b": { "hostname": "b", "protocol": "udp" },

@@ -1,7 +1,7 @@
-//! Where a studio may have Muster call: by https, to a public address, so that no version makes a function
-//! reach what only it can reach (its own machine, the network around it, the cloud's metadata).
+//! Which URLs of a studio Muster calls: https, on a public address, so that no version makes a function call
+//! its own machine, its network or the cloud's metadata.
 //!
-//! A host name is judged here by its looks alone; what it resolves to is judged at each call
+//! This file checks only a host name's form. Each call checks the addresses that it resolves to
 //! ([`crate::screening::web_client`]).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -11,10 +11,10 @@ use url::{Host, Url};
 /// Longest address, in bytes.
 const URL_BYTES_MAX: usize = 2_048;
 
-/// The address that `text` is, if it may be called.
+/// The URL in `text`, if Muster may call it.
 ///
 /// # Errors
-/// What is wrong with it, as the last part of a violation's path.
+/// The violation, as the last part of its path.
 pub fn parse(text: &str) -> Result<Url, &'static str> {
     if text.len() > URL_BYTES_MAX {
         return Err("too-long");
@@ -37,8 +37,7 @@ pub fn parse(text: &str) -> Result<Url, &'static str> {
     if is_public { Ok(url) } else { Err("not-public") }
 }
 
-/// Whether a name may be one of the public Internet: the others resolve, if at all, to the machine or the
-/// network around it.
+/// Whether a name may be on the public Internet: others resolve, if at all, to the machine or its network.
 fn is_public_name(name: &str) -> bool {
     let name = name.trim_end_matches('.').to_ascii_lowercase();
     name.contains('.')
@@ -47,8 +46,7 @@ fn is_public_name(name: &str) -> bool {
         && !name.ends_with(".local")
 }
 
-/// Whether an address is of the public Internet: none of the ranges that IANA lists as special, however it is
-/// written.
+/// Whether an address is on the public Internet: in none of IANA's special ranges, in any notation.
 #[must_use]
 pub fn is_public_address(address: IpAddr) -> bool {
     match address.to_canonical() {
@@ -57,7 +55,7 @@ pub fn is_public_address(address: IpAddr) -> bool {
     }
 }
 
-/// By IANA's registry of special IPv4 addresses, and without multicast and what is reserved.
+/// Excludes IANA's special IPv4 addresses, multicast and reserved addresses.
 fn is_public_v4(address: Ipv4Addr) -> bool {
     let [a, b, c, _] = address.octets();
     let is_special = a == 0
@@ -72,7 +70,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
     !is_special && a < 224
 }
 
-/// Global unicast alone, without what translates to, tunnels to, or documents other addresses.
+/// Only global unicast, without ranges for translation, tunnels and documentation.
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let [first, second, ..] = address.segments();
     let is_global_unicast = first & 0xe000 == 0x2000;

@@ -23,19 +23,19 @@ pub const LEASE_SECONDS_MAX: u32 = 86_400;
 /// The most modes that a registration names.
 const GAME_MODES_MAX: usize = 32;
 
-/// For how long an equal registration without `start_id` is a repetition.
+/// How long an equal registration without `start_id` counts as a retry.
 const REPEATED_FOR: Duration = Duration::from_secs(10);
-/// Starts that a server remembers besides its own: requests of these that come late change nothing.
+/// Earlier starts that a server remembers, whose late requests change nothing.
 const FORMER_STARTS_MAX: usize = 16;
 
-/// How a registration stands to the server that it is for.
+/// The relation of a registration to the stored server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
     /// The process that registered last.
     Same,
-    /// A new one: whatever the one before ran is over.
+    /// A new process: lobbies of the one before are over.
     New,
-    /// One that a later one followed.
+    /// A process that a later one replaced.
     Former,
 }
 
@@ -52,7 +52,7 @@ pub struct Registration {
 }
 
 impl Registration {
-    /// The registration that `request` asks for in `game`.
+    /// The registration of `request` in `game`.
     ///
     /// # Errors
     /// Every violation; those of ports by [`crate::rules::ports`].
@@ -104,12 +104,12 @@ impl Registration {
         }
     }
 
-    /// The modes that it names; none when it runs every one.
+    /// The modes that it names; empty when it runs all.
     pub fn game_modes(&self) -> impl Iterator<Item = &GameMode> {
         self.game_modes.iter().flatten()
     }
 
-    /// The server that it is for when it names none: the same for a repetition, where the start has a name.
+    /// The server's identifier when the request names none: the same for a retry, if the start has a name.
     #[must_use]
     pub fn unnamed_server(&self, namespace_id: &NamespaceId) -> Option<ServerId> {
         let process = serde_json::json!(self.ports).to_string();
@@ -118,7 +118,7 @@ impl Registration {
             .map(|start_id| ServerId::of_start(namespace_id, start_id, &self.region_id, &process))
     }
 
-    /// How it stands at `now` to the server `seen`.
+    /// Its relation at `now` to the server `seen`.
     #[must_use]
     pub fn start(&self, seen: &Server, now: Timestamp) -> Start {
         let Some(start_id) = &self.start_id else {
@@ -151,7 +151,7 @@ impl Registration {
     /// registered before. A start without a name becomes `unnamed`.
     ///
     /// # Errors
-    /// What one start must not change under live lobbies: region and ports.
+    /// Region or ports that one start changes under live lobbies.
     pub fn into_server(
         self,
         key: ServerKey,
@@ -175,7 +175,7 @@ impl Registration {
         }
         let used = seen.map_or(0, |seen| seen.used);
         let (allotted, cap_checked) = seen.map_or((0, 0), |seen| (seen.allotted, seen.cap_checked));
-        // A later rank would put a server that has a place out of reach of a look that began before.
+        // A later rank would hide a server with a place from a look that began before.
         let ranked_at = seen.filter(|seen| !seen.is_deregistered()).map_or(now, |seen| seen.ranked_at);
         let is_clearing = used > 0 && same.is_none_or(|same| same.is_clearing);
         let mut former_starts = seen.map_or_else(Vec::new, |seen| seen.former_starts.clone());
@@ -254,12 +254,12 @@ mod tests {
             .unwrap()
             .into_server(key(), None, start(), id(), Timestamp(5))
             .unwrap();
-        assert_eq!((server.lease_ms, server.lease_until), (None, Timestamp::NEVER), "asked for");
+        assert_eq!((server.lease_ms, server.lease_until), (None, Timestamp::NEVER), "requested");
         assert_eq!((server.free_from, server.ranked_at), (Timestamp(5), Timestamp(5)));
     }
 
     #[test]
-    fn bounds_are_inclusive_and_every_violation_is_told() {
+    fn bounds_are_inclusive_and_all_violations_are_reported() {
         assert!(check(json!({ "capacity": 1_000_000, "lease_seconds": 86_400 })).is_ok());
         assert!(check(json!({ "capacity": 1, "lease_seconds": 1, "game_modes": ["duel"] })).is_ok());
         let cases = [
@@ -318,7 +318,7 @@ mod tests {
         let same = same.into_server(key(), Some(&next), start(), id(), Timestamp(10)).unwrap();
         assert!(same.is_clearing, "ports may change until they have ended");
         assert_eq!(check(json!({ "start_id": "a" })).unwrap().start(&same, Timestamp(10)), Start::Former);
-        // As many are remembered as one may be late of.
+        // The server remembers this many starts, of which late requests may come.
         let mut server = same;
         for n in 0..20 {
             let again = check(json!({ "start_id": format!("c{n}") })).unwrap();

@@ -33,7 +33,7 @@ const HEADERS_MAX: usize = 32;
 const HEADER_NAME_BYTES_MAX: usize = 128;
 /// Longest value of such a header, in bytes.
 const HEADER_VALUE_BYTES_MAX: usize = 1_024;
-/// Headers that say how a request travels, which is not a studio's to say.
+/// Transport headers, which a studio cannot set.
 const HEADERS_OF_TRANSPORT: [&str; 11] = [
     "connection",
     "content-length",
@@ -48,7 +48,7 @@ const HEADERS_OF_TRANSPORT: [&str; 11] = [
     "upgrade",
 ];
 
-/// What is wrong with `config` in a game with `regions`.
+/// The violations of `config` in a game with `regions`.
 #[must_use]
 pub fn validate(config: &VersionConfig, regions: &BTreeMap<RegionId, Region>) -> Violations {
     let mut violations = Violations::default();
@@ -56,7 +56,7 @@ pub fn validate(config: &VersionConfig, regions: &BTreeMap<RegionId, Region>) ->
         violations.add(&["game_modes", "too-few"]);
     }
     if config.game_modes.len() > GAME_MODES_MAX {
-        // The list of what is wrong in each of them would have no bound.
+        // A list of each mode's violations would have no bound.
         violations.add(&["game_modes", "too-many"]);
         return violations;
     }
@@ -84,7 +84,7 @@ fn verification_violations(verification: &Verification) -> Violations {
         violations.add(&["url", problem]);
     }
     if verification.headers.len() > HEADERS_MAX {
-        // As with modes: the list has a bound.
+        // As with modes, a bound for the list.
         violations.add(&["headers", "too-many"]);
         return violations;
     }
