@@ -1,4 +1,4 @@
-//! Who asks, and what they may do: tokens in, rights out.
+//! Authentication and authorization: tokens in, rights out.
 
 pub mod cloud;
 pub mod keys;

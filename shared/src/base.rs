@@ -1,4 +1,4 @@
-//! What everything else stands on; nothing here knows what a lobby is.
+//! Basics without game concepts, for all other floors.
 
 pub mod ambient;
 pub mod aws;

@@ -1,4 +1,4 @@
-//! What owners and operators do: games, namespaces, versions and tokens.
+//! Operations of owners and operators: games, namespaces, versions and tokens.
 
 pub mod issuing;
 pub mod provision;

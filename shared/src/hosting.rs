@@ -1,5 +1,4 @@
-//! What game servers and lobby servers do: registering and staying alive, and keeping the state of their
-//! lobbies.
+//! The operations of game servers and lobby servers: registration, heartbeats, and the state of lobbies.
 
 pub mod game_server;
 pub mod lobby_server;

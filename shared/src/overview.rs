@@ -1,8 +1,8 @@
-//! What a namespace shows to the outside: its lobbies, and how many play.
+//! A namespace's list of lobbies, and its number of players.
 //!
-//! No table is read whole. The list comes from the index of candidates, at most 500 lobbies however many the
-//! namespace holds, so closed ones are not in it (decision 43). One instance counts the statistics for all,
-//! from the lobbies of each game server, at most every five seconds (decision 42).
+//! No table is read whole. The list comes from the index of candidates, at most 500 lobbies, so closed ones
+//! are not in it (decision 43). One instance counts the statistics for all, from the lobbies of each game
+//! server, at most every five seconds (decision 42).
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -37,7 +37,7 @@ use crate::{
 
 /// The most lobbies of a list.
 pub const LISTED_MAX: usize = 500;
-/// The most bytes of all states in a list; a function's answer has at most 6 MB.
+/// The most bytes of all states in a list; a function's response has at most 6 MB.
 const STATE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Lists kept: with states they may have 4 MB each, and a function 128.
 const LISTS_MAX: usize = 8;
@@ -48,14 +48,14 @@ const LIST_AGE_MAX: Duration = Duration::from_secs(5);
 /// States read at once: at most 3.2 MB.
 const STATES_AT_ONCE: usize = 50;
 
-/// How old the last count may be while somebody makes a new one: what was counted before that took as long as
-/// it may.
+/// How old the last count may be while another instance counts: its own maximum, and the longest time that a
+/// count takes.
 const LAST_COUNT_AGE_MAX: Duration = Duration::from_secs(COUNT_AGE_MAX.as_secs() + COUNTING_MAX.as_secs());
-/// For how long a count is awaited when there is no such one: three seconds in all.
+/// Pauses while waiting for a count when there is none: three seconds in all.
 const TURN_PAUSES: Pauses = Pauses::doubling(Duration::from_millis(100));
 const TURN_PAUSES_MAX: u32 = 5;
 
-/// Reads overviews through a bounded memory.
+/// Reads overviews through a bounded cache.
 #[derive(Debug)]
 pub struct Overview {
     store: Store,
@@ -65,15 +65,14 @@ pub struct Overview {
 }
 
 impl Overview {
-    /// An overview of `store` that remembers nothing yet.
+    /// An overview of `store` with empty caches.
     #[must_use]
     pub fn new(store: Store, ambient: Ambient) -> Self {
         Self { store, ambient, lists: Aged::new(LISTS_MAX), counts: Aged::new(COUNTS_MAX) }
     }
 
     /// The public, open lobbies of the namespace's current version in listable modes, those with free seats
-    /// first, at most [`LISTED_MAX`]; with their states where asked for, as long as those stay within 4 MB
-    /// together. At most 5 s old.
+    /// first, at most [`LISTED_MAX`]; with their states if requested, up to 4 MB together. At most 5 s old.
     ///
     /// One query for each listable mode and region, 0.5 read units for each lobby, and 0.5 for each 4 KB of
     /// state.
@@ -111,7 +110,8 @@ impl Overview {
             .map(|pool| async move { self.store.candidates(&pool, Timestamp::NEVER, LISTED_MAX).await });
         let pages: Vec<_> = queries.buffered(QUERIES_AT_ONCE).try_collect().await?;
         let mut candidates: Vec<_> = pages.into_iter().flat_map(|(page, _)| page).collect();
-        // Full lobbies are in sight from the time at which a seat lapses: after those with free seats.
+        // Full lobbies are in sight from the time at which a seat lapses, so they sort after those with free
+        // seats.
         candidates.sort_by_key(|candidate| candidate.joinable_from);
         candidates.truncate(LISTED_MAX);
         let ids: Vec<LobbyId> = candidates.into_iter().map(|candidate| candidate.lobby_id).collect();
@@ -139,7 +139,7 @@ impl Overview {
         Ok(shown.into_iter().map(info).collect())
     }
 
-    /// The states of the first lobbies whose states fit together; `null` for those that never set one.
+    /// The states of the first lobbies, as many as fit; `null` for lobbies that never set one.
     async fn states(&self, lobbies: &[Lobby]) -> Result<HashMap<LobbyId, Box<RawValue>>, Error> {
         let mut states = HashMap::new();
         let mut bytes = 0;
@@ -160,16 +160,16 @@ impl Overview {
         Ok(states)
     }
 
-    /// Seats held in the namespace, by mode and region; 5 s old at most, or the last count while somebody
-    /// makes a new one. Lobbies of every version count, closed and private ones too; those of dead servers do
-    /// not.
+    /// Seats held in the namespace, by mode and region; 5 s old at most, or the last count while another
+    /// instance counts. Lobbies of every version count, even closed and private ones, but not those of dead
+    /// servers.
     ///
     /// A count costs 0.5 read units for each lobby and a few for the servers, one at a time for all instances
     /// together and at most every 5 s; all other calls 0.5 read units, or none within 5 s of the instance's
-    /// last, and one write unit while somebody counts.
+    /// last, and one write unit while another instance counts.
     ///
     /// # Errors
-    /// [`Error::Unavailable`], also while the first count of all takes long; [`Error::Bug`].
+    /// [`Error::Unavailable`], also while the first count takes long; [`Error::Bug`].
     pub async fn statistics(&self, settings: &Settings) -> Result<PlayerStatistics, Error> {
         let namespace_id = &settings.namespace.namespace_id;
         if let Some(count) = self.counts.get(namespace_id, COUNT_AGE_MAX, self.ambient.now()) {
@@ -194,8 +194,8 @@ impl Overview {
         Err(Error::Unavailable("the players are being counted for the first time in a while".to_owned()))
     }
 
-    /// A kept count that is younger than `age_max`; what other instances counted is remembered as if counted
-    /// here.
+    /// A stored count that is younger than `age_max`. The instance caches another instance's count like its
+    /// own.
     fn usable(
         &self,
         namespace_id: &NamespaceId,
@@ -216,7 +216,7 @@ impl Overview {
     ) -> Result<PlayerStatistics, Error> {
         let namespace_id = &settings.namespace.namespace_id;
         let count = self.count(settings).await?;
-        // As old as its youngest part: what took long to count must not be counted again at once.
+        // The time after the count: a slow count must not start again immediately.
         let counted_at = self.ambient.now();
         let json = serde_json::to_string(&count).map_err(|error| Error::Bug(error.to_string()))?;
         self.store.keep_count(namespace_id, &json, claimed_at, counted_at).await?;
@@ -234,7 +234,7 @@ impl Overview {
                 ids.chunks(LOBBIES_AT_ONCE).map(<[_]>::to_vec).map(Ok).collect::<Vec<_>>(),
             ))
         });
-        // However many servers share them, so many reads are under way.
+        // This many reads are under way, whatever the number of servers.
         let batches = ids.buffer_unordered(QUERIES_AT_ONCE).try_flatten();
         let tallies = batches.map_ok(|ids| async move { self.tally(&ids, now).await });
         let mut tallies = tallies.try_buffer_unordered(QUERIES_AT_ONCE);

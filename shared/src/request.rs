@@ -26,18 +26,18 @@ pub mod trace;
 /// The largest body that an operation reads, in bytes (decision 2).
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
 
-/// How long before its function is killed an operation is given up, so that its answer gets out: sending
-/// takes milliseconds, also with the processor of 128 MB.
+/// How long before Lambda would kill its function an operation gives up, so that it can still respond:
+/// sending takes milliseconds, even with the processor of 128 MB.
 const ANSWER_TIME: Duration = Duration::from_millis(500);
 
 /// The header with which a client names a request, to retry it (decision 46).
 const IDEMPOTENCY_HEADER: &str = "idempotency-key";
 /// The longest such name, in characters.
 const IDEMPOTENCY_KEY_CHARS_MAX: usize = 64;
-/// The header that the edge proves itself with.
+/// The header that authenticates the edge.
 const EDGE_SECRET_HEADER: &str = "x-muster-edge-secret";
 
-/// One request, as the gateway handed it over.
+/// One request, as the gateway sent it.
 #[derive(Debug)]
 pub struct Request(lambda_http::Request, Trace);
 
@@ -57,20 +57,20 @@ impl Request {
     /// The token of `Authorization: Bearer`, if the header has that form.
     #[must_use]
     pub fn bearer(&self) -> Option<&str> {
-        // Not `header`: a token beyond ASCII is a broken one, not none.
+        // Not `header`: a token beyond ASCII is invalid, not absent.
         let text = str::from_utf8(self.0.headers().get(header::AUTHORIZATION)?.as_bytes()).ok()?;
         let (scheme, token) = text.split_once(' ')?;
         let token = token.trim_matches([' ', '\t']);
         (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
     }
 
-    /// A header's text; nothing when it is absent or not visible ASCII.
+    /// A header's text; `None` when it is absent or not visible ASCII.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         self.0.headers().get(name)?.to_str().ok()
     }
 
-    /// The host of the page that asks: of the header `Origin`, else of the query parameter `origin`.
+    /// The host of the requesting page: of the header `Origin`, else of the query parameter `origin`.
     #[must_use]
     pub fn origin(&self) -> Option<OriginHost> {
         let query = || self.query("origin").map(ToOwned::to_owned);
@@ -78,16 +78,16 @@ impl Request {
         OriginHost::parse(&text)
     }
 
-    /// Whether the request carries the secret that only the deployment's edge knows.
+    /// Whether the request carries the secret of the deployment's edge.
     fn came_through_edge(&self, secret: &str) -> bool {
         let shown = self.header(EDGE_SECRET_HEADER).unwrap_or_default();
-        // Digests first: comparing them in variable time tells nothing of the secret.
+        // Comparing digests in variable time reveals nothing about the secret.
         let digest = |text: &str| ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
         digest(shown).as_ref() == digest(secret).as_ref()
     }
 
-    /// Where the client is, by the word of the edge: headers count only with `edge_secret`, which the edge
-    /// adds, since anybody can send the others to the API's own address.
+    /// The client's location, as the edge reports it: its headers count only with `edge_secret`, which the
+    /// edge adds, since any client can send the other headers to the API's own address.
     #[must_use]
     pub fn viewer(&self, edge_secret: Option<&str>) -> Option<Coordinates> {
         if !self.came_through_edge(edge_secret?) {
@@ -97,8 +97,8 @@ impl Request {
         Coordinates::new(degrees("cloudfront-viewer-latitude")?, degrees("cloudfront-viewer-longitude")?)
     }
 
-    /// The address of the client: by the word of the edge, which alone may name another than the gateway saw
-    /// (see [`Request::viewer`]); else the one that the gateway saw.
+    /// The client's address: the one that the edge reports, if the edge sent the request (see
+    /// [`Request::viewer`]), else the one that the gateway saw.
     #[must_use]
     pub fn client_ip(&self, edge_secret: Option<&str>) -> Option<IpAddr> {
         let edge = edge_secret.filter(|secret| self.came_through_edge(secret));
@@ -108,13 +108,13 @@ impl Request {
         viewer.and_then(address).or_else(|| self.source_ip())
     }
 
-    /// The address that the request came from, by the gateway's own word.
+    /// The address that the gateway saw.
     #[must_use]
     pub fn source_ip(&self) -> Option<IpAddr> {
         self.gateway_context()?.http.source_ip.as_deref()?.parse().ok()
     }
 
-    /// The name that the client gave its request, so that it can repeat it: 1 to 64 visible ASCII characters.
+    /// The client's name for its request, for retries: 1 to 64 visible ASCII characters.
     ///
     /// # Errors
     /// [`Error::BadHeader`] for any other, and for more than one.
@@ -130,19 +130,19 @@ impl Request {
         key.filter(|key| (1..=IDEMPOTENCY_KEY_CHARS_MAX).contains(&key.len())).map(Some).ok_or_else(refused)
     }
 
-    /// What is noted of the request on its way.
+    /// The request's trace.
     #[must_use]
     pub const fn trace(&self) -> &Trace {
         &self.1
     }
 
-    /// Whether whoever asks wants to know why it came out as it did.
+    /// Whether the request wants an explanation.
     #[must_use]
     pub fn wants_explanation(&self) -> bool {
         self.header(EXPLAIN_HEADER) == Some("1")
     }
 
-    /// Why the request came out as it did, when that is wanted and may be told.
+    /// The explanation of the result, if the request wants one and may have it.
     #[must_use]
     pub fn explanation(&self) -> Option<Explanation> {
         self.wants_explanation().then(|| self.trace().explanation()).flatten()
@@ -151,14 +151,14 @@ impl Request {
     /// The body as JSON; an empty body is the empty object.
     ///
     /// # Errors
-    /// [`Error::BodyTooLarge`]; [`Error::BadBody`] for anything that is no JSON.
+    /// [`Error::BodyTooLarge`]; [`Error::BadBody`] for text that is not JSON.
     pub fn json(&self) -> Result<JsonBody<'_>, Error> {
         let text = self.body_bytes()?;
         let value = serde_json::from_slice(text).map_err(|error| bad_body(".", &problem(text, &error)))?;
         Ok(JsonBody::new(text, value))
     }
 
-    /// The body as the JSON text that it is, of any kind; an empty body is the empty object.
+    /// The body as JSON text of any kind; an empty body is the empty object.
     ///
     /// # Errors
     /// As [`Request::json`].
@@ -189,7 +189,7 @@ impl Request {
         self.json()?.parse()
     }
 
-    /// The gateway's identifier of this request, which answers and logs carry.
+    /// The gateway's identifier of this request, for responses and logs.
     #[must_use]
     pub fn id(&self) -> Cow<'_, str> {
         let gateway = self.gateway_context().and_then(|context| context.request_id.as_deref());
@@ -200,8 +200,7 @@ impl Request {
         }
     }
 
-    /// How long its function has for it; nothing when whoever runs the function does not say, or says a time
-    /// long past.
+    /// How long its function has for it; `None` when the event has no deadline, or one long past.
     pub(crate) fn time_left(&self, ambient: &Ambient) -> Option<Duration> {
         let killed_at = Timestamp(self.0.lambda_context_ref()?.deadline);
         let left = killed_at.since(ambient.now());
@@ -222,7 +221,7 @@ impl From<lambda_http::Request> for Request {
     }
 }
 
-/// Why a text is no value: it breaks JSON's grammar, or some parser could not read it.
+/// The problem with a text: it breaks JSON's grammar, or some parsers could not read it.
 pub(crate) fn problem(text: &[u8], error: &serde_json::Error) -> String {
     let is_grammatical = serde_json::from_slice::<&RawValue>(text).is_ok();
     if is_grammatical { handed_on::problem(error) } else { error.to_string() }

@@ -1,6 +1,6 @@
-//! Whom captcha providers and studios' backends let in: asked after every rule, before any seat is taken.
+//! Screening by captcha providers and studios' backends, after every rule and before any seat is taken.
 //!
-//! Both fail closed (decision 48). Neither is asked about a client at its limit, or about a request that
+//! Both fail closed (decision 48). Muster calls neither for a client at its limit, nor for a request that
 //! another run has claimed.
 
 pub mod captcha;

@@ -1,4 +1,4 @@
-//! The bodies of the interface, exactly as on the wire: JSON in snake case, unknown fields ignored, `null` as
+//! The bodies of the API, exactly as on the wire: JSON in snake case, unknown fields ignored, `null` as
 //! absent.
 
 pub mod body;

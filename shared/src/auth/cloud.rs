@@ -24,7 +24,7 @@ pub struct CloudAuth {
 }
 
 impl CloudAuth {
-    /// Rights as the tables and `keys` know them; the keys tell a token of the wrong kind from a broken one.
+    /// Rights by the tables. The `keys` distinguish a token of another kind from an invalid one.
     #[must_use]
     pub const fn new(store: Store, keys: Arc<TokenKeys>, ambient: Ambient) -> Self {
         Self { store, keys, ambient }

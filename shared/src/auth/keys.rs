@@ -1,8 +1,8 @@
-//! How tokens are signed, and how a shown token is verified.
+//! Signing and verifying tokens.
 //!
-//! Tokens of the player path are JWTs (HS256) behind a prefix that names their kind, so that verifying one
-//! reads no table. Cloud tokens are random and stored by digest only (see [`crate::store::tokens`]). Clients
-//! treat both as opaque.
+//! Matchmaker tokens are JWTs (HS256) behind a prefix that names their kind, so that verifying one reads no
+//! table. Cloud tokens are random and stored by digest only (see [`crate::store::tokens`]). Clients treat
+//! both as opaque.
 
 use std::{fmt, time::Duration};
 
@@ -25,7 +25,7 @@ use crate::{
     },
 };
 
-/// How long a player token can at most be shown; whether its seat still stands is judged by the lobby alone.
+/// The life of a player token. Whether its seat is still held depends only on the lobby.
 pub const PLAYER_TOKEN_LIFE: Duration = Duration::from_secs(9 * 3_600);
 /// Shortest signing key accepted, in bytes: HS256 with less is weaker than its hash.
 pub const SIGNING_KEY_BYTES_MIN: usize = 32;
@@ -44,7 +44,7 @@ struct SignedClaims {
     ns: Option<NamespaceId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     lobby: Option<LobbyId>,
-    /// Of the server token that a lobby token was obtained with: its identifier and when it was issued.
+    /// The identifier and time of issue of the server token that obtained a lobby token.
     #[serde(skip_serializing_if = "Option::is_none")]
     srv: Option<TokenId>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -136,7 +136,7 @@ impl SigningKey {
         if secret.len() < SIGNING_KEY_BYTES_MIN {
             return Err(SigningKeyTooShort);
         }
-        // A keyed digest names the key without telling anything of it.
+        // A keyed digest names the key without revealing it.
         let key = hmac::Key::new(hmac::HMAC_SHA256, secret);
         let name = hmac::sign(&key, b"muster signing key id");
         let id = URL_SAFE_NO_PAD.encode(name.as_ref().iter().take(6).copied().collect::<Vec<_>>());
@@ -148,13 +148,13 @@ impl SigningKey {
     }
 }
 
-/// A key for `purpose` alone, from which the secret cannot be found.
+/// A key only for `purpose`, which does not reveal the secret.
 fn derived_key(secret: &[u8], purpose: &[u8]) -> hmac::Key {
     let derived = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, secret), purpose);
     hmac::Key::new(hmac::HMAC_SHA256, derived.as_ref())
 }
 
-/// Signs and verifies tokens with the deployment's key; a previous key is still accepted while rotating.
+/// Signs and verifies tokens with the deployment's key, and verifies with the previous one during a rotation.
 pub struct TokenKeys {
     current: SigningKey,
     previous: Option<SigningKey>,
@@ -176,7 +176,7 @@ impl TokenKeys {
         })
     }
 
-    /// The key that clients' addresses are hashed under ([`crate::models::client`]): no use of it can help to
+    /// The key that clients' addresses are hashed under ([`crate::models::client`]): it does not help to
     /// forge a token.
     #[must_use]
     pub const fn address_key(&self) -> &hmac::Key {
@@ -196,7 +196,7 @@ impl TokenKeys {
         self.sign(&SignedClaims { host: Some(host), ..claims })
     }
 
-    /// Issues the lobby token of a lobby. It counts until the lobby ends or its server's credential is
+    /// Issues the lobby token of a lobby. It is valid until the lobby ends or its server's credential is
     /// revoked.
     #[must_use]
     pub fn issue_lobby(&self, lobby: &LobbyClaims, now: Timestamp) -> String {
@@ -217,8 +217,8 @@ impl TokenKeys {
         Self::sign_with(&self.current, &player_claims(seat, now))
     }
 
-    /// Issues the player token of a seat once more, signed with the key `key_id` while that is known: then
-    /// the same token, byte for byte, although the keys were rotated meanwhile.
+    /// Issues the player token of a seat again, signed with the key `key_id` if that is still known: the same
+    /// token, byte for byte, even after a rotation.
     #[must_use]
     pub fn issue_player_again(&self, seat: &PlayerSeat, at: Timestamp, key_id: &str) -> String {
         let previous = self.previous.as_ref().filter(|key| key.id == key_id);
@@ -240,7 +240,7 @@ impl TokenKeys {
         })
     }
 
-    /// What a signed token says at `now`.
+    /// The claims of a signed token at `now`.
     ///
     /// # Errors
     /// [`InvalidToken`]; also for cloud tokens, which no key signs.
@@ -249,7 +249,7 @@ impl TokenKeys {
         if expires_at_secs <= now.secs() { Err(InvalidToken::Expired) } else { Ok(claims) }
     }
 
-    /// What a signed token says, however old it is: for what must still be undone after its life.
+    /// The claims of a signed token of any age, to undo things after its expiry.
     ///
     /// # Errors
     /// [`InvalidToken::Broken`].
@@ -265,7 +265,7 @@ impl TokenKeys {
             .flatten()
             .find(|key| header.kid.as_deref() == Some(key.id.as_str()))
             .ok_or(InvalidToken::Broken)?;
-        // Time is passed in, so expiry is judged by the caller.
+        // The caller, which has the time, checks the expiry.
         let mut validation = Validation::new(Algorithm::HS256);
         validation.validate_exp = false;
         let claims = jsonwebtoken::decode::<SignedClaims>(jwt, &key.decoding, &validation)

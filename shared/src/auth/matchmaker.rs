@@ -1,6 +1,6 @@
 //! Tokens of matchmaker operations, and origins of web pages, in; rights out.
 //!
-//! A right is a value that only this file makes, so a function that takes one cannot be called without it.
+//! Only this file makes rights, so a function that takes one cannot be called without authorization.
 
 use std::sync::Arc;
 
@@ -18,10 +18,10 @@ use crate::{
     request::Request,
 };
 
-/// Who asks a matchmaker operation.
+/// The caller of a matchmaker operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Caller {
-    /// A developer, who gets mock answers.
+    /// A developer, who gets mock responses.
     Developer(Credential, DevelopmentHost),
     /// A player with the namespace's public token.
     Player(Credential),
@@ -29,7 +29,7 @@ pub enum Caller {
     GameServer(Credential),
     /// A lobby server with the token of its lobby.
     Lobby(LobbyClaims),
-    /// Nobody in particular: a web page may still speak for its namespace by its origin.
+    /// A caller without a token, which may be a web page that is authorized by its origin.
     Anonymous,
 }
 
@@ -42,7 +42,7 @@ pub struct MatchmakerAuth {
 }
 
 impl MatchmakerAuth {
-    /// Rights as `settings` and `keys` know them.
+    /// Rights by `settings` and `keys`.
     #[must_use]
     pub const fn new(settings: Arc<SettingsCache>, keys: Arc<TokenKeys>, ambient: Ambient) -> Self {
         Self { settings, keys, ambient }
@@ -54,14 +54,14 @@ impl MatchmakerAuth {
         &self.keys
     }
 
-    /// The settings that rights are judged by.
+    /// The settings that decide about rights.
     #[must_use]
     pub fn settings(&self) -> &SettingsCache {
         &self.settings
     }
 
-    /// Who the request's token speaks for; reads no table. A cloud token is of the wrong kind whether it
-    /// exists or not.
+    /// The caller by the request's token; reads no table. Any cloud token is of the wrong kind, even one that
+    /// does not exist.
     ///
     /// # Errors
     /// [`Error::TokenInvalid`], [`Error::TokenExpired`], [`Error::WrongTokenKind`].
@@ -81,7 +81,7 @@ impl MatchmakerAuth {
         }
     }
 
-    /// Where the answers of a developer's own machine lead, when `caller` is one; nothing for everybody else.
+    /// The developer's machine, to which mock responses lead; `None` if `caller` is no developer.
     ///
     /// # Errors
     /// [`Error::TokenInvalid`] when the token's namespace is gone, [`Error::TokenRevoked`];
@@ -96,10 +96,10 @@ impl MatchmakerAuth {
         }
     }
 
-    /// Checks a player token that a developer's own lobby server shows.
+    /// Checks a player token from a developer's lobby server.
     ///
     /// # Errors
-    /// [`Error::BodyTokenInvalid`] for anything but the player token of a mock answer.
+    /// [`Error::BodyTokenInvalid`] for anything but the player token of a mock response.
     pub fn check_mock_player(&self, token: &str) -> Result<(), Error> {
         match self.keys.verify(token, self.ambient.now()) {
             Ok(Claims::DevelopmentPlayer) => Ok(()),
@@ -151,8 +151,8 @@ impl MatchmakerAuth {
         }
     }
 
-    /// The right to speak for a lobby, by a lobby token whose game server's credential was not revoked since.
-    /// Whether the lobby still lives, the lobby itself tells.
+    /// The right on a lobby, by a lobby token whose game server's credential has not been revoked. The store
+    /// checks whether the lobby still lives.
     ///
     /// # Errors
     /// As [`MatchmakerAuth::player`].
@@ -192,7 +192,7 @@ impl PlayerRight {
         &self.namespace_id
     }
 
-    /// What it was given for, to tell callers apart: a public token's identifier, or a page's host.
+    /// The credential, to distinguish callers: a public token's identifier, or a page's host.
     #[must_use]
     pub fn credential(&self) -> &str {
         &self.credential
@@ -218,14 +218,14 @@ impl GameServerRight {
         &self.credential.namespace_id
     }
 
-    /// What the token of one of its lobbies says.
+    /// The claims for the token of one of its lobbies.
     #[must_use]
     pub fn lobby_claims(&self, lobby_id: LobbyId) -> LobbyClaims {
         LobbyClaims { server: self.credential.clone(), lobby_id }
     }
 }
 
-/// The right to speak for one lobby.
+/// The right on one lobby.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LobbyRight {
     claims: LobbyClaims,

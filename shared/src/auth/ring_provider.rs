@@ -1,5 +1,5 @@
-//! The cryptography that jsonwebtoken leaves to a provider. Its own ones bring a second TLS stack's worth of
-//! code (aws-lc) or RSA; ring is linked for TLS anyway and verifies in constant time.
+//! The cryptography provider of jsonwebtoken. Its own providers link aws-lc, as large as a second TLS stack,
+//! or RSA. TLS links ring anyway, which verifies in constant time.
 
 use jsonwebtoken::{
     Algorithm,

@@ -17,13 +17,13 @@ use crate::{
 
 /// How old settings may be in a deployed function (decision 55).
 pub const SETTINGS_AGE_MAX: Duration = Duration::from_secs(30);
-/// How long a host without namespace is remembered as such.
+/// How long the cache remembers that a host has no namespace.
 const UNKNOWN_HOST_AGE_MAX: Duration = Duration::from_secs(30);
 
 /// Entries of each kind kept: far above what one function serves, far below what memory holds.
 const ENTRIES_MAX: usize = 1_024;
 
-/// What a find needs to know of its namespace.
+/// The settings of a find's namespace.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// The game.
@@ -34,7 +34,7 @@ pub struct Settings {
     pub version: Arc<Version>,
 }
 
-/// Reads settings through a bounded memory.
+/// Reads settings through a bounded cache.
 #[derive(Debug)]
 pub struct SettingsCache {
     store: Store,
@@ -46,7 +46,7 @@ pub struct SettingsCache {
 }
 
 impl SettingsCache {
-    /// A cache that answers with settings up to `age_max` old.
+    /// A cache that returns settings up to `age_max` old.
     #[must_use]
     pub fn new(store: Store, ambient: Ambient, age_max: Duration) -> Self {
         Self {
@@ -59,13 +59,13 @@ impl SettingsCache {
         }
     }
 
-    /// How old answers may be.
+    /// How old returned settings may be.
     #[must_use]
     pub const fn age_max(&self) -> Duration {
         self.age_max
     }
 
-    /// The settings of a namespace of a game; nothing when either is missing. At most two reads.
+    /// The settings of a namespace of a game; `None` when either is missing. At most two reads.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -86,7 +86,7 @@ impl SettingsCache {
         Ok(Some(settings))
     }
 
-    /// The namespace of a domain. At most one read; a host without namespace is remembered too.
+    /// The namespace of a domain. At most one read. The cache also remembers a host without namespace.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -101,13 +101,13 @@ impl SettingsCache {
         Ok(owner)
     }
 
-    /// Forgets everything that may change, after a write by this very process.
+    /// Forgets everything that may change, after a write by this process.
     pub fn forget(&self) {
         self.settings.clear();
         self.domains.clear();
     }
 
-    /// A version of a game; nothing when it is missing. At most one read as long as it is asked for: versions
+    /// A version of a game; `None` when it is missing. At most one read while it is in use, since versions
     /// never change.
     ///
     /// # Errors

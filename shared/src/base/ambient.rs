@@ -1,4 +1,4 @@
-//! The two inputs that no request carries: the time, whose passing includes pauses, and randomness.
+//! The two inputs that no request carries: time, including pauses, and randomness.
 //!
 //! Everything that needs either takes an [`Ambient`], so tests pass time in and a simulation can seed both.
 
@@ -63,13 +63,13 @@ type Clock = dyn Fn() -> Timestamp + Send + Sync;
 type Entropy = dyn Fn(&mut [u8]) + Send + Sync;
 type Sleeper = dyn Fn(Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync;
 
-/// The clock and the source of randomness that an operation works with.
+/// The clock and the source of randomness of an operation.
 #[derive(Clone)]
 pub struct Ambient {
     clock: Arc<Clock>,
     entropy: Arc<Entropy>,
     sleeper: Arc<Sleeper>,
-    /// Lets the span of a time limit pass.
+    /// Sleeps for the span of a time limit.
     limiter: Arc<Sleeper>,
 }
 
@@ -84,7 +84,8 @@ impl Ambient {
                 Timestamp::default() + elapsed
             },
             move |bytes| {
-                // Guessable tokens and seats would be worse than a dead process, and no caller could go on.
+                // Guessable tokens and seats would be worse than a dead process, and no caller could
+                // continue.
                 #[expect(clippy::expect_used, reason = "without randomness nothing may be issued")]
                 random.fill(bytes).expect("the operating system provides randomness");
             },
@@ -119,7 +120,7 @@ impl Ambient {
         Self { sleeper: Arc::new(move |span| Box::pin(sleeper(span))), ..self.clone() }
     }
 
-    /// This clock and randomness, with time limits of the caller's choice: how [`within`] lets a span pass.
+    /// This clock and randomness, with time limits of the caller's choice: how [`within`] sleeps for a span.
     #[must_use]
     pub fn with_limiter<F: Future<Output = ()> + Send + 'static>(
         &self,
@@ -134,7 +135,7 @@ impl Ambient {
         (self.clock)()
     }
 
-    /// Lets `span` pass.
+    /// Sleeps for `span`.
     pub async fn sleep(&self, span: Duration) {
         (self.sleeper)(span).await;
     }
@@ -159,7 +160,7 @@ impl Ambient {
         u64::from_le_bytes(self.bytes()).checked_rem(bound).unwrap_or(0)
     }
 
-    /// One of `items`, any of them, which is taken out of them.
+    /// Removes and returns a random one of `items`.
     pub fn draw<T>(&self, items: &mut Vec<T>) -> Option<T> {
         if items.is_empty() {
             return None;
@@ -168,7 +169,7 @@ impl Ambient {
         Some(items.swap_remove(drawn))
     }
 
-    /// A pause between half of `span` and all of it, so that losers of one race do not meet again in the
+    /// A pause between half of `span` and all of it, so that losers of one race do not compete again in the
     /// next.
     #[must_use]
     pub fn jittered(&self, span: Duration) -> Duration {
@@ -177,7 +178,7 @@ impl Ambient {
     }
 }
 
-/// What `work` comes to, when it does within `span`; it is dropped when it does not.
+/// The output of `work` if it ends within `span`. Otherwise drops it and returns `None`.
 pub async fn within<T>(ambient: &Ambient, span: Duration, work: impl Future<Output = T>) -> Option<T> {
     match select(pin!(work), (ambient.limiter)(span)).await {
         Either::Left((done, _)) => Some(done),
@@ -191,7 +192,7 @@ impl fmt::Debug for Ambient {
     }
 }
 
-/// An instant as the wire has it: RFC 3339 in UTC, to the millisecond.
+/// An instant on the wire: RFC 3339 in UTC, to the millisecond.
 #[must_use]
 pub fn time(at: Timestamp) -> String {
     let second = DateTime::from_secs(i64::try_from(at.secs()).unwrap_or(i64::MAX));
@@ -200,7 +201,7 @@ pub fn time(at: Timestamp) -> String {
     format!("{}.{:03}Z", second.trim_end_matches('Z'), at.0 % 1_000)
 }
 
-/// An instant of the wire, or any other of RFC 3339; nothing for other text.
+/// An instant of the wire, or any other of RFC 3339; `None` for other text.
 #[must_use]
 pub fn parse_time(text: &str) -> Option<Timestamp> {
     let at = DateTime::from_str(text, DateTimeFormat::DateTimeWithOffset).ok()?;

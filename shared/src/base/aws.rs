@@ -1,9 +1,9 @@
-//! How functions reach AWS: by HTTPS, and trusting the authorities of AWS alone.
+//! Connections of functions to AWS: by HTTPS, trusting only the authorities of AWS.
 //!
-//! A machine trusts some 145 authorities, and reading them was two fifths of what a function does from its
-//! start to its first answer. The five that certificates of AWS's own endpoints come from (Amazon Trust
-//! Services; the first of them ends in 2037) are part of the binary instead. Other hosts, such as captcha
-//! providers', are judged by all of the machine's.
+//! A machine trusts some 145 authorities, and reading them took two fifths of a function's time from its
+//! start to its first response. Instead, the binary contains the five authorities of AWS's own endpoints
+//! (Amazon Trust Services; the first expires in 2037). For other hosts, such as captcha providers, a function
+//! trusts all of the machine's.
 
 use aws_smithy_http_client::{
     Builder, HttpClientError,
@@ -26,11 +26,11 @@ const AUTHORITIES: &str = include_str!("aws/authorities.pem");
 /// The cryptography of every connection.
 pub const CRYPTOGRAPHY: Provider = Provider::Rustls(CryptoMode::Ring);
 
-/// A client for AWS's endpoints in `region`, which trusts the authorities of `bundle` (PEM) instead where
-/// there is one.
+/// A client for AWS's endpoints in `region`, which trusts the authorities of `bundle` (PEM) instead if there
+/// is one.
 ///
 /// Partitions apart from AWS's public ones (China, the isolated and the European sovereign regions) may use
-/// others: there the machine's authorities count.
+/// others, so the client trusts the machine's authorities there.
 ///
 /// # Errors
 /// When the library cannot use these authorities.
@@ -46,10 +46,10 @@ pub fn https_client(region: &str, bundle: Option<Vec<u8>>) -> Result<SharedHttpC
     Ok(SharedHttpClient::new(ConnectedOnce(client)))
 }
 
-/// An HTTP client that makes a connector when it is asked for one.
+/// An HTTP client that builds its connector when the first is needed.
 ///
-/// The library's own makes another before, of which nothing is kept, so that authorities are read early. A
-/// function opens its connection during init anyway, with the connector that it keeps.
+/// The library's own client first builds another and drops it, to read authorities early. A function opens
+/// its connection during init anyway, with the connector that it keeps.
 #[derive(Debug)]
 struct ConnectedOnce(SharedHttpClient);
 
@@ -71,13 +71,13 @@ impl HttpClient for ConnectedOnce {
     }
 }
 
-/// A client for emulators of AWS, which speak no TLS: no authority is read.
+/// A client for emulators of AWS, which have no TLS, so it reads no authority.
 #[must_use]
 pub fn plain_client() -> SharedHttpClient {
     Builder::new().build_http()
 }
 
-/// Whether `bundle` holds certificates, each of them one.
+/// Whether `bundle` holds only valid certificates, at least one.
 #[must_use]
 pub fn is_bundle(bundle: &[u8]) -> bool {
     let mut certificates = CertificateDer::pem_slice_iter(bundle).peekable();

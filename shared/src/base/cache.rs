@@ -1,4 +1,4 @@
-//! What a function instance keeps between requests, with the time at which it was read.
+//! Values that a function instance keeps between requests, with the times of their reads.
 
 use std::{
     collections::HashMap,
@@ -10,7 +10,7 @@ use std::{
 
 use crate::base::ambient::Timestamp;
 
-/// How long an entry is kept that nobody asks for: it is of a version, say, that was replaced.
+/// How long an unused entry is kept, for example one of a version that was replaced.
 const UNUSED_MAX: Duration = Duration::from_secs(300);
 
 /// A bounded map whose entries carry their age.
@@ -44,8 +44,8 @@ impl<K: Eq + Hash, V: Clone> Aged<K, V> {
         if !entries.contains_key(&key) {
             entries.retain(|_, entry| read_at.since(entry.used_at) < UNUSED_MAX);
             if entries.len() >= self.entries_max {
-                // Keys of strangers' choice must not push a real one out for long: everything is read again
-                // at most once.
+                // Clients may choose keys, which must not displace real ones for long: each value is read
+                // again at most once.
                 entries.clear();
             }
         }

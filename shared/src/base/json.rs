@@ -1,5 +1,4 @@
-//! Strict JSON: an object where an object is meant. A derived struct alone accepts an array of its fields,
-//! too.
+//! Strict JSON: only an object where an object is expected. A derived struct would also accept an array.
 
 use std::{collections::BTreeMap, fmt, marker::PhantomData};
 
@@ -8,8 +7,7 @@ use serde::{
     de::{DeserializeOwned, MapAccess, Visitor, value::MapAccessDeserializer},
 };
 
-/// Deserializes an optional JSON object as `T`; a derived struct alone would accept an array of its fields
-/// too.
+/// Deserializes an optional JSON object as `T`.
 ///
 /// # Errors
 /// Any other JSON value than an object that fits `T`, or `null`.
@@ -19,10 +17,10 @@ pub fn optional_object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     Ok(Option::<Object<T>>::deserialize(from)?.map(|object| object.0))
 }
 
-/// What the whole of `bytes` holds, which is one JSON object.
+/// The value of `bytes`, which must be one JSON object.
 ///
 /// # Errors
-/// Anything else than a JSON object that fits `T`.
+/// Anything but a JSON object that fits `T`.
 pub fn strict_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, serde_json::Error> {
     serde_json::from_slice(bytes).map(|object: Object<T>| object.0)
 }
@@ -46,7 +44,7 @@ pub fn objects_by_name<'de, D: Deserializer<'de>, K: Deserialize<'de> + Ord, T: 
     Ok(objects.into_iter().map(|(name, object)| (name, object.0)).collect())
 }
 
-/// A value that was an object on the wire. The map is handed on as it is read, so that errors keep their
+/// A value that was an object on the wire. It passes the map on while reading, so that errors keep their
 /// path.
 struct Object<T>(T);
 

@@ -26,10 +26,10 @@ pub fn log_json() {
         .try_init();
 }
 
-/// Prints a line that is no log entry to where Lambda reads the log.
+/// Prints a line that is not a log entry to standard output, where Lambda reads the log.
 pub fn print(line: &str) {
-    // Whoever reads it is gone: there is nobody to tell.
-    let _unheard = writeln!(std::io::stdout(), "{line}");
+    // The reader is gone, so there is nowhere to report it.
+    let _unwritten = writeln!(std::io::stdout(), "{line}");
 }
 
 /// Logs as text lines to standard error, for people at a terminal.
@@ -57,7 +57,7 @@ const OWN_TARGETS: [&str; 3] = ["shared", "muster", "muster_local"];
 // Not the filter by spans and fields: its regular expressions alone would make up a fifth of a function's
 // size.
 fn filter(default: LevelFilter) -> Targets {
-    let asked = std::env::var(LOG_FILTER_VARIABLE).ok().and_then(|text| text.parse().ok());
-    // The emulator warns of every condition that fails, which is what conditions are for.
-    asked.unwrap_or_else(|| Targets::new().with_default(default).with_target("dynoxide", LevelFilter::OFF))
+    let chosen = std::env::var(LOG_FILTER_VARIABLE).ok().and_then(|text| text.parse().ok());
+    // The emulator warns about every failed condition, which is normal here.
+    chosen.unwrap_or_else(|| Targets::new().with_default(default).with_target("dynoxide", LevelFilter::OFF))
 }

@@ -1,4 +1,4 @@
-//! Pauses between tries of one thing, each longer than the one before it.
+//! Growing pauses between tries.
 
 use std::time::Duration;
 
@@ -26,14 +26,14 @@ impl Pauses {
         Self { factor: 3, ..Self::doubling(first) }
     }
 
-    /// These, none of which is longer than `longest`.
+    /// The same pauses, none longer than `longest`.
     #[must_use]
     pub const fn up_to(self, longest: Duration) -> Self {
         Self { longest, ..self }
     }
 
-    /// These, each shortened by up to half at random, so that losers of one race do not meet again in the
-    /// next.
+    /// The same pauses, each shortened by up to half at random, so that losers of one race do not compete
+    /// again in the next.
     #[must_use]
     pub const fn jittered(self) -> Self {
         Self { is_jittered: true, ..self }
@@ -45,7 +45,7 @@ impl Pauses {
         self.first.saturating_mul(self.factor.saturating_pow(n)).min(self.longest)
     }
 
-    /// Lets the `n`-th pause pass.
+    /// Sleeps for the `n`-th pause.
     pub async fn wait(self, n: u32, ambient: &Ambient) {
         let pause = self.nth(n);
         ambient.sleep(if self.is_jittered { ambient.jittered(pause) } else { pause }).await;

@@ -1,7 +1,7 @@
-//! Reading what a later release stored. Two releases run side by side at every deployment and rollback, so a
-//! record is read leniently: what this release does not know is passed over, and an unknown value of an enum
-//! counts as the safe one that its field's documentation names. Requests are strict ([`Strict`]). Writes name
-//! the attributes that they change, so that all others stay.
+//! Reading records of a later release. Two releases run side by side at every deployment and rollback, so a
+//! record is read leniently: unknown fields are skipped, and an unknown value of an enum counts as the safe
+//! one that its field's documentation names. Requests are strict ([`Strict`]). Writes name the attributes
+//! that they change, so that all others stay.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use serde::{
     de::{DeserializeOwned, Error as _, IgnoredAny, IntoDeserializer as _, value::StringDeserializer},
 };
 
-/// Text, or whatever a later release has in its place.
+/// Text, or anything that a later release stores instead.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum TextOrNot {
@@ -50,7 +50,7 @@ fn of_text<T: DeserializeOwned>(text: String) -> Option<T> {
     T::deserialize(text).ok()
 }
 
-/// A part of a request in which a field that it does not have is an error, at any depth: it may be meant to
+/// A part of a request in which an unknown field is an error, at any depth, because the field may be meant to
 /// protect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Strict<T> {
@@ -58,7 +58,7 @@ pub struct Strict<T> {
     unknown: Option<UnknownField>,
 }
 
-/// The path of a field that nothing is known of.
+/// The path of an unknown field.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown field `{0}`")]
 pub struct UnknownField(pub String);
@@ -80,7 +80,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Strict<T> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let mut unknown = None;
         let value = serde_ignored::deserialize(from, |path| {
-            // An optional part is a step of its own there.
+            // The path has a step of its own for an optional part.
             unknown.get_or_insert_with(|| UnknownField(path.to_string().replace(".?", "")));
         })?;
         Ok(Self { value, unknown })

@@ -1,8 +1,8 @@
-//! What DynamoDB was asked and what it charged.
+//! Calls of DynamoDB, and the units that it charged.
 
 use std::ops::Sub;
 
-/// What was asked and charged so far.
+/// Calls and units so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Usage {
     /// Calls of the store; a transaction or a batch is one.

@@ -1,4 +1,5 @@
-//! Issuing tokens: each is noted by its identifier, never by its text, so that it can be listed and revoked.
+//! Issuing tokens: the store keeps each token's identifier, never its text, so that it can be listed and
+//! revoked.
 
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ pub struct Issuer {
 }
 
 impl Issuer {
-    /// An issuer that signs with `keys` and notes in `store`.
+    /// An issuer that signs with `keys` and lists tokens in `store`.
     #[must_use]
     pub const fn new(store: Store, keys: Arc<TokenKeys>, ambient: Ambient) -> Self {
         Self { store, keys, ambient }
@@ -54,7 +55,7 @@ impl Issuer {
         issue_cloud_token(&self.store, &self.ambient, right).await
     }
 
-    /// A credential that the list of tokens has: a token that nobody could revoke is never handed out.
+    /// A credential, listed before its token is issued, so that every token can be revoked.
     async fn noted(&self, right: &NamespaceRight, kind: TokenKind) -> Result<Credential, Error> {
         let credential = Credential::fresh(right.game_id(), right.namespace_id(), &self.ambient);
         self.store.add_issued_token(&IssuedToken::of_credential(kind, &credential)).await?;

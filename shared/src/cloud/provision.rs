@@ -1,4 +1,4 @@
-//! Making a game: the operator's part, which no HTTP operation has.
+//! Creating a game, which only the operator does, by no HTTP operation.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ use crate::{
     store::{catalog::NameOutcome, client::Store},
 };
 
-/// A game to be made.
+/// A game to create.
 #[derive(Clone, Debug)]
 pub struct NewGame {
     /// Its name in addresses: 1 to 64 characters of a-z, 0-9 and inner hyphens.
@@ -31,15 +31,15 @@ pub struct NewGame {
     pub display_name: String,
     /// Its regions, at least one.
     pub regions: BTreeMap<RegionId, Region>,
-    /// What its first version is called.
+    /// The display name of its first version.
     pub version_name: String,
-    /// What its first version configures.
+    /// The configuration of its first version.
     pub config: VersionConfig,
     /// Its namespaces.
     pub namespaces: Vec<NewNamespace>,
 }
 
-/// A namespace to be made.
+/// A namespace to create.
 #[derive(Clone, Debug)]
 pub struct NewNamespace {
     /// Its name in addresses, unique in the game.
@@ -52,29 +52,29 @@ pub struct NewNamespace {
     pub max_players_per_client: u32,
 }
 
-/// A game that was made.
+/// A created game.
 #[derive(Clone, Debug)]
 pub struct CreatedGame {
     /// The game.
     pub game: Game,
     /// Its first version.
     pub version: Version,
-    /// Its namespaces, in the order asked for.
+    /// Its namespaces, in the requested order.
     pub namespaces: Vec<Namespace>,
-    /// Its cloud token, never to be seen again.
+    /// Its cloud token, which is never shown again.
     pub cloud_token: CloudToken,
 }
 
-/// Why a game was not made.
+/// Why a game was not created.
 #[derive(Debug, thiserror::Error)]
 pub enum ProvisionError {
     /// Another game has the name.
     #[error("there is already a game named `{0}`")]
     NameTaken(String),
-    /// A name that cannot stand in an address, or stands twice.
+    /// A name that is not valid in URLs, or is given twice.
     #[error("the name `{0}` must be given once, as 1 to 64 characters of a-z, 0-9 and inner hyphens")]
     InvalidName(String),
-    /// A region outside the globe or named by a UUID, or no region.
+    /// A region with invalid coordinates or a UUID as name, or no region.
     #[error(
         "a game needs regions with short names, not UUIDs, latitudes from -90 to 90 and longitudes from -180 to 180"
     )]
@@ -87,12 +87,12 @@ pub enum ProvisionError {
     Store(#[from] Error),
 }
 
-/// Makes a game with its regions, a first version, namespaces that run it and a cloud token.
+/// Creates a game with its regions, a first version, namespaces that run it and a cloud token.
 ///
-/// The name is taken first. A crash afterwards leaves a game without some of the rest, under that name.
+/// It writes the game first. A crash afterwards leaves the game without some of the rest.
 ///
 /// # Errors
-/// [`ProvisionError`]; nothing is made unless everything is valid and the name is free.
+/// [`ProvisionError`]; creates nothing unless everything is valid and the name is free.
 pub async fn create_game(
     store: &Store,
     ambient: &Ambient,
@@ -130,8 +130,8 @@ pub async fn create_game(
     Ok(CreatedGame { game, version, namespaces, cloud_token })
 }
 
-/// Whether a game may have a region: its place is on the globe, its identifier not a UUID, as clients were
-/// promised.
+/// Whether a game may have a region: its coordinates are valid, and its identifier is not a UUID, as the API
+/// promises.
 #[must_use]
 pub fn is_region(region_id: &RegionId, region: &Region) -> bool {
     let is_on_globe =
@@ -139,8 +139,7 @@ pub fn is_region(region_id: &RegionId, region: &Region) -> bool {
     is_on_globe && Uuid::try_parse(region_id.as_str()).is_err()
 }
 
-/// Adds a namespace that runs `version`, under a name that was checked; `None` when another one of the game
-/// has it.
+/// Adds a namespace that runs `version`, under a checked name; `None` when another one of the game has it.
 ///
 /// # Errors
 /// [`Error::Unavailable`], [`Error::Bug`].
@@ -155,7 +154,7 @@ pub async fn add_namespace(
     Ok((outcome == NameOutcome::Created).then_some(namespace))
 }
 
-/// Adds a version that was checked, with its secrets.
+/// Adds a checked version, with its secrets.
 ///
 /// # Errors
 /// [`Error::Unavailable`], [`Error::Bug`].

@@ -1,9 +1,8 @@
-//! Deleting versions, for the operator: a version is retired first, and gone once nothing can need it any
-//! more.
+//! Deleting versions, for the operator: a version is retired first, and deleted once nothing can need it.
 //!
-//! A retired version is set by no namespace: the transactions that set one check it. Instances may still take
-//! it for a namespace's, and create lobbies of it, until [`UNUSED_FOR`] after a namespace ran it last; and a
-//! lobby needs its version as long as it lives, for those who join it.
+//! No namespace can be set to a retired version, since the transactions that set one check it. Instances may
+//! still have it cached for a namespace, and create lobbies of it, until [`UNUSED_FOR`] after a namespace
+//! last ran it. A live lobby needs its version for joins.
 
 use std::time::Duration;
 
@@ -16,26 +15,26 @@ use crate::{
     },
 };
 
-/// How long no namespace may have run a version before it goes: the 30 s that instances remember settings and
-/// the 30 s that one of their requests may take, doubled for clocks and for reads that lag behind.
+/// How long a version must be unused before its deletion: the 30 s that instances cache settings and the 30 s
+/// that a request may take, doubled for clock differences and lagging reads.
 pub const UNUSED_FOR: Duration = Duration::from_secs(120);
 
-/// What became of a version that was to be deleted.
+/// The result of deleting a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Deletion {
-    /// It is gone, with its secrets.
+    /// It is deleted, with its secrets.
     Deleted,
     /// These namespaces run it, by name.
     Run(Vec<String>),
-    /// It is retired, and instances may take it for a namespace's until then.
+    /// It is retired, and instances may have it cached until then.
     Remembered(Timestamp),
-    /// It is retired, and these namespaces have so many lobbies of it, by name.
+    /// It is retired, and these namespaces, by name, have so many lobbies of it.
     Played(Vec<(String, usize)>),
-    /// Its retirement was taken back meanwhile.
+    /// Its retirement was canceled meanwhile.
     Kept,
 }
 
-/// Retires a version that no namespace runs, and deletes it if nothing can need it any more. Again: goes on.
+/// Retires a version that no namespace runs, and deletes it if nothing can need it. A retry continues.
 ///
 /// # Errors
 /// [`Error::VersionNotFound`]; [`Error::Unavailable`], [`Error::Bug`].
@@ -54,13 +53,13 @@ pub async fn delete_version(
     let ListedVersion { retired_at: Some(retired_at), .. } = retired else {
         return Err(Error::Bug("a retired version is not".to_owned()));
     };
-    // Read after the retirement: no namespace can follow.
+    // Read after the retirement, so that no other namespace can be set to it.
     let namespaces = store.namespaces(game_id).await?;
     let running = self::running(&namespaces, version_id);
     if !running.is_empty() {
         return Ok(Deletion::Run(running));
     }
-    // Which version a namespace ran before is not asked: each change counts.
+    // Each change counts, whichever version the namespace ran before.
     let changed_at = namespaces.iter().map(|namespace| namespace.deployed_at).max();
     let remembered_until = changed_at.unwrap_or(retired_at).max(retired_at) + UNUSED_FOR;
     if now < remembered_until {

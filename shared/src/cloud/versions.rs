@@ -18,7 +18,7 @@ use crate::{
     wire::CreateVersionRequest,
 };
 
-/// The same before fields that no configuration has are refused.
+/// The same, before unknown fields are refused.
 #[derive(Deserialize)]
 struct CreateVersionBody {
     display_name: String,
@@ -30,15 +30,14 @@ struct CreateVersionBody {
 struct WholeConfig(#[serde(deserialize_with = "object")] version::VersionConfig);
 
 impl CreateVersionRequest {
-    /// The body of `request`, and what is wrong with a version of `game` made of it.
+    /// The body of `request`, and its violations as a version of `game`.
     ///
     /// # Errors
-    /// [`Error::BodyTooLarge`], [`Error::BadBody`], also for fields that no configuration has.
+    /// [`Error::BodyTooLarge`], [`Error::BadBody`], also for unknown fields.
     pub fn read(request: &Request, game: &Game) -> Result<(Self, Violations), Error> {
         let CreateVersionBody { display_name, config } = request
             .json()?
-            // A header that is `null`, as answers have them, is not one that is absent: its secret is
-            // missing.
+            // A header that is `null`, as in responses, is not absent: its secret is missing.
             .without_nulls_in_each("/config/game_modes", &["headers"])
             .without_nulls_in_each("/config/captcha", &[])
             .parse()?;

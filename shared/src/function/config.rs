@@ -1,4 +1,4 @@
-//! What a function is told by its environment, parsed once before the first request.
+//! The configuration of a function in its environment, parsed once before the first request.
 //!
 //! Every variable is set by `template.yaml`; each is documented where it is declared here.
 
@@ -27,7 +27,7 @@ pub struct InvalidConfig {
 pub struct Environment(BTreeMap<String, String>);
 
 impl Environment {
-    /// The process's own, as far as it is text.
+    /// The process's environment, as far as it is text.
     #[must_use]
     pub fn of_process() -> Self {
         Self(
@@ -37,13 +37,13 @@ impl Environment {
         )
     }
 
-    /// One that consists of `variables`, by name.
+    /// An environment of `variables`, by name.
     #[must_use]
     pub fn of<const N: usize>(variables: [(&str, &str); N]) -> Self {
         Self(variables.map(|(name, text)| (name.to_owned(), text.to_owned())).into())
     }
 
-    /// The names of the tables that this function is given; the others are empty.
+    /// The names of the tables in this environment; those that it lacks are empty.
     ///
     /// `MUSTER_CATALOG_TABLE`, `MUSTER_TOKENS_TABLE`, `MUSTER_LOBBIES_TABLE`, `MUSTER_LOBBY_DATA_TABLE`,
     /// `MUSTER_SERVERS_TABLE`, `MUSTER_LEDGER_TABLE`, `MUSTER_CLIENTS_TABLE`, `MUSTER_SECRETS_TABLE`.
@@ -86,7 +86,7 @@ impl Environment {
         Ok(Store::new(client, self.tables()))
     }
 
-    /// Whether DynamoDB is an emulator, which speaks no TLS.
+    /// Whether DynamoDB is an emulator, which has no TLS.
     fn has_emulator(&self) -> bool {
         let endpoint = self.optional("AWS_ENDPOINT_URL_DYNAMODB");
         endpoint.is_some_and(|endpoint| endpoint.starts_with("http://"))
@@ -120,7 +120,7 @@ impl Environment {
         ))
     }
 
-    /// Whom players' captchas and verifications are asked of, for tests: no template sets these.
+    /// The captcha providers and backends to call, for tests: no template sets these variables.
     ///
     /// `MUSTER_HCAPTCHA_URL`, `MUSTER_TURNSTILE_URL`: the providers' `siteverify`. `MUSTER_REACH`: `anywhere`
     /// lets calls go to private addresses, and without TLS.
@@ -155,13 +155,13 @@ impl Environment {
         .map(Arc::new)
     }
 
-    /// A variable's text; nothing when it is absent or empty.
+    /// A variable's text; `None` when it is absent or empty.
     #[must_use]
     pub fn optional(&self, variable: &str) -> Option<String> {
         self.0.get(variable).filter(|text| !text.is_empty()).cloned()
     }
 
-    /// A variable's value; nothing when it is absent or empty.
+    /// A variable's value; `None` when it is absent or empty.
     ///
     /// # Errors
     /// [`InvalidConfig`] when it does not parse.

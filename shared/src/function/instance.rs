@@ -1,7 +1,7 @@
-//! What an operation is made of: in Lambda by the environment of its process, elsewhere over any store.
+//! The parts of an operation: in Lambda by the environment of its process, elsewhere over any store.
 //!
-//! Parts that an operation does not ask for are never made, nor linked into its binary: `get-bootstrap` has
-//! no client of DynamoDB.
+//! Parts that an operation does not use are neither made nor linked into its binary: `get-bootstrap` has no
+//! client of DynamoDB.
 
 use std::{
     future::Future,
@@ -33,7 +33,7 @@ pub struct Instance {
     keys: OnceLock<Arc<TokenKeys>>,
     settings: OnceLock<Arc<SettingsCache>>,
     outside: Option<Outside>,
-    /// Opens the connection of the store that was made from the environment.
+    /// The future that opens the connection of the environment's store.
     opening: Mutex<Option<Pin<Box<dyn Future<Output = ()> + Send>>>>,
 }
 
@@ -59,25 +59,25 @@ impl Instance {
         Self { ambient, store: store.into(), keys: keys.into(), ..made }
     }
 
-    /// The same with an `environment`, whose tables and keys do not count.
+    /// The same with an `environment`, whose tables and keys are ignored.
     #[must_use]
     pub fn with_environment(self, environment: Environment) -> Self {
         Self { environment, ..self }
     }
 
-    /// The same, which asks those `outside` about captchas and verifications.
+    /// The same with the captcha providers and backends `outside`.
     #[must_use]
     pub fn with_outside(self, outside: Outside) -> Self {
         Self { outside: Some(outside), ..self }
     }
 
-    /// The same with `settings`, which the caller can have forget what it knows.
+    /// The same with `settings`, whose cache the caller can clear.
     #[must_use]
     pub fn with_settings(self, settings: Arc<SettingsCache>) -> Self {
         Self { settings: settings.into(), ..self }
     }
 
-    /// Opens the connection to DynamoDB, if the operation needs one: within Lambda's init it costs nothing.
+    /// Opens the connection to DynamoDB, if the operation needs one. Within Lambda's init this costs nothing.
     pub async fn connect(&self) {
         let opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(opening) = opening {
@@ -97,7 +97,7 @@ impl Instance {
         self.ambient.clone()
     }
 
-    /// The tables that it is given.
+    /// Its store.
     ///
     /// # Errors
     /// As [`Environment::store`].
@@ -154,7 +154,7 @@ impl Instance {
         Ok(MatchmakerAuth::new(self.settings()?, self.keys()?, self.ambient()))
     }
 
-    /// A matchmaker that remembers nothing yet.
+    /// A matchmaker with empty memory.
     ///
     /// # Errors
     /// As [`Self::store`].
@@ -162,7 +162,7 @@ impl Instance {
         Ok(Matchmaker::new(self.store()?, self.settings()?, self.ambient()))
     }
 
-    /// What decides whom captcha providers and studios' backends let in.
+    /// The screening by captcha providers and studios' backends.
     ///
     /// # Errors
     /// As [`Self::store`], [`Self::keys`] and [`Environment::outside`].
@@ -171,7 +171,7 @@ impl Instance {
         Ok(Screening::new(self.store()?, self.keys()?, self.ambient(), outside))
     }
 
-    /// What lets requests for seats in and out.
+    /// The seating, which begins and ends requests for seats.
     ///
     /// # Errors
     /// As [`Self::store`] and [`Self::keys`].
@@ -179,14 +179,14 @@ impl Instance {
         Ok(Seating::new(self.store()?, self.matchmaker_auth()?, self.ambient(), self.edge_secret()))
     }
 
-    /// `MUSTER_EDGE_SECRET`: what the edge proves itself with, if there is one.
+    /// `MUSTER_EDGE_SECRET`: the secret that authenticates the edge, if there is one.
     #[must_use]
     pub fn edge_secret(&self) -> Option<String> {
         self.environment.optional("MUSTER_EDGE_SECRET")
     }
 }
 
-/// What `cell` holds, made the first time it is asked for.
+/// The value of `cell`, made at its first use.
 fn made<T: Clone>(
     cell: &OnceLock<T>,
     make: impl FnOnce() -> Result<T, InvalidConfig>,

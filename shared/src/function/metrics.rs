@@ -1,5 +1,5 @@
-//! What operations count for alarms and dashboards: one line of CloudWatch's embedded metric format (EMF) in
-//! the log for each request that counts anything, which costs no call.
+//! Metrics for alarms and dashboards: one line of CloudWatch's embedded metric format (EMF) in the log for
+//! each request that counts anything, which costs no call.
 
 use std::{
     collections::BTreeMap,
@@ -19,27 +19,27 @@ use crate::{
 /// A metric; its only dimension is the operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Metric {
-    /// A player got a seat in a lobby that was there.
+    /// A player got a seat in an existing lobby.
     LobbyFound,
-    /// A player got a seat in a lobby made for it.
+    /// A player got a seat in a lobby created for it.
     LobbyCreated,
-    /// A lobby was made though another one had a free seat (I9).
+    /// A find created a lobby although another one had a free seat (I9).
     RaceCreate,
-    /// A seat that a find meant to take was taken by others first, or a find lost every race.
+    /// Another request took a seat first, or a find lost every race.
     SeatContention,
     /// No game server had a place for a lobby.
     NoServerAvailable,
-    /// A game server with places was met whose heartbeats stopped.
+    /// A request read a game server with places whose heartbeats stopped.
     ServerSilent,
-    /// The namespace has as many lobbies as it may.
+    /// The namespace is at its limit of lobbies.
     TooManyLobbies,
-    /// A captcha's answer was refused.
+    /// A provider refused a captcha response.
     CaptchaRejected,
     /// A captcha's provider did not answer.
     CaptchaUnavailable,
     /// A token or an origin was refused.
     AuthRefused,
-    /// The operation failed for what is not the client's fault: its tables or a defect.
+    /// The operation failed by no fault of the client: because of its tables or a defect.
     OperationFailed,
     /// The request was the first of its instance.
     ColdStart,
@@ -81,7 +81,7 @@ impl Metric {
         }
     }
 
-    /// What a refusal counts as, if anything.
+    /// The metric of a refusal, if any.
     const fn of_refusal(error: &Error) -> Option<Self> {
         Some(match error {
             Error::NoServerAvailable => Self::NoServerAvailable,
@@ -101,12 +101,12 @@ impl Metric {
     }
 }
 
-/// What one request counts.
+/// The counts of one request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts(BTreeMap<Metric, u64>);
 
 impl Counts {
-    /// What a request counts that ended with `refusal`, or without, after what `trace` noted.
+    /// The counts of a request with this `trace` that ended with `refusal`, if any.
     #[must_use]
     pub fn of(trace: &Trace, refusal: Option<&Error>) -> Self {
         let mut counts = Self::default();
@@ -127,7 +127,7 @@ impl Counts {
         counts
     }
 
-    /// How often `metric` is counted.
+    /// The count of `metric`.
     #[must_use]
     pub fn get(&self, metric: Metric) -> u64 {
         self.0.get(&metric).copied().unwrap_or(0)
@@ -140,7 +140,7 @@ impl Counts {
     }
 }
 
-/// Writes what the requests of one function instance count.
+/// Writes the counts of one function instance's requests.
 #[derive(Debug)]
 pub struct Counter {
     /// The metrics' namespace in CloudWatch.
@@ -149,15 +149,14 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// The counter that `environment` asks for by `MUSTER_METRICS_NAMESPACE`, the metrics' namespace; none
-    /// without.
+    /// The counter for the metrics' namespace in `MUSTER_METRICS_NAMESPACE`; `None` without that variable.
     #[must_use]
     pub fn of(environment: &Environment) -> Option<Self> {
         let namespace = environment.optional("MUSTER_METRICS_NAMESPACE")?;
         Some(Self { namespace, has_served: AtomicBool::new(false) })
     }
 
-    /// The line of embedded metric format for a request of `operation` that ended at `now`; none when it
+    /// The line of embedded metric format for a request of `operation` that ended at `now`; `None` when it
     /// counts nothing.
     #[must_use]
     pub fn line(&self, operation: &str, mut counts: Counts, now: Timestamp) -> Option<String> {

@@ -1,11 +1,10 @@
 //! One operation over HTTP: the one place that runs the Lambda loop and turns an [`Error`] into a response.
-//! An operation never fails its invocation: whatever it returns becomes an HTTP response.
+//! An operation never fails its invocation: every result becomes an HTTP response.
 //!
 //! Time is bounded everywhere: 3 s for the secrets of a version, 5 s for a captcha provider, 5 s for all
-//! backends together, 5 s for a find; the wait for a starting lobby ends 25 s after the request came,
-//! whatever it spent before. A function that may wait so long has 29 s. A request that is not answered half a
-//! second before Lambda kills its function is given up and answered 503, and what it leaves is corrected as
-//! after a crash.
+//! backends together, 5 s for a find; the wait for a starting lobby ends 25 s after the request came. A
+//! function that may wait so long has 29 s. Half a second before Lambda would kill its function, an operation
+//! gives up and responds 503. Later requests clean up as after a crash.
 
 use std::{convert::Infallible, future::Future, pin::Pin, process::ExitCode, sync::Arc};
 
@@ -38,7 +37,7 @@ pub trait Operation: Sized + Send + Sync + 'static {
     /// The body of a success.
     type Output: Serialize + Send;
 
-    /// What the operation is called in logs and metrics, verb-noun.
+    /// The operation's name in logs and metrics, verb-noun.
     const NAME: &'static str;
 
     /// Makes the operation of the parts of `instance` that it needs.
@@ -54,8 +53,8 @@ pub trait Operation: Sized + Send + Sync + 'static {
     fn call(&self, request: &Request) -> impl Future<Output = Result<Self::Output, Error>> + Send;
 }
 
-/// Answers one gateway event with `operation`, before the function is killed; the log gets one line, the
-/// client one response.
+/// Answers one gateway event with `operation`, before Lambda would kill the function: one log line, one
+/// response.
 pub async fn answer<O: Operation>(
     operation: &O,
     event: lambda_http::Request,
@@ -64,7 +63,7 @@ pub async fn answer<O: Operation>(
     answer_counted(operation, event, ambient).await.0
 }
 
-/// The same, and what the request counts.
+/// The same, with the request's counts.
 pub async fn answer_counted<O: Operation>(
     operation: &O,
     event: lambda_http::Request,
@@ -74,10 +73,10 @@ pub async fn answer_counted<O: Operation>(
     let id = request.id().into_owned();
     let span = tracing::info_span!("request", operation = O::NAME, request.id = %id);
     async {
-        // On the heap: every future that it is moved into would have room for it of its own.
+        // On the heap, because every future that contains it would reserve space for it.
         let called = Box::pin(operation.call(&request));
         let answered = match request.time_left(ambient) {
-            // As if it had crashed: whatever it left is put right like that.
+            // This is like a crash, after which later requests clean up.
             Some(left) => within(ambient, left, called).await.unwrap_or_else(|| Err(out_of_time())),
             None => called.await,
         };
@@ -101,7 +100,7 @@ pub async fn answer_counted<O: Operation>(
 
 /// Runs the function of the operation until Lambda ends the process: the whole of a function's `main`.
 ///
-/// A function that cannot start, or whose loop ends, says why in its log, and Lambda starts a new process.
+/// A function that cannot start, or whose loop ends, logs the reason, and Lambda starts a new process.
 #[must_use]
 pub fn run<O: Operation>() -> ExitCode {
     log::log_json();
@@ -124,10 +123,10 @@ pub fn run<O: Operation>() -> ExitCode {
     }
 }
 
-/// A response under way, and what the request counts.
+/// A future response, with the request's counts.
 type Answering = Pin<Box<dyn Future<Output = (Response<Body>, Counts)> + Send>>;
 
-/// The loop knows no operation by its type, so that it is compiled once and not for each function.
+/// The loop is not generic over operations, so that it is compiled once and not for each function.
 fn serve(
     name: &'static str,
     instance: Instance,

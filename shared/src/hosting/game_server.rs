@@ -1,9 +1,9 @@
-//! What a game server does: register, send heartbeats, deregister.
+//! The operations of a game server: register, heartbeat, deregister.
 //!
-//! Each of them can be repeated after a crash. A registration by another start closes the server, ends the
+//! A server can retry each of them after a crash. A registration by another start closes the server, ends the
 //! lobbies of earlier starts page by page, and opens it when it runs none (decision 35). Lobbies of a
-//! deregistered server keep their leases and end when they are empty, or with the server's silence (decision
-//! 36).
+//! deregistered server keep their leases and end when they are empty, or when the server sends no more
+//! heartbeats (decision 36).
 
 use std::time::Duration;
 
@@ -35,25 +35,25 @@ use crate::{
     },
 };
 
-/// Lobbies of one heartbeat's answer.
+/// Lobbies in one response to a heartbeat.
 pub const LOBBIES_A_PAGE: usize = 100;
 /// Lobbies written to at the same time.
 const WRITES_AT_ONCE: usize = 16;
-/// Tries of closing a lobby for good: it can become ready once meanwhile.
+/// Tries of closing a lobby permanently: it can become ready once meanwhile.
 const DRAIN_ATTEMPTS: usize = 3;
 /// Tries of a registration while the server's places change.
 const REGISTRATION_ATTEMPTS: usize = 8;
-/// Passes over a server's lobbies until all are found: the index may lag behind the last creation.
+/// Passes over a server's lobbies until all are found, since the index may lag behind the last creation.
 const INDEX_PASSES: u32 = 8;
 /// Pauses between such passes.
 const INDEX_PAUSES: Pauses = Pauses::doubling(Duration::from_millis(20));
 
-/// Tries of a new server's first block of the cap while others are at the ledger, and the pauses between
-/// them.
+/// Tries of allotting a new server's first block of the cap while other writes conflict at the ledger, and
+/// the pauses between them.
 const ALLOTMENTS_MAX: u32 = 6;
 const ALLOTMENT_PAUSES: Pauses = Pauses::doubling(Duration::from_millis(20)).jittered();
 
-/// What a heartbeat found.
+/// The result of a heartbeat.
 #[derive(Debug)]
 pub struct Heartbeat {
     /// The server.
@@ -78,15 +78,15 @@ impl GameServers {
         Self { store, ambient }
     }
 
-    /// Registers a server of a namespace with `settings`, or registers it anew under its `server_id`: the
-    /// same start is updated, its lobbies stay as they are but for their leases when it gives up its own; a
-    /// new start ends those of the starts before it, a page in one call.
+    /// Registers a server of a namespace with `settings`, or registers it again under its `server_id`. The
+    /// same start is updated and keeps its lobbies, which lose their leases if it gives up its own. A new
+    /// start ends the lobbies of the starts before it, a page in one call.
     ///
     /// # Errors
     /// [`Error::InvalidServer`] when it names a mode that no version of the game has, and when region or
     /// ports would change under live lobbies; [`Error::LobbyStateConflict`] when the start deregistered and
-    /// still runs lobbies, or a later one registered; [`Error::Clearing`] when more are left to end, which
-    /// asking again does; [`Error::Contention`], [`Error::Unavailable`], [`Error::Bug`].
+    /// still runs lobbies, or a later one registered; [`Error::Clearing`] when more lobbies have to end, for
+    /// which the server registers again; [`Error::Contention`], [`Error::Unavailable`], [`Error::Bug`].
     pub async fn register(
         &self,
         right: &GameServerRight,
@@ -122,8 +122,8 @@ impl GameServers {
         Err(Error::Contention)
     }
 
-    /// A fleet registers at one time, and a server without a block has its first finds meet at the ledger
-    /// instead.
+    /// Retries, because a fleet registers at one time, and without a block a server's first creations would
+    /// conflict at the ledger.
     async fn allot(&self, server: Server, lobby_count_max: u32) -> Result<Server, Error> {
         for tries in 0..ALLOTMENTS_MAX {
             if let Some(allotted) = self.store.allot_at_registration(&server, lobby_count_max).await? {
@@ -134,9 +134,8 @@ impl GameServers {
         Ok(server)
     }
 
-    /// A mode that no version has would never get a lobby, and all finds of the one that was meant be refused
-    /// for want of servers. Modes of other versions than the current one are those of a version to come, or
-    /// to go back to.
+    /// A server with a misspelt mode would never get a lobby, and finds of the right mode would have no
+    /// server. Modes of other versions are allowed, for a version to come or to roll back to.
     async fn check_modes(&self, registration: &Registration, settings: &Settings) -> Result<(), Error> {
         let current = &settings.version.config.game_modes;
         let mut unknown: Vec<_> =
@@ -156,13 +155,13 @@ impl GameServers {
         Err(Error::InvalidServer(violations))
     }
 
-    /// Extends the lease of a server, of no other start than `start_id` if one is given, and of a page of its
-    /// lobbies, and ends those of them that are empty past their idle time or never became ready. Those of an
-    /// earlier start end, and are not told. A lobby whose lease had lapsed is found again, unless somebody
-    /// needed its room (I10).
+    /// Extends the lease of a server, if `start_id` is given only of that start, and the leases of a page of
+    /// its lobbies. Ends lobbies that are empty past their idle time or never became ready. Lobbies of an
+    /// earlier start also end, and are not returned. A lobby whose lease had lapsed is found again, unless a
+    /// find needed its capacity (I10).
     ///
-    /// One write unit for the server and for each lobby; for each page 0.5 read units a started 4 KB of keys
-    /// and 0.5 a lobby.
+    /// One write unit for the server and for each lobby; for each page 0.5 read units per started 4 KB of
+    /// keys and 0.5 per lobby.
     ///
     /// # Errors
     /// [`Error::ServerNotFound`]; [`Error::Unavailable`], [`Error::Bug`].
@@ -192,14 +191,13 @@ impl GameServers {
         Ok(Heartbeat { server: *server, lobbies, next: page.next })
     }
 
-    /// Takes a server's place in the matching away for good: no lobby is placed there any more, its lobbies
-    /// close, and each ends when it is empty, or at once if `ends_lobbies`. Until then its heartbeats keep
-    /// them alive like any other's. Again: harmless. Of another start than `start_id`, if one is given, it is
-    /// unknown.
+    /// Removes a server from the matching permanently: it gets no more lobbies, its lobbies close, and each
+    /// ends when it is empty, or immediately if `ends_lobbies`. Until then its heartbeats keep them alive. A
+    /// retry is harmless. A server of another start than `start_id`, if given, counts as unknown.
     ///
     /// # Errors
-    /// [`Error::ServerNotFound`]; [`Error::Contention`] when not every lobby could be closed yet, which
-    /// asking again does; [`Error::Unavailable`], [`Error::Bug`].
+    /// [`Error::ServerNotFound`]; [`Error::Contention`] when not every lobby could be closed yet, for which
+    /// the server retries; [`Error::Unavailable`], [`Error::Bug`].
     pub async fn deregister(
         &self,
         right: &GameServerRight,
@@ -209,7 +207,7 @@ impl GameServers {
         self.take_out_of_service(&key(right, server_id), start_id, ends_lobbies).await
     }
 
-    /// The same for the operator: a server that went without a word, and its lobbies with it.
+    /// The same for the operator: removes a server that vanished, and its lobbies.
     ///
     /// # Errors
     /// As [`GameServers::deregister`].
@@ -240,7 +238,7 @@ impl GameServers {
                     return Ok(());
                 }
                 Ok(server) => server,
-                // What came back in a later start is none of this one's.
+                // A later start has registered, which this call does not concern.
                 Err(Some(other)) if other.start() != start => return Ok(()),
                 Err(Some(same)) => same,
                 Err(None) => return Err(Error::ServerNotFound),
@@ -250,14 +248,14 @@ impl GameServers {
         Err(Error::Contention)
     }
 
-    /// Ends the lobbies of the starts before `server`'s, at most a page, and opens it once none is left; as
-    /// it then is.
+    /// Ends the lobbies of earlier starts, at most a page, and opens the server once none is left. Returns it
+    /// as it then is.
     async fn clear(&self, server: Server) -> Result<Server, Error> {
         for pass in 0..INDEX_PASSES {
             let are_more = self.end_earlier_lobbies(&server).await?;
             match self.store.open_server(&server).await? {
                 Ok(open) => return Ok(open),
-                // A repetition opened it.
+                // A retry has opened it.
                 Err(Some(other)) if other.start_id == server.start_id && !other.is_clearing => {
                     return Ok(other);
                 }
@@ -269,13 +267,14 @@ impl GameServers {
         Err(Error::Clearing)
     }
 
-    /// Ends a page of the lobbies of a server that gets none until all have ended; whether there are more.
+    /// Ends a page of the lobbies of a server that gets none until all have ended. Returns whether there are
+    /// more.
     async fn end_earlier_lobbies(&self, server: &Server) -> Result<bool, Error> {
         let page = self.store.lobbies_of_server(&server.server, None, LOBBIES_A_PAGE).await?;
         let lobbies = self.store.lobbies(&page.lobby_ids).await?;
         let ended = stream::iter(lobbies).map(async |lobby: Lobby| {
             match self.store.end_lobby(&lobby, EndCause::ServerRestarted, &self.ambient).await {
-                // The next call meets it again.
+                // The next call tries it again.
                 Ok(_) | Err(Error::Contention) => Ok(()),
                 Err(error) => Err(error),
             }
@@ -284,14 +283,14 @@ impl GameServers {
         Ok(page.next.is_some())
     }
 
-    /// A server that registered without lease may never beat: its lobbies must not keep the lease of before,
-    /// if it had one.
+    /// A server that registered without lease may send no heartbeats, so its lobbies must not keep an earlier
+    /// lease.
     async fn free_lobbies_of_leases(&self, server: &Server, registered_at: Timestamp) -> Result<(), Error> {
         for pass in 0..INDEX_PASSES {
             let frees =
                 |id: LobbyId| async move { self.store.extend_lease(&id, server, registered_at).await };
             let living = self.each_lobby(server, frees).await?;
-            // Some end meanwhile.
+            // Some lobbies end meanwhile.
             let now = self.store.server(&server.server).await?;
             if now.is_none_or(|now| living >= now.used) {
                 return Ok(());
@@ -301,9 +300,9 @@ impl GameServers {
         Err(Error::Contention)
     }
 
-    /// Extends a lobby's lease, or ends the lobby; the lobby if it still lives.
+    /// Extends a lobby's lease, or ends the lobby. Returns the lobby if it still lives.
     async fn keep(&self, lobby: Lobby, server: &Server, now: Timestamp) -> Result<Option<Lobby>, Error> {
-        // It may have registered anew since the beat.
+        // The server may have registered again since the heartbeat.
         if lobby.stage == Stage::Ended || !server.runs(&lobby) {
             return Ok(None);
         }
@@ -314,24 +313,24 @@ impl GameServers {
                 Err(error) => return Err(error),
             }
         }
-        // Its deregistration crashed before it came to this one.
+        // Its deregistration crashed before it closed this lobby.
         if server.is_deregistered() && !lobby.is_draining {
             self.drain(lobby.lobby_id.clone(), server.start(), false).await?;
         }
-        // One that was hidden as silent may have just this lease, after a registration with a shorter one.
+        // A hidden lobby may already have this lease, after a registration with a shorter one.
         let is_hidden = lobby.joinable_from == Some(Timestamp::NEVER);
         let needs_write = lobby.lease_until != server.lease_until || is_hidden;
         let lives = !needs_write || self.store.extend_lease(&lobby.lobby_id, server, now).await?;
         Ok(lives.then_some(lobby))
     }
 
-    /// Closes every lobby of a deregistered server, and ends the empty ones, or all; how many lived.
+    /// Closes every lobby of a deregistered server, and ends the empty ones, or all. Returns how many lived.
     async fn drain_lobbies(&self, server: &Server, ends_all: bool) -> Result<u32, Error> {
         let start = server.start();
         self.each_lobby(server, |lobby_id| self.drain(lobby_id, start.clone(), ends_all)).await
     }
 
-    /// Does `work` with every lobby of a server, page by page; with how many it was true.
+    /// Runs `work` on every lobby of a server, page by page. Returns for how many it was true.
     async fn each_lobby<F>(&self, server: &Server, work: impl Fn(LobbyId) -> F) -> Result<u32, Error>
     where
         F: Future<Output = Result<bool, Error>>,
@@ -345,8 +344,8 @@ impl GameServers {
         Ok(done.await?.into_iter().map(u32::from).sum())
     }
 
-    /// Closes a lobby for good, and ends it when it is empty or never became ready, or in any case; whether
-    /// it lived.
+    /// Closes a lobby permanently, and ends it if it is empty or never became ready, or if `ends_it`. Returns
+    /// whether it lived.
     async fn drain(&self, lobby_id: LobbyId, start: Option<StartMark>, ends_it: bool) -> Result<bool, Error> {
         let drain = Transition::Drain(start);
         for _ in 0..DRAIN_ATTEMPTS {
@@ -363,7 +362,7 @@ impl GameServers {
                 TransitionOutcome::Illegal(Illegal::Ended, lobby) if lobby.stage == Stage::Starting => {
                     match self.store.end_lobby(&lobby, EndCause::NeverReady, &self.ambient).await? {
                         EndOutcome::Ended | EndOutcome::AlreadyEnded => return Ok(true),
-                        // A `ready` in time that came late.
+                        // A `ready` outran the end.
                         EndOutcome::Outdated => {}
                     }
                 }
@@ -374,11 +373,11 @@ impl GameServers {
     }
 }
 
-/// A start that deregistered and still runs lobbies does not come back, nor one that a later one followed.
+/// Refuses a start that deregistered and still runs lobbies, and one that a later start replaced.
 fn refuse_what_is_over(seen: &Server, start: Start) -> Result<(), Error> {
     match start {
         Start::Same if seen.is_deregistered() && seen.used > 0 => {
-            Err(Error::LobbyStateConflict("the game server deregistered, and still runs lobbies"))
+            Err(Error::LobbyStateConflict("the game server deregistered and still runs lobbies"))
         }
         Start::Former => Err(Error::LobbyStateConflict("a later start of the game server registered")),
         Start::Same | Start::New => Ok(()),

@@ -1,9 +1,8 @@
-//! What a lobby server does with its own lobby: ready, closed, state, players.
+//! The operations of a lobby server on its lobby: ready, closed, state, players.
 //!
-//! When a seat of a full lobby becomes free, or a lobby reopens, that is announced at the head of its
-//! criteria ([`crate::store::creation`]). A seat that is gone was left, or expired and was taken over; the
-//! lobby remembers the last eight of the latter, so that their players learn that they come too late
-//! (decision 40).
+//! When a seat of a full lobby becomes free, or a lobby reopens, this file announces it at the head of the
+//! lobby's criteria ([`crate::store::creation`]). A missing seat was left, or lapsed and was taken over. The
+//! lobby remembers the last eight that lapsed, so that their players get that reason (decision 40).
 
 use std::{sync::Arc, time::Duration};
 
@@ -32,25 +31,25 @@ use crate::{
 pub struct LobbyServer {
     store: Store,
     ambient: Ambient,
-    /// Heads that this instance told of a free seat, each with when what it then had began: meanwhile it
-    /// leaves others alone, and is one item.
-    told: Arc<Aged<HeadKey, ()>>,
+    /// Heads at which this instance announced a free seat, with the start of the head's burst: until that is
+    /// old, the head accepts no other announcement.
+    announced: Arc<Aged<HeadKey, ()>>,
 }
 
 /// Heads remembered.
 const HEADS_MAX: usize = 1_024;
-/// How long after a seat of a lobby was left more such may be expected: longer than lobbies take that are
-/// refilled all the time.
+/// How long after a player left a lobby the pool counts as active: longer than a constantly refilled lobby
+/// takes.
 const ASTIR_FOR: Duration = Duration::from_secs(60);
 
 impl LobbyServer {
     /// Lobbies in `store`.
     #[must_use]
     pub fn new(store: Store, ambient: Ambient) -> Self {
-        Self { store, ambient, told: Arc::new(Aged::new(HEADS_MAX)) }
+        Self { store, ambient, announced: Arc::new(Aged::new(HEADS_MAX)) }
     }
 
-    /// The lobby is ready: its reservations begin anew, finds that wait for it answer. Again: harmless.
+    /// Makes the lobby ready: its reservations restart, and waiting finds respond. A retry is harmless.
     ///
     /// # Errors
     /// [`Error::LobbyNotFound`]; [`Error::LobbyStopped`], also when it should have become ready long ago,
@@ -65,7 +64,7 @@ impl LobbyServer {
         }
     }
 
-    /// Closes the lobby to finds, or opens it to them again. Again: harmless.
+    /// Closes the lobby to finds, or reopens it. A retry is harmless.
     ///
     /// # Errors
     /// [`Error::LobbyNotFound`], [`Error::LobbyStopped`]; [`Error::LobbyStateConflict`] for opening a lobby
@@ -75,8 +74,8 @@ impl LobbyServer {
         let outcome = self.transition(right, &transition).await?;
         let is_new = matches!(outcome, TransitionOutcome::Made(_));
         let lobby = accepted(outcome)?;
-        // Nothing of a closed lobby is in the index: its shard may have been seen empty meanwhile. Again when
-        // asked again, for the first may have crashed before it.
+        // A closed lobby is not in the index, so its shard may have been retired meanwhile. Also on a retry,
+        // because the first call may have crashed before this.
         if !is_closed && lobby.pool.shard > 0 {
             self.store.grow_shards(&lobby.pool, lobby.pool.shard + 1, self.ambient.now()).await?;
         }
@@ -86,9 +85,9 @@ impl LobbyServer {
         Ok(())
     }
 
-    /// Connects the player whom `token` was given to: its reserved seat is held until it disconnects, at most
-    /// 8 h (I7). One write unit for a lobby up to 1 KB; another one, and two of the index, when the last
-    /// reservation of a full lobby is its.
+    /// Connects the player of `token`, who holds the reserved seat until the disconnect, at most 8 h (I7).
+    /// One write unit for a lobby up to 1 KB. Another one, and two of the index, for the last reservation of
+    /// a full lobby.
     ///
     /// # Errors
     /// [`Error::BodyTokenInvalid`]; [`Error::Forbidden`] for a player of another namespace;
@@ -107,12 +106,12 @@ impl LobbyServer {
         Ok(())
     }
 
-    /// Frees the seat of the player whom `token` was given to, connected or not, also for its client's cap at
-    /// one write unit; the lobby can be found again, or ends when it is empty and its mode keeps no empty
-    /// lobbies. Again: harmless.
+    /// Frees the seat of the player of `token`, connected or not, and the client's hold under a cap at one
+    /// write unit. Finds can enter the lobby again, or it ends when it is empty and its mode keeps no empty
+    /// lobbies. A retry is harmless.
     ///
     /// # Errors
-    /// As [`LobbyServer::connect`], but for those of connecting; the token's age does not matter.
+    /// As [`LobbyServer::connect`], except for the player errors; the token may have expired.
     pub async fn disconnect(&self, right: &LobbyRight, token: &str, keys: &TokenKeys) -> Result<(), Error> {
         let PlayerSeat { namespace_id, seat_id, client, .. } = seat_of(right, token, keys)?;
         let outcome = self.transition(right, &Transition::Leave(seat_id.clone())).await?;
@@ -122,9 +121,9 @@ impl LobbyServer {
             self.release(&Client { namespace_id, address }, &seat_id).await;
         }
         match lobby.end_cause(self.ambient.now()) {
-            // Also when it was left before: whoever left last may have crashed on the way here.
+            // Also on a retry: the first call may have crashed before this.
             Some(EndCause::Idle) => end_in_passing(&self.store, &lobby, EndCause::Idle, &self.ambient).await,
-            // Only a lobby that was full was out of the index's sight.
+            // Only a full lobby was hidden from the index.
             _ if is_new && lobby.taken + 1 >= lobby.max_players => self.announce(&lobby).await,
             _ => {}
         }
@@ -140,8 +139,8 @@ impl LobbyServer {
         if lobby.is_over(self.ambient.now()) {
             return Err(Error::LobbyStopped);
         }
-        // The lobby's end deletes what it is known to have. A lobby that ends between the two writes leaves
-        // its state behind.
+        // The lobby's end deletes the data that it is recorded to have. A lobby that ends between the two
+        // writes leaves its state behind.
         if !lobby.has_state && !self.store.note_lobby_state(right.lobby_id()).await? {
             return Err(Error::LobbyStopped);
         }
@@ -156,18 +155,17 @@ impl LobbyServer {
         self.store.make_transition(right.lobby_id(), transition, self.ambient.now()).await
     }
 
-    /// A full lobby comes into sight when the first reservation in it was to lapse. Once everybody is
-    /// connected that is far too early: until then it would stand in front of those with a free seat (I14).
-    /// What a launch had put into shards goes back to the first one by the same write, so that later looks
-    /// need not read the others.
+    /// A full lobby comes into sight when its first reservation would have lapsed. Once all players are
+    /// connected, that is far too early: it would precede lobbies with a free seat (I14). The same write
+    /// moves a lobby from another shard back to the first, so that later looks need not read the others.
     ///
-    /// The player is connected already: a hint that cannot be written must not fail that.
+    /// The player is already connected, so an unwritten hint must not fail the call.
     async fn keep_hidden(&self, lobby: &Lobby) {
         let is_early = lobby.joinable_from.is_some_and(|from| from < lobby.first_lapse());
         if !lobby.reserved.is_empty() || lobby.taken < lobby.max_players || !is_early {
             return;
         }
-        // A pool in which seats are left and taken all the time still needs its shards.
+        // A pool in which players leave and enter constantly still needs its shards.
         let is_astir = lobby.vacated_at.is_some_and(|at| self.ambient.now().since(at) < ASTIR_FOR);
         let shard = if is_astir { lobby.pool.shard } else { 0 };
         if let Err(error) = self.store.hide_full_lobby(lobby, shard).await {
@@ -176,7 +174,7 @@ impl LobbyServer {
         }
     }
 
-    /// The seat is free already: that the client's hold of it stays a while must not fail what freed it.
+    /// The seat is already free, so a hold that stays a while must not fail the call.
     async fn release(&self, client: &Client, seat_id: &SeatId) {
         if let Err(error) = self.store.release_hold(client, seat_id).await {
             let cause = error.cause().unwrap_or("refused").to_owned();
@@ -184,23 +182,23 @@ impl LobbyServer {
         }
     }
 
-    /// The seat is free already: a hint that cannot be written must not fail what freed it.
+    /// The seat is already free, so an unwritten hint must not fail the call.
     async fn announce(&self, lobby: &Lobby) {
         if lobby.joinable_from.is_none() || lobby.taken >= lobby.max_players {
             return;
         }
         let now = self.ambient.now();
         let key = HeadKey::new(&lobby.pool, &lobby.tag_digests, lobby.max_players);
-        if self.told.get(&key, BURST_WINDOW, now).is_some() {
+        if self.announced.get(&key, BURST_WINDOW, now).is_some() {
             return;
         }
         match self.store.announce_free_seat(key.clone(), BurstSecret::random(&self.ambient), lobby, now).await
         {
-            Ok(began_at) => self.told.put(key, (), began_at),
+            Ok(began_at) => self.announced.put(key, (), began_at),
             Err(error) => {
                 let cause = error.cause().unwrap_or("refused").to_owned();
                 tracing::warn!(lobby.id = %lobby.lobby_id, cause, "a free seat could not be announced");
-                self.told.put(key, (), now);
+                self.announced.put(key, (), now);
             }
         }
     }
@@ -214,7 +212,7 @@ fn accepted(outcome: TransitionOutcome) -> Result<Box<Lobby>, Error> {
     }
 }
 
-/// The seat of a player token of any age, which must be one of the lobby's.
+/// The seat of a player token of any age, which must be in the lobby.
 fn seat_of(right: &LobbyRight, token: &str, keys: &TokenKeys) -> Result<PlayerSeat, Error> {
     let Ok(Claims::Player(seat)) = keys.verify_at_any_age(token) else {
         return Err(Error::BodyTokenInvalid);

@@ -1,4 +1,4 @@
-//! What is noted of one request on its way: for the client that asks why, for logs and for metrics.
+//! A record of one request's steps, for explanations, logs and metrics.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,42 +8,42 @@ use crate::{
     wire::explanation::{Creation, Explanation, Obstacles, Reason, Way},
 };
 
-/// The header that asks for an explanation.
+/// The header that requests an explanation.
 pub const EXPLAIN_HEADER: &str = "muster-explain";
 
-/// What is noted of one request on its way; clones are the same.
+/// A record of one request's steps, shared by its clones.
 #[derive(Clone, Debug, Default)]
 pub struct Trace(Arc<Mutex<Noted>>);
 
 #[derive(Debug, Default)]
 struct Noted {
     explanation: Explanation,
-    /// Whether whoever asks may be told.
+    /// Whether the caller may have an explanation.
     is_open: bool,
-    /// How the seat came about.
+    /// How the find got the seat.
     way: Option<Way>,
-    /// Game servers with places that were met and whose heartbeats stopped.
+    /// Game servers with places that were read and whose heartbeats stopped.
     silent_servers: usize,
 }
 
-/// How a request for a seat came out, for metrics.
+/// The result of a request for a seat, for metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outline {
-    /// How the seat came about, if there is one.
+    /// How the find got its seat, if it has one.
     pub way: Option<Way>,
-    /// Candidates that had a seat when they were looked at, and none when it was to be taken.
+    /// Candidates that lost their free seats between the read and the write.
     pub races_lost: u64,
-    /// Game servers with places that were met and whose heartbeats stopped; each is met once.
+    /// Game servers with places that were read and whose heartbeats stopped; each counts once.
     pub silent_servers: u64,
 }
 
 impl Trace {
-    /// Notes that the request is of somebody who may find.
+    /// Notes that the caller may find, and so may have an explanation.
     pub fn open(&self) {
         self.noted().is_open = true;
     }
 
-    /// Notes what was asked for.
+    /// Notes the request's criteria.
     pub fn resolved(&self, criteria: &Criteria) {
         self.noted().explanation.resolved = Some(criteria.into());
     }
@@ -72,7 +72,7 @@ impl Trace {
         self.noted().explanation.creation = Some(creation);
     }
 
-    /// Notes how the seat came about.
+    /// Notes how the find got its seat.
     pub fn found(&self, way: Way) {
         let mut noted = self.noted();
         noted.way = Some(way);
@@ -87,8 +87,7 @@ impl Trace {
         self.noted().silent_servers += count;
     }
 
-    /// How the seat came about, if there is one, how many candidates others were quicker at, and how many
-    /// servers were silent.
+    /// How the find got its seat, how many races it lost, and how many servers were silent.
     #[must_use]
     pub fn outline(&self) -> Outline {
         let noted = self.noted();
@@ -96,19 +95,19 @@ impl Trace {
         Outline { way: noted.way, races_lost: races_lost as u64, silent_servers: noted.silent_servers as u64 }
     }
 
-    /// Notes that the answer was given before.
+    /// Notes that the response is a repeated one.
     pub fn replayed(&self) {
         self.noted().explanation.replayed = true;
     }
 
-    /// Notes what the request cost, once it is over.
+    /// Notes the cost of the request, once it is over.
     pub fn cost(&self, usage: Usage) {
         let Usage { calls, read_units, write_units } = usage;
         let mut noted = self.noted();
         noted.explanation = Explanation { calls, read_units, write_units, ..noted.explanation.clone() };
     }
 
-    /// The explanation, for those who may be told.
+    /// The explanation, if the caller may have it.
     #[must_use]
     pub fn explanation(&self) -> Option<Explanation> {
         let noted = self.noted();

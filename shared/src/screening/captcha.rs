@@ -1,14 +1,16 @@
-//! Captchas: whether one is due, and whether its provider accepts the client's answer.
+//! Captchas: whether one is due, and whether its provider accepts the client's response to it.
 //!
-//! One item for each client and namespace holds when the client passed, a digest of the answer, and how many
-//! requests it made since. A request counts itself by one update, on condition that the pass still counts, so
-//! exactly `requests_before_reverify` get through however many come at once. Only a refused update leads to
-//! the provider, and then to a new pass. While a pass counts, an answer is ignored (decision 49).
+//! One item for each client and namespace has the time of the client's last pass, a digest of the captcha
+//! response, and the number of requests since. A request counts itself by one update, on condition that the
+//! pass still counts, so exactly `requests_before_reverify` pass, even concurrent ones. Only a refused update
+//! leads to the provider, and then to a new pass. While a pass counts, a captcha response is ignored
+//! (decision 49).
 //!
-//! A provider takes each answer once, but a client retries a find whose response was lost. Until the pass is
-//! written, Turnstile is asked with the same idempotency key, a digest of client, answer and the pass before:
-//! it recognises the retry, and no answer brings two passes. Afterwards the item knows the answer, hCaptcha's
-//! too, and lets it through three times within a minute without resetting the count.
+//! A provider accepts each captcha response once, but a client retries a find whose response was lost. Until
+//! the pass is written, a retry calls Turnstile with the same idempotency key, a digest of client, captcha
+//! response and last pass: Turnstile recognises the retry, and no captcha response brings two passes.
+//! Afterwards the item has its digest, for hCaptcha too, and admits it three times within a minute without
+//! resetting the count.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -34,18 +36,18 @@ use crate::{
 
 /// How long a provider may take.
 const PROVIDER_TIMEOUT: Duration = Duration::from_secs(5);
-/// Largest answer of a provider that is read, in bytes; theirs have some hundred.
+/// Largest response of a provider that is read, in bytes; real ones have some hundred.
 const PROVIDER_ANSWER_BYTES_MAX: usize = 16 * 1_024;
-/// Longest answer to a captcha that a provider is asked about, in bytes. Turnstile's have at most 2,048,
-/// hCaptcha's some thousand.
+/// Longest captcha response that is sent to a provider, in bytes. Turnstile's have at most 2,048, hCaptcha's
+/// some thousand.
 const RESPONSE_BYTES_MAX: usize = 16 * 1_024;
-/// How long after its pass an answer still lets the same request be repeated.
+/// How long after its pass a captcha response still admits retries of the same request.
 const REPEAT_SPAN: Duration = Duration::from_secs(60);
-/// How often it does.
+/// How many retries it admits.
 const REPEATS_MAX: u32 = 3;
-/// Bytes of an answer's digest.
+/// Bytes of a captcha response's digest.
 const DIGEST_BYTES: usize = 16;
-/// Codes of the providers that tell of a fault of the deployment or the provider, not of the player's answer.
+/// The providers' codes for faults of the deployment or the provider, not of the player's response.
 const FAULT_CODES: [&str; 7] = [
     "bad-request",
     "internal-error",
@@ -56,7 +58,7 @@ const FAULT_CODES: [&str; 7] = [
     "invalid-sitekey",
 ];
 
-/// A provider's answer; of what else it holds nothing counts.
+/// The fields of a provider's response that count.
 #[derive(Debug, Deserialize)]
 struct SiteVerify {
     success: bool,
@@ -65,7 +67,7 @@ struct SiteVerify {
 }
 
 impl Screening {
-    /// Whether the client need not pass a captcha now, or has just done so.
+    /// Checks that the client need not pass a captcha now, or has just done so.
     pub(super) async fn check_captcha(
         &self,
         entry: &Entry<'_>,
@@ -81,9 +83,10 @@ impl Screening {
             Standing::Passed => return Ok(()),
             Standing::Due(last) => last,
         };
-        let (provider, keys) = config.providers().next().ok_or_else(|| {
-            Error::CaptchaUnavailable("its provider is one that only a later release knows".to_owned())
-        })?;
+        let (provider, keys) = config
+            .providers()
+            .next()
+            .ok_or_else(|| Error::CaptchaUnavailable("only a later release knows its provider".to_owned()))?;
         let Some(answered) = entry.captcha.filter(|captcha| **captcha != Captcha::default()) else {
             return Err(Error::CaptchaRequired { provider, site_key: keys.site_key.clone() });
         };
@@ -104,8 +107,8 @@ impl Screening {
             return if repeats { Ok(()) } else { Err(Error::CaptchaFailed) };
         }
         seeker.before_screening().await?;
-        let asked = Asked { provider, keys, response, client_ip };
-        self.ask_provider(entry, client, &asked, last.as_ref()).await?;
+        let question = CaptchaQuestion { provider, keys, response, client_ip };
+        self.ask_provider(entry, client, &question, last.as_ref()).await?;
         self.store.pass_captcha(client, &answer, self.ambient.now()).await
     }
 
@@ -113,13 +116,13 @@ impl Screening {
         &self,
         entry: &Entry<'_>,
         client: &Client,
-        asked: &Asked<'_>,
+        question: &CaptchaQuestion<'_>,
         last: Option<&CaptchaPass>,
     ) -> Result<(), Error> {
         let secrets = self.secrets.of(entry.version).await?;
         let secret = secrets.captcha_key();
         let secret = secret.ok_or_else(|| Error::Bug("a version's captcha key is gone".to_owned()))?;
-        let url = match asked.provider {
+        let url = match question.provider {
             CaptchaProvider::Hcaptcha => &self.hcaptcha_url,
             CaptchaProvider::Turnstile => &self.turnstile_url,
         };
@@ -127,46 +130,52 @@ impl Screening {
             url,
             content_type: "application/x-www-form-urlencoded",
             headers: Vec::new(),
-            body: self.form(client, asked, secret, last),
+            body: self.form(client, question, secret, last),
             answer_bytes_max: Some(PROVIDER_ANSWER_BYTES_MAX),
         };
         let unavailable =
-            |cause: String| Error::CaptchaUnavailable(format!("{}: {cause}", asked.provider.name()));
+            |cause: String| Error::CaptchaUnavailable(format!("{}: {cause}", question.provider.name()));
         let answer = self.web.post(post, PROVIDER_TIMEOUT).await;
         let answer = answer.map_err(|error: NoAnswer| unavailable(error.to_string()))?;
         if answer.status.as_u16() != 200 {
-            return Err(unavailable(format!("it answered {}", answer.status.as_u16())));
+            return Err(unavailable(format!("it responded with status {}", answer.status.as_u16())));
         }
         let verified: SiteVerify = strict_json(&answer.body)
-            .map_err(|_| unavailable("its answer is no JSON object with `success`".to_owned()))?;
+            .map_err(|_| unavailable("its response is not a JSON object with `success`".to_owned()))?;
         if verified.success {
             return Ok(());
         }
         match verified.error_codes.iter().find(|code| FAULT_CODES.contains(&code.as_str())) {
-            Some(fault) => Err(unavailable(format!("it refused to judge: {fault}"))),
+            Some(fault) => Err(unavailable(format!("it reported a fault: {fault}"))),
             None => Err(Error::CaptchaFailed),
         }
     }
 
-    /// What a provider is told of an answer.
-    fn form(&self, client: &Client, asked: &Asked<'_>, secret: &str, last: Option<&CaptchaPass>) -> String {
+    /// The form for a provider.
+    fn form(
+        &self,
+        client: &Client,
+        question: &CaptchaQuestion<'_>,
+        secret: &str,
+        last: Option<&CaptchaPass>,
+    ) -> String {
         let mut form = form_urlencoded::Serializer::new(String::new());
-        form.append_pair("secret", secret).append_pair("response", asked.response);
-        if let Some(address) = asked.client_ip {
+        form.append_pair("secret", secret).append_pair("response", question.response);
+        if let Some(address) = question.client_ip {
             form.append_pair("remoteip", &address.to_canonical().to_string());
         }
-        match asked.provider {
-            CaptchaProvider::Hcaptcha => form.append_pair("sitekey", &asked.keys.site_key),
+        match question.provider {
+            CaptchaProvider::Hcaptcha => form.append_pair("sitekey", &question.keys.site_key),
             CaptchaProvider::Turnstile => {
                 let last_at = last.map_or(Timestamp::default(), |last| last.passed_at).to_string();
-                let key = self.digest(client, &["idempotency", asked.response, &last_at]);
+                let key = self.digest(client, &["idempotency", question.response, &last_at]);
                 form.append_pair("idempotency_key", &key.to_string())
             }
         };
         form.finish()
     }
 
-    /// A digest of `parts` that means nothing for another client, namespace or deployment.
+    /// A digest of `parts`, different for each client, namespace and deployment.
     fn digest(&self, client: &Client, parts: &[&str]) -> uuid::Uuid {
         let mut digest = hmac::Context::with_key(self.keys.address_key());
         let of_client = [client.namespace_id.as_str(), client.address.as_str()];
@@ -180,8 +189,8 @@ impl Screening {
     }
 }
 
-/// What a provider is asked.
-struct Asked<'a> {
+/// The data of a question to a provider.
+struct CaptchaQuestion<'a> {
     provider: CaptchaProvider,
     keys: &'a CaptchaKeys,
     response: &'a str,

@@ -1,5 +1,5 @@
-//! What a request is screened for. It is bounded in time: three seconds for the secrets, five for the
-//! provider, five for all backends together.
+//! The screening of a request. Its time is bounded: three seconds for the secrets, five for the provider,
+//! five for all backends together.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -22,13 +22,13 @@ use crate::{
     wire::{Captcha, CreateLobbyRequest, FindLobbyRequest, JoinLobbyRequest},
 };
 
-/// What a player asks to be let into.
+/// The modes and regions or the lobby that a player wants to enter.
 #[derive(Debug)]
 pub struct Entry<'a> {
     pub(super) kind: EntryKind,
     pub(super) namespace_id: &'a NamespaceId,
     pub(super) version: &'a Version,
-    /// Each mode with the regions meant.
+    /// Each mode with its regions.
     pub(super) modes: Vec<(&'a GameMode, Vec<&'a RegionId>)>,
     pub(super) tags: &'a Tags,
     pub(super) max_players: Option<u32>,
@@ -95,7 +95,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// Asks captcha providers and studios' backends.
+/// Calls captcha providers and studios' backends.
 #[derive(Debug)]
 pub struct Screening {
     pub(super) store: Store,
@@ -108,7 +108,8 @@ pub struct Screening {
 }
 
 impl Screening {
-    /// A screening that asks those `outside`; `store` has versions' secrets and keeps the passed captchas.
+    /// A screening by the providers and backends `outside`. The `store` has versions' secrets and passed
+    /// captchas.
     #[must_use]
     pub fn new(store: Store, keys: Arc<TokenKeys>, ambient: Ambient, outside: Outside) -> Self {
         let Outside { hcaptcha_url, turnstile_url, reach, resolver } = outside;
@@ -117,12 +118,12 @@ impl Screening {
         Self { store, secrets, keys, ambient, web, hcaptcha_url, turnstile_url }
     }
 
-    /// Lets the player of `request` in, or not. No call of anything for a version without captcha and a way
-    /// in without verification; `edge_secret` is what the edge proves itself with, if there is one. Nobody is
-    /// asked before `seeker` may have its seat.
+    /// Checks whether the player of `request` may enter, after it checks that `seeker` may have its seat.
+    /// Makes no call for a version without captcha and an action without verification. `edge_secret`
+    /// authenticates the edge, if there is one.
     ///
     /// # Errors
-    /// What [`Seeker::before_screening`] refuses; [`Error::CaptchaRequired`], [`Error::CaptchaFailed`],
+    /// Those of [`Seeker::before_screening`]; [`Error::CaptchaRequired`], [`Error::CaptchaFailed`],
     /// [`Error::CaptchaUnavailable`], [`Error::VerificationFailed`], [`Error::VerificationRequestFailed`];
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn check(

@@ -1,10 +1,10 @@
-//! What lies outside of a deployment and may be called.
+//! The services outside of a deployment that it calls.
 
 use aws_smithy_runtime_api::client::dns::SharedDnsResolver;
 
 use crate::screening::web_client::{Reach, SystemResolver};
 
-/// What lies outside of the deployment, and how much of it may be called.
+/// The services outside of the deployment, and which of them it may call.
 #[derive(Clone, Debug)]
 pub struct Outside {
     /// hCaptcha's `siteverify`.
@@ -13,7 +13,7 @@ pub struct Outside {
     pub turnstile_url: String,
     /// Which addresses may be called.
     pub reach: Reach,
-    /// Who says which addresses a name has.
+    /// The resolver of host names.
     pub resolver: SharedDnsResolver,
 }
 
@@ -28,7 +28,7 @@ impl Default for Outside {
     }
 }
 
-/// Where hCaptcha verifies answers (its documentation, "Verify the User Response Server Side").
+/// hCaptcha's endpoint (its documentation, "Verify the User Response Server Side").
 pub const HCAPTCHA_URL: &str = "https://api.hcaptcha.com/siteverify";
-/// Where Turnstile verifies answers (its documentation, "Server-side validation").
+/// Turnstile's endpoint (its documentation, "Server-side validation").
 pub const TURNSTILE_URL: &str = "https://challenges.cloudflare.com/turnstile/v0/siteverify";

@@ -1,7 +1,7 @@
 //! The secrets of versions: captcha keys and the values of verification headers.
 //!
-//! A version's record says only that it has some. They lie in a table of their own, one item for each
-//! version, written in the version's own transaction; only the functions that need them may read it.
+//! A version's record only shows that it has some. They are in a table of their own, one item for each
+//! version, written in the version's own transaction. Only the functions that need them may read it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,15 +14,14 @@ use crate::{
     store::client::Store,
 };
 
-/// How old secrets may be that a function works with. They never change; the bound has an instance forget
-/// what it no longer needs.
+/// How long a function keeps secrets. They never change, but an instance should forget unused ones.
 const SECRETS_AGE_MAX: Duration = Duration::from_secs(300);
 /// How long reading a version's secrets may take.
 const READ_TIMEOUT: Duration = Duration::from_secs(3);
-/// Versions whose secrets a function keeps.
+/// The most versions whose secrets a function keeps.
 const VERSIONS_MAX: usize = 64;
 
-/// Secrets as a function works with them, kept for at most five minutes.
+/// A function's secrets, kept for at most five minutes.
 #[derive(Debug)]
 pub struct SecretsCache {
     store: Store,
@@ -31,13 +30,14 @@ pub struct SecretsCache {
 }
 
 impl SecretsCache {
-    /// A cache that remembers nothing yet.
+    /// An empty cache.
     #[must_use]
     pub fn new(store: Store, ambient: Ambient) -> Self {
         Self { store, ambient, versions: Aged::new(VERSIONS_MAX) }
     }
 
-    /// The secrets of a version. At most one call, within three seconds; none for a version without secrets.
+    /// The secrets of a version. At most one call, within three seconds, and none for a version without
+    /// secrets.
     ///
     /// # Errors
     /// [`Error::Unavailable`]; [`Error::Bug`] when they are gone.

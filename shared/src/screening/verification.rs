@@ -1,5 +1,5 @@
-//! Verification: a studio's backend decides who may enter, asked by a POST to the URL that the mode's action
-//! configures.
+//! Verification: a studio's backend decides which players may enter, in response to a POST to the URL of the
+//! mode's action.
 //!
 //! Only the status of its response counts, and no redirect is followed (decision 50).
 
@@ -29,13 +29,13 @@ use crate::{
     seating::seeker::Seeker,
 };
 
-/// How long all of a request's verifications may take together.
+/// How long all verifications of a request may take together.
 const VERIFICATION_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What a studio's backend is told.
+/// The request to a studio's backend.
 #[derive(Debug, Serialize)]
 struct Question<'a> {
-    /// What the client sent for it; `null` when it sent nothing.
+    /// The client's data for it; `null` when it sent none.
     verification_data: Option<&'a HandedOn>,
     game: QuestionGame<'a>,
     client: QuestionClient,
@@ -53,11 +53,11 @@ struct QuestionGame<'a> {
 
 #[derive(Debug, Serialize)]
 struct QuestionClient {
-    /// `null` when the gateway did not tell.
+    /// `null` when the gateway did not report it.
     address: Option<IpAddr>,
 }
 
-/// A mode's way in whose backend is to be asked.
+/// A mode's action with a backend to call.
 struct Rule<'a> {
     mode: &'a GameMode,
     region_ids: &'a [&'a RegionId],
@@ -65,8 +65,8 @@ struct Rule<'a> {
 }
 
 impl Screening {
-    /// Whether the backends of all modes' ways in let the player in: those at different URLs are asked at the
-    /// same time, those at one URL one after the other.
+    /// Checks that the backends of all modes' actions admit the player. Calls different URLs at the same
+    /// time, and one URL for one mode after the other.
     pub(super) async fn verify(
         &self,
         entry: &Entry<'_>,
@@ -86,14 +86,14 @@ impl Screening {
         }
         seeker.before_screening().await?;
         let secrets = self.secrets.of(entry.version).await?;
-        let asked = by_url.values().map(|rules| self.ask_in_turn(entry, rules, &secrets, client_ip));
-        let answered = within(&self.ambient, VERIFICATION_TIMEOUT, join_all(asked)).await;
+        let calls = by_url.values().map(|rules| self.ask_in_turn(entry, rules, &secrets, client_ip));
+        let answered = within(&self.ambient, VERIFICATION_TIMEOUT, join_all(calls)).await;
         let Some(answers) = answered else {
             let urls: BTreeSet<_> = by_url.keys().map(|url| host(url)).collect();
-            tracing::warn!(verification.hosts = ?urls, "not all verifications came in time");
+            tracing::warn!(verification.hosts = ?urls, "not all verifications responded in time");
             return Err(Error::VerificationRequestFailed);
         };
-        // A refusal says more than a failure.
+        // A refusal takes precedence over a failure.
         let refused = answers.iter().any(|answer| matches!(answer, Err(Error::VerificationFailed)));
         if refused { Err(Error::VerificationFailed) } else { answers.into_iter().collect() }
     }
@@ -152,7 +152,7 @@ impl Screening {
     }
 }
 
-/// The host of a URL, which the log may name; the rest may tell what it should not.
+/// The host of a URL, for the log; the rest may hold secrets.
 fn host(url: &str) -> String {
     url.parse().ok().and_then(|url: url::Url| url.host_str().map(ToOwned::to_owned)).unwrap_or_default()
 }

@@ -1,10 +1,10 @@
-//! Calls of addresses that others chose: public addresses only, no redirects, no proxy, bounded in time and
+//! Calls of URLs that studios configure: public addresses only, no redirects, no proxy, bounded in time and
 //! size.
 //!
 //! [`GuardedResolver`] refuses a name as soon as one of its addresses is not public, and the connection goes
-//! to the addresses that it returned, so a second resolution changes nothing (rebinding). An address in place
-//! of a name is judged before the call, in its normal form: decimal, hexadecimal and IPv4-mapped spellings
-//! are parsed as a browser parses them.
+//! to the addresses that it returned, so a second resolution changes nothing (rebinding). An address instead
+//! of a name is checked before the call, in its normal form: decimal, hexadecimal and IPv4-mapped notations
+//! are parsed as browsers parse them.
 
 use std::{fmt, net::IpAddr, str::FromStr, sync::OnceLock, time::Duration};
 
@@ -34,7 +34,7 @@ pub enum Reach {
     /// Public ones, by https.
     #[default]
     Public,
-    /// Any, also by http: for tests, whose servers are on the machine itself.
+    /// Any, also by http: for tests, whose servers are on the local machine.
     Anywhere,
 }
 
@@ -50,20 +50,20 @@ impl FromStr for Reach {
     }
 }
 
-/// Why there is no answer. The text names no header and no body: those hold secrets.
+/// Why there is no response. The text contains no headers or bodies, which hold secrets.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoAnswer {
     /// The address may not be called.
     #[error("the address may not be called: {0}")]
     Forbidden(&'static str),
-    /// No whole answer within the time.
-    #[error("no answer in time")]
+    /// No complete response in time.
+    #[error("no response in time")]
     TimedOut,
-    /// The answer is larger than is read of one.
-    #[error("the answer is too large")]
+    /// The response is larger than the limit.
+    #[error("the response is too large")]
     TooLarge,
-    /// No connection, or one that broke or spoke no HTTP.
-    #[error("no answer: {0}")]
+    /// No connection, a broken one, or one without HTTP.
+    #[error("no response: {0}")]
     Broken(String),
 }
 
@@ -74,25 +74,25 @@ pub(super) struct Post<'a> {
     pub content_type: &'static str,
     pub headers: Vec<(&'a str, &'a str)>,
     pub body: String,
-    /// How much of the answer's body is read; nothing, and it may be of any length, when absent.
+    /// The most bytes of the response's body that are read; when absent, the body is not read and may have
+    /// any length.
     pub answer_bytes_max: Option<usize>,
 }
 
-/// What was answered.
+/// A response.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub status: StatusCode,
-    /// Empty unless it was to be read.
+    /// Empty unless it was read.
     pub body: Vec<u8>,
 }
 
-/// Calls addresses that others chose.
+/// Calls URLs that studios configure.
 pub(super) struct WebClient {
     reach: Reach,
     resolver: SharedDnsResolver,
     ambient: Ambient,
-    /// Built at the first call, since most instances make none and the system's roots take milliseconds to
-    /// read.
+    /// Built at the first call: most instances make none, and reading the system's roots takes milliseconds.
     connector: OnceLock<Connector>,
 }
 
@@ -101,7 +101,7 @@ impl WebClient {
         Self { reach, resolver, ambient, connector: OnceLock::new() }
     }
 
-    /// Sends `post` and reads its answer, all within `span`.
+    /// Sends `post` and reads the response, all within `span`.
     pub(super) async fn post(&self, post: Post<'_>, span: Duration) -> Result<Answer, NoAnswer> {
         within(&self.ambient, span, self.exchange(post)).await.unwrap_or(Err(NoAnswer::TimedOut))
     }
@@ -129,10 +129,10 @@ impl WebClient {
             Reach::Public => public_url::parse(post.url).map_err(NoAnswer::Forbidden)?,
             Reach::Anywhere => post.url.parse().map_err(|_| NoAnswer::Forbidden("invalid"))?,
         };
-        let broken = |_| NoAnswer::Broken("a header is not legal".to_owned());
+        let broken = |_| NoAnswer::Broken("a header is not valid".to_owned());
         let mut request = Request::new(SdkBody::from(post.body.as_str()));
         request.set_method("POST").map_err(broken)?;
-        // The normal form: the connection goes to the host that was judged, however it was spelled.
+        // The normal form, so that the connection goes to the host that was checked.
         request.set_uri(url.as_str()).map_err(|_| NoAnswer::Forbidden("invalid"))?;
         let headers = request.headers_mut();
         for (name, value) in &post.headers {
@@ -156,13 +156,12 @@ impl fmt::Debug for WebClient {
     }
 }
 
-/// Lets no name through that has an address which may not be called, not even beside others: no honest host
-/// has one.
+/// Refuses a name if any of its addresses may not be called, since no honest host has such an address.
 #[derive(Clone, Debug)]
 pub struct GuardedResolver {
     /// Which addresses may be called.
     pub reach: Reach,
-    /// Who knows them.
+    /// The resolver of host names.
     pub resolver: SharedDnsResolver,
 }
 

@@ -10,7 +10,7 @@ use crate::models::{
     handed_on::{DEPTH_MAX, HandedOn},
 };
 
-/// A body whose text is known to be JSON, not yet what is in it.
+/// A body of valid JSON, not parsed further yet.
 #[derive(Clone, Debug)]
 pub struct JsonBody<'a> {
     text: &'a [u8],
@@ -23,7 +23,7 @@ impl<'a> JsonBody<'a> {
         Self { text, value }
     }
 
-    /// The body as one text for all bodies that parse alike: names in order, without fields that are `null`.
+    /// The canonical text of all bodies that parse alike: names in order, without fields that are `null`.
     #[must_use]
     pub fn canonical(&self) -> String {
         let mut value = self.value.clone();
@@ -31,8 +31,8 @@ impl<'a> JsonBody<'a> {
         value.to_string()
     }
 
-    /// The body without fields that are `null` in the objects that the object at `pointer` holds, however
-    /// deep, but with those below fields named `kept`: for types that do not take `null` as absent.
+    /// The body without `null` fields, at any depth, in the objects within the object at `pointer`, except
+    /// below fields named `kept`. For types that do not take `null` as absent.
     #[must_use]
     pub fn without_nulls_in_each(mut self, pointer: &str, kept: &[&str]) -> Self {
         if let Some(Value::Object(fields)) = self.value.pointer_mut(pointer) {
@@ -41,12 +41,12 @@ impl<'a> JsonBody<'a> {
         self
     }
 
-    /// What the field `name` holds for another party, as it was sent; nothing when it is absent or `null`.
+    /// The field `name`, as it was sent, to pass on to another party; `None` when it is absent or `null`.
     ///
     /// # Errors
     /// As [`HandedOn::new`].
     pub fn handed_on(&self, name: &str) -> Result<Option<HandedOn>, Error> {
-        // Only text has it as it was sent, and most bodies need not be read twice.
+        // Only the text has the field as it was sent. Most bodies lack it and are not read twice.
         if self.value.get(name).is_none_or(Value::is_null) {
             return Ok(None);
         }

@@ -1,4 +1,4 @@
-//! The cloud operations: bootstrap, versions, namespaces and what can be set in them.
+//! The cloud operations: bootstrap, versions, namespaces and their settings.
 
 use std::{collections::BTreeMap, str::FromStr};
 
@@ -24,7 +24,7 @@ use crate::{
 pub struct CreateVersionRequest {
     /// The name that people read.
     pub display_name: String,
-    /// What the version configures.
+    /// The version's configuration.
     pub config: version::VersionConfig,
 }
 
@@ -40,7 +40,7 @@ pub struct CreateVersionResponse {
 pub struct CreateNamespaceRequest {
     /// The name that people read.
     pub display_name: String,
-    /// The version that it is to run.
+    /// The version for it to run.
     pub version_id: String,
     /// Its name in addresses.
     pub name_id: String,
@@ -62,14 +62,14 @@ pub struct ValidateNamespaceRequest {
     pub name_id: String,
 }
 
-/// Response of games: the game with what belongs to it.
+/// Response of games: the game with its parts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct GetGameResponse {
     /// The game.
     pub game: GameFull,
 }
 
-/// A game with what belongs to it.
+/// A game with its namespaces, versions and regions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct GameFull {
     /// Its identifier.
@@ -89,7 +89,7 @@ pub struct GameFull {
 }
 
 impl GameFull {
-    /// The game as the wire has it.
+    /// The game on the wire.
     #[must_use]
     pub fn new(game: &Game, mut namespaces: Vec<Namespace>, mut versions: Vec<ListedVersion>) -> Self {
         namespaces.sort_by(|one, other| one.name_id.cmp(&other.name_id));
@@ -117,7 +117,7 @@ pub struct RegionSummary {
     pub region_name_id: RegionId,
     /// The name that players read.
     pub region_display_name: String,
-    /// The name of whoever runs the machines there.
+    /// The name of the hosting provider there.
     pub provider_display_name: String,
 }
 
@@ -166,7 +166,7 @@ pub struct GetNamespaceResponse {
     pub namespace: NamespaceFull,
 }
 
-/// A namespace with its settings; never a hash.
+/// A namespace with its settings, without hashes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NamespaceFull {
     /// Its names and its version.
@@ -177,7 +177,7 @@ pub struct NamespaceFull {
 }
 
 impl NamespaceFull {
-    /// The namespace as the wire has it.
+    /// The namespace on the wire.
     #[must_use]
     pub fn new(namespace: &Namespace, cdn: CdnSettings) -> Self {
         let players = namespace.max_players_per_client;
@@ -238,7 +238,7 @@ pub struct CdnAuthUser {
     pub user: String,
 }
 
-/// A domain of a namespace. It counts at once: whose it is, the registration alone says.
+/// A domain of a namespace. It is active at once: only the registration determines its owner.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CdnDomain {
     /// Its host name.
@@ -265,8 +265,8 @@ impl CdnDomain {
     }
 }
 
-/// How much a namespace may hold. The interface has a limit for each kind of network (decision 1); here all
-/// have one.
+/// A namespace's limits. The API has a limit for each kind of network (decision 1), all with the same value
+/// here.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MatchmakerConfig {
     /// Lobbies that it may hold.
@@ -311,7 +311,7 @@ pub struct VersionChange {
     pub namespace_id: NamespaceId,
     /// What it was changed to.
     pub version_id: VersionId,
-    /// When; given as `anchor` it asks for the changes before this one.
+    /// When it was deployed. Given as `anchor`, it requests the changes before this one.
     pub deploy_ts: String,
 }
 
@@ -329,7 +329,7 @@ pub struct GetVersionResponse {
     pub version: VersionFull,
 }
 
-/// A version without what it configures.
+/// A version without its configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct VersionSummary {
     /// Its identifier.
@@ -347,13 +347,13 @@ impl From<ListedVersion> for VersionSummary {
     }
 }
 
-/// A version with what it configures.
+/// A version with its configuration.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct VersionFull {
     /// Its name and age.
     #[serde(flatten)]
     pub summary: VersionSummary,
-    /// What it configures, with every default.
+    /// Its configuration, with every default.
     pub config: version::VersionConfig,
 }
 
@@ -376,7 +376,7 @@ pub struct CreateDevelopmentTokenRequest {
 /// Response of the operations that issue a token.
 #[derive(Clone, PartialEq, Eq, Serialize)]
 pub struct TokenResponse {
-    /// The token, never to be seen again.
+    /// The token, which is never shown again.
     pub token: String,
 }
 
@@ -402,7 +402,7 @@ pub struct BootstrapResponse {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Access {
-    /// Its owners alone.
+    /// Only its owners.
     #[default]
     Private,
     /// Everybody.
@@ -475,7 +475,7 @@ pub struct MatchmakerConfigRequest {
 /// Response of every operation that validates.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ValidationResponse {
-    /// What would be refused; empty when valid.
+    /// The violations; empty when valid.
     pub errors: Vec<ValidationError>,
 }
 
@@ -487,7 +487,7 @@ impl ValidationResponse {
     }
 }
 
-/// Where a value would be refused.
+/// A violation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ValidationError {
     /// The parts of the path, the violation last.
@@ -497,7 +497,7 @@ pub struct ValidationError {
 /// Request of cdn-auth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub struct SetCdnAuthTypeRequest {
-    /// How the CDN is to authenticate.
+    /// The new type of authentication.
     pub auth_type: CdnAuthType,
 }
 
@@ -513,6 +513,6 @@ pub struct UpdateCdnAuthUserRequest {
 /// Request of version.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct UpdateNamespaceVersionRequest {
-    /// The version that the namespace is to run.
+    /// The new version.
     pub version_id: String,
 }

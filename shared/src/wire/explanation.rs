@@ -1,5 +1,5 @@
-//! Why a find came out as it did, for whoever asks with `muster-explain: 1`: counts, never an identifier of a
-//! lobby, so that private and closed lobbies stay unknown. The same is a line in the log at the level
+//! The reasons for a find's result, for requests with `muster-explain: 1`: counts, without identifiers of
+//! lobbies, so that private and closed lobbies stay unknown. The log has the same as a line at the level
 //! `debug`.
 
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ pub enum Reason {
     TagMismatch,
     /// It is of another version, or of another mode or region.
     OtherVersion,
-    /// It had a seat when it was looked at, and none when it was to be taken.
+    /// It lost its free seats between the read and the write.
     RaceLost,
 }
 
@@ -50,9 +50,9 @@ impl From<Refusal> for Reason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Creation {
-    /// None that it saw could be taken.
+    /// The find saw no lobby that it could enter.
     NothingJoinable,
-    /// So many finds come that it did not look for others' lobbies first.
+    /// The pool has so many finds that this one did not look for lobbies of others first.
     PoolBusy,
     /// The request prevents it.
     Prevented,
@@ -66,7 +66,7 @@ pub enum Obstacle {
     Draining,
     /// Its heartbeats stopped.
     Silent,
-    /// It started anew, and lobbies of an earlier start are still to be ended.
+    /// It started again, and lobbies of an earlier start have still to end.
     Clearing,
     /// It does not run the mode, or has ports that only a later release knows.
     Unfit,
@@ -75,7 +75,7 @@ pub enum Obstacle {
 }
 
 impl Obstacle {
-    /// Why `server` gets no lobby of `mode` at `now`; nothing when it has a place for one.
+    /// Why `server` gets no lobby of `mode` at `now`; `None` when it has a place for one.
     #[must_use]
     pub fn of(server: &Server, mode: &GameMode, now: Timestamp) -> Option<Self> {
         if server.fits(mode, now) {
@@ -94,7 +94,7 @@ impl Obstacle {
     }
 }
 
-/// Game servers by why they get no lobby.
+/// Numbers of game servers by the reason why they get no lobby.
 pub type Obstacles = BTreeMap<Obstacle, usize>;
 
 /// How many of `servers` get no lobby of `mode` at `now`, and why.
@@ -120,12 +120,12 @@ pub struct Place {
     pub region_id: RegionId,
 }
 
-/// What was asked for, after every rule.
+/// The request's criteria, after every rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resolved {
-    /// Where lobbies are looked for.
+    /// The modes and regions that it searches.
     pub searched: Vec<Place>,
-    /// Where one would be created.
+    /// The mode and region in which it creates.
     pub creates: Place,
     /// Tags that a lobby must have.
     pub tags: Tags,
@@ -136,23 +136,23 @@ pub struct Resolved {
 /// An explanation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Explanation {
-    /// What was asked for; absent when a rule refused it, and in a developer's made-up answer.
+    /// The criteria; absent when a rule refused the request, and in mock responses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resolved: Option<Resolved>,
-    /// Candidates looked at; the same lobby counts each time that it is.
+    /// Candidates looked at, each time that the find looks at them.
     pub considered: usize,
-    /// Those of them that were not taken, by reason.
+    /// Candidates that were not taken, by reason.
     pub refused: BTreeMap<Reason, usize>,
     /// Whether a lobby was created for the request.
     pub created: bool,
-    /// Why one was, or would have been; absent when one that was there was taken.
+    /// Why one was, or would have been; absent when the find took a seat in an existing one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub creation: Option<Creation>,
-    /// The game servers of the region in which a lobby was to be created, by why they got none; present when
-    /// none had a place.
+    /// The game servers of the region for a new lobby, by the reason why they got none; present when none had
+    /// a place.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub servers: Option<Obstacles>,
-    /// Whether the answer is that of an earlier request of the same `Idempotency-Key`.
+    /// Whether the response is that of an earlier request with the same `Idempotency-Key`.
     pub replayed: bool,
     /// Calls of DynamoDB.
     pub calls: u64,
@@ -162,14 +162,14 @@ pub struct Explanation {
     pub write_units: f64,
 }
 
-/// How a find came to its seat.
+/// How a find got its seat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// The lobby was there.
+    /// In an existing lobby.
     Joined,
-    /// It was created for this find.
+    /// In a lobby created for it.
     Created {
-        /// Although another one was joinable by then: counted and reported (I9).
+        /// Whether another lobby was joinable by then, which is counted (I9).
         is_race_create: bool,
     },
 }

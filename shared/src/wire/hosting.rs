@@ -1,4 +1,4 @@
-//! What game servers and lobby servers say and are told.
+//! The requests of game servers and lobby servers, and their responses.
 
 use std::collections::BTreeMap;
 
@@ -20,14 +20,14 @@ use crate::{
 /// Request of lobbies.closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub struct SetLobbyClosedRequest {
-    /// Whether the lobby is to be closed to finds.
+    /// Whether to close the lobby to finds.
     pub is_closed: bool,
 }
 
 /// Request of players.connected and players.disconnected.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct PlayerRequest {
-    /// What the player's client showed.
+    /// The player token from the player's client.
     pub player_token: String,
 }
 
@@ -37,21 +37,21 @@ pub struct RegisterServerRequest {
     /// The server's identifier; absent means a new one.
     #[serde(default)]
     pub server_id: Option<ServerId>,
-    /// The process's name for its start, which tells a new start from a repetition.
+    /// The process's name for its start, which distinguishes a new start from a retry.
     #[serde(default)]
     pub start_id: Option<StartId>,
-    /// Where it is.
+    /// Its region.
     pub region_id: String,
     /// Modes that it can run; absent means every one.
     #[serde(default)]
     pub game_modes: Option<Vec<String>>,
-    /// Lobbies that it can run at once.
+    /// Lobbies that it can run at the same time.
     #[serde(default)]
     pub capacity: Option<u32>,
     /// Its ports by label.
     #[serde(deserialize_with = "objects_by_name")]
     pub ports: BTreeMap<String, PortSpec>,
-    /// How long it is taken to live after each heartbeat; a minute when absent, for ever when 0.
+    /// Its lease after each heartbeat; a minute when absent, permanent when 0.
     #[serde(default)]
     pub lease_seconds: Option<u32>,
     /// Whether its lobbies are ready at once; true when absent.
@@ -64,7 +64,7 @@ pub struct RegisterServerRequest {
 pub struct RegisterServerResponse {
     /// The server's identifier.
     pub server_id: ServerId,
-    /// Until when it is taken to live; `null` without lease.
+    /// When its lease expires; `null` without lease.
     pub lease_expires_at: Option<String>,
 }
 
@@ -84,11 +84,11 @@ pub struct HeartbeatRequest {
 /// Response of servers.heartbeat.
 #[derive(Clone, Debug, Serialize)]
 pub struct HeartbeatResponse {
-    /// Until when the server is taken to live; absent without lease.
+    /// When the server's lease expires; absent without lease.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lease_expires_at: Option<String>,
-    /// Present and true when the server deregistered: it gets no lobby any more, and is unknown once these
-    /// have ended.
+    /// Present and true when the server deregistered: it gets no more lobbies, and is unknown once these have
+    /// ended.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub draining: bool,
     /// Where this page ends, when there are more.
@@ -98,12 +98,12 @@ pub struct HeartbeatResponse {
     pub lobbies: Vec<ServerLobby>,
 }
 
-/// A lobby as its game server learns of it.
+/// A lobby in the response to its game server.
 #[derive(Clone, Debug, Serialize)]
 pub struct ServerLobby {
     /// Its identifier.
     pub lobby_id: LobbyId,
-    /// With which its lobby server speaks for it.
+    /// The token for its lobby server.
     pub lobby_token: String,
     /// Its mode.
     pub game_mode: GameMode,
@@ -111,12 +111,12 @@ pub struct ServerLobby {
     pub region_id: RegionId,
     /// Its tags.
     pub tags: Tags,
-    /// Seats that find fills it up to.
+    /// Its capacity for finds.
     pub max_players: u32,
-    /// What its creator configured.
+    /// Its creator's configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lobby_config: Option<Box<RawValue>>,
-    /// When it was made.
+    /// When it was created.
     pub created_at: String,
 }
 
@@ -135,12 +135,12 @@ pub struct DeregisterServerRequest {
     /// The start that it registered with; any when absent.
     #[serde(default)]
     pub start_id: Option<StartId>,
-    /// Whether its lobbies end at once instead of when they are empty.
+    /// Whether its lobbies end immediately instead of when they are empty.
     #[serde(default)]
     pub end_lobbies: Option<bool>,
 }
 
-/// The end of a lease as the wire has it; nothing without lease.
+/// The end of a lease on the wire; `None` without lease.
 #[must_use]
 pub fn lease_end(until: Timestamp) -> Option<String> {
     (until < Timestamp::NEVER).then(|| time(until))

@@ -1,4 +1,4 @@
-//! What can be seen from outside: lists of lobbies and regions, statistics.
+//! Lists of lobbies and regions, and statistics.
 
 use std::collections::BTreeMap;
 
@@ -31,21 +31,21 @@ pub struct GameModeInfo {
 /// A lobby as lists show it.
 #[derive(Clone, Debug, Serialize)]
 pub struct LobbyInfo {
-    /// Where it runs.
+    /// Its region.
     pub region_id: RegionId,
     /// Its mode.
     pub game_mode_id: GameMode,
     /// Its identifier.
     pub lobby_id: LobbyId,
-    /// Players that find fills it up to.
+    /// Its capacity for finds.
     pub max_players_normal: u32,
-    /// Players that joins fill it up to.
+    /// Its capacity for joins.
     pub max_players_direct: u32,
-    /// Players of a party.
+    /// The largest party.
     pub max_players_party: u32,
     /// Seats held, reserved and connected.
     pub total_player_count: u32,
-    /// What its lobby server says of it, where that was asked for.
+    /// The state that its lobby server set, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<Box<RawValue>>,
 }
@@ -62,13 +62,13 @@ pub struct ListRegionsResponse {
 pub struct RegionInfo {
     /// Its short name.
     pub region_id: RegionId,
-    /// The name of whoever runs the machines there.
+    /// The name of the hosting provider there.
     pub provider_display_name: String,
     /// The name that players read.
     pub region_display_name: String,
     /// Where it is, in degrees.
     pub datacenter_coord: Coord,
-    /// How far from the client; 0 when nobody knows where that is.
+    /// Its distance from the client; 0 when the client's location is unknown.
     pub datacenter_distance_from_client: Distance,
 }
 
@@ -90,7 +90,8 @@ pub struct Distance {
     pub miles: f64,
 }
 
-/// The regions of a game as a client at `viewer` reads them: nearest first, by name where that is not known.
+/// The regions of a game as a client at `viewer` reads them: nearest first, or by name if the client's
+/// location is unknown.
 #[must_use]
 pub fn regions(
     regions: &BTreeMap<RegionId, crate::models::game::Region>,
@@ -112,7 +113,7 @@ pub fn regions(
     infos
 }
 
-/// Response of players.statistics; also how it is kept for the other instances.
+/// Response of players.statistics, also stored for the other instances.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlayerStatistics {
     /// Seats held in the namespace.

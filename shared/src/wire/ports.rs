@@ -4,10 +4,10 @@ use serde::Deserialize;
 
 use crate::{base::json::optional_object, models::ports::Protocol};
 
-/// A port as somebody described it, whatever the numbers.
+/// A port as a request describes it, with any numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct PortSpec {
-    /// The host that players connect to; absent where it is the same for all ports.
+    /// The host that players connect to; absent if it is the same for all ports.
     #[serde(default)]
     pub hostname: Option<String>,
     /// One port.
@@ -16,11 +16,11 @@ pub struct PortSpec {
     /// Or a range.
     #[serde(default, deserialize_with = "optional_object")]
     pub port_range: Option<PortRangeSpec>,
-    /// What is spoken there.
+    /// Its protocol.
     pub protocol: Protocol,
 }
 
-/// An inclusive range of ports as somebody described it.
+/// An inclusive range of ports as a request describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub struct PortRangeSpec {
     /// The lowest port.

@@ -1,4 +1,4 @@
-//! Finding, joining and creating lobbies: what is asked for, and the seat that is answered.
+//! Requests to find, join and create lobbies, and the seat in the response.
 
 use std::collections::BTreeMap;
 
@@ -81,9 +81,9 @@ impl JoinLobbyRequest {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub enum Publicity {
-    /// Everybody: it is found and listed like any other.
+    /// All players: it is found and listed like any other.
     Public,
-    /// Who knows its identifier.
+    /// Players who have its identifier.
     #[default]
     Private,
 }
@@ -105,7 +105,7 @@ impl TryFrom<String> for Publicity {
 pub struct CreateLobbyRequest {
     /// The lobby's mode.
     pub game_mode: String,
-    /// Where it is to run; absent means the recommended region.
+    /// Its region; absent means the recommended one.
     #[serde(default)]
     pub region: Option<String>,
     /// Who may enter.
@@ -117,7 +117,7 @@ pub struct CreateLobbyRequest {
     /// Its seats.
     #[serde(default)]
     pub max_players: Option<u32>,
-    /// What its lobby server is told, any JSON; not parsed, so that it stays as it was sent.
+    /// Any JSON for its lobby server, not parsed, so that it stays as it was sent.
     #[serde(skip)]
     pub lobby_config: Option<LobbyConfig>,
     /// The client's answer to a captcha.
@@ -149,21 +149,21 @@ fn verification_data(body: &JsonBody<'_>) -> Result<Option<HandedOn>, Error> {
     Ok(data)
 }
 
-/// Answers to captchas.
+/// Captcha responses.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Captcha {
-    /// To hCaptcha's.
+    /// Of hCaptcha.
     #[serde(default, deserialize_with = "optional_object")]
     pub hcaptcha: Option<CaptchaResponse>,
-    /// To Turnstile's.
+    /// Of Turnstile.
     #[serde(default, deserialize_with = "optional_object")]
     pub turnstile: Option<CaptchaResponse>,
 }
 
-/// The answer to one provider's captcha.
+/// The response to one provider's captcha.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct CaptchaResponse {
-    /// What the provider gave the client.
+    /// The text from the provider.
     pub client_response: String,
 }
 
@@ -176,7 +176,7 @@ pub struct FindLobbyResponse {
     pub ports: BTreeMap<String, Port>,
     /// Who connects.
     pub player: Player,
-    /// Why the find came out so, when that was asked.
+    /// The explanation of the find, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explain: Option<Explanation>,
 }
@@ -205,7 +205,7 @@ pub struct JoinLobby {
 }
 
 impl JoinLobby {
-    /// The lobby as it may be kept: whoever reads it could not connect.
+    /// The lobby for storage, without the token that lets a player connect.
     #[must_use]
     pub fn without_token(&self) -> Self {
         Self { player: Player { token: String::new() }, ..self.clone() }
@@ -224,7 +224,7 @@ pub struct Region {
 /// A player.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Player {
-    /// What the client shows the lobby server.
+    /// The token that the client passes to the lobby server.
     pub token: String,
 }
 

@@ -1,4 +1,4 @@
-//! Values that several bodies hold.
+//! Values of several bodies.
 
 use serde::{Deserialize, Deserializer, Serialize};
 
