@@ -1,5 +1,4 @@
-//! `POST /cloud/games/{game_id}/namespaces/{namespace_id}/domains`: a domain of the namespace, which no other
-//! may have.
+//! `POST /cloud/games/{game_id}/namespaces/{namespace_id}/domains`: adds a domain to the namespace.
 
 use shared::{
     auth::cloud::CloudAuth,

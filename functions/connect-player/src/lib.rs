@@ -1,4 +1,4 @@
-//! `POST /matchmaker/players/connected`: a player showed its token to the lobby server.
+//! `POST /matchmaker/players/connected`: connects the player whose token the lobby server sends.
 
 use shared::{
     auth::matchmaker::MatchmakerAuth,

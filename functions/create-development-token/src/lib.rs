@@ -1,4 +1,4 @@
-//! `POST /cloud/games/{game_id}/namespaces/{namespace_id}/tokens/development`: a token for mock answers,
+//! `POST /cloud/games/{game_id}/namespaces/{namespace_id}/tokens/development`: a token for mock responses,
 //! which lead to a developer's own machine.
 
 use shared::{
@@ -30,7 +30,7 @@ impl Operation for CreateDevelopmentToken {
         let (game_id, namespace_id) = (request.path("game_id")?, request.path("namespace_id")?);
         let right = self.auth.namespace(request, &game_id, &namespace_id).await?;
         let CreateDevelopmentTokenRequest { hostname, mut ports } = request.body()?;
-        // All of them are on the developer's one machine.
+        // All ports are on the developer's machine.
         ports.values_mut().for_each(|port| port.hostname = None);
         let ports = Ports::of_specs(&ports, Some(&hostname)).map_err(Error::Validation)?;
         let host = DevelopmentHost { hostname, ports };

@@ -1,4 +1,4 @@
-//! `POST /matchmaker/lobbies/create`: a lobby of a player's own, with the player's seat in it.
+//! `POST /matchmaker/lobbies/create`: creates a lobby for a player, with the player's seat in it.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ impl Operation for CreateLobby {
     }
 
     async fn call(&self, request: &Request) -> Result<FindLobbyResponse, Error> {
-        // What: any JSON will do for a developer; its types count for everybody else.
+        // What: any JSON is accepted from a developer, only the right types from others.
         let body = request.json()?;
         let caller = self.auth.caller(request);
         if let Ok(caller) = &caller

@@ -1,4 +1,4 @@
-//! `POST /cloud/games/{game_id}/namespaces`: a namespace of the game, which runs a version of it.
+//! `POST /cloud/games/{game_id}/namespaces`: a new namespace of the game, with its version.
 
 use shared::{
     auth::cloud::CloudAuth,

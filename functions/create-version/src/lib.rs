@@ -1,4 +1,4 @@
-//! `POST /cloud/games/{game_id}/versions`: a version of the game, immutable from now on.
+//! `POST /cloud/games/{game_id}/versions`: a new, immutable version of the game.
 
 use shared::{
     auth::cloud::CloudAuth,

@@ -1,5 +1,5 @@
-//! `DELETE /cloud/games/{game_id}/namespaces/{namespace_id}/auth-user/{user}`: a user of the namespace's CDN
-//! less. A user who is not there has gone already.
+//! `DELETE /cloud/games/{game_id}/namespaces/{namespace_id}/auth-user/{user}`: removes a user of the
+//! namespace's CDN. It succeeds for a missing user, too.
 
 use shared::{
     auth::cloud::CloudAuth,

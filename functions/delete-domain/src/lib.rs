@@ -1,5 +1,5 @@
-//! `DELETE /cloud/games/{game_id}/namespaces/{namespace_id}/domains/{domain}`: a domain of the namespace
-//! less. One that it does not have stays whose it is.
+//! `DELETE /cloud/games/{game_id}/namespaces/{namespace_id}/domains/{domain}`: removes a domain of the
+//! namespace. A domain of another namespace stays.
 
 use shared::{
     auth::cloud::CloudAuth,

@@ -1,4 +1,5 @@
-//! `POST /matchmaker/servers/deregister`: a game server goes; its lobbies close, and end when they are empty.
+//! `POST /matchmaker/servers/deregister`: removes a game server. Its lobbies close, and end when they are
+//! empty.
 
 use shared::{
     auth::matchmaker::MatchmakerAuth,

@@ -1,4 +1,4 @@
-//! `POST /matchmaker/players/disconnected`: a player left; its seat is free.
+//! `POST /matchmaker/players/disconnected`: frees the seat of a player who left.
 
 use shared::{
     auth::matchmaker::MatchmakerAuth,

@@ -1,4 +1,4 @@
-//! `POST /matchmaker/servers/end-lobby`: a lobby is over; its seats end, its place is free.
+//! `POST /matchmaker/servers/end-lobby`: ends a lobby with its seats, and frees its place.
 
 use shared::{
     auth::matchmaker::{Caller, MatchmakerAuth},
@@ -33,7 +33,7 @@ impl Operation for EndLobby {
             request.json()?;
             return Ok(Empty {});
         }
-        // Who: every server of the namespace, or the lobby itself.
+        // Who: any server of the namespace, or the lobby's own server.
         let (namespace_id, only) = if let Caller::Lobby(_) = &caller {
             let right = self.auth.lobby(caller).await?;
             (right.namespace_id().clone(), Some(right.lobby_id().clone()))

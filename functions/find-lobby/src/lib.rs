@@ -60,14 +60,14 @@ impl Operation for FindLobby {
 }
 
 impl FindLobby {
-    /// Its matchmaker, which can be made to know game servers before the first request.
+    /// Its matchmaker, so that a caller can load game servers before the first request.
     #[must_use]
     pub const fn matchmaker(&self) -> &Matchmaker {
         &self.matchmaker
     }
 
     async fn find(&self, request: &Request) -> Result<FindLobbyResponse, Error> {
-        // What: any JSON will do for a developer; its types count for everybody else.
+        // What: any JSON is accepted from a developer, only the right types from others.
         let body = request.json()?;
         let caller = self.auth.caller(request);
         if let Ok(caller) = &caller

@@ -1,4 +1,4 @@
-//! `GET /cloud/bootstrap`: what clients need to use the cloud operations. It looks at no token.
+//! `GET /cloud/bootstrap`: the data that clients need for the cloud operations. It needs no token.
 
 use shared::{
     function::{config::InvalidConfig, instance::Instance, operation::Operation},
@@ -7,13 +7,13 @@ use shared::{
     wire::{Access, BootstrapCaptcha, BootstrapResponse, Domains, LoginMethods, Origins, Turnstile},
 };
 
-/// Where the hub is, unless the deployment says otherwise.
+/// The hub's origin, unless the deployment sets another.
 const HUB_ORIGIN_DEFAULT: &str = "http://localhost:3000";
 
-/// The operation: an answer that the deployment's environment fixes.
+/// The operation, whose response the deployment's environment determines.
 ///
 /// `MUSTER_ACCESS`: `private` (default) or `public`. `MUSTER_DOMAIN_MAIN`, `MUSTER_DOMAIN_CDN`,
-/// `MUSTER_DOMAIN_JOB`: returned only when all three are set. `MUSTER_ORIGIN_HUB`: where the hub is.
+/// `MUSTER_DOMAIN_JOB`: returned only when all three are set. `MUSTER_ORIGIN_HUB`: the hub's origin.
 /// `MUSTER_TURNSTILE_SITE_KEY`: returned when set.
 #[derive(Clone, Debug)]
 pub struct GetBootstrap {

@@ -1,4 +1,4 @@
-//! `GET /matchmaker/lobbies/{lobby_id}/state`: what the lobby server last said of its lobby.
+//! `GET /matchmaker/lobbies/{lobby_id}/state`: the state that the lobby server last set.
 
 use serde_json::value::RawValue;
 use shared::{

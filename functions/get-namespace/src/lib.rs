@@ -1,5 +1,4 @@
-//! `GET /cloud/games/{game_id}/namespaces/{namespace_id}`: the namespace with its settings, never with a
-//! hash.
+//! `GET /cloud/games/{game_id}/namespaces/{namespace_id}`: the namespace with its settings, without hashes.
 
 use shared::{
     auth::cloud::CloudAuth,

@@ -1,4 +1,4 @@
-//! `GET /matchmaker/players/statistics`: how many play, by mode and region.
+//! `GET /matchmaker/players/statistics`: the number of players, by mode and region.
 
 use shared::{
     auth::matchmaker::MatchmakerAuth,

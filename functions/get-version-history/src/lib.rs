@@ -11,7 +11,7 @@ use shared::{
     wire::VersionHistoryResponse,
 };
 
-/// The most changes of one answer.
+/// The most changes in one response.
 const LIMIT_MAX: u16 = 32;
 
 /// The operation.

@@ -1,4 +1,4 @@
-//! `GET /cloud/games/{game_id}/versions/{version_id}`: the version with what it configures.
+//! `GET /cloud/games/{game_id}/versions/{version_id}`: the version with its configuration.
 
 use shared::{
     auth::cloud::CloudAuth,

@@ -1,4 +1,4 @@
-//! `POST /matchmaker/servers/heartbeat`: a game server lives, and learns of its lobbies.
+//! `POST /matchmaker/servers/heartbeat`: renews a game server's lease, and lists its lobbies.
 
 use std::collections::HashMap;
 
@@ -82,7 +82,8 @@ impl Operation for HeartbeatServer {
         let (right, _settings) = self.auth.game_server(caller).await?;
         let body: HeartbeatRequest = request.body()?;
         let cursor = body.cursor.map(|cursor| cursor.parse()).transpose();
-        let cursor = cursor.map_err(|_| bad_body("cursor", "not one that a heartbeat answered"))?;
+        let cursor =
+            cursor.map_err(|_| bad_body("cursor", "must be the cursor of a heartbeat's response"))?;
         let heartbeat =
             self.servers.heartbeat(&right, (body.server_id, body.start_id.as_ref()), cursor.as_ref()).await?;
         self.reply(&right, heartbeat).await

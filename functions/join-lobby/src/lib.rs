@@ -1,4 +1,4 @@
-//! `POST /matchmaker/lobbies/join`: a seat for a player in a lobby that it names.
+//! `POST /matchmaker/lobbies/join`: a seat for a player in a given lobby.
 
 use shared::{
     auth::matchmaker::MatchmakerAuth,
@@ -43,7 +43,7 @@ impl Operation for JoinLobby {
     }
 
     async fn call(&self, request: &Request) -> Result<FindLobbyResponse, Error> {
-        // What: any JSON will do for a developer; its types count for everybody else.
+        // What: any JSON is accepted from a developer, only the right types from others.
         let body = request.json()?;
         let caller = self.auth.caller(request);
         if let Ok(caller) = &caller

@@ -1,4 +1,4 @@
-//! `GET /matchmaker/regions`: where the game runs, nearest first.
+//! `GET /matchmaker/regions`: the game's regions, nearest first.
 
 use shared::{
     auth::matchmaker::MatchmakerAuth,

@@ -1,4 +1,4 @@
-//! `POST /matchmaker/servers/register`: a game server that lobbies may be placed on.
+//! `POST /matchmaker/servers/register`: registers a game server, on which lobbies may be placed.
 
 use shared::{
     auth::matchmaker::MatchmakerAuth,

@@ -1,4 +1,5 @@
-//! `PUT /cloud/games/{game_id}/namespaces/{namespace_id}/cdn-auth`: how the namespace's CDN authenticates.
+//! `PUT /cloud/games/{game_id}/namespaces/{namespace_id}/cdn-auth`: sets how the namespace's CDN
+//! authenticates.
 
 use shared::{
     auth::cloud::CloudAuth,

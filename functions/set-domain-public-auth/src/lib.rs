@@ -1,5 +1,5 @@
-//! `PUT /cloud/games/{game_id}/namespaces/{namespace_id}/domain-public-auth`: whether pages of its domains
-//! need no token.
+//! `PUT /cloud/games/{game_id}/namespaces/{namespace_id}/domain-public-auth`: sets whether pages of its
+//! domains need no token.
 
 use shared::{
     auth::cloud::CloudAuth,

@@ -1,4 +1,4 @@
-//! `PUT /matchmaker/lobbies/closed`: whether finds may enter a lobby.
+//! `PUT /matchmaker/lobbies/closed`: closes a lobby to finds, or reopens it.
 
 use shared::{
     auth::matchmaker::MatchmakerAuth,

@@ -1,4 +1,4 @@
-//! `POST /matchmaker/lobbies/ready`: players may connect from now on.
+//! `POST /matchmaker/lobbies/ready`: makes a lobby ready for players to connect.
 
 use shared::{
     auth::matchmaker::MatchmakerAuth,

@@ -1,4 +1,4 @@
-//! `PUT /matchmaker/lobbies/state`: what a lobby server says of its lobby, any JSON.
+//! `PUT /matchmaker/lobbies/state`: sets a lobby's state, any JSON.
 
 use shared::{
     auth::matchmaker::MatchmakerAuth,

@@ -1,4 +1,5 @@
-//! `POST /cloud/games/{game_id}/namespaces/{namespace_id}/auth-user`: a user of the namespace's CDN.
+//! `POST /cloud/games/{game_id}/namespaces/{namespace_id}/auth-user`: adds a user of the namespace's CDN, or
+//! replaces the password.
 
 use shared::{
     auth::cloud::CloudAuth,

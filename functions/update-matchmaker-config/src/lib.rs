@@ -1,5 +1,5 @@
-//! `POST /cloud/games/{game_id}/namespaces/{namespace_id}/mm-config`: how many lobbies, how many players of
-//! one client.
+//! `POST /cloud/games/{game_id}/namespaces/{namespace_id}/mm-config`: sets the limits of lobbies and of
+//! players per client.
 
 use shared::{
     auth::cloud::CloudAuth,

@@ -1,4 +1,4 @@
-//! `PUT /cloud/games/{game_id}/namespaces/{namespace_id}/version`: the version that the namespace runs.
+//! `PUT /cloud/games/{game_id}/namespaces/{namespace_id}/version`: sets the version that the namespace runs.
 
 use shared::{
     auth::cloud::CloudAuth,

@@ -1,5 +1,5 @@
-//! `POST /cloud/games/{game_id}/namespaces/{namespace_id}/mm-config/validate`: what matchmaker settings would
-//! be refused.
+//! `POST /cloud/games/{game_id}/namespaces/{namespace_id}/mm-config/validate`: the violations of matchmaker
+//! settings.
 
 use shared::{
     auth::cloud::CloudAuth,

@@ -1,5 +1,4 @@
-//! `POST /cloud/games/{game_id}/namespaces/validate`: what would be refused of a new namespace; nothing is
-//! made.
+//! `POST /cloud/games/{game_id}/namespaces/validate`: the violations of a new namespace, without creating it.
 
 use shared::{
     auth::cloud::CloudAuth,

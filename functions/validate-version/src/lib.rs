@@ -1,4 +1,4 @@
-//! `POST /cloud/games/{game_id}/versions/validate`: what would be refused of a new version; nothing is made.
+//! `POST /cloud/games/{game_id}/versions/validate`: the violations of a new version, without creating it.
 
 use shared::{
     auth::cloud::CloudAuth,
