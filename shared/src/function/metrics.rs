@@ -35,7 +35,7 @@ pub enum Metric {
     TooManyLobbies,
     /// A provider refused a captcha response.
     CaptchaRejected,
-    /// A captcha's provider did not answer.
+    /// A captcha provider did not respond.
     CaptchaUnavailable,
     /// A token or an origin was refused.
     AuthRefused,

@@ -82,7 +82,7 @@ pub async fn answer_counted<O: Operation>(
         };
         let outcome = answered.and_then(|output| {
             serde_json::to_vec(&output)
-                .map_err(|error| Error::Bug(format!("an answer did not serialize: {error}")))
+                .map_err(|error| Error::Bug(format!("a response did not serialize: {error}")))
         });
         let counts = Counts::of(request.trace(), outcome.as_ref().err());
         let response = match outcome {

@@ -8,7 +8,7 @@
 //! | [`Contention::Loaded`] | 5 finds a second | at its last lobby, then ahead | by election | as above |
 //! | [`Contention::Busy`] | 32, or a sign of others | as above, three tries | alone | anywhere, any shard |
 //!
-//! Finds are those of this instance in the pool within the last second. Decisions 17 to 21 say why.
+//! Finds are those of this instance in the pool within the last second. Decisions 17 to 21 give the reasons.
 //!
 //! A sign of others counts for a second. There are three:
 //!

@@ -1,8 +1,8 @@
 //! Creating one lobby on a game server, and what an instance knows of the servers.
 //!
 //! A lobby goes to the fullest server. Transactions that conflict at one server's item fail: each conflict
-//! within the last second doubles the number of the fullest servers among which the instance draws, and only
-//! servers with a part of the limit left once eight have some (decision 26).
+//! within the last second doubles the number of the fullest servers among which the instance draws. Once
+//! eight servers have a part of the limit left, it draws only from those (decision 26).
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -283,7 +283,7 @@ impl Matchmaker {
         Ok(self.servers.nth_fullest(&pool, pick, Duration::MAX, now, fits))
     }
 
-    /// Reports a creation; after a race, whether another lobby was joinable all the same.
+    /// Returns the created lobby's seat; after a race, with whether another lobby was joinable.
     ///
     /// The find already holds its seat, so a failure here must not fail it.
     pub(super) async fn created(

@@ -94,9 +94,8 @@ impl Matchmaker {
         Ok(Existing::of(found, candidates.has_more))
     }
 
-    /// Up to `limit` candidates of each pool that are in sight at `sight`, those with the queried tags;
-    /// behind those, where there are more, [`COMPARED_MAX`] with these tags and no others; no longer than
-    /// until `deadline`.
+    /// Up to `limit` candidates with the queried tags of each pool that are in sight at `sight`. After these,
+    /// if a pool has more, up to [`COMPARED_MAX`] with exactly these tags. Ends at `deadline`.
     async fn look(
         &self,
         pools: &[SearchedPool],

@@ -219,7 +219,7 @@ const RETRY_AFTER_SECS: u64 = 1;
 /// As above, for places on game servers, which come back when a lobby ends.
 const NO_SERVER_RETRY_AFTER_SECS: u64 = 5;
 
-/// Refusals of a request for a seat that is on its way, each told by its code alone.
+/// Refusals of a request for a seat, each determined by its code.
 const REFUSALS_OF_A_SEAT: [Error; 11] = [
     Error::CaptchaFailed,
     Error::VerificationFailed,

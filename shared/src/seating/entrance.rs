@@ -166,7 +166,7 @@ impl Seating {
         let answer = found.into_response(settings, client, self.auth.keys())?;
         if let Some(run) = &seeker.run {
             let json = serde_json::to_string(&answer.lobby.without_token())
-                .map_err(|error| Error::Bug(format!("an answer did not serialize: {error}")))?;
+                .map_err(|error| Error::Bug(format!("a response did not serialize: {error}")))?;
             let kept = KeptAnswer { json: &json, key_id: self.auth.keys().key_id(), is_held };
             // A response that may not be kept is not sent: once the seat has lapsed, a retry would get
             // another one.
@@ -205,8 +205,8 @@ impl Seating {
         }
     }
 
-    /// Whether the crashed run took its seat where it noted it, and nobody holds it any more. One consistent
-    /// read unit.
+    /// Whether the crashed run took its seat where it noted it, and it is no longer held. One consistent read
+    /// unit.
     async fn is_seat_gone(&self, lobby_id: &LobbyId, seat_id: &SeatId) -> Result<bool, Error> {
         let lobby = self.store.lobby(lobby_id).await?;
         let now = self.ambient.now();
@@ -260,7 +260,7 @@ impl Seating {
         client: &Client,
     ) -> Result<Box<FindLobbyResponse>, Error> {
         let lobby: JoinLobby = serde_json::from_str(kept)
-            .map_err(|error| Error::Bug(format!("a kept answer did not parse: {error}")))?;
+            .map_err(|error| Error::Bug(format!("a kept response did not parse: {error}")))?;
         let seat = PlayerSeat {
             namespace_id: client.namespace_id.clone(),
             lobby_id: lobby.lobby_id.clone(),

@@ -41,7 +41,7 @@ pub struct CaptchaPass {
 /// Whether a client's last pass still counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// It counts, and so was the request.
+    /// It counts, and the request was counted.
     Passed,
     /// It no longer counts, or there is none.
     Due(Option<CaptchaPass>),

@@ -1,4 +1,4 @@
-//! Who may see a namespace's pages: the users of its CDN, and its domains.
+//! Access to a namespace's pages: the users of its CDN, and its domains.
 //!
 //! One item of the namespace holds both, apart from its settings, so that no find reads a hash. A domain also
 //! has a partition of its own, so that only one namespace of the deployment has it.

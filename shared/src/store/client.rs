@@ -118,7 +118,7 @@ impl fmt::Debug for Store {
     }
 }
 
-/// One attempt at a call: DynamoDB answers in milliseconds, so a silent second is a lost packet.
+/// One attempt at a call: DynamoDB responds in milliseconds, so a silent second is a lost packet.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(1);
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(900);
 const ATTEMPTS: u32 = 4;

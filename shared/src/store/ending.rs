@@ -194,7 +194,7 @@ fn read_refusal(reasons: &[CancellationReason], cause: EndCause) -> Result<Optio
 pub(crate) async fn end_in_passing(store: &Store, lobby: &Lobby, cause: EndCause, ambient: &Ambient) {
     match store.end_lobby(lobby, cause, ambient).await {
         Ok(outcome) => {
-            tracing::info!(lobby.id = %lobby.lobby_id, ?cause, ?outcome, "ended a lobby in passing");
+            tracing::info!(lobby.id = %lobby.lobby_id, ?cause, ?outcome, "tried to end a lobby in passing");
         }
         Err(error) => {
             let cause = error.cause().unwrap_or("others changed it at the same time").to_owned();

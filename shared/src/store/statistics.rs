@@ -1,4 +1,4 @@
-//! The last count of a namespace's players, shared by all instances, and who may count next.
+//! The last count of a namespace's players, shared by all instances, and which instance may count next.
 
 use std::time::Duration;
 

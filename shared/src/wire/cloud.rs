@@ -208,7 +208,7 @@ impl NamespaceFull {
 /// The settings of a namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NamespaceConfig {
-    /// Who may see its pages.
+    /// Access to its pages.
     pub cdn: CdnConfig,
     /// How much it may hold.
     pub matchmaker: MatchmakerConfig,
@@ -218,7 +218,7 @@ pub struct NamespaceConfig {
     pub identity: Empty,
 }
 
-/// Who may see a namespace's pages.
+/// Access to a namespace's pages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CdnConfig {
     /// Whether pages of its domains need no token.
@@ -383,9 +383,9 @@ pub struct TokenResponse {
 /// Response of bootstrap.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BootstrapResponse {
-    /// Who may use the deployment.
+    /// The access to the deployment.
     pub access: Access,
-    /// Captchas that clients may meet.
+    /// Captchas that clients may have to pass.
     pub captcha: BootstrapCaptcha,
     /// The kind of cluster.
     pub cluster: &'static str,
@@ -398,14 +398,14 @@ pub struct BootstrapResponse {
     pub origins: Origins,
 }
 
-/// Who may use a deployment.
+/// The access to a deployment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Access {
     /// Only its owners.
     #[default]
     Private,
-    /// Everybody.
+    /// All users.
     Public,
 }
 
@@ -421,7 +421,7 @@ impl FromStr for Access {
     }
 }
 
-/// Captchas that clients may meet.
+/// Captchas that clients may have to pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct BootstrapCaptcha {
     /// Turnstile, when it is set up.

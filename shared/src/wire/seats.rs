@@ -34,10 +34,10 @@ pub struct FindLobbyRequest {
     /// Whether no lobby may be created for this request.
     #[serde(default, deserialize_with = "null_as_default")]
     pub prevent_auto_create_lobby: bool,
-    /// The client's answer to a captcha.
+    /// The client's captcha response.
     #[serde(default, deserialize_with = "optional_object")]
     pub captcha: Option<Captcha>,
-    /// What the studio's own verification is told; not parsed, so that it stays as it was sent.
+    /// Data for the studio's verification, not parsed, so that it stays as it was sent.
     #[serde(skip)]
     pub verification_data: Option<HandedOn>,
 }
@@ -58,10 +58,10 @@ impl FindLobbyRequest {
 pub struct JoinLobbyRequest {
     /// The lobby; any text, of which only identifiers name one.
     pub lobby_id: String,
-    /// The client's answer to a captcha.
+    /// The client's captcha response.
     #[serde(default, deserialize_with = "optional_object")]
     pub captcha: Option<Captcha>,
-    /// What the studio's own verification is told; not parsed, so that it stays as it was sent.
+    /// Data for the studio's verification, not parsed, so that it stays as it was sent.
     #[serde(skip)]
     pub verification_data: Option<HandedOn>,
 }
@@ -120,10 +120,10 @@ pub struct CreateLobbyRequest {
     /// Any JSON for its lobby server, not parsed, so that it stays as it was sent.
     #[serde(skip)]
     pub lobby_config: Option<LobbyConfig>,
-    /// The client's answer to a captcha.
+    /// The client's captcha response.
     #[serde(default, deserialize_with = "optional_object")]
     pub captcha: Option<Captcha>,
-    /// What the studio's own verification is told; not parsed, so that it stays as it was sent.
+    /// Data for the studio's verification, not parsed, so that it stays as it was sent.
     #[serde(skip)]
     pub verification_data: Option<HandedOn>,
 }
@@ -174,7 +174,7 @@ pub struct FindLobbyResponse {
     pub lobby: JoinLobby,
     /// Where to connect.
     pub ports: BTreeMap<String, Port>,
-    /// Who connects.
+    /// The player's token.
     pub player: Player,
     /// The explanation of the find, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -200,7 +200,7 @@ pub struct JoinLobby {
     pub region: Region,
     /// Where to connect.
     pub ports: BTreeMap<String, Port>,
-    /// Who connects.
+    /// The player's token.
     pub player: Player,
 }
 

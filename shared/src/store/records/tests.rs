@@ -12,8 +12,7 @@ pub(super) trait Sampled: Record + Debug {
     fn sample() -> Value;
 }
 
-/// Maps whose keys are names that somebody gave, not fields of ours: a later release has more of the same in
-/// them.
+/// Maps whose keys are given names, not fields of Muster: a later release has more of the same in them.
 const MAPS_BY_NAME: [&str; 10] = [
     "connected",
     "domains",
@@ -151,7 +150,7 @@ fn what_is_unknown_counts_as_the_safe_one() {
     let now = Timestamp(10);
 
     let namespace: Namespace = with("/cdn_auth_type", json!("passkey"));
-    assert_eq!(namespace.cdn_auth_type, CdnAuthType::Basic, "not open to everybody");
+    assert_eq!(namespace.cdn_auth_type, CdnAuthType::Basic, "an unknown type does not open the pages");
     let namespace: Namespace =
         with("/revocations/not_before", json!({ "public": 7, "spectator": { "since": 8 } }));
     assert_eq!(namespace.revocations.not_before, [(TokenKind::Public, Timestamp(7))].into());
@@ -161,9 +160,9 @@ fn what_is_unknown_counts_as_the_safe_one() {
         "/config/captcha",
         json!({ "requests_before_reverify": 1, "verification_ttl": 1, "puzzle": {} }),
     );
-    assert_eq!(version.config.captcha.unwrap().providers().count(), 0, "nobody passes");
+    assert_eq!(version.config.captcha.unwrap().providers().count(), 0, "no player passes");
 
-    // Nobody enters, no seat is lost, nothing about it changes.
+    // No player enters, no seat is lost, and the lobby does not change.
     let paused: Lobby = with("/stage", json!("paused"));
     let seat: SeatId = "seat".parse().unwrap();
     assert_eq!(paused.stage, Stage::Unknown);
@@ -186,7 +185,7 @@ fn what_is_unknown_counts_as_the_safe_one() {
     let gone = Transition::Leave("gone".parse().unwrap());
     assert_eq!(paused.check(&gone, now), Ok(Standing::Done));
 
-    // A port that players could not be told.
+    // A port that a response cannot describe.
     for (pointer, value) in [
         ("/ports/game/protocol", json!("quic")),
         ("/ports/game/protocol", json!({ "quic": 1 })),
