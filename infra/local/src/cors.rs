@@ -1,4 +1,4 @@
-//! Cross-origin rules of the HTTP API, applied by the gateway as API Gateway applies them.
+//! Cross-origin rules of the HTTP API, as API Gateway applies them.
 
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
@@ -7,9 +7,9 @@ use http::header::{
 };
 use http::{Method, request};
 
-/// `CorsConfiguration` of the HTTP API; without origins, nothing is configured.
+/// `CorsConfiguration` of the HTTP API; without origins, CORS is off.
 ///
-/// Credentials are never allowed: authority travels in `Authorization`, not in cookies.
+/// Credentials are never allowed: tokens are in `Authorization`, not in cookies.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Cors {
     /// Origins, exact, or `*`, `https://*`, `http://*`.
@@ -20,12 +20,12 @@ pub struct Cors {
     pub allow_methods: Vec<String>,
     /// Response headers a page may read.
     pub expose_headers: Vec<String>,
-    /// How long a browser may remember a preflight's answer.
+    /// How long a browser may cache a preflight's response.
     pub max_age_seconds: Option<u32>,
 }
 
 impl Cors {
-    /// Tells whether the request is a preflight, which the gateway answers itself whatever its path.
+    /// Whether the request is a preflight, which the gateway answers itself for any path.
     pub fn is_preflight(&self, request: &request::Parts) -> bool {
         self.is_configured()
             && request.method == Method::OPTIONS
@@ -33,7 +33,7 @@ impl Cors {
             && request.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
     }
 
-    /// Returns the headers of a preflight's answer: none when the origin is not allowed.
+    /// Returns the headers of a preflight's response: none when the origin is not allowed.
     pub fn preflight(&self, request: &HeaderMap) -> HeaderMap {
         let mut headers = HeaderMap::new();
         if self.insert_origin(request, &mut headers) {
@@ -46,7 +46,7 @@ impl Cors {
         headers
     }
 
-    /// Puts the headers of an ordinary answer into `response`, in place of any the function set.
+    /// Sets the headers of an ordinary response, and replaces any that the function set.
     pub fn apply(&self, request: &HeaderMap, response: &mut HeaderMap) {
         if !self.is_configured() {
             return;
@@ -65,7 +65,7 @@ impl Cors {
         !self.allow_origins.is_empty()
     }
 
-    /// Allows the request's origin, and tells whether it is allowed.
+    /// Adds the request's origin if it is allowed, and returns whether it is.
     fn insert_origin(&self, request: &HeaderMap, response: &mut HeaderMap) -> bool {
         let Some(origin) = request.get(ORIGIN) else {
             return false;

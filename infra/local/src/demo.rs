@@ -1,4 +1,4 @@
-//! The demo game: something to find from the first second.
+//! The demo game, with lobbies to find from the start.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -27,23 +27,23 @@ use shared::{
 
 /// The demo game's name.
 const NAME_ID: &str = "demo";
-/// Its namespaces' names, the one to play in first.
+/// Its namespaces' names, the main one first.
 const NAMESPACES: [(&str, &str); 2] = [("prod", "Production"), ("staging", "Staging")];
-/// Lobbies of each demo server; one server stands in each region of each namespace.
+/// Lobbies of each demo server. Each region of each namespace has one server.
 const LOBBIES_PER_SERVER: u32 = 2_000;
-/// Lobbies of each namespace: what its servers hold.
+/// Lobbies of each namespace: the sum of its servers' places.
 const LOBBY_COUNT_MAX: u32 = 4_000;
 /// Off: the demo's players all come from one address.
 const MAX_PLAYERS_PER_CLIENT: u32 = u32::MAX;
 
-/// What `GET /_local/demo` answers: everything that a first request needs.
+/// The response of `GET /_local/demo`: all data for a first request.
 #[derive(Clone, Debug, Serialize)]
 pub struct Demo {
-    /// Where the gateway listens.
+    /// The gateway's URL.
     pub base_url: String,
     /// The demo game.
     pub game_id: GameId,
-    /// Its namespace to play in.
+    /// Its main namespace.
     pub namespace_id: NamespaceId,
     /// Its other namespace.
     pub other_namespace_id: NamespaceId,
@@ -64,7 +64,7 @@ pub struct DemoTokens {
     pub cloud: String,
     /// For players of the namespace.
     pub public: String,
-    /// For mock answers.
+    /// For mock responses.
     pub development: String,
     /// For game servers of the namespace.
     pub server: String,
@@ -73,13 +73,13 @@ pub struct DemoTokens {
 /// Why there is no demo.
 #[derive(Debug, thiserror::Error)]
 pub enum DemoError {
-    /// The game cannot be made.
-    #[error("the demo game cannot be made: {0}")]
+    /// The game cannot be created.
+    #[error("the demo game cannot be created: {0}")]
     Provision(#[from] ProvisionError),
     /// The store failed.
     #[error("the demo game cannot be read: {}", .0.cause().unwrap_or("the store failed"))]
     Store(#[from] Error),
-    /// A part of the demo as written here is not valid, or a kept one has been taken apart.
+    /// A part of the demo here is not valid, or parts of a kept demo are missing.
     #[error("the demo game is incomplete: {0}")]
     Incomplete(String),
 }
@@ -89,7 +89,7 @@ fn incomplete(problem: impl ToString) -> DemoError {
 }
 
 impl Demo {
-    /// Makes the demo game, or takes the one that the data folder kept, and issues its tokens.
+    /// Creates the demo game, or uses the one in the data folder, and issues its tokens.
     ///
     /// # Errors
     /// [`DemoError`].
@@ -232,7 +232,7 @@ async fn add_servers(
     Ok(())
 }
 
-/// Frankfurt offers a single TLS port, every other region a range without.
+/// Frankfurt has a single TLS port, every other region a range without TLS.
 fn server_ports(region_id: &RegionId) -> Result<Ports, DemoError> {
     let (numbers, protocol) = if region_id.as_str() == "fra" {
         (PortNumbers::Port(443), Protocol::Https)

@@ -1,10 +1,10 @@
-//! The DynamoDB of the local stack: an emulator in this process, on a loopback port of its own.
+//! The DynamoDB of the local stack: an emulator in this process, on its own loopback port.
 //!
-//! It runs on a thread and a runtime of its own; the stack's own calls go there without the port. Its
-//! requests are answered one at a time under a lock and never yield, so they would stall whatever else shared
-//! their runtime: answered in the threads of their callers, which then wait for that lock, a quarter fewer
-//! finds were served. And when the runtime is dropped, no connection holds the database any more, so a
-//! stopped emulator has closed its file for certain.
+//! It runs on its own thread and runtime, and the stack's own calls go there without the port. It answers
+//! requests one at a time under a lock and never yields, so it would stall other tasks on its runtime. When
+//! it ran in its callers' threads, which then waited for that lock, the stack served a quarter fewer finds.
+//! When the runtime is dropped, no connection holds the database, so a stopped emulator has certainly closed
+//! its file.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -36,18 +36,19 @@ mod tests;
 /// Name of the database in a data folder.
 const DATABASE_FILE: &str = "muster.db";
 
-/// Name of the file whose lock says that a stack uses the folder; the file itself stays empty.
+/// Name of the empty file that a stack locks while it uses the folder.
 const LOCK_FILE: &str = "muster.lock";
 
-/// How long requests under way may take to finish at shutdown; a client that sent half a request never will.
+/// How long requests under way may take to finish at shutdown. A client may never send the rest of its
+/// request.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 
-/// Where the emulator keeps its items.
+/// The storage of the emulator's items.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Storage {
-    /// In memory, gone with the emulator.
+    /// In memory, lost when the emulator stops.
     Memory,
-    /// In this folder, which is created when absent.
+    /// In this folder, which is created if absent.
     Folder(PathBuf),
 }
 
@@ -56,9 +57,9 @@ pub enum Storage {
 pub struct Emulator {
     /// URL for the `endpoint_url` of a DynamoDB client.
     pub endpoint: String,
-    /// The way there without a socket; broken once the emulator has stopped.
+    /// The link to it without a socket; broken once the emulator has stopped.
     pub link: Arc<dyn Link>,
-    /// What runs it; nothing here when it is elsewhere.
+    /// Its thread; `None` when it runs elsewhere.
     running: Option<Running>,
 }
 
@@ -72,13 +73,13 @@ struct Running {
 impl Emulator {
     /// Starts an emulator that holds `tables`, each named by its logical id.
     ///
-    /// Tables that the folder already holds are kept with their items. Blocks while the folder is opened.
+    /// Tables in the folder stay with their items. Blocks while it opens the folder.
     ///
     /// # Errors
     ///
     /// [`EmulatorError::NotAFolder`], [`EmulatorError::Folder`] and [`EmulatorError::FolderInUse`] for a
-    /// folder that cannot be used, [`EmulatorError::TableDiffers`] for one that was made from another
-    /// template, [`EmulatorError::Database`] and [`EmulatorError::Table`] when the emulator refuses, and
+    /// folder that cannot be used, [`EmulatorError::TableDiffers`] for one of another template,
+    /// [`EmulatorError::Database`] and [`EmulatorError::Table`] for errors of the database, and
     /// [`EmulatorError::Start`] when the process has no port or thread left.
     pub fn start(storage: &Storage, tables: &[Table]) -> Result<Self, EmulatorError> {
         Self::start_on(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), storage, tables)
@@ -88,7 +89,7 @@ impl Emulator {
     ///
     /// # Errors
     ///
-    /// As [`Emulator::start`]; [`EmulatorError::Start`] also when the port is taken or the address another
+    /// As [`Emulator::start`]; [`EmulatorError::Start`] also when the port is taken or the address is another
     /// machine's.
     pub fn start_on(address: SocketAddr, storage: &Storage, tables: &[Table]) -> Result<Self, EmulatorError> {
         let (database, lock) = match storage {
@@ -107,17 +108,17 @@ impl Emulator {
         let address = listener.local_addr().map_err(EmulatorError::Start)?;
         let runtime =
             runtime::Builder::new_current_thread().enable_all().build().map_err(EmulatorError::Start)?;
-        let in_process = Arc::new(InProcess::from(database.clone()).asked_once());
+        let in_process = Arc::new(InProcess::from(database.clone()).without_retries());
         let direct = Direct { runtime: runtime.handle().clone(), database: Arc::downgrade(&in_process) };
-        let (stop, stop_asked) = oneshot::channel();
+        let (stop, stop_requested) = oneshot::channel();
         let (report, stopped) = oneshot::channel();
         thread::Builder::new()
             .name("dynamodb".to_owned())
             .spawn(move || {
-                let served = serve(runtime, listener, database, stop_asked);
+                let served = serve(runtime, listener, database, stop_requested);
                 drop(in_process);
                 drop(lock);
-                // Nobody listens when the emulator was dropped rather than shut down.
+                // There is no receiver when the emulator was dropped instead of shut down.
                 let _ = report.send(served);
             })
             .map_err(EmulatorError::Start)?;
@@ -128,14 +129,14 @@ impl Emulator {
         })
     }
 
-    /// Another database than the embedded one, which somebody else starts and stops and which has the tables.
+    /// A database outside of this process, which already runs and has the tables.
     #[must_use]
     pub fn elsewhere(endpoint: String, link: Arc<dyn Link>) -> Self {
         Self { endpoint, link, running: None }
     }
 
-    /// From now on deletes once a `period` what expired by the machine's clock, so that neither memory nor a
-    /// folder grows for ever.
+    /// Starts to delete expired items once a `period`, by the machine's clock, so that memory and folder do
+    /// not grow without bound.
     pub fn sweep_every(&self, period: Duration) {
         let Some(Running { direct, .. }) = &self.running else { return };
         let Direct { runtime, database } = direct.clone();
@@ -155,7 +156,7 @@ impl Emulator {
         runtime.spawn(sweeps);
     }
 
-    /// Stops the emulator; afterwards everything is on disk and the folder is free for another stack.
+    /// Stops the emulator. Afterwards all data is on disk and the folder is free for another stack.
     ///
     /// # Errors
     ///
@@ -170,8 +171,8 @@ impl Emulator {
     }
 }
 
-/// The way to an emulator on its own thread, as long as that runs. No answer is lost on it, so nothing is
-/// asked twice.
+/// The link to an emulator on its own thread, while that runs. It loses no responses, so callers do not
+/// retry.
 #[derive(Clone, Debug)]
 struct Direct {
     runtime: Handle,
@@ -187,7 +188,7 @@ impl Link for Direct {
     }
 }
 
-/// Serves until `stop` resolves; on return it holds no handle to the database any more.
+/// Serves until `stop` resolves. When it returns, it holds no handle to the database.
 fn serve(
     runtime: Runtime,
     listener: TcpListener,
@@ -235,7 +236,7 @@ fn lock(folder: &Path) -> Result<File, EmulatorError> {
 }
 
 fn open(folder: &Path) -> Result<Database, EmulatorError> {
-    // SQLite would take a relative path that begins with `file:` for a URI.
+    // SQLite would read a relative path that begins with `file:` as a URI.
     let path = std::path::absolute(folder.join(DATABASE_FILE)).and_then(|path| {
         path.into_os_string().into_string().map_err(|_| io::Error::other("its name is not UTF-8"))
     });

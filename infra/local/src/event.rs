@@ -22,7 +22,7 @@ const X_FORWARDED_PROTO: &str = "x-forwarded-proto";
 const CLF: &[BorrowedFormatItem<'_>] =
     format_description!("[day]/[month repr:short]/[year]:[hour]:[minute]:[second] +0000");
 
-/// A request at the gateway, with what routing found out about it.
+/// A request at the gateway, with its route.
 #[derive(Debug, Clone, Copy)]
 pub struct Arrival<'a> {
     /// Method, target and headers.
@@ -43,7 +43,7 @@ pub struct Arrival<'a> {
     pub time: OffsetDateTime,
 }
 
-/// Why a request makes no event.
+/// Why there is no event for a request.
 #[derive(Debug, thiserror::Error)]
 pub enum EventError {
     /// The `Host` header is not one host with an optional port.
@@ -55,10 +55,10 @@ pub enum EventError {
 }
 
 impl Arrival<'_> {
-    /// Returns the event as JSON, the form in which Lambda hands it to a function.
+    /// Returns the event as JSON, as Lambda passes it to a function.
     ///
-    /// As API Gateway does, it gives the path decoded and the query as sent, takes cookies out of the
-    /// headers, sets the `x-forwarded` headers, and encodes bodies that are not text as base64.
+    /// As in API Gateway, the path is decoded, the query is as sent, cookies are apart from the headers, the
+    /// `x-forwarded` headers are set, and bodies that are not text are in base64.
     ///
     /// # Errors
     ///
@@ -106,7 +106,7 @@ impl Arrival<'_> {
         Ok(serde_json::to_string(&event)?)
     }
 
-    /// Returns the host the client named. The function's runtime makes a URL of it, so it must fit in one.
+    /// Returns the host in the request. It must fit in a URL, which the function's runtime builds from it.
     fn domain_name(&self) -> Result<String, EventError> {
         let mut hosts = self.request.headers.get_all(HOST).iter();
         let Some(host) = hosts.next() else {
@@ -158,9 +158,9 @@ fn text_of(value: &http::HeaderValue) -> Cow<'_, str> {
     String::from_utf8_lossy(value.as_bytes())
 }
 
-/// Tells whether API Gateway passes a body of this content type as it is, provided that it is UTF-8.
+/// Whether API Gateway passes a body of this content type as it is, if it is UTF-8.
 ///
-/// A form is not among them, and `curl -d` calls every body a form.
+/// Not a form, which is the content type of `curl -d`.
 fn is_text(headers: &HeaderMap) -> bool {
     let Some(content_type) = headers.get(CONTENT_TYPE) else {
         return true;

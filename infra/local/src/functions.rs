@@ -1,4 +1,4 @@
-//! The functions of the template in this process, each with as many instances as it has requests at a time.
+//! The functions of the template in this process, each with as many instances as it has concurrent requests.
 
 use std::{
     collections::BTreeMap,
@@ -30,7 +30,8 @@ use shared::{
 
 use crate::{gateway::Handler, permissions::restrict, template::FunctionProperties};
 
-/// How old settings may be here: another process's write is seen within a second, an own one at once.
+/// How old settings may be here: a write of another process is visible within a second, an own one
+/// immediately.
 const SETTINGS_AGE_MAX: Duration = Duration::from_secs(1);
 
 /// The operations that functions of the template can run.
@@ -78,7 +79,7 @@ const KNOWN: [Known; 38] = [
 /// An operation, by the folder of its code.
 struct Known {
     name: &'static str,
-    /// Whether it changes settings, which every function must see with its next request.
+    /// Whether it changes settings, which the next request of every function must see.
     changes_settings: bool,
     start: fn(&Functions, &Instance) -> Result<Handler, InvalidConfig>,
 }
@@ -93,7 +94,7 @@ impl Known {
     }
 }
 
-/// The functions of one stack, over the tables that the template allows each of them.
+/// The functions of one stack, each with the permissions that the template gives it.
 pub struct Functions {
     store: Store,
     declared: BTreeMap<String, FunctionProperties>,
@@ -107,7 +108,7 @@ pub struct Functions {
 /// Why a function has no instance.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// Its code is no operation that is known here, or the template does not declare it.
+    /// No operation here has its code, or the template does not declare it.
     #[error("is not part of the local stack")]
     Unknown,
     /// The process's environment does not suit it.
@@ -116,8 +117,8 @@ pub enum StartError {
 }
 
 impl Functions {
-    /// The functions over `store`, each as the template `declared` it, by its code's folder; captchas and
-    /// verifications are asked of those `outside`.
+    /// The functions over `store`, each as the template `declared` it, by its code's folder, with the captcha
+    /// providers and backends `outside`.
     #[must_use]
     pub fn new(
         store: Store,
@@ -130,13 +131,13 @@ impl Functions {
         Self { store, declared, keys, ambient, outside, settings, race_creates }
     }
 
-    /// Lobbies created so far although another was joinable.
+    /// Lobbies created so far although another one was joinable.
     #[must_use]
     pub fn race_creates(&self) -> u64 {
         self.race_creates.load(Ordering::Relaxed)
     }
 
-    /// Has every instance know the settings of a namespace, as after an earlier request for it.
+    /// Loads the settings of a namespace into every instance, as an earlier request would.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -147,21 +148,21 @@ impl Functions {
         Ok(())
     }
 
-    /// The handler of the function whose code lies at `code_uri`. As in Lambda, an instance has one request
-    /// at a time: each request goes to the instance that was free last, or to a new one when none is.
+    /// The handler of the function with its code at `code_uri`. As in Lambda, an instance has one request at
+    /// a time: each request goes to the instance that became free last, or to a new one.
     ///
     /// # Errors
     /// [`StartError`].
     pub fn handler(self: &Arc<Self>, code_uri: &str) -> Result<Handler, StartError> {
         let first = self.instance(code_uri)?;
         let (functions, code_uri) = (Arc::clone(self), code_uri.to_owned());
-        // What started once does so again.
+        // The first instance has started, so others can start, too.
         Ok(one_at_a_time(first, move || {
             functions.instance(&code_uri).unwrap_or_else(|error| unreachable!("{error}"))
         }))
     }
 
-    /// A new instance of the function whose code lies at `code_uri`, which takes what requests it is given.
+    /// A new instance of the function with its code at `code_uri`, which may have several requests at a time.
     ///
     /// # Errors
     /// [`StartError`].
@@ -202,12 +203,12 @@ impl fmt::Debug for Functions {
     }
 }
 
-/// What instances remember of settings.
+/// The instances' caches of settings.
 #[derive(Debug, Default)]
 struct Settings(Mutex<Vec<Weak<SettingsCache>>>);
 
 impl Settings {
-    /// The memory of a new instance that reads from `store`.
+    /// The cache of a new instance that reads from `store`.
     fn cache(&self, store: Store, ambient: Ambient) -> Arc<SettingsCache> {
         let cache = Arc::new(SettingsCache::new(store, ambient, SETTINGS_AGE_MAX));
         let mut caches = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -221,7 +222,7 @@ impl Settings {
         caches.iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// `handler`, after whose requests every instance reads settings anew.
+    /// `handler`, after whose requests every instance reads settings again.
     fn forgotten_after(self: &Arc<Self>, handler: Handler) -> Handler {
         let settings = Arc::clone(self);
         Arc::new(move |event| {
@@ -235,7 +236,7 @@ impl Settings {
     }
 }
 
-/// A handler over instances that have one request at a time: the `first`, and those that `start` makes.
+/// A handler over instances that have one request at a time: the `first`, and those from `start`.
 fn one_at_a_time(first: Handler, start: impl Fn() -> Handler + Send + Sync + 'static) -> Handler {
     let free = Arc::new(Mutex::new(vec![first]));
     Arc::new(move |event| {
@@ -249,7 +250,7 @@ fn one_at_a_time(first: Handler, start: impl Fn() -> Handler + Send + Sync + 'st
     })
 }
 
-/// A handler that has as much time for each event as Lambda gives its function.
+/// A handler that has the time limit of its Lambda function for each event.
 fn within(timeout: Duration, ambient: Ambient, handler: Handler) -> Handler {
     Arc::new(move |event| {
         let mut context = Context::default();
@@ -266,7 +267,7 @@ mod tests {
 
     use super::*;
 
-    /// An instance that answers its number as soon as `permits` has one.
+    /// An instance that responds with its number as soon as `permits` has a permit.
     fn numbered(number: u16, permits: &Arc<Semaphore>) -> Handler {
         let permits = Arc::clone(permits);
         Arc::new(move |_event| {
@@ -299,7 +300,7 @@ mod tests {
         assert_eq!(two.await.status().as_u16(), 201, "the first was busy");
         permits.add_permits(2);
         assert_eq!(handler(event()).await.status().as_u16(), 201, "it was free last");
-        // One that is given up has no further request.
+        // An instance whose request is dropped gets no other request.
         drop(handler(event()));
         assert_eq!(handler(event()).await.status().as_u16(), 200);
     }

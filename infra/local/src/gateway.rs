@@ -1,8 +1,8 @@
 //! The HTTP server of the local stack, which stands in for API Gateway.
 //!
-//! It matches a request to a route, makes the event API Gateway would make of it, and has the function's
-//! own runtime read that event, so that an operation sees exactly what it sees when deployed. What API
-//! Gateway answers by itself (no route, too large, preflight, a failed function) is answered here likewise.
+//! It matches a request to a route and builds API Gateway's event. The function's own runtime parses that
+//! event, so that an operation gets the same request as when deployed. The gateway also sends API Gateway's
+//! own responses (no route, too large, preflight, a failed function).
 
 use std::convert::Infallible;
 use std::io;
@@ -37,19 +37,19 @@ use crate::route::Route;
 #[cfg(test)]
 mod tests;
 
-/// Largest body API Gateway takes.
+/// Largest body that API Gateway accepts.
 const BODY_LIMIT_BYTES: usize = 10 * 1024 * 1024;
 
-/// How much of a larger body is received before the connection is cut.
+/// How much of a larger body the gateway reads before it closes the connection.
 const DISCARD_LIMIT_BYTES: usize = 4 * BODY_LIMIT_BYTES;
 
-/// Largest request line and headers together that API Gateway takes.
+/// Largest request line and headers together that API Gateway accepts.
 const HEADER_LIMIT_BYTES: usize = 10_240;
 
 /// How long a client may take to send a body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a client may take to send headers, which bounds the idle time between two requests too.
+/// How long a client may take to send headers. This also bounds the idle time between two requests.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How long API Gateway waits for a function.
@@ -58,7 +58,7 @@ const FUNCTION_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long requests under way may take to finish at shutdown.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 
-/// Pause after a failed `accept`: most often the process has no file descriptor left until a client leaves.
+/// Pause after a failed `accept`: usually the process has no file descriptor left until a client disconnects.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Answers a request as the function of a route would.
@@ -70,7 +70,7 @@ pub type Handler = Arc<
 
 type Answer = Response<Full<Bytes>>;
 
-/// Binds the address the gateway shall serve; port 0 takes a free one.
+/// Binds the gateway's address; port 0 takes a free one.
 ///
 /// # Errors
 ///
@@ -93,14 +93,14 @@ pub enum GatewayError {
     Bind {
         /// The address.
         address: SocketAddr,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
 }
 
 /// The routes of the local stack and the rules of its HTTP API.
 pub struct Gateway {
-    /// The more specific of two that match comes first.
+    /// A more specific route precedes others that match the same path.
     routes: Vec<(String, Route, Handler)>,
     local: Vec<(Method, String, LocalHandler)>,
     cors: Cors,
@@ -108,7 +108,8 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Makes a gateway of the template's routes and of `local` routes, whose paths begin with `/_local/`.
+    /// Creates a gateway with the template's routes and with `local` routes, whose paths begin with
+    /// `/_local/`.
     pub fn new(
         routes: Vec<(Route, Handler)>,
         local: Vec<(Method, String, LocalHandler)>,
@@ -136,7 +137,7 @@ impl Gateway {
                 Some(_) = connections.join_next() => {}
                 accepted = listener.accept() => match accepted {
                     Ok((stream, peer)) => {
-                        // An answer is one write; waiting for more to send would only delay it.
+                        // A response is one write, which Nagle's algorithm would only delay.
                         let _ = stream.set_nodelay(true);
                         let gateway = Arc::clone(&gateway);
                         let service = service_fn(move |request| {
@@ -217,7 +218,8 @@ impl Gateway {
             EventError::Json(_) => StatusCode::INTERNAL_SERVER_ERROR,
         })?;
 
-        // A task of its own: a panic stays in it, and as on Lambda it goes on when the client hangs up.
+        // A task of its own, so that a panic stays in it, and as on Lambda it continues when the client
+        // disconnects.
         let handler = Arc::clone(handler);
         let invocation = tokio::spawn(async move {
             let request = lambda_http::request::from_str(&event)?;
@@ -234,7 +236,7 @@ impl Gateway {
                 Err(StatusCode::INTERNAL_SERVER_ERROR)
             }
             None => {
-                tracing::error!(http.route = route_key, "the function did not answer in time");
+                tracing::error!(http.route = route_key, "the function did not respond in time");
                 Err(StatusCode::SERVICE_UNAVAILABLE)
             }
         }
@@ -265,8 +267,8 @@ impl Gateway {
     }
 }
 
-/// Reads a whole body. One that is too large is received all the same, within bounds, because a client
-/// that is still sending reads no answer.
+/// Reads a whole body. It also reads one that is too large, within bounds, because a client that is still
+/// sending reads no response.
 async fn read(body: impl Body<Data = Bytes>) -> Result<Bytes, StatusCode> {
     let reading = async {
         let mut body = pin!(body);
@@ -289,7 +291,7 @@ async fn read(body: impl Body<Data = Bytes>) -> Result<Bytes, StatusCode> {
     timeout(BODY_TIMEOUT, reading).await.unwrap_or(Err(StatusCode::REQUEST_TIMEOUT))
 }
 
-/// Turns a function's response into what API Gateway sends of it.
+/// Turns a function's response into that of API Gateway.
 fn from_function(response: Response<lambda_http::Body>) -> Answer {
     let (mut parts, body) = response.into_parts();
     for of_connection in [CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING] {
@@ -307,7 +309,7 @@ fn from_function(response: Response<lambda_http::Body>) -> Answer {
     Response::from_parts(parts, Full::new(body))
 }
 
-/// Returns the answer that API Gateway makes itself for `status`.
+/// Returns API Gateway's own response for `status`.
 fn refusal(status: StatusCode) -> Answer {
     let message = match status {
         StatusCode::PAYLOAD_TOO_LARGE => "Request Entity Too Large",

@@ -1,8 +1,8 @@
 //! The local stack: the whole of Muster in one process, without Docker or an AWS account.
 //!
-//! `template.yaml` says what runs: [`template`] reads its routes, tables and cross-origin rules, [`emulator`]
-//! holds the tables, [`gateway`] turns each HTTP request into the event that API Gateway would send,
-//! [`functions`] holds the operations, [`demo`] makes something to find.
+//! `template.yaml` determines what runs: [`template`] reads its routes, tables and cross-origin rules,
+//! [`emulator`] holds the tables, [`gateway`] turns each HTTP request into the event that API Gateway would
+//! send, [`functions`] runs the operations, [`demo`] creates a demo game.
 
 pub mod cors;
 pub mod demo;

@@ -1,4 +1,4 @@
-//! Who may use the routes under `/_local`, which exist only in the local stack and know its secrets.
+//! Access to the routes under `/_local`, which exist only in the local stack and return its secrets.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::Pin;
@@ -14,12 +14,12 @@ use serde_json::Value;
 pub type LocalHandler =
     Arc<dyn Fn(Request<Bytes>) -> Pin<Box<dyn Future<Output = (StatusCode, Value)> + Send>> + Send + Sync>;
 
-/// Tells whether a path is local-only: never routed to a function and never given CORS headers.
+/// Whether a path is local-only: never routed to a function, and without CORS headers.
 pub fn is_local(path: &str) -> bool {
     path.strip_prefix("/_local").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Tells whether a request comes from this machine and was meant for it.
+/// Whether a request comes from this machine and is meant for it.
 ///
 /// A page of any site can make a browser send requests here. Its own host name, resolved to a loopback
 /// address, shows in `Host`; a request to the right host but from a foreign page shows in `Origin`.

@@ -1,4 +1,4 @@
-//! `cargo run`: the whole service on this machine.
+//! `cargo run`: the whole service on your machine.
 
 use std::{
     io::{self, Write as _},
@@ -24,12 +24,12 @@ use shared::{
     function::config::Environment,
 };
 
-/// Requests and items are many small strings, and their allocation a quarter of a find's time with the
-/// system's allocator.
+/// Requests and items have many small strings. With the system's allocator, their allocation takes a quarter
+/// of a find's time.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-/// How often expired items are deleted. DynamoDB takes days at times: nothing may rely on it.
+/// How often expired items are deleted. DynamoDB may take days, so nothing may rely on it.
 const SWEEP: Duration = Duration::from_secs(60);
 
 /// Runs Muster on this machine: gateway, operations and an embedded DynamoDB with a demo game.
@@ -39,7 +39,7 @@ struct Arguments {
     /// Port of the gateway on 127.0.0.1; 0 takes a free one.
     #[arg(long, default_value_t = 3000)]
     port: u16,
-    /// Folder that keeps the data; without it everything is gone at the end.
+    /// Folder that keeps the data; without it, all data is gone at the end.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// Print nothing but errors.
@@ -60,8 +60,8 @@ enum Command {
         /// Port there; 0 takes a free one.
         #[arg(long, default_value_t = 8000)]
         port: u16,
-        /// What functions in containers call this machine: the address by itself, `host.docker.internal` for
-        /// loopback.
+        /// Name of this machine for functions in containers; by default the address, or
+        /// `host.docker.internal` for loopback.
         #[arg(long, value_name = "HOST")]
         container_host: Option<String>,
         /// Folder for the environment that the functions need; it holds the key that tokens are signed with.
@@ -76,12 +76,12 @@ async fn main() -> ExitCode {
     log::log_text(if arguments.quiet { LevelFilter::ERROR } else { LevelFilter::INFO });
     let says = |text: String| {
         if !arguments.quiet {
-            // The stack runs on where nobody reads this any more.
-            let _nobody_reads_it = writeln!(io::stdout(), "{text}");
+            // The stack continues to run when its output has no reader.
+            let _no_reader = writeln!(io::stdout(), "{text}");
         }
     };
     let result = async {
-        // Listened for before anybody is told that something runs.
+        // Listens before the output says that the stack runs.
         let end = EndRequest::listen();
         let ambient = Ambient::system();
         if let Some(Command::Store { address, port, container_host, environment }) = arguments.command {
@@ -108,7 +108,7 @@ async fn main() -> ExitCode {
     match result.await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let _nobody_reads_it = writeln!(io::stderr(), "muster-local: {error}");
+            let _no_reader = writeln!(io::stderr(), "muster-local: {error}");
             ExitCode::FAILURE
         }
     }

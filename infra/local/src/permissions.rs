@@ -1,5 +1,5 @@
-//! Each function may ask of the database here what the template allows it in AWS, and nothing else: a
-//! permission that is missing there shows in every local run and test.
+//! Each function has exactly the permissions here that the template gives it in AWS, so that every local run
+//! and test shows a missing one.
 
 use std::{
     collections::BTreeSet,
@@ -25,7 +25,7 @@ use aws_sdk_dynamodb::{
 
 use crate::template::Permissions;
 
-/// `client` for the function `function`, which may do what `permissions` allow.
+/// `client` for the function `function`, restricted to `permissions`.
 #[must_use]
 pub fn restrict(client: &Client, function: &str, permissions: &Permissions) -> Client {
     let function = function.into();
@@ -51,7 +51,7 @@ impl Intercept for Restriction {
         _config: &mut ConfigBag,
     ) -> Result<(), BoxError> {
         let input = context.input();
-        let asked = if let Some(input) = input.downcast_ref::<GetItemInput>() {
+        let needed = if let Some(input) = input.downcast_ref::<GetItemInput>() {
             vec![("GetItem", table(input.table_name()))]
         } else if let Some(input) = input.downcast_ref::<BatchGetItemInput>() {
             let tables = input.request_items().into_iter().flatten();
@@ -66,11 +66,13 @@ impl Intercept for Restriction {
         } else if let Some(input) = input.downcast_ref::<TransactWriteItemsInput>() {
             input.transact_items().iter().flat_map(parts).collect()
         } else {
-            return Err(format!("{} does what no permission is known for: {input:?}", self.function).into());
+            return Err(
+                format!("{} sends a call without a known permission: {input:?}", self.function).into()
+            );
         };
-        match asked.iter().find(|(action, resource)| !self.permissions.allow(action, resource)) {
+        match needed.iter().find(|(action, resource)| !self.permissions.allow(action, resource)) {
             None => {
-                for (action, resource) in &asked {
+                for (action, resource) in &needed {
                     record(&self.function, action, resource)?;
                 }
                 Ok(())
@@ -84,11 +86,11 @@ impl Intercept for Restriction {
     }
 }
 
-/// The environment variable that names a file to which every permission that was needed is appended, as
-/// `function action resource`, for the comparison with those that the template grants.
+/// The environment variable with a file to which each needed permission is appended, as `function action
+/// resource`, for the comparison with those that the template grants.
 pub const RECORD_VARIABLE: &str = "MUSTER_PERMISSIONS_RECORD";
 
-/// Appends a permission that was needed to the record, if one is kept; each once in a process.
+/// Appends a needed permission to the record, if there is one, once per process.
 fn record(function: &str, action: &str, resource: &str) -> io::Result<()> {
     static RECORD: OnceLock<Option<(PathBuf, Mutex<BTreeSet<String>>)>> = OnceLock::new();
     let record = RECORD.get_or_init(|| Some((env::var_os(RECORD_VARIABLE)?.into(), Mutex::default())));
@@ -107,7 +109,7 @@ fn table(name: Option<&str>) -> String {
     name.unwrap_or_default().to_owned()
 }
 
-/// A part of a transaction needs the permission that it would need alone.
+/// A part of a transaction needs the same permission as a single call.
 fn parts(item: &TransactWriteItem) -> Vec<(&'static str, String)> {
     let check = item.condition_check().map(|check| ("ConditionCheckItem", check.table_name().to_owned()));
     let put = item.put().map(|put| ("PutItem", put.table_name().to_owned()));

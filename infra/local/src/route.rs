@@ -5,12 +5,12 @@ use std::str::FromStr;
 
 use http::Method;
 
-/// One method and path of the HTTP API, and the function that answers it.
+/// One method and path of the HTTP API, and its function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
     /// Logical id of the function in the template.
     pub function: String,
-    /// `CodeUri` of the function, as the template writes it.
+    /// `CodeUri` of the function in the template.
     pub code_uri: String,
     /// Method of the route.
     pub method: Method,
@@ -19,7 +19,7 @@ pub struct Route {
 }
 
 impl Route {
-    /// Returns the key API Gateway gives the route: `POST /lobbies/{lobby_id}`.
+    /// Returns API Gateway's key of the route: `POST /lobbies/{lobby_id}`.
     pub fn key(&self) -> String {
         format!("{} {}", self.method, self.path)
     }
@@ -45,15 +45,15 @@ impl Segment {
 }
 
 impl RoutePath {
-    /// Returns the path as the template writes it.
+    /// Returns the path as in the template.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Returns the parameters by name when `path` is of this route.
+    /// Returns the parameters by name if `path` matches this route.
     ///
-    /// `path` is already percent-decoded: API Gateway decodes before it routes, so that `%2F` separates
-    /// segments. A parameter takes exactly one segment, never an empty one.
+    /// `path` is already percent-decoded: API Gateway decodes before it routes, so `%2F` separates segments.
+    /// A parameter is exactly one segment, never an empty one.
     pub fn parameters_of<'a>(&'a self, path: &'a str) -> Option<Vec<(&'a str, &'a str)>> {
         let mut rest = path.strip_prefix('/')?.split('/');
         let mut parameters = Vec::new();
@@ -74,7 +74,7 @@ impl RoutePath {
         self.segments.iter().map(Segment::is_parameter).collect()
     }
 
-    /// Tells whether both paths match exactly the same requests, whatever they call their parameters.
+    /// Whether both paths match exactly the same requests, whatever their parameters' names.
     pub fn overlaps(&self, other: &Self) -> bool {
         self.segments.len() == other.segments.len()
             && self.segments.iter().zip(&other.segments).all(|pair| match pair {
@@ -136,7 +136,7 @@ pub enum RoutePathError {
     /// A segment mixes text and a parameter, or holds a reserved character.
     #[error("has the segment `{0}`, which is neither text nor one parameter")]
     Segment(String),
-    /// A parameter's name is not plain; greedy parameters (`{proxy+}`) are among them.
+    /// A parameter's name is not plain, such as the greedy `{proxy+}`.
     #[error("has the parameter `{{{0}}}`, which is not a plain name")]
     Parameter(String),
     /// Two parameters have the same name.

@@ -1,4 +1,4 @@
-//! The key that a local stack signs tokens with: fresh, or kept in its data folder for its owner alone.
+//! The signing key of a local stack: fresh, or in its data folder, readable only by its owner.
 
 use std::{
     fs::{self, OpenOptions},
@@ -10,16 +10,16 @@ use shared::base::ambient::Ambient;
 
 const FILE: &str = "signing-key";
 
-/// A key for a stack that keeps nothing.
+/// A key for a stack without data folder.
 #[must_use]
 pub fn fresh(ambient: &Ambient) -> Vec<u8> {
     ambient.bytes::<32>().to_vec()
 }
 
-/// The key kept in `folder`; made there at the first start, readable by its owner alone.
+/// The key in `folder`, which the first start creates, readable only by its owner.
 ///
 /// # Errors
-/// Whatever the file system refuses.
+/// Errors of the file system.
 pub fn kept(folder: &Path, ambient: &Ambient) -> io::Result<Vec<u8>> {
     let path = folder.join(FILE);
     let mut options = OpenOptions::new();

@@ -34,26 +34,26 @@ use crate::{
     template::{Template, error::TemplateError},
 };
 
-/// The template that users deploy: routes and tables are read from it here, too.
+/// The template that users deploy, from which the local stack reads routes and tables.
 pub const TEMPLATE: &str = include_str!("../../../template.yaml");
 
-/// What a stack is started with.
+/// Options of a stack.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The gateway's port on 127.0.0.1; 0 takes a free one.
     pub port: u16,
-    /// Where data is kept.
+    /// The storage of the data.
     pub storage: Storage,
     /// The clock and randomness.
     pub ambient: Ambient,
-    /// Whom captchas and verifications are asked of.
+    /// The captcha providers and backends.
     pub outside: Outside,
 }
 
 /// A running stack.
 #[derive(Debug)]
 pub struct Stack {
-    /// What its demo offers.
+    /// Its demo.
     pub demo: Demo,
     store: Store,
     keys: Arc<TokenKeys>,
@@ -81,15 +81,15 @@ pub enum StackError {
     /// The environment of functions cannot be written.
     #[error("{path}: {source}")]
     EnvironmentFile {
-        /// Where.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error.
         source: io::Error,
     },
     /// The signing key cannot be kept.
     #[error("the signing key in the data folder cannot be used: {0}")]
     SigningKey(String),
-    /// The environment holds something unusable.
+    /// A variable of the environment is not valid.
     #[error("{0}")]
     Config(#[from] InvalidConfig),
     /// The demo cannot be prepared.
@@ -103,7 +103,7 @@ impl From<SigningKeyTooShort> for StackError {
     }
 }
 
-/// The tables' names: here, their logical identifiers in the template.
+/// The tables' local names: their logical identifiers in the template.
 #[must_use]
 pub fn table_names() -> TableNames {
     TableNames {
@@ -119,10 +119,10 @@ pub fn table_names() -> TableNames {
 }
 
 impl Stack {
-    /// Starts a stack; once it is returned, requests are answered.
+    /// Starts a stack, which answers requests once this returns.
     ///
     /// # Errors
-    /// [`StackError`]; nothing is left running.
+    /// [`StackError`]; then nothing is left running.
     pub async fn start(options: Options) -> Result<Self, StackError> {
         Self::start_with(None, options).await
     }
@@ -130,7 +130,7 @@ impl Stack {
     /// Starts a stack on `database`, which has the template's tables, instead of one in `options.storage`.
     ///
     /// # Errors
-    /// [`StackError`]; nothing is left running.
+    /// [`StackError`]; then nothing is left running.
     pub async fn start_on(database: Emulator, options: Options) -> Result<Self, StackError> {
         Self::start_with(Some(database), options).await
     }
@@ -138,7 +138,7 @@ impl Stack {
     async fn start_with(database: Option<Emulator>, options: Options) -> Result<Self, StackError> {
         let Options { port, storage, ambient, outside } = options;
         let template = Template::parse(TEMPLATE)?;
-        // The port first: a second stack must not touch anything before it learns that it is the second.
+        // The port first, so that a second stack fails before it changes anything.
         let listener = gateway::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await?;
         let address = listener.local_addr().map_err(|source| GatewayError::Bind {
             address: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
@@ -172,12 +172,12 @@ impl Stack {
         let gateway = Gateway::new(routes, local, template.cors, ambient);
         let (stop, stopped) = oneshot::channel();
         let gateway = tokio::spawn(gateway.serve(listener, async move {
-            let _told_or_dropped = stopped.await;
+            let _stopped_or_dropped = stopped.await;
         }));
         Ok(Self { demo, store, keys, functions, emulator, stop, gateway })
     }
 
-    /// From now on deletes once a `period` what expired by the machine's clock.
+    /// Starts to delete expired items once a `period`, by the machine's clock.
     pub fn sweep_every(&self, period: Duration) {
         self.emulator.sweep_every(period);
     }
@@ -188,13 +188,13 @@ impl Stack {
         &self.store
     }
 
-    /// Where the stack's database listens.
+    /// The URL of the stack's database.
     #[must_use]
     pub fn store_endpoint(&self) -> &str {
         &self.emulator.endpoint
     }
 
-    /// The way to the stack's database without a socket.
+    /// The link to the stack's database without a socket.
     #[must_use]
     pub fn store_link(&self) -> &Arc<dyn Link> {
         &self.emulator.link
@@ -212,7 +212,7 @@ impl Stack {
         &self.functions
     }
 
-    /// Stops the stack: requests under way are answered, data is on disk.
+    /// Stops the stack after it has answered the requests under way and written the data to disk.
     ///
     /// # Errors
     /// [`StackError::Emulator`] when the database had stopped before.
@@ -223,8 +223,8 @@ impl Stack {
     }
 }
 
-/// What only the local stack answers: the demo; for the operator's command where its store listens and what
-/// it signs with; what it counted.
+/// The routes of only the local stack: the demo, the store's address and signing key for the operator's
+/// command, and counts.
 fn local_routes(
     demo: &Demo,
     emulator: &Emulator,

@@ -25,19 +25,19 @@ use crate::{
 /// The template's functions are for arm64, which a container on another processor could only emulate.
 const ARCHITECTURE: &str =
     if cfg!(target_arch = "aarch64") { "" } else { " --parameter-overrides Architecture=x86_64" };
-/// Where `sam local start-api` listens unless told otherwise.
+/// The default URL of `sam local start-api`.
 const SAM_LOCAL_URL: &str = "http://127.0.0.1:3000";
-/// The environment for `sam local`, which gives a function those variables that its template has.
+/// The environment for `sam local`, which only passes variables of the function's template.
 const SAM_LOCAL_FILE: &str = "sam-local.json";
 /// The whole environment of a function, as lines, for `cargo lambda watch`.
 const LINES_FILE: &str = "functions.env";
 
-/// What it is started with.
+/// Options of the database.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where it listens: an address of this machine; port 0 takes a free one.
+    /// An address of this machine to listen on; port 0 takes a free one.
     pub address: SocketAddr,
-    /// What functions in containers call this machine; without it the address itself, or
+    /// The name of this machine for functions in containers; by default the address, or
     /// `host.docker.internal` for loopback.
     pub container_host: Option<String>,
     /// The folder for the functions' environment, which holds the key that tokens are signed with.
@@ -49,22 +49,22 @@ pub struct Options {
 /// A running database.
 #[derive(Debug)]
 pub struct StoreAlone {
-    /// What its demo offers.
+    /// Its demo.
     pub demo: Demo,
     emulator: Emulator,
     environment: PathBuf,
 }
 
 impl StoreAlone {
-    /// Starts a database in memory, makes the demo game there, and writes the environment of functions that
-    /// work on it.
+    /// Starts a database in memory, creates the demo game there, and writes the environment of functions that
+    /// use it.
     ///
     /// # Errors
     /// [`StackError`].
     pub async fn start(options: Options) -> Result<Self, StackError> {
         let Options { address, container_host, environment, ambient } = options;
         let emulator = Emulator::start_on(address, &Storage::Memory, &Template::parse(TEMPLATE)?.tables)?;
-        // As text: it is a variable of the functions.
+        // As text, for a variable of the functions.
         let key = BASE64.encode(signing_key::fresh(&ambient));
         let keys = Arc::new(TokenKeys::new(key.as_bytes(), None)?);
         let store = Store::new(patient_client_over(Arc::clone(&emulator.link)), table_names());
@@ -90,7 +90,7 @@ impl StoreAlone {
             ("MUSTER_SECRETS_TABLE", &tables.secrets),
             ("MUSTER_SIGNING_KEY", &key),
         ];
-        // Quoted, or cargo-lambda stumbles over the key's equals signs.
+        // Quoted, because cargo-lambda fails at the key's equals signs.
         let lines: String = lines.iter().map(|(name, value)| format!("{name}='{value}'\n")).collect();
         for (file, text) in [(SAM_LOCAL_FILE, sam_local), (LINES_FILE, lines)] {
             let path = environment.join(file);
@@ -99,7 +99,7 @@ impl StoreAlone {
         Ok(Self { demo, emulator, environment })
     }
 
-    /// From now on deletes once a `period` what expired by the machine's clock.
+    /// Starts to delete expired items once a `period`, by the machine's clock.
     pub fn sweep_every(&self, period: Duration) {
         self.emulator.sweep_every(period);
     }
@@ -160,14 +160,14 @@ Ctrl-C stops it.
     }
 }
 
-/// What functions in containers call this machine when the database listens at `address`: an address of a
-/// network by itself, as that of Docker's bridge, which is this machine's on Linux. One's own loopback is out
-/// of a container's reach, but Docker Desktop leads its name for the machine there.
+/// The name of this machine for functions in containers when the database listens at `address`: the address
+/// itself if it is one of a network, such as that of Docker's bridge on Linux. A container cannot reach the
+/// machine's loopback, but Docker Desktop resolves its name for the machine to it.
 fn host_for_containers(address: IpAddr) -> String {
     if address.is_loopback() { "host.docker.internal".to_owned() } else { in_url(address) }
 }
 
-/// An address as a URL has it.
+/// An address in a URL.
 fn in_url(address: IpAddr) -> String {
     match address {
         IpAddr::V4(address) => address.to_string(),
@@ -175,7 +175,7 @@ fn in_url(address: IpAddr) -> String {
     }
 }
 
-/// Writes a file anew that its owner alone may read.
+/// Writes a file that only its owner may read.
 fn write_for_owner(path: &Path, text: &str) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;

@@ -1,8 +1,8 @@
-//! What the local stack needs of the SAM template: routes, tables, cross-origin rules, and what each function
-//! may do.
+//! The parts of the SAM template that the local stack reads: routes, tables, cross-origin rules, permissions
+//! and time limits.
 //!
-//! Everything else in the template is ignored. What is read must be written out: a value made by a
-//! CloudFormation function (`!Ref`, `!Sub`, `!If`) is known only to CloudFormation.
+//! It ignores the rest. The parts that it reads must be written out, because only CloudFormation knows the
+//! values of its functions (`!Ref`, `!Sub`, `!If`).
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -35,16 +35,16 @@ pub struct Template {
     pub functions: BTreeMap<String, FunctionProperties>,
 }
 
-/// What the template says of a function.
+/// A function's properties in the template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FunctionProperties {
-    /// What it may do with the tables.
+    /// Its permissions on the tables.
     pub permissions: Permissions,
-    /// After how long Lambda kills it.
+    /// Its time limit.
     pub timeout: Duration,
 }
 
-/// A function's time when the template says nothing of it.
+/// A function's time limit without a `Timeout` in the template.
 const USUAL_TIMEOUT: Duration = Duration::from_secs(3);
 
 impl Template {
@@ -52,7 +52,7 @@ impl Template {
     ///
     /// # Errors
     ///
-    /// [`TemplateError::Syntax`] and [`TemplateError::NoResources`] for a text that is no template, and
+    /// [`TemplateError::Syntax`] and [`TemplateError::NoResources`] for text that is not a template, and
     /// [`TemplateError::Property`] for the first property that the local stack needs and cannot use.
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
         let documents = Yaml::load_from_str(text)?;
@@ -133,7 +133,7 @@ impl Template {
     }
 }
 
-/// The time that a function's properties, or those of all functions, give it.
+/// The time limit in a function's properties, or in those of all functions.
 fn timeout(properties: &Node<'_>) -> Result<Option<Duration>, TemplateError> {
     properties
         .find("Timeout")?

@@ -1,4 +1,4 @@
-//! What a newcomer reads first.
+//! The first text that a new user reads.
 
 use crate::demo::Demo;
 

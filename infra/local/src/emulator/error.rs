@@ -15,10 +15,10 @@ pub enum EmulatorError {
     Folder {
         /// The folder.
         folder: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// Another running stack holds the data folder.
+    /// Another running stack uses the data folder.
     #[error("data folder {0} is in use by another running stack; stop it or choose another folder")]
     FolderInUse(PathBuf),
     /// The database cannot be opened.
@@ -31,7 +31,7 @@ pub enum EmulatorError {
     TableDiffers {
         /// Name of the table.
         table: String,
-        /// What differs first.
+        /// The first difference.
         part: &'static str,
     },
     /// The emulator refuses a table of the template.
@@ -39,10 +39,10 @@ pub enum EmulatorError {
     Table {
         /// Name of the table.
         table: String,
-        /// What the emulator says.
+        /// The emulator's error.
         source: DynoxideError,
     },
-    /// The system grants no port, runtime or thread.
+    /// The system provides no port, runtime or thread.
     #[error("the database cannot be started: {0}")]
     Start(#[source] io::Error),
     /// The emulator ended before it was stopped.

@@ -1,6 +1,6 @@
 //! The emulator without a port: a database that answers DynamoDB's wire format in the caller's thread.
 //!
-//! Nothing here waits, so that a simulation owns the time between a call and its answer.
+//! No call waits, so that a simulation controls the time between a call and its response.
 
 use std::fmt;
 
@@ -14,11 +14,11 @@ use crate::template::Table;
 #[derive(Clone)]
 pub struct InProcess {
     database: Database,
-    /// Whether the tokens of transactions are remembered for those that are sent again.
+    /// Whether it remembers transactions' tokens, to recognise retries.
     remembers_tokens: bool,
 }
 
-/// An answer in DynamoDB's wire format.
+/// A response in DynamoDB's wire format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WireAnswer {
     /// HTTP status.
@@ -40,16 +40,16 @@ impl InProcess {
         Ok(Self::from(database))
     }
 
-    /// For callers that lose no answer and so never send a transaction again: its `ClientRequestToken` is not
-    /// remembered.
+    /// The database for callers that lose no responses and so never retry a transaction: it does not remember
+    /// `ClientRequestToken`.
     ///
-    /// The emulator looks through all tokens of the last ten minutes at each transaction.
+    /// Otherwise, each transaction searches all tokens of the last ten minutes.
     #[must_use]
-    pub fn asked_once(self) -> Self {
+    pub fn without_retries(self) -> Self {
         Self { remembers_tokens: false, ..self }
     }
 
-    /// Answers `operation` (as `x-amz-target` names it after the dot) for the JSON `body`, at once.
+    /// Runs `operation` (its name after the dot in `x-amz-target`) with the JSON `body`.
     #[must_use]
     pub fn answer(&self, operation: &str, body: &[u8]) -> WireAnswer {
         let database = &self.database;
@@ -66,9 +66,9 @@ impl InProcess {
                 request.client_request_token.take_if(|_| !self.remembers_tokens);
                 database.transact_write_items(request)
             }),
-            other => {
-                Err(DynoxideError::ValidationException(format!("{other} is not among what Muster asks for")))
-            }
+            other => Err(DynoxideError::ValidationException(format!(
+                "{other} is not an operation that Muster uses"
+            ))),
         };
         match answered {
             Ok(body) => WireAnswer { status: 200, body },
@@ -76,13 +76,13 @@ impl InProcess {
         }
     }
 
-    /// Deletes the items whose time to live is over by the machine's clock, as DynamoDB does within days; how
-    /// many they were.
+    /// Deletes items whose time to live is over by the machine's clock, as DynamoDB does within days. Returns
+    /// how many.
     ///
-    /// Takes as long as reading all tables that have such items; who asks meanwhile waits for a few of them.
+    /// Takes as long as reading all tables with a time to live. Concurrent calls wait for a few items.
     ///
     /// # Errors
-    /// What the database says.
+    /// Errors of the database.
     pub fn sweep(&self) -> Result<usize, DynoxideError> {
         self.database.sweep_ttl()
     }

@@ -1,8 +1,7 @@
-//! What DynamoDB refuses of a request and the embedded database would answer: seen on Amazon's DynamoDB
-//! Local, call by call.
+//! Limits of DynamoDB that the embedded database lacks, observed on Amazon's DynamoDB Local.
 //!
-//! All else that it refuses, the embedded database refuses too: larger expressions, items and transactions,
-//! keys without a value.
+//! The embedded database has the others itself: for sizes of expressions, items and transactions, and keys
+//! without a value.
 
 use std::collections::HashMap;
 
@@ -15,21 +14,21 @@ use dynoxide::{
     types::AttributeValue,
 };
 
-/// Operators of one expression: comparisons, `AND`, `OR`, `NOT`, `BETWEEN`, `IN`, functions, `+` and `-`.
-/// Neither the dots of paths nor the `=` of assignments are among them.
+/// Operators of one expression: comparisons, `AND`, `OR`, `NOT`, `BETWEEN`, `IN`, functions, `+` and `-`. The
+/// dots of paths and the `=` of assignments do not count.
 const OPERATORS_MAX: usize = 300;
-/// Values that an `IN` compares with.
+/// Values of an `IN`.
 const IN_OPERANDS_MAX: usize = 100;
 
-/// Which part of a request an expression is, as messages name it.
+/// A request's expression, as messages name it.
 const CONDITION: &str = "ConditionExpression";
 const FILTER: &str = "FilterExpression";
 const KEY_CONDITION: &str = "KeyConditionExpression";
 const UPDATE: &str = "UpdateExpression";
 
-/// A request that is refused for more than the embedded database refuses.
+/// A request with such a limit.
 pub(super) trait Limited {
-    /// Whether DynamoDB would take it.
+    /// Checks that DynamoDB would accept it.
     fn check(&self) -> Result<(), DynoxideError>;
 }
 
@@ -104,7 +103,7 @@ fn within_limits(part: &str, expression: Option<&str>) -> Result<(), DynoxideErr
     Ok(())
 }
 
-/// Whatever a key condition compares with is a key attribute's, and those are never empty.
+/// A key condition compares with values of key attributes, which are never empty.
 fn key_values_given(
     condition: &str,
     values: Option<&HashMap<String, AttributeValue>>,
@@ -128,7 +127,7 @@ fn key_values_given(
 #[derive(Default)]
 struct Counted {
     operators: usize,
-    /// Of the `IN` with the most.
+    /// The most operands of an `IN`.
     in_operands: usize,
 }
 
@@ -162,7 +161,7 @@ fn count(part: &str, expression: &str) -> Counted {
     counted
 }
 
-/// The words, paths, values and signs of an expression.
+/// The tokens of an expression: words, paths, values and signs.
 fn tokens(expression: &str) -> impl Iterator<Item = &str> {
     let is_word = |letter: char| letter.is_alphanumeric() || "_.#:[]".contains(letter);
     let mut rest = expression;

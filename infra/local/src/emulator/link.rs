@@ -1,8 +1,8 @@
-//! What lies between a function and the emulator: anything that carries a call there and its answer back.
+//! The link between a function and the emulator, which carries a call there and its response back.
 //!
-//! The SDK's own HTTP client is replaced, and little above it: requests are serialized, signed and repeated
-//! as in production, and timed out where the link may lose them. So a local run spares the hop over a socket,
-//! and a simulation owns the network.
+//! It replaces little more than the SDK's HTTP client: the SDK still serializes, signs and retries requests
+//! as in production, and times them out if the link may lose them. So a local run needs no socket, and a
+//! simulation controls the network.
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
@@ -20,7 +20,7 @@ use shared::store::client::emulator_client_over;
 
 use super::in_process::WireAnswer;
 
-/// One call on its way to the database.
+/// One call of the database.
 #[derive(Clone, Debug)]
 pub struct Call {
     /// `UpdateItem`, `TransactWriteItems` and so on.
@@ -29,29 +29,29 @@ pub struct Call {
     pub body: Vec<u8>,
 }
 
-/// The answer never came: the connection broke.
+/// There was no response: the connection broke.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Broken;
 
-/// How a call fares.
+/// The future result of a call.
 pub type Carried = Pin<Box<dyn Future<Output = Result<WireAnswer, Broken>> + Send>>;
 
-/// A network with a database at its end. An answer that never resolves is one that is lost: the SDK times
-/// out.
+/// A network with a database at its end. A future that never resolves is a lost response, for which the SDK
+/// times out.
 pub trait Link: fmt::Debug + Send + Sync + 'static {
-    /// Carries `call` to the database, and its answer back.
+    /// Carries `call` to the database, and its response back.
     fn carry(&self, call: Call) -> Carried;
 }
 
-/// A DynamoDB client over a `link` that may lose calls: attempts are timed out and repeated as in production.
+/// A DynamoDB client over a `link` that may lose calls: it times out and retries attempts as in production.
 #[must_use]
 pub fn client_over(link: Arc<dyn Link>) -> Client {
-    // The name is never resolved.
+    // The client never resolves the name.
     emulator_client_over("http://emulator.invalid", Linked(link))
 }
 
-/// A DynamoDB client over a `link` that loses nothing: it waits for each answer, however long a busy machine
-/// takes.
+/// A DynamoDB client over a `link` that loses nothing: it waits for each response, however long a busy
+/// machine takes.
 #[must_use]
 pub fn patient_client_over(link: Arc<dyn Link>) -> Client {
     patient(&client_over(link))

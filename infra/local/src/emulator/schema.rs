@@ -1,4 +1,4 @@
-//! Tables of the template in the emulator's own terms.
+//! Tables of the template in the emulator's terms.
 
 use dynoxide::actions::create_table::CreateTableRequest;
 use dynoxide::actions::describe_table::DescribeTableRequest;
@@ -12,7 +12,7 @@ use dynoxide::{Database, DynoxideError};
 use super::error::EmulatorError;
 use crate::template::{AttributeType, Index, Key, Projection, Table};
 
-/// Creates `table`, or makes sure that the one of its name has the same shape.
+/// Creates `table`, or checks that the one of its name has the same shape.
 pub(super) fn ensure(database: &Database, table: &Table) -> Result<(), EmulatorError> {
     let refused = |source| EmulatorError::Table { table: table.logical_id.clone(), source };
     let differs = |part| EmulatorError::TableDiffers { table: table.logical_id.clone(), part };

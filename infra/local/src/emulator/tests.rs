@@ -110,7 +110,7 @@ async fn the_link_leads_to_the_same_items_as_the_port_and_breaks_when_the_emulat
     assert_eq!(read().await, Err(Broken));
 }
 
-/// What the link answers to a request on `lobbies`: the message of a refusal, or nothing.
+/// The message of the refusal of a request on `lobbies`, if it is refused.
 async fn refusal(emulator: &Emulator, operation: &str, request: Value) -> Option<String> {
     let call = Call { operation: operation.to_owned(), body: request.to_string().into_bytes() };
     let answer = emulator.link.carry(call).await.unwrap();

@@ -22,7 +22,7 @@ where
     Arc::new(move |request| Box::pin(answer(request)))
 }
 
-/// Answers with the name of its route and what it was asked.
+/// Responds with the name of its route and the request.
 fn echo(name: &'static str) -> Handler {
     handler(move |request| async move {
         let parameters: Vec<String> =
@@ -261,7 +261,7 @@ async fn one_connection_carries_several_requests() {
 }
 
 #[tokio::test]
-async fn a_silent_client_holds_up_nobody() {
+async fn a_silent_client_holds_up_no_other() {
     let (address, _stop, _serving) = run(vec![route(Method::GET, "/", echo("root"))]).await;
     let mut half = TcpStream::connect(address).await.unwrap();
     half.write_all(b"GET / HTTP/1.1\r\nho").await.unwrap();

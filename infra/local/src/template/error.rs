@@ -10,31 +10,31 @@ pub enum TemplateError {
     /// The text is not YAML.
     #[error("the template is not YAML: {0}")]
     Syntax(#[from] ScanError),
-    /// There is no mapping called `Resources`.
+    /// There is no mapping `Resources`.
     #[error("the template has no `Resources`")]
     NoResources,
-    /// A property that the local stack reads is not as it needs it.
+    /// The local stack cannot use a property.
     #[error("resource {resource}: {property} {problem}")]
     Property {
         /// Logical id of the resource.
         resource: String,
         /// Path of the property inside the resource, with dots.
         property: String,
-        /// What is wrong with it.
+        /// The problem.
         problem: Problem,
     },
 }
 
-/// What is wrong with a property of the template.
+/// A problem with a property of the template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
     /// The property is absent.
     #[error("is missing")]
     Missing,
-    /// The property is of another kind, or made by a CloudFormation function.
+    /// The property is of another kind, or uses a CloudFormation function.
     #[error("is not {0} that is written out")]
     Not(&'static str),
-    /// The value is not among those that the local stack knows.
+    /// The local stack does not support the value.
     #[error("is `{0}`, which the local stack does not support")]
     Unsupported(String),
     /// The path cannot be a route.

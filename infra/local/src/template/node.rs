@@ -4,7 +4,7 @@ use saphyr::Yaml;
 
 use super::error::{Problem, TemplateError};
 
-/// A place in the template that knows its name, so that every error says where.
+/// A place in the template with its path, which errors contain.
 pub(super) struct Node<'a> {
     pub(super) resource: &'a str,
     pub(super) property: String,
@@ -57,7 +57,7 @@ impl<'a> Node<'a> {
         self.yaml.as_bool().ok_or_else(|| self.error(Problem::Not("true or false")))
     }
 
-    /// Names a property below this one; the value stays this one's.
+    /// A node with the path of a property below this one, and this one's value.
     pub(super) fn property(&self, name: &str) -> Node<'a> {
         let separator = if self.property.is_empty() { "" } else { "." };
         Node { property: format!("{}{separator}{name}", self.property), ..*self }

@@ -1,4 +1,4 @@
-//! What a function of the template may do with which table.
+//! Permissions of a function of the template on tables.
 
 use std::collections::BTreeSet;
 
@@ -24,12 +24,12 @@ impl Permissions {
         self.tables.contains(&(action.to_owned(), resource.to_owned()))
     }
 
-    /// Every action on every table and index that is allowed.
+    /// Every allowed action with its table or index.
     pub fn granted(&self) -> impl Iterator<Item = (&str, &str)> {
         self.tables.iter().map(|(action, resource)| (action.as_str(), resource.as_str()))
     }
 
-    /// Reads the statements of a function; policies by name say nothing of tables here.
+    /// Reads the statements of a function. Named policies concern no tables here.
     pub(super) fn read(properties: &Node<'_>) -> Result<Self, TemplateError> {
         let mut permissions = Self::default();
         let Some(policies) = properties.find("Policies")? else {
@@ -38,7 +38,7 @@ impl Permissions {
         for policy in policies.items()?.iter().filter(|policy| policy.yaml.is_mapping()) {
             let Some(statements) = policy.find("Statement")? else { continue };
             for statement in statements.items()? {
-                // A conditional statement grants nothing here, so what needs it is refused.
+                // A conditional statement grants nothing here, so calls that need it are refused.
                 if matches!(statement.yaml, Yaml::Tagged(tag, _) if tag.suffix == "If") {
                     continue;
                 }

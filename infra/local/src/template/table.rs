@@ -3,12 +3,12 @@
 use super::error::{Problem, TemplateError};
 use super::node::Node;
 
-/// A DynamoDB table; billing, backups and protection mean nothing locally.
+/// A DynamoDB table, without billing, backups and protection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
     /// Logical id, which is also the table's name locally.
     pub logical_id: String,
-    /// Attributes that keys are made of, with their types.
+    /// Key attributes, with their types.
     pub attributes: Vec<(String, AttributeType)>,
     /// Primary key.
     pub key: Key,
@@ -45,11 +45,11 @@ pub struct Index {
     pub name: String,
     /// Key of the index.
     pub key: Key,
-    /// Attributes that the index carries besides the keys.
+    /// Attributes of the index in addition to the keys.
     pub projection: Projection,
 }
 
-/// Attributes that an index carries besides the keys.
+/// Attributes of an index in addition to the keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Projection {
     /// All of them.
