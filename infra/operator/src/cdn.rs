@@ -1,4 +1,4 @@
-//! Who may see a namespace's pages: authentication, users, domains.
+//! Access to a namespace's pages: authentication, users, domains.
 
 use std::io::{IsTerminal as _, Read as _};
 
@@ -22,9 +22,9 @@ use crate::{
     report::Report,
 };
 
-/// The cost of hashes made here: a quarter of a second.
+/// The cost of new hashes: a quarter of a second.
 const BCRYPT_COST: u32 = 12;
-/// bcrypt looks at no more of a password, in bytes.
+/// The longest password that bcrypt reads, in bytes.
 const PASSWORD_BYTES_MAX: usize = 72;
 
 #[derive(Debug, Subcommand)]
@@ -34,17 +34,17 @@ pub(crate) enum Action {
         /// The namespace.
         #[arg(value_name = "GAME/NAMESPACE")]
         namespace: NamespaceName,
-        /// How.
+        /// The type of authentication.
         auth_type: AuthType,
     },
-    /// The users that HTTP Basic lets in.
+    /// The users for HTTP Basic.
     #[command(subcommand)]
     User(UserAction),
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum AuthType {
-    /// Everybody may read.
+    /// No authentication.
     None,
     /// HTTP Basic, with the namespace's users.
     Basic,
@@ -58,8 +58,8 @@ pub(crate) enum UserAction {
         #[arg(value_name = "GAME/NAMESPACE")]
         namespace: NamespaceName,
     },
-    /// Adds a user, or sets another password; asks for it, or reads it from standard input when that is no
-    /// terminal.
+    /// Adds a user, or sets another password. Prompts for it, or reads it from standard input if that is not
+    /// a terminal.
     Set {
         /// The namespace.
         #[arg(value_name = "GAME/NAMESPACE")]
@@ -87,7 +87,7 @@ pub(crate) enum DomainAction {
         #[arg(value_name = "GAME/NAMESPACE")]
         namespace: NamespaceName,
     },
-    /// Adds a domain, which no other namespace of the deployment may have.
+    /// Adds a domain that no other namespace of the deployment has.
     Add {
         /// The namespace.
         #[arg(value_name = "GAME/NAMESPACE")]
@@ -110,7 +110,7 @@ pub(crate) enum DomainAction {
         /// The namespace.
         #[arg(value_name = "GAME/NAMESPACE")]
         namespace: NamespaceName,
-        /// Whether.
+        /// On or off.
         switch: Switch,
     },
 }
@@ -245,7 +245,7 @@ async fn public_auth(
     Ok(Report::done())
 }
 
-/// Asks for a password without echo, twice; or takes what is piped in, up to the end of its first line.
+/// Prompts for a password without echo, twice, or reads the first line of the piped input.
 fn read_password(user: &CdnUserName) -> Result<String, CommandError> {
     let refused = |problem: &str| CommandError::Refused(problem.to_owned());
     let unreadable =
@@ -264,7 +264,7 @@ fn read_password(user: &CdnUserName) -> Result<String, CommandError> {
         text.lines().next().unwrap_or_default().to_owned()
     };
     if password.is_empty() {
-        return Err(refused("a password is needed, on the terminal or piped in"));
+        return Err(refused("a password is required, at the terminal or piped in"));
     }
     if password.len() > PASSWORD_BYTES_MAX {
         return Err(refused("bcrypt takes passwords of at most 72 bytes"));

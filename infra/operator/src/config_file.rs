@@ -1,4 +1,4 @@
-//! Files with a version's configuration, and where in them something is wrong.
+//! Files with a version's configuration, and the places of their errors.
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ use shared::{
 
 use crate::CommandError;
 
-/// A version's configuration, and the file that it is from.
+/// A version's configuration, and its file.
 #[derive(Debug)]
 pub(crate) struct ConfigFile {
     pub config: VersionConfig,
@@ -43,7 +43,7 @@ pub(crate) fn read(path: &Path) -> Result<ConfigFile, CommandError> {
 }
 
 impl ConfigFile {
-    /// The file's refusal for breaking rules at `violations`, each a path whose end says how.
+    /// The error of a file with `violations`, each a path that ends with the violation.
     pub fn broken(&self, violations: Violations) -> CommandError {
         let problem = |path: Vec<String>| {
             let at = path.join("/");
@@ -59,7 +59,8 @@ impl ConfigFile {
     }
 }
 
-/// The line of the JSON `text` where what `path` leads to begins, as far as it leads anywhere. JSON is YAML.
+/// The line of the JSON `text` where the value at `path` begins, or the deepest value on the way to it. JSON
+/// is YAML.
 fn line(text: &str, path: &[String]) -> Option<usize> {
     let documents = MarkedYaml::load_from_str(text).ok()?;
     let mut node = documents.first()?;

@@ -8,10 +8,10 @@ use shared::{auth::keys::TokenKeys, base::ambient::Ambient, cloud::issuing::Issu
 
 use crate::CommandError;
 
-/// Where the key is that tokens are signed with.
+/// The source of the signing key.
 #[derive(Debug)]
 pub(crate) enum KeySource {
-    /// Told by the local stack, in Base64.
+    /// From the local stack, in Base64.
     Local(String),
     /// A secret in AWS.
     Secret(SecretsManager, String),
@@ -20,26 +20,26 @@ pub(crate) enum KeySource {
 /// Why a deployment cannot be reached.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
-    /// Nothing said which.
-    #[error("say which deployment: --local for the local stack, or --stack NAME for a stack in AWS")]
+    /// The command does not name one.
+    #[error("name a deployment: --local for the local stack, or --stack NAME for a stack in AWS")]
     Missing,
-    /// The stack in AWS cannot be described, or is none of Muster's.
+    /// The stack in AWS cannot be described, or is not Muster's.
     #[error("the stack `{stack}` cannot be used: {problem}; check its name, the region and your credentials")]
     NoStack {
         /// Its name.
         stack: String,
-        /// What happened.
+        /// The problem.
         problem: String,
     },
     /// The key that tokens are signed with cannot be read.
     #[error("the signing key cannot be read: {0}")]
     NoSigningKey(String),
-    /// The local stack did not answer.
+    /// The local stack did not respond.
     #[error("no local stack answers at {url} ({problem}); start it with `cargo run`")]
     NoLocalStack {
-        /// Where it was looked for.
+        /// Its URL.
         url: String,
-        /// What happened.
+        /// The problem.
         problem: String,
     },
 }
@@ -49,13 +49,13 @@ pub enum TargetError {
 pub(crate) struct Deployment {
     pub store: Store,
     pub ambient: Ambient,
-    /// How people name it.
+    /// Its name for people.
     pub name: String,
     pub key: KeySource,
 }
 
 impl Deployment {
-    /// Who issues the deployment's tokens. In AWS this reads the signing key's secret.
+    /// The issuer of the deployment's tokens. In AWS this reads the signing key's secret.
     pub async fn issuer(&self) -> Result<Issuer, CommandError> {
         Ok(Issuer::new(self.store.clone(), self.keys().await?, self.ambient.clone()))
     }

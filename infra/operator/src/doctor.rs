@@ -1,4 +1,4 @@
-//! Whether a deployment can be worked with, and what is not as it should be.
+//! A check of a deployment.
 
 use serde_json::json;
 use shared::{
@@ -16,11 +16,11 @@ use shared::{
 
 use crate::{CommandError, deployment::Deployment, report::Report};
 
-/// One look, and what it showed.
+/// One check and its result.
 struct Finding {
     what: String,
     problem: Option<String>,
-    /// What works as it should and is probably not meant.
+    /// A state that works but is probably a mistake.
     warning: Option<String>,
 }
 
@@ -30,7 +30,7 @@ impl Finding {
     }
 }
 
-/// Reads each table and the signing key, then what finds in each namespace depend on.
+/// Checks each table and the signing key, then each namespace's settings and game servers.
 ///
 /// # Errors
 /// [`CommandError::Unhealthy`] with every finding when there is a problem.
@@ -63,7 +63,7 @@ pub(crate) async fn run(deployment: &Deployment) -> Result<Report, CommandError>
     })
 }
 
-/// Each table by a read of nothing: that it is there, and that these credentials may read it.
+/// Reads a missing item of each table, to check that it exists and that these credentials may read it.
 async fn tables(deployment: &Deployment) -> Vec<Finding> {
     let (store, ambient) = (&deployment.store, &deployment.ambient);
     let (lobby, namespace) = (LobbyId::from(ambient.uuid()), NamespaceId::from(ambient.uuid()));
@@ -128,7 +128,7 @@ async fn games(deployment: &Deployment) -> Result<Vec<Finding>, CommandError> {
     Ok(findings)
 }
 
-/// What finds lack that need a new lobby.
+/// The lack of game servers for finds that need a new lobby, if any.
 fn want_of_servers(version: &Version, living: &[&Server]) -> Option<String> {
     if living.is_empty() {
         return Some("every find that needs a new lobby is refused".to_owned());

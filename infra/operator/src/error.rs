@@ -1,4 +1,4 @@
-//! Why the command did not do what it was asked, in words for its user.
+//! Errors of the command, worded for its user.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use shared::{
 
 use crate::deployment::TargetError;
 
-/// Why the command did not do what it was asked.
+/// An error of the command.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
     /// A file that cannot be read.
@@ -20,22 +20,22 @@ pub enum CommandError {
         /// Why.
         error: std::io::Error,
     },
-    /// A file that is no version configuration.
+    /// A file that is not a version configuration.
     #[error("{} is no version configuration: at `{at}`: {problem}", path.display())]
     InvalidFile {
         /// The file.
         path: PathBuf,
-        /// Where in it.
+        /// The place in it.
         at: String,
         /// What is wrong there.
         problem: String,
     },
-    /// A file that is no exported game.
+    /// A file that is not an exported game.
     #[error("{} is no exported game: at `{at}`: {problem}", path.display())]
     InvalidGameFile {
         /// The file.
         path: PathBuf,
-        /// Where in it.
+        /// The place in it.
         at: String,
         /// What is wrong there.
         problem: String,
@@ -51,34 +51,34 @@ pub enum CommandError {
     /// A region given twice.
     #[error("the region `{0}` is given twice")]
     RepeatedRegion(RegionId),
-    /// What the command names is not there.
+    /// The command names something that does not exist.
     #[error("there is no {what} `{name}`; {hint}")]
     Unknown {
-        /// What kind of thing.
+        /// Its kind.
         what: &'static str,
-        /// How it was named.
+        /// Its name in the command.
         name: String,
-        /// What to do instead.
+        /// Advice.
         hint: String,
     },
     /// Arguments that a rule refuses.
     #[error("{0}")]
     Refused(String),
-    /// Something is not as it should be.
+    /// A check found problems.
     #[error("{0}")]
     Unhealthy(String),
-    /// The game cannot be made.
+    /// The game cannot be created.
     #[error(transparent)]
     Provision(#[from] ProvisionError),
     /// The deployment cannot be reached.
     #[error(transparent)]
     Target(#[from] TargetError),
-    /// An operation's own refusal, or a failure of the store.
-    #[error("{}", told(.0))]
+    /// An operation's refusal, or a failure of the store.
+    #[error("{}", message(.0))]
     Operation(#[from] Error),
 }
 
-fn told(error: &Error) -> String {
+fn message(error: &Error) -> String {
     let cause = error.cause().map(|cause| format!(": {cause}")).unwrap_or_default();
     let hint = match error {
         Error::Unavailable(_) => "; try `muster doctor`",

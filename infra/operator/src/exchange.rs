@@ -1,8 +1,8 @@
-//! A game as a file: a backup of its settings, and the way out of a deployment or into another one.
+//! A game as a file: a backup of its settings, and a way to move it to another deployment.
 //!
-//! The file has what a find depends on: regions, versions, and namespaces with what they may hold and their
-//! domains. It has no secrets, tokens or password hashes: secrets stand as `null` and are filled in before
-//! the import.
+//! The file has the settings that finds depend on: regions, versions, and namespaces with their limits and
+//! domains. It has no secrets, tokens or password hashes: secrets are `null`, and you fill them in before the
+//! import.
 
 use std::{
     collections::BTreeMap,
@@ -30,7 +30,7 @@ use shared::{
 
 use crate::{CommandError, deployment::Deployment, lookup, report::Report};
 
-/// The form of the file, which changes when an older command could not read it.
+/// The format of the file, which changes when an older command could not read it.
 const FORM: u32 = 1;
 
 /// A game.
@@ -50,10 +50,11 @@ struct GameFile<C> {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct VersionEntry<C> {
-    /// What namespaces here name it by; it gets another one.
+    /// Its identifier in this file; the import gives it another one.
     version_id: VersionId,
     display_name: String,
-    /// Exported as it is stored, what only a later release knows included; imported without it.
+    /// The export has it as stored, including fields that only a later release knows. The import refuses
+    /// those.
     config: C,
 }
 
@@ -104,7 +105,7 @@ pub(crate) async fn export(name: &str, deployment: &Deployment) -> Result<Report
     Ok(Report { text: serde_json::to_string_pretty(&file).unwrap_or_default(), json })
 }
 
-/// Makes the game of a file, under another name if one is given.
+/// Creates the game of a file, under another name if one is given.
 pub(crate) async fn import(
     path: PathBuf,
     name: Option<String>,
@@ -117,7 +118,7 @@ pub(crate) async fn import(
     }
     let GameFile { name_id, display_name, regions, versions, namespaces, .. } = file;
     let Deployment { store, ambient, .. } = deployment;
-    // Before anything is made: its cloud token is shown once.
+    // Before it creates anything, since it shows the cloud token only once.
     check_domains(&namespaces, store).await?;
     let mut versions = versions.into_iter();
     let Some(first) = versions.next() else {
@@ -155,7 +156,7 @@ pub(crate) async fn import(
     Ok(report)
 }
 
-/// Refuses domains that a namespace of this deployment has already.
+/// Refuses domains that a namespace of this deployment already has.
 async fn check_domains(namespaces: &[NamespaceEntry], store: &Store) -> Result<(), CommandError> {
     for domain in namespaces.iter().flat_map(|namespace| &namespace.domains) {
         let Ok(host) = domain.parse::<OriginHost>() else { continue };
@@ -168,8 +169,8 @@ async fn check_domains(namespaces: &[NamespaceEntry], store: &Store) -> Result<(
     Ok(())
 }
 
-/// Gives new namespaces the versions, page settings and domains of their entries; the domains that others
-/// took since they were checked.
+/// Gives new namespaces the versions, page settings and domains of their entries. Returns the domains that
+/// other namespaces have taken since the check.
 ///
 /// `made` has the new version of each version of the file.
 async fn furnish(
@@ -225,8 +226,7 @@ fn read(path: &Path) -> Result<GameFile<VersionConfig>, CommandError> {
     Ok(GameFile { muster_game, name_id, display_name, regions, versions, namespaces })
 }
 
-/// What stands against a file, each with its path; names of the game and its namespaces are judged as they
-/// are made.
+/// The problems of a file, each with its path. The creation checks the names of the game and its namespaces.
 fn problems(file: &GameFile<VersionConfig>) -> Vec<String> {
     let mut problems = Vec::new();
     for (number, version) in file.versions.iter().enumerate() {

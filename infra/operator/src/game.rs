@@ -20,7 +20,8 @@ use crate::{CommandError, config_file, deployment::Deployment, exchange, lookup,
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Action {
-    /// Makes a game: its regions, a first version, the namespaces `prod` and `staging`, and a cloud token.
+    /// Creates a game with its regions, a first version, the namespaces `prod` and `staging`, and a cloud
+    /// token.
     Create(CreateGame),
     /// Lists the games.
     List,
@@ -29,17 +30,18 @@ pub(crate) enum Action {
         /// The game.
         game: String,
     },
-    /// Prints a game as a file: regions, versions, namespaces, domains; no secrets, tokens or passwords.
+    /// Prints a game as a file: regions, versions, namespaces and domains, without secrets, tokens and
+    /// passwords.
     Export {
         /// The game.
         game: String,
     },
-    /// Makes the game of such a file, with a cloud token; secrets that its versions need stand there as
-    /// `null` and must be filled in.
+    /// Creates the game of such a file, with a cloud token. Secrets of its versions are `null` in the file:
+    /// fill them in first.
     Import {
         /// The file.
         file: PathBuf,
-        /// The game's name here; the file's own when absent.
+        /// The game's name here; by default the file's.
         #[arg(long)]
         name: Option<String>,
     },
@@ -54,7 +56,7 @@ pub(crate) enum RegionAction {
         /// The region, such as `fra=Frankfurt@50.11,8.68`.
         #[arg(value_name = "ID=NAME@LATITUDE,LONGITUDE")]
         region: NamedRegion,
-        /// Who runs the machines there.
+        /// The hosting provider there.
         #[arg(long, default_value = "Own servers")]
         provider: String,
     },
@@ -65,7 +67,7 @@ pub(crate) enum RegionAction {
     },
 }
 
-/// What a new game is to be.
+/// A new game.
 #[derive(Debug, Args)]
 pub(crate) struct CreateGame {
     /// The game's name in addresses: a-z, 0-9 and inner hyphens, unique in the deployment.
@@ -76,14 +78,14 @@ pub(crate) struct CreateGame {
     /// A region, such as `fra=Frankfurt@50.11,8.68`; repeat for more.
     #[arg(long = "region", required = true, value_name = "ID=NAME@LATITUDE,LONGITUDE")]
     regions: Vec<NamedRegion>,
-    /// Who runs the machines in the regions.
+    /// The hosting provider in the regions.
     #[arg(long, default_value = "Own servers")]
     provider: String,
     /// A file with the first version's configuration, such as `{"game_modes": {"arena": {"regions":
     /// ["fra"]}}}`.
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
-    /// What the first version is called.
+    /// The display name of the first version.
     #[arg(long, default_value = "1")]
     version_name: String,
 }
@@ -211,10 +213,7 @@ async fn add_region(
     }
     match store.add_region(&game.game_id, &region_id, &region).await? {
         NameOutcome::Created => Ok(Report {
-            text: format!(
-                "{} has the region {region_id}; versions made from now on may use it",
-                game.name_id
-            ),
+            text: format!("{} has the region {region_id}; new versions may use it", game.name_id),
             json: json!({ "region_id": region_id }),
         }),
         NameOutcome::Taken => {

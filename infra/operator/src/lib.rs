@@ -2,7 +2,7 @@
 //! or in AWS.
 //!
 //! It reads and writes the tables with the operator's own credentials, by the same store, rules and
-//! conditions as the operations. Each topic is a module; each answers for people or as JSON.
+//! conditions as the operations. Each topic is a module. Output is for people, or JSON.
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
@@ -40,7 +40,7 @@ pub struct Command {
     topic: Topic,
     #[command(flatten)]
     target: Target,
-    /// Answer with JSON, for programs.
+    /// Print JSON, for programs.
     #[arg(long, global = true)]
     json: bool,
 }
@@ -53,7 +53,7 @@ enum Topic {
     /// Regions of a game.
     #[command(subcommand)]
     Region(game::RegionAction),
-    /// Versions of a game: what is matched, how, and where.
+    /// Versions of a game: its game modes, regions and rules.
     #[command(subcommand)]
     Version(version::Action),
     /// Namespaces of a game, such as `prod` and `staging`.
@@ -64,7 +64,7 @@ enum Topic {
     /// Tokens of players, game servers, developers and studios.
     #[command(subcommand)]
     Token(token::Action),
-    /// Who may see a namespace's pages.
+    /// Access to a namespace's pages.
     #[command(subcommand)]
     Cdn(cdn::Action),
     /// Domains whose pages need no token.
@@ -78,16 +78,16 @@ enum Topic {
     Server(lobby::ServerAction),
     /// Copies tables that were restored from a backup into the deployment's own, over items of the same key.
     Restore(restore::Restore),
-    /// Checks that the deployment can be worked with, and what is not as it should be.
+    /// Checks the deployment, and reports problems.
     Doctor,
-    /// Prints what completes this command in a shell.
+    /// Prints a completion script for a shell.
     Completions {
         /// The shell.
         shell: Shell,
     },
 }
 
-/// Does what the command says; the text to print.
+/// Runs the command, and returns the text to print.
 ///
 /// # Errors
 /// [`CommandError`].
@@ -99,7 +99,7 @@ pub async fn run(command: Command) -> Result<String, CommandError> {
             clap_complete::generate(shell, &mut Command::command(), "muster", &mut script);
             return Ok(String::from_utf8_lossy(&script).trim_end().to_owned());
         }
-        // Without a game these need no deployment.
+        // Without a game, these need no deployment.
         Topic::Version(version::Action::Schema) => version::schema(),
         Topic::Version(version::Action::Validate { file, game: None }) => version::validate(&file)?,
         topic => in_deployment(topic, &target.open().await?).await?,

@@ -35,33 +35,33 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Action {
-    /// Lists the lobbies that have not ended, closed and private ones too.
+    /// Lists the lobbies that have not ended, even closed and private ones.
     List {
         /// The namespace.
         #[arg(value_name = "GAME/NAMESPACE")]
         namespace: NamespaceName,
     },
-    /// Tells which lobby a find would take a seat in now, and why no other; takes none.
+    /// Shows in which lobby a find would take a seat now, and why in no other. Takes no seat.
     Explain {
         /// The namespace.
         #[arg(value_name = "GAME/NAMESPACE")]
         namespace: NamespaceName,
-        /// A mode that is asked for; may be repeated.
+        /// A requested mode; repeat for more.
         #[arg(long = "mode", required = true)]
         game_modes: Vec<String>,
-        /// A region that is asked for; may be repeated; the first one of the first mode when there is none.
+        /// A requested region; repeat for more. By default the first one of the first mode.
         #[arg(long = "region")]
         regions: Vec<String>,
-        /// A tag that is asked for; may be repeated.
+        /// A requested tag; repeat for more.
         #[arg(long = "tag", value_name = "NAME=VALUE", value_parser = tag)]
         tags: Vec<(String, String)>,
     },
-    /// Shows a lobby, also for a day after its end, then without its tags.
+    /// Shows a lobby, for a day after its end without its tags.
     Show {
         /// The lobby.
         lobby_id: LobbyId,
     },
-    /// Ends a lobby: its seats end, its place is free.
+    /// Ends a lobby with its seats, and frees its place.
     End {
         /// The lobby.
         lobby_id: LobbyId,
@@ -70,14 +70,14 @@ pub(crate) enum Action {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ServerAction {
-    /// Lists the game servers, full and silent ones too.
+    /// Lists the game servers, even full and silent ones.
     List {
         /// The namespace.
         #[arg(value_name = "GAME/NAMESPACE")]
         namespace: NamespaceName,
     },
-    /// Takes a game server out of service that went without a word: it gets no lobby any more, and its
-    /// lobbies end at once.
+    /// Takes a game server that vanished out of service: it gets no more lobbies, and its lobbies end
+    /// immediately.
     Remove {
         /// The namespace.
         #[arg(value_name = "GAME/NAMESPACE")]
@@ -124,7 +124,7 @@ async fn list(namespace: NamespaceName, deployment: &Deployment) -> Result<Repor
     Ok(Report::table(["id", "mode", "region", "seats", "state", "server", "created"], rows, json))
 }
 
-/// What a find goes by, for each lobby that has not ended.
+/// The result of a find for each lobby that has not ended.
 async fn explain(
     namespace: NamespaceName,
     game_modes: Vec<String>,
@@ -133,7 +133,7 @@ async fn explain(
     deployment: &Deployment,
 ) -> Result<Report, CommandError> {
     let (store, now) = (&deployment.store, deployment.ambient.now());
-    let asked = FindLobbyRequest {
+    let request = FindLobbyRequest {
         game_modes,
         regions,
         tags: tags.into_iter().collect(),
@@ -143,7 +143,7 @@ async fn explain(
     let version_id = &right.namespace().version_id;
     let version = store.version(&game.game_id, version_id).await?;
     let version = version.ok_or_else(|| CommandError::from(Error::VersionNotFound))?;
-    let criteria = Criteria::resolve(&asked, right.namespace(), &game, &version, None)?;
+    let criteria = Criteria::resolve(&request, right.namespace(), &game, &version, None)?;
     let servers = servers_of(store, &game, right.namespace_id()).await?;
     let mut lobbies = Vec::new();
     for server in &servers {
@@ -198,7 +198,7 @@ async fn show(lobby_id: LobbyId, deployment: &Deployment) -> Result<Report, Comm
         lobby.connected.len(),
     );
     let tags = store.lobby_tags([&lobby]).await?;
-    let told = tags.values().flatten().map(|(name, tag)| format!("{name}={tag}"));
+    let shown = tags.values().flatten().map(|(name, tag)| format!("{name}={tag}"));
     let lines = vec![
         ("lobby", lobby.lobby_id.to_string()),
         ("namespace", lobby.pool.namespace_id.to_string()),
@@ -207,7 +207,7 @@ async fn show(lobby_id: LobbyId, deployment: &Deployment) -> Result<Report, Comm
         ("region", lobby.pool.region_id.to_string()),
         ("state", state(&lobby, now).to_owned()),
         ("seats", seats),
-        ("tags", told.collect::<Vec<_>>().join(" ")),
+        ("tags", shown.collect::<Vec<_>>().join(" ")),
         ("server", lobby.server.as_ref().map(|server| server.server_id.to_string()).unwrap_or_default()),
         ("lease until", lease_end(lobby.lease_until).unwrap_or_else(|| "none".to_owned())),
         ("created", time(lobby.created_at)),
@@ -225,7 +225,7 @@ async fn end(lobby_id: LobbyId, deployment: &Deployment) -> Result<Report, Comma
     Ok(Report { text: text.to_owned(), json: json!({ "lobby_id": lobby_id, "ended": has_ended }) })
 }
 
-/// What a find does with each of `lobbies`, those that fit first; and the one that it takes.
+/// A find's verdict on each of `lobbies`, those that fit first, and the one that it takes.
 fn judged(
     lobbies: Vec<Lobby>,
     criteria: &Criteria,
@@ -241,11 +241,11 @@ fn judged(
     sort_fullest_first(&mut fitting, now);
     others.sort_by_key(|(lobby, reason)| (*reason, lobby.created_at));
     let takes = fitting.first().map(|lobby| lobby.lobby_id.clone());
-    let told = |place: usize| if place == 0 { "taken" } else { "joinable, less full or younger" };
+    let shown = |place: usize| if place == 0 { "taken" } else { "joinable, less full or younger" };
     let rows = fitting
         .into_iter()
         .enumerate()
-        .map(|(place, lobby)| (lobby, told(place).to_owned()))
+        .map(|(place, lobby)| (lobby, shown(place).to_owned()))
         .chain(others.into_iter().map(|(lobby, reason)| {
             let reason = json!(reason);
             (lobby, reason.as_str().unwrap_or_default().to_owned())
@@ -254,7 +254,7 @@ fn judged(
     (takes, rows)
 }
 
-/// What becomes of a find that no lobby fits.
+/// The result of a find that no lobby fits.
 fn without_lobby(pool: &Pool, has_place: bool, obstacles: &Obstacles) -> String {
     let Pool { game_mode, region_id, .. } = pool;
     if has_place {
@@ -379,7 +379,7 @@ fn describe(lobby: &Lobby, tags: &HashMap<LobbyId, Tags>, now: Timestamp) -> Val
     })
 }
 
-/// What a lobby is to finds, the worst first.
+/// A lobby's state for finds, the worst first.
 fn state(lobby: &Lobby, now: Timestamp) -> &'static str {
     if lobby.stage == Stage::Ended {
         "ended"

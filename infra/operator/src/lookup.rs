@@ -1,4 +1,4 @@
-//! Finding what a command names: by name, or by identifier.
+//! Finding games, namespaces and versions by name or identifier.
 
 use std::str::FromStr;
 
@@ -13,7 +13,7 @@ use shared::{
 
 use crate::CommandError;
 
-/// A namespace as commands name it: `GAME/NAMESPACE`, each by name or identifier.
+/// A namespace in a command: `GAME/NAMESPACE`, each by name or identifier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NamespaceName {
     pub game: String,

@@ -17,13 +17,13 @@ async fn main() -> ExitCode {
     let mut stdout = io::stdout().lock();
     match writeln!(stdout, "{output}").and_then(|()| stdout.flush()) {
         Ok(()) => ExitCode::SUCCESS,
-        // `muster … | head` has read what it wanted.
+        // The reader has closed the pipe, as in `muster … | head`.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(error) => failed(&format!("the answer cannot be written: {error}")),
+        Err(error) => failed(&format!("the output cannot be written: {error}")),
     }
 }
 
 fn failed(problem: &str) -> ExitCode {
-    let _nobody_reads_it = writeln!(io::stderr(), "muster: {problem}");
+    let _no_reader = writeln!(io::stderr(), "muster: {problem}");
     ExitCode::FAILURE
 }

@@ -22,12 +22,12 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Action {
-    /// Makes a namespace that runs a version.
+    /// Creates a namespace that runs a version.
     Create {
         /// The new namespace: its name in addresses has a-z, 0-9 and inner hyphens.
         #[arg(value_name = "GAME/NAMESPACE")]
         namespace: NamespaceName,
-        /// The version that it is to run, by its identifier or its name.
+        /// Its version, by identifier or name.
         #[arg(long)]
         version: String,
         /// The name that people read; the name in addresses when absent.
@@ -47,13 +47,13 @@ pub(crate) enum Action {
     },
 }
 
-/// How much a namespace may hold; what is not given stays as it is.
+/// The limits of a namespace. A limit that is not given stays.
 #[derive(Debug, Args)]
 pub(crate) struct MatchmakerConfig {
     /// The namespace.
     #[arg(value_name = "GAME/NAMESPACE")]
     namespace: NamespaceName,
-    /// Lobbies that it may hold, 1 to 32767. Lowering it ends none.
+    /// Lobbies that it may hold, 1 to 32767. A lower limit ends none.
     #[arg(long)]
     lobby_count_max: Option<u32>,
     /// Seats that one IP address may hold (`max_players` in the API's settings); above 1000 there is no

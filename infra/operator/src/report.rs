@@ -1,11 +1,11 @@
-//! What the command answers: a text for people, JSON for programs.
+//! The command's output: text for people, JSON for programs.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use shared::cloud::provision::CreatedGame;
 
-/// An answer in both forms.
+/// Output in both forms.
 #[derive(Clone, Debug)]
 pub(crate) struct Report {
     pub text: String,
@@ -13,17 +13,17 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// The answer of what answers nothing.
+    /// The output of a command without a result.
     pub fn done() -> Self {
         Self { text: "done".to_owned(), json: json!({}) }
     }
 
-    /// A table, and what it stands for.
+    /// A table, and the same as JSON.
     pub fn table<const N: usize>(head: [&str; N], rows: Vec<[String; N]>, json: Value) -> Self {
         Self { text: table(head, rows), json }
     }
 
-    /// Named values, one a line.
+    /// Named values, one per line.
     pub fn list(lines: Vec<(&str, String)>, json: Value) -> Self {
         let width = lines.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
         let lines: Vec<_> =
@@ -31,7 +31,7 @@ impl Report {
         Self { text: lines.join("\n"), json }
     }
 
-    /// A game that was just made, with its token, which is shown this once.
+    /// A new game, with its token, which is shown only now.
     pub fn of_created(created: &CreatedGame) -> Self {
         let namespaces: BTreeMap<_, _> = created
             .namespaces
@@ -56,13 +56,13 @@ impl Report {
         report
     }
 
-    /// What is printed.
+    /// The text to print.
     pub fn show(self, as_json: bool) -> String {
         if as_json { self.json.to_string() } else { self.text }
     }
 }
 
-/// Rows in columns under a head; the head alone says that there are none.
+/// Rows in columns under a head, which also shows when there are none.
 fn table<const N: usize>(head: [&str; N], rows: Vec<[String; N]>) -> String {
     let head = head.map(str::to_uppercase);
     let all: Vec<[String; N]> = std::iter::once(head).chain(rows).collect();

@@ -1,4 +1,4 @@
-//! Where the command works: the local stack's store, or AWS.
+//! The target of the command: the local stack's store, or AWS.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use shared::{
 
 use crate::deployment::{Deployment, KeySource, TargetError};
 
-/// Which deployment is meant.
+/// The deployment to use.
 #[derive(Debug, Args)]
 pub struct Target {
     /// Work in the local stack at this address.
@@ -37,7 +37,7 @@ pub struct Target {
     aws_region: Option<String>,
 }
 
-/// What the local stack tells its other processes.
+/// The local stack's data for the command.
 #[derive(Deserialize)]
 struct LocalStore {
     endpoint: String,
@@ -57,9 +57,9 @@ struct LocalTables {
     clients: String,
 }
 
-/// How long the local stack may take to answer.
+/// How long the local stack may take to respond.
 const LOCAL_TIMEOUT: Duration = Duration::from_secs(5);
-/// Largest answer of the local stack, in bytes.
+/// Largest response of the local stack, in bytes.
 const LOCAL_ANSWER_BYTES_MAX: usize = 64 * 1024;
 
 impl Target {
@@ -71,8 +71,9 @@ impl Target {
         let ambient = Ambient::system();
         if let Some(url) = &self.local {
             let no_stack = |problem: String| TargetError::NoLocalStack { url: url.clone(), problem };
-            let asked = tokio::time::timeout(LOCAL_TIMEOUT, ask_local_stack(url)).await;
-            let local = asked.map_err(|_| no_stack("no answer in time".to_owned()))?.map_err(no_stack)?;
+            let response = tokio::time::timeout(LOCAL_TIMEOUT, ask_local_stack(url)).await;
+            let local =
+                response.map_err(|_| no_stack("no response in time".to_owned()))?.map_err(no_stack)?;
             let LocalTables { catalog, tokens, lobbies, lobby_data, servers, ledger, clients, secrets } =
                 local.tables;
             let tables =
@@ -88,9 +89,9 @@ impl Target {
         let stack = self.stack.as_ref().ok_or(TargetError::Missing)?;
         let no_stack = |problem: String| TargetError::NoStack { stack: stack.clone(), problem };
         let config = self.aws_config().await;
-        let asked =
+        let response =
             aws_sdk_cloudformation::Client::new(&config).describe_stacks().stack_name(stack).send().await;
-        let answer = asked.map_err(|error| {
+        let answer = response.map_err(|error| {
             no_stack(aws_sdk_cloudformation::error::DisplayErrorContext(&error).to_string())
         })?;
         let outputs = answer.stacks().first().map(Stack::outputs).unwrap_or_default();
@@ -116,7 +117,7 @@ impl Target {
     }
 
     async fn aws_config(&self) -> SdkConfig {
-        // The machine's authorities: other hosts than AWS's tell of credentials too.
+        // Trusts the machine's authorities, because hosts other than AWS's may provide credentials, too.
         let http = aws_smithy_http_client::Builder::new().tls_provider(CRYPTOGRAPHY).build_https();
         let mut chain = aws_config::defaults(BehaviorVersion::latest()).http_client(http);
         if let Some(region) = &self.aws_region {
@@ -133,7 +134,7 @@ async fn ask_local_stack(url: &str) -> Result<LocalStore, String> {
     let client: Client<_, Empty<Bytes>> = Client::builder(TokioExecutor::new()).build_http();
     let answer = client.get(uri).await.map_err(|error| text(&error))?;
     if !answer.status().is_success() {
-        return Err(format!("it answered {}", answer.status()));
+        return Err(format!("it responded with status {}", answer.status()));
     }
     let body = Limited::new(answer.into_body(), LOCAL_ANSWER_BYTES_MAX).collect().await;
     let body = body.map_err(|error| error.to_string())?.to_bytes();

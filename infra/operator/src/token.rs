@@ -1,4 +1,4 @@
-//! Tokens: issuing them, listing what was issued, revoking.
+//! Issuing, listing and revoking tokens.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -27,7 +27,7 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Action {
-    /// Issues a token; it is shown this once.
+    /// Issues a token, which is shown only now.
     #[command(subcommand)]
     Create(Kind),
     /// Lists the tokens of a game by identifier and dates, never the tokens.
@@ -39,7 +39,7 @@ pub(crate) enum Action {
     Revoke {
         /// The game.
         game: String,
-        /// The token's identifier, as the list has it.
+        /// The token's identifier, from the list.
         token_id: TokenId,
     },
     /// Revokes all tokens of a kind that a namespace issued until now.
@@ -159,7 +159,7 @@ async fn revoke(game: String, token_id: TokenId, deployment: &Deployment) -> Res
     let right = GameRight::of_operator(game.game_id.clone());
     match store.revoke_token(&right, &token_id, deployment.ambient.now()).await? {
         RevokeOutcome::Revoked => Ok(Report {
-            text: format!("{token_id} is revoked; functions that know the settings learn of it within 30 s"),
+            text: format!("{token_id} is revoked; functions apply this within 30 s"),
             json: json!({ "token_id": token_id, "revoked": true }),
         }),
         RevokeOutcome::RevokedBefore => Ok(Report {
@@ -172,7 +172,7 @@ async fn revoke(game: String, token_id: TokenId, deployment: &Deployment) -> Res
             hint: format!("`muster token list {}` lists those there are", game.name_id),
         }),
         RevokeOutcome::TooMany => Err(CommandError::Refused(format!(
-            "the namespace has {REVOKED_TOKENS_MAX} tokens revoked singly; `muster token revoke-all` revokes all of a kind"
+            "the namespace has {REVOKED_TOKENS_MAX} single revoked tokens; `muster token revoke-all` revokes all of a kind"
         ))),
     }
 }
@@ -184,7 +184,7 @@ async fn revoke_all(
 ) -> Result<Report, CommandError> {
     let store = &deployment.store;
     let (_, right) = lookup::namespace(store, &namespace).await?;
-    // Tokens carry whole seconds: those of this one count as issued until now.
+    // Tokens have whole seconds, and those of the current second count as issued until now.
     let limit = Timestamp(deployment.ambient.now().secs() * 1_000) + Duration::from_secs(1);
     let kind = match kind {
         NamespaceKind::Public => TokenKind::Public,
@@ -225,7 +225,7 @@ async fn issue(kind: Kind, deployment: &Deployment) -> Result<String, CommandErr
     })
 }
 
-/// Whether a token counts.
+/// Whether a token is valid.
 fn state(token: &IssuedToken, namespace: Option<&Namespace>, now: Timestamp) -> &'static str {
     let limit =
         namespace.zip(token.kind).and_then(|(namespace, kind)| namespace.revocations.not_before.get(&kind));

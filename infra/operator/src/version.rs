@@ -1,4 +1,4 @@
-//! Versions: what is matched, how, and where; and which of them a namespace runs.
+//! Versions of a game, and which of them a namespace runs.
 
 use std::{
     collections::BTreeMap,
@@ -31,21 +31,21 @@ use crate::{
     report::Report,
 };
 
-/// The interface's own description of version configurations is where their schema comes from.
+/// The API's document, from which the schema of version configurations comes.
 const OPENAPI: &str = include_str!("../../openapi.json");
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Action {
-    /// Makes a version from a file; no namespace runs it yet.
+    /// Creates a version from a file. No namespace runs it yet.
     Create {
         /// The game.
         game: String,
         /// The file with the version's configuration.
         file: PathBuf,
-        /// What the version is called; unless given, the next number.
+        /// The version's display name; by default the next number.
         #[arg(long)]
         name: Option<String>,
-        /// Have this namespace run it at once; repeat for more.
+        /// Also set this namespace to it; repeat for more.
         #[arg(long = "set", value_name = "GAME/NAMESPACE")]
         set: Vec<NamespaceName>,
     },
@@ -61,7 +61,7 @@ pub(crate) enum Action {
         /// The version, by its identifier or its name.
         version: String,
     },
-    /// Has a namespace run a version: from the next find on only lobbies of it match.
+    /// Sets a namespace's version. From the next find on, only its lobbies match.
     Set {
         /// The namespace.
         #[arg(value_name = "GAME/NAMESPACE")]
@@ -71,14 +71,14 @@ pub(crate) enum Action {
     },
     /// Deletes a version that no namespace runs and no lobby has, with its secrets.
     ///
-    /// It is retired first: no namespace can be set to it any more. Repeat the command until the version is
-    /// gone.
+    /// The command first retires it, so that no namespace can be set to it. Repeat the command until the
+    /// version is deleted.
     Delete {
         /// The game.
         game: String,
         /// The version, by its identifier or its name.
         version: String,
-        /// Keep the version after all: namespaces can be set to it again.
+        /// Keep the version: namespaces can be set to it again.
         #[arg(long)]
         cancel: bool,
     },
@@ -91,11 +91,11 @@ pub(crate) enum Action {
         #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=32))]
         limit: u16,
     },
-    /// Says what is wrong with a file, by line and path.
+    /// Reports the problems of a file, by line and path.
     Validate {
         /// The file with a version's configuration.
         file: PathBuf,
-        /// The game whose regions it may use; without one, every region counts as there.
+        /// The game whose regions it may use; without one, all regions are accepted.
         #[arg(long)]
         game: Option<String>,
     },
@@ -136,7 +136,7 @@ async fn create(
         let form = "a version's name has 1 to 128 characters, no control characters among them";
         return Err(CommandError::Refused(form.to_owned()));
     }
-    // All of them are there before anything is made.
+    // Checks that all exist before it creates anything.
     let mut rights = Vec::new();
     for namespace in &set {
         let (owner, right) = lookup::namespace(store, namespace).await?;
@@ -220,7 +220,7 @@ async fn set(
     Ok(Report { text, json: json!({ "version_id": version.version_id, "changed": is_new }) })
 }
 
-/// Deletes a version, or keeps one after all whose deletion has begun.
+/// Deletes a version, or cancels its deletion.
 async fn delete(
     game: String,
     version: String,
@@ -267,7 +267,7 @@ async fn keep(deployment: &Deployment, version: &ListedVersion) -> Result<Report
     Ok(Report { text, json: json!({ "version_id": version_id, "deleted": false }) })
 }
 
-/// Deletes a version, or says what stands against it yet.
+/// Deletes a version, or reports why it cannot yet.
 async fn try_to_delete(
     deployment: &Deployment,
     game: &Game,
@@ -297,18 +297,18 @@ async fn try_to_delete(
                 "it is retired, and lobbies of it live: {lobbies}; repeat the command when they have ended"
             )
         }
-        Deletion::Kept => "somebody cancelled its deletion just now".to_owned(),
+        Deletion::Kept => "another command canceled its deletion just now".to_owned(),
     };
     Err(CommandError::Refused(format!("{named} is not deleted yet: {obstacle}")))
 }
 
-/// What a version is called that is given no name: one more than the highest of `versions` that is a number.
+/// The default name of a version: one more than the highest of `versions` that is a number.
 fn next_name(versions: &[ListedVersion]) -> String {
     let numbers = versions.iter().filter_map(|version| version.display_name.parse::<u64>().ok());
     numbers.max().unwrap_or_default().saturating_add(1).to_string()
 }
 
-/// Checks a file without a deployment: whatever regions it names count as there.
+/// Checks a file without a deployment, and accepts all regions.
 pub(crate) fn validate(file: &Path) -> Result<Report, CommandError> {
     let read = config_file::read(file)?;
     let named = read.config.game_modes.values().flat_map(|mode| mode.regions.iter().cloned());
@@ -334,7 +334,7 @@ fn valid() -> Report {
     Report { text: "valid".to_owned(), json: json!({ "valid": true }) }
 }
 
-/// The JSON Schema of version configurations, out of the interface's description.
+/// The JSON Schema of version configurations, from the API's document.
 pub(crate) fn schema() -> Report {
     let document: Value = serde_json::from_str(OPENAPI).unwrap_or_default();
     let components = document.pointer("/components/schemas").and_then(Value::as_object);
@@ -353,7 +353,7 @@ pub(crate) fn schema() -> Report {
     Report { text: serde_json::to_string_pretty(&json).unwrap_or_default(), json }
 }
 
-/// A component whose references lead to `definitions`, which gets what they lead to.
+/// A component whose references point into `definitions`, to which it adds their targets.
 fn definition(
     components: &Map<String, Value>,
     name: &str,
@@ -364,8 +364,8 @@ fn definition(
     Some(schema)
 }
 
-/// Makes references lead to `definitions`. Objects have no other properties than those: a version is refused
-/// for others.
+/// Points references into `definitions`. Objects allow no other properties, because a version with others is
+/// refused.
 fn resolve(components: &Map<String, Value>, schema: &mut Value, definitions: &mut Map<String, Value>) {
     match schema {
         Value::Object(fields) => {

@@ -330,7 +330,7 @@ async fn pages(operator: &Operator<'_>) {
     operator.ask("cdn auth", &[&prod, "basic"]).await;
     operator.ask_with("cdn user set", &[&prod, "tester"], "correct horse\n").await;
     let none = operator.refusal("cdn user set", &[&prod, "tester"]).await;
-    assert_eq!(none, "a password is needed, on the terminal or piped in");
+    assert_eq!(none, "a password is required, at the terminal or piped in");
     let users = operator.ask("cdn user list", &[&prod]).await;
     assert!(users.contains("tester") && !users.contains("$2"), "{users}");
     operator.ask("cdn user remove", &[&prod, "tester"]).await;

@@ -173,10 +173,10 @@ async fn without_a_stack_to_work_on_it_says_so() {
     assert!(message.ends_with("; start it with `cargo run`"), "{message}");
 
     let message = refusal(&arguments).await;
-    assert!(message.starts_with("say which deployment: --local "), "{message}");
+    assert!(message.starts_with("name a deployment: --local "), "{message}");
 }
 
-/// Runs a binary of the workspace whose output nobody reads, as behind `| head`.
+/// Runs a binary of the workspace whose output has no reader, as before `| head`.
 async fn unread(name: &str, arguments: &[&str]) -> Output {
     let (reader, writer) = pipe().unwrap();
     drop(reader);
@@ -186,7 +186,7 @@ async fn unread(name: &str, arguments: &[&str]) -> Output {
 }
 
 #[tokio::test]
-async fn an_output_that_nobody_reads_is_no_failure() {
+async fn an_output_without_a_reader_is_no_failure() {
     let schema = unread("muster", &["version", "schema"]).await;
     assert!(schema.status.success() && schema.stderr.is_empty(), "{schema:?}");
     let local = Local::start(&[]).await;
