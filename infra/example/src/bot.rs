@@ -1,4 +1,4 @@
-//! A player: what a game client does from its find to the end of the game.
+//! A player: a game client from its find to the end of the game.
 
 use std::{collections::HashMap, io, time::Duration};
 
@@ -17,7 +17,7 @@ use crate::{
     setup::{GAME_MODE, PORT, REGION},
 };
 
-/// How long a game takes at least, and how much longer at most.
+/// The shortest length of a game, and the longest addition to it.
 const GAME: Duration = Duration::from_millis(200);
 const GAME_VARIATION: Duration = Duration::from_millis(600);
 
@@ -30,7 +30,7 @@ pub struct Bot {
     events: Events,
 }
 
-/// What find and join answer.
+/// The response of find and join.
 #[derive(Deserialize)]
 struct Seat {
     lobby: Lobby,
@@ -55,7 +55,7 @@ struct Player {
 }
 
 type Connection = BufReader<TcpStream>;
-/// How a bot came to its seat.
+/// How a bot got its seat.
 type Way = fn(u32, Players) -> Change;
 
 impl Bot {
@@ -76,7 +76,7 @@ impl Bot {
         let seat = self.find().await?;
         let connection = self.enter(&seat, Change::Found).await?;
         let friends_seat = match friend.join(&seat.lobby.lobby_id).await {
-            // Others joined friends there too.
+            // Other bots joined friends there, too.
             Err(error) if error.code() == Some("MATCHMAKER_LOBBY_FULL") => {
                 let ((), played) = tokio::join!(self.finish(connection), friend.play());
                 return played;
@@ -88,18 +88,18 @@ impl Bot {
         Ok(())
     }
 
-    /// A seat in whatever lobby fits, a new one if none does.
+    /// A seat in any lobby that fits, or in a new one.
     async fn find(&self) -> Result<Seat, ClientError> {
         let body = json!({ "game_modes": [GAME_MODE], "regions": [REGION] });
         self.service.post("/matchmaker/lobbies/find", body).await
     }
 
-    /// A seat in this lobby: closed or full, as long as it has direct seats.
+    /// A seat in this lobby, even if it is closed or full, while it has direct seats.
     async fn join(&self, lobby_id: &str) -> Result<Seat, ClientError> {
         self.service.post("/matchmaker/lobbies/join", json!({ "lobby_id": lobby_id })).await
     }
 
-    /// Takes a seat: says at its port who comes, and waits to be welcomed.
+    /// Takes a seat: sends lobby and player token to its port, and waits for the welcome.
     async fn enter(&self, seat: &Seat, way: Way) -> Result<Connection, ExampleError> {
         let Seat { lobby: Lobby { lobby_id }, ports, player: Player { token } } = seat;
         let lost = |problem| ExampleError::Unreachable(self.number, problem);
@@ -116,11 +116,11 @@ impl Bot {
         Ok(connection)
     }
 
-    /// Plays when the game starts, or alone when nobody comes, and leaves.
+    /// Plays when the game starts, or alone if no other player comes, and leaves.
     async fn finish(&self, mut connection: Connection) {
         let _started_or_not = timeout(self.patience, connection.read_line(&mut String::new())).await;
         sleep(GAME + up_to(GAME_VARIATION)).await;
-        // The server hangs up once the seat is free.
+        // The server closes the connection once the seat is free.
         let _gone_already = connection.shutdown().await;
         let _hung_up = copy(&mut connection, &mut sink()).await;
     }

@@ -1,4 +1,4 @@
-//! The service over HTTP: JSON there, JSON back, and another try where it asks for one.
+//! The service over HTTP, with JSON in both directions, and retries on 503.
 
 use std::{error::Error, time::Duration};
 
@@ -17,11 +17,11 @@ use serde_json::Value;
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
-/// Longer than any answer takes: API Gateway gives up after 30 s.
+/// Longer than any response takes: API Gateway times out after 30 s.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(35);
-/// Tries of a request that is answered by "later".
+/// Tries of a request with a response to retry later.
 const TRIES: u32 = 30;
-/// Pause before the next try where the answer names none.
+/// Pause before the next try if the response names none.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Calls the service, with one token or without.
@@ -35,17 +35,17 @@ pub struct Client {
 /// Why a call failed; without any token.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    #[error("{url} does not answer: {problem}")]
+    #[error("{url} does not respond: {problem}")]
     NoAnswer { url: String, problem: String },
-    /// The code is stable, unlike the message; what the gateway itself answers has none.
+    /// The code is stable, unlike the message. The gateway's own responses have none.
     #[error("{path} was refused: {status} {code} {message}")]
     Refused { path: String, status: StatusCode, code: String, message: String },
-    #[error("{path} answered something unexpected: {problem}")]
+    #[error("{path} sent an unexpected response: {problem}")]
     Unreadable { path: String, problem: serde_json::Error },
 }
 
 impl ClientError {
-    /// The code of a refusal; nothing when there is none.
+    /// The code of a refusal, if there is one.
     pub fn code(&self) -> Option<&str> {
         match self {
             Self::Refused { code, .. } => Some(code),
@@ -78,8 +78,7 @@ impl Client {
         self.call(Method::PUT, path, body.to_string().into()).await
     }
 
-    /// Calls until the answer is another than "later", which a find also gets while every game server is
-    /// full.
+    /// Calls until the response is not a 503, which a find also gets while all game servers are full.
     async fn call<T: DeserializeOwned>(
         &self,
         method: Method,
@@ -102,7 +101,7 @@ impl Client {
                 let Refusal { code, message } = serde_json::from_slice(&body).unwrap_or_default();
                 return Err(ClientError::Refused { path: path.to_owned(), status, code, message });
             }
-            // Not everybody at the same time again.
+            // Jitter, so that clients do not retry at the same time.
             sleep(retry_after.unwrap_or(PAUSE) + up_to(PAUSE / 2)).await;
         }
     }
@@ -136,7 +135,7 @@ struct Refusal {
     message: String,
 }
 
-/// What the HTTP client's errors wrap.
+/// The root cause of the HTTP client's errors.
 fn root_cause(mut error: &dyn Error) -> String {
     while let Some(source) = error.source() {
         error = source;
@@ -144,7 +143,7 @@ fn root_cause(mut error: &dyn Error) -> String {
     error.to_string()
 }
 
-/// Some random time up to `most`.
+/// A random time up to `most`.
 pub fn up_to(most: Duration) -> Duration {
     let (random, ..) = Uuid::new_v4().as_fields();
     most.mul_f64(f64::from(random) / f64::from(u32::MAX))

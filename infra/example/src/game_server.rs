@@ -1,7 +1,8 @@
-//! A game server that runs several lobbies, each as its lobby server: what a studio writes itself.
+//! A game server that runs several lobbies, and is the lobby server of each: the part that a studio writes
+//! itself.
 //!
-//! Players speak lines over TCP. One says `<lobby_id> <player_token>` and is told `welcome <n> of <max>` or
-//! `refused <code>`, then `start` when its lobby is full; it leaves by closing the connection.
+//! Players send lines over TCP. A player sends `<lobby_id> <player_token>` and gets `welcome <n> of <max>` or
+//! `refused <code>`, then `start` when its lobby is full. It leaves by closing the connection.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -35,21 +36,19 @@ use crate::{
     setup::{PORT, REGION},
 };
 
-/// Lobbies that the server runs at once.
+/// Lobbies that the server runs at the same time.
 const CAPACITY: u32 = 4;
-/// How long the server is taken to live after each heartbeat.
+/// The server's lease after each heartbeat.
 const LEASE: Duration = Duration::from_secs(15);
-/// Time between heartbeats: thrice a lease, so that one may come late or be lost, and the server and its
-/// lobbies are still taken to live. A lobby of a dead server is never found, and ends when somebody needs its
-/// room.
+/// Time between heartbeats: three per lease, so that one may be late or lost before the leases of server and
+/// lobbies expire. A lobby of a dead server is never found, and ends when a find needs its capacity.
 const HEARTBEAT: Duration = Duration::from_secs(LEASE.as_secs() / 3);
-/// How long the list of a heartbeat may lag behind a lobby's creation, where the database is not on this
-/// machine.
+/// How long the list of a heartbeat may lag behind a lobby's creation, if the database is in AWS.
 const LIST_LAG: Duration = Duration::from_secs(2);
-/// Tries to learn of a new lobby, and the pause between them.
+/// Tries to find a new lobby in the list, and the pause between them.
 const LOOKUPS: u32 = 5;
 const LOOKUP_PAUSE: Duration = Duration::from_millis(200);
-/// How long a player may take to say who it is, and in how many bytes.
+/// How long a player's first line may take, and its longest length in bytes.
 const GREETING_TIMEOUT: Duration = Duration::from_secs(5);
 const GREETING_BYTES_MAX: u64 = 4_096;
 
@@ -57,21 +56,21 @@ const GREETING_BYTES_MAX: u64 = 4_096;
 pub struct GameServer {
     /// The service, with the namespace's server token.
     service: Client,
-    /// Kept over restarts: so a start ends the lobbies that a crashed process left behind.
+    /// The same after restarts, so that a start ends the lobbies that a crashed process left behind.
     server_id: String,
-    /// New in each process: what an old one still sends late changes nothing for its successor.
+    /// New in each process, so that late requests of an old process change nothing.
     start_id: String,
     listener: TcpListener,
     is_draining: AtomicBool,
-    /// Told when the server drained and its last lobby ended.
+    /// Notified when the server drained and its last lobby ended.
     gone: Notify,
-    /// Held during a heartbeat: an answer never undoes a later one's, and players of the same new lobby need
-    /// only one.
+    /// Locked during a heartbeat, so that no response undoes a later one, and players of the same new lobby
+    /// need only one.
     lobbies: Mutex<HashMap<String, Arc<Lobby>>>,
     events: Events,
 }
 
-/// What a heartbeat answers.
+/// The response to a heartbeat.
 #[derive(Default, Deserialize)]
 struct Heartbeat {
     cursor: Option<String>,
@@ -86,7 +85,7 @@ struct AssignedLobby {
 }
 
 impl GameServer {
-    /// Listens on `port` and registers: from then on players may come.
+    /// Listens on `port` and registers. From then on players may connect.
     pub async fn start(
         service: Client,
         server_id: &str,
@@ -106,7 +105,7 @@ impl GameServer {
                 PORT: { "hostname": address.ip().to_string(), "port": address.port(), "protocol": "tcp" },
             },
         });
-        // 503 while lobbies of an earlier start are left to end: the client tries again, up to its limit.
+        // 503 while lobbies of an earlier start have to end: the client retries, up to its limit.
         let _: IgnoredAny = service.post("/matchmaker/servers/register", body).await?;
         events.note(format!("game server registered, players come to {address}"));
         let (is_draining, gone, lobbies) = (AtomicBool::new(false), Notify::new(), Mutex::default());
@@ -132,22 +131,22 @@ impl GameServer {
             failed = leave => failed,
         };
         if ended.is_err() {
-            // Nobody is to be sent here any more. If this fails too, the lease runs out.
+            // Finds must send no more players here. If this fails too, the lease expires.
             let _that_failed_too = self.deregister(true).await;
         }
         ended
     }
 
-    /// Asks for no more lobbies. Those that are here play on, and the server is gone when the last has ended.
+    /// Deregisters, to get no more lobbies. The others play on, and the server ends with the last.
     async fn drain(&self) -> Result<(), ClientError> {
         self.is_draining.store(true, Ordering::Relaxed);
         self.deregister(false).await?;
         self.events.note("game server deregistered, its players play on".to_owned());
-        // It is gone at once if it has none.
-        self.beat().await
+        // The server is gone immediately if it has none.
+        self.send_heartbeat().await
     }
 
-    /// Gives the server's place up, and its lobbies with it if the process ends at once.
+    /// Deregisters the server, and ends its lobbies if the process ends immediately.
     async fn deregister(&self, end_lobbies: bool) -> Result<(), ClientError> {
         let Self { server_id, start_id, .. } = self;
         let body = json!({ "server_id": server_id, "start_id": start_id, "end_lobbies": end_lobbies });
@@ -156,15 +155,15 @@ impl GameServer {
     }
 
     async fn keep_lease(&self) -> Result<(), ClientError> {
-        let mut beats = interval(HEARTBEAT);
+        let mut heartbeats = interval(HEARTBEAT);
         loop {
-            beats.tick().await;
-            self.beat().await?;
+            heartbeats.tick().await;
+            self.send_heartbeat().await?;
         }
     }
 
-    /// Sends a heartbeat. What is lost the next one makes up for.
-    async fn beat(&self) -> Result<(), ClientError> {
+    /// Sends a heartbeat. The next one makes up for a failure.
+    async fn send_heartbeat(&self) -> Result<(), ClientError> {
         let mut lobbies = self.lobbies.lock().await;
         match timeout(HEARTBEAT, self.heartbeat(&mut lobbies)).await {
             Ok(Err(error @ ClientError::Refused { .. })) => Err(error),
@@ -172,7 +171,7 @@ impl GameServer {
         }
     }
 
-    /// Says that the server lives, which extends the leases of its lobbies too, and learns which those are.
+    /// Renews the leases of the server and its lobbies, and updates the list of lobbies.
     async fn heartbeat(&self, lobbies: &mut HashMap<String, Arc<Lobby>>) -> Result<(), ClientError> {
         let mut listed = BTreeSet::new();
         let mut cursor = None;
@@ -193,25 +192,25 @@ impl GameServer {
                 });
                 listed.insert(lobby_id);
             }
-            // A page holds, and extends, at most 100 lobbies.
+            // A page has at most 100 lobbies and renews their leases.
             cursor = page.cursor;
             if cursor.is_none() {
                 break;
             }
         }
-        // What is listed no more has ended.
+        // Lobbies that are no longer listed have ended.
         for (_, lobby) in lobbies.extract_if(|id, lobby| !listed.contains(id) && !lobby.may_be_missed()) {
             lobby.end();
         }
         Ok(())
     }
 
-    /// Whether that is the answer after the last lobby of a draining server ended.
+    /// Whether that is the response after the last lobby of a draining server ended.
     fn is_gone(&self, error: &ClientError) -> bool {
         self.is_draining.load(Ordering::Relaxed) && error.code() == Some("MATCHMAKER_SERVER_NOT_FOUND")
     }
 
-    /// The lobby, which may have been created after the last heartbeat: then another one tells of it.
+    /// The lobby. If it was created after the last heartbeat, another heartbeat lists it.
     async fn lobby(&self, lobby_id: &str) -> Result<Option<Arc<Lobby>>, ClientError> {
         for _ in 0..LOOKUPS {
             let mut lobbies = self.lobbies.lock().await;
@@ -240,7 +239,7 @@ impl GameServer {
         }
     }
 
-    /// Serves a player from its first line to its end. Only the service's failures are errors here.
+    /// Serves a player from the first line to the end. Only the service's failures are errors here.
     async fn serve(self: Arc<Self>, stream: TcpStream) -> Result<(), ClientError> {
         let (reader, mut writer) = stream.into_split();
         let mut reader = BufReader::new(reader);
@@ -259,20 +258,21 @@ impl GameServer {
             }
             Err(error) => return Err(error),
         };
-        // From here on the player holds a seat: however its connection ends, the seat is given back.
+        // From here on the player holds a seat, which the server gives back however the connection ends.
         if writer.write_all(format!("welcome {players}\n").as_bytes()).await.is_ok() {
             lobby.close_if_full().await?;
             lobby.play(&mut reader, &mut writer).await;
         }
         if lobby.disconnect(&player_token).await? == 0 {
-            // Then the lobby has ended, unless somebody is on the way to it: a heartbeat tells.
-            self.beat().await?;
+            // Without players the lobby has ended, unless another player is on the way. A heartbeat shows
+            // which.
+            self.send_heartbeat().await?;
         }
         Ok(())
     }
 }
 
-/// Lobby and token that a player names in its first line; nothing when it does not.
+/// Lobby and token in a player's first line; `None` if they are missing.
 async fn greeting(reader: &mut BufReader<OwnedReadHalf>) -> Option<(String, String)> {
     let mut line = String::new();
     let mut bounded = reader.take(GREETING_BYTES_MAX);
@@ -291,7 +291,7 @@ struct Lobby {
     /// The service, with the lobby's own token.
     service: Client,
     max_players: u32,
-    /// Players that are connected; held while the service is told, so that it is told everything in order.
+    /// Connected players. Locked during calls of the service, so that they are in order.
     connected: Mutex<u32>,
     stage: watch::Sender<Stage>,
     opened_at: Instant,
@@ -312,14 +312,14 @@ impl Lobby {
         Self { lobby_id, service, max_players, connected, stage, opened_at: Instant::now(), events }
     }
 
-    /// Whether it is no proof of its end when it is not listed. Without players it is: a mistake is put right
-    /// by the next one.
+    /// Whether it may live although it is not listed: only with players. The next heartbeat corrects a
+    /// mistake.
     fn may_be_missed(&self) -> bool {
         let is_empty = self.connected.try_lock().is_ok_and(|connected| *connected == 0);
         !is_empty && self.opened_at.elapsed() < LIST_LAG
     }
 
-    /// Has the service judge a player's token; the player is connected when it is accepted.
+    /// Connects a player if the service accepts the token.
     async fn connect(&self, player_token: &str) -> Result<Players, ClientError> {
         let mut connected = self.connected.lock().await;
         let body = json!({ "player_token": player_token });
@@ -328,7 +328,7 @@ impl Lobby {
         Ok(Players { connected: *connected, max: self.max_players })
     }
 
-    /// The player's seat is free again; how many players remain.
+    /// Frees the player's seat, and returns how many players remain.
     async fn disconnect(&self, player_token: &str) -> Result<u32, ClientError> {
         let mut connected = self.connected.lock().await;
         let body = json!({ "player_token": player_token });
@@ -342,8 +342,8 @@ impl Lobby {
         Ok(players.connected)
     }
 
-    /// Closes the lobby when it is full, which starts the game: until it is reopened no find fills a seat
-    /// that a player left.
+    /// Closes the lobby when it is full, which starts the game. Until it reopens, finds do not fill seats
+    /// that players left.
     async fn close_if_full(&self) -> Result<(), ClientError> {
         let connected = self.connected.lock().await;
         if *self.stage.borrow() == Stage::Open && *connected >= self.max_players {
@@ -369,7 +369,7 @@ impl Lobby {
         Ok(())
     }
 
-    /// Plays with a connected player, until it leaves or the lobby ends.
+    /// Plays with a connected player until the player leaves or the lobby ends.
     async fn play(&self, reader: &mut BufReader<OwnedReadHalf>, writer: &mut OwnedWriteHalf) {
         let mut stage = self.stage.subscribe();
         let game = async {
@@ -378,7 +378,7 @@ impl Lobby {
             stage.wait_for(|stage| *stage == Stage::Ended).await.map_err(io::Error::other)?;
             io::Result::Ok(())
         };
-        // This game is played without another word.
+        // This game ignores further input.
         let mut ignored = sink();
         let until_it_leaves = copy(reader, &mut ignored);
         tokio::select! {
@@ -393,8 +393,8 @@ impl Lobby {
     }
 }
 
-/// Whether it was done. It need not be where the lobby has ended, which its operator can do at any moment,
-/// or stays closed because the server drains.
+/// Whether the call succeeded. It may fail because the lobby has ended, which an operator can do at any time,
+/// or because it stays closed while the server drains.
 fn is_done(answer: Result<IgnoredAny, ClientError>) -> Result<bool, ClientError> {
     match answer {
         Ok(_) => Ok(true),

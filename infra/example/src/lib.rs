@@ -1,8 +1,7 @@
-//! A session as a studio would run it, by the public operations alone: a game server with its lobbies, and
-//! players.
+//! A session as a studio would run it, using only the API: a game server with its lobbies, and players.
 //!
-//! `game_server.rs` is what to read before writing a lobby server, `bot.rs` is what a game client does,
-//! `setup.rs` what is done once for a game. The rest serves the demonstration.
+//! Read `game_server.rs` before you write a lobby server, `bot.rs` before you write a game client, and
+//! `setup.rs` for the one-time setup of a game. The rest is for the demonstration.
 
 use std::{io, time::Duration};
 
@@ -26,19 +25,19 @@ mod game_server;
 mod report;
 mod setup;
 
-/// Over which time the bots come.
+/// The time over which the bots arrive.
 const ARRIVALS: Duration = Duration::from_secs(1);
-/// One in so many bots joins a friend.
+/// One in this many bots joins a friend.
 const FRIEND_EVERY: u32 = 5;
 
-/// What the session is to be.
+/// Options of a session.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Where the stack listens.
     pub url: String,
     /// How many bots play.
     pub bots: u32,
-    /// How long the bots may play, and then the lobbies take to end.
+    /// How long the bots may play, and how long the lobbies may then take to end.
     pub limit: Duration,
     /// How long a bot waits for its lobby to fill.
     pub patience: Duration,
@@ -52,45 +51,45 @@ impl Options {
     }
 }
 
-/// What the game server alone is to be.
+/// Options of a game server without bots.
 pub struct ServerOptions {
     /// Where the stack listens.
     pub url: String,
-    /// A server token of the namespace that it runs lobbies of.
+    /// A server token of its namespace.
     pub token: String,
     /// Its identifier there.
     pub server_id: String,
-    /// Where players come to on this machine; 0 takes a free port.
+    /// The players' port on this machine; 0 takes a free one.
     pub port: u16,
-    /// How long its lobbies may take to end when it is asked to.
+    /// How long its lobbies may take to end after the end request.
     pub limit: Duration,
 }
 
 /// Why a session failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ExampleError {
-    /// There is nothing to play against.
+    /// There is no local stack.
     #[error("no local stack: {0}; start it with `cargo run`")]
     NoLocalStack(ClientError),
-    /// The service did not do what was asked of it.
+    /// A call of the service failed.
     #[error(transparent)]
     Service(#[from] ClientError),
     /// The game server cannot listen.
     #[error("the game server cannot listen: {0}")]
     Listen(io::Error),
-    /// Nobody could ask it to end.
+    /// Signals cannot end it.
     #[error("it cannot listen for signals: {0}")]
     Signals(io::Error),
     /// A bot cannot reach the game server.
     #[error("bot {0} cannot reach the game server: {1}")]
     Unreachable(u32, io::Error),
-    /// A bot was told this instead of a welcome.
+    /// A bot got this instead of a welcome.
     #[error("bot {0} was not welcome: `{1}`")]
     Unwelcome(u32, String),
-    /// The bots played, or lobbies went on, for too long.
-    #[error("games still went on after {} s, and were ended", .0.as_secs())]
+    /// The bots played, or the lobbies lived, for too long.
+    #[error("games had not ended after {} s, and were stopped", .0.as_secs())]
     Unfinished(Duration),
-    /// The example itself is at fault.
+    /// A defect of the example.
     #[error("the example broke: {0}")]
     Broken(#[from] JoinError),
 }
@@ -99,7 +98,7 @@ pub enum ExampleError {
 /// has ended.
 ///
 /// # Errors
-/// [`ExampleError`]; even then the game server deregistered, if it could.
+/// [`ExampleError`]; even then, the game server tries to deregister.
 pub async fn run(
     options: &Options,
     end: impl Future<Output = ()>,
@@ -120,7 +119,7 @@ pub async fn run(
 /// Runs the game server alone and shows each event. It is over after `end`, when every lobby has ended.
 ///
 /// # Errors
-/// [`ExampleError`]; even then the game server deregistered, if it could.
+/// [`ExampleError`]; even then, the game server tries to deregister.
 pub async fn serve(
     options: &ServerOptions,
     end: impl Future<Output = ()>,
@@ -164,7 +163,7 @@ async fn session(
     Ok(namespace.namespace_id)
 }
 
-/// Lets the bots come, one after the other, and waits until the last has played.
+/// Starts the bots, one after the other, and waits until the last has played.
 async fn play(options: &Options, service: &Client, events: &Events) -> Result<(), ExampleError> {
     let bot = |number| Bot::new(number, service.clone(), options.patience, events.clone());
     let mut playing = JoinSet::new();
@@ -187,8 +186,8 @@ async fn play(options: &Options, service: &Client, events: &Events) -> Result<()
     Ok(())
 }
 
-/// What a game client shows before its player plays. Both answers are up to 5 s old; closed lobbies are not
-/// listed.
+/// Notes a game client's overview before the game. Both responses are up to 5 s old, and closed lobbies are
+/// not listed.
 async fn look(service: &Client, events: &Events) -> Result<(), ClientError> {
     #[derive(Deserialize)]
     struct Statistics {

@@ -20,7 +20,7 @@ struct Arguments {
     /// How many bots play.
     #[arg(long, default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     bots: u32,
-    /// The most seconds that the bots may play, and then that the lobbies may take to end.
+    /// The most seconds that the bots may play, and that the lobbies may then take to end.
     #[arg(long, global = true, default_value_t = 60)]
     seconds: u64,
     #[command(subcommand)]
@@ -29,9 +29,9 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Runs the game server alone, in a namespace of your own.
+    /// Runs only the game server, in a namespace of your own.
     ///
-    /// Ctrl-C or SIGTERM drains it: it gets no more lobbies, and ends when those that it has have ended.
+    /// Ctrl-C or SIGTERM drains it: it gets no more lobbies, and ends with its last lobby.
     Serve {
         /// A server token of the namespace.
         #[arg(long, env = "MUSTER_SERVER_TOKEN", hide_env_values = true)]
@@ -39,7 +39,7 @@ enum Command {
         /// The server's identifier in the namespace, the same at every start.
         #[arg(long, default_value = "example")]
         server_id: String,
-        /// Port on 127.0.0.1 that players come to; 0 takes a free one.
+        /// The players' port on 127.0.0.1; 0 takes a free one.
         #[arg(long, default_value_t = 0)]
         port: u16,
     },
@@ -49,10 +49,10 @@ enum Command {
 async fn main() -> ExitCode {
     let Arguments { url, bots, seconds, command } = Arguments::parse();
     let limit = Duration::from_secs(seconds);
-    // The session goes on where nobody reads this any more.
+    // The session continues when its output has no reader.
     let print = |line: &dyn Display| drop(writeln!(io::stdout(), "{line}"));
     let ended = async {
-        // Listened for before anybody is told that something runs.
+        // Listens before the output says that the session runs.
         let end = end_request().map_err(ExampleError::Signals)?;
         if let Some(Command::Serve { token, server_id, port }) = command {
             let options = ServerOptions { url, token, server_id, port, limit };
@@ -65,13 +65,13 @@ async fn main() -> ExitCode {
     match ended.await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let _nobody_reads_it = writeln!(io::stderr(), "muster-example: {error}");
+            let _no_reader = writeln!(io::stderr(), "muster-example: {error}");
             ExitCode::FAILURE
         }
     }
 }
 
-/// Comes with Ctrl-C, or with SIGTERM: what a supervisor sends some time before it kills.
+/// Resolves on Ctrl-C, or on SIGTERM, which a supervisor sends some time before it kills.
 #[cfg(unix)]
 fn end_request() -> io::Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};
@@ -84,7 +84,7 @@ fn end_request() -> io::Result<impl Future<Output = ()>> {
     })
 }
 
-/// Comes with Ctrl-C.
+/// Resolves on Ctrl-C.
 #[cfg(not(unix))]
 fn end_request() -> io::Result<impl Future<Output = ()>> {
     Ok(async { drop(tokio::signal::ctrl_c().await) })

@@ -1,22 +1,22 @@
-//! What happens in a session: a line for each event, and what they come to in the end.
+//! The events of a session, a line for each, and their summary.
 
 use std::{collections::BTreeSet, fmt, str::FromStr};
 
 use tokio::sync::mpsc;
 
-/// A thing that happened.
+/// An event.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// Something worth a line.
+    /// A note.
     Note(String),
-    /// Something in the lobby of that identifier.
+    /// An event in the lobby with that identifier.
     Lobby(String, Change),
 }
 
-/// What happened to a lobby.
+/// A change of a lobby.
 #[derive(Clone, Copy, Debug)]
 pub enum Change {
-    /// The game server learned of it.
+    /// The game server saw it for the first time.
     Opened,
     /// This bot was welcomed. It found the lobby.
     Found(u32, Players),
@@ -24,7 +24,7 @@ pub enum Change {
     Joined(u32, Players),
     /// A player left.
     Left(Players),
-    /// Finds enter it no more.
+    /// Finds can no longer enter it.
     Closed,
     /// Finds may enter it again.
     Reopened,
@@ -37,7 +37,7 @@ pub enum Change {
 pub struct Players {
     /// Those that are connected.
     pub connected: u32,
-    /// Those that finds fill the lobby up to; a friend may be one more.
+    /// The lobby's capacity for finds; a friend may be one more.
     pub max: u32,
 }
 
@@ -79,12 +79,12 @@ impl FromStr for Players {
     }
 }
 
-/// Enough of an identifier to tell a few apart.
+/// The beginning of an identifier, enough to distinguish a few.
 pub fn short(id: &str) -> &str {
     id.get(..8).unwrap_or(id)
 }
 
-/// Where game server and bots tell what happens.
+/// The sender of events of game server and bots.
 #[derive(Clone)]
 pub struct Events(mpsc::UnboundedSender<Event>);
 
@@ -95,26 +95,26 @@ impl Events {
     }
 
     pub fn note(&self, text: String) {
-        let _nobody_listens = self.0.send(Event::Note(text));
+        let _no_receiver = self.0.send(Event::Note(text));
     }
 
     pub fn of_lobby(&self, lobby_id: &str, change: Change) {
-        let _nobody_listens = self.0.send(Event::Lobby(lobby_id.to_owned(), change));
+        let _no_receiver = self.0.send(Event::Lobby(lobby_id.to_owned(), change));
     }
 }
 
-/// What a session came to; lobbies by their identifiers.
+/// The summary of a session; lobbies by their identifiers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// The namespace's identifier.
     pub namespace_id: String,
-    /// The bots that were welcomed, each as often as it was.
+    /// The bots that were welcomed, once for each welcome.
     pub welcomed: Vec<u32>,
     /// Those of them that joined a friend.
     pub joined: BTreeSet<u32>,
-    /// The lobbies that the game server learned of.
+    /// The lobbies that the game server saw.
     pub opened: BTreeSet<String>,
-    /// Those that had as many players as finds fill them up to.
+    /// Those that were full for finds.
     pub filled: BTreeSet<String>,
     /// Those that were closed.
     pub closed: BTreeSet<String>,

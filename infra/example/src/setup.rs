@@ -1,6 +1,7 @@
-//! What a studio does once: a version of its game, a namespace that runs it, and the namespace's tokens.
+//! The one-time setup by a studio: a version of its game, a namespace that runs it, and the namespace's
+//! tokens.
 //!
-//! Game and cloud token are the demo's here; elsewhere the operator's command makes them.
+//! Here, game and cloud token are the demo's. Elsewhere, the operator's command creates them.
 
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::json;
@@ -15,7 +16,7 @@ pub const REGION: &str = "fra";
 /// The one port of a game server.
 pub const PORT: &str = "default";
 
-/// A namespace with nothing in it, and who may do what there.
+/// An empty namespace, with clients for its tokens.
 pub struct Namespace {
     /// Its name, new in each run.
     pub name_id: String,
@@ -23,7 +24,7 @@ pub struct Namespace {
     pub namespace_id: String,
     /// The service for players: the token that game clients ship with.
     pub public: Client,
-    /// The service for game servers: a secret of whoever runs them.
+    /// The service for game servers, whose token is their operator's secret.
     pub server: Client,
 }
 
@@ -54,7 +55,7 @@ struct Token {
 }
 
 impl Namespace {
-    /// Makes a namespace of the demo game.
+    /// Creates a namespace of the demo game.
     pub async fn make(service: &Client) -> Result<Self, ExampleError> {
         let demo: Demo = service.get("/_local/demo").await.map_err(ExampleError::NoLocalStack)?;
         let cloud = service.with_token(demo.tokens.cloud);
@@ -65,9 +66,10 @@ impl Namespace {
                 GAME_MODE: {
                     "regions": [REGION],
                     "max_players": 4,
-                    // One more than finds fill a lobby up to: room for a friend, who joins by its identifier.
+                    // One more than the capacity for finds, for a friend, who joins by the lobby's
+                    // identifier.
                     "max_players_direct": 5,
-                    // Far more than a game client needs from its find to the game server.
+                    // Far more than a game client needs between its find and its connection.
                     "reservation_seconds": 30,
                     // A lobby ends when its last player leaves.
                     "idle_seconds": 0,
@@ -82,7 +84,7 @@ impl Namespace {
         let NewNamespace { namespace_id } = cloud.post(&format!("{game}/namespaces"), body).await?;
         let namespace = format!("{game}/namespaces/{namespace_id}");
 
-        // More than 1,000 players of one client means any number: all bots come from this machine.
+        // Above 1,000, there is no limit of players per client: all bots run on this machine.
         let settings = json!({ "lobby_count_max": 16, "max_players": 1_001 });
         let _: IgnoredAny = cloud.post(&format!("{namespace}/mm-config"), settings).await?;
 
