@@ -4,7 +4,7 @@
 //! `-- --profiles` compares profiles of the build instead.
 //!
 //! Every start is a new process over the Lambda runtime API, with DynamoDB behind TLS, so that its handshake
-//! counts. Linux alone tells what is asked of it here.
+//! counts. Only Linux reports these values.
 
 #![expect(
     clippy::expect_used,
@@ -146,7 +146,7 @@ async fn compare_profiles(world: &World) {
     }
 }
 
-/// The tables behind TLS, and what functions are told of them.
+/// The tables behind TLS, and the functions' environment for them.
 struct World {
     signing_key: String,
     endpoint: String,
@@ -342,6 +342,6 @@ fn resident_peak(id: u32) -> f64 {
 /// What a binary comes to in a ZIP file, in MB.
 fn zipped(binary: &Path) -> f64 {
     let binary = fs::read(binary).expect("a binary");
-    // The level that zip programs use unless told otherwise.
+    // The default level of zip programs.
     miniz_oxide::deflate::compress_to_vec(&binary, 6).len() as f64 / 1e6
 }

@@ -1,5 +1,4 @@
-//! `cargo bench --bench cost`: what each operation asks of DynamoDB and costs, written to
-//! `tests/bench/cost.md`.
+//! `cargo bench --bench cost`: the calls and the cost of each operation, written to `tests/bench/cost.md`.
 //!
 //! `management` counts the operations that manage games, `hostile` requests that are refused. A function of
 //! the template that none of them called is an error.
@@ -68,7 +67,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// Operations that ask those `outside`.
+    /// Operations that call providers and backends `outside`.
     async fn start(outside: Outside) -> Self {
         let stack = TestStack::start_repeatable().await;
         let meter = Meter::on();
@@ -332,7 +331,7 @@ async fn life(bench: &Bench) {
     bench.line("disconnected as the last player", "disconnect-player", &lobby, player(&seat), &[]).await;
 }
 
-/// What a game server of twenty lobbies costs in an hour, beating twice in a lease of a minute.
+/// The cost of a game server of twenty lobbies per hour, with two heartbeats in a lease of a minute.
 async fn heartbeats(bench: &Bench) {
     const BEATS_PER_HOUR: f64 = 120.0;
     let modes = json!({ "solo": { "regions": ["fra"], "max_players": 1, "reservation_seconds": 600 } });

@@ -1,5 +1,5 @@
-//! `cargo bench --bench find`: what a find asks of DynamoDB, what it costs, and how long it takes against one
-//! raw conditional write through the same client.
+//! `cargo bench --bench find`: a find's calls of DynamoDB, its cost, and how long it takes against one raw
+//! conditional write through the same client.
 //!
 //! `-- --alone`, `--from-empty`, `--beside` and `--http` measure one part each.
 //!
@@ -196,7 +196,7 @@ fn per_find(usage: Usage, finds: usize) -> (f64, f64, f64) {
 
 /// Finds a tenth of a second apart: calls, units, cost; and times against the raw write, alternating.
 async fn quiet(bench: &mut Bench) {
-    // Within one reservation's life: in a real game players connect, here nobody does.
+    // Within one reservation's life: in a real game players connect, here they do not.
     const FINDS: usize = 500;
     let (_game, token) = bench.game().await;
     let clock = SteppedClock::now();
@@ -279,7 +279,7 @@ async fn under_load(bench: &mut Bench, instances: usize) {
         format!("{:.3} ({lobbies} for {total} finds)", lobbies as f64 / optimum as f64),
         "<= 1.05",
     );
-    // Once more, each find with a raw write after it: both meet the same machine.
+    // Again, each find with a raw write after it, so that both run under the same load.
     let runs = instances.iter().map(|instance| async {
         let (mut finds, mut raws) = (Vec::new(), Vec::new());
         for _ in 0..FINDS_EACH {
@@ -449,7 +449,7 @@ async fn fill(
     }
 }
 
-/// Writes full lobbies as they are once more, under other identifiers, until there are `count`.
+/// Copies full lobbies under other identifiers, until there are `count`.
 async fn copy_full_lobbies(bench: &Bench, game: &TestGame, count: usize) {
     const BATCH: usize = 25;
     let mut full = bench.stack.all_lobbies(game.namespace_id()).await;

@@ -50,7 +50,7 @@ const STAY: u64 = 5 * MINUTE;
 const LEASE_SECS: u64 = 300;
 const BEAT: u64 = 120 * SECOND;
 const FLEET_FINDS: u64 = 30 * SECOND;
-/// Looks for places after a quiet hour, each of which meets some that were killed.
+/// Looks for places after a quiet hour, each of which reads some killed servers.
 const LOOKS: usize = 15;
 /// How long a player may take from its find to its visit.
 const COMES: u64 = 5 * SECOND;
@@ -99,7 +99,7 @@ struct Process {
 struct Tally {
     seats: u64,
     refused: BTreeMap<String, u64>,
-    /// Seats whose player found nobody.
+    /// Seats whose player found no server.
     to_nobody: BTreeMap<&'static str, u64>,
     ends: BTreeMap<&'static str, u64>,
 }
@@ -402,7 +402,7 @@ impl Life {
             "game_modes": ["probe"], "lease_seconds": LEASE_SECS,
             "ports": { "default": { "hostname": "a.example", "port": 1, "protocol": "udp" } } });
         let find = json!({ "game_modes": ["probe"] });
-        // Whoever looks first after two quiet hours meets those that were killed before.
+        // The first look after two quiet hours reads the servers that were killed before.
         for _ in 0..LOOKS {
             let _cleans_up = self.cost_of("find-lobby", &public, &find, 503).await;
             self.stack.clock.advance(Duration::from_secs(2));

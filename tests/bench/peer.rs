@@ -12,7 +12,7 @@
 //! The raw writes go over the same sort of connections to the database of the local stack, as no find can:
 //! without function, gateway or SDK.
 //!
-//! A full run draws its curve to `tests/clients/load/curve.svg`. Times are told and never judged.
+//! A full run draws its curve to `tests/clients/load/curve.svg`. Times are printed, not judged.
 
 #![expect(
     clippy::expect_used,

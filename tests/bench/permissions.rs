@@ -15,7 +15,7 @@ use muster_local::{stack::TEMPLATE, template::Template};
 /// table.
 ///
 /// A lobby of a server that deregistered, left without players when the end of another transaction kept it
-/// from ending at once, ends at a beat that was under way meanwhile, and with it the server's record and
+/// from ending at once, ends at a heartbeat that was under way meanwhile, and with it the server's record and
 /// allotment.
 const RACE: (&str, &str, &str) = ("heartbeat-server", "UpdateItem", "LedgerTable");
 

@@ -1,7 +1,7 @@
 //! `cargo bench --bench soak`: twenty minutes of everything at once against the binary `muster-local` with
-//! its data on disk. Players find, join a friend, create, connect and leave; game servers beat, state, close,
-//! open and end; the studio switches versions, changes settings and issues tokens. `-- --minutes N` takes
-//! another while.
+//! its data on disk. Players find, join a friend, create, connect and leave; game servers send heartbeats,
+//! set states, close, open and end; the studio switches versions, changes settings and issues tokens. `--
+//! --minutes N` takes another while.
 //!
 //! Printed is a line for each minute. The run fails when an answer came that its request does not expect,
 //! when the tables differ from what was answered, or when the process grew: what it allocated, in the last
@@ -39,13 +39,13 @@ use shared::{
 };
 use tokio::time::sleep;
 
-/// How long it takes unless told otherwise, in minutes.
+/// How long it takes by default, in minutes.
 const MINUTES: u64 = 20;
 /// Players whose requests are under way at any moment. Each pauses between two of them, so that hundreds are
 /// there at a time.
 const PLAYERS: usize = 128;
 const PAUSE: Duration = Duration::from_millis(200);
-/// Game servers, what each has room for, and how often each beats.
+/// Game servers, the places of each, and how often each sends heartbeats.
 const SERVERS: usize = 4;
 const PLACES: u32 = 500;
 const BEAT: Duration = Duration::from_secs(2);
@@ -56,7 +56,7 @@ const STUDIO: Duration = Duration::from_millis(500);
 /// How much the process may hold of its own in the last quarter over the second.
 const GROWTH_MAX: f64 = 1.05;
 
-/// The games' modes: found and joined by everybody, and lobbies of players' own.
+/// The games' modes: lobbies to find and join, and lobbies that players create.
 fn modes() -> Value {
     let open = json!({ "create": { "enabled": true } });
     json!({
@@ -69,15 +69,15 @@ fn modes() -> Value {
 /// What players, game servers and the studio know of each other.
 #[derive(Default)]
 struct Known {
-    /// Of lobbies that game servers were told of: their token, and since when.
+    /// The tokens of listed lobbies, and since when.
     lobbies: BTreeMap<String, (String, Instant)>,
-    /// The last lobbies that somebody found, for friends to join.
+    /// The last lobbies that players found, for friends to join.
     found: VecDeque<String>,
     /// Who is connected and did not leave.
     connected: BTreeSet<Seat>,
     /// Lobbies that their game server ended, or may have.
     ended: BTreeSet<String>,
-    /// Since the last line: requests by name, their replies' times, and what nobody expected.
+    /// Since the last line: requests by name, their responses' times, and unexpected results.
     replies: Vec<Reply>,
     refusals: BTreeMap<String, usize>,
     unexpected: BTreeSet<String>,
@@ -173,7 +173,7 @@ impl Soak {
 
     /// A player connects, plays and leaves; one in eight stays to the end of the lobby.
     async fn visit(&self, connection: &mut Connection, rng: &mut Rng, seat: &Seat, token: &str) {
-        // The lobby server knows its token after the next beat.
+        // The lobby server knows its token after the next heartbeat.
         let mut lobby_token = None;
         for _ in 0..40 {
             lobby_token = self.known.borrow().lobbies.get(&seat.0).map(|(token, _)| token.clone());
@@ -441,7 +441,8 @@ async fn main() -> ExitCode {
     let minutes = arguments.next().map_or(MINUTES, |minutes| minutes.parse().expect("a number of minutes"));
     let folder = Folder(env::temp_dir().join(format!("muster-{}", Ambient::system().uuid())));
     let data = ["--data", folder.0.to_str().expect("a UTF-8 path")];
-    // In huge pages, which the kernel makes of small ones by and by, what was never written to would count.
+    // In huge pages, which the kernel gradually makes of small ones, memory that was never written would
+    // count.
     let local = LocalProcess::start_with(&data, &[("MIMALLOC_ALLOW_THP", "0")]).await;
     let game = local.make_game("soak", modes(), 1_500, SERVERS, PLACES).await;
     let length = Duration::from_secs(60 * minutes);

@@ -2,7 +2,7 @@
 //! every seat that was answered, connected or left is exactly what the tables hold afterwards.
 //!
 //! Every connection comes from an address of its own (127.0.0.0/8, which Linux has without configuration).
-//! What is compared are sets; any difference is printed with its entries and fails the run. Times are told
+//! What is compared are sets; any difference is printed with its entries and fails the run. Times are printed
 //! and never judged.
 
 #![expect(
@@ -38,10 +38,11 @@ const AT_ONCE: usize = 256;
 const HOSTS: usize = 64;
 /// The modes with their capacities; players come for them in turn.
 const MODES: [(&str, usize); 2] = [("arena", 10), ("duel", 2)];
-/// Game servers, and what each has room for: all lobbies of both phases, as if no two players ever met.
+/// Game servers, and what each has room for: all lobbies of both phases, as if no two players ever shared
+/// one.
 const SERVERS: usize = 4;
 const PLACES: u32 = 16_000;
-/// The one refusal that a find may end in while there is room (I3): told, and no difference.
+/// The one refusal that a find may end in while there is capacity (I3): printed, but no difference.
 const CONTENTION: &str = "503 MATCHMAKER_CONTENTION";
 const CAME_AND_WENT: &str = "players who connected, who left";
 
@@ -87,7 +88,7 @@ struct Stress {
     local: LocalProcess,
     game: LocalGame,
     report: Report,
-    /// Everybody who ever got a seat.
+    /// All players who ever got a seat.
     players: Vec<Player>,
     answered: BTreeSet<Seat>,
     /// Those of them who are connected, and who left.
@@ -114,7 +115,7 @@ impl Stress {
         }
     }
 
-    /// Finds, and tells of them.
+    /// Finds, and reports the results.
     async fn find(&mut self, finds: usize) {
         let sources = (0..AT_ONCE).map(|number| Connection::open_from(self.local.base_url(), source(number)));
         let (answered, run) = finding(&mut join_all(sources).await, &self.game, finds).await;

@@ -31,7 +31,7 @@ mod service;
 
 use document::Document;
 
-/// What is read of the environment by the parts that functions ask for, besides names of tables.
+/// The variables that functions' parts read, in addition to names of tables.
 const VARIABLES_OF_PARTS: [(&str, &[&str]); 5] = [
     (".cloud_auth()", SIGNING_KEYS),
     (".matchmaker_auth()", SIGNING_KEYS),
@@ -171,7 +171,7 @@ async fn each_function_with_a_table_may_open_its_connection() {
 }
 
 #[test]
-fn secrets_are_read_by_the_functions_that_ask_with_them_and_written_by_the_one_that_makes_versions() {
+fn secrets_are_read_by_the_functions_that_send_them_and_written_by_the_one_that_creates_versions() {
     let mut granted = BTreeSet::new();
     for (code_uri, function) in template().functions {
         let name = code_uri.strip_prefix("functions/").unwrap();

@@ -23,7 +23,7 @@ use tokio::{
 
 pub use harness::{binaries::workspace, declared::functions};
 
-/// Far above what any process here needs for anything, so that only a process that hangs meets it.
+/// Far longer than any process here needs, so that only a process that hangs reaches it.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The workspace's binary `name`, built by now.

@@ -51,7 +51,7 @@ async fn set_version(stack: &TestStack, version_id: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn bootstrap_answers_whoever_asks() {
+async fn bootstrap_answers_every_caller() {
     let stack = TestStack::start().await;
     for token in [None, Some("x"), Some(stack.demo().tokens.cloud.as_str())] {
         let answer = stack.call(Method::GET, "/cloud/bootstrap", token, "").await;
@@ -111,7 +111,7 @@ async fn validation_changes_nothing() {
 }
 
 #[tokio::test]
-async fn the_cdn_authenticates_as_it_was_last_told() {
+async fn the_cdn_authenticates_as_it_was_last_set() {
     let stack = TestStack::start().await;
     let id = &stack.demo().namespace_id;
     assert_eq!(namespace(&stack, id).await.cdn_auth_type, CdnAuthType::None);

@@ -1,4 +1,4 @@
-//! What DynamoDB says when writes meet, which the emulator never says.
+//! DynamoDB's responses to conflicting writes, which the emulator never gives.
 
 #![expect(
     clippy::expect_used,
@@ -59,7 +59,7 @@ use shared::{
 const CONTENDED: (StatusCode, &str) = (StatusCode::SERVICE_UNAVAILABLE, "MATCHMAKER_CONTENTION");
 
 #[tokio::test]
-async fn a_write_that_meets_a_transaction_is_repeated() {
+async fn a_write_that_conflicts_with_a_transaction_is_retried() {
     let conflict = json!({
         "__type": "com.amazonaws.dynamodb.v20120810#TransactionConflictException",
         "message": "Transaction is ongoing for the item",
@@ -79,7 +79,7 @@ async fn a_write_that_meets_a_transaction_is_repeated() {
 }
 
 #[tokio::test]
-async fn what_dynamodb_leaves_of_a_batch_is_asked_for_again_and_not_for_ever() {
+async fn unprocessed_keys_of_a_batch_are_retried_a_few_times() {
     let left = json!({
         "Responses": {},
         "UnprocessedKeys": { "t": { "Keys": [{ "lobby_id": { "S": LobbyId::nil() } }] } },
@@ -101,7 +101,7 @@ async fn what_dynamodb_leaves_of_a_batch_is_asked_for_again_and_not_for_ever() {
 }
 
 #[tokio::test]
-async fn a_registration_that_meets_a_transaction_is_repeated() {
+async fn a_registration_that_conflicts_with_a_transaction_is_retried() {
     let conflict = json!({
         "__type": "com.amazonaws.dynamodb.v20120810#TransactionConflictException",
         "message": "Transaction is ongoing for the item",
@@ -289,7 +289,7 @@ impl Scene {
         Lobby { stage: Stage::Ended, server: None, joinable_from: None, ..self.lobby.clone() }
     }
 
-    /// A store on a database that gives `answers`, the last one for ever, and counts its calls.
+    /// A store on a database that gives `answers`, the last one repeatedly, and counts its calls.
     async fn scripted(&self, answers: Vec<(u16, Value)>) -> (Store, Meter) {
         let (endpoint, meter) = (scripted_database(answers).await, Meter::on());
         let store = Store::new(patient_client(&endpoint), self.stack.store().tables().clone());
@@ -318,7 +318,7 @@ impl Scene {
     }
 }
 
-/// A network on which so many transactions more meet others.
+/// A network on which this many more transactions conflict.
 #[derive(Debug)]
 struct Meeting {
     link: Arc<dyn Link>,
@@ -363,7 +363,7 @@ async fn a_server_that_registers_with_its_fleet_is_allotted_its_first_block_all_
 }
 
 #[tokio::test]
-async fn an_ending_that_meets_other_transactions_is_repeated_after_growing_pauses() {
+async fn an_ending_that_conflicts_is_retried_after_growing_pauses() {
     let scene = Scene::set("repeated").await;
     let (none, met) = ("None", "TransactionConflict");
     let meetings = [
@@ -389,7 +389,7 @@ async fn an_ending_that_meets_other_transactions_is_repeated_after_growing_pause
 }
 
 #[tokio::test]
-async fn an_ending_that_meets_another_transaction_each_time_gives_up_as_contended() {
+async fn an_ending_that_conflicts_each_time_gives_up_as_contended() {
     let scene = Scene::set("contended").await;
     for cause in [EndCause::Requested, EndCause::ServerDead, EndCause::NeverReady, EndCause::Idle] {
         let (store, meter) = scene.scripted(vec![cancelled(["None", "TransactionConflict"])]).await;
@@ -419,10 +419,10 @@ async fn a_refused_ending_is_read_as_its_parts_say() {
         // A seat was taken, or the lease revived.
         (idle, [(failed, Some(&living)), (none, None)], EndOutcome::Outdated),
         (dead, [(failed, Some(&living)), (none, None)], EndOutcome::Outdated),
-        // Whoever ended it gave its place back too: the lobby speaks first.
+        // The request that ended it also gave its place back, so the lobby decides.
         (idle, [(failed, Some(&ended)), (failed, None)], EndOutcome::AlreadyEnded),
         (dead, [(failed, Some(&living)), (met, None)], EndOutcome::Outdated),
-        // The server beat, its lobbies' leases follow.
+        // The server sent a heartbeat, and its lobbies' leases follow.
         (dead, [(none, None), (failed, None)], EndOutcome::Outdated),
         (dead, [(met, None), (failed, None)], EndOutcome::Outdated),
     ];

@@ -1,4 +1,4 @@
-//! What operations ask of DynamoDB, counted over isolated function instances.
+//! The operations' calls of DynamoDB, counted over isolated function instances.
 
 #![expect(clippy::unwrap_used, reason = "this is test code: what cannot go on panics")]
 
@@ -47,7 +47,7 @@ async fn a_warm_quiet_find_is_one_look_and_one_write() {
         let _lobby = answer.unwrap();
         costs.push(cost);
     }
-    // The first time the head is asked by a write of its own, and a block of the cap is allotted.
+    // The first time, the head takes a write of its own, and a block of the cap is allotted.
     let create = usage(3, 0.5, 9.0);
     let join = usage(2, 0.5, 1.0);
     // The last seat also moves the lobby out of sight: two write units of the index.
@@ -127,7 +127,7 @@ async fn a_find_without_token_and_origin_asks_nothing() {
 }
 
 #[tokio::test]
-async fn an_unknown_host_is_asked_for_once_in_thirty_seconds() {
+async fn an_unknown_host_is_read_once_in_thirty_seconds() {
     let stack = TestStack::start().await;
     let instance = stack.instance();
     let find = request(&[("origin", "https://unknown.example")], &json!({ "game_modes": ["duel"] }));
@@ -151,7 +151,7 @@ async fn a_flood_of_invented_hosts_costs_one_read_each_and_never_more() {
         assert!(matches!(answer, Err(Error::Unauthorized)), "{answer:?}");
         assert_eq!(cost, usage(1, 1.0, 0.0));
     }
-    // What is remembered of hosts that are nobody's crowds out nothing of a namespace.
+    // Entries for unknown hosts displace none of a namespace.
     let demo = stack.demo();
     let authorization = format!("Bearer {}", demo.tokens.public);
     let find = request(&[("authorization", &authorization)], &json!({ "game_modes": ["arena"] }));

@@ -145,7 +145,7 @@ async fn an_operation_that_does_not_end_is_answered_before_its_function_is_kille
     let body: Value = serde_json::from_slice(response.body().as_ref()).unwrap();
     assert_eq!(body["code"], "API_UNAVAILABLE", "I3");
 
-    // `cargo lambda watch` tells a span where a time belongs.
+    // `cargo lambda watch` gives a span instead of a time.
     let mut answered = Box::pin(answer(&Endless, event(600_000), &ambient));
     assert!((&mut answered).now_or_never().is_none());
     stack.clock.advance(Duration::from_secs(3_600));
@@ -238,7 +238,7 @@ async fn a_write_that_arrives_again_after_its_player_left_lets_its_token_in_no_s
 }
 
 #[tokio::test]
-async fn what_an_earlier_beat_writes_late_shortens_no_lease() {
+async fn a_late_write_of_an_earlier_heartbeat_shortens_no_lease() {
     let stack = TestStack::start().await;
     let game = arena(&stack, "beats", 4).await;
     let registration = json!({ "server_id": "beating", "region_id": "fra", "lease_seconds": 60,
@@ -262,7 +262,7 @@ async fn what_an_earlier_beat_writes_late_shortens_no_lease() {
 }
 
 #[tokio::test]
-async fn what_an_earlier_beat_writes_late_gives_no_lease_that_was_given_up() {
+async fn a_late_write_of_an_earlier_heartbeat_restores_no_lease_that_was_given_up() {
     let stack = TestStack::start().await;
     let game = arena(&stack, "given-up", 1).await;
     let register = async |lease_seconds: Option<u64>| {
@@ -349,7 +349,7 @@ async fn finds_of_a_burst_go_on_when_a_creator_crashed() {
         burst = stack.store().draw_position(&key, &burst).await.unwrap().unwrap();
         assert_eq!(burst.positions, positions);
     }
-    // Another instance knows nothing of all that, and belongs to the lobby that nobody creates.
+    // Another instance knows nothing of all that, and has a position of the lobby that no find creates.
     let found = stack.instance().find(&game.public, &find()).await.unwrap();
     assert_eq!(found.lobby.lobby_id, burst.lobby_of(2, 2), "I4");
     assert_eq!(stack.all_lobbies(game.namespace_id()).await.len(), 2);

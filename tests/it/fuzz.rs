@@ -1,4 +1,4 @@
-//! Whatever is sent: generated bodies, tokens, events and values, each with what its parser must make of it.
+//! Generated bodies, tokens, events and values, each with the expected result of its parser.
 //!
 //! `PROPTEST_CASES` sets how many cases a target tries. A failure tells the smallest failing case and the
 //! command that replays it; every run begins with another seed unless `PROPTEST_RNG_SEED` is set.
@@ -26,22 +26,23 @@ mod service;
 mod tokens;
 mod values;
 
-/// Cases of a target that asks the service, unless `PROPTEST_CASES` says otherwise: `.ci/proof fuzz` tries
+/// Cases of a target that calls the service, unless `PROPTEST_CASES` says otherwise: `.ci/proof fuzz` tries
 /// 2,000.
 const CASES: u32 = 128;
 /// Cases of a target whose requests mostly change nothing, for each case of one whose requests do.
 const IDLE_CASES: u32 = 4;
-/// Cases of a target of plain functions, which take microseconds, for each case of one that asks the service.
+/// Cases of a target of plain functions, which take microseconds, for each case of one that calls the
+/// service.
 const PLAIN_CASES: u32 = 8;
 /// Cases tried to make a failing one smaller.
 const SMALLER_CASES_MAX: u32 = 2_048;
 
-/// Asks the service for each of some cases.
+/// Calls the service for each of some cases.
 fn check<S: Strategy, P: Fn(S::Value) -> TestCaseResult>(cases: S, property: P) {
     run(1, &cases, property);
 }
 
-/// Asks the service for each of more cases, since most of them change nothing.
+/// Calls the service for each of more cases, since most of them change nothing.
 fn check_idle<S: Strategy, P: Fn(S::Value) -> TestCaseResult>(cases: S, property: P) {
     run(IDLE_CASES, &cases, property);
 }
@@ -85,8 +86,8 @@ fn name_of<P>() -> &'static str {
 }
 
 #[test]
-#[should_panic(expected = "-- --exact fuzz::a_failure_tells_how_to_replay_it")]
-fn a_failure_tells_how_to_replay_it() {
+#[should_panic(expected = "-- --exact fuzz::a_failure_reports_how_to_replay_it")]
+fn a_failure_reports_how_to_replay_it() {
     check(0..100_u8, |number| {
         proptest::prop_assert!(number < 10);
         Ok(())

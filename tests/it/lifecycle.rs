@@ -54,13 +54,13 @@ async fn heartbeat(stack: &TestStack, game: &TestGame, server_id: &str) -> Answe
     game.serve(stack, "heartbeat", json!({ "server_id": server_id })).await
 }
 
-/// The lobbies that a heartbeat tells.
+/// The lobbies that a heartbeat lists.
 fn told(answer: &Answer) -> Vec<String> {
     let lobbies = answer.body["lobbies"].as_array().into_iter().flatten();
     lobbies.filter_map(|lobby| lobby["lobby_id"].as_str()).map(str::to_owned).collect()
 }
 
-/// Waits until the game has a lobby, and for as long as whoever asked for it waits for that to be ready.
+/// Waits until the game has a lobby, and as long as its find waits until that is ready.
 async fn never_ready(stack: &TestStack, game: &TestGame) {
     while stack.all_lobbies(game.namespace_id()).await.is_empty() {
         tokio::task::yield_now().await;

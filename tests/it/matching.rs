@@ -182,7 +182,7 @@ async fn exactly_lobby_count_max_lobbies_can_exist() {
 }
 
 #[tokio::test]
-async fn at_the_cap_a_lobby_that_nobody_needs_makes_room() {
+async fn at_the_cap_an_unused_lobby_frees_capacity() {
     let stack = TestStack::start().await;
     let modes = json!({
         "solo": { "regions": ["fra"], "max_players": 1 },
@@ -198,13 +198,13 @@ async fn at_the_cap_a_lobby_that_nobody_needs_makes_room() {
     assert_ne!(other, solo);
     assert_eq!(live_lobbies(stack.store(), game.namespace_id()).await, 1);
 
-    // Nobody came to it, so that its idle time never began.
+    // No player connected, so its idle time never began.
     stack.clock.advance(Duration::from_secs(120));
     let _room = find("solo").await.expect_ok();
 }
 
 #[tokio::test]
-async fn an_idle_time_keeps_no_lobby_from_whoever_needs_its_room() {
+async fn an_idle_time_keeps_no_lobby_whose_capacity_is_needed() {
     let stack = TestStack::start().await;
     let modes = json!({
         "fort": { "regions": ["fra"], "max_players": 1, "reservation_seconds": 5, "idle_seconds": 3_600 },
@@ -213,7 +213,7 @@ async fn an_idle_time_keeps_no_lobby_from_whoever_needs_its_room() {
     let game = stack.make_game("forts", modes, 20, 99).await;
     let find = |mode: &'static str| game.find(&stack, json!({ "game_modes": [mode] }));
 
-    // By reservations that lapse: nobody ever came.
+    // By reservations that lapse, since no player connected.
     for _ in 0..20 {
         find("fort").await.expect_ok();
     }
@@ -454,7 +454,7 @@ async fn lobbies_of_a_silent_server_are_passed_over_together() {
 }
 
 #[tokio::test]
-async fn silent_servers_of_one_lobby_each_are_asked_nothing() {
+async fn silent_servers_of_one_lobby_each_are_not_read() {
     const DEAD: u64 = 60;
     let stack = TestStack::start().await;
     let game = stack.make_game("singles", tagged_arena(), 999, 0).await;

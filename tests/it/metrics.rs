@@ -1,4 +1,4 @@
-//! What requests count, and that alarms and dashboard go by nothing else.
+//! The counts of requests, and that alarms and dashboard use nothing else.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -53,7 +53,7 @@ async fn seats_and_the_reasons_for_none_are_counted() {
     assert_eq!(counted(&instance, &game, &arena()).await, (200, vec![(LobbyFound, 1)]));
     assert_eq!(counted(&instance, &game, &arena()).await, (503, vec![(NoServerAvailable, 1)]));
 
-    // Who fell silent is counted by the find that meets it, once.
+    // The find that reads a silent server counts it, once.
     let game = stack.make_game("silent", modes.clone(), 9, 0).await;
     game.add_server(&stack, "silent", "fra", 9, stack.clock.now() + Duration::from_secs(1)).await;
     stack.clock.advance(Duration::from_secs(2));
@@ -70,7 +70,7 @@ async fn seats_and_the_reasons_for_none_are_counted() {
 }
 
 #[tokio::test]
-async fn whoever_may_not_find_is_counted() {
+async fn a_caller_who_may_not_find_is_counted() {
     let stack = TestStack::start().await;
     for headers in [&[][..], &[("authorization", "Bearer x")], &[("origin", "https://nobody.example")]] {
         let (status, counts) = stack.instance().answer(event(headers, &arena(), &[])).await;
@@ -91,7 +91,7 @@ async fn a_seat_that_was_lost_to_others_is_counted() {
         door: Door::Find(game.pool("arena", "fra"), TagDigests::default()),
         seat_id: SeatId::random(&stack.ambient()),
         until: now + Duration::from_secs(60),
-        // Whoever takes the last seat hides the lobby in a second write, which did not come yet.
+        // The find that takes the last seat hides the lobby in a second write, which did not come yet.
         hiding: Hiding::No,
     };
     assert!(matches!(stack.store().take_seat(&claim, now).await.unwrap(), SeatOutcome::Taken(_)));
@@ -113,7 +113,7 @@ async fn a_lobby_that_is_created_beside_one_with_a_free_seat_is_counted() {
     let lobbies = [&leaver, &other, &third, &fourth].map(harness::Answer::lobby_id);
     assert_eq!((&lobbies[0], &lobbies[2]), (&lobbies[1], &lobbies[3]), "two full lobbies");
 
-    // While the fifth's lobby is created somebody leaves another one.
+    // While the fifth's lobby is created, a player leaves another one.
     let (store, now) = (stack.store().clone(), stack.clock.now());
     let left = stack.seat(&leaver);
     let leave = Transition::Leave(left.seat_id);
@@ -155,7 +155,7 @@ async fn captchas_that_are_refused_or_not_judged_are_counted() {
 async fn tables_that_do_not_answer_are_counted() {
     let stack = TestStack::start().await;
     let game = stack.make_game("down", json!({ "arena": { "regions": ["fra"] } }), 9, 9).await;
-    // Nobody listens there.
+    // Nothing listens there.
     let instance = Instance::new("http://127.0.0.1:1", stack.stack.keys(), &stack.ambient());
     assert_eq!(counted(&instance, &game, &arena()).await, (503, vec![(OperationFailed, 1)]));
 }

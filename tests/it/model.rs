@@ -35,7 +35,7 @@ fn every_condition_of_the_store_is_evaluated_or_left_out_for_a_reason() {
 }
 
 #[test]
-fn the_committed_table_tells_of_every_condition() {
+fn the_committed_table_has_every_condition() {
     assert!(
         lists_every_condition(include_str!("../model/README.md")),
         "run `cargo run --bin model -- --mutations`"

@@ -1,5 +1,5 @@
-//! What people read: links of pages lead somewhere, the first page stays short, and comments are narrow and
-//! cite only what the repository holds.
+//! Pages and comments: links of pages have targets, the first page stays short, and comments are narrow and
+//! cite only numbered decisions.
 
 #![expect(clippy::unwrap_used, reason = "this is test code: what cannot go on panics")]
 
@@ -12,7 +12,7 @@ use std::{
 use harness::binaries::workspace;
 use regex_lite::Regex;
 
-/// Words that a newcomer may be asked to read first.
+/// The most words of the page that a new user reads first.
 const README_WORDS_MAX: usize = 1_500;
 
 /// What is built or fetched, and no page of ours.

@@ -1,4 +1,4 @@
-//! `cargo run` as its users meet it: the local stack as a process, its text, its folder, its end.
+//! `cargo run` as users see it: the local stack as a process, its text, its folder, its end.
 
 #![cfg(unix)]
 #![expect(
@@ -36,7 +36,7 @@ const BINARY: &str = "muster-local";
 struct Local {
     program: Program,
     base_url: String,
-    /// What the operator's command is told of it.
+    /// The local stack's data for the operator's command.
     option: String,
 }
 
@@ -70,7 +70,7 @@ impl Local {
         self.base_url.rsplit(':').next().expect("a port")
     }
 
-    /// What `/_local/demo` tells.
+    /// The response of `/_local/demo`.
     async fn demo(&self) -> Value {
         get(&format!("{}/_local/demo", self.base_url)).await.expect_ok().body
     }
@@ -150,7 +150,7 @@ async fn the_printed_commands_work_as_printed() {
 }
 
 #[tokio::test]
-async fn the_local_routes_tell_the_demo_and_the_store() {
+async fn the_local_routes_return_the_demo_and_the_store() {
     let local = Local::start(&[]).await;
     let demo = local.demo().await;
     for kind in ["cloud", "public", "development", "server"] {
@@ -302,7 +302,7 @@ async fn without_a_data_folder_nothing_is_kept() {
 
 #[tokio::test]
 async fn a_stack_that_says_it_listens_ends_gracefully_when_asked() {
-    // More than once, because a signal must not meet a stack that does not yet wait for it.
+    // More than once, because the stack may not wait for a signal yet.
     for signal in ["INT", "TERM"].into_iter().cycle().take(10) {
         let mut local = Local::start(&[]).await;
         local.program.signal(signal);
@@ -317,7 +317,7 @@ async fn quiet_prints_nothing() {
     let mut program = Program::start(BINARY, &["--quiet", "--port", &port.to_string()], &BTreeMap::new());
     let url = format!("http://127.0.0.1:{port}/_local/demo");
     let answers = async {
-        // It says nothing, so only trying tells when it listens.
+        // It prints nothing, so the test tries until it listens.
         while tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_err() {
             sleep(Duration::from_millis(10)).await;
         }

@@ -35,7 +35,7 @@ pub use scene::{Scene, player_token};
 /// Who may use an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Right {
-    /// Everybody; no token is looked at.
+    /// All callers; no token is read.
     None,
     /// Players of a namespace.
     Player,

@@ -53,7 +53,7 @@ pub(crate) fn status_and_body(event: &Value, response: &Value) -> (u64, Value) {
     (response["statusCode"].as_u64().expect("a status"), body)
 }
 
-/// The tokens in an answer, of whatever kind.
+/// The tokens of any kind in a response.
 fn tokens_in(body: &Value) -> Vec<String> {
     let lobbies = body["lobbies"].as_array().into_iter().flatten();
     let tokens = [&body["token"], &body["player"]["token"]].into_iter();
@@ -169,7 +169,7 @@ async fn functions_log_each_request_as_json_and_never_a_secret() {
         let refused_too = instance.invoke(&malformed.to_string()).await.answer();
         malformed["body"] = format!("{{\"password\": \"{}", secrets.join(" ")).into();
         let again = instance.invoke(&malformed.to_string()).await.answer();
-        // What reads no body, or any, succeeds once more.
+        // Operations that read no body, or any, succeed again.
         for response in [refused, refused_too, again] {
             secrets.extend(tokens_in(&status_and_body(&event, &response).1));
         }

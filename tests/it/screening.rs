@@ -88,7 +88,7 @@ pub fn find(answer: Option<(&str, &str)>) -> Value {
     json!({ "game_modes": ["arena"], "captcha": captcha })
 }
 
-/// Whatever comes is answered by `response` at `at`.
+/// The server gives `response` to every request at `at`.
 pub async fn answering(server: &MockServer, at: &str, response: ResponseTemplate) {
     Mock::given(method("POST")).and(path(at)).respond_with(response).mount(server).await;
 }

@@ -249,7 +249,7 @@ async fn a_closed_lobby_of_a_shard_is_found_when_it_reopens_though_the_sign_was_
 }
 
 #[tokio::test]
-async fn a_reopening_that_crashed_before_its_shard_was_told_of_is_made_good_by_its_repetition() {
+async fn a_retry_repairs_a_reopening_that_crashed_before_it_signed_its_shard() {
     let stack = TestStack::start().await;
     let game = arena(&stack, "reopening").await;
     let (pool, store) = (game.pool("arena", "fra"), stack.store());

@@ -107,7 +107,8 @@ async fn friends_with_the_same_tags_meet_beside_any_number_of_older_lobbies() {
     }
     assert_eq!(met.len(), 1, "I9");
 
-    // Who may not create one finds it, too, and whoever made it: by all of its tags, beyond the 1,000 oldest.
+    // A find that may not create finds it, too, and so does its creator: by all its tags, beyond the 1,000
+    // oldest.
     let own = create(&stack, &game, &json!({ "party": "own", "map": "mill" })).await;
     let existing =
         |tags: Value| json!({ "game_modes": ["arena"], "tags": tags, "prevent_auto_create_lobby": true });

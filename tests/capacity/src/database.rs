@@ -125,7 +125,7 @@ struct Query {
     scan_index_forward: Option<bool>,
 }
 
-/// A write whose condition is met.
+/// A write whose condition holds.
 struct Planned {
     table: usize,
     key: ItemKey,
@@ -203,18 +203,18 @@ impl Database {
         Arc::new(Line { database: self.clone(), asker })
     }
 
-    /// What `asker` asked so far.
+    /// The calls of `asker` so far.
     #[must_use]
     pub fn traffic(&self, asker: Asker) -> Traffic {
         self.state().traffic.get(&asker).cloned().unwrap_or_default()
     }
 
-    /// Counts anew from here on.
+    /// Restarts the counts.
     pub fn forget_traffic(&self) {
         self.state().traffic.clear();
     }
 
-    /// Looks at every item of a table as it is, without asking.
+    /// Visits every item of a table, without a call.
     pub fn inspect(&self, table: &str, mut look: impl FnMut(&Item)) {
         let state = self.state();
         let table = state.tables.iter().find(|known| known.name == table).expect("a table");
@@ -269,7 +269,7 @@ impl Database {
             Arrived::Prepared { held, writes, answer, is_cancelled } => {
                 let span = if is_cancelled { CANCELLED_HOLD_MS } else { HOLD_MS };
                 let hold = Duration::from_millis(self.state().random.u64(span));
-                // Goes on when nobody waits for the answer any more.
+                // Continues without a receiver of the response.
                 let database = self.clone();
                 let release = tokio::spawn(async move {
                     sleep(hold).await;
@@ -674,7 +674,7 @@ mod tests {
     use super::*;
     use crate::{fleet::GameServer, make_game};
 
-    /// Asks both and holds them to the same answer.
+    /// Calls both, and checks that their responses are equal.
     #[derive(Debug)]
     struct Both {
         emulator: InProcess,

@@ -79,7 +79,7 @@ impl Condition {
         Self(test)
     }
 
-    /// Whether `item` meets it; an item that does not exist is empty.
+    /// Whether it holds for `item`; an item that does not exist is empty.
     #[must_use]
     pub fn holds(&self, item: &Item, with: Placeholders<'_>) -> bool {
         self.0.holds(item, with)

@@ -25,7 +25,7 @@ const PLACES_PER_LOBBY: f64 = 1.5;
 const PLACES: std::ops::RangeInclusive<u32> = 20..=100;
 /// A server's lease.
 const LEASE_SECS: u64 = 30;
-/// Beats of one lease.
+/// Heartbeats of one lease.
 const BEATS_PER_LEASE: u64 = 2;
 
 /// One game server's way to the matchmaker.
@@ -79,12 +79,12 @@ impl GameServer {
         registered.expect("registered");
     }
 
-    /// Beats twice in each lease, for ever, from `first` on.
+    /// Sends two heartbeats per lease, without end, from `first` on.
     pub async fn beat(self, first: Instant) {
         let mut next = first;
         loop {
             sleep_until(next).await;
-            // What fails is made up for by the next beat.
+            // The next heartbeat makes up for a failure.
             let _beaten = self.beat_once().await;
             next += Duration::from_secs(LEASE_SECS / BEATS_PER_LEASE);
         }

@@ -2,8 +2,8 @@
 //!
 //! It serves the same players in the same order as the measured run: each comes when its find arrived and
 //! goes when its seat is given up or lapses. It puts each into the fullest lobby with a free seat, creates
-//! one only when no lobby has any, and ends a lobby with its last player. Nobody waits for anything, and no
-//! two finds meet.
+//! one only when no lobby has any, and ends a lobby with its last player. No find waits, and no two finds
+//! conflict.
 
 use std::{cmp::Reverse, collections::BTreeSet};
 

@@ -2,8 +2,9 @@
 //! DynamoDB that has its limits.
 //!
 //! Find runs in isolated instances, one request at a time each, the one that was free last first, a new one
-//! when none is, as Lambda has them; lobby servers connect and disconnect the players; game servers beat.
-//! Everything random comes from the scenario's seed, so that a scenario gives the same outcome each time.
+//! when none is, as Lambda has them; lobby servers connect and disconnect the players; game servers send
+//! heartbeats. Everything random comes from the scenario's seed, so that a scenario gives the same outcome
+//! each time.
 
 #![expect(
     clippy::expect_used,
@@ -114,7 +115,7 @@ struct World {
     keys: Arc<TokenKeys>,
     game: CreatedGame,
     token: String,
-    /// When players come, whatever becomes of them.
+    /// When players come, whatever their result.
     arrivals: Mutex<fastrand::Rng>,
     /// When they connect and leave.
     random: Mutex<fastrand::Rng>,
@@ -364,7 +365,7 @@ impl World {
         }
     }
 
-    /// How full the lobbies are, without asking.
+    /// How full the lobbies are, without a call.
     fn lobbies(&self) -> Lobbies {
         let mut lobbies = Lobbies::default();
         self.each_lobby(|lobby| {

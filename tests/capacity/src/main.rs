@@ -73,7 +73,7 @@ fn all(seconds: u32, stay_secs_max: u32, seed: u64) -> Vec<Scenario> {
     scenarios
 }
 
-/// The scenarios asked for, and whether they are what CI has time for.
+/// The requested scenarios, and whether CI has time for only these.
 fn asked() -> (Vec<Scenario>, bool) {
     let (mut rate, mut capacity, mut shape) = (None, None, None);
     let mut stay_secs_max = STAY_SECS;

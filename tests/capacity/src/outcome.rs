@@ -29,7 +29,7 @@ pub struct Lobbies {
 pub struct Minute {
     /// Finds that came and were answered or refused.
     pub finds: u64,
-    /// What they asked, without the SDK's repetitions.
+    /// Their calls, without the SDK's retries.
     pub usage: Usage,
     /// The most calls of one of them.
     pub calls_max: u64,
@@ -66,11 +66,11 @@ pub struct Outcome {
     pub first_latencies_ms: Vec<u64>,
     /// Minute by minute.
     pub minutes: Vec<Minute>,
-    /// What finds asked.
+    /// Calls of finds.
     pub find: Traffic,
-    /// What connections and disconnections asked.
+    /// Calls of connects and disconnects.
     pub lobby_servers: Traffic,
-    /// What heartbeats asked.
+    /// Calls of heartbeats.
     pub game_servers: Traffic,
     /// What lobby servers could not get done, by code.
     pub host_refused: BTreeMap<&'static str, u64>,
@@ -118,7 +118,7 @@ const LIVING: [Bar; 4] = [
 ];
 
 impl Minute {
-    /// Counts a find that asked for `usage`.
+    /// Counts a find with `usage`.
     pub fn count(&mut self, usage: Usage) {
         self.finds += 1;
         self.usage.calls += usage.calls;

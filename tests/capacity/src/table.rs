@@ -39,7 +39,7 @@ pub struct Table {
     pub indexes: Vec<Index>,
 }
 
-/// The sort key of an index's entry; texts and numbers never meet.
+/// The sort key of an index's entry; one index never mixes texts and numbers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SortKey {
     /// A number.

@@ -1,11 +1,11 @@
-//! What was asked of DynamoDB, by whom, and what it refused.
+//! Calls of DynamoDB by their origin, and refusals.
 
 use std::collections::BTreeMap;
 
-/// Who asks.
+/// The origin of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Asker {
-    /// Whoever sets the scene.
+    /// The setup of the scenario.
     Operator,
     /// Instances of find.
     Find,
@@ -28,7 +28,7 @@ pub struct Traffic {
     pub throttles: BTreeMap<String, u64>,
     /// Transactions cancelled, and plain writes refused, because another transaction held an item, by which.
     pub conflicts: BTreeMap<String, u64>,
-    /// Conditions not met, by the item's kind.
+    /// Failed conditions, by the item's kind.
     pub unmet: BTreeMap<String, u64>,
 }
 

@@ -60,7 +60,7 @@ impl Instance {
         Self::among(Outside::default(), client, keys, ambient)
     }
 
-    /// An instance that asks those `outside` about captchas and verifications.
+    /// An instance with the captcha providers and backends `outside`.
     #[must_use]
     pub fn among(outside: Outside, client: Client, keys: &Arc<TokenKeys>, ambient: &Ambient) -> Self {
         let meter = Meter::on();
@@ -76,7 +76,7 @@ impl Instance {
         &self.store
     }
 
-    /// What the instance asked of the database so far.
+    /// The instance's usage of the database so far.
     #[must_use]
     pub fn usage(&self) -> Usage {
         self.meter.usage()

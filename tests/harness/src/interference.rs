@@ -69,7 +69,7 @@ impl Link for Before {
     }
 }
 
-/// A network that delivers the first call of a kind once more when it is told to, however late.
+/// A network that delivers a copy of the first call of a kind when a test requests it, however late.
 pub struct Repeating {
     link: Arc<dyn Link>,
     is_it: fn(&Call) -> bool,
@@ -82,7 +82,7 @@ impl Repeating {
         Self { link: Arc::clone(link), is_it, first: Mutex::new(None) }
     }
 
-    /// Delivers the call once more; the status that it is answered with.
+    /// Delivers the copy, and returns the status of its response.
     ///
     /// # Panics
     /// When no such call came yet.

@@ -238,14 +238,14 @@ impl TestStack {
         Self::start_among(Outside::default(), storage, ambient).await
     }
 
-    /// Starts a stack in memory that asks those `outside` about captchas and verifications.
+    /// Starts a stack in memory with the captcha providers and backends `outside`.
     pub async fn start_with_outside(outside: Outside) -> Self {
         let clock = TestClock::starting_now();
         Self { clock: clock.clone(), ..Self::start_among(outside, Storage::Memory, clock.ambient()).await }
     }
 
     async fn start_among(outside: Outside, storage: Storage, ambient: Ambient) -> Self {
-        // Silent, unless MUSTER_LOG asks for more.
+        // Silent, unless MUSTER_LOG sets more.
         log::log_text(log::LevelFilter::OFF);
         let options = Options { port: 0, storage, ambient, outside };
         let other = if options.storage == Storage::Memory { second_opinion::fresh().await } else { None };

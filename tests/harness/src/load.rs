@@ -93,7 +93,7 @@ impl Connection {
             .unwrap_or_else(|error| panic!("{source} cannot be sent from: {error}"));
         let stream = socket.connect(host).await.expect("the server listens");
         let (sender, connection) = handshake(TokioIo::new(stream)).await.expect("a connection");
-        // Whatever ends it, the next request tells.
+        // If the connection ends, the next request reports it.
         tokio::spawn(connection);
         Self { sender, host }
     }
@@ -157,7 +157,7 @@ pub async fn share<W, J, T>(
 /// What a run of requests came to.
 #[derive(Clone, Debug, Default)]
 pub struct Run {
-    /// The times of those that got what they asked for, shortest first.
+    /// The times of the successful requests, shortest first.
     times: Vec<Duration>,
     /// How many did not.
     pub refused: usize,

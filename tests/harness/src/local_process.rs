@@ -103,7 +103,7 @@ impl LocalProcess {
         let selection = ["--package", "muster-local", "--package", "harness", "--bin", "muster-local"];
         let mut binaries = binaries::build(&selection, "bench");
         let mut command = Command::new(binaries.remove("muster-local").expect("it was built"));
-        // Not --quiet, which would not tell the port.
+        // Not --quiet, which would not print the port.
         command.args(["--port", "0"]).args(arguments).env_clear().env("MUSTER_LOG", "error,dynoxide=off");
         command.envs(variables.iter().copied());
         let server = ServerProcess::start(&mut command, "Muster listens on ").await;
@@ -114,7 +114,7 @@ impl LocalProcess {
         Self { server, store, store_endpoint }
     }
 
-    /// The memory that the process holds now; Linux alone tells it.
+    /// The memory that the process holds now, which only Linux reports.
     #[must_use]
     pub fn memory(&self) -> Memory {
         let id = self.server.child.id().expect("it runs");

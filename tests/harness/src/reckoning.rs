@@ -37,7 +37,7 @@ impl Report {
         }
     }
 
-    /// Tells whether both sets are the same.
+    /// Reports whether both sets are the same.
     pub fn compare<T: Ord + Debug>(&mut self, what: &str, wanted: &BTreeSet<T>, found: &BTreeSet<T>) {
         if wanted == found {
             return self.tell(what, format!("equal ({})", wanted.len()));
@@ -101,7 +101,7 @@ pub async fn compare_tables(report: &mut Report, store: &Store, namespace_id: &N
     report.compare("what is allotted to all = what the ledger knows", &allotted, &noted);
 }
 
-/// The seat that a player token stands for. Whoever holds no key can read it all the same.
+/// The seat of a player token, which anyone can read without a key.
 #[must_use]
 pub fn seat_of(token: &str) -> Seat {
     let payload =

@@ -13,7 +13,7 @@ use hyper::{
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
 
-/// Runs a DynamoDB that gives `answers` one after the other, the last one for ever; its address.
+/// Runs a DynamoDB that gives `answers` one after the other, the last one repeatedly. Returns its address.
 ///
 /// # Panics
 /// Without a free port.

@@ -1,4 +1,4 @@
-//! Another implementation of DynamoDB behind the stack, whose tests then ask it instead of the embedded one.
+//! Another implementation of DynamoDB behind the stack, which its tests then use instead of the embedded one.
 //!
 //! It is found at the URL in [`URL_VARIABLE`], where each access key has a database of its own, as Amazon's
 //! DynamoDB Local has it.
@@ -43,14 +43,14 @@ use tokio::{
     runtime::{Builder, Runtime},
 };
 
-/// The variable that tells the other implementation's URL.
+/// The variable with the other implementation's URL.
 pub const URL_VARIABLE: &str = "MUSTER_TEST_DYNAMODB";
 
 /// Tests come and go with runtimes of their own; connections outlive them here.
 static RUNTIME: LazyLock<Runtime> =
     LazyLock::new(|| Builder::new_multi_thread().enable_all().build().expect("threads"));
 
-/// An empty database of its own at the implementation that tests are to ask, if they are to ask one.
+/// An empty database at the other implementation, if tests use one.
 pub(crate) async fn fresh() -> Option<Emulator> {
     let url = env::var(URL_VARIABLE).ok()?;
     // DynamoDB Local takes letters and digits for an access key.

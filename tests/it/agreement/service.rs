@@ -80,7 +80,7 @@ async fn each_documented_request_gets_the_documented_answer_by_every_right() {
             }
         }
         if operation.id == "updateMatchmakerConfig" {
-            // Everybody here is one client, and holds more seats than the example allows.
+            // All players here are one client, which holds more seats than the example allows.
             let body = json!({ "lobby_count_max": 1_000, "max_players": 100_000 }).to_string();
             let (path, token) = (stack.namespace_path("mm-config"), &stack.demo().tokens.cloud);
             stack.call(operation.method.clone(), &path, Some(token), body).await.expect_ok();
@@ -141,7 +141,7 @@ async fn what_players_see_of_lobbies_is_as_documented() {
 }
 
 #[tokio::test]
-async fn what_a_game_server_is_told_is_as_documented() {
+async fn responses_to_game_servers_are_as_documented() {
     let (stack, document) = (start().await, Document::read());
     let arena = json!({ "regions": ["fra"], "max_players": 1, "taggable": true,
                         "actions": { "create": { "enabled": true } } });

@@ -195,7 +195,7 @@ async fn a_namespace_has_at_most_32_users_and_each_can_be_replaced() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_40_users_added_at_once_exactly_the_32_that_were_told_so_are_there() {
+async fn of_40_users_added_at_once_exactly_the_32_that_succeeded_exist() {
     let stack = TestStack::start().await;
     let hash = hash();
     let names: Vec<_> = (0..40).map(|index| format!("user-{index}")).collect();

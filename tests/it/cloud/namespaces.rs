@@ -1,4 +1,4 @@
-//! Namespaces: what is told of them, who may have which name and domain, and which versions they ran.
+//! Namespaces: how they are returned, their names and domains, and the versions that they ran.
 
 use std::collections::BTreeSet;
 
@@ -33,7 +33,7 @@ async fn domains(stack: &TestStack) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_game_is_told_with_what_belongs_to_it() {
+async fn a_game_is_returned_with_its_parts() {
     let stack = TestStack::start().await;
     let game = call_game(&stack, Method::GET, "", json!({})).await.expect_ok().body["game"].take();
     let demo = stack.demo();
@@ -52,7 +52,7 @@ async fn a_game_is_told_with_what_belongs_to_it() {
 }
 
 #[tokio::test]
-async fn a_version_is_told_as_it_was_configured() {
+async fn a_version_is_returned_as_it_was_configured() {
     let stack = TestStack::start().await;
     let config =
         json!({ "game_modes": { "arena": { "regions": ["fra"], "max_players": 7, "taggable": true } } });
@@ -70,13 +70,13 @@ async fn a_version_is_told_as_it_was_configured() {
         (&mode["max_players"], &mode["taggable"], &mode["reservation_seconds"]),
         (&json!(7), &json!(true), &json!(120))
     );
-    // What is told can be given again.
+    // A returned configuration can be sent again.
     let again = json!({ "display_name": "8", "config": told["config"] });
     let _made = call_game(&stack, Method::POST, "/versions", again).await.expect_ok();
 }
 
 #[tokio::test]
-async fn validation_tells_of_versions_and_namespaces_what_their_creation_refuses() {
+async fn validation_reports_what_the_creation_of_versions_and_namespaces_refuses() {
     let stack = TestStack::start().await;
     let version = |config: Value| json!({ "display_name": "", "config": config });
     let unusable = [
@@ -218,7 +218,7 @@ async fn a_removed_user_makes_place_for_another() {
 }
 
 #[tokio::test]
-async fn the_history_is_told_by_pages_and_a_switch_stands_in_it_at_once() {
+async fn the_history_has_pages_and_shows_a_switch_at_once() {
     let stack = TestStack::start().await;
     let versions = stack.demo().version_ids.clone();
     for n in 0..40 {

@@ -147,7 +147,7 @@ async fn a_namespace_remembers_a_hundred_single_revocations_and_forgets_those_th
     assert_eq!(regions(&stack, &demo_public).await.refusal(), (401, "TOKEN_REVOKED"));
     let fresh = issue_public(&stack).await;
     assert_eq!(regions(&stack, &fresh).await.status, 200);
-    // An earlier date revokes nothing anew and gives nothing back.
+    // An earlier date revokes nothing more and restores nothing.
     stack.store().revoke_tokens_before(&right, TokenKind::Public, Timestamp(1)).await.unwrap();
     stack.clock.advance(SETTINGS_AGE_MAX);
     assert_eq!(regions(&stack, &demo_public).await.refusal(), (401, "TOKEN_REVOKED"));

@@ -1,4 +1,4 @@
-//! How the example's process ends: asked to, killed, or replaced by a later start.
+//! How the example's process ends: by a signal, killed, or replaced by a later start.
 
 #![cfg(unix)]
 #![expect(
@@ -80,7 +80,7 @@ async fn assert_nothing_is_left(stack: &TestStack, namespace_id: &NamespaceId) {
 }
 
 #[tokio::test]
-async fn a_server_that_is_asked_to_end_gets_no_lobby_and_ends_when_its_players_have_left() {
+async fn a_server_that_drains_gets_no_lobby_and_ends_when_its_players_have_left() {
     for signal in ["TERM", "INT"] {
         let stack = TestStack::start_live().await;
         let game = game(&stack, 9).await;
@@ -125,7 +125,7 @@ async fn a_server_whose_players_stay_too_long_ends_their_lobby() {
 }
 
 #[tokio::test]
-async fn a_session_that_is_asked_to_end_leaves_nothing_behind() {
+async fn a_session_that_a_signal_ends_leaves_nothing_behind() {
     let stack = TestStack::start_live().await;
     let arguments = ["--url", &stack.demo().base_url, "--bots", "1"];
     let mut session = Program::start(BINARY, &arguments, &BTreeMap::new());
@@ -185,7 +185,7 @@ async fn a_server_that_a_later_start_replaced_ends_and_takes_nothing_from_it() {
     let game = game(&stack, 9).await;
     let (mut first, _) = serve(&stack, &game, &[]).await;
     let (mut second, address) = serve(&stack, &game, &[]).await;
-    // Whether it was told before by a heartbeat or not.
+    // Whether a heartbeat listed it before or not.
     first.signal("TERM");
     let _ended = first.end().await;
     let seat = find(&stack, &game).await.expect_ok();

@@ -1,5 +1,4 @@
-//! Every body: whatever it is, the answer is one of those that the document tells of, and judges it as its
-//! schema does.
+//! Every body gets one of the documented responses, and the response judges it as its schema does.
 
 use std::collections::BTreeSet;
 
@@ -30,7 +29,7 @@ use super::{
 
 const BAD_BODY: (u16, &str) = (400, "API_BAD_BODY");
 
-/// One of the valid bodies of one of the operations that read any, and one of the rights to ask it.
+/// One of the valid bodies of one of the operations that read any, and one of the rights to call it.
 #[derive(Clone, Copy, Debug)]
 struct Base {
     operation: Index,
@@ -406,7 +405,7 @@ fn a_developer_is_answered_whenever_the_body_is_json() {
     let mut reading = service.reading();
     let developer = Some("developmentToken");
     reading.retain(|operation| operation.documented.rights().contains(&developer));
-    // Of these the player's token counts for developers, too.
+    // Of those fields, the player's token also counts for developers.
     reading.retain(|operation| !["connect-player", "disconnect-player"].contains(&operation.name.as_str()));
     check((base(), body(), any::<bool>()), |(base, body, is_encoded)| {
         let operation = base.operation(&reading);

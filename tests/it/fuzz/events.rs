@@ -1,4 +1,4 @@
-//! Events: whatever the gateway hands over is read, and answered as the document tells.
+//! Events: every event of the gateway gets a documented response.
 
 use std::{
     net::{IpAddr, SocketAddr},

@@ -1,4 +1,4 @@
-//! What one party sends, whatever it is, never spoils what others are answered.
+//! Data that one party sends never spoils the responses to others.
 
 use harness::{Answer, TestGame, TestStack, readable};
 use http::Method;

@@ -34,12 +34,12 @@ use crate::{
     refusals::player_token,
 };
 
-/// The longest message of a refusal, in characters, whatever was sent.
+/// The longest message of any refusal, in characters.
 const MESSAGE_CHARS_MAX: usize = 1_024;
 /// Characters of an event that a failure shows; its body comes first.
 const CHARS_SHOWN: usize = 2_000;
 
-/// What no message tells: how Muster is made.
+/// Words about Muster's internals, which no message contains.
 const INTERNALS: [&str; 8] =
     ["DynamoDB", "Table", "attribute", "expression", "panicked", "shared::", ".rs", "Exception"];
 
@@ -228,7 +228,7 @@ impl Service {
         Ok(answer)
     }
 
-    /// Asks an operation with a body, of which the gateway makes base64 if `is_encoded` or if it must.
+    /// Calls an operation with a body, of which the gateway makes base64 if `is_encoded` or if it must.
     pub fn ask(
         &self,
         operation: &Operation,
@@ -253,7 +253,7 @@ impl Service {
         Answer::new(parts, body.as_bytes())
     }
 
-    /// What a placeholder stands for. After a success, whatever that changed is made anew.
+    /// What a placeholder stands for. After a success, the changed parts are created again.
     pub fn text(&self, name: &'static str) -> String {
         if self.is_used.take() {
             self.texts.borrow_mut().clear();

@@ -1,4 +1,4 @@
-//! The cap as it is allotted to game servers: exact at the limit, whoever holds what is left of it.
+//! The cap as it is allotted to game servers: exact at the limit, whichever servers hold the rest of it.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 

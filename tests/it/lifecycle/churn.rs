@@ -139,7 +139,7 @@ impl Churn<'_> {
         }
     }
 
-    /// Somebody who plays with many clients at once.
+    /// A player with many clients at the same time.
     async fn play(&self) {
         let mut seats: Vec<Seat> = Vec::new();
         while !self.is_over() {
@@ -316,8 +316,8 @@ async fn through_a_minute_of_crashes_no_lobby_is_overbooked_lost_or_haunted() {
     }
     assert_eq!(server_uses(&stack, &game).await, placed, "every place is that of a living lobby");
 
-    // All servers fall silent for good; as many others come. Whoever needs room takes it from the dead, to
-    // the last place.
+    // All servers fall silent permanently, and as many others come. Finds that need capacity take it from the
+    // dead, to the last place.
     stack.clock.advance(MINUTE);
     let fields = json!({ "capacity": LOBBIES_PER_SERVER, "lease_seconds": 0 });
     let fresh: Vec<_> = (0..SERVERS).map(|n| format!("fresh-{n}")).collect();

@@ -1,4 +1,4 @@
-//! What is kept of a lobby beside it goes with it, whoever ends it.
+//! Every end of a lobby deletes its data in other items.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ async fn items(stack: &TestStack) -> usize {
 }
 
 #[tokio::test]
-async fn a_configuration_goes_with_its_lobby_whoever_ends_it() {
+async fn every_end_of_a_lobby_deletes_its_configuration() {
     let stack = TestStack::start().await;
     let game = game(&stack, "data", json!({ "actions": { "create": { "enabled": true } } })).await;
     register(&stack, &game, "one", json!({ "capacity": 1, "lease_seconds": 0 })).await;
@@ -36,7 +36,7 @@ async fn a_configuration_goes_with_its_lobby_whoever_ends_it() {
     custom(&stack, &game).await;
     assert_eq!(items(&stack).await, 1);
     stack.clock.advance(lapsing);
-    // Whoever needs the only place.
+    // A find that needs the only place.
     custom(&stack, &game).await;
     assert_eq!((live(&stack, &game).await, items(&stack).await), (1, 1), "the second one's");
     stack.clock.advance(lapsing);

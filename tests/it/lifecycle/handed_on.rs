@@ -93,7 +93,7 @@ impl Scene {
         self.stack.call(Method::GET, &path, Some(&self.game.public), "").await.expect_ok()
     }
 
-    /// The list with states, made anew.
+    /// The list with states, read again.
     async fn list(&self) -> Answer {
         self.stack.clock.advance(Duration::from_secs(6));
         self.get("lobbies/list?include_state=true").await

@@ -30,7 +30,7 @@ async fn create(stack: &TestStack, game: &TestGame, fields: Value) -> harness::A
 }
 
 #[tokio::test]
-async fn nobody_enters_a_lobby_that_only_a_later_release_understands() {
+async fn no_player_enters_a_lobby_that_only_a_later_release_understands() {
     let stack = TestStack::start().await;
     let modes = json!({ "arena": { "regions": ["fra"], "max_players": 8 } });
     let game = stack.make_game("later", modes, 9, 9).await;

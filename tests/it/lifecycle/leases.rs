@@ -35,7 +35,7 @@ async fn from_the_end_of_its_lease_a_killed_servers_lobbies_are_never_found() {
 }
 
 #[tokio::test]
-async fn a_late_heartbeat_revives_a_lobby_that_nobody_replaced() {
+async fn a_late_heartbeat_revives_a_lobby_that_was_not_replaced() {
     let stack = TestStack::start().await;
     let game = game(&stack, "late", json!({})).await;
     register(&stack, &game, "one", json!({ "capacity": 2 })).await;
@@ -75,7 +75,7 @@ async fn what_a_server_ran_that_is_silent_for_an_hour_is_over_and_costs_nothing(
     let beat = heartbeat(&stack, &game, "full").await.expect_ok();
     assert_eq!(told(&beat).len(), 2, "I10: silent for half an hour only");
 
-    // Each is met an hour or so after it was met last.
+    // Each is read an hour or so after the last time.
     for _ in 0..4 {
         stack.clock.advance(100 * MINUTE);
         let _refused = look().await;
@@ -213,7 +213,7 @@ async fn a_heartbeat_costs_a_write_unit_for_the_server_and_one_for_each_lobby() 
     stack.clock.advance(MINUTE / 2);
     let answer = operation.call(&request).await.unwrap();
     assert_eq!(answer.lobbies.len(), 20);
-    // The second beat finds the settings known.
+    // The second heartbeat finds the settings in the cache.
     let before = meter.usage();
     stack.clock.advance(MINUTE / 4);
     operation.call(&request).await.unwrap();

@@ -238,7 +238,7 @@ async fn a_count_whose_turn_was_taken_over_is_not_kept() {
 }
 
 #[tokio::test]
-async fn regions_come_nearest_first_when_the_edge_tells_where_the_client_is() {
+async fn regions_come_nearest_first_when_the_edge_reports_the_clients_location() {
     use list_regions::ListRegions;
     use shared::function::operation::Operation as _;
     let stack = TestStack::start().await;

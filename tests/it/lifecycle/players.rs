@@ -85,7 +85,7 @@ async fn a_full_lobby_is_in_sight_again_when_a_seat_lapses_or_is_left_and_not_wh
     }
     game.disconnect(&stack, &seats[0]).await.expect_ok();
     assert_eq!(in_sight().await, lobby);
-    // Whoever takes the seat and never connects holds it for two minutes.
+    // A find that takes the seat without a connect holds it for two minutes.
     assert_eq!(vec![find(&stack, &game).await.expect_ok().lobby_id()], lobby);
     assert!(in_sight().await.is_empty());
     stack.clock.advance(Duration::from_secs(120));
@@ -93,7 +93,7 @@ async fn a_full_lobby_is_in_sight_again_when_a_seat_lapses_or_is_left_and_not_wh
 }
 
 #[tokio::test]
-async fn a_reservation_that_lapsed_and_was_taken_over_is_told_from_a_seat_that_was_left() {
+async fn a_lapsed_reservation_differs_from_a_seat_that_was_left() {
     let (stack, game) = start("taken-over", json!({ "max_players": 2 })).await;
     let (stays, lapses) = (find(&stack, &game).await.expect_ok(), find(&stack, &game).await.expect_ok());
     game.connect(&stack, &stays).await.expect_ok();

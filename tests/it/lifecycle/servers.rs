@@ -277,7 +277,7 @@ async fn a_find_that_is_refused_again_within_a_second_reads_no_server() {
     let again = refused().await;
     assert!(again.calls <= 3 && again.read_units <= 5.0 && again.write_units < 0.5, "{again:?}");
 
-    // Whoever leaves makes room for a find of the second after.
+    // A player who leaves frees capacity for a find a second later.
     game.connect(&stack, &seats[77]).await.expect_ok();
     game.disconnect(&stack, &seats[77]).await.expect_ok();
     stack.clock.advance(Duration::from_secs(1));
@@ -346,7 +346,7 @@ async fn a_lobby_that_may_end_is_found_among_a_thousand_full_servers() {
 }
 
 #[tokio::test]
-async fn a_search_for_room_that_was_in_vain_is_believed_for_a_second() {
+async fn a_search_without_result_is_believed_for_a_second() {
     let stack = TestStack::start().await;
     let modes = json!({ "arena": { "regions": ["fra"], "max_players": 1, "reservation_seconds": 5 },
                         "duel": { "regions": ["fra"], "max_players": 1 } });
@@ -359,7 +359,7 @@ async fn a_search_for_room_that_was_in_vain_is_believed_for_a_second() {
     // The lobby may end now; that all are full was found a moment ago, by another instance.
     stack.clock.advance(Duration::from_millis(100));
     assert!(matches!(find().await, Err(Error::TooManyLobbies)));
-    // While that ages one of many searches anew, and finds the room.
+    // While that ages, one of many searches again, and finds the capacity.
     stack.clock.advance(Duration::from_millis(400));
     find().await.unwrap();
     assert_eq!(live_lobbies(stack.store(), game.namespace_id()).await, 1, "I2");
@@ -444,7 +444,7 @@ async fn a_deregistered_servers_lobbies_close_and_end_when_they_are_empty() {
     let reopen = game.host(&stack, &played.lobby_id(), CLOSED, json!({ "is_closed": false })).await;
     assert_eq!(reopen.refusal(), (400, "MATCHMAKER_LOBBY_STATE_CONFLICT"));
 
-    // While it beats its players play on, and whoever needs room does not end their lobby.
+    // While it sends heartbeats, its players play on, and finds that need capacity do not end their lobby.
     for _ in 0..60 {
         stack.clock.advance(Duration::from_secs(59));
         heartbeat(&stack, &game, "one").await.expect_ok();
@@ -465,7 +465,7 @@ async fn a_deregistered_servers_lobbies_close_and_end_when_they_are_empty() {
 }
 
 #[tokio::test]
-async fn a_beat_closes_what_a_deregistration_that_crashed_left_open() {
+async fn a_heartbeat_closes_lobbies_that_a_crashed_deregistration_left_open() {
     let stack = TestStack::start().await;
     let game = game(&stack, "crashed", json!({ "max_players": 8 })).await;
     register(&stack, &game, "one", json!({})).await;
@@ -554,7 +554,7 @@ async fn unknown_and_foreign_servers_are_not_found() {
 }
 
 #[tokio::test]
-async fn a_heartbeat_tells_many_lobbies_page_by_page() {
+async fn a_heartbeat_lists_many_lobbies_page_by_page() {
     let stack = TestStack::start().await;
     let game = game(&stack, "pages", json!({ "max_players": 1 })).await;
     register(&stack, &game, "one", json!({ "capacity": 250 })).await;
@@ -582,7 +582,7 @@ async fn a_heartbeat_tells_many_lobbies_page_by_page() {
 }
 
 #[tokio::test]
-async fn an_instance_that_knew_a_server_before_it_registered_anew_uses_its_new_ports() {
+async fn an_instance_that_knew_a_server_before_it_registered_again_uses_its_new_ports() {
     let stack = TestStack::start().await;
     let game = game(&stack, "moved", json!({ "max_players": 1 })).await;
     register(&stack, &game, "one", json!({})).await;

@@ -66,7 +66,7 @@ async fn who_finds_a_starting_lobby_waits_until_it_is_ready() {
 }
 
 #[tokio::test]
-async fn reservations_begin_anew_when_the_lobby_is_ready() {
+async fn reservations_restart_when_the_lobby_is_ready() {
     let (stack, game) = start("anew", json!({ "max_players": 2, "reservation_seconds": 5 })).await;
     let answers = find_during(&stack, &game, 2, async |lobbies| {
         stack.clock.advance(Duration::from_secs(20));
@@ -122,7 +122,7 @@ async fn after_25_seconds_a_find_gives_its_seat_back_and_says_so() {
 }
 
 #[tokio::test]
-async fn nobody_connects_before_the_lobby_is_ready() {
+async fn no_player_connects_before_the_lobby_is_ready() {
     let (stack, game) = start("not-ready", json!({})).await;
     find_during(&stack, &game, 1, async |lobbies| {
         let seat_id = lobbies[0].reserved.keys().next().cloned().unwrap();

@@ -1,4 +1,4 @@
-//! That nobody is told a version's secrets: neither by an answer, nor by the log, nor by the command.
+//! A version's secrets are in no response, log or output of the command.
 
 use harness::instance::patient_client;
 
@@ -76,7 +76,7 @@ fn shown_by(id: &str, answer: &Answer) -> Shown {
 }
 
 #[tokio::test]
-async fn no_answer_log_export_or_command_tells_a_secret() {
+async fn no_response_log_export_or_command_contains_a_secret() {
     let folder = TestFolder::new();
     let file = folder.path("modes.json");
     fs::write(&file, config()).unwrap();

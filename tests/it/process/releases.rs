@@ -9,7 +9,7 @@ use super::*;
 
 /// What the later release has in each record that this one knows.
 const LATER: &str = "a_later_field";
-/// Maps whose keys are names that somebody gave, not fields.
+/// Maps whose keys are given names, not fields.
 const MAPS_BY_NAME: [&str; 12] = [
     "connected",
     "domains",

@@ -9,7 +9,7 @@ use super::{OPERATIONS, Operation, Reads, Scene, send};
 
 const BAD_BODY: (u16, &str) = (400, "API_BAD_BODY");
 
-/// The longest answer that any refusal may have, whatever was sent.
+/// The longest response of any refusal.
 const REFUSAL_BYTES_MAX: usize = 1_024;
 
 /// Texts that are no JSON.
@@ -318,7 +318,7 @@ async fn refusals_stay_short_whatever_was_sent() {
 }
 
 #[tokio::test]
-async fn a_mode_asked_for_thousands_of_times_is_asked_for_once() {
+async fn a_mode_repeated_thousands_of_times_counts_once() {
     let stack = TestStack::start().await;
     let modes: Vec<_> = (0..7_000).map(|_| "arena").collect();
     let regions: Vec<_> = (0..500).map(|_| "fra").collect();

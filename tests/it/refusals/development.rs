@@ -233,7 +233,7 @@ async fn a_developers_body_need_only_be_json() {
 }
 
 #[tokio::test]
-async fn a_developers_lobby_server_is_told_whether_a_player_is_of_a_mock_answer() {
+async fn a_developers_lobby_server_can_check_a_player_of_a_mock() {
     let stack = TestStack::start().await;
     let scene = Scene::on(&stack).await;
     let found = stack.find_with(&scene.tokens.development, json!({})).await.expect_ok();

@@ -30,7 +30,7 @@ fn request_id(answer: &Answer) -> String {
     id
 }
 
-/// Checks an error's body and headers, and tells its message.
+/// Checks an error's body and headers, and returns its message.
 fn check_error(answer: &Answer) -> String {
     let fields: BTreeSet<_> = answer.body.as_object().unwrap().keys().map(String::as_str).collect();
     let known = BTreeSet::from(["code", "message", "ray_id", "metadata", "documentation"]);
@@ -45,7 +45,7 @@ fn check_error(answer: &Answer) -> String {
 }
 
 /// Words of the inside, which no answer may have.
-fn assert_tells_no_cause(answer: &Answer) {
+fn assert_no_cause(answer: &Answer) {
     let text = answer.body.to_string().to_lowercase();
     for word in [
         "dynamo",
@@ -98,7 +98,7 @@ async fn an_error_says_code_message_and_ray_id() {
             let answer = operation.call_with_body(&scene, token, body).await;
             assert!(answer.status.is_client_error(), "{operation}: {}", answer.body);
             let _message = check_error(&answer);
-            assert_tells_no_cause(&answer);
+            assert_no_cause(&answer);
             assert!(!answer.headers.contains_key("retry-after"));
             assert!(ids.insert(request_id(&answer)), "an identifier came twice");
         }
@@ -277,7 +277,7 @@ async fn a_defect_is_a_500_that_keeps_its_cause() {
             let answer = operation.call(&scene, Some(scene.token(kind))).await;
             assert_eq!(answer.refusal(), (500, "ERROR"), "{operation} {kind}");
             let _message = check_error(&answer);
-            assert_tells_no_cause(&answer);
+            assert_no_cause(&answer);
             assert!(!answer.body.to_string().contains("no-such-version"));
         }
     }
@@ -357,12 +357,12 @@ async fn without_its_database_an_operation_invites_another_try_and_keeps_the_cau
         assert_eq!(answer.refusal(), (503, "API_UNAVAILABLE"), "{operation}");
         let retry_after: u64 = answer.headers["retry-after"].to_str().unwrap().parse().unwrap();
         assert!(retry_after >= 1, "{operation}");
-        assert_tells_no_cause(&answer);
+        assert_no_cause(&answer);
     }
 }
 
 #[tokio::test]
-async fn whoever_shows_no_usable_token_costs_no_database_call() {
+async fn a_request_without_a_usable_token_costs_no_database_call() {
     let stack = TestStack::start().await;
     let scene = Scene::on(&stack).await;
     let unreachable = Unreachable::new(stack.stack.keys());

@@ -445,7 +445,7 @@ async fn an_optional_field_may_be_absent_or_null() {
 }
 
 #[tokio::test]
-async fn an_answer_to_a_captcha_that_nobody_asked_for_is_ignored() {
+async fn a_captcha_response_that_was_not_required_is_ignored() {
     let stack = TestStack::start().await;
     for captcha in [
         json!({}),
@@ -461,7 +461,7 @@ async fn an_answer_to_a_captcha_that_nobody_asked_for_is_ignored() {
 }
 
 #[tokio::test]
-async fn verification_data_that_nobody_asked_for_is_ignored() {
+async fn verification_data_that_was_not_required_is_ignored() {
     let stack = TestStack::start().await;
     let deep = (1..DEPTH_MAX).fold(json!({}), |inner, _| json!({ "in": inner }));
     for data in [

@@ -54,7 +54,7 @@ async fn a_page_of_a_registered_domain_needs_no_token() {
 }
 
 #[tokio::test]
-async fn any_other_origin_is_nobody() {
+async fn any_other_origin_is_anonymous() {
     let stack = stack_with_domain().await;
     let scene = Scene::on(&stack).await;
     for operation in Operation::for_pages() {

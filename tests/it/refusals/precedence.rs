@@ -122,10 +122,10 @@ async fn find_looks_at_the_body_then_at_the_modes_then_at_the_token() {
 }
 
 #[tokio::test]
-async fn lobby_and_game_servers_are_asked_for_their_token_then_for_the_body_then_for_the_lobby() {
+async fn of_lobby_and_game_servers_the_token_is_checked_then_the_body_then_the_lobby() {
     let stack = TestStack::start().await;
     let scene = Scene::on(&stack).await;
-    // Nothing of it is left: whatever is said of it comes last.
+    // Nothing of it is left, so its refusals come last.
     Operation::at("/servers/end-lobby").succeed(&scene).await;
     Operation::at("/servers/deregister").succeed(&scene).await;
     let oversized = oversized_body();
@@ -157,7 +157,7 @@ async fn lobby_and_game_servers_are_asked_for_their_token_then_for_the_body_then
 }
 
 #[tokio::test]
-async fn the_state_of_a_lobby_is_asked_for_by_path_then_token_then_namespace() {
+async fn for_the_state_of_a_lobby_path_then_token_then_namespace_are_checked() {
     let stack = TestStack::start().await;
     let (scene, there) = (Scene::on(&stack).await, Scene::in_other_namespace(&stack).await);
     let operation = Operation::at("/{lobby_id}/state");
@@ -225,7 +225,7 @@ async fn find_looks_at_modes_then_tags_then_max_players_then_regions() {
 }
 
 #[tokio::test]
-async fn find_tells_a_mode_that_cannot_be_found_after_a_region_that_it_lacks() {
+async fn find_checks_that_a_mode_can_be_found_after_its_regions() {
     let stack = TestStack::start().await;
     let modes = json!({ "shut": { "regions": ["fra"], "actions": { "find": { "enabled": false } } } });
     let game = stack.make_game("shut", modes, 1, 1).await;
@@ -295,7 +295,7 @@ async fn create_looks_at_mode_then_tags_then_max_players_then_region_then_whethe
 }
 
 #[tokio::test]
-async fn join_tells_a_lobby_that_ended_before_a_mode_that_cannot_be_joined_before_a_full_lobby() {
+async fn join_checks_that_the_lobby_lives_then_its_mode_then_its_seats() {
     let stack = TestStack::start().await;
     let shut = json!({ "regions": ["fra"], "max_players": 1, "actions": { "join": { "enabled": false } } });
     let game = stack.make_game("shut", json!({ "shut": shut }), 9, 9).await;

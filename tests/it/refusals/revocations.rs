@@ -188,7 +188,7 @@ async fn lobby_tokens_go_with_all_server_tokens_and_outlive_every_other_revocati
 }
 
 #[tokio::test]
-async fn what_a_heartbeat_answers_is_revoked_with_the_token_that_it_showed() {
+async fn lobby_tokens_of_a_heartbeat_are_revoked_with_its_server_token() {
     let stack = TestStack::start().await;
     let game = stack.make_game("stolen", json!({ "arena": { "regions": ["fra"] } }), 9, 0).await;
     let owner = GameRight::of_operator(game.game_id().clone());

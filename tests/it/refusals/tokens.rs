@@ -254,7 +254,7 @@ async fn a_cloud_token_never_issued_is_not_valid_for_the_cloud_and_of_the_wrong_
         let expected = match operation.right {
             Right::None => (200, ""),
             Right::Cloud => (401, "TOKEN_INVALID"),
-            // Telling an unknown one apart would cost players' path a read.
+            // To distinguish an unknown one would cost players' requests a read.
             _ => (403, "CLAIMS_MISSING_ENTITLEMENT"),
         };
         assert_eq!(answer.refusal(), expected, "{operation}");

@@ -12,7 +12,7 @@ use super::{Deployment, environment, service::Instance, status_and_body};
 use crate::artefacts::workspace;
 
 #[tokio::test]
-async fn get_bootstrap_tells_what_the_template_sets() {
+async fn get_bootstrap_returns_the_values_of_the_template() {
     let mut environment = environment("get-bootstrap");
     for (name, value) in [
         ("MUSTER_ACCESS", "public"),

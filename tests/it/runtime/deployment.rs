@@ -102,7 +102,7 @@ impl Deployment {
         let lobby = lobby_claims(scene.game_id, scene.namespace_id, player.lobby_id.clone(), now);
         let lobby_token = self.keys.issue_lobby(&lobby, now);
         let player_token = self.keys.issue_player(&player, now);
-        // A heartbeat tells of lobbies: that of the server which they run on.
+        // A heartbeat of the lobbies' server lists them.
         let server_id = if file == "heartbeat-server" { "demo-fra" } else { &scene.server_id };
         let token = match right_of(&text) {
             "cloud" => &self.cloud,

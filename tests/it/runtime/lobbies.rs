@@ -48,7 +48,7 @@ async fn join_lobby_gives_a_seat_in_the_very_lobby() {
 }
 
 #[tokio::test]
-async fn create_lobby_creates_what_was_asked_for_with_its_configuration() {
+async fn create_lobby_creates_the_requested_lobby_with_its_configuration() {
     let deployment = Deployment::start().await;
     let (_, body) = deployment.succeed("create-lobby").await;
     let seat = seat(&deployment, &body);
@@ -62,7 +62,7 @@ async fn create_lobby_creates_what_was_asked_for_with_its_configuration() {
 }
 
 #[tokio::test]
-async fn list_lobbies_tells_lobbies_and_their_states() {
+async fn list_lobbies_returns_lobbies_and_their_states() {
     let deployment = Deployment::start().await;
     let (example, body) = deployment.succeed("list-lobbies").await;
     assert_eq!(body["lobbies"], json!([]), "the only lobby is private");
@@ -85,7 +85,7 @@ async fn list_lobbies_tells_lobbies_and_their_states() {
 }
 
 #[tokio::test]
-async fn get_lobby_state_tells_the_state() {
+async fn get_lobby_state_returns_the_state() {
     let deployment = Deployment::start().await;
     let (_, body) = deployment.succeed("get-lobby-state").await;
     assert_eq!(body, json!({ "round": 1 }));
@@ -102,7 +102,7 @@ async fn set_lobby_state_replaces_the_state() {
 }
 
 #[tokio::test]
-async fn set_lobby_ready_makes_the_lobby_ready_and_begins_its_reservations_anew() {
+async fn set_lobby_ready_makes_the_lobby_ready_and_restarts_its_reservations() {
     let deployment = Deployment::start().await;
     let example = deployment.example("set-lobby-ready").await;
     deployment.write_to_lobby(&example.lobby_id, "stage", AttributeValue::S("starting".to_owned())).await;
@@ -159,7 +159,7 @@ async fn get_player_statistics_counts_held_seats_and_keeps_the_count() {
 }
 
 #[tokio::test]
-async fn list_regions_tells_the_games_regions() {
+async fn list_regions_returns_the_games_regions() {
     let deployment = Deployment::start().await;
     let (_, body) = deployment.succeed("list-regions").await;
     let regions = body["regions"].as_array().unwrap();
@@ -240,7 +240,7 @@ async fn deregister_server_takes_the_server_out_of_sight() {
     assert_eq!((server.capacity, server.placement_pool), (0, None));
 }
 
-/// Whatever ends a lobby gives everything back that was its: its place, its part of the count, its data.
+/// Every end of a lobby frees all that it had: its place, its part of the count, its data.
 #[tokio::test]
 async fn each_function_that_can_end_a_lobby_ends_the_whole_of_it() {
     for binary in [

@@ -27,7 +27,7 @@ struct Watch {
 
 impl Watch {
     async fn start(deployment: &Deployment, folder: &TestFolder) -> Self {
-        // As `store` writes it for everybody: one environment for all functions.
+        // As `store` writes it: one environment for all functions.
         let declared = functions(SIGNING_KEY);
         let environments = declared.iter().map(|function| deployment.environment(&function.binary));
         let environment: BTreeMap<_, _> =
@@ -41,7 +41,7 @@ impl Watch {
             .args(["lambda", "watch", "--ignore-changes", "--env-file", &file])
             .args(["--invoke-address", "127.0.0.1", "--invoke-port", &port])
             .current_dir(workspace())
-            // Where this very test's binaries are, so that none is built once more.
+            // Where this test's own binaries are, so that none is built again.
             .env("CARGO_TARGET_DIR", profile_folder().parent().unwrap())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -95,7 +95,7 @@ async fn cargo_lambda_serves_every_route_with_its_path_parameters() {
         let answer = watch.send(&deployment, &event).await;
         assert_eq!(answer.status, 200, "{}: {}", function.binary, answer.body);
         assert!(answer.body.is_object(), "{}: {}", function.binary, answer.body);
-        // What the path names is what it was about: nobody else's is found.
+        // The path names the token's own namespace: no other one is found.
         let mut foreign = event.clone();
         for parameter in event["pathParameters"].as_object().into_iter().flatten().map(|(_, value)| value) {
             let path = foreign["rawPath"].as_str().unwrap().to_owned();

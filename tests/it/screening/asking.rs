@@ -25,7 +25,7 @@ async fn keyed_find(stack: &TestStack, game: &TestGame, body: Value) -> Answer {
     stack.send(request.body(body.to_string().into()).unwrap()).await
 }
 
-/// A provider that gives its `verdict` once it is told to; what tells it, and how often it was asked.
+/// A provider that gives its `verdict` after a sign. Returns the sign, and the count of its calls.
 async fn patient_provider(verdict: &Value) -> (String, Arc<Notify>, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -59,7 +59,7 @@ async fn both_wait(stack: &TestStack) {
 }
 
 #[tokio::test]
-async fn equal_requests_at_one_instant_ask_a_provider_once() {
+async fn equal_concurrent_requests_call_a_provider_once() {
     for verdict in [json!({ "success": true }), json!({ "success": false })] {
         let (url, goes_on, asked) = patient_provider(&verdict).await;
         let stack = TestStack::start_with_outside(outside(&url)).await;
@@ -88,7 +88,7 @@ async fn equal_requests_at_one_instant_ask_a_provider_once() {
 }
 
 #[tokio::test]
-async fn a_request_that_was_refused_outside_is_asked_about_anew_when_it_is_repeated_later() {
+async fn a_later_retry_of_a_request_refused_outside_is_checked_again() {
     let server = MockServer::start().await;
     let no = Mock::given(method("POST")).and(path("/may")).respond_with(ResponseTemplate::new(403));
     no.up_to_n_times(1).mount(&server).await;
@@ -108,7 +108,7 @@ async fn a_request_that_was_refused_outside_is_asked_about_anew_when_it_is_repea
 }
 
 #[tokio::test]
-async fn a_client_at_its_cap_has_nobody_asked() {
+async fn a_client_at_its_cap_causes_no_call_outside() {
     let server = MockServer::start().await;
     answering(&server, "/may", ResponseTemplate::new(200)).await;
     answering(&server, "/hcaptcha", ResponseTemplate::new(200).set_body_json(json!({ "success": true })))

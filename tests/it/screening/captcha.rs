@@ -91,7 +91,7 @@ async fn joining_and_creating_need_the_captcha_too() {
 }
 
 #[tokio::test]
-async fn what_a_provider_should_not_answer_lets_nobody_in() {
+async fn an_invalid_response_of_a_provider_lets_no_player_in() {
     let json = |body: Value| ResponseTemplate::new(200).set_body_json(body);
     let huge = json!({ "success": true, "padding": "x".repeat(20_000) });
     let fault = json!({ "success": false, "error-codes": ["invalid-input-secret"] });
@@ -124,7 +124,7 @@ async fn what_a_provider_should_not_answer_lets_nobody_in() {
 }
 
 #[tokio::test]
-async fn a_provider_that_is_not_there_or_too_slow_lets_nobody_in() {
+async fn a_missing_or_slow_provider_lets_no_player_in() {
     let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let (stack, game) = stack_with(&format!("http://{gone}"), captcha("hcaptcha", 1, HOUR)).await;
     assert_eq!(game.find(&stack, find(Some(("hcaptcha", "x")))).await.refusal(), UNAVAILABLE);

@@ -14,7 +14,7 @@ use shared::screening::web_client::GuardedResolver;
 
 use super::*;
 
-/// A resolver that answers as it is told, and counts.
+/// A resolver with given results, which counts.
 #[derive(Clone, Debug, Default)]
 struct Scripted {
     answers: Arc<Mutex<Vec<Vec<IpAddr>>>>,

@@ -1,4 +1,4 @@
-//! A version's secrets: where they are, and that nobody is told.
+//! A version's secrets: where they are, and that they are never shown.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use muster_local::emulator::link::{Call, Carried, Link, patient_client_over};
@@ -57,7 +57,7 @@ async fn a_version_made_over_http_keeps_its_secrets_apart_and_no_answer_holds_th
     assert_eq!(*verification, json!({ "url": "https://verify.example/", "headers": { "x-secret": null } }));
     assert_eq!(version.body["version"].as_object().unwrap().len(), 4, "nor that there are some");
 
-    // What is shown is no version: made of it as it is, one would ask the backend without the header.
+    // A shown configuration is no version: a version of it would call the backend without the header.
     let mut shown = shown.clone();
     shown.as_object_mut().unwrap().remove("captcha");
     let again = json!({ "display_name": "3", "config": shown }).to_string();
@@ -123,7 +123,7 @@ impl Link for Silent {
 }
 
 #[tokio::test]
-async fn secrets_that_do_not_come_in_three_seconds_let_nobody_in() {
+async fn secrets_that_take_over_three_seconds_let_no_player_in() {
     let stack = TestStack::start().await;
     let game = stack.make_game("silent", json!({ "arena": { "regions": ["fra"] } }), 1, 0).await;
     let version = stored(&stack, &game).await;

@@ -1,4 +1,4 @@
-//! Studios' own backends: what they are asked, and what their answers come to.
+//! Studios' backends: the requests to them, and the effects of their responses.
 
 use super::*;
 
@@ -12,7 +12,7 @@ async fn stack_with(url: &str) -> (TestStack, TestGame) {
 }
 
 #[tokio::test]
-async fn a_backend_is_asked_about_each_way_in() {
+async fn a_backend_is_called_for_each_action() {
     let server = MockServer::start().await;
     answering(&server, "/may", ResponseTemplate::new(204)).await;
     let (stack, game) = stack_with(&format!("{}/may", server.uri())).await;
@@ -100,7 +100,7 @@ async fn only_2xx_lets_in_and_no_redirect_is_followed() {
 }
 
 #[tokio::test]
-async fn a_backend_that_cannot_be_asked_lets_nobody_in() {
+async fn an_unreachable_backend_lets_no_player_in() {
     let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let (no_http, _asked) = stalling(b"SSH-2.0-OpenSSH_9.7\r\n\r\n".to_vec()).await;
     for url in [format!("http://{gone}"), no_http] {
@@ -153,7 +153,7 @@ async fn all_requested_modes_backends_must_agree() {
 }
 
 #[tokio::test]
-async fn backends_at_different_addresses_are_asked_at_the_same_time() {
+async fn backends_at_different_addresses_are_called_at_the_same_time() {
     let (one, one_asked) = stalling(Vec::new()).await;
     let (other, other_asked) = stalling(Vec::new()).await;
     let stack = TestStack::start_with_outside(outside("http://127.0.0.1:9")).await;

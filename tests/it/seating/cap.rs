@@ -1,4 +1,4 @@
-//! The cap on the seats of one client, by the address that it asks from (I12).
+//! The cap on the seats of one client, by its address (I12).
 
 use std::{collections::BTreeSet, net::Ipv4Addr, time::Duration};
 

@@ -28,7 +28,7 @@ async fn close(stack: &TestStack, game: &TestGame, lobby_id: &str) {
 }
 
 #[tokio::test]
-async fn a_find_tells_what_it_searched_created_and_cost() {
+async fn a_find_explains_its_search_creation_and_cost() {
     let stack = TestStack::start().await;
     let game = game(&stack, "told").await;
     let find = json!({ "game_modes": ["duel"], "tags": { "team": "red" } });
@@ -52,7 +52,7 @@ async fn a_find_tells_what_it_searched_created_and_cost() {
 }
 
 #[tokio::test]
-async fn a_refused_find_tells_why_no_candidate_was_taken_and_names_none() {
+async fn a_refused_find_explains_why_no_candidate_was_taken_and_names_none() {
     let stack = TestStack::start().await;
     let game = game(&stack, "refused").await;
     let existing = |tag: &str| json!({ "game_modes": ["duel"], "tags": { "team": tag }, "prevent_auto_create_lobby": true });
@@ -72,7 +72,7 @@ async fn a_refused_find_tells_why_no_candidate_was_taken_and_names_none() {
 }
 
 #[tokio::test]
-async fn a_find_without_a_game_server_tells_why_none_had_a_place() {
+async fn a_find_without_a_game_server_explains_why_none_had_a_place() {
     let stack = TestStack::start().await;
     let modes = json!({ "duel": { "regions": ["fra"], "max_players": 1 }, "arena": { "regions": ["nyc"] } });
     let game = stack.make_game("servers", modes, 100, 0).await;
@@ -108,7 +108,7 @@ async fn a_find_without_a_game_server_tells_why_none_had_a_place() {
 }
 
 #[tokio::test]
-async fn a_lobby_that_cannot_be_entered_is_told_by_its_reason() {
+async fn a_lobby_that_cannot_be_entered_counts_by_its_reason() {
     let stack = TestStack::start().await;
     let game =
         stack.make_game("silent", json!({ "duel": { "regions": ["fra"], "max_players": 2 } }), 100, 0).await;
@@ -129,7 +129,7 @@ async fn a_lobby_that_cannot_be_entered_is_told_by_its_reason() {
 }
 
 #[tokio::test]
-async fn nobody_is_told_who_may_not_find() {
+async fn a_caller_who_may_not_find_gets_no_explanation() {
     let stack = TestStack::start().await;
     let game = game(&stack, "nobody").await;
     let find = json!({ "game_modes": ["duel"] });

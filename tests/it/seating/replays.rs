@@ -257,7 +257,7 @@ async fn after_a_crash_the_repetition_has_a_living_seat_though_the_first_one_lap
         stack.clock.advance(AFTER_LEASE);
         let again = find(&stack, &game, "k").await.expect_ok();
         if taken.contains(&seat(&stack, &again)) {
-            // Kept before the crash: an answer is given again whatever became of its seat.
+            // Kept before the crash: a response is sent again whatever the state of its seat.
             let expired = (400, "MATCHMAKER_PLAYER_REGISTRATION_EXPIRED");
             assert_eq!(game.connect(&stack, &again).await.refusal(), expired, "after {calls} calls");
             continue;
@@ -644,7 +644,7 @@ async fn a_repetition_waits_five_seconds_and_its_place_is_free_again() {
 }
 
 #[tokio::test]
-async fn who_waits_for_a_request_is_told_its_refusal_and_whoever_comes_later_asks_anew() {
+async fn a_waiting_retry_gets_the_refusal_and_a_later_one_runs_again() {
     let stack = TestStack::start().await;
     let game = slow_game(&stack, "refused").await;
     let waiting = async {

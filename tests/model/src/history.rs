@@ -238,7 +238,7 @@ impl History {
         let held = self.seats.iter().any(|seat| seat.is_held_in(at) && seat.until > now);
         let was_leased = self.lobbies[at].leased_until > now;
         let lobby = &mut self.lobbies[at];
-        // Without an idle time it ends with its last player, whatever another one's clock says.
+        // Without an idle time it ends with its last player, at any time of another clock.
         let is_early = idle > 0 && lobby.left_at > 0 && lobby.left_at + idle > now;
         let had_ended = std::mem::replace(&mut lobby.has_ended, true);
         broken(had_ended, 4, "a lobby ended twice")?;

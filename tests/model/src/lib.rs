@@ -3,7 +3,7 @@
 //! The state is the tables' truth, each actor's place in its program and what it has read, one write whose
 //! first attempt may arrive late, and what happened so far. Each step is one write with exactly the store's
 //! conditions, by their names in [`conditions`], or one read. Every order of steps is explored, and time may
-//! pass between any two. A crash needs no step of its own: in every state everybody may have stopped for
+//! pass between any two. A crash needs no step of its own: in every state all requests may have stopped for
 //! ever, see `settling`; and the index is a hint that shows anything, but where creations are elected.
 //!
 //! Writes are judged when they are made, by a history that shares no code with the conditions. Not modelled
@@ -197,7 +197,7 @@ impl Checked {
         Program { store: self.store(), roles: self.configuration.roles, actor }
     }
 
-    /// What holds of a state, whatever led there.
+    /// What holds of a state, on any path to it.
     fn judge(&self, state: &mut State, has_written: bool) {
         if state.broken.is_some() {
             return;

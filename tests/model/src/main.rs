@@ -36,7 +36,7 @@ use model::{
 /// The committed table.
 const TABLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/README.md");
 
-/// What the command line asks for.
+/// The command line's options.
 #[derive(Default)]
 struct Arguments {
     mutates: bool,

@@ -49,7 +49,7 @@ pub(super) struct Actor {
     /// Settings as they were when its request began.
     cap: u8,
     version: u8,
-    /// Whether its find met others.
+    /// Whether its find conflicted with others.
     is_contended: bool,
     /// When its find looked last.
     looked_at: u8,
@@ -276,7 +276,7 @@ impl Program<'_> {
             }
             Mind::Position { burst, .. } => {
                 let (at, is_creator) = self.position(&burst);
-                // Whoever is not the first waits for the lobby, and gives its creator up at last.
+                // Every position but the first waits for the lobby, and gives up on its creator in the end.
                 if is_creator || !state.lobbies[at].is_there() {
                     choices.push(0);
                 }
@@ -284,7 +284,7 @@ impl Program<'_> {
                     choices.push(1);
                 }
             }
-            // Whoever was alone the last time begins a burst with the creation of its lobby.
+            // A find that was alone the last time begins a burst with the creation of its lobby.
             Mind::Elect { tries: 0, .. } => choices.extend([0, 1]),
             Mind::Wait { .. } | Mind::Elect { .. } | Mind::Sweep { .. } | Mind::Send { .. } => {
                 choices.push(0);
@@ -624,7 +624,7 @@ impl Program<'_> {
         }
     }
 
-    /// The lobby of the last position drawn of `burst`, and whether whoever drew it creates that.
+    /// The lobby of the last position drawn of `burst`, and whether the find that drew it creates the lobby.
     fn position(&self, burst: &Head) -> (usize, bool) {
         let (position, capacity) = (burst.positions.saturating_sub(1), self.rules().max_players);
         let nth = position / capacity;
@@ -797,7 +797,7 @@ impl Program<'_> {
                 let seen = state.servers[server];
                 if !is_made && seen.used == 0 && seen.is_deregistered() && seen.allotted > 0 {
                     let sent = Sent::LetGo { server, allotted: seen.allotted, is_silent: false, now };
-                    // Once more, whatever comes of it.
+                    // Again, whatever the result.
                     return Mind::Send { sent, then: Then::Ended { sweep, is_draining: false, server } };
                 }
                 self.next_of(sweep)
@@ -1020,7 +1020,7 @@ impl Program<'_> {
     /// looked?
     fn judge_election(&self, state: &mut State, first: usize, round: u8) {
         let Actor { is_contended, looked_at, .. } = state.actors[self.actor];
-        // After a race the index is looked at once more, and what it shows is counted.
+        // After a race the find reads the index again, and counts what it shows.
         let is_looked_for = is_contended || round > 0;
         if is_looked_for && !self.rules().counts_exactly {
             return;
@@ -1035,7 +1035,7 @@ impl Program<'_> {
         }
     }
 
-    /// Whether whoever freed a seat is still about to tell the head.
+    /// Whether the request that freed a seat has still to write the head.
     fn is_being_told(&self, state: &State) -> bool {
         state.actors.iter().any(|actor| matches!(actor.mind, Mind::Send { then: Then::Hinted, .. }))
     }
@@ -1151,8 +1151,8 @@ impl Program<'_> {
         }
     }
 
-    /// Whether everybody in a full lobby is connected, and a reservation that was to lapse would show it all
-    /// the same.
+    /// Whether all players in a full lobby are connected, and a reservation that was to lapse would show it
+    /// all the same.
     fn comes_into_sight_early(&self, lobby: &Lobby) -> bool {
         let is_unreserved = lobby.reserved.iter().all(|until| *until == 0);
         let is_early = (1..lobby.first_lapse(self.rules())).contains(&lobby.joinable_from);

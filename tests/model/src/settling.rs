@@ -1,4 +1,5 @@
-//! What must hold if everybody stopped in this very instant: a crash at any point needs no action of its own.
+//! What must hold if all requests stopped in this very instant: a crash at any point needs no action of its
+//! own.
 //!
 //! On a copy of the tables the next heartbeat of each server is sent, whether seats can be taken is tried,
 //! everything lapses, every lobby ends, and as many lobbies are created as the cap allows: by the same
@@ -15,10 +16,10 @@ use super::{
     writes::{Creation, Outcome, Part, Sent, Store, check_tables},
 };
 
-/// Says what would stay wrong for ever if nobody but newcomers acted from now on.
+/// Reports what would stay wrong permanently if only new requests acted from now on.
 pub(super) fn settle(store: &Store<'_>, state: &State) -> Result<(), Broken> {
     let mut state = state.clone();
-    // No two beats of a server are at the same instant.
+    // No two heartbeats of a server are at the same instant.
     state.now += 1;
     let now = state.now;
     for server in 0..SERVERS {
@@ -45,7 +46,7 @@ fn send(store: &Store<'_>, state: &mut State, sent: &Sent) -> Result<Outcome, Br
     }
 }
 
-/// One undisturbed heartbeat, after which each lobby of a living server is as its players are told.
+/// One undisturbed heartbeat, after which each lobby of a living server is as its players see it.
 fn beat(store: &Store<'_>, state: &mut State, server: usize, now: u8) -> Result<(), Broken> {
     let seen = state.servers[server];
     if !seen.is_there() || seen.is_gone() {
@@ -88,7 +89,7 @@ fn beat(store: &Store<'_>, state: &mut State, server: usize, now: u8) -> Result<
     Ok(())
 }
 
-/// A server repeats its registration without lease if that was not answered; beats make up for one with a
+/// A server retries its registration without lease if it got no response; heartbeats make up for one with a
 /// lease.
 fn register_again(store: &Store<'_>, state: &mut State, server: usize, now: u8) -> Result<(), Broken> {
     let seen = state.servers[server];
@@ -112,7 +113,7 @@ fn register_again(store: &Store<'_>, state: &mut State, server: usize, now: u8) 
     Ok(())
 }
 
-/// A deregistration that was not answered is asked for again.
+/// A deregistration without a response is retried.
 fn ask_again(store: &Store<'_>, state: &mut State, server: usize, now: u8) -> Result<(), Broken> {
     if !store.rules.asks_again || !state.servers[server].is_deregistered() {
         return Ok(());
@@ -148,7 +149,7 @@ fn check_sight(store: &Store<'_>, state: &State, now: u8) -> Result<(), Broken> 
     Ok(())
 }
 
-/// When a find gets a seat in a full lobby, if nobody leaves.
+/// When a find gets a seat in a full lobby, if no player leaves.
 fn next_free(store: &Store<'_>, lobby: &Lobby) -> u8 {
     if lobby.stage == Stage::Starting {
         return lobby.created_at + store.rules.starting_max;
@@ -200,7 +201,7 @@ fn end_all(store: &Store<'_>, state: &mut State) -> Result<(), Broken> {
     broken(is_used, 4, "a server's place never comes back")
 }
 
-/// Exactly the cap can exist again, whatever was left where.
+/// Exactly the cap can exist again, wherever its parts were left.
 fn fill(store: &Store<'_>, state: &mut State) -> Result<(), Broken> {
     let cap = state.cap;
     for server in 0..SERVERS {

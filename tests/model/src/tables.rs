@@ -5,7 +5,7 @@
 pub(super) const LOBBIES: usize = 6;
 /// Seats, each one find's; the last one is the settling's.
 pub(super) const SEATS: usize = 5;
-/// The seat of whoever looks whether a lobby can be entered once all is settled.
+/// The seat that tries whether a lobby can be entered once all is settled.
 pub(super) const SPARE: usize = SEATS - 1;
 /// Game servers.
 pub(super) const SERVERS: usize = 2;
@@ -42,7 +42,7 @@ pub(super) struct Lobby {
     /// Its server's position and 1.
     pub(super) server: u8,
     pub(super) lease_until: u8,
-    /// When its server last told that it has no lease.
+    /// When its server last gave up its lease.
     pub(super) freed_at: u8,
     pub(super) idle: u8,
     pub(super) taken: u8,
@@ -72,7 +72,7 @@ pub(super) struct Server {
     pub(super) expires: bool,
 }
 
-/// A lease as a server told it.
+/// A lease as a server set it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Lease {
     pub(super) until: u8,
@@ -89,7 +89,7 @@ pub(super) struct Head {
     pub(super) is_announced: bool,
 }
 
-/// How somebody comes to a lobby.
+/// How a player enters a lobby.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Door {
     Find(u8),
@@ -103,7 +103,7 @@ pub(super) enum Hiding {
     Promised(u8),
 }
 
-/// What a door has for somebody.
+/// Whether a door has a seat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entry {
     Free,
@@ -145,9 +145,9 @@ pub(super) struct Rules {
     /// Whether creations are elected, and by how much the index lags at most then; without, it shows
     /// anything.
     pub(super) election: Option<u8>,
-    /// Whether a deregistration that nobody answered is asked for again, once all is settled.
+    /// Whether a deregistration without a response is retried, once all is settled.
     pub(super) asks_again: bool,
-    /// Whether a server without lease beats all the same, once all is settled.
+    /// Whether a server without lease sends heartbeats all the same, once all is settled.
     pub(super) beats_without_lease: bool,
     /// How long a burst is going on.
     pub(super) window: u8,

@@ -8,9 +8,9 @@ use model::conditions::Write;
 pub(crate) enum Loss {
     /// It arrives, and so does its answer.
     None,
-    /// It never arrives, and nobody hears of it.
+    /// It never arrives, and gets no response.
     Request,
-    /// It is carried out, and nobody hears of it.
+    /// It takes effect, and gets no response.
     Answer,
     /// It is carried out, and the connection breaks.
     Broken,
@@ -42,7 +42,7 @@ pub(crate) struct Fate {
     pub(crate) suspended_ms: u64,
 }
 
-/// Operations in a thousand that crash, where repetitions of a request are to meet.
+/// Operations in a thousand that crash, where retries of a request are to conflict.
 const CRASHES: u64 = 150;
 /// Writes in a thousand that arrive again seconds later, there.
 const LATE: u64 = 100;
@@ -51,14 +51,14 @@ const SLOW: u64 = 40;
 /// For how long an operation is suspended, in milliseconds: about as long as a repetition takes it for one
 /// that goes on.
 const SUSPENDED_MS: std::ops::RangeInclusive<u64> = 12_000..=20_000;
-/// Reads in a thousand that are stale, where a write goes by what was read.
+/// Reads in a thousand that are stale, where a write depends on what was read.
 const STALE: u64 = 300;
 /// How stale those are at most, in milliseconds.
 const STALE_MS: u64 = 1_000;
 /// How slow those are at most, in milliseconds.
 const SLOW_MS: u64 = 6_000;
 
-/// Whether a condition of `write` shows only where repetitions of a request meet each other.
+/// Whether a condition of `write` matters only where retries of a request conflict with each other.
 pub(crate) const fn is_of_repetitions(write: Write) -> bool {
     matches!(
         write,
@@ -135,9 +135,9 @@ impl Faults {
         }
     }
 
-    /// The same for a run in which `bias` is to go wrong: it is slow and late itself; where it goes by what
-    /// was read, that may be stale; and where it takes repetitions of one request, requests crash or stand
-    /// still, and everything is slow and late.
+    /// The same for a run in which `bias` is to go wrong: it is slow and late itself; where it depends on
+    /// what was read, that may be stale; and where it takes repetitions of one request, requests crash or
+    /// stand still, and everything is slow and late.
     pub(crate) fn with_bias(self, bias: Option<Write>) -> Self {
         // A lobby that never became ready may be about to.
         let crossing = match bias {

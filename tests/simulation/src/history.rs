@@ -177,7 +177,7 @@ impl<'a> Query<'a> {
         Self { index, partition, at_most, after, limit: limit.unwrap_or(usize::MAX) }
     }
 
-    /// The entry's sort key, if the item has one and the query asks for it.
+    /// The entry's sort key, if the item has one and the query's partition matches.
     fn matches(&self, item: &Value) -> Option<u64> {
         let sort = number(&item[self.index.key.sort.as_deref()?])?;
         let is_asked = item[self.index.key.partition.as_str()] == *self.partition

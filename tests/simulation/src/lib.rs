@@ -159,7 +159,7 @@ async fn play(seed: u64, options: &Options) -> Network {
     }
     let mut workload =
         Workload::new(world, network.clone(), Arc::clone(functions), chance.fork(), (clients, lives), bias);
-    // Whoever reads must find the world, however stale.
+    // Every read must find the world, however stale.
     workload.pass(3_000).await;
     workload.run().await;
     if !workload.has_failed() {

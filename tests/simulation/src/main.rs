@@ -62,7 +62,7 @@ Replay: `-- --seed SEED --without \"WRITE: CONDITION\"`.
 |---|---|---|---|
 ";
 
-/// What the command line asks for.
+/// The command line's options.
 #[derive(Default)]
 struct Arguments {
     seeds: u64,
@@ -183,8 +183,7 @@ fn mutate(write: &str, arguments: &Arguments) {
     assert!(unexpected.is_empty(), "{} conditions contradict their verdicts", unexpected.len());
 }
 
-/// How `seed` is run when nothing else was asked for: every other seed leads to one of the writes, each in
-/// its turn.
+/// How `seed` is run by default: every other seed leads to one of the writes, each in its turn.
 fn options_of(seed: u64, options: &Options) -> Options {
     let turn = usize::try_from(seed / 2).unwrap_or_default() % Write::ALL.len();
     let bias = Write::ALL.get(turn).copied().filter(|_| !seed.is_multiple_of(2));
@@ -210,7 +209,7 @@ fn run_all(arguments: &Arguments) -> u64 {
                     let Outcome { failure, trace, seen, calls, outcomes, .. } = run(seed, &options);
                     if let Some(failure) = failure {
                         println!("\n{}\n{}", trace.join("\n"), report(seed, &options, &failure));
-                        // A handful tells enough.
+                        // A handful is enough.
                         is_over.store(failed.fetch_add(1, Ordering::Relaxed) >= 4, Ordering::Relaxed);
                     }
                     let mut total = total.lock().expect("no panic");

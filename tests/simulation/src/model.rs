@@ -23,12 +23,11 @@ pub(crate) use lobby::{Lobby, Stage};
 
 /// Stands for "never" in the tables.
 pub(crate) const NEVER: u64 = 99_999_999_999_999;
-/// How old the version may be that an operation goes by: settings are read every 30 s, by a read that may
-/// lag.
+/// How old the version may be that an operation uses: settings are read every 30 s, by a read that may lag.
 const SETTINGS_AGE_MS: u64 = 31_000;
 /// How long an index may lag.
 pub(crate) const LAG_MS: u64 = 2_000;
-/// How old the knowledge may be that a refusal for want of room goes by: a fruitless search is not repeated
+/// How old the knowledge may be that a refusal for lack of capacity uses: a fruitless search is not repeated
 /// within a second, and read servers that were up to a second old.
 const ROOM_AGE_MS: u64 = 2_100;
 
@@ -55,7 +54,7 @@ pub(crate) struct Change {
     pub(crate) after: Option<Arc<Value>>,
 }
 
-/// What an operation was asked.
+/// An operation's request.
 #[derive(Clone, Debug)]
 pub(crate) enum Asked {
     Find { modes: Vec<String>, regions: Vec<String>, tags: BTreeMap<String, String>, may_create: bool },
@@ -137,7 +136,7 @@ pub(crate) struct Model {
     starts: BTreeMap<String, Vec<String>>,
     /// How often each seat of a lobby was added.
     added: BTreeMap<(String, String), u32>,
-    /// Seats that were answered, each with its lobby, and who was told; nobody once it was given up or
+    /// Seats in responses, each with its lobby, and the operation that got it; none once it was given up or
     /// lapsed.
     given: BTreeMap<(String, String), Option<clients::Holder>>,
     /// Seats that were taken by a write that arrived late, each with its lobby: nobody's, if the operation
@@ -319,7 +318,7 @@ impl Model {
         }
     }
 
-    /// Whether a namespace ran `version` at a time that an operation of `from..=until` may go by.
+    /// Whether a namespace ran `version` at a time that an operation of `from..=until` may use.
     fn ran(&self, namespace: usize, version: &str, from: u64) -> bool {
         let versions = &self.namespaces[namespace].versions;
         let from = from.saturating_sub(SETTINGS_AGE_MS);

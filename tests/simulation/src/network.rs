@@ -316,7 +316,7 @@ impl Network {
             });
         }
         pause(fate.back_ms).await;
-        // Nobody listens any more when the SDK gave up, or its function crashed.
+        // There is no receiver when the SDK gave up, or its function crashed.
         let _unheard = answer.send(answered);
     }
 
@@ -389,7 +389,7 @@ impl Link for Network {
             let mut state = self.state();
             state.calls += 1;
             let is_write = wire::is_write(&call.operation);
-            // What nobody in particular asks is the world being made.
+            // A call of no operation creates the world.
             let faults = if operation.is_some() { state.faults.clone() } else { Faults::none() };
             let suspected = if is_write { places_of(&call, &faults.suspects) } else { Vec::new() };
             let mut fate = faults.fate(is_write, !suspected.is_empty(), &mut state.chance);
@@ -452,7 +452,7 @@ async fn pause(ms: u64) {
     }
 }
 
-/// The answer of a database that refuses: for a transaction, whose parts met another one is told.
+/// The response of a database that refuses: for a transaction, that its parts conflicted with another one.
 fn refused(refusal: Refusal, conflicts: &[bool]) -> WireAnswer {
     let error = |status, code: &str, reasons: Option<Value>| {
         let mut body = json!({

@@ -71,7 +71,7 @@ impl Request {
         Self { key: Some(key), ..self }
     }
 
-    /// Whether it asks for a seat.
+    /// Whether it requests a seat.
     pub(crate) const fn asks_for_seat(&self) -> bool {
         matches!(self.asked, Asked::Find { .. } | Asked::Join { .. } | Asked::Create { .. })
     }

@@ -38,7 +38,7 @@ impl Workload {
         }
         self.join().await;
         if self.chance.one_in(3) {
-            // Everybody goes home, and nobody says so.
+            // All players leave, and no server reports it.
             let longest = world.plan.modes.iter().map(|mode| mode.reservation_secs + mode.idle_secs).max();
             self.pass(longest.unwrap_or(0) * 1_000 + 310_000).await;
             self.beat(true);

@@ -102,7 +102,7 @@ fn part(body: &Value) -> Part {
     }
 }
 
-/// The time that a write's values tell: outright, or as that at which a lobby's time to start began.
+/// The time in a write's values: directly, or as that at which a lobby's time to start began.
 fn now(values: &Value) -> Option<u64> {
     number(&values[":now"]).or_else(|| Some(number(&values[":start_limit"])? + STARTING_MS))
 }

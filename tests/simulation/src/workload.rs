@@ -52,9 +52,9 @@ pub(crate) struct Workload {
     declared: Arc<BTreeMap<String, FunctionProperties>>,
     instances: Vec<Instance>,
     pub(crate) chance: Chance,
-    /// Who asks, and what is repeated.
+    /// The callers, and their retries.
     clients: Chance,
-    /// Which game servers start anew, and what comes late of what they said.
+    /// Which game servers start again, and which of their requests come late.
     lives: Chance,
     /// Times that each server started.
     starts: Vec<u32>,
@@ -71,7 +71,7 @@ pub(crate) struct Workload {
     far: u64,
     /// Whether it is mostly waited until just about something lapses.
     is_patient: bool,
-    /// Whether no server beats by itself.
+    /// Whether no server sends heartbeats by itself.
     falls_silent: bool,
     /// Whether servers shrink and grow again at each registration.
     resizes: bool,
@@ -80,7 +80,7 @@ pub(crate) struct Workload {
     /// Whether what the write under suspicion is on its way to is done most with.
     interferes: bool,
     players: Arc<std::sync::Mutex<Vec<Player>>>,
-    /// Which servers beat by themselves.
+    /// Which servers send heartbeats by themselves.
     beating: Vec<bool>,
     next_beat: Vec<u64>,
     running: JoinSet<()>,
@@ -184,7 +184,7 @@ impl Workload {
         self.pass(300).await;
     }
 
-    /// Lets `ms` pass, in which the servers that live beat.
+    /// Lets `ms` pass, in which the living servers send heartbeats.
     pub(crate) async fn pass(&mut self, ms: u64) {
         self.wait(ms, false).await;
     }
@@ -225,7 +225,7 @@ impl Workload {
         while self.running.join_next().await.is_some() {}
     }
 
-    /// Has every server beat by itself, or none.
+    /// Makes every server send heartbeats by itself, or none.
     pub(crate) fn beat(&mut self, beats: bool) {
         self.beating.fill(beats);
     }
@@ -453,7 +453,7 @@ impl Workload {
     }
 }
 
-/// Waits `ms`, or until `alarm` is raised and somebody `is_alert`: whether it was.
+/// Waits `ms`, or until `alarm` is raised, if this one `is_alert`. Returns whether it was raised.
 async fn is_raised(alarm: &Notify, ms: u64, is_alert: bool) -> bool {
     let time = sleep(Duration::from_millis(ms));
     if !is_alert {

@@ -1,4 +1,4 @@
-//! The game that a run plays: small, so that everything meets.
+//! The game that a run plays: small, so that everything conflicts.
 
 use std::sync::Arc;
 
@@ -61,7 +61,7 @@ pub(crate) struct Plan {
     pub(crate) actions: u64,
     /// Whether lobbies are found by tags, too.
     pub(crate) has_tags: bool,
-    /// Whether game servers start anew.
+    /// Whether game servers start again.
     pub(crate) has_restarts: bool,
     /// Whether lobbies are to be kept waiting for their servers' word.
     pub(crate) is_slow_to_start: bool,
@@ -176,7 +176,7 @@ impl Plan {
         }
     }
 
-    /// The same with game servers that start anew, or not, as `chance` has it.
+    /// The same with game servers that start again, or not, as `chance` decides.
     pub(crate) fn with_restarts(self, chance: &mut Chance, bias: Option<Write>) -> Self {
         use Write::{Deregister, Drain, ExtendLease, Heartbeat, OpenServer, ShowServer};
         let has_restarts = match bias {

@@ -1,4 +1,4 @@
-//! Every refusal that the document tells of can be met, and looks as it says.
+//! Every documented refusal occurs, and is as documented.
 
 use std::{collections::BTreeSet, pin::pin, time::Duration};
 
@@ -22,7 +22,7 @@ use wiremock::{MockServer, ResponseTemplate};
 use super::{Document, Scene, request, start, token};
 use crate::{refusals::player_token, screening};
 
-/// The refusals that were met, of those that are documented.
+/// The documented refusals that occurred.
 struct Met<'a> {
     document: &'a Document,
     refusals: BTreeSet<(String, u16, String)>,
@@ -94,7 +94,7 @@ impl Met<'_> {
 const OF_FAULTS_AND_RACES: [&str; 3] = ["ERROR", "API_UNAVAILABLE", "MATCHMAKER_CONTENTION"];
 
 #[tokio::test]
-async fn each_documented_refusal_can_be_met_and_is_as_documented() {
+async fn each_documented_refusal_occurs_and_is_as_documented() {
     let (stack, document) = (start().await, Document::read());
     let mut met = Met { document: &document, refusals: BTreeSet::new(), differences: Vec::new() };
     meet_tokens(&mut met, &stack).await;
@@ -123,7 +123,7 @@ async fn each_documented_refusal_can_be_met_and_is_as_documented() {
     assert!(unmet.is_empty(), "documented, and never met: {unmet:#?}");
 }
 
-/// Every operation's refusals of who asks, whatever is asked.
+/// Every operation's refusals of the caller.
 async fn meet_tokens(met: &mut Met<'_>, stack: &TestStack) {
     let scene = Scene::on(stack).await;
     let (keys, ambient) = (stack.stack.keys(), stack.ambient());
@@ -225,7 +225,7 @@ async fn meet_forms(met: &mut Met<'_>, stack: &TestStack) {
     }
 }
 
-/// Games, namespaces, versions and names of others, or of nobody.
+/// Games, namespaces, versions and names of others, or missing ones.
 async fn meet_places(met: &mut Met<'_>, stack: &TestStack) {
     let scene = Scene::on(stack).await;
     let other = stack.make_game("other", json!({ "solo": { "regions": ["fra"] } }), 9, 1).await;
@@ -592,7 +592,7 @@ async fn meet_screening(met: &mut Met<'_>) {
         let lobby_id = game.play(&stack, "lobbies/create", create).await.expect_ok().lobby_id();
         cases.push((game, mode, captcha, refusal, lobby_id));
     }
-    // From now on they let nobody in, or are not there.
+    // From now on they refuse all players, or are unreachable.
     server.reset().await;
     drop(going);
     screening::answering(&server, "/hcaptcha", judged(false)).await;

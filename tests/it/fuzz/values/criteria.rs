@@ -117,7 +117,7 @@ fn version() -> Version {
     serde_json::from_value(version).unwrap()
 }
 
-/// What a find or a create asks for.
+/// The criteria of a find or a create.
 #[derive(Clone, Debug)]
 struct Asked {
     modes: Vec<String>,

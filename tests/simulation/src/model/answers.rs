@@ -21,7 +21,7 @@ const CALLS_MAX: u32 = 400;
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) body: Value,
-    /// The seat that the player's token stands for, if it is told one.
+    /// The seat of the player's token, if the response has one.
     pub(crate) seat: Option<String>,
 }
 
@@ -117,7 +117,7 @@ impl Model {
         };
         let since_taken = time - self.time(operation.began_at);
         let may_have_lapsed = since_taken >= lobby.reservation_ms;
-        // Its player may have been told by a repetition that was faster, and have left.
+        // Its player may have got a faster retry's response, and have left.
         let has_left = self.left.contains(&taken);
         if is_own && lobby.lives() && !lobby.holds(&seat) && !may_have_lapsed && !has_left {
             self.fail("I4", format!("seat {seat} of lobby {lobby_id} was answered, and is gone"));
@@ -144,7 +144,7 @@ impl Model {
     fn check_done(&mut self, operation: &Operation, asked: &Asked, answer: &Answer, history: &History) {
         let lobby = |id: &String| self.lobbies.get(id).cloned();
         match asked {
-            // A late repetition of what took the seat may reserve it once more, for as long as a reservation
+            // A late copy of the write that took the seat may reserve it again, for as long as a reservation
             // goes.
             Asked::Disconnect { seat, lobby: id }
                 if lobby(id).is_some_and(|lobby| lobby.lives() && lobby.holds(seat))
@@ -183,7 +183,7 @@ impl Model {
         }
     }
 
-    /// I10: a beat keeps every lobby of its server that it can know of, and brings it into sight.
+    /// I10: a heartbeat keeps every lobby of its server that it can know of, and brings it into sight.
     fn check_revived(
         &mut self,
         operation: &Operation,
@@ -192,7 +192,7 @@ impl Model {
         history: &History,
     ) {
         let Some(seen_by) = operation.began_at.checked_sub(LAG_MS) else { return };
-        // The lobbies of later pages come with later beats.
+        // The lobbies of later pages come with later heartbeats.
         if answer.body["cursor"].is_string() {
             return;
         }
@@ -201,7 +201,7 @@ impl Model {
         let has_lease = beats.iter().flatten().all(|server| number(&server["lease_ms"]).is_some());
         let promised = beats.iter().flatten().filter_map(|server| number(&server["lease_until"])).min();
         let promised = promised.filter(|_| has_lease).unwrap_or(0);
-        // A beat of the same millisecond may be about to show what it kept.
+        // A heartbeat of the same millisecond may be about to show what it kept.
         let is_alone = !self.operations.iter().any(|other| {
             let beats = matches!(&other.asked, Asked::Heartbeat { server: its, .. } if its == server);
             beats && !other.has_ended

@@ -70,7 +70,7 @@ impl Model {
         }
     }
 
-    /// I12: a client is refused for its seats only when it has or had so many while it asked, those of
+    /// I12: a client is refused for its seats only when it has or had so many during its request, those of
     /// crashed requests included, or may have: one of its requests within half a minute came to no answer.
     pub(super) fn check_refused_client(&mut self, operation: &Operation) {
         let (began_at, time) = (operation.began_at, self.time(operation.began_at));
@@ -84,7 +84,7 @@ impl Model {
                 None if other.has_ended => other.began_at + PENDING_MS,
                 None => u64::MAX,
             };
-            // Or leaves one, which is told to the client's item in a write of its own.
+            // Or leaves one, which the client's item gets in a write of its own.
             let leaves = matches!(&other.asked, Asked::Disconnect { .. });
             (is_of_client && asks_for_seat || leaves) && ended_at.saturating_add(PENDING_MS) > began_at
         };

@@ -69,7 +69,7 @@ impl Model {
         }
     }
 
-    /// I6: what closed or reopened a lobby and was answered does not come again, after whatever came later.
+    /// I6: a close or reopening with a response does not take effect again after a later one.
     fn check_toggled(&mut self, change: &Change, before: &Lobby, after: &Lobby) {
         let answered = change.operation.and_then(|operation| self.operations[operation].answered.as_deref());
         if before.is_closed != after.is_closed && answered == Some("200") {
@@ -99,7 +99,7 @@ impl Model {
         }
     }
 
-    /// I4 and I10: nobody's lobby ends but for a cause.
+    /// I4 and I10: no lobby ends without a cause.
     fn check_end(&mut self, change: &Change, before: &Lobby, history: &History) {
         let time = self.time(change.at);
         let asked = change.operation.map(|operation| &self.operations[operation].asked);

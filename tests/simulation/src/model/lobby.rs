@@ -139,7 +139,7 @@ impl Lobby {
         lapses.get(too_many).copied()
     }
 
-    /// Whether a find may enter at `time`, but for what it asks for.
+    /// Whether a find may enter at `time`, whatever its criteria.
     pub(crate) fn is_open(&self, time: u64) -> bool {
         self.lives()
             && !self.is_overdue(time)
@@ -150,7 +150,7 @@ impl Lobby {
             && self.held(time) < self.max_players
     }
 
-    /// Whether it may end at `time` although nobody asked; where its room is needed it has no idle time.
+    /// Whether it may end at `time` without a request; where its capacity is needed it has no idle time.
     pub(crate) fn may_end(&self, time: u64, is_room_needed: bool) -> bool {
         let last_held =
             self.entries().map(|(_, until)| until).chain(self.vacated_at).fold(self.created_at, u64::max);

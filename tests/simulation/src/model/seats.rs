@@ -68,8 +68,8 @@ impl Model {
         }
         let taken = (id.clone(), seat.to_owned());
         if self.operations[operation].answered_at.is_some() {
-            // An attempt that was given up as lost, and arrives after all: a reservation of nobody, until it
-            // lapses.
+            // An attempt that was given up as lost, and arrives after all: a reservation without a player,
+            // until it lapses.
             self.given.insert(taken, None);
         } else {
             if change.is_late {
@@ -115,7 +115,7 @@ impl Model {
         self.check_asked(operation, before.is_some(), state);
     }
 
-    /// I6: the lobby is one that the operation asked for.
+    /// I6: the lobby is one that the operation requested.
     fn check_asked(&mut self, operation: usize, did_exist: bool, lobby: &Lobby) {
         let id = &lobby.id;
         let (namespace, began_at) = {
@@ -154,7 +154,7 @@ impl Model {
         }
     }
 
-    /// I4: a seat goes by leaving, or because it lapsed and another takes it over.
+    /// I4: a seat ends by leaving, or because it lapsed and another takes it over.
     fn check_removed(&mut self, change: &Change, before: &Lobby, seat: &str, until: u64) {
         let time = self.time(change.at);
         let own = change.operation.map(|operation| &self.operations[operation]);
@@ -177,7 +177,7 @@ impl Model {
         if is_by_player {
             self.left.insert((before.id.clone(), seat.to_owned()));
         }
-        // Should the write that took it come once more, the reservation is nobody's.
+        // If a copy of the write that took it arrives, the reservation has no player.
         self.given.insert((before.id.clone(), seat.to_owned()), None);
     }
 

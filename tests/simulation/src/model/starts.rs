@@ -1,4 +1,4 @@
-//! I6 and I14: what a game server ran before it started anew is over, and what an earlier start asks late
+//! I6 and I14: the lobbies of a game server's earlier start are over, and what an earlier start requests late
 //! changes nothing.
 
 use super::{
@@ -9,8 +9,8 @@ use super::{
 use model::conditions::Write;
 
 impl Model {
-    /// Notes which start of its server a lobby was placed on, which must have ended whatever an earlier one
-    /// ran.
+    /// Notes the start of its server that a lobby was placed on, which must have ended whatever an earlier
+    /// one ran.
     pub(super) fn note_birth(&mut self, lobby: &Lobby, history: &History) {
         let Some(item) = current(lobby, history) else { return };
         let Some(start) = item["start_id"]["S"].as_str() else { return };
@@ -33,7 +33,7 @@ impl Model {
         self.born_on.get(&lobby.id).is_some_and(|on| start != Some(on))
     }
 
-    /// Whether its server asked for the end of all that it runs.
+    /// Whether its server requested the end of all that it runs.
     pub(super) fn ends_with_its_server(&self, change: &Change, lobby: &Lobby) -> bool {
         let asked = change.operation.map(|operation| &self.operations[operation].asked);
         matches!(asked, Some(Asked::Deregister { server, ends_lobbies: true, .. }) if lobby.server.as_ref() == Some(server))
@@ -66,7 +66,7 @@ impl Model {
         else {
             return;
         };
-        // A place, or what is left of the cap, is given back by whoever meets it.
+        // The next request that reads a place, or the rest of a cap, gives it back.
         let speaks = change.is(Write::PutServer)
             || change.is(Write::Heartbeat)
             || change.is(Write::ShowServer)
@@ -116,7 +116,7 @@ impl Model {
         }
     }
 
-    /// A beat tells lobbies of its own start alone.
+    /// A heartbeat lists only lobbies of its own start.
     pub(super) fn check_told(&mut self, server: &str, start: &str, answer: &Answer) {
         let told = answer.body["lobbies"].as_array().into_iter().flatten();
         let mut told = told.filter_map(|lobby| lobby["lobby_id"].as_str());

@@ -68,7 +68,7 @@ impl Workload {
                 let mut lobbies = self.lobbies(|lobby| ended_too || lobby.lives());
                 prefer(&mut lobbies, |(_, lobby)| focus.is_some_and(|place| place.key == *lobby));
                 let Some((owner, lobby)) = self.chance.pick(&lobbies).cloned() else { return };
-                // Sometimes in another namespace than the lobby's: nobody must be told of it there.
+                // Sometimes in another namespace than the lobby's, which must not show it.
                 let stranger = if self.chance.one_in(8) { namespace } else { owner };
                 self.send(match deed {
                     Deed::Join => Request::join(&world, stranger, &lobby),
@@ -155,8 +155,8 @@ impl Workload {
         self.send(Request::register(&self.world, server, &self.start(server), places, port));
     }
 
-    /// Game servers crash and start anew, leave with all that they run, and what they said comes again,
-    /// minutes late.
+    /// Game servers crash and start again, leave with all that they run, and copies of their requests come
+    /// again, minutes late.
     pub(super) fn live(&mut self) {
         if !self.world.plan.has_restarts || !self.lives.one_in(4) {
             return;
