@@ -172,7 +172,7 @@ async fn revoke(game: String, token_id: TokenId, deployment: &Deployment) -> Res
             hint: format!("`muster token list {}` lists those there are", game.name_id),
         }),
         RevokeOutcome::TooMany => Err(CommandError::Refused(format!(
-            "the namespace has {REVOKED_TOKENS_MAX} single revoked tokens; `muster token revoke-all` revokes all of a kind"
+            "the namespace has {REVOKED_TOKENS_MAX} tokens revoked one by one; `muster token revoke-all` revokes all of a kind"
         ))),
     }
 }
