@@ -49,7 +49,7 @@ LATE = (
     "lifecycle::data::a_lobby_that_is_ready_too_late_goes_with_its_configuration_and_its_deregistered_server"
 )
 DEAD = "seating::cap::a_join_frees_what_its_client_held_on_a_server_that_died"
-LEFT = "lifecycle::data::a_configuration_goes_with_its_lobby_whoever_ends_it"
+LEFT = "lifecycle::data::every_end_of_a_lobby_deletes_its_configuration"
 TESTED = {
     "join-lobby LobbyData": DEAD,
     "join-lobby Servers": DEAD,
