@@ -216,8 +216,10 @@ impl Request {
 }
 
 impl From<lambda_http::Request> for Request {
+    /// The request of `event`, noted in the trace that its caller left there, if one did.
     fn from(event: lambda_http::Request) -> Self {
-        Self(event, Trace::default())
+        let trace = event.extensions().get::<Trace>().cloned().unwrap_or_default();
+        Self(event, trace)
     }
 }
 

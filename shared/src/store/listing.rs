@@ -46,13 +46,38 @@ pub async fn servers_of(
 /// # Errors
 /// [`Error::Unavailable`], [`Error::Bug`].
 pub async fn lobbies_on(store: &Store, server: &ServerKey) -> Result<Vec<Lobby>, Error> {
-    let ids = ids_on(store, server).await?;
-    let batches = stream::iter(ids.chunks(LOBBIES_AT_ONCE)).map(|ids| store.lobbies(ids));
-    let batches: Vec<_> = batches.buffer_unordered(QUERIES_AT_ONCE).try_collect().await?;
-    let mut lobbies: Vec<_> =
-        batches.into_iter().flatten().filter(|lobby: &Lobby| lobby.stage != Stage::Ended).collect();
-    lobbies.sort_by(|one, other| (one.created_at, &one.lobby_id).cmp(&(other.created_at, &other.lobby_id)));
+    let mut lobbies = Vec::new();
+    each_batch_on(store, server, |batch| lobbies.extend(batch)).await?;
+    lobbies.sort_by(|one: &Lobby, other| {
+        (one.created_at, &one.lobby_id).cmp(&(other.created_at, &other.lobby_id))
+    });
     Ok(lobbies)
+}
+
+/// The same lobbies, each hundred given to `take` as it comes, in no order.
+///
+/// # Errors
+/// [`Error::Unavailable`], [`Error::Bug`].
+pub async fn each_batch_on(
+    store: &Store,
+    server: &ServerKey,
+    mut take: impl FnMut(Vec<Lobby>),
+) -> Result<(), Error> {
+    let mut start: Option<LobbyCursor> = None;
+    loop {
+        let page = store.lobbies_of_server(server, start.as_ref(), KEYS_AT_ONCE).await?;
+        let batches: Vec<_> = page.lobby_ids.chunks(LOBBIES_AT_ONCE).map(<[LobbyId]>::to_vec).collect();
+        let batches = stream::iter(batches).map(|ids| async move { store.lobbies(&ids).await });
+        let mut batches = batches.buffer_unordered(QUERIES_AT_ONCE);
+        while let Some(mut batch) = batches.try_next().await? {
+            batch.retain(|lobby| lobby.stage != Stage::Ended);
+            take(batch);
+        }
+        start = page.next;
+        if start.is_none() {
+            return Ok(());
+        }
+    }
 }
 
 /// The lobbies of a game server, as the index shows them.

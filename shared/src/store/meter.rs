@@ -11,11 +11,13 @@ tokio::task_local! {
     static OF_TASK: Meter;
 }
 
-/// The output of `work`, and its usage of the store.
+/// The output of `work`, and its usage of the store. Metered work within metered work counts for both.
 pub async fn metered<F: Future>(work: F) -> (F::Output, Usage) {
     let meter = Meter::on();
     let output = OF_TASK.scope(meter.clone(), work).await;
-    (output, meter.usage())
+    let usage = meter.usage();
+    let _is_outermost = OF_TASK.try_with(|outer| outer.add(usage));
+    (output, usage)
 }
 
 /// Counts usage, shared by its clones. Turned off, it costs nothing and requests no figures of DynamoDB.
@@ -65,16 +67,15 @@ impl Meter {
     }
 
     fn count(&self, read_units: f64, write_units: f64) {
-        self.add(read_units, write_units);
-        let _no_meter = OF_TASK.try_with(|meter| meter.add(read_units, write_units));
+        let call = Usage { calls: 1, read_units, write_units };
+        self.add(call);
+        let _no_meter = OF_TASK.try_with(|meter| meter.add(call));
     }
 
-    fn add(&self, read_units: f64, write_units: f64) {
+    fn add(&self, used: Usage) {
         if let Some(usage) = &self.0 {
             let mut usage = usage.lock().unwrap_or_else(PoisonError::into_inner);
-            usage.calls += 1;
-            usage.read_units += read_units;
-            usage.write_units += write_units;
+            *usage = *usage + used;
         }
     }
 }
