@@ -24,11 +24,12 @@ use shared::{
         errors::Error,
         ids::{GameId, NamespaceId},
     },
+    request::trace::Trace,
     screening::outside::Outside,
-    store::client::Store,
+    store::{client::Store, meter::metered},
 };
 
-use crate::{gateway::Handler, permissions::restrict, template::FunctionProperties};
+use crate::{console::Observed, gateway::Handler, permissions::restrict, template::FunctionProperties};
 
 /// How old settings may be here: a write of another process is visible within a second, an own one
 /// immediately.
@@ -157,9 +158,9 @@ impl Functions {
         let first = self.instance(code_uri)?;
         let (functions, code_uri) = (Arc::clone(self), code_uri.to_owned());
         // The first instance has started, so others can start, too.
-        Ok(one_at_a_time(first, move || {
+        Ok(observed(one_at_a_time(first, move || {
             functions.instance(&code_uri).unwrap_or_else(|error| unreachable!("{error}"))
-        }))
+        })))
     }
 
     /// A new instance of the function with its code at `code_uri`, which may have several requests at a time.
@@ -245,6 +246,20 @@ fn one_at_a_time(first: Handler, start: impl Fn() -> Handler + Send + Sync + 'st
         Box::pin(async move {
             let response = instance(event).await;
             free.lock().unwrap_or_else(PoisonError::into_inner).push(instance);
+            response
+        })
+    })
+}
+
+/// `handler`, whose responses carry what the console shows of them.
+fn observed(handler: Handler) -> Handler {
+    Arc::new(move |mut event| {
+        let trace = Trace::default();
+        event.extensions_mut().insert(trace.clone());
+        let answered = handler(event);
+        Box::pin(async move {
+            let (mut response, usage) = metered(answered).await;
+            response.extensions_mut().insert(Observed { usage, explanation: trace.explanation() });
             response
         })
     })

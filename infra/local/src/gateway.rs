@@ -15,11 +15,13 @@ use bytes::{Bytes, BytesMut};
 use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, TRANSFER_ENCODING};
 use http::{Method, Request, Response, StatusCode, request};
 use http_body_util::{BodyExt as _, Full};
-use hyper::body::Body;
+use hyper::body::Body as Received;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
+use muster_console::console::{Body, Console};
+use muster_console::tape::Answered;
 use percent_encoding::percent_decode_str;
 use serde_json::json;
 use shared::base::ambient::{Ambient, within};
@@ -29,6 +31,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
+use crate::console::{Shown, said};
 use crate::cors::Cors;
 use crate::event::{Arrival, EventError};
 use crate::local::{self, LocalHandler};
@@ -68,7 +71,8 @@ pub type Handler = Arc<
         + Sync,
 >;
 
-type Answer = Response<Full<Bytes>>;
+/// What the gateway sends.
+pub type Answer = Response<Body>;
 
 /// Binds the gateway's address; port 0 takes a free one.
 ///
@@ -104,6 +108,7 @@ pub struct Gateway {
     routes: Vec<(String, Route, Handler)>,
     local: Vec<(Method, String, LocalHandler)>,
     cors: Cors,
+    console: Option<Shown>,
     ambient: Ambient,
 }
 
@@ -119,7 +124,13 @@ impl Gateway {
         let keyed = |(route, handler): (Route, Handler)| (route.key(), route, handler);
         let mut routes: Vec<_> = routes.into_iter().map(keyed).collect();
         routes.sort_by_key(|(_, route, _)| route.path.specificity());
-        Self { routes, local, cors, ambient }
+        Self { routes, local, cors, console: None, ambient }
+    }
+
+    /// The same, which has a page at `/`.
+    #[must_use]
+    pub fn with_console(self, console: Shown) -> Self {
+        Self { console: Some(console), ..self }
     }
 
     /// Serves HTTP/1.1 on `listener` until `shutdown` resolves, then lets requests under way finish, for at
@@ -155,12 +166,13 @@ impl Gateway {
             }
         }
         drop(listener);
+        gateway.console.iter().for_each(Shown::close);
         if timeout(SHUTDOWN_GRACE, graceful.shutdown()).await.is_err() {
             tracing::warn!(connections = connections.len(), "connections were cut at shutdown");
         }
     }
 
-    async fn answer(&self, request: Request<impl Body<Data = Bytes>>, peer: SocketAddr) -> Answer {
+    async fn answer(&self, request: Request<impl Received<Data = Bytes>>, peer: SocketAddr) -> Answer {
         let (request, body) = request.into_parts();
         let Ok(path) = percent_decode_str(request.uri.path()).decode_utf8() else {
             return refusal(StatusCode::BAD_REQUEST);
@@ -168,10 +180,16 @@ impl Gateway {
         if local::is_local(&path) {
             return self.answer_locally(request, body, peer).await.unwrap_or_else(refusal);
         }
+        if let Some(console) = self.console.as_ref().filter(|_| Console::is_at(&path)) {
+            return match read(body).await {
+                Ok(body) => console.answer(&request, body, peer).await,
+                Err(status) => refusal(status),
+            };
+        }
 
         let request_id = Uuid::new_v4().to_string();
         let mut answer = if self.cors.is_preflight(&request) {
-            let mut answer = Response::new(Full::default());
+            let mut answer = Response::new(Full::default().boxed_unsync());
             *answer.status_mut() = StatusCode::NO_CONTENT;
             *answer.headers_mut() = self.cors.preflight(&request.headers);
             answer
@@ -187,32 +205,57 @@ impl Gateway {
         answer
     }
 
+    /// What the function of a route answers, and what the console is told of it.
     async fn invoke(
         &self,
         request: &request::Parts,
-        body: impl Body<Data = Bytes>,
+        body: impl Received<Data = Bytes>,
         path: &str,
         peer: SocketAddr,
         request_id: &str,
     ) -> Result<Answer, StatusCode> {
-        let (route_key, parameters, handler) = self
-            .routes
-            .iter()
-            .filter(|(_, route, _)| route.method == request.method)
-            .find_map(|(key, route, handler)| Some((key, route.path.parameters_of(path)?, handler)))
-            .ok_or(StatusCode::NOT_FOUND)?;
-        let time = OffsetDateTime::now_utc();
-        let body = read(body).await?;
-        let arrival = Arrival {
-            request,
-            body: &body,
-            path,
-            route_key,
-            parameters: &parameters,
-            peer,
-            request_id,
-            time,
+        let began = self.ambient.now();
+        let found =
+            self.routes.iter().filter(|(_, route, _)| route.method == request.method).find_map(
+                |(key, route, handler)| Some((key, route, route.path.parameters_of(path)?, handler)),
+            );
+        let (body, answered) = match &found {
+            Some((route_key, _, parameters, handler)) => {
+                let time = OffsetDateTime::now_utc();
+                let body = read(body).await?;
+                let arrival =
+                    Arrival { request, body: &body, path, route_key, parameters, peer, request_id, time };
+                let answered = self.function(arrival, handler).await;
+                (body, answered)
+            }
+            None => (Bytes::new(), Err(StatusCode::NOT_FOUND)),
         };
+        if let Some(console) = &self.console {
+            let said = match &answered {
+                Ok(response) => said(response),
+                Err(status) => Answered { status: status.as_u16(), ..Answered::default() },
+            };
+            let operation =
+                found.as_ref().and_then(|(_, route, ..)| route.code_uri.strip_prefix("functions/"));
+            let answered = Answered {
+                at: began,
+                took: self.ambient.now().since(began),
+                method: request.method.to_string(),
+                path: path.to_owned(),
+                operation: operation.map(ToOwned::to_owned),
+                ..said
+            };
+            console.note(request, &body, answered);
+        }
+        answered.map(from_function)
+    }
+
+    async fn function(
+        &self,
+        arrival: Arrival<'_>,
+        handler: &Handler,
+    ) -> Result<Response<lambda_http::Body>, StatusCode> {
+        let route_key = arrival.route_key;
         let event = arrival.to_event().map_err(|error| match error {
             EventError::Host => StatusCode::BAD_REQUEST,
             EventError::Json(_) => StatusCode::INTERNAL_SERVER_ERROR,
@@ -226,7 +269,7 @@ impl Gateway {
             Ok::<_, serde_json::Error>(handler(request).await)
         });
         match within(&self.ambient, FUNCTION_TIMEOUT, invocation).await {
-            Some(Ok(Ok(response))) => Ok(from_function(response)),
+            Some(Ok(Ok(response))) => Ok(response),
             Some(Ok(Err(error))) => {
                 tracing::error!(http.route = route_key, %error, "the runtime cannot read the event");
                 Err(StatusCode::INTERNAL_SERVER_ERROR)
@@ -245,7 +288,7 @@ impl Gateway {
     async fn answer_locally(
         &self,
         request: request::Parts,
-        body: impl Body<Data = Bytes>,
+        body: impl Received<Data = Bytes>,
         peer: SocketAddr,
     ) -> Result<Answer, StatusCode> {
         if !local::may_use(&request, peer) {
@@ -269,7 +312,7 @@ impl Gateway {
 
 /// Reads a whole body. It also reads one that is too large, within bounds, because a client that is still
 /// sending reads no response.
-async fn read(body: impl Body<Data = Bytes>) -> Result<Bytes, StatusCode> {
+async fn read(body: impl Received<Data = Bytes>) -> Result<Bytes, StatusCode> {
     let reading = async {
         let mut body = pin!(body);
         let (mut bytes, mut size) = (BytesMut::new(), 0);
@@ -306,7 +349,7 @@ fn from_function(response: Response<lambda_http::Body>) -> Answer {
         let text = HeaderValue::from_static("text/plain;charset=UTF-8");
         parts.headers.entry(CONTENT_TYPE).or_insert(text);
     }
-    Response::from_parts(parts, Full::new(body))
+    Response::from_parts(parts, Full::new(body).boxed_unsync())
 }
 
 /// Returns API Gateway's own response for `status`.
@@ -319,7 +362,7 @@ fn refusal(status: StatusCode) -> Answer {
 }
 
 fn json_answer(status: StatusCode, json: String) -> Answer {
-    let mut answer = Response::new(Full::new(Bytes::from(json)));
+    let mut answer = Response::new(Full::new(Bytes::from(json)).boxed_unsync());
     *answer.status_mut() = status;
     let content_type = HeaderValue::from_static("application/json");
     answer.headers_mut().insert(CONTENT_TYPE, content_type);

@@ -2,8 +2,9 @@
 //!
 //! `template.yaml` determines what runs: [`template`] reads its routes, tables and cross-origin rules,
 //! [`emulator`] holds the tables, [`gateway`] turns each HTTP request into the event that API Gateway would
-//! send, [`functions`] runs the operations, [`demo`] creates a demo game.
+//! send, [`functions`] runs the operations, [`demo`] creates a demo game, [`console`] shows it all.
 
+pub mod console;
 pub mod cors;
 pub mod demo;
 pub mod emulator;

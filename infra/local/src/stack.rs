@@ -21,6 +21,7 @@ use shared::{
 use tokio::{sync::oneshot, task::JoinHandle};
 
 use crate::{
+    console::Shown,
     demo::{Demo, DemoError},
     emulator::{
         Emulator, Storage,
@@ -169,7 +170,8 @@ impl Stack {
             routes.push((route, handler));
         }
         let local = local_routes(&demo, &emulator, &key, &functions);
-        let gateway = Gateway::new(routes, local, template.cors, ambient);
+        let console = Shown::new(store.clone(), Arc::clone(&keys), ambient.clone(), demo.base_url.clone());
+        let gateway = Gateway::new(routes, local, template.cors, ambient).with_console(console);
         let (stop, stopped) = oneshot::channel();
         let gateway = tokio::spawn(gateway.serve(listener, async move {
             let _stopped_or_dropped = stopped.await;

@@ -12,6 +12,7 @@ pub fn text(demo: &Demo) -> String {
     format!(
         r#"
 Muster listens on {base_url}
+Open it in a browser to see lobbies, game servers and every request, and to play.
 
 Find a lobby (the answer holds the lobby, a player token and the ports to connect to):
 

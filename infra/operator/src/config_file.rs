@@ -1,9 +1,6 @@
 //! Files with a version's configuration, and the places of their errors.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{ffi::OsString, fs, path::PathBuf};
 
 use saphyr::{LoadableYamlNode as _, MarkedYaml};
 use shared::{
@@ -11,7 +8,22 @@ use shared::{
     models::{version::VersionConfig, violations::Violations},
 };
 
-use crate::CommandError;
+use crate::{CommandError, error::Problem};
+
+/// Where a configuration is read from.
+#[derive(Clone, Debug)]
+pub(crate) enum ConfigSource {
+    /// A file.
+    File(PathBuf),
+    /// A text at hand, as an editor has it.
+    Text(String),
+}
+
+impl From<OsString> for ConfigSource {
+    fn from(path: OsString) -> Self {
+        Self::File(path.into())
+    }
+}
 
 /// A version's configuration, and its file.
 #[derive(Debug)]
@@ -21,23 +33,34 @@ pub(crate) struct ConfigFile {
     text: String,
 }
 
-/// Reads the configuration in a file.
+/// Reads a configuration.
 ///
 /// # Errors
 /// [`CommandError::UnreadableFile`]; [`CommandError::InvalidFile`], which names path, line and column.
-pub(crate) fn read(path: &Path) -> Result<ConfigFile, CommandError> {
-    let path = path.to_owned();
-    let text = fs::read_to_string(&path)
-        .map_err(|error| CommandError::UnreadableFile { path: path.clone(), error })?;
-    let invalid = |at: String, problem: String| CommandError::InvalidFile { path: path.clone(), at, problem };
+pub(crate) fn read(source: &ConfigSource) -> Result<ConfigFile, CommandError> {
+    let (path, text) = match source {
+        ConfigSource::File(path) => {
+            let unreadable = |error| CommandError::UnreadableFile { path: path.clone(), error };
+            (path.clone(), fs::read_to_string(path).map_err(unreadable)?)
+        }
+        ConfigSource::Text(text) => (PathBuf::from("the text"), text.clone()),
+    };
+    let invalid = |at: String, line: Option<usize>, problem: String| CommandError::InvalidFile {
+        path: path.clone(),
+        at,
+        line,
+        problem,
+    };
     let mut json = serde_json::Deserializer::from_str(&text);
-    let config: Strict<VersionConfig> = serde_path_to_error::deserialize(&mut json)
-        .map_err(|error| invalid(error.path().to_string(), error.inner().to_string()))?;
-    json.end().map_err(|error| invalid(".".to_owned(), error.to_string()))?;
+    let config: Strict<VersionConfig> = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        invalid(error.path().to_string(), Some(error.inner().line()), error.inner().to_string())
+    })?;
+    json.end().map_err(|error| invalid(".".to_owned(), Some(error.line()), error.to_string()))?;
     let config = config.known().map_err(|UnknownField(field)| {
         let path: Vec<_> = field.split('.').map(ToOwned::to_owned).collect();
-        let line = line(&text, &path).map(|line| format!(" at line {line}")).unwrap_or_default();
-        invalid(field, format!("no configuration has this field{line}"))
+        let line = line(&text, &path);
+        let at_line = line.map(|line| format!(" at line {line}")).unwrap_or_default();
+        invalid(field, line, format!("no configuration has this field{at_line}"))
     })?;
     Ok(ConfigFile { config, path, text })
 }
@@ -45,13 +68,7 @@ pub(crate) fn read(path: &Path) -> Result<ConfigFile, CommandError> {
 impl ConfigFile {
     /// The error of a file with `violations`, each a path that ends with the violation.
     pub fn broken(&self, violations: Violations) -> CommandError {
-        let problem = |path: Vec<String>| {
-            let at = path.join("/");
-            match line(&self.text, &path) {
-                Some(line) => format!("line {line}: {at}"),
-                None => at,
-            }
-        };
+        let problem = |path: Vec<String>| Problem { line: line(&self.text, &path), at: path.join("/") };
         CommandError::BrokenRules {
             path: self.path.clone(),
             problems: violations.into_iter().map(problem).collect(),

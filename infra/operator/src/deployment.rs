@@ -2,18 +2,24 @@
 
 use std::sync::Arc;
 
+#[cfg(feature = "aws")]
 use aws_sdk_secretsmanager::Client as SecretsManager;
+#[cfg(feature = "aws")]
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use shared::{auth::keys::TokenKeys, base::ambient::Ambient, cloud::issuing::Issuer, store::client::Store};
 
 use crate::CommandError;
 
 /// The source of the signing key.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum KeySource {
+    /// Held by this process.
+    Held(Arc<TokenKeys>),
     /// From the local stack, in Base64.
+    #[cfg(feature = "aws")]
     Local(String),
     /// A secret in AWS.
+    #[cfg(feature = "aws")]
     Secret(SecretsManager, String),
 }
 
@@ -45,13 +51,16 @@ pub enum TargetError {
 }
 
 /// The deployment that a command works in.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Deployment {
     pub store: Store,
     pub ambient: Ambient,
     /// Its name for people.
     pub name: String,
     pub key: KeySource,
+    /// The address of its API, where it can be told.
+    #[cfg(feature = "aws")]
+    pub api_url: Option<String>,
 }
 
 impl Deployment {
@@ -62,16 +71,27 @@ impl Deployment {
 
     /// The keys that tokens are signed with.
     pub async fn keys(&self) -> Result<Arc<TokenKeys>, TargetError> {
-        let unusable = |problem: &dyn std::fmt::Display| TargetError::NoSigningKey(problem.to_string());
-        let key = match &self.key {
-            KeySource::Local(key) => BASE64.decode(key).map_err(|error| unusable(&error))?,
+        match &self.key {
+            KeySource::Held(keys) => Ok(Arc::clone(keys)),
+            #[cfg(feature = "aws")]
+            KeySource::Local(key) => {
+                let key = BASE64.decode(key).map_err(|error| TargetError::NoSigningKey(error.to_string()))?;
+                signing_with(&key)
+            }
+            #[cfg(feature = "aws")]
             KeySource::Secret(secrets, id) => {
                 let secret = secrets.get_secret_value().secret_id(id).send().await;
-                let secret = secret
-                    .map_err(|error| unusable(&aws_sdk_secretsmanager::error::DisplayErrorContext(&error)))?;
-                secret.secret_string.unwrap_or_default().into_bytes()
+                let secret = secret.map_err(|error| {
+                    let problem = aws_sdk_secretsmanager::error::DisplayErrorContext(&error);
+                    TargetError::NoSigningKey(problem.to_string())
+                })?;
+                signing_with(secret.secret_string.unwrap_or_default().as_bytes())
             }
-        };
-        TokenKeys::new(&key, None).map(Arc::new).map_err(|error| unusable(&error))
+        }
     }
+}
+
+#[cfg(feature = "aws")]
+fn signing_with(key: &[u8]) -> Result<Arc<TokenKeys>, TargetError> {
+    TokenKeys::new(key, None).map(Arc::new).map_err(|error| TargetError::NoSigningKey(error.to_string()))
 }

@@ -1,6 +1,6 @@
 //! Errors of the command, worded for its user.
 
-use std::path::PathBuf;
+use std::{fmt, path::PathBuf};
 
 use shared::{
     cloud::provision::ProvisionError,
@@ -27,6 +27,8 @@ pub enum CommandError {
         path: PathBuf,
         /// The place in it.
         at: String,
+        /// Its line, when one can be told.
+        line: Option<usize>,
         /// What is wrong there.
         problem: String,
     },
@@ -41,12 +43,12 @@ pub enum CommandError {
         problem: String,
     },
     /// A version configuration, or an exported game, that breaks rules.
-    #[error("{} is not valid: {}", path.display(), problems.join("; "))]
+    #[error("{} is not valid: {}", path.display(), listed(problems))]
     BrokenRules {
         /// The file.
         path: PathBuf,
-        /// Each with its line and path.
-        problems: Vec<String>,
+        /// What is wrong, and where.
+        problems: Vec<Problem>,
     },
     /// A region given twice.
     #[error("the region `{0}` is given twice")]
@@ -76,6 +78,28 @@ pub enum CommandError {
     /// An operation's refusal, or a failure of the store.
     #[error("{}", message(.0))]
     Operation(#[from] Error),
+}
+
+/// A broken rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The line of the file, when one can be told.
+    pub line: Option<usize>,
+    /// The path to it, whose end says what is wrong.
+    pub at: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(line) = self.line {
+            write!(f, "line {line}: ")?;
+        }
+        f.write_str(&self.at)
+    }
+}
+
+fn listed(problems: &[Problem]) -> String {
+    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 fn message(error: &Error) -> String {

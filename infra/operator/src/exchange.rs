@@ -28,7 +28,7 @@ use shared::{
     },
 };
 
-use crate::{CommandError, deployment::Deployment, lookup, report::Report};
+use crate::{CommandError, deployment::Deployment, error::Problem, lookup, report::Report};
 
 /// The format of the file, which changes when an older command could not read it.
 const FORM: u32 = 1;
@@ -112,9 +112,13 @@ pub(crate) async fn import(
     deployment: &Deployment,
 ) -> Result<Report, CommandError> {
     let file = read(&path)?;
+    let broken = |problems: Vec<String>| {
+        let problems = problems.into_iter().map(|at| Problem { line: None, at }).collect();
+        CommandError::BrokenRules { path: path.clone(), problems }
+    };
     let problems = problems(&file);
     if !problems.is_empty() {
-        return Err(CommandError::BrokenRules { path, problems });
+        return Err(broken(problems));
     }
     let GameFile { name_id, display_name, regions, versions, namespaces, .. } = file;
     let Deployment { store, ambient, .. } = deployment;
@@ -122,7 +126,7 @@ pub(crate) async fn import(
     check_domains(&namespaces, store).await?;
     let mut versions = versions.into_iter();
     let Some(first) = versions.next() else {
-        return Err(CommandError::BrokenRules { path, problems: vec!["versions/missing".to_owned()] });
+        return Err(broken(vec!["versions/missing".to_owned()]));
     };
     let new_namespaces = namespaces.iter().map(|namespace| NewNamespace {
         name_id: namespace.name_id.clone(),

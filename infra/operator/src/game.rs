@@ -16,7 +16,13 @@ use shared::{
     wire::GameFull,
 };
 
-use crate::{CommandError, config_file, deployment::Deployment, exchange, lookup, report::Report};
+use crate::{
+    CommandError,
+    config_file::{self, ConfigSource},
+    deployment::Deployment,
+    exchange, lookup,
+    report::Report,
+};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Action {
@@ -84,7 +90,7 @@ pub(crate) struct CreateGame {
     /// A file with the first version's configuration, such as `{"game_modes": {"arena": {"regions":
     /// ["fra"]}}}`.
     #[arg(long, value_name = "FILE")]
-    config: PathBuf,
+    config: ConfigSource,
     /// The display name of the first version.
     #[arg(long, default_value = "1")]
     version_name: String,

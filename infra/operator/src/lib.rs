@@ -4,11 +4,13 @@
 //! It reads and writes the tables with the operator's own credentials, by the same store, rules and
 //! conditions as the operations. Each topic is a module. Output is for people, or JSON.
 
-use clap::{CommandFactory as _, Parser, Subcommand};
-use clap_complete::Shell;
+use clap::Subcommand;
+#[cfg(feature = "aws")]
+use clap::{CommandFactory as _, Parser};
 
 mod cdn;
 mod config_file;
+mod console;
 mod deployment;
 mod doctor;
 mod error;
@@ -19,12 +21,17 @@ mod lookup;
 mod namespace;
 mod report;
 mod restore;
+#[cfg(feature = "aws")]
+mod serving;
+#[cfg(feature = "aws")]
 mod target;
 mod token;
 mod version;
 
+pub use console::commands;
 pub use deployment::TargetError;
-pub use error::CommandError;
+pub use error::{CommandError, Problem};
+#[cfg(feature = "aws")]
 pub use target::Target;
 
 use deployment::Deployment;
@@ -33,6 +40,7 @@ use report::Report;
 /// Operates a Muster deployment.
 ///
 /// Games are named by their name or identifier, namespaces as GAME/NAMESPACE.
+#[cfg(feature = "aws")]
 #[derive(Debug, Parser)]
 #[command(name = "muster", version, about)]
 pub struct Command {
@@ -80,10 +88,14 @@ enum Topic {
     Restore(restore::Restore),
     /// Checks the deployment, and reports problems.
     Doctor,
+    /// Shows the deployment as a page in the browser, until Ctrl-C.
+    #[cfg(feature = "aws")]
+    Console(serving::Options),
     /// Prints a completion script for a shell.
+    #[cfg(feature = "aws")]
     Completions {
         /// The shell.
-        shell: Shell,
+        shell: clap_complete::Shell,
     },
 }
 
@@ -91,6 +103,7 @@ enum Topic {
 ///
 /// # Errors
 /// [`CommandError`].
+#[cfg(feature = "aws")]
 pub async fn run(command: Command) -> Result<String, CommandError> {
     let Command { topic, target, json } = command;
     let report = match topic {
@@ -102,6 +115,10 @@ pub async fn run(command: Command) -> Result<String, CommandError> {
         // Without a game, these need no deployment.
         Topic::Version(version::Action::Schema) => version::schema(),
         Topic::Version(version::Action::Validate { file, game: None }) => version::validate(&file)?,
+        Topic::Console(options) => {
+            let is_local = target.is_local();
+            serving::serve(options, target.open().await?, is_local).await?
+        }
         topic => in_deployment(topic, &target.open().await?).await?,
     };
     Ok(report.show(json))
@@ -121,11 +138,12 @@ async fn in_deployment(topic: Topic, deployment: &Deployment) -> Result<Report, 
         Topic::Server(action) => lobby::run_on_servers(action, deployment).await,
         Topic::Restore(tables) => restore::run(tables, deployment).await,
         Topic::Doctor => doctor::run(deployment).await,
-        Topic::Completions { .. } => Ok(Report::done()),
+        #[cfg(feature = "aws")]
+        Topic::Completions { .. } | Topic::Console(_) => Ok(Report::done()),
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "aws"))]
 mod tests {
     use super::*;
 

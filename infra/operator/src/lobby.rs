@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use clap::Subcommand;
+use muster_console::standing::{judged, lobby_state, server_state};
 use serde_json::{Value, json};
 use shared::{
     base::ambient::{Timestamp, time},
@@ -10,7 +11,7 @@ use shared::{
     models::{
         errors::Error,
         ids::{LobbyId, ServerId, StartId},
-        lobby::{EndCause, Entry, Lobby, Stage, sort_fullest_first},
+        lobby::{EndCause, Lobby},
         pool::{Pool, Tags},
         server::Server,
     },
@@ -21,7 +22,7 @@ use shared::{
     },
     wire::{
         FindLobbyRequest,
-        explanation::{Obstacle, Obstacles, Reason, Resolved, obstacles},
+        explanation::{Obstacle, Obstacles, Resolved, obstacles},
         lease_end,
     },
 };
@@ -112,7 +113,7 @@ async fn list(namespace: NamespaceName, deployment: &Deployment) -> Result<Repor
             lobby.pool.game_mode.to_string(),
             lobby.pool.region_id.to_string(),
             format!("{}/{}", lobby.held_seats(now), lobby.max_players),
-            state(lobby, now).to_owned(),
+            lobby_state(lobby, now).to_owned(),
             lobby.server.as_ref().map(|server| server.server_id.to_string()).unwrap_or_default(),
             time(lobby.created_at),
         ]
@@ -173,7 +174,7 @@ async fn explain(
                     lobby.pool.game_mode.to_string(),
                     lobby.pool.region_id.to_string(),
                     format!("{}/{}", lobby.held_seats(now), lobby.max_players),
-                    verdict,
+                    json!(verdict).as_str().unwrap_or_default().to_owned(),
                 ]
             })
             .collect(),
@@ -205,7 +206,7 @@ async fn show(lobby_id: LobbyId, deployment: &Deployment) -> Result<Report, Comm
         ("version", lobby.pool.version_id.to_string()),
         ("mode", lobby.pool.game_mode.to_string()),
         ("region", lobby.pool.region_id.to_string()),
-        ("state", state(&lobby, now).to_owned()),
+        ("state", lobby_state(&lobby, now).to_owned()),
         ("seats", seats),
         ("tags", shown.collect::<Vec<_>>().join(" ")),
         ("server", lobby.server.as_ref().map(|server| server.server_id.to_string()).unwrap_or_default()),
@@ -225,35 +226,6 @@ async fn end(lobby_id: LobbyId, deployment: &Deployment) -> Result<Report, Comma
     Ok(Report { text: text.to_owned(), json: json!({ "lobby_id": lobby_id, "ended": has_ended }) })
 }
 
-/// A find's verdict on each of `lobbies`, those that fit first, and the one that it takes.
-fn judged(
-    lobbies: Vec<Lobby>,
-    criteria: &Criteria,
-    now: Timestamp,
-) -> (Option<LobbyId>, Vec<(Lobby, String)>) {
-    let (mut fitting, mut others) = (Vec::new(), Vec::new());
-    for lobby in lobbies {
-        match verdict(&lobby, criteria, now) {
-            None => fitting.push(lobby),
-            Some(reason) => others.push((lobby, reason)),
-        }
-    }
-    sort_fullest_first(&mut fitting, now);
-    others.sort_by_key(|(lobby, reason)| (*reason, lobby.created_at));
-    let takes = fitting.first().map(|lobby| lobby.lobby_id.clone());
-    let shown = |place: usize| if place == 0 { "taken" } else { "joinable, less full or younger" };
-    let rows = fitting
-        .into_iter()
-        .enumerate()
-        .map(|(place, lobby)| (lobby, shown(place).to_owned()))
-        .chain(others.into_iter().map(|(lobby, reason)| {
-            let reason = json!(reason);
-            (lobby, reason.as_str().unwrap_or_default().to_owned())
-        }))
-        .collect();
-    (takes, rows)
-}
-
 /// The result of a find that no lobby fits.
 fn without_lobby(pool: &Pool, has_place: bool, obstacles: &Obstacles) -> String {
     let Pool { game_mode, region_id, .. } = pool;
@@ -266,20 +238,6 @@ fn without_lobby(pool: &Pool, has_place: bool, obstacles: &Obstacles) -> String 
         let why: Vec<_> = obstacles.iter().map(why).collect();
         let why = if why.is_empty() { "there is none".to_owned() } else { why.join(", ") };
         format!("no game server of {region_id} has a place for one of mode {game_mode}: {why}")
-    }
-}
-
-/// Why a find would not take a seat in a lobby, if so.
-fn verdict(lobby: &Lobby, criteria: &Criteria, now: Timestamp) -> Option<Reason> {
-    if !criteria.pools.iter().any(|searched| lobby.pool.is_shard_of(&searched.pool)) {
-        return Some(Reason::OtherVersion);
-    }
-    if !lobby.tag_digests.contain(&criteria.new_lobby.tag_digests) {
-        return Some(Reason::TagMismatch);
-    }
-    match lobby.entry_for_find(now) {
-        Entry::Free | Entry::TakeOver(_) => None,
-        Entry::Refused(refusal) => Some(refusal.into()),
     }
 }
 
@@ -371,43 +329,10 @@ fn describe(lobby: &Lobby, tags: &HashMap<LobbyId, Tags>, now: Timestamp) -> Val
     let tags = tags.get(&lobby.lobby_id).cloned().unwrap_or_default();
     json!({
         "lobby_id": lobby.lobby_id, "namespace_id": lobby.pool.namespace_id, "version_id": lobby.pool.version_id,
-        "game_mode": lobby.pool.game_mode, "region_id": lobby.pool.region_id, "state": state(lobby, now),
+        "game_mode": lobby.pool.game_mode, "region_id": lobby.pool.region_id, "state": lobby_state(lobby, now),
         "players": lobby.held_seats(now), "max_players": lobby.max_players,
         "max_players_direct": lobby.max_players_direct, "private": lobby.is_private, "closed": lobby.closed,
         "tags": tags, "server_id": lobby.server.as_ref().map(|server| &server.server_id),
         "lease_expires_at": lease_end(lobby.lease_until), "created_at": time(lobby.created_at),
     })
-}
-
-/// A lobby's state for finds, the worst first.
-fn state(lobby: &Lobby, now: Timestamp) -> &'static str {
-    if lobby.stage == Stage::Ended {
-        "ended"
-    } else if lobby.lease_until <= now {
-        "silent"
-    } else if lobby.closed {
-        "closed"
-    } else if lobby.stage == Stage::Starting {
-        "starting"
-    } else if lobby.stage == Stage::Unknown {
-        "of a later release"
-    } else if lobby.is_private {
-        "private"
-    } else {
-        "open"
-    }
-}
-
-fn server_state(server: &Server, now: Timestamp) -> &'static str {
-    if server.is_deregistered() {
-        "draining"
-    } else if server.lease_until <= now {
-        "silent"
-    } else if server.is_clearing {
-        "clearing"
-    } else if server.used >= server.capacity {
-        "full"
-    } else {
-        "free"
-    }
 }

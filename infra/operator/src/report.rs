@@ -57,6 +57,7 @@ impl Report {
     }
 
     /// The text to print.
+    #[cfg(feature = "aws")]
     pub fn show(self, as_json: bool) -> String {
         if as_json { self.json.to_string() } else { self.text }
     }

@@ -63,6 +63,11 @@ const LOCAL_TIMEOUT: Duration = Duration::from_secs(5);
 const LOCAL_ANSWER_BYTES_MAX: usize = 64 * 1024;
 
 impl Target {
+    /// Whether the deployment runs on this machine.
+    pub(crate) const fn is_local(&self) -> bool {
+        self.local.is_some()
+    }
+
     /// The deployment.
     ///
     /// # Errors
@@ -84,6 +89,7 @@ impl Target {
                 ambient,
                 name: url.clone(),
                 key: KeySource::Local(local.signing_key),
+                api_url: Some(url.clone()),
             });
         }
         let stack = self.stack.as_ref().ok_or(TargetError::Missing)?;
@@ -113,7 +119,8 @@ impl Target {
         let key =
             KeySource::Secret(aws_sdk_secretsmanager::Client::new(&config), output("SigningKeySecretArn")?);
         let store = Store::new(aws_sdk_dynamodb::Client::new(&config), tables);
-        Ok(Deployment { store, ambient, name: stack.clone(), key })
+        let api_url = output("ApiUrl").ok();
+        Ok(Deployment { store, ambient, name: stack.clone(), key, api_url })
     }
 
     async fn aws_config(&self) -> SdkConfig {

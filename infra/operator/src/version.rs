@@ -1,9 +1,6 @@
 //! Versions of a game, and which of them a namespace runs.
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-};
+use std::collections::BTreeMap;
 
 use clap::Subcommand;
 use serde_json::{Map, Value, json};
@@ -25,7 +22,7 @@ use shared::{
 
 use crate::{
     CommandError,
-    config_file::{self, ConfigFile},
+    config_file::{self, ConfigFile, ConfigSource},
     deployment::Deployment,
     lookup::{self, NamespaceName},
     report::Report,
@@ -41,7 +38,7 @@ pub(crate) enum Action {
         /// The game.
         game: String,
         /// The file with the version's configuration.
-        file: PathBuf,
+        file: ConfigSource,
         /// The version's display name; by default the next number.
         #[arg(long)]
         name: Option<String>,
@@ -94,7 +91,7 @@ pub(crate) enum Action {
     /// Reports the problems of a file, by line and path.
     Validate {
         /// The file with a version's configuration.
-        file: PathBuf,
+        file: ConfigSource,
         /// The game whose regions it may use; without one, all regions are accepted.
         #[arg(long)]
         game: Option<String>,
@@ -119,7 +116,7 @@ pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Repor
 
 async fn create(
     game: String,
-    file: PathBuf,
+    file: ConfigSource,
     name: Option<String>,
     set: Vec<NamespaceName>,
     deployment: &Deployment,
@@ -249,7 +246,7 @@ async fn history(
 
 /// Checks a file by the regions of a game.
 async fn validate_in_game(
-    file: PathBuf,
+    file: ConfigSource,
     game: String,
     deployment: &Deployment,
 ) -> Result<Report, CommandError> {
@@ -309,7 +306,7 @@ fn next_name(versions: &[ListedVersion]) -> String {
 }
 
 /// Checks a file without a deployment, and accepts all regions.
-pub(crate) fn validate(file: &Path) -> Result<Report, CommandError> {
+pub(crate) fn validate(file: &ConfigSource) -> Result<Report, CommandError> {
     let read = config_file::read(file)?;
     let named = read.config.game_modes.values().flat_map(|mode| mode.regions.iter().cloned());
     let any = Region {

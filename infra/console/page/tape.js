@@ -1,0 +1,55 @@
+// The tape: every request that the local stack answered, or what became of lobbies and game servers.
+
+import { clock, el } from "./elements.js";
+
+const ENTRIES_MAX = 200;
+
+const tone = (status) => (status < 300 ? "good" : status < 500 || status === 503 ? "warn" : "bad");
+
+function request(entry) {
+  const name = entry.operation ?? entry.path;
+  const asked = entry.asked.map((text) => (text.length === 36 ? text.slice(0, 8) : text)).join(" ");
+  const line = el("div", { className: "line" },
+    clock(entry.at),
+    el("span", { className: `tag ${tone(entry.status)}` }, String(entry.status)),
+    el("span", { title: `${entry.method} ${entry.path}` }, el("b", {}, name), asked ? ` ${asked}` : "", entry.code ? el("code", {}, ` ${entry.code}`) : ""),
+    el("span", { className: "ms" }, entry.times > 1 ? `×${entry.times}` : `${entry.ms} ms`));
+  const why = entry.status >= 300 ? entry.why : [];
+  return el("li", {}, line, why.length > 0 && el("ul", {}, why.map((sentence) => el("li", {}, sentence))));
+}
+
+const changed = (change, link) => el("li", {}, el("div", { className: "line" },
+  clock(change.at), el("span", { className: "tag" }, change.of),
+  el("span", {}, el("a", { className: "mono", href: link(change) }, change.of === "lobby" ? change.id.slice(0, 8) : change.id), ` ${change.what}`), el("span")));
+
+/** A list whose newest entry stands first. */
+export class Tape {
+  constructor(list, link) {
+    this.list = list;
+    this.link = link;
+    this.heartbeat = null;
+  }
+
+  /** Heartbeats that follow each other are one line. */
+  requests(entries) {
+    for (const entry of entries) {
+      const isHeartbeat = entry.operation === "heartbeat-server" && entry.status === 200;
+      const folded = isHeartbeat && this.heartbeat?.entry.asked[0] === entry.asked[0] && this.heartbeat.made === this.list.firstElementChild;
+      const times = folded ? this.heartbeat.entry.times + 1 : 1;
+      if (folded) this.heartbeat.made.remove();
+      const made = request({ ...entry, times });
+      this.add(made);
+      this.heartbeat = isHeartbeat ? { entry: { ...entry, times }, made } : null;
+    }
+  }
+
+  changes(changes) {
+    for (const change of changes) this.add(changed(change, this.link));
+  }
+
+  add(made) {
+    this.list.querySelector(".nothing")?.remove();
+    this.list.prepend(made);
+    while (this.list.children.length > ENTRIES_MAX) this.list.lastElementChild.remove();
+  }
+}

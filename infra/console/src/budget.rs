@@ -1,0 +1,98 @@
+//! How much the console may read of a deployment that is paid for by what is read.
+
+use std::{collections::VecDeque, time::Duration};
+
+use shared::base::{ambient::Timestamp, usage::Usage};
+
+/// Read units a minute, of everything that one console watches. A thousand lobbies take some 520 units: they
+/// are read every ten seconds or so, and more of them less often.
+pub const READ_UNITS_A_MINUTE: f64 = 3_000.0;
+/// Dollars per million read units of DynamoDB on demand, us-east-1.
+pub const DOLLARS_PER_MILLION_READS: f64 = 0.125;
+/// Dollars per million write units of DynamoDB on demand, us-east-1.
+pub const DOLLARS_PER_MILLION_WRITES: f64 = 0.625;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// What was read lately, and from when on there may be more.
+#[derive(Debug, Default)]
+pub struct Budget {
+    free_at: Timestamp,
+    spent: VecDeque<(Timestamp, f64)>,
+}
+
+impl Budget {
+    /// Notes that `units` were read at `now`; when the next look may begin.
+    pub fn spend(&mut self, now: Timestamp, units: f64) -> Timestamp {
+        let paid_by = Duration::from_secs_f64(units.max(0.0) / READ_UNITS_A_MINUTE * MINUTE.as_secs_f64());
+        self.free_at = self.free_at.max(now) + paid_by;
+        self.spent.push_back((now, units));
+        self.forget(now);
+        self.free_at
+    }
+
+    /// Read units of the last minute.
+    pub fn units_a_minute(&mut self, now: Timestamp) -> f64 {
+        self.forget(now);
+        self.spent.iter().map(|(_, units)| units).sum()
+    }
+
+    fn forget(&mut self, now: Timestamp) {
+        while self.spent.front().is_some_and(|(at, _)| *at + MINUTE <= now) {
+            self.spent.pop_front();
+        }
+    }
+}
+
+/// What `usage` costs on demand, in dollars.
+#[must_use]
+pub fn dollars(usage: Usage) -> f64 {
+    (usage.read_units * DOLLARS_PER_MILLION_READS + usage.write_units * DOLLARS_PER_MILLION_WRITES) / 1e6
+}
+
+/// What so many read units a minute cost an hour, in dollars.
+#[must_use]
+pub fn dollars_an_hour(units_a_minute: f64) -> f64 {
+    units_a_minute * 60.0 * DOLLARS_PER_MILLION_READS / 1e6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Looks of `units` each, as often as they may be, for ten minutes: the units of the busiest minute.
+    fn busiest_minute(units: f64) -> f64 {
+        let (mut budget, mut now) = (Budget::default(), Timestamp(1_000_000));
+        let (end, mut most) = (now + 10 * MINUTE, 0.0_f64);
+        while now < end {
+            now = budget.spend(now, units).max(now + Duration::from_secs(2));
+            most = most.max(budget.units_a_minute(now));
+        }
+        most
+    }
+
+    #[test]
+    fn a_thousand_lobbies_are_looked_at_within_the_budget() {
+        let most = busiest_minute(513.0);
+        assert!(most <= READ_UNITS_A_MINUTE && most > READ_UNITS_A_MINUTE / 2.0, "{most}");
+    }
+
+    #[test]
+    fn more_lobbies_are_looked_at_less_often() {
+        let (mut budget, now) = (Budget::default(), Timestamp(1_000_000));
+        assert_eq!(budget.spend(now, 6_000.0), now + 2 * MINUTE);
+        assert_eq!(budget.spend(now, 3_000.0), now + 3 * MINUTE, "looks at several namespaces share it");
+        assert!(budget.units_a_minute(now + MINUTE) < 1.0);
+    }
+
+    #[test]
+    fn few_lobbies_are_looked_at_as_often_as_one_likes() {
+        let (mut budget, now) = (Budget::default(), Timestamp(1_000_000));
+        assert!(budget.spend(now, 5.0) < now + Duration::from_secs(1));
+    }
+
+    #[test]
+    fn the_full_budget_costs_some_two_cents_an_hour() {
+        assert!((dollars_an_hour(READ_UNITS_A_MINUTE) - 0.0225).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,245 @@
+//! The console itself: which request is answered with what.
+
+use std::{convert::Infallible, net::SocketAddr, sync::Arc};
+
+use bytes::Bytes;
+use http::{
+    HeaderMap, Method, Response, StatusCode,
+    header::{self, HeaderName, HeaderValue},
+    request::Parts,
+};
+use http_body_util::{BodyExt as _, Full, combinators::UnsyncBoxBody};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use shared::store::meter::metered;
+use tokio::sync::watch;
+
+use crate::{
+    calls::{self, Tokens},
+    details,
+    events::{Feed, Shown},
+    files::{FILES, PAGE},
+    guard::{Access, is_for_this_machine, is_of_own_page},
+    host::{Host, Refusal, Words},
+    queries::{Begun, Command, NamedLobby, Watched, of_query},
+    watch::Watches,
+};
+
+/// The path below which everything is but the page itself.
+const PREFIX: &str = "/_console/";
+/// Only the page's own files, and nobody may show it in a frame.
+const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
+                                       connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+const HEADERS: [(HeaderName, &str); 6] = [
+    (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::REFERRER_POLICY, "no-referrer"),
+    (header::CACHE_CONTROL, "no-store"),
+    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+];
+
+/// What an answer consists of.
+pub type Body = UnsyncBoxBody<Bytes, Infallible>;
+
+/// A console.
+pub struct Console {
+    host: Host,
+    watches: Arc<Watches>,
+    tokens: Tokens,
+    closing: watch::Sender<bool>,
+}
+
+/// An answer that is no file.
+enum Answer {
+    Json(Value),
+    Events(Box<Feed>),
+    Began(HeaderValue),
+}
+
+/// Why there is none.
+enum Refused {
+    /// By the guard, or nothing there.
+    Status(StatusCode),
+    /// In words.
+    Words(Refusal),
+}
+
+impl From<Refusal> for Refused {
+    fn from(refusal: Refusal) -> Self {
+        Self::Words(refusal)
+    }
+}
+
+impl From<StatusCode> for Refused {
+    fn from(status: StatusCode) -> Self {
+        Self::Status(status)
+    }
+}
+
+impl Console {
+    /// A console of `host`'s deployment.
+    #[must_use]
+    pub fn new(host: Host) -> Self {
+        let Host { store, ambient, kind, tape, .. } = host.clone();
+        let watches = Arc::new(Watches::new(store, ambient, kind, tape));
+        Self { host, watches, tokens: Tokens::default(), closing: watch::Sender::new(false) }
+    }
+
+    /// Whether the console answers a request for `path`.
+    #[must_use]
+    pub fn is_at(path: &str) -> bool {
+        path == "/" || path.starts_with(PREFIX)
+    }
+
+    /// Ends every stream of events: their connections would never become idle.
+    pub fn close(&self) {
+        self.closing.send_replace(true);
+    }
+
+    /// Read units of the last minute, all that the console took.
+    #[must_use]
+    pub fn read_units_a_minute(&self) -> f64 {
+        self.watches.units_a_minute()
+    }
+
+    /// Answers a request, if it may be answered.
+    pub async fn answer(&self, request: &Parts, body: Bytes, peer: SocketAddr) -> Response<Body> {
+        let mut response = match self.answered(request, body, peer).await {
+            Ok(response) => response,
+            Err(Refused::Status(status)) => {
+                let reason = status.canonical_reason().unwrap_or_default();
+                json_response(status, &json!({ "message": reason }))
+            }
+            // An answer like others: a browser notes other statuses as errors of the page.
+            Err(Refused::Words(refusal)) => json_response(StatusCode::OK, &json!({ "refused": refusal })),
+        };
+        let headers = response.headers_mut();
+        headers.extend(HEADERS.map(|(name, value)| (name, HeaderValue::from_static(value))));
+        response
+    }
+
+    async fn answered(
+        &self,
+        request: &Parts,
+        body: Bytes,
+        peer: SocketAddr,
+    ) -> Result<Response<Body>, Refused> {
+        if !is_for_this_machine(&request.headers, &request.uri, peer) {
+            return Err(StatusCode::FORBIDDEN.into());
+        }
+        let path = request.uri.path();
+        if let Some((content_type, text)) = file(path) {
+            return match request.method {
+                Method::GET | Method::HEAD => Ok(respond(StatusCode::OK, content_type, text)),
+                _ => Err(StatusCode::METHOD_NOT_ALLOWED.into()),
+            };
+        }
+        if !is_of_own_page(&request.headers) {
+            return Err(StatusCode::FORBIDDEN.into());
+        }
+        let named = path.strip_prefix(PREFIX).unwrap_or_default();
+        if (&request.method, named) != (&Method::POST, "session")
+            && !self.host.access.allows(&request.headers)
+        {
+            return Err(StatusCode::UNAUTHORIZED.into());
+        }
+        let query = request.uri.query();
+        // What is read for one answer counts, too.
+        let (answer, usage) = metered(async {
+            match (request.method.as_str(), named) {
+                ("GET", _) => self.read(named, query).await,
+                ("POST", _) => self.change(named, &body, &request.headers).await,
+                _ => Err(StatusCode::METHOD_NOT_ALLOWED.into()),
+            }
+        })
+        .await;
+        self.watches.spend(usage);
+        Ok(match answer? {
+            Answer::Json(value) => json_response(StatusCode::OK, &value),
+            Answer::Events(feed) => event_response(*feed),
+            Answer::Began(cookie) => {
+                let mut response = json_response(StatusCode::OK, &json!({}));
+                response.headers_mut().insert(header::SET_COOKIE, cookie);
+                response
+            }
+        })
+    }
+
+    /// What changes nothing.
+    async fn read(&self, named: &str, query: Option<&str>) -> Result<Answer, Refused> {
+        Ok(Answer::Json(match named {
+            "deployment" => details::deployment(&self.host).await?,
+            "namespace" => details::namespace(&self.host, asked(query)?).await?,
+            "lobby" => {
+                let NamedLobby { lobby } = asked(query)?;
+                details::lobby(&self.host, &self.watches, &lobby).await?
+            }
+            "server" => details::server(&self.host, &self.watches, asked(query)?).await?,
+            "cost" => details::cost(&self.host, &self.watches),
+            "events" => return Ok(Answer::Events(Box::new(self.feed(asked(query)?)))),
+            _ => return Err(StatusCode::NOT_FOUND.into()),
+        }))
+    }
+
+    /// What changes something, which a GET never does.
+    async fn change(&self, named: &str, body: &[u8], headers: &HeaderMap) -> Result<Answer, Refused> {
+        Ok(Answer::Json(match named {
+            "session" => {
+                let Begun { token } = read(body)?;
+                let Access::Session(session) = &self.host.access else { return Ok(Answer::Json(json!({}))) };
+                let cookie = session.begin(&token, headers).ok_or(StatusCode::UNAUTHORIZED)?;
+                return Ok(Answer::Began(cookie));
+            }
+            "call" => calls::call(&self.host, &self.watches, &self.tokens, read(body)?).await?,
+            "command" => {
+                let Command { words, text } = read(body)?;
+                (self.host.commands)(Words { words, text }).await?
+            }
+            _ => return Err(StatusCode::NOT_FOUND.into()),
+        }))
+    }
+
+    fn feed(&self, asked: Watched) -> Feed {
+        let Watched { game, namespace, filter } = asked;
+        let (watch, seen) = self.watches.watch(&game, &namespace);
+        let (watches, tape) = (Arc::clone(&self.watches), self.host.tape.clone());
+        let shown = Shown { watches, watch, seen, tape, closing: self.closing.subscribe() };
+        Feed::new(shown, self.host.ambient.clone(), self.host.kind, filter)
+    }
+}
+
+fn asked<T: DeserializeOwned>(query: Option<&str>) -> Result<T, Refused> {
+    of_query(query).ok_or_else(|| StatusCode::BAD_REQUEST.into())
+}
+
+fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refused> {
+    serde_json::from_slice(body).map_err(|_| StatusCode::BAD_REQUEST.into())
+}
+
+/// A file of the page: its type and its text.
+fn file(path: &str) -> Option<(&'static str, &'static str)> {
+    if path == "/" {
+        return Some(("text/html; charset=utf-8", PAGE));
+    }
+    let name = path.strip_prefix(PREFIX)?;
+    FILES.iter().find(|file| file.name == name).map(|file| (file.content_type, file.text))
+}
+
+fn event_response(feed: Feed) -> Response<Body> {
+    let mut response = Response::new(feed.body().boxed_unsync());
+    let content_type = HeaderValue::from_static("text/event-stream");
+    response.headers_mut().insert(header::CONTENT_TYPE, content_type);
+    response
+}
+
+fn json_response(status: StatusCode, value: &Value) -> Response<Body> {
+    respond(status, "application/json", value.to_string())
+}
+
+fn respond(status: StatusCode, content_type: &'static str, text: impl Into<Bytes>) -> Response<Body> {
+    let mut response = Response::new(Full::new(text.into()).boxed_unsync());
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}

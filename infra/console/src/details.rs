@@ -1,0 +1,162 @@
+//! Everything that is known of the deployment, of a namespace, of a lobby and of a game server.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use shared::{
+    base::ambient::Timestamp,
+    models::{
+        errors::Error,
+        ids::{GameMode, LobbyId, ServerKey},
+        lobby::Lobby,
+        rights::GameRight,
+    },
+    store::lobby_data::Part,
+    wire::{GameFull, VersionFull, ports},
+};
+
+use crate::{
+    budget::dollars,
+    calls::refusal,
+    host::{Host, Refusal},
+    queries::{Named, NamedServer},
+    tape::Totals,
+    view::{LobbyRow, ServerRow},
+    watch::{Change, Watches},
+};
+
+/// A game, and the modes of each of its versions.
+#[derive(Serialize)]
+struct GameWithModes {
+    #[serde(flatten)]
+    full: GameFull,
+    modes: BTreeMap<String, Vec<GameMode>>,
+}
+
+/// The deployment and its games.
+pub async fn deployment(host: &Host) -> Result<Value, Refusal> {
+    let store = &host.store;
+    let mut games = Vec::new();
+    for game in store.games().await.map_err(refusal)? {
+        let namespaces = store.namespaces(&game.game_id).await.map_err(refusal)?;
+        let versions = store.listed_versions(&game.game_id).await.map_err(refusal)?;
+        let modes: BTreeMap<_, _> = versions
+            .iter()
+            .map(|version| (version.version_id.to_string(), version.game_modes.clone()))
+            .collect();
+        let full = GameWithModes { full: GameFull::new(&game, namespaces, versions), modes };
+        games.push((game.name_id, full));
+    }
+    games.sort_by(|(one, _), (other, _)| one.cmp(other));
+    let games: Vec<_> = games.into_iter().map(|(_, game)| game).collect();
+    let Host { name, kind, api_url, .. } = host;
+    let has_requests = host.tape.is_some();
+    Ok(
+        json!({ "name": name, "kind": kind, "api_url": api_url, "has_requests": has_requests, "games": games }),
+    )
+}
+
+/// A namespace with its limits, and the version that it runs, without its secrets.
+pub async fn namespace(host: &Host, named: Named) -> Result<Value, Refusal> {
+    let store = &host.store;
+    let right = GameRight::of_operator(named.game.clone());
+    let right = right.on_namespace(&named.namespace, store).await.map_err(refusal)?;
+    let namespace = right.namespace();
+    let version = store.version(&named.game, &namespace.version_id).await.map_err(refusal)?;
+    let version = VersionFull::from(version.ok_or_else(|| refusal(Error::VersionNotFound))?);
+    Ok(json!({
+        "namespace_id": namespace.namespace_id, "name_id": namespace.name_id,
+        "display_name": namespace.display_name, "lobby_count_max": namespace.lobby_count_max,
+        "max_players_per_client": namespace.max_players_per_client, "version": version,
+    }))
+}
+
+/// A lobby, also for a day after its end.
+pub async fn lobby(host: &Host, watches: &Watches, id: &LobbyId) -> Result<Value, Refusal> {
+    let (store, now) = (&host.store, host.ambient.now());
+    let lobby = store.lobby(id).await.map_err(refusal)?;
+    let lobby = lobby.ok_or_else(|| Refusal::from(format!("there is no lobby {id}")))?;
+    let tags = store.lobby_tags([&lobby]).await.map_err(refusal)?;
+    let state = if lobby.has_state { store.lobby_state(id).await.map_err(refusal)? } else { None };
+    let config = match lobby.has_config {
+        true => store.lobby_data(std::slice::from_ref(id), Part::Config).await.map_err(refusal)?,
+        false => Vec::new(),
+    };
+    let seen = watches.of(&lobby.pool.namespace_id);
+    let changes = seen.map(|watch| watch.changes_of(id.as_str())).unwrap_or_default();
+    let finite = |at: Timestamp| Some(at).filter(|at| *at < Timestamp::NEVER);
+    Ok(json!({
+        "now": now, "row": LobbyRow::of(&lobby, now), "namespace_id": lobby.pool.namespace_id,
+        "version_id": lobby.pool.version_id, "closed": lobby.closed, "draining": lobby.is_draining,
+        "max_players_direct": lobby.max_players_direct, "reservation_secs": lobby.reservation_secs,
+        "idle_secs": lobby.idle_secs, "lease_until": finite(lobby.lease_until), "ports": ports(&lobby.ports),
+        "seats": seats(&lobby, now), "tags": tags.get(id), "state": state,
+        "config": config.first().map(|(_, config)| config), "timeline": timeline(&lobby, changes),
+    }))
+}
+
+/// The seats of a lobby one by one, connected ones first; those that lapsed are marked.
+fn seats(lobby: &Lobby, now: Timestamp) -> Vec<Value> {
+    let connected = lobby.connected.iter().map(|seat| ("connected", seat));
+    let reserved = lobby.reserved.iter().map(|seat| ("reserved", seat));
+    let seats = connected.chain(reserved).map(|(state, (seat_id, until))| {
+        let state = match lobby.seat_state(seat_id, now) {
+            shared::models::lobby::SeatState::Held => state,
+            _ => "lapsed",
+        };
+        json!({ "seat_id": seat_id, "state": state, "until": until })
+    });
+    seats.collect()
+}
+
+/// What is known of a lobby's life: what it records, and what was seen of it, oldest first.
+fn timeline(lobby: &Lobby, changes: Vec<Change>) -> Vec<Value> {
+    let toggled = lobby.toggled_at.map(|at| (at, if lobby.closed { "closed" } else { "reopened" }));
+    let recorded = [
+        Some((lobby.created_at, "created")),
+        toggled,
+        lobby.vacated_at.map(|at| (at, "last seat freed, or ready")),
+    ];
+    let recorded = recorded.into_iter().flatten().map(|(at, what)| (at, what.to_owned(), "recorded"));
+    let seen = changes.into_iter().map(|change| (change.at, change.what, "seen"));
+    let mut all: Vec<_> = recorded.chain(seen).collect();
+    all.sort();
+    all.into_iter().map(|(at, what, how)| json!({ "at": at, "what": what, "how": how })).collect()
+}
+
+/// A game server.
+pub async fn server(host: &Host, watches: &Watches, named: NamedServer) -> Result<Value, Refusal> {
+    let NamedServer { namespace, server } = named;
+    let key = ServerKey { namespace_id: namespace.clone(), server_id: server.clone() };
+    let found = host.store.server(&key).await.map_err(refusal)?;
+    let found = found.ok_or_else(|| Refusal::from(format!("there is no game server {server}")))?;
+    let seen = watches.of(&namespace);
+    let changes = seen.map(|watch| watch.changes_of(server.as_str())).unwrap_or_default();
+    let timeline =
+        changes.into_iter().map(|change| json!({ "at": change.at, "what": change.what, "how": "seen" }));
+    let mut timeline: Vec<_> = timeline.collect();
+    timeline.insert(0, json!({ "at": found.started_at, "what": "this start registered", "how": "recorded" }));
+    let now = host.ambient.now();
+    Ok(json!({
+        "now": now, "row": ServerRow::of(&found, now), "start_id": found.start_id,
+        "former_starts": found.former_starts.len(), "auto_ready": found.auto_ready, "allotted": found.allotted,
+        "ports": ports(&found.ports), "timeline": timeline,
+    }))
+}
+
+/// What DynamoDB was asked for, by operation, and by this console.
+pub fn cost(host: &Host, watches: &Watches) -> Value {
+    let totals = host.tape.as_ref().map(|tape| tape.totals());
+    let (since, operations) = totals.unzip();
+    let operations = operations.unwrap_or_default().into_iter().map(|(name, Totals { requests, usage })| {
+        json!({
+            "operation": name, "requests": requests, "calls": usage.calls, "read_units": usage.read_units,
+            "write_units": usage.write_units, "dollars": dollars(usage),
+        })
+    });
+    json!({
+        "now": host.ambient.now(), "since": since, "operations": operations.collect::<Vec<_>>(),
+        "console_read_units_a_minute": watches.units_a_minute().round(),
+    })
+}

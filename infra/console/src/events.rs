@@ -1,0 +1,221 @@
+//! A namespace as server-sent events: everything once, then what changes.
+
+use std::{collections::HashMap, convert::Infallible, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use futures_util::{Stream, stream};
+use http_body_util::StreamBody;
+use hyper::body::Frame;
+use serde::Serialize;
+use serde_json::{Value, json};
+use shared::base::ambient::Ambient;
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep_until, timeout},
+};
+
+use crate::{
+    budget::{READ_UNITS_A_MINUTE, dollars_an_hour},
+    host::Kind,
+    tape::Tape,
+    view::{Filter, LobbyRow, ServerRow, Sums, sums},
+    watch::{Column, Snapshot, Watch, Watches},
+};
+
+/// The shortest time between two batches of events: what changes within is sent together.
+const BATCH: Duration = Duration::from_millis(250);
+/// After how long without change something is sent, so that a page notices when the host is gone.
+const QUIET_MAX: Duration = Duration::from_secs(15);
+/// Requests and changes that a page is sent of before it opened.
+const PAST_MAX: usize = 100;
+
+/// What one page knows, and where it learns more.
+pub struct Feed {
+    watches: Arc<Watches>,
+    watch: Arc<Watch>,
+    seen: watch::Receiver<Snapshot>,
+    tape: Option<(Arc<Tape>, watch::Receiver<u64>)>,
+    closing: watch::Receiver<bool>,
+    ambient: Ambient,
+    kind: Kind,
+    filter: Filter,
+    known: Known,
+}
+
+/// What was sent.
+#[derive(Default)]
+struct Known {
+    is_greeted: bool,
+    sent_at: Option<Instant>,
+    sums: Option<Sums>,
+    servers: Option<Vec<ServerRow>>,
+    total: Option<usize>,
+    order: Vec<String>,
+    rows: HashMap<String, LobbyRow>,
+    request: u64,
+    change: u64,
+    column: Option<Column>,
+    pace: Option<Value>,
+}
+
+/// What a feed shows of what.
+pub struct Shown {
+    /// Everything that is looked at.
+    pub watches: Arc<Watches>,
+    /// The namespace.
+    pub watch: Arc<Watch>,
+    /// What is seen of it.
+    pub seen: watch::Receiver<Snapshot>,
+    /// The requests, where the host answers them.
+    pub tape: Option<Arc<Tape>>,
+    /// Whether the host is about to end.
+    pub closing: watch::Receiver<bool>,
+}
+
+impl Feed {
+    /// What is `shown`, of lobbies those of `filter`.
+    pub fn new(shown: Shown, ambient: Ambient, kind: Kind, filter: Filter) -> Self {
+        let Shown { watches, watch, seen, tape, closing } = shown;
+        let tape = tape.map(|tape| {
+            let last = tape.last();
+            (tape, last)
+        });
+        let known = Known::default();
+        Self { watches, watch, seen, tape, closing, ambient, kind, filter, known }
+    }
+
+    /// The events, until the host ends or the page goes.
+    pub fn body(self) -> StreamBody<impl Stream<Item = Result<Frame<Bytes>, Infallible>>> {
+        StreamBody::new(stream::unfold(self, |mut feed| async move {
+            let events = feed.next().await?;
+            Some((Ok(Frame::data(Bytes::from(events))), feed))
+        }))
+    }
+
+    async fn next(&mut self) -> Option<String> {
+        if *self.closing.borrow() {
+            return None;
+        }
+        if !self.known.is_greeted {
+            self.known.is_greeted = true;
+            let now = self.ambient.now();
+            return Some(event("hello", &json!({ "now": now, "namespace_id": self.watch.namespace_id() })));
+        }
+        loop {
+            let events = self.news();
+            if !events.is_empty() {
+                self.known.sent_at = Some(Instant::now());
+                return Some(events);
+            }
+            let requests = async {
+                match &mut self.tape {
+                    Some((_, last)) => last.changed().await.is_ok(),
+                    None => std::future::pending().await,
+                }
+            };
+            let something = async {
+                tokio::select! {
+                    _ = self.seen.changed() => {}
+                    _ = requests => {}
+                    _ = self.closing.changed() => {}
+                }
+            };
+            if timeout(QUIET_MAX, something).await.is_err() {
+                return Some(": still here\n\n".to_owned());
+            }
+            if *self.closing.borrow() {
+                return None;
+            }
+            if let Some(sent_at) = self.known.sent_at {
+                sleep_until(sent_at + BATCH).await;
+            }
+        }
+    }
+
+    /// Everything that the page does not know yet.
+    fn news(&mut self) -> String {
+        let (now, seen) = (self.ambient.now(), self.seen.borrow_and_update().clone());
+        let mut events = String::new();
+        if let Some((tape, last)) = &mut self.tape {
+            last.borrow_and_update();
+            let mut requests = tape.after(self.known.request, self.watch.namespace_id());
+            requests.drain(..requests.len().saturating_sub(PAST_MAX));
+            if let Some(newest) = requests.last() {
+                self.known.request = newest.number;
+                events += &event("requests", &requests);
+            }
+        }
+        if seen.is_empty() {
+            return events;
+        }
+        let mut changes = self.watch.changes_after(self.known.change);
+        changes.drain(..changes.len().saturating_sub(PAST_MAX));
+        if let Some(newest) = changes.last() {
+            self.known.change = newest.number;
+            events += &event("changes", &changes);
+        }
+        let servers = seen.servers.iter().map(|server| ServerRow::of(server, now)).collect();
+        events += &told("servers", &mut self.known.servers, servers);
+        events += &told("sums", &mut self.known.sums, sums(&seen, now));
+        events += &self.rows(&seen);
+        // The last column that is known may have changed, as may the one before it.
+        let known = self.known.column.map_or(0, |last| last.column.saturating_sub(2));
+        let columns = self.watch.columns_after(known);
+        if columns.last() != self.known.column.as_ref() {
+            self.known.column = columns.last().copied();
+            events += &event("columns", &columns);
+        }
+        events + &self.pace(&seen)
+    }
+
+    /// The lobbies of the page, whose order is sent when it changed, and the rows that changed.
+    fn rows(&mut self, seen: &Snapshot) -> String {
+        let (total, rows) = self.filter.page_of(seen, self.ambient.now());
+        let rows: Vec<(String, LobbyRow)> = rows.into_iter().map(|row| (row.id(), row)).collect();
+        let order: Vec<String> = rows.iter().map(|(id, _)| id.clone()).collect();
+        let changed: Vec<_> = rows
+            .iter()
+            .filter(|(id, row)| self.known.rows.get(id) != Some(row))
+            .map(|(_, row)| row)
+            .collect();
+        if self.known.total == Some(total) && order == self.known.order && changed.is_empty() {
+            return String::new();
+        }
+        let event = event("rows", &json!({ "total": total, "order": order, "changed": changed }));
+        self.known.total = Some(total);
+        self.known.rows = rows.into_iter().collect();
+        self.known.order = order;
+        event
+    }
+
+    fn pace(&mut self, seen: &Snapshot) -> String {
+        // Reads of the local stack cost nothing.
+        let units = if self.kind == Kind::Local { 0.0 } else { self.watches.units_a_minute() };
+        let pace = json!({
+            "kind": self.kind,
+            "read_units_a_minute": units.round(),
+            "read_units_a_minute_max": READ_UNITS_A_MINUTE,
+            "dollars_an_hour": dollars_an_hour(units),
+            // In tenths of a second, so that it does not change with every look.
+            "every_ms": (seen.pause + seen.took).as_millis() as u64 / 100 * 100,
+            "problem": seen.problem,
+            "expected": seen.expected,
+        });
+        told("pace", &mut self.known.pace, pace)
+    }
+}
+
+/// The event of a value, unless the page knows it already.
+fn told<T: Serialize + PartialEq>(name: &str, known: &mut Option<T>, value: T) -> String {
+    if known.as_ref() == Some(&value) {
+        return String::new();
+    }
+    let event = event(name, &value);
+    *known = Some(value);
+    event
+}
+
+fn event(name: &str, data: &impl Serialize) -> String {
+    // One line: JSON has no line break outside of its texts, where they are escaped.
+    format!("event: {name}\ndata: {}\n\n", serde_json::to_string(data).unwrap_or_default())
+}

@@ -1,0 +1,208 @@
+//! Who may use the console: its own page, in a browser on this machine.
+//!
+//! Any page that a browser on this machine shows can send requests here. A name of its own that resolves to a
+//! loopback address shows in `Host`. A foreign page, even one of another port of this machine, shows in
+//! `Sec-Fetch-Site`, which browsers set and pages cannot. Where a client sends no such header, it needs
+//! [`OWN_HEADER`], which a foreign page can send only after a preflight, and the console answers none.
+
+use std::{
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
+    sync::Mutex,
+};
+
+use http::{
+    HeaderMap, HeaderValue, Uri,
+    header::{COOKIE, HOST, HeaderName},
+    uri::Authority,
+};
+use ring::digest::{SHA256, digest};
+use shared::base::ambient::Ambient;
+
+/// What a page of another origin may not send unasked.
+pub const OWN_HEADER: HeaderName = HeaderName::from_static("muster-console");
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+/// The cookie of a session. A browser shares cookies between ports, so its name has the port.
+const COOKIE_PREFIX: &str = "muster_console_";
+
+/// Whether a request comes from this machine and was meant for it.
+#[must_use]
+pub fn is_for_this_machine(headers: &HeaderMap, uri: &Uri, peer: SocketAddr) -> bool {
+    let mut hosts = headers.get_all(HOST).iter();
+    let (Some(host), None) = (hosts.next(), hosts.next()) else { return false };
+    peer.ip().to_canonical().is_loopback()
+        && host.to_str().is_ok_and(is_loopback)
+        && uri.authority().is_none_or(|authority| is_loopback(authority.as_str()))
+}
+
+/// Whether `authority`, a host with or without a port, is this machine by a name that nobody else can own.
+#[must_use]
+pub fn is_loopback(authority: &str) -> bool {
+    let Ok(authority) = authority.parse::<Authority>() else { return false };
+    let host = authority.host();
+    let ipv6 = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    !authority.as_str().contains('@')
+        && (host.eq_ignore_ascii_case("localhost")
+            || host.parse::<Ipv4Addr>().is_ok_and(|address| address.is_loopback())
+            || ipv6.is_some_and(|host| host.parse::<Ipv6Addr>().is_ok_and(|address| address.is_loopback())))
+}
+
+/// Whether the console's own page sent a request, or a program that knows [`OWN_HEADER`].
+#[must_use]
+pub fn is_of_own_page(headers: &HeaderMap) -> bool {
+    match headers.get(SEC_FETCH_SITE) {
+        Some(site) => site == "same-origin",
+        None => headers.contains_key(OWN_HEADER),
+    }
+}
+
+/// Who may use a console.
+#[derive(Clone, Debug)]
+pub enum Access {
+    /// Everybody on this machine: the local stack shows its secrets to them anyway.
+    ThisMachine,
+    /// Who has a session, which the operator's token begins.
+    Session(std::sync::Arc<Session>),
+}
+
+/// The one session of a console: its token is exchanged for its cookie, once.
+#[derive(Debug)]
+pub struct Session {
+    token: Mutex<Option<String>>,
+    cookie: String,
+}
+
+impl Session {
+    /// A session that nobody has begun.
+    #[must_use]
+    pub fn new(ambient: &Ambient) -> Self {
+        let secret = || {
+            let bytes = ambient.bytes::<32>();
+            bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>()
+        };
+        Self { token: Mutex::new(Some(secret())), cookie: secret() }
+    }
+
+    /// The token, until it is exchanged.
+    #[must_use]
+    pub fn token(&self) -> Option<String> {
+        self.token.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+    }
+
+    /// The header that sets the cookie, for whoever shows the token first.
+    #[must_use]
+    pub fn begin(&self, shown: &str, headers: &HeaderMap) -> Option<HeaderValue> {
+        let mut token = self.token.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        token.take_if(|token| equal(token, shown))?;
+        let (name, cookie) = (cookie_name(headers), &self.cookie);
+        let header = format!("{name}={cookie}; Path=/_console; HttpOnly; SameSite=Strict");
+        HeaderValue::from_str(&header).ok()
+    }
+
+    fn is_shown(&self, headers: &HeaderMap) -> bool {
+        let name = cookie_name(headers);
+        let cookies = headers.get_all(COOKIE).iter().filter_map(|header| header.to_str().ok());
+        let mut pairs = cookies.flat_map(|header| header.split(';')).filter_map(|pair| pair.split_once('='));
+        pairs.any(|(shown, value)| shown.trim() == name && equal(&self.cookie, value.trim()))
+    }
+}
+
+impl Access {
+    /// Whether a request may use what has data.
+    #[must_use]
+    pub fn allows(&self, headers: &HeaderMap) -> bool {
+        match self {
+            Self::ThisMachine => true,
+            Self::Session(session) => session.is_shown(headers),
+        }
+    }
+}
+
+fn cookie_name(headers: &HeaderMap) -> String {
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok()?.parse::<Authority>().ok());
+    let port = host.and_then(|host| host.port_u16()).unwrap_or(80);
+    format!("{COOKIE_PREFIX}{port}")
+}
+
+fn equal(one: &str, other: &str) -> bool {
+    // Comparing digests in variable time tells nothing of the secrets.
+    digest(&SHA256, one.as_bytes()).as_ref() == digest(&SHA256, other.as_bytes()).as_ref()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+        let pairs = pairs.iter().map(|(name, value)| (HeaderName::from_static(name), value.parse().unwrap()));
+        let mut headers = HeaderMap::new();
+        pairs.for_each(|(name, value)| {
+            headers.append(name, value);
+        });
+        headers
+    }
+
+    fn reaches(peer: &str, uri: &str, hosts: &[&str]) -> bool {
+        let hosts: Vec<_> = hosts.iter().map(|host| ("host", *host)).collect();
+        is_for_this_machine(&headers(&hosts), &uri.parse().unwrap(), peer.parse().unwrap())
+    }
+
+    #[test]
+    fn a_loopback_host_is_let_in_on_any_port() {
+        for host in ["localhost", "LocalHost:3000", "127.0.0.1:3000", "127.8.9.1", "[::1]", "[::1]:80"] {
+            assert!(reaches("127.0.0.1:9", "/", &[host]), "{host}");
+        }
+        assert!(reaches("[::ffff:127.0.0.1]:9", "/", &["localhost"]));
+    }
+
+    #[test]
+    fn any_other_host_and_machine_is_kept_out() {
+        for host in [
+            "evil.example",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "localhost@evil.example",
+            "evil@localhost",
+            "[::2]",
+            "0.0.0.0",
+            "10.0.0.1",
+            "0177.0.0.1",
+            "",
+        ] {
+            assert!(!reaches("127.0.0.1:9", "/", &[host]), "{host}");
+        }
+        assert!(!reaches("127.0.0.1:9", "/", &[]));
+        assert!(!reaches("127.0.0.1:9", "/", &["localhost", "evil.example"]));
+        assert!(!reaches("127.0.0.1:9", "http://evil.example/", &["localhost"]));
+        assert!(!reaches("192.0.2.7:9", "/", &["localhost"]));
+    }
+
+    #[test]
+    fn only_the_own_page_counts_whatever_else_a_foreign_one_sends() {
+        assert!(is_of_own_page(&headers(&[("sec-fetch-site", "same-origin")])));
+        assert!(is_of_own_page(&headers(&[("muster-console", "1")])));
+        assert!(!is_of_own_page(&headers(&[])));
+        for site in ["cross-site", "same-site", "none", ""] {
+            let forged = [("sec-fetch-site", site), ("muster-console", "1")];
+            assert!(!is_of_own_page(&headers(&forged)), "{site}");
+        }
+    }
+
+    #[test]
+    fn a_token_begins_one_session_whose_cookie_counts_on_its_port() {
+        let session = Session::new(&Ambient::system());
+        let token = session.token().unwrap();
+        let here = headers(&[("host", "127.0.0.1:4000")]);
+        assert_eq!(session.begin("", &here), None);
+        assert_eq!(session.begin(&token[1..], &here), None, "a wrong token leaves the right one valid");
+        let set = session.begin(&token, &here).unwrap();
+        let set = set.to_str().unwrap();
+        assert!(set.ends_with("; Path=/_console; HttpOnly; SameSite=Strict"), "{set}");
+        assert_eq!(session.begin(&token, &here), None, "it is exchanged once");
+        let cookie = set.split(';').next().unwrap();
+        let access = Access::Session(session.into());
+        let with = |host: &str, cookie: &str| access.allows(&headers(&[("host", host), ("cookie", cookie)]));
+        assert!(with("127.0.0.1:4000", &format!("a=b; {cookie}")));
+        assert!(!with("127.0.0.1:4001", cookie) && !with("127.0.0.1:4000", "muster_console_4000=x"));
+        assert!(!access.allows(&here));
+    }
+}

@@ -1,0 +1,94 @@
+//! What a host gives the console.
+
+use std::{fmt, future::Future, pin::Pin, sync::Arc};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use serde::Serialize;
+use serde_json::Value;
+use shared::{auth::keys::TokenKeys, base::ambient::Ambient, store::client::Store};
+
+use crate::{guard::Access, tape::Tape};
+
+/// A future of a host's.
+pub type Coming<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+/// Sends a request to the deployment's API, by its path; why there is no response, in words.
+pub type Api = Arc<dyn Fn(Request<Bytes>) -> Coming<Result<Response<Bytes>, String>> + Send + Sync>;
+/// Runs one of the operator's commands.
+pub type Commands = Arc<dyn Fn(Words) -> Coming<Result<Value, Refusal>> + Send + Sync>;
+/// Reads the keys that the deployment signs tokens with; why they cannot be read, in words.
+pub type Keys = Arc<dyn Fn() -> Coming<Result<Arc<TokenKeys>, String>> + Send + Sync>;
+
+/// One of the operator's commands, without its first word and without the deployment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Words {
+    /// Topic, action and arguments.
+    pub words: Vec<String>,
+    /// What stands in place of a file.
+    pub text: Option<String>,
+}
+
+/// Why a command was not run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Refusal {
+    /// In words for its user.
+    pub message: String,
+    /// What is wrong with the text, and where.
+    pub problems: Vec<Problem>,
+}
+
+/// What is wrong with a text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// The line, from 1 on, when one can be told.
+    pub line: Option<usize>,
+    /// What is wrong there.
+    pub problem: String,
+}
+
+impl From<String> for Refusal {
+    fn from(message: String) -> Self {
+        Self { message, problems: Vec::new() }
+    }
+}
+
+/// Where the deployment runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// On this machine: reads cost nothing but its time.
+    Local,
+    /// In AWS: reads cost money.
+    Aws,
+}
+
+/// A deployment, and the ways to it.
+#[derive(Clone)]
+pub struct Host {
+    /// How people name the deployment.
+    pub name: String,
+    /// Where it runs.
+    pub kind: Kind,
+    /// The address of its API.
+    pub api_url: String,
+    /// Its tables.
+    pub store: Store,
+    /// The clock and randomness.
+    pub ambient: Ambient,
+    /// Its keys.
+    pub keys: Keys,
+    /// Its API.
+    pub api: Api,
+    /// The operator's commands on it.
+    pub commands: Commands,
+    /// Who may use the console.
+    pub access: Access,
+    /// The requests that the host itself answers, when it does.
+    pub tape: Option<Arc<Tape>>,
+}
+
+impl fmt::Debug for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Host").field("name", &self.name).field("kind", &self.kind).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,105 @@
+//! What the page asks for: its query, or its body.
+
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::Value;
+use shared::models::ids::{GameId, LobbyId, NamespaceId, ServerId};
+
+use crate::view::Filter;
+
+/// A namespace.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Named {
+    /// Its game.
+    pub game: GameId,
+    /// The namespace.
+    pub namespace: NamespaceId,
+}
+
+/// A namespace's events.
+#[derive(Debug, Deserialize)]
+pub struct Watched {
+    /// Its game.
+    pub game: GameId,
+    /// The namespace.
+    pub namespace: NamespaceId,
+    /// Which lobbies.
+    pub filter: Filter,
+}
+
+/// A lobby.
+#[derive(Debug, Deserialize)]
+pub struct NamedLobby {
+    /// The lobby.
+    pub lobby: LobbyId,
+}
+
+/// A game server of a namespace.
+#[derive(Debug, Deserialize)]
+pub struct NamedServer {
+    /// The namespace.
+    pub namespace: NamespaceId,
+    /// The game server.
+    pub server: ServerId,
+}
+
+/// One of the operator's commands.
+#[derive(Debug, Deserialize)]
+pub struct Command {
+    /// Topic, action and arguments.
+    pub words: Vec<String>,
+    /// What stands in place of a file.
+    #[serde(default)]
+    pub text: Option<String>,
+}
+
+/// The operator's token.
+#[derive(Deserialize)]
+pub struct Begun {
+    /// The token.
+    pub token: String,
+}
+
+/// What a player or a lobby server does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Act {
+    /// A player finds a lobby.
+    Find,
+    /// A player joins one by its identifier.
+    Join,
+    /// A player creates one.
+    Create,
+    /// The lobby server says that it is ready.
+    Ready,
+    /// The lobby server lets a player in.
+    Connected,
+    /// The lobby server saw a player leave.
+    Disconnected,
+    /// The lobby server closes or reopens it.
+    Closed,
+    /// The lobby server ends it.
+    End,
+}
+
+/// A call of the API.
+#[derive(Debug, Deserialize)]
+pub struct Call {
+    /// The game.
+    pub game: GameId,
+    /// The namespace.
+    pub namespace: NamespaceId,
+    /// What is done.
+    pub act: Act,
+    /// In which lobby, for what a lobby server does.
+    #[serde(default)]
+    pub lobby: Option<LobbyId>,
+    /// The request's body.
+    pub request: Value,
+}
+
+/// Reads the value that the parameter `q` of a query holds as JSON: one form for whatever is asked.
+pub fn of_query<T: DeserializeOwned>(query: Option<&str>) -> Option<T> {
+    let mut pairs = url::form_urlencoded::parse(query.unwrap_or_default().as_bytes());
+    let (_, value) = pairs.find(|(name, _)| name == "q")?;
+    serde_json::from_str(&value).ok()
+}

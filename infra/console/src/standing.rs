@@ -1,0 +1,107 @@
+//! What a lobby or a game server is to a find, in one word, and what a find would do with each lobby.
+
+use serde::Serialize;
+use shared::{
+    base::ambient::Timestamp,
+    models::{
+        ids::LobbyId,
+        lobby::{Entry, Lobby, Stage, sort_fullest_first},
+        server::Server,
+    },
+    rules::criteria::Criteria,
+    wire::explanation::Reason,
+};
+
+/// What a lobby is to finds, the worst first.
+#[must_use]
+pub fn lobby_state(lobby: &Lobby, now: Timestamp) -> &'static str {
+    if lobby.stage == Stage::Ended {
+        "ended"
+    } else if lobby.lease_until <= now {
+        "silent"
+    } else if lobby.closed {
+        "closed"
+    } else if lobby.stage == Stage::Starting {
+        "starting"
+    } else if lobby.stage == Stage::Unknown {
+        "of a later release"
+    } else if lobby.is_private {
+        "private"
+    } else {
+        "open"
+    }
+}
+
+/// Whether a game server gets lobbies, and if not, why.
+#[must_use]
+pub fn server_state(server: &Server, now: Timestamp) -> &'static str {
+    if server.is_deregistered() {
+        "draining"
+    } else if server.lease_until <= now {
+        "silent"
+    } else if server.is_clearing {
+        "clearing"
+    } else if server.used >= server.capacity {
+        "full"
+    } else {
+        "free"
+    }
+}
+
+/// What a find does with a lobby.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Verdict {
+    /// It takes a seat there.
+    Taken,
+    /// It could, but another lobby is fuller or older.
+    Joinable,
+    /// It cannot.
+    Refused(Reason),
+}
+
+impl Serialize for Verdict {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Taken => serializer.serialize_str("taken"),
+            Self::Joinable => serializer.serialize_str("joinable, less full or younger"),
+            Self::Refused(reason) => reason.serialize(serializer),
+        }
+    }
+}
+
+/// What a find does with each of `lobbies`, those that fit first; and the one that it takes.
+#[must_use]
+pub fn judged(
+    lobbies: Vec<Lobby>,
+    criteria: &Criteria,
+    now: Timestamp,
+) -> (Option<LobbyId>, Vec<(Lobby, Verdict)>) {
+    let (mut fitting, mut others) = (Vec::new(), Vec::new());
+    for lobby in lobbies {
+        match refusal(&lobby, criteria, now) {
+            None => fitting.push(lobby),
+            Some(reason) => others.push((lobby, reason)),
+        }
+    }
+    sort_fullest_first(&mut fitting, now);
+    others.sort_by_key(|(lobby, reason)| (*reason, lobby.created_at));
+    let takes = fitting.first().map(|lobby| lobby.lobby_id.clone());
+    let told = |place| if place == 0 { Verdict::Taken } else { Verdict::Joinable };
+    let fitting = fitting.into_iter().enumerate().map(|(place, lobby)| (lobby, told(place)));
+    let others = others.into_iter().map(|(lobby, reason)| (lobby, Verdict::Refused(reason)));
+    (takes, fitting.chain(others).collect())
+}
+
+/// Why a find would not take a seat in a lobby, if so.
+fn refusal(lobby: &Lobby, criteria: &Criteria, now: Timestamp) -> Option<Reason> {
+    if !criteria.pools.iter().any(|searched| lobby.pool.is_shard_of(&searched.pool)) {
+        return Some(Reason::OtherVersion);
+    }
+    if !lobby.tag_digests.contain(&criteria.new_lobby.tag_digests) {
+        return Some(Reason::TagMismatch);
+    }
+    match lobby.entry_for_find(now) {
+        Entry::Free | Entry::TakeOver(_) => None,
+        Entry::Refused(refusal) => Some(refusal.into()),
+    }
+}

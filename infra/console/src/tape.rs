@@ -1,0 +1,249 @@
+//! The requests that the local stack answered: the latest one by one, all of them in sums.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use serde::Serialize;
+use shared::{
+    base::{ambient::Timestamp, usage::Usage},
+    models::ids::NamespaceId,
+    wire::explanation::Explanation,
+};
+use tokio::sync::watch;
+
+use crate::why::sentences;
+
+/// Requests that are kept one by one.
+const ENTRIES_MAX: usize = 500;
+/// How long one column of the curve of finds is.
+pub const COLUMN: Duration = Duration::from_secs(5);
+/// Columns of ten minutes.
+pub const COLUMNS: usize = 120;
+
+/// A request and its answer.
+#[derive(Clone, Debug, Default)]
+pub struct Answered {
+    /// When the request came.
+    pub at: Timestamp,
+    /// How long the answer took.
+    pub took: Duration,
+    /// HTTP method.
+    pub method: String,
+    /// Path, without the query.
+    pub path: String,
+    /// The operation, unless there is none at that path.
+    pub operation: Option<String>,
+    /// The namespace of the token.
+    pub namespace_id: Option<NamespaceId>,
+    /// HTTP status.
+    pub status: u16,
+    /// The code of a refusal.
+    pub code: Option<String>,
+    /// The message of a refusal.
+    pub message: Option<String>,
+    /// What was asked for, such as modes and regions.
+    pub asked: Vec<String>,
+    /// Why a find came out so.
+    pub explanation: Option<Explanation>,
+    /// What was asked of DynamoDB.
+    pub usage: Usage,
+}
+
+/// A request as the page shows it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Entry {
+    /// Its number, from 1 on.
+    pub number: u64,
+    /// When it came.
+    pub at: Timestamp,
+    /// Milliseconds until its answer.
+    pub ms: f64,
+    /// HTTP method.
+    pub method: String,
+    /// Path.
+    pub path: String,
+    /// The operation.
+    pub operation: Option<String>,
+    /// HTTP status.
+    pub status: u16,
+    /// The code of a refusal.
+    pub code: Option<String>,
+    /// What was asked for.
+    pub asked: Vec<String>,
+    /// The refusal, and why, in sentences.
+    pub why: Vec<String>,
+    #[serde(skip)]
+    namespace_id: Option<NamespaceId>,
+}
+
+/// What an operation asked of DynamoDB so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Totals {
+    /// Requests.
+    pub requests: u64,
+    /// What they asked for.
+    pub usage: Usage,
+}
+
+/// Finds of one column of the curve.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Finds {
+    /// Those that got a seat.
+    pub seated: u32,
+    /// Those that a rule or a lack of room refused.
+    pub refused: u32,
+    /// Those that failed.
+    pub failed: u32,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    entries: VecDeque<Entry>,
+    /// By the number of the column since the epoch, and the namespace.
+    finds: BTreeMap<(u64, Option<NamespaceId>), Finds>,
+    operations: BTreeMap<String, Totals>,
+}
+
+/// The requests of one host.
+#[derive(Debug)]
+pub struct Tape {
+    kept: Mutex<Kept>,
+    since: Timestamp,
+    last: watch::Sender<u64>,
+}
+
+impl Tape {
+    /// An empty tape, which begins at `since`.
+    #[must_use]
+    pub fn new(since: Timestamp) -> Self {
+        Self { kept: Mutex::default(), since, last: watch::Sender::new(0) }
+    }
+
+    /// Notes a request.
+    pub fn note(&self, answered: Answered) {
+        let mut kept = self.kept();
+        if let Some(operation) = &answered.operation {
+            let totals = kept.operations.entry(operation.clone()).or_default();
+            *totals = Totals { requests: totals.requests + 1, usage: totals.usage + answered.usage };
+            if operation == "find-lobby" {
+                let column = column(answered.at);
+                let finds = kept.finds.entry((column, answered.namespace_id.clone())).or_default();
+                finds.count(answered.status);
+                kept.finds.retain(|(at, _), _| at + COLUMNS as u64 > column);
+            }
+        }
+        let number = *self.last.borrow() + 1;
+        kept.entries.push_back(Entry::of(number, answered));
+        if kept.entries.len() > ENTRIES_MAX {
+            kept.entries.pop_front();
+        }
+        drop(kept);
+        self.last.send_replace(number);
+    }
+
+    /// The number of the last request, and of each that comes.
+    #[must_use]
+    pub fn last(&self) -> watch::Receiver<u64> {
+        self.last.subscribe()
+    }
+
+    /// The requests after `number`, oldest first: those of a namespace, and those of none.
+    #[must_use]
+    pub fn after(&self, number: u64, namespace_id: &NamespaceId) -> Vec<Entry> {
+        let kept = self.kept();
+        let is_its = |entry: &&Entry| entry.namespace_id.as_ref().is_none_or(|id| id == namespace_id);
+        kept.entries.iter().filter(|entry| entry.number > number).filter(is_its).cloned().collect()
+    }
+
+    /// The finds of a namespace in a column.
+    #[must_use]
+    pub fn finds(&self, column: u64, namespace_id: &NamespaceId) -> Finds {
+        let key = (column, Some(namespace_id.clone()));
+        self.kept().finds.get(&key).copied().unwrap_or_default()
+    }
+
+    /// From when on was counted, and what each operation asked of DynamoDB.
+    #[must_use]
+    pub fn totals(&self) -> (Timestamp, BTreeMap<String, Totals>) {
+        (self.since, self.kept().operations.clone())
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The number of the column of the curve that `at` lies in.
+#[must_use]
+pub const fn column(at: Timestamp) -> u64 {
+    at.secs() / COLUMN.as_secs()
+}
+
+impl Finds {
+    fn count(&mut self, status: u16) {
+        match status {
+            200..300 => self.seated += 1,
+            400..500 | 503 => self.refused += 1,
+            _ => self.failed += 1,
+        }
+    }
+}
+
+impl Entry {
+    fn of(number: u64, answered: Answered) -> Self {
+        let Answered { at, took, method, path, operation, namespace_id, status, code, .. } = answered;
+        let mut why: Vec<String> = answered.message.into_iter().collect();
+        why.extend(answered.explanation.iter().flat_map(sentences));
+        let asked = answered.asked;
+        let ms = (took.as_secs_f64() * 10_000.0).round() / 10.0;
+        Self { number, at, ms, method, path, operation, status, code, asked, why, namespace_id }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn find(at: u64, namespace: &str, status: u16) -> Answered {
+        Answered {
+            at: Timestamp(at),
+            operation: Some("find-lobby".to_owned()),
+            namespace_id: Some(namespace.parse().unwrap()),
+            status,
+            usage: Usage { calls: 2, read_units: 0.5, write_units: 1.0 },
+            ..Answered::default()
+        }
+    }
+
+    #[test]
+    fn finds_are_counted_by_outcome_and_namespace_in_columns_of_ten_minutes() {
+        let tape = Tape::new(Timestamp(0));
+        let namespace = "one".parse().unwrap();
+        for status in [200, 200, 400, 503, 500] {
+            tape.note(find(7_000, "one", status));
+        }
+        tape.note(find(7_000, "other", 200));
+        assert_eq!(tape.finds(1, &namespace), Finds { seated: 2, refused: 2, failed: 1 });
+        assert_eq!(tape.finds(2, &namespace), Finds::default());
+        tape.note(find(7_000 + 600_000, "one", 200));
+        assert_eq!(tape.finds(1, &namespace), Finds::default(), "it is ten minutes old");
+    }
+
+    #[test]
+    fn what_an_operation_asked_for_is_summed_up_beyond_what_is_kept() {
+        let tape = Tape::new(Timestamp(3));
+        for _ in 0..ENTRIES_MAX + 1 {
+            tape.note(find(7_000, "one", 200));
+        }
+        let (since, totals) = tape.totals();
+        let find = totals["find-lobby"];
+        assert_eq!((since, find.requests, find.usage.calls), (Timestamp(3), 501, 1_002));
+        let kept = tape.after(0, &"one".parse().unwrap());
+        assert_eq!((kept.len(), kept[0].number), (ENTRIES_MAX, 2));
+        assert_eq!(tape.after(500, &"one".parse().unwrap()).len(), 1);
+        assert!(tape.after(0, &"other".parse().unwrap()).is_empty());
+    }
+}

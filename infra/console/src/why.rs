@@ -1,0 +1,160 @@
+//! Why a find came out as it did, in sentences.
+
+use serde_json::json;
+use shared::{
+    base::usage::Usage,
+    wire::explanation::{Creation, Explanation, Obstacle, Obstacles, Place, Reason, Resolved},
+};
+
+use crate::budget::dollars;
+
+/// An explanation in sentences, the most telling ones first.
+#[must_use]
+pub fn sentences(explanation: &Explanation) -> Vec<String> {
+    let Explanation { resolved, considered, refused, created, creation, servers, replayed, .. } = explanation;
+    let mut sentences = Vec::new();
+    if *replayed {
+        sentences.push("This is the answer of an earlier request with the same Idempotency-Key.".to_owned());
+    }
+    if let Some(Resolved { searched, .. }) = resolved {
+        let places = searched.iter().map(place).collect::<Vec<_>>().join(", ");
+        sentences.push(format!("It looked for {places}."));
+        sentences.push(looked_at(*considered, refused));
+    }
+    if let (Some(servers), Some(Resolved { creates, .. })) = (servers, resolved) {
+        sentences.push(no_place(servers, creates));
+    } else if let Some(creation) = creation {
+        let where_to = resolved.as_ref().map(|resolved| place(&resolved.creates)).unwrap_or_default();
+        sentences.push(about_creation(*creation, *created, &where_to));
+    } else if resolved.is_some() && *considered > 0 {
+        sentences.push("It took a seat in a lobby that was there.".to_owned());
+    }
+    sentences.push(cost(explanation));
+    sentences
+}
+
+fn place(Place { game_mode, region_id }: &Place) -> String {
+    format!("{game_mode} in {region_id}")
+}
+
+fn looked_at(considered: usize, refused: &std::collections::BTreeMap<Reason, usize>) -> String {
+    if considered == 0 {
+        return "It saw no lobby with a free seat there.".to_owned();
+    }
+    let lobbies = if considered == 1 { "1 lobby".to_owned() } else { format!("{considered} lobbies") };
+    if refused.is_empty() {
+        return format!("It looked at {lobbies}.");
+    }
+    let why = refused.iter().map(|(reason, count)| format!("{count} {}", words(*reason)));
+    format!("It looked at {lobbies} and passed over {}.", why.collect::<Vec<_>>().join(", "))
+}
+
+const fn words(reason: Reason) -> &'static str {
+    match reason {
+        Reason::Full => "full",
+        Reason::Closed => "closed, private or ended",
+        Reason::LeaseExpired => "of a silent game server",
+        Reason::TagMismatch => "without a requested tag",
+        Reason::OtherVersion => "of another version, mode or region",
+        Reason::RaceLost => "whose last seat another find took first",
+    }
+}
+
+fn no_place(servers: &Obstacles, Place { game_mode, region_id }: &Place) -> String {
+    if servers.is_empty() {
+        return format!("No lobby could be created: {region_id} has no game server. Start one.");
+    }
+    let why = servers.iter().map(|(obstacle, count)| match obstacle {
+        Obstacle::Draining => format!("{count} is draining"),
+        Obstacle::Silent => format!("{count} is silent: its heartbeats stopped"),
+        Obstacle::Clearing => format!("{count} started anew and is still clearing"),
+        Obstacle::Unfit => format!("{count} does not run {game_mode}"),
+        Obstacle::Full => format!("{count} is full"),
+    });
+    let why = why.collect::<Vec<_>>().join("; ");
+    format!("No lobby could be created: no game server of {region_id} has a place for {game_mode}: {why}.")
+}
+
+fn about_creation(creation: Creation, created: bool, where_to: &str) -> String {
+    match (creation, created) {
+        (Creation::Prevented, _) => {
+            format!("None fitted, and the request prevents the creation of {where_to}.")
+        }
+        (Creation::NothingJoinable, true) => format!("None could be taken, so it created {where_to}."),
+        (Creation::PoolBusy, true) => {
+            format!("So many finds come that it created {where_to} without looking further.")
+        }
+        (_, false) => format!("None could be taken, and {where_to} was not created."),
+    }
+}
+
+fn cost(explanation: &Explanation) -> String {
+    let Explanation { calls, read_units, write_units, .. } = *explanation;
+    let usage = Usage { calls, read_units, write_units };
+    let calls = if calls == 1 { "1 call".to_owned() } else { format!("{calls} calls") };
+    let million = dollars(usage) * 1e6;
+    format!(
+        "It asked DynamoDB in {calls} for {} read and {} write units: ${million:.2} a million such requests.",
+        json!(read_units),
+        json!(write_units)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn explanation() -> Explanation {
+        let place = Place { game_mode: "duel".parse().unwrap(), region_id: "fra".parse().unwrap() };
+        let resolved =
+            Resolved { searched: vec![place.clone()], creates: place, tags: BTreeMap::new(), max_players: 2 };
+        Explanation {
+            resolved: Some(resolved),
+            calls: 2,
+            read_units: 0.5,
+            write_units: 1.0,
+            ..Explanation::default()
+        }
+    }
+
+    #[test]
+    fn a_find_that_no_server_has_a_place_for_names_the_servers() {
+        let mut find = Explanation { servers: Some(Obstacles::new()), ..explanation() };
+        assert_eq!(
+            sentences(&find),
+            [
+                "It looked for duel in fra.",
+                "It saw no lobby with a free seat there.",
+                "No lobby could be created: fra has no game server. Start one.",
+                "It asked DynamoDB in 2 calls for 0.5 read and 1.0 write units: $0.69 a million such requests.",
+            ]
+        );
+        find.servers = Some(Obstacles::from([(Obstacle::Silent, 1), (Obstacle::Unfit, 2)]));
+        let told = sentences(&find).join(" ");
+        assert!(told.contains("1 is silent: its heartbeats stopped; 2 does not run duel."), "{told}");
+    }
+
+    #[test]
+    fn what_was_passed_over_is_told_beside_what_was_created() {
+        let find = Explanation {
+            considered: 3,
+            refused: BTreeMap::from([(Reason::Full, 2), (Reason::RaceLost, 1)]),
+            created: true,
+            creation: Some(Creation::NothingJoinable),
+            ..explanation()
+        };
+        let told = sentences(&find).join(" ");
+        assert!(
+            told.contains("3 lobbies and passed over 2 full, 1 whose last seat another find took first.")
+        );
+        assert!(told.contains("None could be taken, so it created duel in fra."), "{told}");
+    }
+
+    #[test]
+    fn a_seat_in_a_lobby_that_was_there_is_told_as_such() {
+        let told = sentences(&Explanation { considered: 1, ..explanation() }).join(" ");
+        assert!(told.contains("It looked at 1 lobby. It took a seat in a lobby that was there."), "{told}");
+    }
+}

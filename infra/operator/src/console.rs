@@ -1,0 +1,144 @@
+//! The operator's commands as the console's page runs them: the same words on a deployment that is at hand.
+
+use std::sync::Arc;
+
+use clap::Parser;
+use muster_console::host::{Commands, Problem, Refusal, Words};
+use shared::{auth::keys::TokenKeys, base::ambient::Ambient, store::client::Store};
+
+use crate::{
+    CommandError, Topic, cdn,
+    config_file::ConfigSource,
+    deployment::{Deployment, KeySource},
+    game, in_deployment, lobby, namespace, token, version,
+};
+
+/// A command without its first word and without the deployment.
+#[derive(Debug, Parser)]
+#[command(name = "muster", no_binary_name = true, disable_help_flag = true)]
+struct Line {
+    #[command(subcommand)]
+    topic: Topic,
+}
+
+/// The commands on the deployment of `store`, for a process that holds its keys.
+#[must_use]
+pub fn commands(store: Store, keys: Arc<TokenKeys>, ambient: Ambient, name: String) -> Commands {
+    commands_on(Deployment {
+        store,
+        ambient,
+        name,
+        key: KeySource::Held(keys),
+        #[cfg(feature = "aws")]
+        api_url: None,
+    })
+}
+
+/// The commands on a deployment.
+pub(crate) fn commands_on(deployment: Deployment) -> Commands {
+    let deployment = Arc::new(deployment);
+    Arc::new(move |words| {
+        let deployment = Arc::clone(&deployment);
+        Box::pin(async move {
+            let topic = read(words)?;
+            let report = in_deployment(topic, &deployment).await.map_err(refusal)?;
+            Ok(report.json)
+        })
+    })
+}
+
+/// The command that `words` say, which touches nothing but the deployment: a page names no file of this
+/// machine.
+fn read(words: Words) -> Result<Topic, Refusal> {
+    let line = Line::try_parse_from(words.words).map_err(|error| Refusal::from(error.to_string()))?;
+    let mut topic = line.topic;
+    let given = words.text.map(ConfigSource::Text);
+    match (&mut topic, given) {
+        (
+            Topic::Version(version::Action::Create { file, .. } | version::Action::Validate { file, .. }),
+            Some(text),
+        ) => *file = text,
+        (
+            Topic::Version(
+                version::Action::List { .. }
+                | version::Action::Show { .. }
+                | version::Action::Set { .. }
+                | version::Action::History { .. }
+                | version::Action::Delete { .. },
+            )
+            | Topic::Game(game::Action::List | game::Action::Show { .. })
+            | Topic::Namespace(
+                namespace::Action::Create { .. }
+                | namespace::Action::List { .. }
+                | namespace::Action::Show { .. },
+            )
+            | Topic::MmConfig(_)
+            | Topic::Token(
+                token::Action::Create(_)
+                | token::Action::List { .. }
+                | token::Action::Revoke { .. }
+                | token::Action::RevokeAll { .. },
+            )
+            | Topic::Domain(
+                cdn::DomainAction::List { .. }
+                | cdn::DomainAction::Add { .. }
+                | cdn::DomainAction::Remove { .. },
+            )
+            | Topic::Lobby(lobby::Action::End { .. })
+            | Topic::Server(lobby::ServerAction::Remove { .. }),
+            None,
+        ) => {}
+        _ => return Err("the console does not run this command; a terminal does".to_owned().into()),
+    }
+    Ok(topic)
+}
+
+fn refusal(error: CommandError) -> Refusal {
+    let message = error.to_string();
+    let problems = match error {
+        CommandError::BrokenRules { problems, .. } => {
+            let problem = |broken: crate::Problem| Problem { line: broken.line, problem: broken.at };
+            problems.into_iter().map(problem).collect()
+        }
+        CommandError::InvalidFile { at, line, problem, .. } => {
+            let problem = if at == "." { problem } else { format!("{at}: {problem}") };
+            vec![Problem { line, problem }]
+        }
+        _ => Vec::new(),
+    };
+    Refusal { message, problems }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn says(words: &[&str], text: Option<&str>) -> Result<Topic, Refusal> {
+        let words = words.iter().map(|word| (*word).to_owned()).collect();
+        read(Words { words, text: text.map(ToOwned::to_owned) })
+    }
+
+    #[test]
+    fn a_page_names_no_file_and_begins_no_program() {
+        for words in [
+            &["version", "validate", "/etc/passwd"][..],
+            &["version", "create", "demo", "/etc/passwd"],
+            &["game", "import", "/etc/passwd"],
+            &["game", "create", "x", "--region", "fra=F@1,2", "--config", "/etc/passwd"],
+            &["cdn", "user", "set", "demo/prod", "somebody"],
+            &["doctor"],
+        ] {
+            assert!(says(words, None).is_err(), "{words:?}");
+        }
+        assert!(says(&["game", "import", "x"], Some("{}")).is_err());
+        assert!(says(&["token", "list", "demo"], None).is_ok());
+    }
+
+    #[test]
+    fn an_editors_text_stands_for_the_file() {
+        let topic = says(&["version", "validate", "-", "--game", "demo"], Some("{ oops")).unwrap();
+        let Topic::Version(version::Action::Validate { file, .. }) = topic else { panic!("{topic:?}") };
+        let error = crate::config_file::read(&file).unwrap_err();
+        assert_eq!(refusal(error).problems[0].line, Some(1));
+    }
+}
