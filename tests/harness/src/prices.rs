@@ -1,11 +1,10 @@
 //! What AWS charges for what was counted: one table, us-east-1, as of the design.
 
+pub use muster_console::budget::{
+    DOLLARS_PER_MILLION_READS as READ_UNITS, DOLLARS_PER_MILLION_WRITES as WRITE_UNITS,
+};
 use shared::base::usage::Usage;
 
-/// Dollars per million write units of DynamoDB on demand.
-pub const WRITE_UNITS: f64 = 0.625;
-/// Dollars per million read units of DynamoDB on demand.
-pub const READ_UNITS: f64 = 0.125;
 /// Dollars per million requests to Lambda.
 pub const LAMBDA_REQUESTS: f64 = 0.20;
 /// Dollars per million GB-seconds of Lambda on arm64.

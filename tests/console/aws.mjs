@@ -1,0 +1,23 @@
+// As much of AWS as `muster console --stack` asks for: the outputs of a stack, its signing key, and its tables, which
+// are the local stack's.
+
+import { once } from "node:events";
+import { createServer } from "node:http";
+
+/** The variables with which a program takes this for AWS. */
+export async function emulatedAws(apiUrl, { endpoint, signing_key: key, tables }) {
+  const name = (table) => table.split("_").map((word) => word[0].toUpperCase() + word.slice(1)).join("");
+  const outputs = Object.entries({ ApiUrl: apiUrl, SigningKeySecretArn: "arn:aws:secretsmanager:us-east-1:000000000000:secret:key", ...Object.fromEntries(Object.entries(tables).map(([table, value]) => [`${name(table)}TableName`, value])) });
+  const members = outputs.map(([output, value]) => `<member><OutputKey>${output}</OutputKey><OutputValue>${value}</OutputValue></member>`).join("");
+  const stacks = `<DescribeStacksResponse xmlns="http://cloudformation.amazonaws.com/doc/2010-05-15/"><DescribeStacksResult><Stacks><member><StackName>muster-dev</StackName><CreationTime>2026-01-01T00:00:00Z</CreationTime><StackStatus>CREATE_COMPLETE</StackStatus><Outputs>${members}</Outputs></member></Stacks></DescribeStacksResult></DescribeStacksResponse>`;
+  const secret = JSON.stringify({ ARN: "arn", Name: "key", SecretString: Buffer.from(key, "base64").toString("latin1") });
+  const server = createServer((request, response) => {
+    request.resume();
+    const isSecret = request.headers["x-amz-target"]?.startsWith("secretsmanager");
+    response.setHeader("content-type", isSecret ? "application/x-amz-json-1.1" : "text/xml").end(isSecret ? secret : stacks);
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const own = `http://127.0.0.1:${server.address().port}`;
+  const variables = { AWS_ENDPOINT_URL_CLOUDFORMATION: own, AWS_ENDPOINT_URL_SECRETS_MANAGER: own, AWS_ENDPOINT_URL_DYNAMODB: endpoint, AWS_ACCESS_KEY_ID: "none", AWS_SECRET_ACCESS_KEY: "none", AWS_REGION: "us-east-1", AWS_EC2_METADATA_DISABLED: "true" };
+  return { variables, close: () => server.close() };
+}
