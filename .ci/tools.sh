@@ -51,11 +51,11 @@ print_sizes() {
   done
 }
 
-# Debian's Chromium, which the console's tests drive. Not on a user's own machine.
-install_chromium() {
-  if [[ ${CI:-} == true ]] && ((EUID == 0)) && command -v apt-get >/dev/null && ! command -v chromium >/dev/null; then
+# Packages of Debian's; not on a user's own machine.
+install_packages() {
+  if [[ ${CI:-} == true ]] && ((EUID == 0)) && command -v apt-get >/dev/null; then
     mkdir -p target
-    { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends chromium; } \
-      >target/ci-chromium.log 2>&1 || tail -n 3 target/ci-chromium.log
+    { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends "$@"; } \
+      >target/ci-packages.log 2>&1 || tail -n 3 target/ci-packages.log
   fi
 }
