@@ -7,7 +7,7 @@ use http::{Request, Response, header::AUTHORIZATION, request};
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::{client::legacy::Client, rt::TokioExecutor};
 use muster_console::{
-    console::Console,
+    console::{Body, Console},
     guard::Access,
     host::{Api, Host, Kind},
     tape::{Answered, Tape},
@@ -20,8 +20,6 @@ use shared::{
     store::client::Store,
     wire::explanation::Explanation,
 };
-
-use crate::gateway::Answer;
 
 /// What a function's response carries for the console, and for nobody else.
 #[derive(Clone, Debug, Default)]
@@ -72,7 +70,7 @@ impl Shown {
     }
 
     /// Answers a request for the page, or for what it shows.
-    pub async fn answer(&self, request: &request::Parts, body: Bytes, peer: SocketAddr) -> Answer {
+    pub async fn answer(&self, request: &request::Parts, body: Bytes, peer: SocketAddr) -> Response<Body> {
         self.console.answer(request, body, peer).await
     }
 
