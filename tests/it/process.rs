@@ -194,7 +194,7 @@ async fn the_local_routes_are_for_this_machine_only_and_never_for_foreign_pages(
 #[tokio::test]
 async fn an_unknown_route_is_answered_as_by_the_gateway() {
     let local = Local::start(&[]).await;
-    for path in ["/", "/matchmaker/lobbies", "/cloud/bootstrap/more", "/_local", "/_local/nothing"] {
+    for path in ["/matchmaker/lobbies", "/cloud/bootstrap/more", "/_local", "/_local/nothing"] {
         let answer = get(&format!("{}{path}", local.base_url)).await;
         assert_eq!((answer.status.as_u16(), answer.body), (404, json!({ "message": "Not Found" })), "{path}");
     }
