@@ -42,7 +42,7 @@ if (options.pictures) await mkdir(options.pictures, { recursive: true });
 const checks = [];
 const check = (name, body, { isSmoke = false } = {}) => { if ((isSmoke || !options.smoke) && name.includes(options.only ?? "")) checks.push([name, body]); };
 
-/** What went wrong in pages that nobody asked for: errors of the browser's console, requests to other hosts. */
+/** Faults that no check expects: errors of the browser's console, requests to other hosts. */
 const wrong = [];
 
 /** A page whose errors and foreign requests are noted. */
@@ -102,7 +102,7 @@ check("a session is played alone: find, connect, close, disconnect, end", async 
   await click(page, "form button", "Find a lobby");
   await shows(page, ".notice", "A seat is reserved.");
   await shows(page, ".why", "It looked for arena in fra.");
-  await shows(page, ".why", "a million such requests");
+  await shows(page, ".why", "per million such requests");
   const lobby = await page.$eval(".seats li", (row) => row.dataset.lobby);
   const seats = async (state) => (await stack.lobby(lobby))[state];
   await click(page, ".seats button", "Connect");
@@ -133,7 +133,8 @@ check("a find that no game server has a place for says which servers there are",
 
 check("bars fill while the example's bots play", async () => {
   const page = await open(demo("live"));
-  const example = new Program(join(binaries, "muster-example"), ["--url", base, "--bots", "40"]);
+  // So many that they still play when the page has found their namespace.
+  const example = new Program(join(binaries, "muster-example"), ["--url", base, "--bots", "120"]);
   const option = await page.waitForFunction(() => [...document.querySelectorAll("#namespace option")].find((one) => one.value.includes("example"))?.value);
   await page.select("#namespace", await option.jsonValue());
   await page.waitForSelector(".lobby .seat.connected");
@@ -223,7 +224,7 @@ check("a token is shown in the moment of its making, and never again", async () 
   await page.close();
 });
 
-check("what was asked of DynamoDB is told by operation", async () => {
+check("the cost is shown by operation", async () => {
   const page = await open(demo("cost"));
   await shows(page, "td", "find-lobby");
   assert.match(await text(page, ".figures"), /A month at this pace\$\d/);
@@ -341,7 +342,7 @@ check("`muster console --local` lets one page in, by its token, once", async () 
 });
 
 check("`muster console --stack` reads within its budget, and says what it costs", async () => {
-  const aws = await emulatedAws(base, await stack.told());
+  const aws = await emulatedAws(base, await stack.store());
   const program = new Program(join(binaries, "muster"), ["console", "--stack", "muster-dev", "--no-browser"], aws.variables);
   const page = await open((await program.says(/once: (\S+)$/))[1]);
   await shows(page, ".server", "demo-fra");

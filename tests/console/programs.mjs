@@ -63,7 +63,7 @@ export class Stack {
   }
 
   /** What the stack tells programs of its operator. */
-  async told() {
+  async store() {
     return answered(await fetch(`${this.base}/_local/store`));
   }
 
@@ -85,7 +85,7 @@ export class Stack {
     return answered(await this.post("/matchmaker/servers/register", this.demo.tokens.server, { region_id: "fra", capacity: 5, ports, ...server }));
   }
 
-  /** What the console's page would be told. */
+  /** The events that the console's page would receive. */
   async read(name, question = {}) {
     return answered(await fetch(`${this.base}/_console/${name}?q=${encodeURIComponent(JSON.stringify(question))}`, { headers: { "muster-console": "1" } }));
   }
@@ -113,7 +113,7 @@ export class Stack {
   }
 
   async ask(operation, body) {
-    const { endpoint } = await this.told();
+    const { endpoint } = await this.store();
     const headers = { "content-type": "application/x-amz-json-1.0", "x-amz-target": `DynamoDB_20120810.${operation}`, "x-amz-date": "20260101T000000Z", authorization: "AWS4-HMAC-SHA256 Credential=local/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=none" };
     return answered(await fetch(endpoint, { method: "POST", headers, body: JSON.stringify(body) }));
   }

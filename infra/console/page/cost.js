@@ -1,4 +1,4 @@
-// What DynamoDB was asked for by each operation, and what that costs.
+// The usage of DynamoDB by operation, and its cost.
 
 import { card, dollars, el, plural, setNow, table, when } from "./elements.js";
 import { read } from "./host.js";

@@ -1,6 +1,6 @@
 // A game: its versions, its namespaces' limits and domains, its tokens. Every change is a command of the operator's.
 
-import { card, confirmed, copyable, el, facts, table, tag, when } from "./elements.js";
+import { card, confirmed, copyable, el, table, tag, when } from "./elements.js";
 import { command } from "./host.js";
 import { versions } from "./versions.js";
 
@@ -71,6 +71,5 @@ async function tokens(game, namespace, name, again) {
       if (await confirmed(`Revoke this ${token.kind} token? Whoever uses it is refused within 30 seconds.`, "Revoke it")) doing(said, ["token", "revoke", game.name_id, token.token_id], again);
     } }, "Revoke")]);
   return card("Tokens", el("div", { className: "stack" }, el("div", { className: "inline" }, kind, el("button", { type: "button", onclick: create }, "Make a token")), shown, said,
-    rows.length ? table(["kind", "issued", "expires", "state", ""], rows) : el("p", { className: "quiet" }, "None was issued."),
-    facts([])));
+    rows.length ? table(["kind", "issued", "expires", "state", ""], rows) : el("p", { className: "quiet" }, "None was issued.")));
 }

@@ -1,4 +1,4 @@
-// What the host is asked for.
+// Requests to the host.
 
 const PREFIX = "/_console/";
 

@@ -68,8 +68,8 @@ function form(context, settings, result, seats) {
     const rest = { ...(Object.keys(tags).length ? { tags } : {}), ...(value("max_players") ? { max_players: Number(value("max_players")) } : {}) };
     if (name() === "join") return { lobby_id: value("lobby")?.trim() ?? "" };
     if (name() === "create") return { game_mode: value("mode"), ...(value("region") ? { region: value("region") } : {}), publicity: value("publicity"), ...rest };
-    const asked = [...made.querySelectorAll("[name=mode]:checked")].map((input) => input.value);
-    return { game_modes: asked, ...(value("region") ? { regions: [value("region")] } : {}), ...rest, ...(made.elements.prevent?.checked ? { prevent_auto_create_lobby: true } : {}) };
+    const modesWanted = [...made.querySelectorAll("[name=mode]:checked")].map((input) => input.value);
+    return { game_modes: modesWanted, ...(value("region") ? { regions: [value("region")] } : {}), ...rest, ...(made.elements.prevent?.checked ? { prevent_auto_create_lobby: true } : {}) };
   }
 
   const showCalls = () => calls.replaceChildren(sameCall(context, name(), request()));

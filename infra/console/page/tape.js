@@ -8,11 +8,11 @@ const tone = (status) => (status < 300 ? "good" : status < 500 || status === 503
 
 function request(entry) {
   const name = entry.operation ?? entry.path;
-  const asked = entry.asked.map((text) => (text.length === 36 ? text.slice(0, 8) : text)).join(" ");
+  const values = entry.values.map((text) => (text.length === 36 ? text.slice(0, 8) : text)).join(" ");
   const line = el("div", { className: "line" },
     clock(entry.at),
     el("span", { className: `tag ${tone(entry.status)}` }, String(entry.status)),
-    el("span", { title: `${entry.method} ${entry.path}` }, el("b", {}, name), asked ? ` ${asked}` : "", entry.code ? el("code", {}, ` ${entry.code}`) : ""),
+    el("span", { title: `${entry.method} ${entry.path}` }, el("b", {}, name), values ? ` ${values}` : "", entry.code ? el("code", {}, ` ${entry.code}`) : ""),
     el("span", { className: "ms" }, entry.times > 1 ? `×${entry.times}` : `${entry.ms} ms`));
   const why = entry.status >= 300 ? entry.why : [];
   return el("li", {}, line, why.length > 0 && el("ul", {}, why.map((sentence) => el("li", {}, sentence))));
@@ -34,7 +34,7 @@ export class Tape {
   requests(entries) {
     for (const entry of entries) {
       const isHeartbeat = entry.operation === "heartbeat-server" && entry.status === 200;
-      const folded = isHeartbeat && this.heartbeat?.entry.asked[0] === entry.asked[0] && this.heartbeat.made === this.list.firstElementChild;
+      const folded = isHeartbeat && this.heartbeat?.entry.values[0] === entry.values[0] && this.heartbeat.made === this.list.firstElementChild;
       const times = folded ? this.heartbeat.entry.times + 1 : 1;
       if (folded) this.heartbeat.made.remove();
       const made = request({ ...entry, times });

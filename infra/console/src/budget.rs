@@ -1,4 +1,4 @@
-//! How much the console may read of a deployment that is paid for by what is read.
+//! The console's budget of reads, for a deployment where reads cost money.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -14,7 +14,7 @@ pub const DOLLARS_PER_MILLION_WRITES: f64 = 0.625;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// What was read lately, and from when on there may be more.
+/// Recent reads, and when the next may begin.
 #[derive(Debug, Default)]
 pub struct Budget {
     free_at: Timestamp,

@@ -1,5 +1,4 @@
-//! What a player and a lobby server do, played from the page: the same requests to the same API, with tokens
-//! that stay here.
+//! Requests of players and lobby servers, sent from the page to the same API, with tokens that stay here.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -35,9 +34,9 @@ use crate::{
     why::sentences,
 };
 
-/// Lobbies that are told one by one of those that a find considers.
+/// Candidates of a find that the page shows one by one.
 const CANDIDATES_MAX: usize = 12;
-/// How old what was seen may be to say what a find considers.
+/// How old a snapshot may be to show the candidates of a find.
 const SEEN_AGE_MAX: Duration = Duration::from_secs(3);
 /// Longer than a find that waits for a starting lobby.
 const PATIENCE: Duration = Duration::from_secs(31);
@@ -72,7 +71,7 @@ impl Tokens {
     }
 }
 
-/// Makes a call, and tells what came of it and why.
+/// Sends a request; returns the response and the reasons for it.
 pub async fn call(host: &Host, watches: &Watches, tokens: &Tokens, call: Call) -> Result<Value, Refusal> {
     let right = GameRight::of_operator(call.game.clone());
     let right = right.on_namespace(&call.namespace, &host.store).await.map_err(refusal)?;
@@ -134,17 +133,17 @@ async fn request(
         .map_err(|error| error.to_string().into())
 }
 
-/// What a find would do with the lobbies there are; nothing when a rule refuses it.
+/// The verdict of a find on each lobby; `None` when a rule refuses the find.
 async fn candidates(
     host: &Host,
     watches: &Watches,
     right: &NamespaceRight,
     request: &Value,
 ) -> Option<Value> {
-    let asked: FindLobbyRequest = serde_json::from_value(request.clone()).ok()?;
+    let request: FindLobbyRequest = serde_json::from_value(request.clone()).ok()?;
     let game = host.store.game(right.game_id()).await.ok()??;
     let version = host.store.version(right.game_id(), &right.namespace().version_id).await.ok()??;
-    let criteria = Criteria::resolve(&asked, right.namespace(), &game, &version, None).ok()?;
+    let criteria = Criteria::resolve(&request, right.namespace(), &game, &version, None).ok()?;
     let now = host.ambient.now();
     let seen = watches.of(right.namespace_id()).map(|watch| watch.seen());
     let seen = seen.filter(|seen| now.since(seen.at) <= SEEN_AGE_MAX);
@@ -158,10 +157,10 @@ async fn candidates(
             lobbies
         }
     };
-    Some(told(judged(lobbies, &criteria, now).1, now))
+    Some(verdicts(judged(lobbies, &criteria, now).1, now))
 }
 
-fn told(judged: Vec<(Lobby, Verdict)>, now: Timestamp) -> Value {
+fn verdicts(judged: Vec<(Lobby, Verdict)>, now: Timestamp) -> Value {
     let mut counts: Vec<(Verdict, usize)> = Vec::new();
     for (_, verdict) in &judged {
         match counts.iter_mut().find(|(counted, _)| counted == verdict) {

@@ -1,4 +1,4 @@
-//! The console itself: which request is answered with what.
+//! The console itself: the response to each request.
 
 use std::{convert::Infallible, net::SocketAddr, sync::Arc};
 
@@ -27,7 +27,7 @@ use crate::{
 
 /// The path below which everything is but the page itself.
 const PREFIX: &str = "/_console/";
-/// Only the page's own files, and nobody may show it in a frame.
+/// Allows only the page's own files, and no frame around it.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
                                        connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 const HEADERS: [(HeaderName, &str); 6] = [
@@ -145,7 +145,7 @@ impl Console {
             return Err(StatusCode::UNAUTHORIZED.into());
         }
         let query = request.uri.query();
-        // What is read for one answer counts, too.
+        // Reads for one response count, too.
         let (answer, usage) = metered(async {
             match (request.method.as_str(), named) {
                 ("GET", _) => self.read(named, query).await,
@@ -166,23 +166,23 @@ impl Console {
         })
     }
 
-    /// What changes nothing.
+    /// Requests that change nothing.
     async fn read(&self, named: &str, query: Option<&str>) -> Result<Answer, Refused> {
         Ok(Answer::Json(match named {
             "deployment" => details::deployment(&self.host).await?,
-            "namespace" => details::namespace(&self.host, asked(query)?).await?,
+            "namespace" => details::namespace(&self.host, queried(query)?).await?,
             "lobby" => {
-                let NamedLobby { lobby } = asked(query)?;
+                let NamedLobby { lobby } = queried(query)?;
                 details::lobby(&self.host, &self.watches, &lobby).await?
             }
-            "server" => details::server(&self.host, &self.watches, asked(query)?).await?,
+            "server" => details::server(&self.host, &self.watches, queried(query)?).await?,
             "cost" => details::cost(&self.host, &self.watches),
-            "events" => return Ok(Answer::Events(Box::new(self.feed(asked(query)?)))),
+            "events" => return Ok(Answer::Events(Box::new(self.feed(queried(query)?)))),
             _ => return Err(StatusCode::NOT_FOUND.into()),
         }))
     }
 
-    /// What changes something, which a GET never does.
+    /// Requests that change something: never a GET.
     async fn change(&self, named: &str, body: &[u8], headers: &HeaderMap) -> Result<Answer, Refused> {
         Ok(Answer::Json(match named {
             "session" => {
@@ -200,8 +200,8 @@ impl Console {
         }))
     }
 
-    fn feed(&self, asked: Watched) -> Feed {
-        let Watched { game, namespace, filter } = asked;
+    fn feed(&self, watched: Watched) -> Feed {
+        let Watched { game, namespace, filter } = watched;
         let (watch, seen) = self.watches.watch(&game, &namespace);
         let (watches, tape) = (Arc::clone(&self.watches), self.host.tape.clone());
         let shown = Shown { watches, watch, seen, tape, closing: self.closing.subscribe() };
@@ -209,7 +209,7 @@ impl Console {
     }
 }
 
-fn asked<T: DeserializeOwned>(query: Option<&str>) -> Result<T, Refused> {
+fn queried<T: DeserializeOwned>(query: Option<&str>) -> Result<T, Refused> {
     of_query(query).ok_or_else(|| StatusCode::BAD_REQUEST.into())
 }
 

@@ -1,4 +1,4 @@
-//! Everything that is known of the deployment, of a namespace, of a lobby and of a game server.
+//! The details of the deployment, a namespace, a lobby and a game server.
 
 use std::collections::BTreeMap;
 
@@ -110,7 +110,7 @@ fn seats(lobby: &Lobby, now: Timestamp) -> Vec<Value> {
     seats.collect()
 }
 
-/// What is known of a lobby's life: what it records, and what was seen of it, oldest first.
+/// A lobby's recorded and observed events, oldest first.
 fn timeline(lobby: &Lobby, changes: Vec<Change>) -> Vec<Value> {
     let toggled = lobby.toggled_at.map(|at| (at, if lobby.closed { "closed" } else { "reopened" }));
     let recorded = [
@@ -145,7 +145,7 @@ pub async fn server(host: &Host, watches: &Watches, named: NamedServer) -> Resul
     }))
 }
 
-/// What DynamoDB was asked for, by operation, and by this console.
+/// The usage of DynamoDB, by operation and by this console.
 pub fn cost(host: &Host, watches: &Watches) -> Value {
     let totals = host.tape.as_ref().map(|tape| tape.totals());
     let (since, operations) = totals.unzip();

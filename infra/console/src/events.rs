@@ -42,7 +42,7 @@ pub struct Feed {
     known: Known,
 }
 
-/// What was sent.
+/// The data that the page already has.
 #[derive(Default)]
 struct Known {
     is_greeted: bool,
@@ -58,13 +58,13 @@ struct Known {
     pace: Option<Value>,
 }
 
-/// What a feed shows of what.
+/// The sources of a feed.
 pub struct Shown {
     /// Everything that is looked at.
     pub watches: Arc<Watches>,
     /// The namespace.
     pub watch: Arc<Watch>,
-    /// What is seen of it.
+    /// Its snapshots.
     pub seen: watch::Receiver<Snapshot>,
     /// The requests, where the host answers them.
     pub tape: Option<Arc<Tape>>,
@@ -73,7 +73,7 @@ pub struct Shown {
 }
 
 impl Feed {
-    /// What is `shown`, of lobbies those of `filter`.
+    /// A feed of `shown`, with the lobbies of `filter`.
     pub fn new(shown: Shown, ambient: Ambient, kind: Kind, filter: Filter) -> Self {
         let Shown { watches, watch, seen, tape, closing } = shown;
         let tape = tape.map(|tape| {
@@ -155,8 +155,8 @@ impl Feed {
             events += &event("changes", &changes);
         }
         let servers = seen.servers.iter().map(|server| ServerRow::of(server, now)).collect();
-        events += &told("servers", &mut self.known.servers, servers);
-        events += &told("sums", &mut self.known.sums, sums(&seen, now));
+        events += &event_if_new("servers", &mut self.known.servers, servers);
+        events += &event_if_new("sums", &mut self.known.sums, sums(&seen, now));
         events += &self.rows(&seen);
         // The last column that is known may have changed, as may the one before it.
         let known = self.known.column.map_or(0, |last| last.column.saturating_sub(2));
@@ -201,12 +201,12 @@ impl Feed {
             "problem": seen.problem,
             "expected": seen.expected,
         });
-        told("pace", &mut self.known.pace, pace)
+        event_if_new("pace", &mut self.known.pace, pace)
     }
 }
 
 /// The event of a value, unless the page knows it already.
-fn told<T: Serialize + PartialEq>(name: &str, known: &mut Option<T>, value: T) -> String {
+fn event_if_new<T: Serialize + PartialEq>(name: &str, known: &mut Option<T>, value: T) -> String {
     if known.as_ref() == Some(&value) {
         return String::new();
     }

@@ -18,7 +18,7 @@ use http::{
 use ring::digest::{SHA256, digest};
 use shared::base::ambient::Ambient;
 
-/// What a page of another origin may not send unasked.
+/// A header that a page of another origin may send only after a preflight.
 pub const OWN_HEADER: HeaderName = HeaderName::from_static("muster-console");
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// The cookie of a session. A browser shares cookies between ports, so its name has the port.
@@ -58,7 +58,7 @@ pub fn is_of_own_page(headers: &HeaderMap) -> bool {
 /// Who may use a console.
 #[derive(Clone, Debug)]
 pub enum Access {
-    /// Everybody on this machine: the local stack shows its secrets to them anyway.
+    /// All programs and users of this machine: the local stack shows its secrets to them anyway.
     ThisMachine,
     /// Who has a session, which the operator's token begins.
     Session(std::sync::Arc<Session>),
@@ -72,7 +72,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session that nobody has begun.
+    /// A session that has not begun.
     #[must_use]
     pub fn new(ambient: &Ambient) -> Self {
         let secret = || {
@@ -88,7 +88,7 @@ impl Session {
         self.token.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }
 
-    /// The header that sets the cookie, for whoever shows the token first.
+    /// The header that sets the cookie, for the first request that shows the token.
     #[must_use]
     pub fn begin(&self, shown: &str, headers: &HeaderMap) -> Option<HeaderValue> {
         let mut token = self.token.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -107,7 +107,7 @@ impl Session {
 }
 
 impl Access {
-    /// Whether a request may use what has data.
+    /// Whether a request may read or change data.
     #[must_use]
     pub fn allows(&self, headers: &HeaderMap) -> bool {
         match self {
@@ -124,7 +124,7 @@ fn cookie_name(headers: &HeaderMap) -> String {
 }
 
 fn equal(one: &str, other: &str) -> bool {
-    // Comparing digests in variable time tells nothing of the secrets.
+    // Comparing digests in variable time reveals nothing of the secrets.
     digest(&SHA256, one.as_bytes()).as_ref() == digest(&SHA256, other.as_bytes()).as_ref()
 }
 

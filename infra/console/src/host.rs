@@ -1,4 +1,4 @@
-//! What a host gives the console.
+//! The interface between a host and the console.
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
@@ -24,7 +24,7 @@ pub type Keys = Arc<dyn Fn() -> Coming<Result<Arc<TokenKeys>, String>> + Send + 
 pub struct Words {
     /// Topic, action and arguments.
     pub words: Vec<String>,
-    /// What stands in place of a file.
+    /// The text in place of a file.
     pub text: Option<String>,
 }
 
@@ -33,16 +33,16 @@ pub struct Words {
 pub struct Refusal {
     /// In words for its user.
     pub message: String,
-    /// What is wrong with the text, and where.
+    /// The problems of the text, with their lines.
     pub problems: Vec<Problem>,
 }
 
-/// What is wrong with a text.
+/// A problem of a text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Problem {
-    /// The line, from 1 on, when one can be told.
+    /// The line, counted from 1, if it is known.
     pub line: Option<usize>,
-    /// What is wrong there.
+    /// The problem.
     pub problem: String,
 }
 

@@ -1,9 +1,8 @@
 //! The console: a page that shows a namespace alive, lets one play with it, and runs the operator's commands.
 //!
 //! A host gives it a store, the API and the commands, and passes it the requests for `/` and `/_console/`:
-//! the local stack does, and the command `muster console`. What is shown comes from the store by polling,
-//! within a budget; what is changed goes through the API, or through the operator's commands. Nothing of it
-//! is deployed.
+//! the local stack does, and the command `muster console`. It polls the store within a budget, and changes
+//! a deployment only through the API or the operator's commands. Nothing of it is deployed.
 
 pub mod budget;
 mod calls;

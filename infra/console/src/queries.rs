@@ -1,4 +1,4 @@
-//! What the page asks for: its query, or its body.
+//! The requests of the page: a query, or a body.
 
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -47,7 +47,7 @@ pub struct NamedServer {
 pub struct Command {
     /// Topic, action and arguments.
     pub words: Vec<String>,
-    /// What stands in place of a file.
+    /// The text in place of a file.
     #[serde(default)]
     pub text: Option<String>,
 }
@@ -59,7 +59,7 @@ pub struct Begun {
     pub token: String,
 }
 
-/// What a player or a lobby server does.
+/// An action of a player or a lobby server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Act {
@@ -88,16 +88,16 @@ pub struct Call {
     pub game: GameId,
     /// The namespace.
     pub namespace: NamespaceId,
-    /// What is done.
+    /// The action.
     pub act: Act,
-    /// In which lobby, for what a lobby server does.
+    /// The lobby, for an action of a lobby server.
     #[serde(default)]
     pub lobby: Option<LobbyId>,
     /// The request's body.
     pub request: Value,
 }
 
-/// Reads the value that the parameter `q` of a query holds as JSON: one form for whatever is asked.
+/// The JSON value of the parameter `q` of a query: one form for every request.
 pub fn of_query<T: DeserializeOwned>(query: Option<&str>) -> Option<T> {
     let mut pairs = url::form_urlencoded::parse(query.unwrap_or_default().as_bytes());
     let (_, value) = pairs.find(|(name, _)| name == "q")?;

@@ -1,4 +1,4 @@
-//! What a lobby or a game server is to a find, in one word, and what a find would do with each lobby.
+//! The state of a lobby or a game server in one word, and a find's verdict on each lobby.
 
 use serde::Serialize;
 use shared::{
@@ -12,7 +12,7 @@ use shared::{
     wire::explanation::Reason,
 };
 
-/// What a lobby is to finds, the worst first.
+/// A lobby's state for finds, the worst first.
 #[must_use]
 pub fn lobby_state(lobby: &Lobby, now: Timestamp) -> &'static str {
     if lobby.stage == Stage::Ended {
@@ -48,7 +48,7 @@ pub fn server_state(server: &Server, now: Timestamp) -> &'static str {
     }
 }
 
-/// What a find does with a lobby.
+/// A find's verdict on a lobby.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verdict {
     /// It takes a seat there.
@@ -69,7 +69,7 @@ impl Serialize for Verdict {
     }
 }
 
-/// What a find does with each of `lobbies`, those that fit first; and the one that it takes.
+/// A find's verdict on each of `lobbies`, those that fit first, and the one that it takes.
 #[must_use]
 pub fn judged(
     lobbies: Vec<Lobby>,
@@ -86,8 +86,8 @@ pub fn judged(
     sort_fullest_first(&mut fitting, now);
     others.sort_by_key(|(lobby, reason)| (*reason, lobby.created_at));
     let takes = fitting.first().map(|lobby| lobby.lobby_id.clone());
-    let told = |place| if place == 0 { Verdict::Taken } else { Verdict::Joinable };
-    let fitting = fitting.into_iter().enumerate().map(|(place, lobby)| (lobby, told(place)));
+    let verdict_at = |place| if place == 0 { Verdict::Taken } else { Verdict::Joinable };
+    let fitting = fitting.into_iter().enumerate().map(|(place, lobby)| (lobby, verdict_at(place)));
     let others = others.into_iter().map(|(lobby, reason)| (lobby, Verdict::Refused(reason)));
     (takes, fitting.chain(others).collect())
 }

@@ -44,11 +44,11 @@ pub struct Answered {
     pub code: Option<String>,
     /// The message of a refusal.
     pub message: Option<String>,
-    /// What was asked for, such as modes and regions.
-    pub asked: Vec<String>,
+    /// Values of the request, such as modes and regions.
+    pub values: Vec<String>,
     /// Why a find came out so.
     pub explanation: Option<Explanation>,
-    /// What was asked of DynamoDB.
+    /// Its usage of DynamoDB.
     pub usage: Usage,
 }
 
@@ -71,20 +71,20 @@ pub struct Entry {
     pub status: u16,
     /// The code of a refusal.
     pub code: Option<String>,
-    /// What was asked for.
-    pub asked: Vec<String>,
+    /// Values of the request.
+    pub values: Vec<String>,
     /// The refusal, and why, in sentences.
     pub why: Vec<String>,
     #[serde(skip)]
     namespace_id: Option<NamespaceId>,
 }
 
-/// What an operation asked of DynamoDB so far.
+/// An operation's usage of DynamoDB so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Totals {
     /// Requests.
     pub requests: u64,
-    /// What they asked for.
+    /// The usage of all.
     pub usage: Usage,
 }
 
@@ -165,7 +165,7 @@ impl Tape {
         self.kept().finds.get(&key).copied().unwrap_or_default()
     }
 
-    /// From when on was counted, and what each operation asked of DynamoDB.
+    /// When the count began, and the usage of each operation.
     #[must_use]
     pub fn totals(&self) -> (Timestamp, BTreeMap<String, Totals>) {
         (self.since, self.kept().operations.clone())
@@ -197,9 +197,9 @@ impl Entry {
         let Answered { at, took, method, path, operation, namespace_id, status, code, .. } = answered;
         let mut why: Vec<String> = answered.message.into_iter().collect();
         why.extend(answered.explanation.iter().flat_map(sentences));
-        let asked = answered.asked;
+        let values = answered.values;
         let ms = (took.as_secs_f64() * 10_000.0).round() / 10.0;
-        Self { number, at, ms, method, path, operation, status, code, asked, why, namespace_id }
+        Self { number, at, ms, method, path, operation, status, code, values, why, namespace_id }
     }
 }
 
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_operation_asked_for_is_summed_up_beyond_what_is_kept() {
+    fn the_usage_of_an_operation_is_summed_beyond_the_requests_kept() {
         let tape = Tape::new(Timestamp(3));
         for _ in 0..ENTRIES_MAX + 1 {
             tape.note(find(7_000, "one", 200));

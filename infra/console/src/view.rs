@@ -1,4 +1,4 @@
-//! What the page is sent of a namespace: sums of all of it, and a page of its lobbies.
+//! The view of a namespace that the page receives: sums, and a page of its lobbies.
 
 use std::collections::BTreeMap;
 
@@ -177,7 +177,7 @@ pub fn sums(seen: &Snapshot, now: Timestamp) -> Sums {
 
 impl Filter {
     fn fits(&self, lobby: &Lobby, now: Timestamp) -> bool {
-        let is = |asked: &Option<String>, text: &str| asked.as_ref().is_none_or(|asked| asked == text);
+        let is = |wanted: &Option<String>, text: &str| wanted.as_ref().is_none_or(|wanted| wanted == text);
         let server = || lobby.server.as_ref().map_or("", |server| server.server_id.as_str());
         is(&self.mode, lobby.pool.game_mode.as_str())
             && is(&self.region, lobby.pool.region_id.as_str())

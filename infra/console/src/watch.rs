@@ -1,4 +1,4 @@
-//! One namespace as it changes: read again and again while somebody looks, and never otherwise.
+//! One namespace as it changes, polled only while a page shows it.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -42,7 +42,7 @@ const LOCAL_PAUSE: Duration = Duration::from_millis(500);
 const AWS_PAUSE: Duration = Duration::from_secs(2);
 /// How many times as long as a look the pause after it is at least: a look takes the machine's time.
 const PAUSE_FACTOR: u32 = 3;
-/// How often what the first look has seen so far is shown.
+/// How often the first look shows its progress.
 const SHOW_EVERY: Duration = Duration::from_secs(1);
 /// Changes that are kept of a namespace.
 const CHANGES_MAX: usize = 1_000;
@@ -73,7 +73,7 @@ impl Snapshot {
     }
 }
 
-/// Something that became of a lobby or a game server between two looks.
+/// A change of a lobby or a game server between two looks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Change {
     /// Its number, from 1 on.
@@ -84,7 +84,7 @@ pub struct Change {
     pub of: &'static str,
     /// Its identifier.
     pub id: String,
-    /// What became of it.
+    /// The change.
     pub what: String,
 }
 
@@ -151,7 +151,7 @@ impl Watches {
         let watch = Arc::clone(all.entry(namespace_id.clone()).or_insert_with(made));
         drop(all);
         let mut history = watch.history();
-        // Within the lock: the look that ends for want of a receiver asks for them there, too.
+        // Within the lock: a look without receivers checks for them there before it ends, too.
         let receiver = watch.seen.subscribe();
         if !history.is_running {
             history.is_running = true;
@@ -171,7 +171,7 @@ impl Watches {
         self.budget().units_a_minute(self.ambient.now())
     }
 
-    /// Counts what was read besides looks.
+    /// Counts reads other than looks.
     pub fn spend(&self, usage: Usage) {
         self.budget().spend(self.ambient.now(), usage.read_units);
     }
@@ -195,10 +195,10 @@ impl Watches {
                 Kind::Aws => AWS_PAUSE.max(free_at.since(ended)),
             };
             watch.note(read, ended, (took, pause), self.tape.as_deref());
-            // Asked to look soon, it does so within the budget.
+            // A wish for an early look is granted within the budget.
             let least = if self.kind == Kind::Aws { free_at.since(ended) } else { took };
             tokio::time::sleep(least).await;
-            let _asked = timeout(pause.saturating_sub(least), watch.soon.notified()).await;
+            let _woken = timeout(pause.saturating_sub(least), watch.soon.notified()).await;
         }
     }
 
@@ -233,7 +233,7 @@ impl Watch {
         &self.namespace_id
     }
 
-    /// What was seen last; as of the first look once there was one.
+    /// The last snapshot; an empty one before the first look.
     pub fn seen(&self) -> Snapshot {
         self.seen.borrow().clone()
     }
@@ -258,7 +258,7 @@ impl Watch {
         self.history().columns.iter().filter(|kept| kept.column > column).copied().collect()
     }
 
-    /// Shows what the first look has seen so far.
+    /// Shows the progress of the first look.
     fn show_part(&self, lobbies: &mut [Arc<Lobby>], servers: &[Server]) {
         sort_newest_first(lobbies);
         let expected = servers.iter().map(|server| usize::try_from(server.used).unwrap_or_default()).sum();
@@ -332,7 +332,8 @@ impl History {
     }
 }
 
-/// What became of lobbies and game servers between two looks: of what, its identifier, what.
+/// The changes of lobbies and game servers between two looks: `lobby` or `server`, its identifier, the
+/// change.
 fn changes(before: &Snapshot, next: &Snapshot, now: Timestamp) -> Vec<(&'static str, String, String)> {
     let mut changes = Vec::new();
     let known: HashMap<&LobbyId, &Arc<Lobby>> =
@@ -386,7 +387,7 @@ fn changes_of_servers(
         let state = server_state(server, now);
         let what = match known.get(&server.server) {
             None => format!("registered in {}", server.region_id),
-            Some(earlier) if earlier.start_id != server.start_id => "started anew".to_owned(),
+            Some(earlier) if earlier.start_id != server.start_id => "restarted".to_owned(),
             Some(earlier) if server_state(earlier, before.at) != state => state.to_owned(),
             Some(_) => continue,
         };

@@ -27,7 +27,7 @@ pub fn sentences(explanation: &Explanation) -> Vec<String> {
         let where_to = resolved.as_ref().map(|resolved| place(&resolved.creates)).unwrap_or_default();
         sentences.push(about_creation(*creation, *created, &where_to));
     } else if resolved.is_some() && *considered > 0 {
-        sentences.push("It took a seat in a lobby that was there.".to_owned());
+        sentences.push("It took a seat in an existing lobby.".to_owned());
     }
     sentences.push(cost(explanation));
     sentences
@@ -67,7 +67,9 @@ fn no_place(servers: &Obstacles, Place { game_mode, region_id }: &Place) -> Stri
     let why = servers.iter().map(|(obstacle, count)| match obstacle {
         Obstacle::Draining => format!("{count} is draining"),
         Obstacle::Silent => format!("{count} is silent: its heartbeats stopped"),
-        Obstacle::Clearing => format!("{count} started anew and is still clearing"),
+        Obstacle::Clearing => {
+            format!("{count} has restarted and still ends the lobbies of its earlier start")
+        }
         Obstacle::Unfit => format!("{count} does not run {game_mode}"),
         Obstacle::Full => format!("{count} is full"),
     });
@@ -94,7 +96,7 @@ fn cost(explanation: &Explanation) -> String {
     let calls = if calls == 1 { "1 call".to_owned() } else { format!("{calls} calls") };
     let million = dollars(usage) * 1e6;
     format!(
-        "It asked DynamoDB in {calls} for {} read and {} write units: ${million:.2} a million such requests.",
+        "It made {calls} to DynamoDB, with {} read and {} write units: ${million:.2} per million such requests.",
         json!(read_units),
         json!(write_units)
     )
@@ -128,16 +130,16 @@ mod tests {
                 "It looked for duel in fra.",
                 "It saw no lobby with a free seat there.",
                 "No lobby could be created: fra has no game server. Start one.",
-                "It asked DynamoDB in 2 calls for 0.5 read and 1.0 write units: $0.69 a million such requests.",
+                "It made 2 calls to DynamoDB, with 0.5 read and 1.0 write units: $0.69 per million such requests.",
             ]
         );
         find.servers = Some(Obstacles::from([(Obstacle::Silent, 1), (Obstacle::Unfit, 2)]));
-        let told = sentences(&find).join(" ");
-        assert!(told.contains("1 is silent: its heartbeats stopped; 2 does not run duel."), "{told}");
+        let text = sentences(&find).join(" ");
+        assert!(text.contains("1 is silent: its heartbeats stopped; 2 does not run duel."), "{text}");
     }
 
     #[test]
-    fn what_was_passed_over_is_told_beside_what_was_created() {
+    fn lobbies_passed_over_stand_beside_the_created_one() {
         let find = Explanation {
             considered: 3,
             refused: BTreeMap::from([(Reason::Full, 2), (Reason::RaceLost, 1)]),
@@ -145,16 +147,16 @@ mod tests {
             creation: Some(Creation::NothingJoinable),
             ..explanation()
         };
-        let told = sentences(&find).join(" ");
+        let text = sentences(&find).join(" ");
         assert!(
-            told.contains("3 lobbies and passed over 2 full, 1 whose last seat another find took first.")
+            text.contains("3 lobbies and passed over 2 full, 1 whose last seat another find took first.")
         );
-        assert!(told.contains("None could be taken, so it created duel in fra."), "{told}");
+        assert!(text.contains("None could be taken, so it created duel in fra."), "{text}");
     }
 
     #[test]
-    fn a_seat_in_a_lobby_that_was_there_is_told_as_such() {
-        let told = sentences(&Explanation { considered: 1, ..explanation() }).join(" ");
-        assert!(told.contains("It looked at 1 lobby. It took a seat in a lobby that was there."), "{told}");
+    fn a_seat_in_an_existing_lobby_is_named_so() {
+        let text = sentences(&Explanation { considered: 1, ..explanation() }).join(" ");
+        assert!(text.contains("It looked at 1 lobby. It took a seat in an existing lobby."), "{text}");
     }
 }

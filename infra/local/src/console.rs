@@ -1,4 +1,4 @@
-//! The console at the gateway: the page at `/`, and what it is told of every request.
+//! The console at the gateway: the page at `/`, and the tape of all requests.
 
 use std::{fmt, net::SocketAddr, sync::Arc};
 
@@ -21,10 +21,10 @@ use shared::{
     wire::explanation::Explanation,
 };
 
-/// What a function's response carries for the console, and for nobody else.
+/// Data of a function's response for the console alone.
 #[derive(Clone, Debug, Default)]
 pub struct Observed {
-    /// What was asked of the store.
+    /// Its usage of the store.
     pub usage: Usage,
     /// Why a request for a seat came out so.
     pub explanation: Option<Explanation>,
@@ -74,7 +74,7 @@ impl Shown {
         self.console.answer(request, body, peer).await
     }
 
-    /// Ends what would keep connections open for ever.
+    /// Ends the streams that would keep connections open.
     pub fn close(&self) {
         self.console.close();
     }
@@ -82,8 +82,8 @@ impl Shown {
     /// Notes a request and its answer.
     pub fn note(&self, request: &request::Parts, body: &[u8], answered: Answered) {
         let namespace_id = self.namespace_of(request);
-        let asked = serde_json::from_slice(body).map(|body| asked(&body)).unwrap_or_default();
-        self.tape.note(Answered { namespace_id, asked, ..answered });
+        let values = serde_json::from_slice(body).map(|body| values(&body)).unwrap_or_default();
+        self.tape.note(Answered { namespace_id, values, ..answered });
     }
 
     /// The namespace that the request's token is of.
@@ -101,22 +101,22 @@ impl Shown {
     }
 }
 
-/// What a request asked for, in few words; never a token.
-fn asked(body: &Value) -> Vec<String> {
+/// Values of a request for the tape; never a token.
+fn values(body: &Value) -> Vec<String> {
     let names = ["game_modes", "game_mode", "regions", "region", "region_id", "lobby_id", "server_id"];
-    let values = names.iter().filter_map(|name| body.get(name));
-    let texts = values.flat_map(|value| match value {
+    let fields = names.iter().filter_map(|name| body.get(name));
+    let texts = fields.flat_map(|value| match value {
         Value::Array(values) => values.iter().filter_map(Value::as_str).collect(),
         Value::String(text) => vec![text.as_str()],
         _ => Vec::new(),
     });
-    let mut asked: Vec<String> = texts.map(ToOwned::to_owned).collect();
+    let mut values: Vec<String> = texts.map(ToOwned::to_owned).collect();
     let tags = body.get("tags").and_then(Value::as_object).into_iter().flatten();
-    asked.extend(tags.map(|(name, value)| format!("{name}={}", value.as_str().unwrap_or_default())));
-    asked
+    values.extend(tags.map(|(name, value)| format!("{name}={}", value.as_str().unwrap_or_default())));
+    values
 }
 
-/// What a response says for the tape.
+/// The entry of a response on the tape.
 #[must_use]
 pub fn said(response: &Response<lambda_http::Body>) -> Answered {
     let observed = response.extensions().get::<Observed>().cloned().unwrap_or_default();
@@ -128,9 +128,9 @@ pub fn said(response: &Response<lambda_http::Body>) -> Answered {
         _ => Value::Null,
     };
     let text = |name: &str| refused.get(name).and_then(Value::as_str).map(ToOwned::to_owned);
-    let explanation = observed.explanation.filter(|told| told.resolved.is_some());
+    let explanation = observed.explanation.filter(|found| found.resolved.is_some());
     let Usage { calls, read_units, write_units } = observed.usage;
-    let explanation = explanation.map(|told| Explanation { calls, read_units, write_units, ..told });
+    let explanation = explanation.map(|found| Explanation { calls, read_units, write_units, ..found });
     Answered {
         status: status.as_u16(),
         code: text("code"),
@@ -165,15 +165,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_asked_has_modes_and_tags_but_no_token() {
+    fn values_have_modes_and_tags_but_no_token() {
         let find = json!({ "game_modes": ["duel", "arena"], "regions": null, "tags": { "map": "x" } });
-        assert_eq!(asked(&find), ["duel", "arena", "map=x"]);
-        assert!(asked(&json!({ "player_token": "player_x", "captcha": { "hcaptcha": 1 } })).is_empty());
-        assert!(asked(&json!([1])).is_empty());
+        assert_eq!(values(&find), ["duel", "arena", "map=x"]);
+        assert!(values(&json!({ "player_token": "player_x", "captcha": { "hcaptcha": 1 } })).is_empty());
+        assert!(values(&json!([1])).is_empty());
     }
 
     #[test]
-    fn a_refusal_is_told_with_what_it_cost() {
+    fn a_refusal_has_its_cost() {
         let body = json!({ "code": "X", "message": "why" }).to_string();
         let mut response = Response::builder().status(503).body(lambda_http::Body::Text(body)).unwrap();
         let usage = Usage { calls: 3, read_units: 1.0, write_units: 2.0 };

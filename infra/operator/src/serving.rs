@@ -40,7 +40,7 @@ pub(crate) struct Options {
 const BODY_BYTES_MAX: usize = 1024 * 1024;
 /// Largest answer of the API: a list of lobbies with their states.
 const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// How often the operator is told what the console reads.
+/// How often the console reports its reads.
 const REPORT_EVERY: Duration = Duration::from_secs(60);
 /// How long a client may take to send headers.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(60);
@@ -128,7 +128,8 @@ fn api(base: String) -> Api {
         Box::pin(async move {
             let (mut parts, body) = request.into_parts();
             let uri = format!("{}{}", base.trim_end_matches('/'), parts.uri);
-            parts.uri = uri.parse().map_err(|_| "the stack tells no address of its API".to_owned())?;
+            parts.uri =
+                uri.parse().map_err(|_| "the stack has no output with the address of its API".to_owned())?;
             let request = HttpRequest::try_from(Request::from_parts(parts, body.into()));
             let answer = connector.call(request.map_err(|error| error.to_string())?).await;
             let answer = answer.map_err(|error| format!("{base} does not answer: {error}"))?;
@@ -140,7 +141,7 @@ fn api(base: String) -> Api {
     })
 }
 
-/// Says what is read and what that costs, unless nothing is.
+/// Reports the reads of the last minute and their cost, if any.
 fn report(console: &Console, is_local: bool) {
     let units = console.read_units_a_minute();
     if !is_local && units > 0.0 {
@@ -151,8 +152,8 @@ fn report(console: &Console, is_local: bool) {
 
 fn say(text: &str) {
     use std::io::Write as _;
-    // The console runs on where nobody reads this.
-    let _nobody_reads_it = writeln!(std::io::stdout(), "{text}");
+    // The console goes on without a reader.
+    let _no_reader = writeln!(std::io::stdout(), "{text}");
 }
 
 /// Shows the page, if this machine has a browser; its address is printed anyway.
