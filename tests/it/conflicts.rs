@@ -43,6 +43,7 @@ use shared::{
         pool::Tags,
         server::Server,
         tag_digests::TagDigests,
+        token::TokenKind,
     },
     rules::registration::Registration,
     store::{
@@ -313,7 +314,7 @@ impl Scene {
         let auth = MatchmakerAuth::new(Arc::new(settings), Arc::clone(self.stack.stack.keys()), ambient);
         let bearer = format!("Bearer {}", self.game.server);
         let request = instance::request(&[("authorization", &bearer)], &json!({}));
-        let caller = auth.caller(&request).expect("a server token");
+        let caller = auth.caller(&request, TokenKind::Server).expect("a server token");
         auth.game_server(caller).await.expect("the right of a game server")
     }
 }

@@ -5,7 +5,7 @@ use shared::{
     auth::matchmaker::MatchmakerAuth,
     function::{config::InvalidConfig, instance::Instance, operation::Operation},
     hosting::game_server::GameServers,
-    models::errors::Error,
+    models::{errors::Error, token::TokenKind},
     request::Request,
     wire::{DeregisterServerRequest, values::Empty},
 };
@@ -30,7 +30,7 @@ impl Operation for DeregisterServer {
     }
 
     async fn call(&self, request: &Request) -> Result<Empty, Error> {
-        let caller = self.auth.caller(request)?;
+        let caller = self.auth.caller(request, TokenKind::Server)?;
         if self.auth.developer(&caller).await?.is_some() {
             request.json()?;
             return Ok(Empty {});

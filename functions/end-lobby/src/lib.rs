@@ -4,7 +4,7 @@ use shared::{
     auth::matchmaker::{Caller, MatchmakerAuth},
     base::ambient::Ambient,
     function::{config::InvalidConfig, instance::Instance, operation::Operation},
-    models::{errors::Error, ids::LobbyId, lobby::EndCause},
+    models::{errors::Error, ids::LobbyId, lobby::EndCause, token::TokenKind},
     request::Request,
     store::{client::Store, ending::EndOutcome},
     wire::{EndLobbyRequest, values::Empty},
@@ -28,7 +28,7 @@ impl Operation for EndLobby {
     }
 
     async fn call(&self, request: &Request) -> Result<Empty, Error> {
-        let caller = self.auth.caller(request)?;
+        let caller = self.auth.caller(request, TokenKind::Server)?;
         if self.auth.developer(&caller).await?.is_some() {
             request.json()?;
             return Ok(Empty {});

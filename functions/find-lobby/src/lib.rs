@@ -7,7 +7,7 @@ use shared::{
     base::ambient::Ambient,
     function::{config::InvalidConfig, instance::Instance, operation::Operation},
     matchmaking::{matchmaker::Matchmaker, search::Search},
-    models::errors::Error,
+    models::{errors::Error, token::TokenKind},
     request::Request,
     rules::criteria::Criteria,
     screening::check::{Entry, Screening},
@@ -69,7 +69,7 @@ impl FindLobby {
     async fn find(&self, request: &Request) -> Result<FindLobbyResponse, Error> {
         // What: any JSON is accepted from a developer, only the right types from others.
         let body = request.json()?;
-        let caller = self.auth.caller(request);
+        let caller = self.auth.caller(request, TokenKind::Public);
         if let Ok(caller) = &caller
             && let Some(host) = self.auth.developer(caller).await?
         {

@@ -3,7 +3,7 @@
 use shared::{
     auth::matchmaker::MatchmakerAuth,
     function::{config::InvalidConfig, instance::Instance, operation::Operation},
-    models::errors::Error,
+    models::{errors::Error, token::TokenKind},
     overview::Overview,
     request::Request,
     wire::PlayerStatistics,
@@ -29,7 +29,7 @@ impl Operation for GetPlayerStatistics {
     }
 
     async fn call(&self, request: &Request) -> Result<PlayerStatistics, Error> {
-        let caller = self.auth.caller(request)?;
+        let caller = self.auth.caller(request, TokenKind::Public)?;
         if self.auth.developer(&caller).await?.is_some() {
             return Ok(PlayerStatistics::default());
         }

@@ -11,6 +11,7 @@ use shared::{
         errors::{Error, bad_body},
         ids::LobbyId,
         lobby::Lobby,
+        token::TokenKind,
     },
     request::Request,
     store::{client::Store, lobby_data::Part},
@@ -69,7 +70,7 @@ impl Operation for HeartbeatServer {
     }
 
     async fn call(&self, request: &Request) -> Result<HeartbeatResponse, Error> {
-        let caller = self.auth.caller(request)?;
+        let caller = self.auth.caller(request, TokenKind::Server)?;
         if self.auth.developer(&caller).await?.is_some() {
             request.json()?;
             return Ok(HeartbeatResponse {

@@ -3,7 +3,7 @@
 use shared::{
     auth::matchmaker::MatchmakerAuth,
     function::{config::InvalidConfig, instance::Instance, operation::Operation},
-    models::errors::Error,
+    models::{errors::Error, token::TokenKind},
     overview::Overview,
     request::Request,
     wire::{self, GameModeInfo, ListLobbiesResponse},
@@ -31,7 +31,7 @@ impl Operation for ListLobbies {
     }
 
     async fn call(&self, request: &Request) -> Result<ListLobbiesResponse, Error> {
-        let caller = self.auth.caller(request)?;
+        let caller = self.auth.caller(request, TokenKind::Public)?;
         if self.auth.developer(&caller).await?.is_some() {
             return Ok(ListLobbiesResponse::default());
         }

@@ -3,7 +3,7 @@
 use shared::{
     auth::matchmaker::MatchmakerAuth,
     function::{config::InvalidConfig, instance::Instance, operation::Operation},
-    models::errors::Error,
+    models::{errors::Error, token::TokenKind},
     request::Request,
     wire::{self, ListRegionsResponse},
 };
@@ -25,7 +25,7 @@ impl Operation for ListRegions {
     }
 
     async fn call(&self, request: &Request) -> Result<ListRegionsResponse, Error> {
-        let caller = self.auth.caller(request)?;
+        let caller = self.auth.caller(request, TokenKind::Public)?;
         if self.auth.developer(&caller).await?.is_some() {
             return Ok(ListRegionsResponse { regions: Vec::new() });
         }

@@ -4,7 +4,7 @@ use shared::{
     auth::matchmaker::MatchmakerAuth,
     function::{config::InvalidConfig, instance::Instance, operation::Operation},
     hosting::game_server::GameServers,
-    models::{errors::Error, ids::ServerId},
+    models::{errors::Error, ids::ServerId, token::TokenKind},
     request::Request,
     rules::registration::Registration,
     wire::{RegisterServerRequest, RegisterServerResponse, lease_end},
@@ -30,7 +30,7 @@ impl Operation for RegisterServer {
     }
 
     async fn call(&self, request: &Request) -> Result<RegisterServerResponse, Error> {
-        let caller = self.auth.caller(request)?;
+        let caller = self.auth.caller(request, TokenKind::Server)?;
         if self.auth.developer(&caller).await?.is_some() {
             request.json()?;
             return Ok(RegisterServerResponse { server_id: ServerId::nil(), lease_expires_at: None });

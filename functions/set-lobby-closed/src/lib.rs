@@ -4,7 +4,7 @@ use shared::{
     auth::matchmaker::MatchmakerAuth,
     function::{config::InvalidConfig, instance::Instance, operation::Operation},
     hosting::lobby_server::LobbyServer,
-    models::errors::Error,
+    models::{errors::Error, token::TokenKind},
     request::Request,
     wire::{SetLobbyClosedRequest, values::Empty},
 };
@@ -29,7 +29,7 @@ impl Operation for SetLobbyClosed {
     }
 
     async fn call(&self, request: &Request) -> Result<Empty, Error> {
-        let caller = self.auth.caller(request)?;
+        let caller = self.auth.caller(request, TokenKind::Lobby)?;
         if self.auth.developer(&caller).await?.is_some() {
             request.json()?;
             return Ok(Empty {});

@@ -7,6 +7,7 @@ use shared::{
     models::{
         errors::Error,
         handed_on::{HandedOn, STATE_DEPTH_MAX},
+        token::TokenKind,
     },
     request::Request,
     wire::values::Empty,
@@ -32,7 +33,7 @@ impl Operation for SetLobbyState {
     }
 
     async fn call(&self, request: &Request) -> Result<Empty, Error> {
-        let caller = self.auth.caller(request)?;
+        let caller = self.auth.caller(request, TokenKind::Lobby)?;
         let is_mock = self.auth.developer(&caller).await?.is_some();
         if is_mock {
             request.raw_json()?;

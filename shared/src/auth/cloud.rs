@@ -6,10 +6,10 @@ use crate::{
     auth::keys::TokenKeys,
     base::ambient::Ambient,
     models::{
-        errors::Error,
+        errors::{Error, TokenFault},
         ids::{GameId, NamespaceId},
         rights::{GameRight, NamespaceRight},
-        token::CloudToken,
+        token::{CloudToken, TokenKind},
     },
     request::Request,
     store::client::Store,
@@ -38,10 +38,11 @@ impl CloudAuth {
     pub async fn game(&self, request: &Request, game_id: &GameId) -> Result<GameRight, Error> {
         let text = request.bearer().ok_or(Error::Unauthorized)?;
         let Some(token) = CloudToken::parse(text) else {
-            self.keys.verify(text, self.ambient.now())?;
-            return Err(Error::WrongTokenKind);
+            let shown = self.keys.verify(text, self.ambient.now())?.kind();
+            return Err(Error::WrongTokenKind { shown, needed: TokenKind::Cloud });
         };
-        let record = self.store.cloud_token(&token).await?.ok_or(Error::TokenInvalid)?;
+        let record =
+            self.store.cloud_token(&token).await?.ok_or(Error::TokenInvalid(TokenFault::NoCloudToken))?;
         if record.revoked_at.is_some() {
             return Err(Error::TokenRevoked);
         }

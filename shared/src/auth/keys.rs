@@ -16,7 +16,6 @@ use crate::{
     base::ambient::{Ambient, Timestamp},
     models::{
         client::ClientAddress,
-        errors::Error,
         ids::{GameId, LobbyId, NamespaceId, SeatId, TokenId},
         token::{
             CREDENTIAL_LIFE, Claims, Credential, CredentialKind, DevelopmentHost, InvalidToken, LobbyClaims,
@@ -252,30 +251,30 @@ impl TokenKeys {
     /// The claims of a signed token of any age, to undo things after its expiry.
     ///
     /// # Errors
-    /// [`InvalidToken::Broken`].
+    /// [`InvalidToken::Malformed`].
     pub fn verify_at_any_age(&self, token: &str) -> Result<Claims, InvalidToken> {
         self.read(token).map(|(claims, _)| claims)
     }
 
     fn read(&self, token: &str) -> Result<(Claims, u64), InvalidToken> {
-        let (kind, jwt) = TokenKind::split(token).ok_or(InvalidToken::Broken)?;
-        let header = jsonwebtoken::decode_header(jwt).map_err(|_| InvalidToken::Broken)?;
+        let (kind, jwt) = TokenKind::split(token).ok_or(InvalidToken::Malformed)?;
+        let header = jsonwebtoken::decode_header(jwt).map_err(|_| InvalidToken::Malformed)?;
         let key = [Some(&self.current), self.previous.as_ref()]
             .into_iter()
             .flatten()
             .find(|key| header.kid.as_deref() == Some(key.id.as_str()))
-            .ok_or(InvalidToken::Broken)?;
+            .ok_or(InvalidToken::SignedElsewhere)?;
         // The caller, which has the time, checks the expiry.
         let mut validation = Validation::new(Algorithm::HS256);
         validation.validate_exp = false;
         let claims = jsonwebtoken::decode::<SignedClaims>(jwt, &key.decoding, &validation)
-            .map_err(|_| InvalidToken::Broken)?
+            .map_err(|_| InvalidToken::Malformed)?
             .claims;
         if claims.kind != kind {
-            return Err(InvalidToken::Broken);
+            return Err(InvalidToken::Malformed);
         }
         let expires_at_secs = claims.exp;
-        claims.into_claims().map(|claims| (claims, expires_at_secs)).ok_or(InvalidToken::Broken)
+        claims.into_claims().map(|claims| (claims, expires_at_secs)).ok_or(InvalidToken::Malformed)
     }
 
     fn sign(&self, claims: &SignedClaims) -> String {
@@ -305,15 +304,6 @@ fn player_claims(seat: &PlayerSeat, now: Timestamp) -> SignedClaims {
 impl fmt::Debug for TokenKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TokenKeys").finish_non_exhaustive()
-    }
-}
-
-impl From<InvalidToken> for Error {
-    fn from(invalid: InvalidToken) -> Self {
-        match invalid {
-            InvalidToken::Broken => Self::TokenInvalid,
-            InvalidToken::Expired => Self::TokenExpired,
-        }
     }
 }
 
@@ -356,7 +346,7 @@ mod tests {
     #[test]
     fn a_token_of_another_key_or_under_another_prefix_is_broken() {
         let token = keys(1).issue_player(&seat(), Timestamp(0));
-        let broken = Err(InvalidToken::Broken);
+        let broken = Err(InvalidToken::Malformed);
         assert_eq!(keys(2).verify(&token, Timestamp(0)), broken);
         assert_eq!(keys(1).verify(&token.replacen("player_", "pub_", 1), Timestamp(0)), broken);
         assert_eq!(keys(1).verify(&token.replacen("player_", "dev_player_", 1), Timestamp(0)), broken);
@@ -372,7 +362,7 @@ mod tests {
         for algorithm in ["none", "HS384", "RS256"] {
             let header = URL_SAFE_NO_PAD.encode(format!(r#"{{"alg":"{algorithm}","kid":"{kid}"}}"#));
             let forged = format!("player_{header}.{payload}");
-            assert_eq!(keys(1).verify(&forged, Timestamp(0)), Err(InvalidToken::Broken), "{algorithm}");
+            assert_eq!(keys(1).verify(&forged, Timestamp(0)), Err(InvalidToken::Malformed), "{algorithm}");
         }
     }
 

@@ -11,7 +11,7 @@ use crate::{
     },
     base::ambient::Ambient,
     models::{
-        errors::Error,
+        errors::{Error, TokenFault},
         ids::{GameId, LobbyId, NamespaceId},
         token::{Claims, CloudToken, Credential, DevelopmentHost, LobbyClaims, TokenKind},
     },
@@ -31,6 +31,20 @@ pub enum Caller {
     Lobby(LobbyClaims),
     /// A caller without a token, which may be a web page that is authorized by its origin.
     Anonymous,
+}
+
+impl Caller {
+    /// The refusal of an operation that `needed` tokens alone allow.
+    const fn refused(&self, needed: TokenKind) -> Error {
+        let shown = match self {
+            Self::Developer(..) => TokenKind::Development,
+            Self::Player(_) => TokenKind::Public,
+            Self::GameServer(_) => TokenKind::Server,
+            Self::Lobby(_) => TokenKind::Lobby,
+            Self::Anonymous => return Error::Unauthorized,
+        };
+        Error::WrongTokenKind { shown, needed }
+    }
 }
 
 /// Turns the tokens of matchmaker operations, and the origins of web pages, into rights.
@@ -60,24 +74,26 @@ impl MatchmakerAuth {
         &self.settings
     }
 
-    /// The caller by the request's token; reads no table. Any cloud token is of the wrong kind, even one that
-    /// does not exist.
+    /// The caller of an operation for `needed` tokens, by the request's token; reads no table. Any cloud
+    /// token is of the wrong kind, even one that does not exist.
     ///
     /// # Errors
     /// [`Error::TokenInvalid`], [`Error::TokenExpired`], [`Error::WrongTokenKind`].
-    pub fn caller(&self, request: &Request) -> Result<Caller, Error> {
+    pub fn caller(&self, request: &Request, needed: TokenKind) -> Result<Caller, Error> {
         let Some(text) = request.bearer() else {
             return Ok(Caller::Anonymous);
         };
         if CloudToken::parse(text).is_some() {
-            return Err(Error::WrongTokenKind);
+            return Err(Error::WrongTokenKind { shown: TokenKind::Cloud, needed });
         }
         match self.keys.verify(text, self.ambient.now())? {
             Claims::Development(credential, host) => Ok(Caller::Developer(credential, host)),
             Claims::Public(credential) => Ok(Caller::Player(credential)),
             Claims::Server(credential) => Ok(Caller::GameServer(credential)),
             Claims::Lobby(claims) => Ok(Caller::Lobby(claims)),
-            Claims::Player(_) | Claims::DevelopmentPlayer => Err(Error::WrongTokenKind),
+            Claims::Player(_) | Claims::DevelopmentPlayer => {
+                Err(Error::WrongTokenKind { shown: TokenKind::Player, needed })
+            }
         }
     }
 
@@ -129,9 +145,7 @@ impl MatchmakerAuth {
                 let enabled = settings.filter(|settings| settings.namespace.enable_domain_public_auth);
                 (host.to_string(), enabled.ok_or(Error::Unauthorized)?)
             }
-            Caller::Developer(..) | Caller::GameServer(_) | Caller::Lobby(_) => {
-                return Err(Error::WrongTokenKind);
-            }
+            other => return Err(other.refused(TokenKind::Public)),
         };
         Ok((PlayerRight { namespace_id: settings.namespace.namespace_id.clone(), credential }, settings))
     }
@@ -146,8 +160,7 @@ impl MatchmakerAuth {
                 let settings = self.settings_of(&credential, TokenKind::Server).await?;
                 Ok((GameServerRight { credential }, settings))
             }
-            Caller::Anonymous => Err(Error::Unauthorized),
-            Caller::Developer(..) | Caller::Player(_) | Caller::Lobby(_) => Err(Error::WrongTokenKind),
+            other => Err(other.refused(TokenKind::Server)),
         }
     }
 
@@ -162,15 +175,14 @@ impl MatchmakerAuth {
                 self.settings_of(&claims.server, TokenKind::Server).await?;
                 Ok(LobbyRight { claims })
             }
-            Caller::Anonymous => Err(Error::Unauthorized),
-            Caller::Developer(..) | Caller::Player(_) | Caller::GameServer(_) => Err(Error::WrongTokenKind),
+            other => Err(other.refused(TokenKind::Lobby)),
         }
     }
 
     /// The settings of a credential's namespace, which must not have revoked it.
     async fn settings_of(&self, credential: &Credential, kind: TokenKind) -> Result<Arc<Settings>, Error> {
         let settings = self.settings.settings(&credential.game_id, &credential.namespace_id).await?;
-        let settings = settings.ok_or(Error::TokenInvalid)?;
+        let settings = settings.ok_or(Error::TokenInvalid(TokenFault::NoNamespace))?;
         if settings.namespace.revocations.revokes(kind, credential) {
             return Err(Error::TokenRevoked);
         }

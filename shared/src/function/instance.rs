@@ -171,12 +171,15 @@ impl Instance {
         Ok(Screening::new(self.store()?, self.keys()?, self.ambient(), outside))
     }
 
-    /// The seating, which begins and ends requests for seats.
+    /// The seating, which begins and ends requests for seats. `MUSTER_EDGE_ONLY`: whether each must come
+    /// through the edge, `true` or `false`.
     ///
     /// # Errors
-    /// As [`Self::store`] and [`Self::keys`].
+    /// As [`Self::store`] and [`Self::keys`]; [`InvalidConfig`] for another value.
     pub fn seating(&self) -> Result<Seating, InvalidConfig> {
-        Ok(Seating::new(self.store()?, self.matchmaker_auth()?, self.ambient(), self.edge_secret()))
+        let is_edge_only = self.environment.parsed("MUSTER_EDGE_ONLY")?.unwrap_or(false);
+        let (store, auth) = (self.store()?, self.matchmaker_auth()?);
+        Ok(Seating::new(store, auth, self.ambient(), self.edge_secret(), is_edge_only))
     }
 
     /// `MUSTER_EDGE_SECRET`: the secret that authenticates the edge, if there is one.

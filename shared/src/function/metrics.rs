@@ -90,11 +90,12 @@ impl Metric {
             Error::CaptchaFailed => Self::CaptchaRejected,
             Error::CaptchaUnavailable(_) => Self::CaptchaUnavailable,
             Error::Unauthorized
-            | Error::TokenInvalid
+            | Error::TokenInvalid(_)
             | Error::TokenExpired
             | Error::TokenRevoked
-            | Error::WrongTokenKind
-            | Error::Forbidden => Self::AuthRefused,
+            | Error::WrongTokenKind { .. }
+            | Error::Forbidden
+            | Error::NotThroughEdge => Self::AuthRefused,
             Error::Unavailable(_) | Error::Bug(_) => Self::OperationFailed,
             _ => return None,
         })

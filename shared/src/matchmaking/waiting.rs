@@ -26,8 +26,8 @@ impl Matchmaker {
         // First, so that a crash during the wait leaves no hold that names another lobby.
         match seeker.settle(&found).await {
             Ok(()) => {}
-            Err(Error::TooManyPlayersFromSource) => {
-                return self.give_back(found, seeker, Error::TooManyPlayersFromSource).await;
+            Err(refusal @ Error::TooManyPlayersFromSource { .. }) => {
+                return self.give_back(found, seeker, refusal).await;
             }
             Err(error) => return Err(error),
         }

@@ -3,7 +3,12 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use crate::models::{ids::GameMode, version::CaptchaProvider, violations::Violations};
+use crate::models::{
+    ids::GameMode,
+    token::{InvalidToken, TokenKind},
+    version::CaptchaProvider,
+    violations::Violations,
+};
 
 /// Why an operation failed.
 ///
@@ -36,20 +41,28 @@ pub enum Error {
     #[error("a token is needed, as `Authorization: Bearer <token>`")]
     Unauthorized,
     /// 401: a token that is malformed, unknown or badly signed.
-    #[error("the token is not valid")]
-    TokenInvalid,
+    #[error("{0}")]
+    TokenInvalid(TokenFault),
     /// 401: an expired token.
-    #[error("the token has expired")]
+    #[error("the token has expired; create another one")]
     TokenExpired,
     /// 401: a token that was revoked.
     #[error("the token was revoked")]
     TokenRevoked,
     /// 403: a token of a kind that does not allow this operation.
-    #[error("a token of this kind does not allow this operation")]
-    WrongTokenKind,
+    #[error("this is a {} token; the operation needs a {} token, from {}", shown.name(), needed.name(), needed.source())]
+    WrongTokenKind {
+        /// Its kind.
+        shown: TokenKind,
+        /// The kind that allows the operation, or the first of them.
+        needed: TokenKind,
+    },
     /// 403: a token of another game or namespace.
     #[error("the token does not belong to this game or namespace")]
     Forbidden,
+    /// 403: a request for a seat that did not come through the deployment's edge, which must.
+    #[error("requests for seats must come through the deployment's edge; send them to its address")]
+    NotThroughEdge,
 
     /// 400: a token in a body that does not verify, or is of another kind.
     #[error("the token in the body is not valid")]
@@ -92,8 +105,13 @@ pub enum Error {
     #[error("name at least one game mode")]
     NoGameModeProvided,
     /// 400: a mode that the namespace's current version lacks.
-    #[error("the namespace's current version has no game mode `{0}`")]
-    GameModeNotFound(String),
+    #[error("the namespace's current version has no game mode `{mode}`; it has {}", listed(modes))]
+    GameModeNotFound {
+        /// The mode.
+        mode: String,
+        /// The modes that it has.
+        modes: Vec<String>,
+    },
     /// 400: more than 8 tags.
     #[error("at most 8 tags can be given")]
     TooManyTags,
@@ -116,8 +134,13 @@ pub enum Error {
         max: Option<u32>,
     },
     /// 400: a region that the game lacks.
-    #[error("the game has no region `{0}`")]
-    RegionNotFound(String),
+    #[error("the game has no region `{region}`; it has {}", listed(regions))]
+    RegionNotFound {
+        /// The region.
+        region: String,
+        /// The regions that it has.
+        regions: Vec<String>,
+    },
     /// 400: no requested mode runs in a requested region.
     #[error("no requested game mode runs in a requested region")]
     RegionNotEnabledForGameMode,
@@ -131,8 +154,15 @@ pub enum Error {
     #[error("the namespace holds as many lobbies as it may")]
     TooManyLobbies,
     /// 400: the client's IP address holds its limit of seats in the namespace.
-    #[error("the limit of players per IP address is reached")]
-    TooManyPlayersFromSource,
+    #[error(
+        "the limit of seats per IP address{} is reached; wait until one is free, or raise it with \
+         `muster mm-config GAME/NAMESPACE --max-players-per-client`",
+        limit.map(|limit| format!(" ({limit})")).unwrap_or_default()
+    )]
+    TooManyPlayersFromSource {
+        /// The limit; `None` when the refusal is one of an earlier request.
+        limit: Option<u32>,
+    },
     /// 400: a lobby that does not exist, is of another namespace, or whose game server is not alive.
     #[error("there is no such lobby")]
     LobbyNotFound,
@@ -214,6 +244,49 @@ pub enum Error {
     Bug(String),
 }
 
+/// Why a token is not valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TokenFault {
+    /// It is no token of Muster's, or was cut or changed.
+    #[error("the token is malformed: it was cut or changed, or is none of Muster's")]
+    Malformed,
+    /// Another deployment signed it, or this one with a key that is gone.
+    #[error(
+        "the token was signed by another deployment, or with a key that is gone; create one here. A local stack \
+         without `--data` has a new key at each start"
+    )]
+    SignedElsewhere,
+    /// Its game or namespace is not in this deployment.
+    #[error("the token's game and namespace are not in this deployment; create a token here")]
+    NoNamespace,
+    /// A cloud token that this deployment never issued.
+    #[error("this deployment has no such cloud token; `muster token create cloud GAME` creates one")]
+    NoCloudToken,
+}
+
+impl From<InvalidToken> for Error {
+    fn from(invalid: InvalidToken) -> Self {
+        match invalid {
+            InvalidToken::Malformed => Self::TokenInvalid(TokenFault::Malformed),
+            InvalidToken::SignedElsewhere => Self::TokenInvalid(TokenFault::SignedElsewhere),
+            InvalidToken::Expired => Self::TokenExpired,
+        }
+    }
+}
+
+/// How many names a message lists.
+const LISTED_MAX: usize = 16;
+
+/// Names in a message.
+fn listed(names: &[String]) -> String {
+    let (shown, others) = names.split_at(names.len().min(LISTED_MAX));
+    match (shown, others.len()) {
+        ([], _) => "none".to_owned(),
+        (_, 0) => format!("`{}`", shown.join("`, `")),
+        (_, others) => format!("`{}` and {others} more", shown.join("`, `")),
+    }
+}
+
 /// Seconds after which a 503 invites another try.
 const RETRY_AFTER_SECS: u64 = 1;
 /// As above, for places on game servers, which come back when a lobby ends.
@@ -224,7 +297,7 @@ const REFUSALS_OF_A_SEAT: [Error; 11] = [
     Error::CaptchaFailed,
     Error::VerificationFailed,
     Error::VerificationRequestFailed,
-    Error::TooManyPlayersFromSource,
+    Error::TooManyPlayersFromSource { limit: None },
     Error::NoAvailableLobbies,
     Error::TooManyLobbies,
     Error::NoServerAvailable,
@@ -254,11 +327,11 @@ impl Error {
             Self::BadHeader(_) => (BAD_REQUEST, "API_BAD_HEADER"),
             Self::IdempotencyMismatch => (StatusCode::CONFLICT, "API_IDEMPOTENCY_MISMATCH"),
             Self::Unauthorized => (StatusCode::UNAUTHORIZED, "API_UNAUTHORIZED"),
-            Self::TokenInvalid => (StatusCode::UNAUTHORIZED, "TOKEN_INVALID"),
+            Self::TokenInvalid(_) => (StatusCode::UNAUTHORIZED, "TOKEN_INVALID"),
             Self::TokenExpired => (StatusCode::UNAUTHORIZED, "CLAIMS_ENTITLEMENT_EXPIRED"),
             Self::TokenRevoked => (StatusCode::UNAUTHORIZED, "TOKEN_REVOKED"),
-            Self::WrongTokenKind => (StatusCode::FORBIDDEN, "CLAIMS_MISSING_ENTITLEMENT"),
-            Self::Forbidden => (StatusCode::FORBIDDEN, "API_FORBIDDEN"),
+            Self::WrongTokenKind { .. } => (StatusCode::FORBIDDEN, "CLAIMS_MISSING_ENTITLEMENT"),
+            Self::Forbidden | Self::NotThroughEdge => (StatusCode::FORBIDDEN, "API_FORBIDDEN"),
             Self::BodyTokenInvalid => (BAD_REQUEST, "TOKEN_INVALID"),
             Self::Validation(_) => (BAD_REQUEST, "VALIDATION_ERROR"),
             Self::NameTaken => (StatusCode::CONFLICT, "CLOUD_NAME_TAKEN"),
@@ -271,19 +344,19 @@ impl Error {
             Self::DomainTaken => (StatusCode::CONFLICT, "CDN_DOMAIN_TAKEN"),
             Self::TooManyDomains => (BAD_REQUEST, "CDN_TOO_MANY_DOMAINS"),
             Self::NoGameModeProvided => (BAD_REQUEST, "MATCHMAKER_NO_GAME_MODE_PROVIDED"),
-            Self::GameModeNotFound(_) => (BAD_REQUEST, "MATCHMAKER_GAME_MODE_NOT_FOUND"),
+            Self::GameModeNotFound { .. } => (BAD_REQUEST, "MATCHMAKER_GAME_MODE_NOT_FOUND"),
             Self::TooManyTags => (BAD_REQUEST, "MATCHMAKER_TOO_MANY_TAGS"),
             Self::TagNameTooLong => (BAD_REQUEST, "MATCHMAKER_TAG_NAME_TOO_LONG"),
             Self::TagTooLong => (BAD_REQUEST, "MATCHMAKER_TAG_TOO_LONG"),
             Self::TagsDisabled(_) => (BAD_REQUEST, "MATCHMAKER_TAGS_DISABLED"),
             Self::DynamicMaxPlayersDisabled(_) => (BAD_REQUEST, "MATCHMAKER_DYNAMIC_MAX_PLAYERS_DISABLED"),
             Self::DynamicMaxPlayersInvalid { .. } => (BAD_REQUEST, "MATCHMAKER_DYNAMIC_MAX_PLAYERS_INVALID"),
-            Self::RegionNotFound(_) => (BAD_REQUEST, "MATCHMAKER_REGION_NOT_FOUND"),
+            Self::RegionNotFound { .. } => (BAD_REQUEST, "MATCHMAKER_REGION_NOT_FOUND"),
             Self::RegionNotEnabledForGameMode => (BAD_REQUEST, "MATCHMAKER_REGION_NOT_ENABLED_FOR_GAME_MODE"),
             Self::FindDisabled(_) => (BAD_REQUEST, "MATCHMAKER_FIND_DISABLED"),
             Self::NoAvailableLobbies => (BAD_REQUEST, "MATCHMAKER_NO_AVAILABLE_LOBBIES"),
             Self::TooManyLobbies => (BAD_REQUEST, "MATCHMAKER_TOO_MANY_LOBBIES"),
-            Self::TooManyPlayersFromSource => (BAD_REQUEST, "MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE"),
+            Self::TooManyPlayersFromSource { .. } => (BAD_REQUEST, "MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE"),
             Self::LobbyNotFound => (BAD_REQUEST, "MATCHMAKER_LOBBY_NOT_FOUND"),
             Self::LobbyStopped => (BAD_REQUEST, "MATCHMAKER_LOBBY_STOPPED"),
             Self::LobbyFull => (BAD_REQUEST, "MATCHMAKER_LOBBY_FULL"),
@@ -325,11 +398,11 @@ impl Error {
                     violations.clone().into_iter().map(|path| json!({ "path": path })).collect();
                 Some(json!({ "errors": errors }))
             }
-            Self::GameModeNotFound(mode) => Some(json!({ "game_mode": mode })),
+            Self::GameModeNotFound { mode, modes } => Some(json!({ "game_mode": mode, "game_modes": modes })),
             Self::CaptchaRequired { provider, site_key } => {
                 Some(json!({ provider.name(): { "site_key": site_key } }))
             }
-            Self::RegionNotFound(region) => Some(json!({ "region": region })),
+            Self::RegionNotFound { region, regions } => Some(json!({ "region": region, "regions": regions })),
             Self::DynamicMaxPlayersInvalid { max: Some(max) } => Some(json!({ "max": max })),
             Self::RequestInProgress => Some(json!({ "reason": "request_in_progress" })),
             _ => None,

@@ -63,6 +63,19 @@ impl TokenKind {
         }
     }
 
+    /// Where its holder gets one, for messages.
+    #[must_use]
+    pub const fn source(self) -> &'static str {
+        match self {
+            Self::Cloud => "`muster token create cloud GAME`",
+            Self::Public => "`muster token create public GAME/NAMESPACE`",
+            Self::Development => "`muster token create development GAME/NAMESPACE`",
+            Self::Server => "`muster token create server GAME/NAMESPACE`",
+            Self::Lobby => "the heartbeat of its game server",
+            Self::Player | Self::DevelopmentPlayer => "a find",
+        }
+    }
+
     pub(crate) const fn prefix(self) -> &'static str {
         match self {
             Self::Cloud => "cloud_",
@@ -162,12 +175,30 @@ pub enum Claims {
     DevelopmentPlayer,
 }
 
+impl Claims {
+    /// The kind of the token.
+    #[must_use]
+    pub const fn kind(&self) -> TokenKind {
+        match self {
+            Self::Public(_) => TokenKind::Public,
+            Self::Development(..) => TokenKind::Development,
+            Self::Server(_) => TokenKind::Server,
+            Self::Lobby(_) => TokenKind::Lobby,
+            Self::Player(_) => TokenKind::Player,
+            Self::DevelopmentPlayer => TokenKind::DevelopmentPlayer,
+        }
+    }
+}
+
 /// Why a token is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidToken {
-    /// Malformed, unknown or badly signed.
-    #[error("the token does not verify")]
-    Broken,
+    /// No token of Muster's, or cut or changed.
+    #[error("the token is malformed")]
+    Malformed,
+    /// Signed with a key that this deployment does not know.
+    #[error("the token was signed with another key")]
+    SignedElsewhere,
     /// Expired.
     #[error("the token has expired")]
     Expired,

@@ -197,11 +197,12 @@ fn modes<'a>(requested: &[String], version: &'a Version) -> Result<Vec<Mode<'a>>
     let mut seen = BTreeSet::new();
     let mut modes = Vec::new();
     for name in requested {
-        let (name, config) = version
-            .config
-            .game_modes
-            .get_key_value(name.as_str())
-            .ok_or_else(|| Error::GameModeNotFound(name.chars().take(64).collect()))?;
+        let (name, config) = version.config.game_modes.get_key_value(name.as_str()).ok_or_else(|| {
+            Error::GameModeNotFound {
+                mode: name.chars().take(64).collect(),
+                modes: version.config.game_modes.keys().map(ToString::to_string).collect(),
+            }
+        })?;
         if seen.insert(name) {
             modes.push(Mode { name, config });
         }
@@ -260,10 +261,10 @@ fn regions(
     }
     let mut regions = Vec::new();
     for id in requested {
-        let (id, _) = game
-            .regions
-            .get_key_value(id.as_str())
-            .ok_or_else(|| Error::RegionNotFound(id.chars().take(64).collect()))?;
+        let (id, _) = game.regions.get_key_value(id.as_str()).ok_or_else(|| Error::RegionNotFound {
+            region: id.chars().take(64).collect(),
+            regions: game.regions.keys().map(ToString::to_string).collect(),
+        })?;
         if !regions.contains(id) {
             regions.push(id.clone());
         }

@@ -46,6 +46,7 @@ pub struct Seating {
     auth: MatchmakerAuth,
     ambient: Ambient,
     edge_secret: Option<String>,
+    is_edge_only: bool,
 }
 
 /// How a request begins.
@@ -59,15 +60,16 @@ pub enum Entrance {
 
 impl Seating {
     /// Seating in `store` for callers that `auth` admits; `edge_secret` authenticates the edge, if there is
-    /// one.
+    /// one, and with `is_edge_only` every request must come through it.
     #[must_use]
     pub const fn new(
         store: Store,
         auth: MatchmakerAuth,
         ambient: Ambient,
         edge_secret: Option<String>,
+        is_edge_only: bool,
     ) -> Self {
-        Self { store, auth, ambient, edge_secret }
+        Self { store, auth, ambient, edge_secret, is_edge_only }
     }
 
     /// Begins `operation` for a player, or returns the response that it had within the last ten minutes.
@@ -78,7 +80,8 @@ impl Seating {
     /// without.
     ///
     /// # Errors
-    /// [`Error::BadHeader`], [`Error::IdempotencyMismatch`]; [`Error::RequestInProgress`] when the first
+    /// [`Error::NotThroughEdge`]; [`Error::BadHeader`], [`Error::IdempotencyMismatch`];
+    /// [`Error::RequestInProgress`] when the first
     /// request has no response within 5 s; its refusal; [`Error::Unavailable`], [`Error::Bug`].
     pub async fn begin(
         &self,
@@ -88,8 +91,11 @@ impl Seating {
         operation: &str,
     ) -> Result<Entrance, Error> {
         let began_at = self.ambient.now();
-        let (client_ip, namespace_id) =
-            (request.client_ip(self.edge_secret.as_deref()), right.namespace_id());
+        let edge_secret = self.edge_secret.as_deref();
+        if self.is_edge_only && !edge_secret.is_some_and(|secret| request.came_through_edge(secret)) {
+            return Err(Error::NotThroughEdge);
+        }
+        let (client_ip, namespace_id) = (request.client_ip(edge_secret), right.namespace_id());
         let address = ClientAddress::of(client_ip, namespace_id, self.auth.keys().address_key());
         let client = Client { namespace_id: namespace_id.clone(), address };
         let run = match request.idempotency_key()? {
@@ -189,7 +195,7 @@ impl Seating {
             matches!(refusal, Error::NoAvailableLobbies | Error::TooManyLobbies | Error::NoServerAvailable);
         // The cap takes precedence over the match, which may have refused before it tried any seat.
         if is_of_match && seeker.is_at_cap().await? {
-            return Err(Error::TooManyPlayersFromSource);
+            return Err(seeker.refusal_at_cap());
         }
         Err(refusal)
     }

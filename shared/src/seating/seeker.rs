@@ -129,7 +129,7 @@ impl Seeker {
             self.progress().is_claimed = true;
         }
         if self.is_at_cap().await? {
-            return Err(Error::TooManyPlayersFromSource);
+            return Err(self.refusal_at_cap());
         }
         self.progress().is_cleared = true;
         Ok(())
@@ -278,7 +278,7 @@ impl Seeker {
                 }
                 HoldOutcome::AtCap(holds) => {
                     let idle = self.idle_holds(&holds).await?;
-                    let plan = plan(holds.len(), idle, holds_max).ok_or(Error::TooManyPlayersFromSource)?;
+                    let plan = plan(holds.len(), idle, holds_max).ok_or_else(|| self.refusal_at_cap())?;
                     for some in plan.withdrawn.chunks(WRITES_AT_ONCE) {
                         try_join_all(some.iter().map(|hold| self.store.withdraw_hold(client, hold))).await?;
                     }
@@ -316,6 +316,11 @@ impl Seeker {
             }
         };
         Ok(holds.iter().filter(|hold| !stands(hold)).cloned().collect())
+    }
+
+    /// The refusal of a client that holds as many seats as it may.
+    pub(super) const fn refusal_at_cap(&self) -> Error {
+        Error::TooManyPlayersFromSource { limit: self.holds_max }
     }
 
     /// Points the hold to the seat's lobby. One write unit if that is not the first that was tried.

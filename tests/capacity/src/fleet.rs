@@ -11,7 +11,7 @@ use shared::{
     },
     base::ambient::Ambient,
     hosting::game_server::GameServers,
-    models::{errors::Error, ids::ServerId},
+    models::{errors::Error, ids::ServerId, token::TokenKind},
     rules::registration::Registration,
     store::client::Store,
 };
@@ -104,7 +104,7 @@ impl GameServer {
 
     async fn right(&self) -> Result<(GameServerRight, Arc<Settings>), Error> {
         let request = request(&[("authorization", &format!("Bearer {}", self.token))], &json!({}));
-        let caller = self.auth.caller(&request)?;
+        let caller = self.auth.caller(&request, TokenKind::Server)?;
         self.auth.game_server(caller).await
     }
 }

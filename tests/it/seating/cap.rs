@@ -104,7 +104,7 @@ async fn a_find_whose_hold_was_replaced_as_its_lobby_ended_gives_its_seat_back()
     let client = patient_client_over(std::sync::Arc::new(link));
     let instance = Instance::over(client, stack.stack.keys(), &stack.ambient());
     let refused = instance.find(&game.public, &arena()).await;
-    assert!(matches!(refused, Err(Error::TooManyPlayersFromSource)), "I12: {refused:?}");
+    assert!(matches!(refused, Err(Error::TooManyPlayersFromSource { .. })), "I12: {refused:?}");
     let held = seats_held(&stack, &game).await;
     assert_eq!(held.len(), 1, "I12, I4: {held:?}");
 }
