@@ -22,6 +22,7 @@ import serving
 import upgrading
 from account import Account
 from operations import Game, Muster
+from roles import operator
 from stack import FUNCTIONS, Build, Stack
 
 UNJUDGED = """\
@@ -56,10 +57,12 @@ def of_functions(account, binaries):
     scene = SimpleNamespace(account=account, stack=stack, binaries=binaries, muster=muster)
 
     def deploys():
-        """The real functions, built for this machine, are uploaded and deployed, and the operator's command
-        creates a game."""
+        """The real functions, built for this machine, are uploaded and deployed under the deploy roles'
+        boundary, and the operator's command creates a game, from here on with the policy of
+        `infra/operator-policy.yaml` alone."""
         build.package(account)
-        stack.deploy()
+        stack.deploy(PermissionsBoundaryArn=account.boundary)
+        muster.environment = operator(account, stack)
         scene.game = Game(muster, "game")
         return f"{len(FUNCTIONS)} functions."
 

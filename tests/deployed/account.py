@@ -35,6 +35,8 @@ class Account:
     def __init__(self, folder, python, keeps_items):
         self.folder, self.python, self.keeps_items = folder, python, keeps_items
         self.processes = []
+        # The permissions boundary of functions, once an administrator has made it.
+        self.boundary = None
         with socket.socket() as listener:
             listener.bind(("127.0.0.1", 0))
             self.port = listener.getsockname()[1]

@@ -3,6 +3,7 @@
 import json
 
 from account import until
+from roles import Roles
 from stack import FUNCTIONS, Stack, routes
 
 OUTPUTS = {
@@ -49,13 +50,30 @@ def steps(account, build):
         assert status in (200, 204) and headers["access-control-allow-origin"] == "*", (status, headers)
         return f"{len(led)} routes."
 
-    def republishes():
-        """With a raised `MUSTER_REVISION` each function has a new version, which serves."""
-        before = dev.live()
+    def deploys_from_a_workflow():
+        """A workflow of the repository deploys a raised `MUSTER_REVISION` with the roles of
+        `infra/deploy-role.yaml`: each function has a new version, which serves, under their boundary. One of
+        another repository gets no role."""
+        roles, before = Roles(account, dev), dev.live()
+        try:
+            roles.assume("elsewhere/muster")
+        except account.client("sts").exceptions.ClientError as error:
+            assert error.response["Error"]["Code"] == "AccessDenied", error
+        else:
+            raise AssertionError("another repository's workflow got the role")
         build.raise_revision()
-        dev.deploy()
+        account.boundary = roles.outputs["BoundaryArn"]
+        dev.deploy(
+            *("--role-arn", roles.outputs["StackRoleArn"]),
+            environment=roles.assume("studio/muster"),
+            PermissionsBoundaryArn=account.boundary,
+        )
         assert dev.live() == {function: version + 1 for function, version in before.items()}, dev.live()
         assert dev.api.ask("GET", "/cloud/bootstrap")["version"] == "2"
+        iam, resources = account.client("iam"), dev.resources()
+        found = (iam.get_role(RoleName=resources[f"{function}Role"])["Role"] for function in FUNCTIONS)
+        boundaries = {role.get("PermissionsBoundary", {}).get("PermissionsBoundaryArn") for role in found}
+        assert boundaries == {account.boundary}, boundaries
 
     def deploys_prod():
         """The stage prod has its dashboard and topic besides, tables that refuse deletion, and keeps logs for
@@ -78,7 +96,7 @@ def steps(account, build):
     return [
         ("dev", deploys),
         ("routes", leads),
-        ("revision", republishes),
+        ("workflow", deploys_from_a_workflow),
         ("prod", deploys_prod),
         ("deletion", deletes),
     ]

@@ -21,7 +21,7 @@ from hypercorn.asyncio import serve
 from hypercorn.config import Config
 from ministack import app
 from ministack.core import iam_evaluator
-from ministack.services import apigateway, dynamodb, lambda_svc
+from ministack.services import apigateway, dynamodb, iam, lambda_svc
 from ministack.services.cloudformation.provisioners import _RESOURCE_HANDLERS as RESOURCES
 
 PORT, CERTIFICATE, KEY = (
@@ -182,6 +182,23 @@ def secrets_of_letters_and_digits():
     )
 
 
+def boundaries_of_roles():
+    """A role's permissions boundary, by which MiniStack judges, but which it leaves unread in templates."""
+    role = RESOURCES["AWS::IAM::Role"]
+    create, update = role["create"], role["update"]
+
+    def bound(made, properties):
+        iam._roles[made[0]]["PermissionsBoundary"] = properties.get("PermissionsBoundary")
+        return made
+
+    role["create"] = lambda logical_id, properties, stack: bound(
+        create(logical_id, properties, stack), properties
+    )
+    role["update"] = lambda physical_id, old, new, *more, **named: bound(
+        update(physical_id, old, new, *more, **named), new
+    )
+
+
 def log_of_refusals():
     """Writes each call that a policy does not allow to the log, as CloudTrail would."""
     judge = iam_evaluator.enforce
@@ -287,6 +304,7 @@ def main():
     nothing("AWS::Logs::QueryDefinition")
     protection_of_tables()
     secrets_of_letters_and_digits()
+    boundaries_of_roles()
     log_of_refusals()
     alarms_over_expressions()
     routes_of_the_document()

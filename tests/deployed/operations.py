@@ -28,7 +28,7 @@ class Muster:
     """The operator's command, of the stack."""
 
     def __init__(self, stack, program):
-        self.stack, self.program = stack, program
+        self.stack, self.program, self.environment = stack, program, stack.account.environment
 
     def __call__(self, *words, **more):
         """What it prints as JSON."""
@@ -36,7 +36,9 @@ class Muster:
 
     def run(self, *words, **more):
         return self.stack.account.run(
-            self.program, *words, "--stack", self.stack.name, **{"stderr": -1, **more}
+            self.program,
+            *(*words, "--stack", self.stack.name),
+            **{"stderr": -1, "env": self.environment, **more},
         )
 
 

@@ -35,7 +35,8 @@ def steps(scene):
             items[name] = len(lost)
         # Instances know a namespace's settings for half a minute.
         until("finds are refused", lambda: find() != "OK")
-        assert scene.muster("restore", *(f"{name}=restored-{name}" for name in LOST)) == items
+        administrator = {"env": account.environment}
+        assert scene.muster("restore", *(f"{name}=restored-{name}" for name in LOST), **administrator) == items
         until("finds are answered", lambda: find() == "OK")
         world.cloud("GET", "")
         scene.muster.run("doctor")

@@ -26,6 +26,22 @@ def steps(scene):
         )
         account.run("bash", "-eo", "pipefail", "-c", script, env={**account.environment, "STACK": stack.name})
 
+    def begins():
+        """README's commands after `sam deploy`, word for word, lead to a lobby."""
+        installing, *others = readme()
+        assert installing == "cargo install --path infra/operator", installing
+        environment = {
+            **scene.muster.environment,
+            "PATH": f"{scene.binaries}:{account.environment['PATH']}",
+            "API_URL": stack.outputs["ApiUrl"],
+        }
+        work = account.folder / "readme"
+        work.mkdir()
+        script = "\n".join(others)
+        said = account.run("bash", "-euo", "pipefail", "-c", script, env=environment, cwd=work).stdout
+        assert re.search(r'"lobby":\{"lobby_id":"[0-9a-f-]{36}"', said.splitlines()[-1]), said
+        return f"{len(others)} commands."
+
     def answers():
         """Each operation answers 200 out of a namespace that its function does not know yet, with the
         permissions of its role alone."""
@@ -55,7 +71,15 @@ def steps(scene):
         assert asked > 1000, said
         return f"{asked} requests."
 
-    return [("smoke", smokes), ("operations", answers), ("session", plays), ("conformance", conforms)]
+    return [("smoke", smokes), ("readme", begins), ("operations", answers), ("session", plays), ("conformance", conforms)]
+
+
+def readme():
+    """The commands of the block that begins with the operator's command."""
+    text = (WORKSPACE / "README.md").read_text()
+    blocks = re.findall(r"^```console\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    (block,) = (block for block in blocks if block.startswith("$ cargo install "))
+    return [command.strip() for command in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]]
 
 
 def surroundings(scene):

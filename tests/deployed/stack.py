@@ -61,14 +61,17 @@ class Stack:
         self.account, self.stage, self.build = account, stage, build
         self.name = CONFIG[stage]["global"]["parameters"]["stack_name"]
 
-    def deploy(self, **parameters):
-        """`sam deploy` as documented: with the stage's parameters, or with these besides."""
+    def deploy(self, *options, environment=None, **parameters):
+        """`sam deploy` as documented: with the stage's parameters, or with these besides. With another
+        environment than the administrator's."""
         listed = CONFIG[self.stage]["deploy"]["parameters"]["parameter_overrides"]
         more = [f"{name}={value}" for name, value in parameters.items()]
         command = ["sam", "deploy", "--config-env", self.stage, "--config-file", WORKSPACE / "samconfig.toml"]
-        command += ["--template-file", self.build.template, "--no-confirm-changeset"]
+        command += ["--template-file", self.build.template, "--no-confirm-changeset", *options]
         self.said = self.account.run(
-            *command, *(["--parameter-overrides", *listed, *more] if more else [])
+            *command,
+            *(["--parameter-overrides", *listed, *more] if more else []),
+            env=environment or self.account.environment,
         ).stdout
         self.outputs = self.read_outputs()
         self.api = Api(self.account, self.outputs["ApiUrl"])

@@ -36,7 +36,7 @@ const VARIABLES_OF_PARTS: [(&str, &[&str]); 5] = [
     (".cloud_auth()", SIGNING_KEYS),
     (".matchmaker_auth()", SIGNING_KEYS),
     (".issuer()", SIGNING_KEYS),
-    (".seating()", &["MUSTER_EDGE_SECRET"]),
+    (".seating()", &["MUSTER_EDGE_SECRET", "MUSTER_EDGE_ONLY"]),
     (".edge_secret()", &["MUSTER_EDGE_SECRET"]),
 ];
 

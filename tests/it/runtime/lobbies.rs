@@ -302,6 +302,30 @@ async fn prepare_end(deployment: &Deployment, binary: &str, example: &mut Exampl
 }
 
 #[tokio::test]
+async fn functions_refuse_requests_for_seats_past_the_edge_where_all_must_come_through_it() {
+    let deployment = Deployment::start().await;
+    let secret = "the edge's own secret";
+    for binary in ["find-lobby", "join-lobby", "create-lobby"] {
+        for (shown, expected) in [(Some(secret), 200), (Some("a guess"), 403), (None, 403)] {
+            let mut environment = deployment.environment(binary);
+            for (name, value) in [("MUSTER_EDGE_SECRET", secret), ("MUSTER_EDGE_ONLY", "true")] {
+                let before = environment.insert(name.to_owned(), value.to_owned());
+                assert!(before.is_some(), "the template does not set {name} of {binary}");
+            }
+            let mut event = deployment.example(binary).await.event;
+            if let Some(shown) = shown {
+                event["headers"]["x-muster-edge-secret"] = shown.into();
+            }
+            let mut instance = super::Instance::start(binary, &environment).await;
+            let response = instance.invoke(&event.to_string()).await.answer();
+            let (status, body) = super::status_and_body(&event, &response);
+            assert_eq!(status, expected, "{binary}, {shown:?}: {body}");
+            assert_eq!(body["code"] == "API_FORBIDDEN", expected == 403, "{body}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn functions_believe_the_edge_alone_about_where_the_client_is() {
     let deployment = Deployment::start().await;
     let secret = "the edge's own secret";

@@ -1,16 +1,24 @@
 //! Every documented refusal occurs, and is as documented.
 
-use std::{collections::BTreeSet, pin::pin, time::Duration};
+use std::{collections::BTreeSet, pin::pin, sync::Arc, time::Duration};
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use create_lobby::CreateLobby;
+use find_lobby::FindLobby;
 use futures_util::FutureExt as _;
-use harness::{Answer, TestGame, TestStack, new_game};
+use harness::{Answer, TestGame, TestStack, instance::event, new_game};
 use http::{Method, Request};
 use http_body_util::Full;
+use join_lobby::JoinLobby;
 use serde_json::{Value, json};
 use shared::{
     base::ambient::Ambient,
     cloud::issuing::issue_cloud_token,
+    function::{
+        config::Environment,
+        instance::Instance,
+        operation::{Operation, answer},
+    },
     models::{
         lobby::Lobby,
         rights::GameRight,
@@ -104,6 +112,7 @@ async fn each_documented_refusal_occurs_and_is_as_documented() {
     meet_room(&mut met, &stack).await;
     meet_joins(&mut met, &stack).await;
     meet_clients(&mut met, &stack).await;
+    meet_edge(&mut met, &stack).await;
     meet_ends(&mut met, &stack).await;
     meet_players(&mut met, &stack).await;
     meet_servers(&mut met, &stack).await;
@@ -269,7 +278,12 @@ async fn meet_criteria(met: &mut Met<'_>, stack: &TestStack) {
         (0..9).map(|n| (n.to_string(), json!("x"))).collect::<serde_json::Map<_, _>>().into();
     let of_mode = |mode: &str| Some(json!({ "game_mode": mode }));
     let rules = [
-        ("x", json!({}), "MATCHMAKER_GAME_MODE_NOT_FOUND", of_mode("x")),
+        (
+            "x",
+            json!({}),
+            "MATCHMAKER_GAME_MODE_NOT_FOUND",
+            Some(json!({ "game_mode": "x", "game_modes": ["plain", "rich", "shut"] })),
+        ),
         ("rich", json!({ "tags": nine_tags }), "MATCHMAKER_TOO_MANY_TAGS", None),
         ("rich", json!({ "tags": { "k".repeat(129): "v" } }), "MATCHMAKER_TAG_NAME_TOO_LONG", None),
         ("rich", json!({ "tags": { "k": "v".repeat(513) } }), "MATCHMAKER_TAG_TOO_LONG", None),
@@ -286,7 +300,7 @@ async fn meet_criteria(met: &mut Met<'_>, stack: &TestStack) {
             "plain",
             json!({ "region": "mars", "regions": ["mars"] }),
             "MATCHMAKER_REGION_NOT_FOUND",
-            Some(json!({ "region": "mars" })),
+            Some(json!({ "region": "mars", "regions": ["fra", "nyc"] })),
         ),
         (
             "plain",
@@ -366,6 +380,37 @@ async fn meet_clients(met: &mut Met<'_>, stack: &TestStack) {
         ask(met.document.operation(other).path, id, its_body).await.expect_ok();
         met.note(id, &ask(path, id, body).await, (409, "API_IDEMPOTENCY_MISMATCH"));
     }
+}
+
+/// Requests for seats past the edge, where all must come through it.
+async fn meet_edge(met: &mut Met<'_>, stack: &TestStack) {
+    let arena = json!({ "arena": { "regions": ["fra"], "actions": { "create": { "enabled": true } } } });
+    let game = stack.make_game("edge", arena, 9, 9).await;
+    let edge = Environment::of([("MUSTER_EDGE_SECRET", "edge-secret"), ("MUSTER_EDGE_ONLY", "true")]);
+    let keys = Arc::clone(stack.stack.keys());
+    let instance = Instance::over(stack.store().clone(), keys, stack.ambient()).with_environment(edge);
+    let [find, join, create] = seat_requests(stack, &game).await;
+    answer_past_edge::<FindLobby>(met, &instance, &game, find).await;
+    answer_past_edge::<JoinLobby>(met, &instance, &game, join).await;
+    answer_past_edge::<CreateLobby>(met, &instance, &game, create).await;
+}
+
+async fn answer_past_edge<O: Operation>(
+    met: &mut Met<'_>,
+    instance: &Instance,
+    game: &TestGame,
+    (id, body): (&str, Value),
+) {
+    let operation = O::start(instance).unwrap();
+    let bearer = format!("Bearer {}", game.public);
+    let ask = async |secret: &str| {
+        let headers = [("authorization", bearer.as_str()), ("x-muster-edge-secret", secret)];
+        let answered = answer(&operation, event(&headers, &body, &[]), &instance.ambient()).await;
+        let (parts, body) = answered.into_parts();
+        Answer::new(parts, &body)
+    };
+    met.note(id, &ask("a guess").await, (403, "API_FORBIDDEN"));
+    ask("edge-secret").await.expect_ok();
 }
 
 /// A request of each operation that gives seats, with one seat taken.
