@@ -104,19 +104,12 @@ impl Program {
     /// The first line on standard output that contains `part`, once it is there; nothing when the process
     /// ends without.
     pub async fn line_with(&mut self, part: &str) -> Option<String> {
-        let Lines { text, grown, .. } = &mut self.stdout;
-        let wait = async {
-            loop {
-                let found = {
-                    let text = text.lock().expect("no reader panics");
-                    text.lines().find(|line| line.contains(part)).map(str::to_owned)
-                };
-                if found.is_some() || grown.changed().await.is_err() {
-                    return found;
-                }
-            }
-        };
-        timeout(PATIENCE, wait).await.unwrap_or_else(|_| panic!("no line with `{part}` came"))
+        self.stdout.line_with(part).await
+    }
+
+    /// The same on standard error.
+    pub async fn logged(&mut self, part: &str) -> Option<String> {
+        self.stderr.line_with(part).await
     }
 
     /// Everything on standard output so far.
@@ -178,6 +171,22 @@ impl Lines {
             }
         });
         Self { text, grown, reader }
+    }
+
+    async fn line_with(&mut self, part: &str) -> Option<String> {
+        let Self { text, grown, .. } = self;
+        let wait = async {
+            loop {
+                let found = {
+                    let text = text.lock().expect("no reader panics");
+                    text.lines().find(|line| line.contains(part)).map(str::to_owned)
+                };
+                if found.is_some() || grown.changed().await.is_err() {
+                    return found;
+                }
+            }
+        };
+        timeout(PATIENCE, wait).await.unwrap_or_else(|_| panic!("no line with `{part}` came"))
     }
 
     /// Everything, once the process has ended.

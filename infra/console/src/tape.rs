@@ -7,6 +7,7 @@ use std::{
 };
 
 use serde::Serialize;
+use serde_json::Value;
 use shared::{
     base::{ambient::Timestamp, usage::Usage},
     models::ids::NamespaceId,
@@ -44,12 +45,42 @@ pub struct Answered {
     pub code: Option<String>,
     /// The message of a refusal.
     pub message: Option<String>,
-    /// Values of the request, such as modes and regions.
-    pub values: Vec<String>,
+    /// The metadata of a refusal.
+    pub metadata: Option<Value>,
+    /// What helps against a refusal.
+    pub hint: Option<String>,
+    /// The values of the request.
+    pub named: Named,
+    /// The same of the response: the lobby of a seat.
+    pub got: Named,
     /// Why a find came out so.
     pub explanation: Option<Explanation>,
     /// Its usage of DynamoDB.
     pub usage: Usage,
+}
+
+/// What a request or its response names; never a token.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Named {
+    /// Modes.
+    pub game_modes: Vec<String>,
+    /// Regions.
+    pub regions: Vec<String>,
+    /// A lobby.
+    pub lobby_id: Option<String>,
+    /// A game server.
+    pub server_id: Option<String>,
+    /// Tags, each as `name=value`.
+    pub tags: Vec<String>,
+}
+
+impl Named {
+    /// All of them.
+    #[must_use]
+    pub fn texts(self) -> Vec<String> {
+        let Self { game_modes, regions, lobby_id, server_id, tags } = self;
+        [game_modes, regions, Vec::from_iter(lobby_id), Vec::from_iter(server_id), tags].concat()
+    }
 }
 
 /// A request as the page shows it.
@@ -195,9 +226,9 @@ impl Finds {
 impl Entry {
     fn of(number: u64, answered: Answered) -> Self {
         let Answered { at, took, method, path, operation, namespace_id, status, code, .. } = answered;
-        let mut why: Vec<String> = answered.message.into_iter().collect();
+        let mut why: Vec<String> = answered.message.into_iter().chain(answered.hint).collect();
         why.extend(answered.explanation.iter().flat_map(sentences));
-        let values = answered.values;
+        let values = answered.named.texts();
         let ms = (took.as_secs_f64() * 10_000.0).round() / 10.0;
         Self { number, at, ms, method, path, operation, status, code, values, why, namespace_id }
     }

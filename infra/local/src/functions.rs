@@ -29,7 +29,7 @@ use shared::{
     store::{client::Store, meter::metered},
 };
 
-use crate::{console::Observed, gateway::Handler, permissions::restrict, template::FunctionProperties};
+use crate::{gateway::Handler, observed::Observed, permissions::restrict, template::FunctionProperties};
 
 /// How old settings may be here: a write of another process is visible within a second, an own one
 /// immediately.
@@ -251,7 +251,7 @@ fn one_at_a_time(first: Handler, start: impl Fn() -> Handler + Send + Sync + 'st
     })
 }
 
-/// `handler`, whose responses carry what the console shows of them.
+/// `handler`, whose responses carry what console and log show of them.
 fn observed(handler: Handler) -> Handler {
     Arc::new(move |mut event| {
         let trace = Trace::default();

@@ -31,10 +31,12 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
-use crate::console::{Shown, said};
+use crate::console::Shown;
 use crate::cors::Cors;
 use crate::event::{Arrival, EventError};
+use crate::hints;
 use crate::local::{self, LocalHandler};
+use crate::observed::said;
 use crate::route::Route;
 
 #[cfg(test)]
@@ -219,24 +221,31 @@ impl Gateway {
             self.routes.iter().filter(|(_, route, _)| route.method == request.method).find_map(
                 |(key, route, handler)| Some((key, route, route.path.parameters_of(path)?, handler)),
             );
-        let (body, answered) = match &found {
-            Some((route_key, _, parameters, handler)) => {
-                let time = OffsetDateTime::now_utc();
-                let body = read(body).await?;
-                let arrival =
-                    Arrival { request, body: &body, path, route_key, parameters, peer, request_id, time };
-                let answered = self.function(arrival, handler).await;
-                (body, answered)
-            }
-            None => (Bytes::new(), Err(StatusCode::NOT_FOUND)),
+        let mut received = Bytes::new();
+        let answered = match &found {
+            Some((route_key, _, parameters, handler)) => match read(body).await {
+                Ok(body) => {
+                    received = body;
+                    let (body, time) = (&received, OffsetDateTime::now_utc());
+                    let arrival =
+                        Arrival { request, body, path, route_key, parameters, peer, request_id, time };
+                    self.function(arrival, handler).await
+                }
+                Err(status) => Err(status),
+            },
+            None => Err(StatusCode::NOT_FOUND),
         };
         if let Some(console) = &self.console {
+            let operation = found.and_then(|(_, route, ..)| route.code_uri.strip_prefix("functions/"));
             let said = match &answered {
-                Ok(response) => said(response),
-                Err(status) => Answered { status: status.as_u16(), ..Answered::default() },
+                Ok(response) => said(operation.unwrap_or_default(), response),
+                Err(status) => {
+                    let routes = self.routes.iter().map(|(_, route, _)| route);
+                    let is_lost = operation.is_none();
+                    let hint = is_lost.then(|| hints::of_routes(routes, &request.method, path)).flatten();
+                    Answered { status: status.as_u16(), hint, ..Answered::default() }
+                }
             };
-            let operation =
-                found.as_ref().and_then(|(_, route, ..)| route.code_uri.strip_prefix("functions/"));
             let answered = Answered {
                 at: began,
                 took: self.ambient.now().since(began),
@@ -245,7 +254,7 @@ impl Gateway {
                 operation: operation.map(ToOwned::to_owned),
                 ..said
             };
-            console.note(request, &body, answered);
+            console.note(request, &received, answered).await;
         }
         answered.map(from_function)
     }

@@ -2,7 +2,8 @@
 //!
 //! `template.yaml` determines what runs: [`template`] reads its routes, tables and cross-origin rules,
 //! [`emulator`] holds the tables, [`gateway`] turns each HTTP request into the event that API Gateway would
-//! send, [`functions`] runs the operations, [`demo`] creates a demo game, [`console`] shows it all.
+//! send, [`functions`] runs the operations, [`demo`] creates a demo game,
+//! [`console`] shows it all, and [`requests`] logs a line for each request.
 
 pub mod console;
 pub mod cors;
@@ -11,8 +12,11 @@ pub mod emulator;
 pub mod event;
 pub mod functions;
 pub mod gateway;
+pub mod hints;
 pub mod local;
+pub mod observed;
 pub mod permissions;
+pub mod requests;
 pub mod route;
 pub mod signing_key;
 pub mod stack;

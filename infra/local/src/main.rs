@@ -12,6 +12,7 @@ use clap::{Parser, Subcommand};
 use mimalloc::MiMalloc;
 use muster_local::{
     emulator::Storage,
+    requests::REQUESTS,
     stack::{Options, Stack},
     store_alone::{self, StoreAlone},
     welcome,
@@ -19,7 +20,7 @@ use muster_local::{
 use shared::{
     base::{
         ambient::Ambient,
-        log::{self, LevelFilter},
+        log::{self, LevelFilter, Targets},
     },
     function::config::Environment,
 };
@@ -31,6 +32,8 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// How often expired items are deleted. DynamoDB may take days, so nothing may rely on it.
 const SWEEP: Duration = Duration::from_secs(60);
+/// How often heartbeats are summed up; the line says so.
+const SUM: Duration = Duration::from_secs(60);
 
 /// Runs Muster on this machine: gateway, operations and an embedded DynamoDB with a demo game.
 #[derive(Debug, Parser)]
@@ -45,6 +48,9 @@ struct Arguments {
     /// Print nothing but errors.
     #[arg(long)]
     quiet: bool,
+    /// Log JSON lines as functions do in AWS, in place of a line for each request.
+    #[arg(long)]
+    json: bool,
     #[command(subcommand)]
     command: Option<Command>,
 }
@@ -73,7 +79,7 @@ enum Command {
 #[tokio::main]
 async fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    log::log_text(if arguments.quiet { LevelFilter::ERROR } else { LevelFilter::INFO });
+    begin_log(&arguments);
     let says = |text: String| {
         if !arguments.quiet {
             // The stack continues to run when its output has no reader.
@@ -101,6 +107,7 @@ async fn main() -> ExitCode {
         };
         let stack = Stack::start(options).await?;
         stack.sweep_every(SWEEP);
+        stack.sum_up_every(SUM);
         says(welcome::text(&stack.demo));
         end.received().await;
         stack.stop().await
@@ -110,6 +117,23 @@ async fn main() -> ExitCode {
         Err(error) => {
             let _no_reader = writeln!(io::stderr(), "muster-local: {error}");
             ExitCode::FAILURE
+        }
+    }
+}
+
+/// Logs a line for each request and what functions warn of, or all lines of functions as JSON; with `--quiet`
+/// errors alone. [`log::LOG_FILTER_VARIABLE`] overrides this.
+fn begin_log(arguments: &Arguments) {
+    // The emulator warns about every failed condition, which is normal here.
+    let level = |level| Targets::new().with_default(level).with_target("dynoxide", LevelFilter::OFF);
+    match (arguments.json, arguments.quiet) {
+        (true, true) => log::log_json_for_programs(level(LevelFilter::ERROR)),
+        (true, false) => {
+            log::log_json_for_programs(level(LevelFilter::INFO).with_target(REQUESTS, LevelFilter::OFF));
+        }
+        (false, true) => log::log_text(level(LevelFilter::ERROR)),
+        (false, false) => {
+            log::log_text(level(LevelFilter::WARN).with_target("muster_local", LevelFilter::INFO))
         }
     }
 }

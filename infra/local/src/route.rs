@@ -68,6 +68,16 @@ impl RoutePath {
         rest.next().is_none().then_some(parameters)
     }
 
+    /// Returns this path with the segments of `path` in place of its parameters, where it has such.
+    pub fn filled_from(&self, path: &str) -> String {
+        let others: Vec<&str> = path.split('/').skip(1).collect();
+        let filled = self.segments.iter().enumerate().map(|(at, segment)| match segment {
+            Segment::Literal(text) => text.as_str(),
+            Segment::Parameter(name) => others.get(at).copied().unwrap_or(name),
+        });
+        filled.fold(String::new(), |path, segment| path + "/" + segment)
+    }
+
     /// Returns a key that sorts paths so that the first of two that match is the more specific one: from
     /// left to right, a literal segment comes before a parameter.
     pub fn specificity(&self) -> Vec<bool> {

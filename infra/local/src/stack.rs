@@ -31,6 +31,7 @@ use crate::{
     functions::{Functions, StartError},
     gateway::{self, Gateway, GatewayError},
     local::LocalHandler,
+    requests::RequestLog,
     signing_key,
     template::{Template, error::TemplateError},
 };
@@ -60,6 +61,8 @@ pub struct Stack {
     keys: Arc<TokenKeys>,
     functions: Arc<Functions>,
     emulator: Emulator,
+    ambient: Ambient,
+    log: Arc<RequestLog>,
     stop: oneshot::Sender<()>,
     gateway: JoinHandle<()>,
 }
@@ -170,18 +173,31 @@ impl Stack {
             routes.push((route, handler));
         }
         let local = local_routes(&demo, &emulator, &key, &functions);
-        let console = Shown::new(store.clone(), Arc::clone(&keys), ambient.clone(), demo.base_url.clone());
-        let gateway = Gateway::new(routes, local, template.cors, ambient).with_console(console);
+        let log = Arc::new(RequestLog::default());
+        let (keyed, url, logged) = (Arc::clone(&keys), demo.base_url.clone(), Arc::clone(&log));
+        let console = Shown::new(store.clone(), keyed, ambient.clone(), url, logged);
+        let gateway = Gateway::new(routes, local, template.cors, ambient.clone()).with_console(console);
         let (stop, stopped) = oneshot::channel();
         let gateway = tokio::spawn(gateway.serve(listener, async move {
             let _stopped_or_dropped = stopped.await;
         }));
-        Ok(Self { demo, store, keys, functions, emulator, stop, gateway })
+        Ok(Self { demo, store, keys, functions, emulator, ambient, log, stop, gateway })
     }
 
     /// Starts to delete expired items once a `period`, by the machine's clock.
     pub fn sweep_every(&self, period: Duration) {
         self.emulator.sweep_every(period);
+    }
+
+    /// Starts to log once a `period` how many heartbeats came in it.
+    pub fn sum_up_every(&self, period: Duration) {
+        let (log, ambient) = (Arc::clone(&self.log), self.ambient.clone());
+        tokio::spawn(async move {
+            loop {
+                ambient.sleep(period).await;
+                log.sum_up(ambient.now());
+            }
+        });
     }
 
     /// The stack's store.

@@ -1,45 +1,89 @@
 //! Logging, set up once for each process.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 
+use tracing::{Event, Subscriber};
 use tracing_subscriber::{
-    filter::{FilterFn, Targets, filter_fn},
-    fmt,
-    layer::SubscriberExt as _,
+    Layer,
+    filter::{FilterFn, filter_fn},
+    fmt::{
+        self, FmtContext, FormatEvent, FormatFields, MakeWriter,
+        format::{Format, Writer},
+    },
+    layer::{Layered, SubscriberExt as _},
+    registry::{LookupSpan, Registry},
     util::SubscriberInitExt as _,
 };
 
-pub use tracing_subscriber::filter::LevelFilter;
+pub use tracing_subscriber::filter::{LevelFilter, Targets};
 
 /// The environment variable that chooses what is logged: a level, and levels by module, as in
 /// `info,shared=debug`.
 pub const LOG_FILTER_VARIABLE: &str = "MUSTER_LOG";
 
+/// The target, or its beginning, of events that are whole lines for people. A text log prints their message
+/// alone.
+pub const LINES: &str = "muster_local::lines";
+
 /// Logs as JSON lines with timestamp, level and flattened fields, which Lambda files by level.
 pub fn log_json() {
-    let lines = fmt::layer().json().flatten_event(true).with_current_span(true).with_span_list(false);
-    // A second call in one process keeps the first subscriber.
-    let _already_set = tracing_subscriber::registry()
-        .with(filter(LevelFilter::INFO))
-        .with(discretion())
-        .with(lines)
-        .try_init();
+    log(Targets::new().with_default(LevelFilter::INFO), json_to(io::stdout));
+}
+
+/// Logs the same lines to standard error, by default those of `default`.
+pub fn log_json_for_programs(default: Targets) {
+    log(default, json_to(io::stderr));
+}
+
+fn json_to<W: for<'a> MakeWriter<'a> + Send + Sync + 'static>(
+    writer: W,
+) -> impl Layer<Filtered> + Send + Sync {
+    fmt::layer().json().flatten_event(true).with_current_span(true).with_span_list(false).with_writer(writer)
 }
 
 /// Prints a line that is not a log entry to standard output, where Lambda reads the log.
 pub fn print(line: &str) {
     // The reader is gone, so there is nowhere to report it.
-    let _unwritten = writeln!(std::io::stdout(), "{line}");
+    let _unwritten = writeln!(io::stdout(), "{line}");
 }
 
-/// Logs as text lines to standard error, for people at a terminal.
-pub fn log_text(default: LevelFilter) {
+/// Logs as text lines to standard error, for people at a terminal, by default those of `default`.
+pub fn log_text(default: Targets) {
     let lines = fmt::layer()
-        .with_target(false)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_writer(std::io::stderr);
+        .event_format(Text(Format::default().with_target(false)))
+        .with_ansi(io::stderr().is_terminal())
+        .with_writer(io::stderr);
+    log(default, lines);
+}
+
+type Filtered = Layered<FilterFn, Layered<Targets, Registry>>;
+
+fn log(default: Targets, lines: impl Layer<Filtered> + Send + Sync) {
+    // A second call in one process keeps the first subscriber.
     let _already_set =
         tracing_subscriber::registry().with(filter(default)).with(discretion()).with(lines).try_init();
+}
+
+/// The usual text, but for [`LINES`].
+struct Text(Format);
+
+impl<S, N> FormatEvent<S, N> for Text
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> std::fmt::Result {
+        if !event.metadata().target().starts_with(LINES) {
+            return self.0.format_event(context, writer, event);
+        }
+        context.field_format().format_fields(writer.by_ref(), event)?;
+        writeln!(writer)
+    }
 }
 
 /// Libraries never log more than this: below it they print whole events and requests, tokens and digests
@@ -56,8 +100,7 @@ const OWN_TARGETS: [&str; 3] = ["shared", "muster", "muster_local"];
 
 // Not the filter by spans and fields: its regular expressions alone would make up a fifth of a function's
 // size.
-fn filter(default: LevelFilter) -> Targets {
+fn filter(default: Targets) -> Targets {
     let chosen = std::env::var(LOG_FILTER_VARIABLE).ok().and_then(|text| text.parse().ok());
-    // The emulator warns about every failed condition, which is normal here.
-    chosen.unwrap_or_else(|| Targets::new().with_default(default).with_target("dynoxide", LevelFilter::OFF))
+    chosen.unwrap_or(default)
 }

@@ -89,7 +89,8 @@ impl TokenKind {
     }
 
     /// The kind and the rest of a token's text. In `ALL`, a longer prefix precedes its own beginning.
-    pub(crate) fn split(token: &str) -> Option<(Self, &str)> {
+    #[must_use]
+    pub fn split(token: &str) -> Option<(Self, &str)> {
         Self::ALL.into_iter().find_map(|kind| Some((kind, token.strip_prefix(kind.prefix())?)))
     }
 }

@@ -246,7 +246,7 @@ impl TestStack {
 
     async fn start_among(outside: Outside, storage: Storage, ambient: Ambient) -> Self {
         // Silent, unless MUSTER_LOG sets more.
-        log::log_text(log::LevelFilter::OFF);
+        log::log_text(log::Targets::new());
         let options = Options { port: 0, storage, ambient, outside };
         let other = if options.storage == Storage::Memory { second_opinion::fresh().await } else { None };
         let stack = match other {
