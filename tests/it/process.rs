@@ -27,6 +27,7 @@ mod exchange;
 mod leaks;
 mod log;
 mod operator;
+mod own_game;
 mod releases;
 mod restoring;
 mod store;

@@ -1,6 +1,9 @@
 //! The demo game, with lobbies to find from the start.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use serde::Serialize;
 use serde_json::json;
@@ -36,22 +39,22 @@ const LOBBY_COUNT_MAX: u32 = 4_000;
 /// Off: the demo's players all come from one address.
 const MAX_PLAYERS_PER_CLIENT: u32 = u32::MAX;
 
-/// The response of `GET /_local/demo`: all data for a first request.
+/// The response of `GET /_local/demo`: all data for a first request, of the demo game or of a studio's own.
 #[derive(Clone, Debug, Serialize)]
 pub struct Demo {
     /// The gateway's URL.
     pub base_url: String,
-    /// The demo game.
+    /// The game.
     pub game_id: GameId,
     /// Its main namespace.
     pub namespace_id: NamespaceId,
-    /// Its other namespace.
+    /// Another namespace; the same if the game has no other.
     pub other_namespace_id: NamespaceId,
     /// Its versions, the namespace's current one first.
     pub version_ids: Vec<VersionId>,
-    /// The modes of both versions.
+    /// The modes of the current version.
     pub game_modes: Vec<GameMode>,
-    /// Its regions.
+    /// Its regions, the default one of [`Demo::mode`] first.
     pub region_ids: Vec<RegionId>,
     /// Tokens of this start.
     pub tokens: DemoTokens,
@@ -77,10 +80,10 @@ pub enum DemoError {
     #[error("the demo game cannot be created: {0}")]
     Provision(#[from] ProvisionError),
     /// The store failed.
-    #[error("the demo game cannot be read: {}", .0.cause().unwrap_or("the store failed"))]
+    #[error("the game cannot be read: {}", .0.cause().unwrap_or("the store failed"))]
     Store(#[from] Error),
     /// A part of the demo here is not valid, or parts of a kept demo are missing.
-    #[error("the demo game is incomplete: {0}")]
+    #[error("the game is incomplete: {0}")]
     Incomplete(String),
 }
 
@@ -113,10 +116,20 @@ impl Demo {
         for namespace in [main, other] {
             add_servers(store, ambient, &game, namespace).await?;
         }
-        let mut versions = store.listed_versions(&game.game_id).await?;
-        versions.sort_by_key(|version| (version.version_id != main.version_id, version.created_at));
-        let modes = versions.first().map(|version| version.game_modes.clone());
+        Self::of(store, keys, ambient, base_url, (game, [main, other])).await
+    }
 
+    /// The data of a game with a main and another namespace, with fresh tokens.
+    ///
+    /// # Errors
+    /// [`DemoError`].
+    pub async fn of(
+        store: &Store,
+        keys: &Arc<TokenKeys>,
+        ambient: &Ambient,
+        base_url: String,
+        (game, [main, other]): (Game, [&Namespace; 2]),
+    ) -> Result<Self, DemoError> {
         let issuer = Issuer::new(store.clone(), Arc::clone(keys), ambient.clone());
         let right = GameRight::of_operator(game.game_id.clone());
         let cloud = issuer.cloud(&right).await?;
@@ -128,16 +141,72 @@ impl Demo {
             development: issuer.development(&right, development).await?,
             server: issuer.credential(&right, CredentialKind::Server).await?,
         };
-        Ok(Self {
+        let mut demo = Self {
             base_url,
             namespace_id: main.namespace_id.clone(),
             other_namespace_id: other.namespace_id.clone(),
-            version_ids: versions.into_iter().map(|version| version.version_id).collect(),
-            game_modes: modes.ok_or_else(|| incomplete("it has no version"))?,
-            region_ids: game.regions.keys().cloned().collect(),
+            version_ids: Vec::new(),
+            game_modes: Vec::new(),
+            region_ids: Vec::new(),
             game_id: game.game_id,
             tokens,
-        })
+        };
+        demo.renew(store).await?;
+        Ok(demo)
+    }
+
+    /// The mode of a first find.
+    #[must_use]
+    pub fn mode(&self) -> Option<&GameMode> {
+        self.game_modes.iter().find(|mode| mode.as_str() == "duel").or_else(|| self.game_modes.first())
+    }
+
+    /// Reads the regions, the versions and the modes of the current one.
+    async fn renew(&mut self, store: &Store) -> Result<(), DemoError> {
+        let game = store.game(&self.game_id).await?.ok_or_else(|| incomplete("it is gone"))?;
+        let main = store.namespace(&self.game_id, &self.namespace_id).await?;
+        let main = main.ok_or_else(|| incomplete("its namespace is gone"))?;
+        let mut versions = store.listed_versions(&self.game_id).await?;
+        versions.sort_by_key(|version| (version.version_id != main.version_id, version.created_at));
+        let current = versions.first().ok_or_else(|| incomplete("it has no version"))?;
+        let config = store.version(&self.game_id, &current.version_id).await?.map(|version| version.config);
+        self.game_modes = current.game_modes.clone();
+        self.version_ids = versions.into_iter().map(|version| version.version_id).collect();
+        let modes = config.map(|config| config.game_modes).unwrap_or_default();
+        let default = self.mode().and_then(|mode| modes.get(mode)?.regions.first());
+        self.region_ids = game.regions.into_keys().collect();
+        self.region_ids.sort_by_key(|region_id| Some(region_id) != default);
+        Ok(())
+    }
+}
+
+/// The data as `GET /_local/demo` returns them now.
+#[derive(Debug)]
+pub struct CurrentDemo(Mutex<Demo>);
+
+impl CurrentDemo {
+    /// The data of a start.
+    #[must_use]
+    pub const fn new(demo: Demo) -> Self {
+        Self(Mutex::new(demo))
+    }
+
+    /// The data as they are now.
+    #[must_use]
+    pub fn demo(&self) -> Demo {
+        self.lock().clone()
+    }
+
+    /// Reads what may have changed. If that fails, the data stay as they were.
+    pub async fn renew(&self, store: &Store) {
+        let mut demo = self.demo();
+        if demo.renew(store).await.is_ok() {
+            *self.lock() = demo;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Demo> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! `template.yaml` determines what runs: [`template`] reads its routes, tables and cross-origin rules,
 //! [`emulator`] holds the tables, [`gateway`] turns each HTTP request into the event that API Gateway would
-//! send, [`functions`] runs the operations, [`demo`] creates a demo game,
+//! send, [`functions`] runs the operations, [`demo`] creates a demo game or [`own_game`] a studio's own,
 //! [`console`] shows it all, and [`requests`] logs a line for each request.
 
 pub mod console;
@@ -15,6 +15,7 @@ pub mod gateway;
 pub mod hints;
 pub mod local;
 pub mod observed;
+pub mod own_game;
 pub mod permissions;
 pub mod requests;
 pub mod route;

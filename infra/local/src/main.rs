@@ -34,6 +34,8 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 const SWEEP: Duration = Duration::from_secs(60);
 /// How often heartbeats are summed up; the line says so.
 const SUM: Duration = Duration::from_secs(60);
+/// How often the file of a studio's own game is read.
+const READ: Duration = Duration::from_secs(1);
 
 /// Runs Muster on this machine: gateway, operations and an embedded DynamoDB with a demo game.
 #[derive(Debug, Parser)]
@@ -45,6 +47,10 @@ struct Arguments {
     /// Folder that keeps the data; without it, all data is gone at the end.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
+    /// A file of `muster game export`: start with this game in place of the demo game, and apply the file
+    /// again whenever it changes.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     /// Print nothing but errors.
     #[arg(long)]
     quiet: bool,
@@ -104,11 +110,16 @@ async fn main() -> ExitCode {
             storage: arguments.data.map_or(Storage::Memory, Storage::Folder),
             ambient,
             outside: Environment::of_process().outside()?,
+            game: arguments.config,
         };
-        let stack = Stack::start(options).await?;
+        let mut stack = Stack::start(options).await?;
         stack.sweep_every(SWEEP);
         stack.sum_up_every(SUM);
-        says(welcome::text(&stack.demo));
+        says(match stack.game_file() {
+            None => welcome::text(&stack.demo),
+            Some(file) => welcome::text_of_own_game(&stack.demo, &file),
+        });
+        stack.follow_game_every(READ);
         end.received().await;
         stack.stop().await
     };

@@ -10,6 +10,7 @@ use std::{
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use http::{Method, StatusCode};
+use muster::{CommandError, OwnGame};
 use serde_json::{Value, json};
 use shared::{
     auth::keys::{SigningKeyTooShort, TokenKeys},
@@ -22,7 +23,7 @@ use tokio::{sync::oneshot, task::JoinHandle};
 
 use crate::{
     console::Shown,
-    demo::{Demo, DemoError},
+    demo::{CurrentDemo, Demo, DemoError},
     emulator::{
         Emulator, Storage,
         error::EmulatorError,
@@ -31,6 +32,7 @@ use crate::{
     functions::{Functions, StartError},
     gateway::{self, Gateway, GatewayError},
     local::LocalHandler,
+    own_game::{self, FollowedFile},
     requests::RequestLog,
     signing_key,
     template::{Template, error::TemplateError},
@@ -50,13 +52,17 @@ pub struct Options {
     pub ambient: Ambient,
     /// The captcha providers and backends.
     pub outside: Outside,
+    /// The file with a studio's own game; without it, the stack has the demo game.
+    pub game: Option<PathBuf>,
 }
 
 /// A running stack.
 #[derive(Debug)]
 pub struct Stack {
-    /// Its demo.
+    /// Its demo, or the same of a studio's own game, as it was at the start.
     pub demo: Demo,
+    current: Arc<CurrentDemo>,
+    game: Option<FollowedFile>,
     store: Store,
     keys: Arc<TokenKeys>,
     functions: Arc<Functions>,
@@ -99,6 +105,9 @@ pub enum StackError {
     /// The demo cannot be prepared.
     #[error("{0}")]
     Demo(#[from] DemoError),
+    /// The studio's own game cannot be used.
+    #[error("{0}")]
+    Game(#[from] CommandError),
 }
 
 impl From<SigningKeyTooShort> for StackError {
@@ -140,7 +149,8 @@ impl Stack {
     }
 
     async fn start_with(database: Option<Emulator>, options: Options) -> Result<Self, StackError> {
-        let Options { port, storage, ambient, outside } = options;
+        let Options { port, storage, ambient, outside, game } = options;
+        let game = game.map(FollowedFile::read).transpose()?;
         let template = Template::parse(TEMPLATE)?;
         // The port first, so that a second stack fails before it changes anything.
         let listener = gateway::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await?;
@@ -161,7 +171,11 @@ impl Stack {
         };
         let keys = Arc::new(TokenKeys::new(&key, None)?);
         let store = Store::new(patient_client_over(Arc::clone(&emulator.link)), table_names());
-        let demo = Demo::prepare(&store, &keys, &ambient, base_url).await?;
+        let (demo, game) = match game {
+            None => (Demo::prepare(&store, &keys, &ambient, base_url).await?, None),
+            Some((file, game)) => (of_own_game(game, &store, &keys, &ambient, base_url).await?, Some(file)),
+        };
+        let current = Arc::new(CurrentDemo::new(demo.clone()));
         let keyed = Arc::clone(&keys);
         let functions = Functions::new(store.clone(), template.functions, keyed, ambient.clone(), outside);
         let functions = Arc::new(functions);
@@ -172,7 +186,7 @@ impl Stack {
             let handler = handler.map_err(|error| StackError::Function(route.function.clone(), error))?;
             routes.push((route, handler));
         }
-        let local = local_routes(&demo, &emulator, &key, &functions);
+        let local = local_routes(&current, &emulator, &key, &functions);
         let log = Arc::new(RequestLog::default());
         let (keyed, url, logged) = (Arc::clone(&keys), demo.base_url.clone(), Arc::clone(&log));
         let console = Shown::new(store.clone(), keyed, ambient.clone(), url, logged);
@@ -181,7 +195,7 @@ impl Stack {
         let gateway = tokio::spawn(gateway.serve(listener, async move {
             let _stopped_or_dropped = stopped.await;
         }));
-        Ok(Self { demo, store, keys, functions, emulator, ambient, log, stop, gateway })
+        Ok(Self { demo, current, game, store, keys, functions, emulator, ambient, log, stop, gateway })
     }
 
     /// Starts to delete expired items once a `period`, by the machine's clock.
@@ -198,6 +212,21 @@ impl Stack {
                 log.sum_up(ambient.now());
             }
         });
+    }
+
+    /// The file with the studio's own game, for people.
+    #[must_use]
+    pub fn game_file(&self) -> Option<String> {
+        self.game.as_ref().map(FollowedFile::name)
+    }
+
+    /// Starts to look once a `period` whether the file of the studio's own game has changed, and to apply it.
+    pub fn follow_game_every(&mut self, period: Duration) {
+        if let Some(game) = self.game.take() {
+            let (store, ambient, current) =
+                (self.store.clone(), self.ambient.clone(), Arc::clone(&self.current));
+            tokio::spawn(game.follow(period, store, ambient, current));
+        }
     }
 
     /// The stack's store.
@@ -241,16 +270,30 @@ impl Stack {
     }
 }
 
+/// Applies a studio's own game; its data for a first request.
+async fn of_own_game(
+    game: OwnGame,
+    store: &Store,
+    keys: &Arc<TokenKeys>,
+    ambient: &Ambient,
+    base_url: String,
+) -> Result<Demo, StackError> {
+    let applied = game.apply(store, ambient).await?;
+    let namespaces = own_game::shown(&applied);
+    let namespaces = namespaces.ok_or_else(|| DemoError::Incomplete("it has no namespace".to_owned()))?;
+    Ok(Demo::of(store, keys, ambient, base_url, (applied.game.clone(), namespaces)).await?)
+}
+
 /// The routes of only the local stack: the demo, the store's address and signing key for the operator's
 /// command, and counts.
 fn local_routes(
-    demo: &Demo,
+    current: &Arc<CurrentDemo>,
     emulator: &Emulator,
     signing_key: &[u8],
     functions: &Arc<Functions>,
 ) -> Vec<(Method, String, LocalHandler)> {
     let tables = table_names();
-    let demo = json!(demo);
+    let current = Arc::clone(current);
     let store = json!({
         "endpoint": emulator.endpoint,
         "signing_key": BASE64.encode(signing_key),
@@ -267,7 +310,7 @@ fn local_routes(
     });
     let functions = Arc::clone(functions);
     vec![
-        (Method::GET, "/_local/demo".to_owned(), answering(move || demo.clone())),
+        (Method::GET, "/_local/demo".to_owned(), answering(move || json!(current.demo()))),
         (Method::GET, "/_local/store".to_owned(), answering(move || store.clone())),
         (
             Method::GET,

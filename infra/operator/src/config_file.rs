@@ -76,15 +76,20 @@ impl ConfigFile {
     }
 }
 
-/// The line of the JSON `text` where the value at `path` begins, or the deepest value on the way to it. JSON
-/// is YAML.
-fn line(text: &str, path: &[String]) -> Option<usize> {
+/// The line of the JSON `text` where the value at `path` begins, or the deepest value on the way to it. The
+/// entries of a list go by their number, from 0 on. JSON is YAML.
+pub(crate) fn line(text: &str, path: &[String]) -> Option<usize> {
     let documents = MarkedYaml::load_from_str(text).ok()?;
     let mut node = documents.first()?;
     for name in path {
-        let Some(fields) = node.data.as_mapping() else { break };
-        let field = fields.iter().find(|(key, _)| key.data.as_str() == Some(name));
-        let Some((_, value)) = field else { break };
+        let value = match (node.data.as_mapping(), node.data.as_sequence()) {
+            (Some(fields), _) => {
+                fields.iter().find(|(key, _)| key.data.as_str() == Some(name)).map(|(_, value)| value)
+            }
+            (None, Some(entries)) => name.parse().ok().and_then(|number: usize| entries.get(number)),
+            (None, None) => None,
+        };
+        let Some(value) = value else { break };
         node = value;
     }
     Some(node.span.start.line())
@@ -106,5 +111,9 @@ mod tests {
             assert_eq!(line(text, &path(at)), Some(expected), "{at}");
         }
         assert_eq!(line("{", &path("a")), None);
+        let list = "[ { \"a\": 1 },\n { \"a\":\n 2 } ]";
+        for (at, expected) in [("0/a", 1), ("1/a/too-high", 3), ("1/b", 2), ("2", 1)] {
+            assert_eq!(line(list, &path(at)), Some(expected), "{at}");
+        }
     }
 }

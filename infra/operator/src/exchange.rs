@@ -12,13 +12,17 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use shared::{
-    base::record::{Strict, UnknownField},
+    base::{
+        ambient::Ambient,
+        record::{Strict, UnknownField},
+    },
     cloud::provision::{CreatedGame, NewGame, NewNamespace, add_version, create_game},
     models::{
+        errors::Error,
         game::{Game, Region},
         ids::{RegionId, VersionId},
         namespace::CdnAuthType,
-        rights::GameRight,
+        rights::{GameRight, NamespaceRight},
         version::VersionConfig,
     },
     rules::{matchmaker_config, names::display_name_violations, origin::OriginHost, version_config},
@@ -28,7 +32,7 @@ use shared::{
     },
 };
 
-use crate::{CommandError, deployment::Deployment, error::Problem, lookup, report::Report};
+use crate::{CommandError, config_file, deployment::Deployment, error::Problem, lookup, report::Report};
 
 /// The format of the file, which changes when an older command could not read it.
 const FORM: u32 = 1;
@@ -36,39 +40,56 @@ const FORM: u32 = 1;
 /// A game.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct GameFile<C> {
+pub(crate) struct GameFile<C> {
     /// [`FORM`].
     muster_game: u32,
-    name_id: String,
-    display_name: String,
-    regions: BTreeMap<RegionId, Region>,
+    pub name_id: String,
+    pub display_name: String,
+    pub regions: BTreeMap<RegionId, Region>,
     /// The oldest first.
-    versions: Vec<VersionEntry<C>>,
-    namespaces: Vec<NamespaceEntry>,
+    pub versions: Vec<VersionEntry<C>>,
+    pub namespaces: Vec<NamespaceEntry>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct VersionEntry<C> {
+pub(crate) struct VersionEntry<C> {
     /// Its identifier in this file; the import gives it another one.
-    version_id: VersionId,
-    display_name: String,
+    pub version_id: VersionId,
+    pub display_name: String,
     /// The export has it as stored, including fields that only a later release knows. The import refuses
     /// those.
-    config: C,
+    pub config: C,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct NamespaceEntry {
-    name_id: String,
-    display_name: String,
-    version_id: VersionId,
-    lobby_count_max: u32,
-    max_players_per_client: u32,
-    cdn_auth_type: CdnAuthType,
-    enable_domain_public_auth: bool,
-    domains: Vec<String>,
+pub(crate) struct NamespaceEntry {
+    pub name_id: String,
+    pub display_name: String,
+    pub version_id: VersionId,
+    pub lobby_count_max: u32,
+    pub max_players_per_client: u32,
+    pub cdn_auth_type: CdnAuthType,
+    pub enable_domain_public_auth: bool,
+    pub domains: Vec<String>,
+}
+
+impl NamespaceEntry {
+    /// The namespace to create.
+    pub fn new_namespace(&self) -> NewNamespace {
+        NewNamespace {
+            name_id: self.name_id.clone(),
+            display_name: self.display_name.clone(),
+            lobby_count_max: self.lobby_count_max,
+            max_players_per_client: self.max_players_per_client,
+        }
+    }
+
+    /// Its valid domains, which are all in a checked file.
+    pub fn hosts(&self) -> impl Iterator<Item = OriginHost> {
+        self.domains.iter().filter_map(|domain| domain.parse().ok())
+    }
 }
 
 /// The game as a file's text.
@@ -111,45 +132,9 @@ pub(crate) async fn import(
     name: Option<String>,
     deployment: &Deployment,
 ) -> Result<Report, CommandError> {
-    let file = read(&path)?;
-    let broken = |problems: Vec<String>| {
-        let problems = problems.into_iter().map(|at| Problem { line: None, at }).collect();
-        CommandError::BrokenRules { path: path.clone(), problems }
-    };
-    let problems = problems(&file);
-    if !problems.is_empty() {
-        return Err(broken(problems));
-    }
-    let GameFile { name_id, display_name, regions, versions, namespaces, .. } = file;
-    let Deployment { store, ambient, .. } = deployment;
-    // Before it creates anything, since it shows the cloud token only once.
-    check_domains(&namespaces, store).await?;
-    let mut versions = versions.into_iter();
-    let Some(first) = versions.next() else {
-        return Err(broken(vec!["versions/missing".to_owned()]));
-    };
-    let new_namespaces = namespaces.iter().map(|namespace| NewNamespace {
-        name_id: namespace.name_id.clone(),
-        display_name: namespace.display_name.clone(),
-        lobby_count_max: namespace.lobby_count_max,
-        max_players_per_client: namespace.max_players_per_client,
-    });
-    let new = NewGame {
-        name_id: name.unwrap_or(name_id),
-        display_name,
-        regions,
-        version_name: first.display_name,
-        config: first.config,
-        namespaces: new_namespaces.collect(),
-    };
-    let created = create_game(store, ambient, new).await?;
-    let game_id = &created.game.game_id;
-    let mut made = BTreeMap::from([(first.version_id, created.version.version_id.clone())]);
-    for VersionEntry { version_id, display_name, config } in versions {
-        let version = add_version(store, ambient, game_id, display_name, config).await?;
-        made.insert(version_id, version.version_id);
-    }
-    let taken_since = furnish(&namespaces, &created, &made, deployment).await?;
+    let mut file = checked(&path, &text_of(&path)?)?;
+    file.name_id = name.unwrap_or(file.name_id);
+    let (created, taken_since) = create(file, &deployment.store, &deployment.ambient).await?;
     let mut report = Report::of_created(&created);
     if !taken_since.is_empty() {
         report.text += &format!("\nnot added, as others took them just now: {}", taken_since.join(", "));
@@ -160,11 +145,48 @@ pub(crate) async fn import(
     Ok(report)
 }
 
+/// Creates the game of a checked file. Returns also the domains that other namespaces took meanwhile.
+pub(crate) async fn create(
+    file: GameFile<VersionConfig>,
+    store: &Store,
+    ambient: &Ambient,
+) -> Result<(CreatedGame, Vec<String>), CommandError> {
+    let GameFile { name_id, display_name, regions, versions, namespaces, .. } = file;
+    // Before it creates anything, since it shows the cloud token only once.
+    check_domains(&namespaces, store).await?;
+    let mut versions = versions.into_iter();
+    let Some(first) = versions.next() else { return Err(Error::VersionNotFound.into()) };
+    let new = NewGame {
+        name_id,
+        display_name,
+        regions,
+        version_name: first.display_name,
+        config: first.config,
+        namespaces: namespaces.iter().map(NamespaceEntry::new_namespace).collect(),
+    };
+    let created = create_game(store, ambient, new).await?;
+    let game_id = &created.game.game_id;
+    let mut made = BTreeMap::from([(first.version_id, created.version.version_id.clone())]);
+    for VersionEntry { version_id, display_name, config } in versions {
+        let version = add_version(store, ambient, game_id, display_name, config).await?;
+        made.insert(version_id, version.version_id);
+    }
+    let mut taken_since = Vec::new();
+    for (entry, namespace) in namespaces.iter().zip(&created.namespaces) {
+        let right = GameRight::of_operator(game_id.clone());
+        let right = right.on_namespace(&namespace.namespace_id, store).await?;
+        if let Some(version_id) = made.get(&entry.version_id).filter(|id| **id != namespace.version_id) {
+            store.set_version(&right, version_id, ambient.now()).await?;
+        }
+        taken_since.extend(furnish(entry, &right, store, ambient).await?);
+    }
+    Ok((created, taken_since))
+}
+
 /// Refuses domains that a namespace of this deployment already has.
 async fn check_domains(namespaces: &[NamespaceEntry], store: &Store) -> Result<(), CommandError> {
-    for domain in namespaces.iter().flat_map(|namespace| &namespace.domains) {
-        let Ok(host) = domain.parse::<OriginHost>() else { continue };
-        if store.domain_owner(&host).await?.is_some() {
+    for domain in namespaces.iter().flat_map(NamespaceEntry::hosts) {
+        if store.domain_owner(&domain).await?.is_some() {
             return Err(CommandError::Refused(format!(
                 "the domain {domain} is of another namespace of this deployment; remove it there or from the file"
             )));
@@ -173,41 +195,58 @@ async fn check_domains(namespaces: &[NamespaceEntry], store: &Store) -> Result<(
     Ok(())
 }
 
-/// Gives new namespaces the versions, page settings and domains of their entries. Returns the domains that
-/// other namespaces have taken since the check.
-///
-/// `made` has the new version of each version of the file.
-async fn furnish(
-    namespaces: &[NamespaceEntry],
-    created: &CreatedGame,
-    made: &BTreeMap<VersionId, VersionId>,
-    deployment: &Deployment,
+/// Gives a namespace the page settings and domains of its entry. Returns the domains that other namespaces
+/// have.
+pub(crate) async fn furnish(
+    entry: &NamespaceEntry,
+    right: &NamespaceRight,
+    store: &Store,
+    ambient: &Ambient,
 ) -> Result<Vec<String>, CommandError> {
-    let Deployment { store, ambient, .. } = deployment;
-    let right = GameRight::of_operator(created.game.game_id.clone());
-    let mut taken_since = Vec::new();
-    for (entry, namespace) in namespaces.iter().zip(&created.namespaces) {
-        let right = right.clone().on_namespace(&namespace.namespace_id, store).await?;
-        let version_id = made.get(&entry.version_id).filter(|id| **id != namespace.version_id);
-        if let Some(version_id) = version_id {
-            store.set_version(&right, version_id, ambient.now()).await?;
-        }
-        store.set_cdn_auth_type(&right, entry.cdn_auth_type).await?;
-        store.set_domain_public_auth(&right, entry.enable_domain_public_auth).await?;
-        for domain in &entry.domains {
-            let Ok(domain) = domain.parse::<OriginHost>() else { continue };
-            if store.add_domain(&right, &domain, ambient.now()).await? != DomainOutcome::Added {
-                taken_since.push(domain.to_string());
-            }
+    store.set_cdn_auth_type(right, entry.cdn_auth_type).await?;
+    store.set_domain_public_auth(right, entry.enable_domain_public_auth).await?;
+    let mut taken = Vec::new();
+    for domain in entry.hosts() {
+        if store.add_domain(right, &domain, ambient.now()).await? != DomainOutcome::Added {
+            taken.push(domain.to_string());
         }
     }
-    Ok(taken_since)
+    Ok(taken)
 }
 
-fn read(path: &Path) -> Result<GameFile<VersionConfig>, CommandError> {
-    let text = fs::read_to_string(path)
-        .map_err(|error| CommandError::UnreadableFile { path: path.to_owned(), error })?;
-    let mut json = serde_json::Deserializer::from_str(&text);
+/// The text of a file.
+pub(crate) fn text_of(path: &Path) -> Result<String, CommandError> {
+    fs::read_to_string(path).map_err(|error| CommandError::UnreadableFile { path: path.to_owned(), error })
+}
+
+/// The game in the `text` of a file that follows every rule. (The creation checks the names of the game and
+/// its namespaces.)
+///
+/// # Errors
+/// [`CommandError::InvalidGameFile`], [`CommandError::BrokenRules`].
+pub(crate) fn checked(path: &Path, text: &str) -> Result<GameFile<VersionConfig>, CommandError> {
+    let file = parsed(path, text)?;
+    let problems = problems(&file);
+    if problems.is_empty() {
+        return Ok(file);
+    }
+    let line = |at: &str| {
+        let number = |name: &str| file.namespaces.iter().position(|namespace| namespace.name_id == name);
+        let mut parts: Vec<_> = at.split('/').map(ToOwned::to_owned).collect();
+        if let [of, name, ..] = parts.as_mut_slice()
+            && of == "namespaces"
+            && let Some(number) = number(name)
+        {
+            *name = number.to_string();
+        }
+        config_file::line(text, &parts)
+    };
+    let problems = problems.into_iter().map(|at| Problem { line: line(&at), at }).collect();
+    Err(CommandError::BrokenRules { path: path.to_owned(), problems })
+}
+
+fn parsed(path: &Path, text: &str) -> Result<GameFile<VersionConfig>, CommandError> {
+    let mut json = serde_json::Deserializer::from_str(text);
     let invalid =
         |at: String, problem: String| CommandError::InvalidGameFile { path: path.to_owned(), at, problem };
     let file: GameFile<Strict<VersionConfig>> = serde_path_to_error::deserialize(&mut json)
@@ -220,8 +259,12 @@ fn read(path: &Path) -> Result<GameFile<VersionConfig>, CommandError> {
     let versions = file.versions.into_iter().enumerate().map(|(number, version)| {
         let VersionEntry { version_id, display_name, config } = version;
         let config = config.known().map_err(|UnknownField(field)| {
-            let problem = "no configuration has this field; a later release may";
-            invalid(format!("versions[{number}].config.{field}"), problem.to_owned())
+            let at = ["versions".to_owned(), number.to_string(), "config".to_owned()];
+            let at: Vec<_> = at.into_iter().chain(field.split('.').map(ToOwned::to_owned)).collect();
+            let at_line =
+                config_file::line(text, &at).map(|line| format!(" at line {line}")).unwrap_or_default();
+            let problem = format!("no configuration has this field{at_line}; a later release may");
+            invalid(format!("versions[{number}].config.{field}"), problem)
         })?;
         Ok(VersionEntry { version_id, display_name, config })
     });
@@ -230,9 +273,12 @@ fn read(path: &Path) -> Result<GameFile<VersionConfig>, CommandError> {
     Ok(GameFile { muster_game, name_id, display_name, regions, versions, namespaces })
 }
 
-/// The problems of a file, each with its path. The creation checks the names of the game and its namespaces.
+/// The problems of a file, each with its path.
 fn problems(file: &GameFile<VersionConfig>) -> Vec<String> {
     let mut problems = Vec::new();
+    if file.versions.is_empty() {
+        problems.push("versions/missing".to_owned());
+    }
     for (number, version) in file.versions.iter().enumerate() {
         let broken = version_config::validate(&version.config, &file.regions);
         problems.extend(broken.joined().map(|at| format!("versions/{number}/config/{at}")));

@@ -19,6 +19,7 @@ mod game;
 mod lobby;
 mod lookup;
 mod namespace;
+mod own_game;
 mod report;
 mod restore;
 #[cfg(feature = "aws")]
@@ -31,6 +32,7 @@ mod version;
 pub use console::commands;
 pub use deployment::TargetError;
 pub use error::{CommandError, Problem};
+pub use own_game::{Applied, OwnGame};
 #[cfg(feature = "aws")]
 pub use target::Target;
 

@@ -1,0 +1,167 @@
+//! `cargo run -- --config FILE`: a studio's own game in place of the demo game.
+
+use super::*;
+
+/// A file as `muster game export` writes it, with one namespace that runs the modes.
+fn file(modes: &Value) -> Value {
+    let id = "5a0d7a3e-2f0c-4c58-9d0f-6a1c2b3d4e5f";
+    let region = json!({ "display_name": "Amsterdam", "provider_display_name": "Own", "latitude": 52.4, "longitude": 4.9 });
+    json!({
+        "muster_game": 1, "name_id": "mine", "display_name": "Mine", "regions": { "ams": region },
+        "versions": [{ "version_id": id, "display_name": "1", "config": { "game_modes": modes } }],
+        "namespaces": [{
+            "name_id": "live", "display_name": "Live", "version_id": id, "lobby_count_max": 10,
+            "max_players_per_client": 100, "cdn_auth_type": "none", "enable_domain_public_auth": true,
+            "domains": [],
+        }],
+    })
+}
+
+fn modes(names: &[&str]) -> Value {
+    let mode = |name: &&str| ((*name).to_owned(), json!({ "regions": ["ams"], "max_players": 4 }));
+    Value::Object(names.iter().map(mode).collect())
+}
+
+/// Writes a file with a line for each value, as editors do.
+fn write(path: &str, file: &Value) {
+    fs::write(path, format!("{file:#}")).unwrap();
+}
+
+/// Finds a lobby of `mode` as soon as the stack has it.
+async fn find_soon(local: &Local, token: &str, mode: &str) -> Answer {
+    timeout(PATIENCE, async {
+        loop {
+            let found = local.find(token, json!({ "game_modes": [mode] })).await;
+            if found.status == 200 {
+                return found;
+            }
+            assert_eq!(found.refusal().1, "MATCHMAKER_GAME_MODE_NOT_FOUND");
+            sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await
+    .expect("in time")
+}
+
+#[tokio::test]
+async fn a_studios_own_game_runs_and_follows_its_file() {
+    let folder = TestFolder::new();
+    let path = folder.path("game.json");
+    write(&path, &file(&modes(&["raid"])));
+    let mut local = Local::start(&["--config", &path]).await;
+    let _last = local.program.line_with("Ctrl-C stops it").await.unwrap();
+
+    // As printed: first a game server, then a find.
+    let command =
+        Regex::new(r"(?m)^curl -s (\S+) \\\n +-H 'Authorization: Bearer (\S+)' \\\n +-d '(.+)'$").unwrap();
+    let text = local.program.printed();
+    let mut answers = Vec::new();
+    for found in command.captures_iter(&text) {
+        let [url, token, body] = [1, 2, 3].map(|group| found.get(group).unwrap().as_str());
+        answers.push(post(url, token, body).await.expect_ok().body);
+    }
+    let [server, found, _valid] = answers.as_slice() else { panic!("three commands: {text}") };
+    assert_eq!(
+        (&server["server_id"], &found["lobby"]["region"]["region_id"]),
+        (&json!("by-hand"), &json!("ams"))
+    );
+    assert!(text.contains(&path), "{text}");
+
+    let demo = local.demo().await;
+    let token = demo["tokens"]["public"].as_str().unwrap();
+    write(&path, &file(&modes(&["raid", "siege"])));
+    find_soon(&local, token, "siege").await;
+    let line = local.program.logged("live runs version 1-2").await.unwrap();
+    assert!(line.contains(&path), "{line}");
+    find_soon(&local, token, "raid").await;
+
+    // A file with a mistake changes nothing.
+    let mut broken = file(&modes(&["raid", "siege"]));
+    broken["versions"][0]["config"]["game_modes"]["raid"]["max_players"] = json!(257);
+    write(&path, &broken);
+    let line = local.program.logged("not applied").await.unwrap();
+    let at = "versions/0/config/game_modes/raid/max_players/too-high";
+    assert!(line.contains(&path) && line.contains(at), "{line}");
+    let number = 1 + format!("{broken:#}").lines().position(|line| line.contains("257")).unwrap();
+    assert!(line.contains(&format!("line {number}: ")), "{line}");
+    let now = local.demo().await;
+    assert_eq!(now["game_modes"], json!(["raid", "siege"]));
+    assert_eq!(now["version_ids"].as_array().unwrap().len(), 2);
+    local.find(token, json!({ "game_modes": ["siege"] })).await.expect_ok();
+}
+
+#[tokio::test]
+async fn a_restart_with_data_keeps_the_game_and_applies_what_changed() {
+    let folder = TestFolder::new();
+    let (path, data) = (folder.path("game.json"), folder.path("data"));
+    let mut game = file(&modes(&["raid"]));
+    let secret = |text: &str| {
+        json!({ "requests_before_reverify": 9, "verification_ttl": 60_000,
+                "turnstile": { "site_key": "site", "secret_key": text } })
+    };
+    game["versions"][0]["config"]["captcha"] = secret("of-a-test");
+    game["namespaces"][0]["domains"] = json!(["old.example", "kept.example"]);
+    write(&path, &game);
+    let arguments = ["--data", data.as_str(), "--config", path.as_str()];
+    let start = async || {
+        let local = Local::start(&arguments).await;
+        let demo = local.demo().await;
+        local.interrupt().await;
+        demo
+    };
+    let first = start().await;
+    let second = start().await;
+    for kept in ["game_id", "namespace_id", "version_ids"] {
+        assert_eq!(second[kept], first[kept], "{kept}");
+    }
+    game["versions"][0]["config"]["captcha"] = secret("of-another-test");
+    let mut added = game["namespaces"][0].clone();
+    added["name_id"] = json!("trial");
+    added["domains"] = json!([]);
+    game["namespaces"][0]["lobby_count_max"] = json!(7);
+    game["namespaces"][0]["domains"] = json!(["kept.example", "new.example"]);
+    game["namespaces"].as_array_mut().unwrap().push(added);
+    write(&path, &game);
+    let third = start().await;
+    assert_eq!((&third["game_id"], &third["namespace_id"]), (&first["game_id"], &first["namespace_id"]));
+    assert_eq!(third["version_ids"].as_array().unwrap().len(), 2, "a changed secret makes a version");
+    assert_ne!(third["version_ids"][0], first["version_ids"][0]);
+    assert_ne!(third["other_namespace_id"], first["other_namespace_id"], "a namespace is new");
+
+    let local = Local::start(&arguments).await;
+    let token = first["tokens"]["public"].as_str().unwrap();
+    let refused = local.find(token, json!({ "game_modes": ["raid"] })).await;
+    assert_eq!(refused.refusal(), (403, "CAPTCHA_CAPTCHA_REQUIRED"), "the first start's token still counts");
+    let arguments = ["namespace", "show", "mine/live", local.option.as_str()];
+    let shown = Program::run("muster", &arguments, &BTreeMap::new()).await.stdout;
+    assert!(shown.contains("lobbies at most      7"), "{shown}");
+    assert!(shown.contains("kept.example new.example") && !shown.contains("old.example"), "{shown}");
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_used_is_refused_at_the_start() {
+    let folder = TestFolder::new();
+    let path = folder.path("game.json");
+    let arguments = ["--port", "0", "--config", &path];
+    assert!(refusal(&arguments).await.starts_with(&format!("cannot read {path}: ")));
+    let mut blank = file(&modes(&["raid"]));
+    blank["versions"][0]["config"]["captcha"] = json!({
+        "requests_before_reverify": 9, "verification_ttl": 60_000,
+        "turnstile": { "site_key": "site", "secret_key": null },
+    });
+    let mut unknown = file(&modes(&["raid"]));
+    unknown["versions"][0]["config"]["game_mods"] = json!({});
+    let mut bare = file(&modes(&["raid"]));
+    bare["namespaces"] = json!([]);
+    for (text, expected) in [
+        (bare.to_string(), "namespaces/missing"),
+        ("{".to_owned(), "at line 1 column 1"),
+        (file(&json!({})).to_string(), "line 1: versions/0/config/game_modes/too-few"),
+        (blank.to_string(), "versions/0/config/captcha/turnstile/secret_key/missing"),
+        (format!("{unknown:#}"), "versions[0].config.game_mods"),
+    ] {
+        fs::write(&path, text).unwrap();
+        let message = refusal(&arguments).await;
+        assert!(message.starts_with(&path) && message.contains(expected), "{message}");
+    }
+}
