@@ -31,6 +31,7 @@ mod own_game;
 mod releases;
 mod restoring;
 mod store;
+mod watching;
 
 const BINARY: &str = "muster-local";
 

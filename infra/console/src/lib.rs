@@ -6,6 +6,7 @@
 
 pub mod budget;
 mod calls;
+pub mod changes;
 pub mod console;
 mod details;
 mod events;

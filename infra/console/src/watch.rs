@@ -14,8 +14,8 @@ use shared::{
     },
     models::{
         errors::Error,
-        ids::{GameId, LobbyId, NamespaceId, ServerKey},
-        lobby::{Lobby, Stage},
+        ids::{GameId, NamespaceId},
+        lobby::Lobby,
         server::Server,
     },
     store::{
@@ -31,8 +31,8 @@ use tokio::{
 
 use crate::{
     budget::Budget,
+    changes::{Look, changes},
     host::Kind,
-    standing::{lobby_state, server_state},
     tape::{COLUMNS, Finds, Tape, column},
 };
 
@@ -290,7 +290,9 @@ impl Watch {
         };
         let mut history = self.history();
         if before.at != Timestamp::default() {
-            history.note(changes(&before, &next, at), at);
+            let earlier = Look { at: before.at, lobbies: &before.lobbies, servers: &before.servers };
+            let now = Look { at, lobbies: &next.lobbies, servers: &next.servers };
+            history.note(changes(earlier, now), at);
         }
         let players = next.lobbies.iter().map(|lobby| lobby.held_seats(at)).sum();
         let finds = |of| tape.map(|tape| tape.finds(of, &self.namespace_id)).unwrap_or_default();
@@ -330,69 +332,4 @@ impl History {
         }
         self.columns.drain(..self.columns.len().saturating_sub(COLUMNS));
     }
-}
-
-/// The changes of lobbies and game servers between two looks: `lobby` or `server`, its identifier, the
-/// change.
-fn changes(before: &Snapshot, next: &Snapshot, now: Timestamp) -> Vec<(&'static str, String, String)> {
-    let mut changes = Vec::new();
-    let known: HashMap<&LobbyId, &Arc<Lobby>> =
-        before.lobbies.iter().map(|lobby| (&lobby.lobby_id, lobby)).collect();
-    let mut gone = known.clone();
-    for lobby in next.lobbies.iter() {
-        gone.remove(&lobby.lobby_id);
-        let id = || lobby.lobby_id.to_string();
-        let Some(earlier) = known.get(&lobby.lobby_id) else {
-            let (mode, region) = (&lobby.pool.game_mode, &lobby.pool.region_id);
-            changes.push(("lobby", id(), format!("created, {mode} in {region}")));
-            continue;
-        };
-        changes.extend(changes_of_lobby(earlier, lobby, (before.at, now)).map(|what| ("lobby", id(), what)));
-    }
-    changes.extend(gone.keys().map(|id| ("lobby", id.to_string(), "ended".to_owned())));
-    changes.extend(changes_of_servers(before, next, now));
-    changes
-}
-
-fn changes_of_lobby(
-    earlier: &Lobby,
-    lobby: &Lobby,
-    (then, now): (Timestamp, Timestamp),
-) -> impl Iterator<Item = String> {
-    let held = (earlier.held_seats(then), lobby.held_seats(now));
-    let connected = (earlier.connected.len(), lobby.connected.len());
-    let state = (lobby_state(earlier, then), lobby_state(lobby, now));
-    let readied = earlier.stage == Stage::Starting && lobby.stage == Stage::Ready;
-    [
-        readied.then(|| "ready".to_owned()),
-        (state.0 != state.1 && !readied).then(|| state.1.to_owned()),
-        (connected.0 != connected.1).then(|| format!("{} connected, before {}", connected.1, connected.0)),
-        (held.0 != held.1).then(|| format!("{} of {} seats held", held.1, lobby.max_players)),
-    ]
-    .into_iter()
-    .flatten()
-}
-
-fn changes_of_servers(
-    before: &Snapshot,
-    next: &Snapshot,
-    now: Timestamp,
-) -> Vec<(&'static str, String, String)> {
-    let known: HashMap<&ServerKey, &Server> =
-        before.servers.iter().map(|server| (&server.server, server)).collect();
-    let mut gone = known.clone();
-    let mut changes = Vec::new();
-    for server in next.servers.iter() {
-        gone.remove(&server.server);
-        let state = server_state(server, now);
-        let what = match known.get(&server.server) {
-            None => format!("registered in {}", server.region_id),
-            Some(earlier) if earlier.start_id != server.start_id => "restarted".to_owned(),
-            Some(earlier) if server_state(earlier, before.at) != state => state.to_owned(),
-            Some(_) => continue,
-        };
-        changes.push(("server", server.server.server_id.to_string(), what));
-    }
-    changes.extend(gone.keys().map(|key| ("server", key.server_id.to_string(), "gone".to_owned())));
-    changes
 }

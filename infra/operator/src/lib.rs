@@ -28,6 +28,8 @@ mod serving;
 mod target;
 mod token;
 mod version;
+#[cfg(feature = "aws")]
+mod watching;
 
 pub use console::commands;
 pub use deployment::TargetError;
@@ -93,6 +95,13 @@ enum Topic {
     /// Shows the deployment as a page in the browser, until Ctrl-C.
     #[cfg(feature = "aws")]
     Console(serving::Options),
+    /// Prints what becomes of a namespace's lobbies and game servers, a line for each change, until Ctrl-C.
+    #[cfg(feature = "aws")]
+    Tail {
+        /// The namespace.
+        #[arg(value_name = "GAME/NAMESPACE")]
+        namespace: lookup::NamespaceName,
+    },
     /// Prints a completion script for a shell.
     #[cfg(feature = "aws")]
     Completions {
@@ -121,6 +130,10 @@ pub async fn run(command: Command) -> Result<String, CommandError> {
             let is_local = target.is_local();
             serving::serve(options, target.open().await?, is_local).await?
         }
+        Topic::Lobby(lobby::Action::List { namespace, watch: true }) => {
+            watching::list(&namespace, &target.open().await?, json).await?
+        }
+        Topic::Tail { namespace } => watching::tail(&namespace, &target.open().await?, json).await?,
         topic => in_deployment(topic, &target.open().await?).await?,
     };
     Ok(report.show(json))
@@ -141,7 +154,7 @@ async fn in_deployment(topic: Topic, deployment: &Deployment) -> Result<Report, 
         Topic::Restore(tables) => restore::run(tables, deployment).await,
         Topic::Doctor => doctor::run(deployment).await,
         #[cfg(feature = "aws")]
-        Topic::Completions { .. } | Topic::Console(_) => Ok(Report::done()),
+        Topic::Completions { .. } | Topic::Console(_) | Topic::Tail { .. } => Ok(Report::done()),
     }
 }
 

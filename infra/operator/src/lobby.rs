@@ -41,6 +41,9 @@ pub(crate) enum Action {
         /// The namespace.
         #[arg(value_name = "GAME/NAMESPACE")]
         namespace: NamespaceName,
+        /// List them again every two seconds, until Ctrl-C.
+        #[arg(long)]
+        watch: bool,
     },
     /// Shows in which lobby a find would take a seat now, and why in no other. Takes no seat.
     Explain {
@@ -90,7 +93,7 @@ pub(crate) enum ServerAction {
 
 pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Report, CommandError> {
     match action {
-        Action::List { namespace } => list(namespace, deployment).await,
+        Action::List { namespace, .. } => list(&namespace, deployment).await,
         Action::Explain { namespace, game_modes, regions, tags } => {
             explain(namespace, game_modes, regions, tags, deployment).await
         }
@@ -99,9 +102,9 @@ pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Repor
     }
 }
 
-async fn list(namespace: NamespaceName, deployment: &Deployment) -> Result<Report, CommandError> {
+pub(crate) async fn list(namespace: &NamespaceName, deployment: &Deployment) -> Result<Report, CommandError> {
     let (store, now) = (&deployment.store, deployment.ambient.now());
-    let (game, right) = lookup::namespace(store, &namespace).await?;
+    let (game, right) = lookup::namespace(store, namespace).await?;
     let mut lobbies = Vec::new();
     for server in servers_of(store, &game, right.namespace_id()).await? {
         lobbies.extend(lobbies_on(store, &server.server).await?);
