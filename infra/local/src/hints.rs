@@ -52,14 +52,6 @@ pub async fn against(answered: &Answered, caller: &Caller, store: &Store) -> Opt
     let game_id = caller.game_id.as_ref()?;
     let namespace = namespace(store, game_id, &caller.namespace_id);
     match answered.code.as_deref()? {
-        "MATCHMAKER_GAME_MODE_NOT_FOUND" => {
-            let version = version(store, game_id, &namespace.await?).await?;
-            Some(format!("modes: {}", listed(version.config.game_modes.keys())))
-        }
-        "MATCHMAKER_REGION_NOT_FOUND" => {
-            let game = store.game(game_id).await.ok()??;
-            Some(format!("regions: {}", listed(game.regions.keys())))
-        }
         "MATCHMAKER_REGION_NOT_ENABLED_FOR_GAME_MODE" => {
             let version = version(store, game_id, &namespace.await?).await?;
             let modes = version.config.game_modes.iter();
@@ -67,9 +59,6 @@ pub async fn against(answered: &Answered, caller: &Caller, store: &Store) -> Opt
                 modes.filter(|(name, _)| answered.named.game_modes.iter().any(|mode| mode == name.as_str()));
             let regions = named.map(|(name, mode)| format!("{name} runs in {}", listed(&mode.regions)));
             Some(regions.collect::<Vec<_>>().join(", "))
-        }
-        "MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE" => {
-            Some(format!("the limit is {}", namespace.await?.max_players_per_client))
         }
         "MATCHMAKER_TOO_MANY_LOBBIES" => Some(format!("the limit is {}", namespace.await?.lobby_count_max)),
         "MATCHMAKER_NO_SERVER_AVAILABLE" => no_place(answered.explanation.as_ref()?),

@@ -142,19 +142,25 @@ fn values(named: &Named, got: &Named) -> Vec<String> {
     .collect()
 }
 
-/// The values of a refusal's metadata, or else its message.
+/// The values of a refusal's metadata and what would have been right, or else its message.
 fn details(answered: &Answered) -> (Vec<String>, Option<String>) {
-    let mut details = Vec::new();
+    let (mut details, mut right) = (Vec::new(), None);
     for (name, value) in answered.metadata.iter().filter_map(Value::as_object).flatten() {
         match (name.as_str(), value) {
             ("errors", Value::Array(errors)) => details.extend(violations(errors)),
             ("game_mode" | "region", Value::String(text)) => details.push(shown(text, VALUE_CHARS_MAX)),
+            ("game_modes", Value::Array(modes)) => right = Some(format!("modes: {}", texts(modes))),
+            ("regions", Value::Array(regions)) => right = Some(format!("regions: {}", texts(regions))),
             (_, Value::Number(number)) => details.push(format!("{name} {number}")),
             _ => {}
         }
     }
     let message = answered.message.as_deref().map(unquoted).filter(|_| details.is_empty());
-    (details, message)
+    (details, right.or(message))
+}
+
+fn texts(values: &[Value]) -> String {
+    values.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ")
 }
 
 fn violations(errors: &[Value]) -> Option<String> {
@@ -222,7 +228,7 @@ mod tests {
     const AT: Timestamp = Timestamp(86_400_000 * 20_000 + (20 * 3_600 + 14 * 60 + 3) * 1_000);
     const LOBBY: &str = "67cebb35-5a0f-4d0b-9c5e-0d2f7a1b3c4d";
 
-    fn texts(values: &[&str]) -> Vec<String> {
+    fn owned(values: &[&str]) -> Vec<String> {
         values.iter().map(|value| (*value).to_owned()).collect()
     }
 
@@ -239,7 +245,7 @@ mod tests {
     }
 
     fn find(status: u16) -> Answered {
-        let named = Named { game_modes: texts(&["duel"]), ..Named::default() };
+        let named = Named { game_modes: owned(&["duel"]), ..Named::default() };
         Answered { named, ..post("/matchmaker/lobbies/find", "find-lobby", status) }
     }
 
@@ -255,7 +261,7 @@ mod tests {
 
     #[test]
     fn a_seat_is_one_line_with_mode_region_and_lobby() {
-        let got = Named { regions: texts(&["fra"]), lobby_id: Some(LOBBY.to_owned()), ..Named::default() };
+        let got = Named { regions: owned(&["fra"]), lobby_id: Some(LOBBY.to_owned()), ..Named::default() };
         let seated = |created| {
             let explanation = Explanation { created, ..Explanation::default() };
             line(&Answered { got: got.clone(), explanation: Some(explanation), ..find(200) })
@@ -267,10 +273,11 @@ mod tests {
 
     #[test]
     fn a_refusal_has_its_code_and_the_values_that_matter() {
-        let metadata = json!({ "game_mode": "dule", "explain": { "calls": 1 } });
+        let metadata =
+            json!({ "game_mode": "dule", "game_modes": ["duel", "arena"], "explain": { "calls": 1 } });
         let unknown = refused("MATCHMAKER_GAME_MODE_NOT_FOUND", "no game mode `dule`", metadata);
-        let named = Named { game_modes: texts(&["dule"]), ..Named::default() };
-        let unknown = Answered { named, hint: Some("modes: duel, arena".to_owned()), ..unknown };
+        let named = Named { game_modes: owned(&["dule"]), ..Named::default() };
+        let unknown = Answered { named, ..unknown };
         let found = "20:14:03 POST /matchmaker/lobbies/find 400";
         assert_eq!(
             line(&unknown),

@@ -32,7 +32,7 @@ async fn each_request_is_one_readable_line() {
     assert_eq!(elsewhere.refusal(), (400, "MATCHMAKER_REGION_NOT_FOUND"));
     assert!(local.logged("mars").await.contains("duel mars (regions: fra, nyc) "));
     let _forged = local.find("pub_forged", json!({ "game_modes": ["duel"] })).await;
-    assert!(local.logged("401").await.contains(" 401 TOKEN_INVALID duel (the token is not valid) "));
+    assert!(local.logged("401").await.contains(" 401 TOKEN_INVALID duel (the token is malformed"));
 
     let _lost = post(&format!("{}/matchmaker/lobbies/fnd", local.base_url), &token, "{}").await;
     let line = local.logged("fnd").await;
