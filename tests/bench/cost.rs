@@ -1,7 +1,8 @@
 //! `cargo bench --bench cost`: the calls and the cost of each operation, written to `tests/bench/cost.md`.
 //!
 //! `management` counts the operations that manage games, `hostile` requests that are refused. A function of
-//! the template that none of them called is an error.
+//! the template that none of them called is an error. `month` counts what `muster cost` and
+//! `infra/docs/cost.md` reckon with.
 //!
 //! Counted, not timed: with the same identifiers and times in each run the figures are the same on every
 //! machine, so that `-- --check` compares them with the committed report and fails where they differ. Each
@@ -10,6 +11,7 @@
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
+    clippy::panic,
     clippy::print_stdout,
     reason = "a benchmark panics on failure and prints its figures"
 )]
@@ -30,6 +32,7 @@ use harness::{
     new_game,
     prices::Cost,
 };
+use muster::cost::month::Work;
 use muster_local::{functions::Functions, gateway::Handler, stack::TEMPLATE, template::Template};
 use serde_json::{Value, json};
 use shared::{
@@ -46,6 +49,13 @@ use tokio::sync::Mutex;
 
 /// Where the report lies.
 const REPORT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/cost.md");
+/// What the operator's command reckons with.
+const COUNTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../infra/operator/src/cost/counted.json");
+/// Pages that say what a month costs.
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../infra/docs/cost.md");
+const FIRST_PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
+/// Around what is written into them.
+const MARKS: [&str; 2] = ["<!-- counted -->", "<!-- /counted -->"];
 /// The most lobbies that a namespace may hold.
 const FULL: usize = 32_767;
 /// Lobbies of each server of the full namespace.
@@ -53,6 +63,7 @@ const LOBBIES_PER_SERVER: usize = 1_000;
 
 mod hostile;
 mod management;
+mod month;
 
 /// All operations over one metered store, with a clock that stands still.
 struct Bench {
@@ -331,8 +342,9 @@ async fn life(bench: &Bench) {
     bench.line("disconnected as the last player", "disconnect-player", &lobby, player(&seat), &[]).await;
 }
 
-/// The cost of a game server of twenty lobbies per hour, with two heartbeats in a lease of a minute.
-async fn heartbeats(bench: &Bench) {
+/// The cost of a game server of twenty lobbies per hour, with two heartbeats in a lease of a minute. Returns
+/// the work of one.
+async fn heartbeats(bench: &Bench) -> Work {
     const BEATS_PER_HOUR: f64 = 120.0;
     let modes = json!({ "solo": { "regions": ["fra"], "max_players": 1, "reservation_seconds": 600 } });
     let game = bench.stack.make_game("beats", modes, 1_000, 0).await;
@@ -357,6 +369,7 @@ async fn heartbeats(bench: &Bench) {
         cost.total() * BEATS_PER_HOUR / 1e6
     );
     bench.say(&hour).await;
+    month::heartbeat(bench, &game).await
 }
 
 /// Fills a namespace to the last lobby, past every operation.
@@ -432,7 +445,7 @@ const HEAD: &str = "\
 # What the operations cost
 
 Counted by `cargo bench --bench cost` over the embedded database, as DynamoDB counts; dollars per million requests,
-of DynamoDB alone and with Lambda (128 MB, arm64, 2 ms and 5 ms a call) and HTTP API, at the prices of `tests/harness/src/prices.rs`.
+of DynamoDB alone and with Lambda (128 MB, arm64, 2 ms and 5 ms a call) and HTTP API, at the prices of `infra/console/src/prices.rs`.
 Logs, metrics and traces are not in it; finds are without a per-client cap and `Idempotency-Key` unless said.
 
 | operation | calls | read units | write units | DynamoDB | all |
@@ -449,24 +462,50 @@ async fn main() -> ExitCode {
     clients(&bench).await;
     life(&bench).await;
     overviews(&bench).await;
-    heartbeats(&bench).await;
+    let heartbeat = heartbeats(&bench).await;
     management::operations(&bench).await;
     hostile::refusals(&bench).await;
     let uncounted = bench.uncounted.lock().await;
     assert!(uncounted.is_empty(), "no line counts these: {uncounted:?}");
     let report = format!("{HEAD}{}", bench.report.lock().await);
+    let counted = month::count(&bench, heartbeat).await;
+    let tables = month::tables(&counted);
+    println!("\n{tables}");
+    let json = serde_json::to_string_pretty(&counted).expect("JSON");
+    let files = [
+        (REPORT, report),
+        (COUNTED, format!("{json}\n")),
+        (PAGE, marked(PAGE, &format!("\n{tables}"))),
+        (FIRST_PAGE, marked(FIRST_PAGE, &month::sentence(&counted))),
+    ];
     if !std::env::args().any(|argument| argument == "--check") {
-        std::fs::write(REPORT, report).expect("the report is written");
+        for (path, text) in files {
+            std::fs::write(path, text).expect("the report is written");
+        }
         return ExitCode::SUCCESS;
     }
-    let committed = std::fs::read_to_string(REPORT).expect("a committed report");
-    let differing: Vec<_> =
-        report.lines().filter(|line| !committed.lines().any(|old| old == *line)).collect();
-    if committed == report {
+    let mut is_committed = true;
+    for (path, text) in files {
+        let committed = std::fs::read_to_string(path).expect("a committed report");
+        if committed != text {
+            let differing = text.lines().filter(|line| !committed.lines().any(|old| old == *line));
+            println!("\nother than in the committed {path}:\n{}", differing.collect::<Vec<_>>().join("\n"));
+            is_committed = false;
+        }
+    }
+    if is_committed {
         println!("\nas committed");
         ExitCode::SUCCESS
     } else {
-        println!("\nother than in the committed report:\n{}", differing.join("\n"));
         ExitCode::FAILURE
     }
+}
+
+/// The page at `path` with `text` between its marks.
+fn marked(path: &str, text: &str) -> String {
+    let page = std::fs::read_to_string(path).expect("a page");
+    let [begin, end] = MARKS;
+    let (before, rest) = page.split_once(begin).expect("a mark where it begins");
+    let (_, after) = rest.split_once(end).expect("a mark where it ends");
+    format!("{before}{begin}{text}{end}{after}")
 }

@@ -31,7 +31,7 @@ use harness::{
     instance::{Instance, request},
     live_lobbies,
     lobby_host::LobbyHost,
-    prices::{Cost, HTTP_API},
+    prices::Cost,
 };
 use serde_json::json;
 use shared::{
@@ -217,10 +217,11 @@ async fn quiet(bench: &mut Bench) {
     line(
         "dollars per million finds, quiet",
         format!(
-            "{:.2} (DynamoDB {:.2}, Lambda {:.2}, HTTP API {HTTP_API:.2})",
+            "{:.2} (DynamoDB {:.2}, Lambda {:.2}, HTTP API {:.2})",
             cost.total(),
             cost.dynamodb(),
-            cost.lambda()
+            cost.lambda(),
+            Cost::http_api()
         ),
         "<= 2.60",
     );

@@ -23,6 +23,7 @@ use tokio::time::{sleep, timeout};
 use crate::artefacts::{Ended, PATIENCE, Program, TestFolder};
 
 mod commands;
+mod cost;
 mod exchange;
 mod leaks;
 mod log;

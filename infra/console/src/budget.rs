@@ -4,13 +4,11 @@ use std::{collections::VecDeque, time::Duration};
 
 use shared::base::{ambient::Timestamp, usage::Usage};
 
+use crate::prices::{READ_UNITS, WRITE_UNITS};
+
 /// Read units a minute, of everything that one console watches. A thousand lobbies take some 520 units: they
 /// are read every ten seconds or so, and more of them less often.
 pub const READ_UNITS_A_MINUTE: f64 = 3_000.0;
-/// Dollars per million read units of DynamoDB on demand, us-east-1.
-pub const DOLLARS_PER_MILLION_READS: f64 = 0.125;
-/// Dollars per million write units of DynamoDB on demand, us-east-1.
-pub const DOLLARS_PER_MILLION_WRITES: f64 = 0.625;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -47,13 +45,13 @@ impl Budget {
 /// What `usage` costs on demand, in dollars.
 #[must_use]
 pub fn dollars(usage: Usage) -> f64 {
-    (usage.read_units * DOLLARS_PER_MILLION_READS + usage.write_units * DOLLARS_PER_MILLION_WRITES) / 1e6
+    READ_UNITS.of(usage.read_units) + WRITE_UNITS.of(usage.write_units)
 }
 
 /// What so many read units a minute cost an hour, in dollars.
 #[must_use]
 pub fn dollars_an_hour(units_a_minute: f64) -> f64 {
-    units_a_minute * 60.0 * DOLLARS_PER_MILLION_READS / 1e6
+    READ_UNITS.of(units_a_minute * 60.0)
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ mod events;
 mod files;
 pub mod guard;
 pub mod host;
+pub mod prices;
 mod queries;
 pub mod standing;
 pub mod tape;

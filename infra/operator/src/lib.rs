@@ -11,6 +11,7 @@ use clap::{CommandFactory as _, Parser};
 mod cdn;
 mod config_file;
 mod console;
+pub mod cost;
 mod deployment;
 mod doctor;
 mod error;
@@ -92,6 +93,10 @@ enum Topic {
     Restore(restore::Restore),
     /// Checks the deployment, and reports problems.
     Doctor,
+    /// Prints what a month costs in AWS, by visits and game servers; with --stack, what the deployment has
+    /// cost in this month so far.
+    #[cfg(feature = "aws")]
+    Cost(cost::command::Options),
     /// Shows the deployment as a page in the browser, until Ctrl-C.
     #[cfg(feature = "aws")]
     Console(serving::Options),
@@ -126,6 +131,7 @@ pub async fn run(command: Command) -> Result<String, CommandError> {
         // Without a game, these need no deployment.
         Topic::Version(version::Action::Schema) => version::schema(),
         Topic::Version(version::Action::Validate { file, game: None }) => version::validate(&file)?,
+        Topic::Cost(options) => cost::command::run(options, &target).await?,
         Topic::Console(options) => {
             let is_local = target.is_local();
             serving::serve(options, target.open().await?, is_local).await?
@@ -154,7 +160,9 @@ async fn in_deployment(topic: Topic, deployment: &Deployment) -> Result<Report, 
         Topic::Restore(tables) => restore::run(tables, deployment).await,
         Topic::Doctor => doctor::run(deployment).await,
         #[cfg(feature = "aws")]
-        Topic::Completions { .. } | Topic::Console(_) | Topic::Tail { .. } => Ok(Report::done()),
+        Topic::Completions { .. } | Topic::Console(_) | Topic::Tail { .. } | Topic::Cost(_) => {
+            Ok(Report::done())
+        }
     }
 }
 

@@ -37,6 +37,47 @@ pub struct Target {
     aws_region: Option<String>,
 }
 
+/// A stack in AWS, with the configuration of its clients.
+pub(crate) struct Described {
+    pub name: String,
+    pub stack: Stack,
+    pub config: SdkConfig,
+}
+
+impl Described {
+    fn output(&self, name: &str) -> Result<String, TargetError> {
+        let found = self.stack.outputs().iter().find(|output| output.output_key() == Some(name));
+        let value = found.and_then(|output| output.output_value());
+        value.map(ToOwned::to_owned).ok_or_else(|| TargetError::NoStack {
+            stack: self.name.clone(),
+            problem: format!("it has no output {name}"),
+        })
+    }
+
+    /// Its tables.
+    ///
+    /// # Errors
+    /// [`TargetError::NoStack`] when it is not Muster's.
+    pub fn tables(&self) -> Result<TableNames, TargetError> {
+        Ok(TableNames {
+            catalog: self.output("CatalogTableName")?,
+            tokens: self.output("TokensTableName")?,
+            lobbies: self.output("LobbiesTableName")?,
+            lobby_data: self.output("LobbyDataTableName")?,
+            servers: self.output("ServersTableName")?,
+            ledger: self.output("LedgerTableName")?,
+            secrets: self.output("SecretsTableName")?,
+            clients: self.output("ClientsTableName")?,
+        })
+    }
+
+    /// The value of a parameter; `None` when it is empty, or there is none.
+    pub fn parameter(&self, name: &str) -> Option<&str> {
+        let found = self.stack.parameters().iter().find(|parameter| parameter.parameter_key() == Some(name));
+        found.and_then(|parameter| parameter.parameter_value()).filter(|value| !value.is_empty())
+    }
+}
+
 /// The local stack's data for the command.
 #[derive(Deserialize)]
 struct LocalStore {
@@ -68,6 +109,11 @@ impl Target {
         self.local.is_some()
     }
 
+    /// Whether the command names a deployment.
+    pub(crate) const fn is_named(&self) -> bool {
+        self.local.is_some() || self.stack.is_some()
+    }
+
     /// The deployment.
     ///
     /// # Errors
@@ -92,35 +138,32 @@ impl Target {
                 api_url: Some(url.clone()),
             });
         }
-        let stack = self.stack.as_ref().ok_or(TargetError::Missing)?;
-        let no_stack = |problem: String| TargetError::NoStack { stack: stack.clone(), problem };
+        let stack = self.described().await?;
+        let key = KeySource::Secret(
+            aws_sdk_secretsmanager::Client::new(&stack.config),
+            stack.output("SigningKeySecretArn")?,
+        );
+        let store = Store::new(aws_sdk_dynamodb::Client::new(&stack.config), stack.tables()?);
+        let api_url = stack.output("ApiUrl").ok();
+        Ok(Deployment { store, ambient, name: stack.name, key, api_url })
+    }
+
+    /// The stack in AWS.
+    ///
+    /// # Errors
+    /// [`TargetError::Missing`], [`TargetError::NoStack`].
+    pub(crate) async fn described(&self) -> Result<Described, TargetError> {
+        let name = self.stack.clone().ok_or(TargetError::Missing)?;
         let config = self.aws_config().await;
         let response =
-            aws_sdk_cloudformation::Client::new(&config).describe_stacks().stack_name(stack).send().await;
-        let answer = response.map_err(|error| {
-            no_stack(aws_sdk_cloudformation::error::DisplayErrorContext(&error).to_string())
+            aws_sdk_cloudformation::Client::new(&config).describe_stacks().stack_name(&name).send().await;
+        let answer = response.map_err(|error| TargetError::NoStack {
+            stack: name.clone(),
+            problem: aws_sdk_cloudformation::error::DisplayErrorContext(&error).to_string(),
         })?;
-        let outputs = answer.stacks().first().map(Stack::outputs).unwrap_or_default();
-        let output = |name: &str| {
-            let found = outputs.iter().find(|output| output.output_key() == Some(name));
-            let value = found.and_then(|output| output.output_value());
-            value.map(ToOwned::to_owned).ok_or_else(|| no_stack(format!("it has no output {name}")))
-        };
-        let tables = TableNames {
-            catalog: output("CatalogTableName")?,
-            tokens: output("TokensTableName")?,
-            lobbies: output("LobbiesTableName")?,
-            lobby_data: output("LobbyDataTableName")?,
-            servers: output("ServersTableName")?,
-            ledger: output("LedgerTableName")?,
-            secrets: output("SecretsTableName")?,
-            clients: output("ClientsTableName")?,
-        };
-        let key =
-            KeySource::Secret(aws_sdk_secretsmanager::Client::new(&config), output("SigningKeySecretArn")?);
-        let store = Store::new(aws_sdk_dynamodb::Client::new(&config), tables);
-        let api_url = output("ApiUrl").ok();
-        Ok(Deployment { store, ambient, name: stack.clone(), key, api_url })
+        let stack = answer.stacks.unwrap_or_default().into_iter().next();
+        let problem = || TargetError::NoStack { stack: name.clone(), problem: "it is not there".to_owned() };
+        Ok(Described { stack: stack.ok_or_else(problem)?, name, config })
     }
 
     async fn aws_config(&self) -> SdkConfig {

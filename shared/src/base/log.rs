@@ -30,6 +30,14 @@ pub fn log_json() {
     log(Targets::new().with_default(LevelFilter::INFO), json_to(io::stdout));
 }
 
+/// What writes the lines of [`log_json`] to `writer`.
+pub fn json_lines(
+    writer: impl for<'a> MakeWriter<'a> + Send + Sync + 'static,
+) -> impl Subscriber + Send + Sync {
+    let default = Targets::new().with_default(LevelFilter::INFO);
+    tracing_subscriber::registry().with(filter(default)).with(discretion()).with(json_to(writer))
+}
+
 /// Logs the same lines to standard error, by default those of `default`.
 pub fn log_json_for_programs(default: Targets) {
     log(default, json_to(io::stderr));

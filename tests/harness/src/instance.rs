@@ -31,6 +31,9 @@ use shared::{
     wire::FindLobbyResponse,
 };
 
+/// The identifier of each request, in the form of the gateway's.
+pub const REQUEST_ID: &str = "JKJaXmPLvHcESHA=";
+
 /// A client of the emulator at `endpoint` that waits for each answer, however long a busy machine takes.
 #[must_use]
 pub fn patient_client(endpoint: &str) -> Client {
@@ -173,7 +176,7 @@ pub fn event_from(
                 "method": "POST", "path": path, "protocol": "HTTP/1.1", "sourceIp": address,
                 "userAgent": "test",
             },
-            "requestId": "test",
+            "requestId": REQUEST_ID,
             "routeKey": format!("POST {path}"),
             "stage": "$default",
             "time": "01/Jan/2026:00:00:00 +0000",

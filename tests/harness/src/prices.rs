@@ -1,16 +1,9 @@
-//! What AWS charges for what was counted: one table, us-east-1, as of the design.
+//! What a counted request costs, by the console's table of prices.
 
-pub use muster_console::budget::{
-    DOLLARS_PER_MILLION_READS as READ_UNITS, DOLLARS_PER_MILLION_WRITES as WRITE_UNITS,
+use muster_console::prices::{
+    API_REQUESTS, LAMBDA_GB_SECONDS, LAMBDA_REQUESTS, Price, READ_UNITS, WRITE_UNITS,
 };
 use shared::base::usage::Usage;
-
-/// Dollars per million requests to Lambda.
-pub const LAMBDA_REQUESTS: f64 = 0.20;
-/// Dollars per million GB-seconds of Lambda on arm64.
-pub const LAMBDA_GB_SECONDS: f64 = 13.333_4;
-/// Dollars per million requests to an HTTP API.
-pub const HTTP_API: f64 = 1.00;
 
 /// Memory of a function, as in the template.
 const MEMORY_GB: f64 = 0.125;
@@ -45,19 +38,35 @@ impl Cost {
     /// DynamoDB's part, in dollars per million.
     #[must_use]
     pub fn dynamodb(&self) -> f64 {
-        self.read_units * READ_UNITS + self.write_units * WRITE_UNITS
+        million(READ_UNITS, self.read_units) + million(WRITE_UNITS, self.write_units)
+    }
+
+    /// GB-seconds of Lambda of one.
+    #[must_use]
+    pub fn gb_seconds(&self) -> f64 {
+        MEMORY_GB * (BILLED_SECS + BILLED_SECS_A_CALL * self.calls)
     }
 
     /// Lambda's part, in dollars per million.
     #[must_use]
     pub fn lambda(&self) -> f64 {
-        let billed_secs = BILLED_SECS + BILLED_SECS_A_CALL * self.calls;
-        LAMBDA_REQUESTS + billed_secs * MEMORY_GB * LAMBDA_GB_SECONDS
+        million(LAMBDA_REQUESTS, 1.0) + million(LAMBDA_GB_SECONDS, self.gb_seconds())
+    }
+
+    /// The HTTP API's part, in dollars per million.
+    #[must_use]
+    pub fn http_api() -> f64 {
+        million(API_REQUESTS, 1.0)
     }
 
     /// All of it, in dollars per million; logs, metrics and traces are not in it.
     #[must_use]
     pub fn total(&self) -> f64 {
-        self.dynamodb() + self.lambda() + HTTP_API
+        self.dynamodb() + self.lambda() + Self::http_api()
     }
+}
+
+/// Dollars for a million times `units`.
+fn million(price: Price, units: f64) -> f64 {
+    price.of(1e6 * units)
 }

@@ -100,6 +100,8 @@ async fn every_command_does_its_work_and_says_so_in_both_forms() {
         let health = operator.ask("doctor", &[]).await;
         assert!(health.contains(&format!("{set} can read its secrets")), "{health}");
         assert!(health.contains("signing key") && health.contains(&operator.namespace("prod")), "{health}");
+        let cost = operator.ask("cost", &[]).await;
+        assert!(is_json || cost.starts_with("the local stack costs nothing; "), "{cost}");
         assert!(operator.ask("completions", &["bash"]).await.contains("muster"));
     }
     let mut run = run.into_inner().unwrap();

@@ -1,0 +1,218 @@
+//! The two calls of CloudWatch that `muster cost` makes, in its JSON protocol.
+//!
+//! Its own client would bring nine crates for them, and features that would have `cargo run` and `cargo test`
+//! build the AWS SDK twice. A refused call is not repeated: its reason is shown.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use aws_config::SdkConfig;
+use aws_sdk_dynamodb::config::ProvideCredentials as _;
+use aws_sigv4::{
+    http_request::{SignableBody, SignableRequest, SigningSettings, sign},
+    sign::v4::SigningParams,
+};
+use aws_smithy_http_client::Connector;
+use aws_smithy_runtime_api::client::{http::HttpConnector as _, orchestrator::HttpRequest};
+use http_body_util::{BodyExt as _, Limited};
+use hyper::Request;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use shared::base::{ambient::Timestamp, aws::CRYPTOGRAPHY};
+
+/// Queries that CloudWatch takes at once.
+const QUERIES_MAX: usize = 500;
+/// Alarms that it describes at once, by name.
+const ALARMS_MAX: usize = 100;
+/// Largest answer: 100,800 values with their times.
+const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// The prefix of its operations.
+const SERVICE: &str = "GraniteServiceVersion20100801";
+const CONTENT_TYPE: &str = "application/x-amz-json-1.0";
+
+/// A metric: its namespace, name and dimensions.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Metric {
+    pub namespace: String,
+    pub name: &'static str,
+    pub dimensions: Vec<(&'static str, String)>,
+}
+
+/// CloudWatch in one region, at one time.
+pub(super) struct CloudWatch<'a> {
+    pub config: &'a SdkConfig,
+    pub now: Timestamp,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Asked {
+    metric_data_queries: Vec<Value>,
+    start_time: u64,
+    end_time: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_token: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Page {
+    metric_data_results: Vec<Values>,
+    next_token: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Values {
+    id: String,
+    values: Vec<f64>,
+    status_code: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Alarms {
+    metric_alarms: Vec<Alarm>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Alarm {
+    #[serde(default)]
+    metrics: Vec<Value>,
+}
+
+/// Why a call is refused.
+#[derive(Deserialize)]
+struct Refusal {
+    #[serde(rename = "__type")]
+    code: String,
+    #[serde(alias = "Message", default)]
+    message: String,
+}
+
+impl CloudWatch<'_> {
+    /// The sums of each metric in each `period` since then that has any.
+    ///
+    /// # Errors
+    /// Why they cannot be read.
+    pub async fn sums(
+        &self,
+        metrics: &[Metric],
+        since: Timestamp,
+        period: Duration,
+    ) -> Result<Vec<Vec<f64>>, String> {
+        let mut sums = Vec::new();
+        for metrics in metrics.chunks(QUERIES_MAX) {
+            let mut found = vec![Vec::new(); metrics.len()];
+            let mut asked = Asked {
+                metric_data_queries: (0..)
+                    .zip(metrics)
+                    .map(|(place, metric)| metric.query(place, period))
+                    .collect(),
+                start_time: since.secs(),
+                end_time: self.now.secs(),
+                next_token: None,
+            };
+            loop {
+                let Page { metric_data_results, next_token } = self.call("GetMetricData", &asked).await?;
+                for Values { id, values, status_code } in metric_data_results {
+                    if let Some(code @ ("Forbidden" | "InternalError")) = status_code.as_deref() {
+                        return Err(format!("CloudWatch says {code}"));
+                    }
+                    let place = id.strip_prefix('m').and_then(|place| place.parse::<usize>().ok());
+                    if let Some(found) = place.and_then(|place| found.get_mut(place)) {
+                        found.extend(values);
+                    }
+                }
+                asked.next_token = next_token;
+                if asked.next_token.is_none() {
+                    break;
+                }
+            }
+            sums.append(&mut found);
+        }
+        Ok(sums)
+    }
+
+    /// How many metrics the alarms of these names watch.
+    ///
+    /// # Errors
+    /// Why they cannot be read.
+    pub async fn watched(&self, alarms: &[&str]) -> Result<usize, String> {
+        let mut watched = 0;
+        for names in alarms.chunks(ALARMS_MAX) {
+            let asked = json!({ "AlarmNames": names, "MaxRecords": ALARMS_MAX });
+            let Alarms { metric_alarms } = self.call("DescribeAlarms", &asked).await?;
+            for Alarm { metrics } in metric_alarms {
+                // An alarm without an expression names its only metric elsewhere.
+                watched += metrics.iter().filter(|metric| metric.get("MetricStat").is_some()).count().max(1);
+            }
+        }
+        Ok(watched)
+    }
+
+    async fn call<T: for<'de> Deserialize<'de>>(
+        &self,
+        operation: &str,
+        asked: &(impl Serialize + Sync),
+    ) -> Result<T, String> {
+        let text = |error: &dyn std::error::Error| error.to_string();
+        let asked = serde_json::to_string(asked).map_err(|error| text(&error))?;
+        let request = self.signed(operation, asked).await?;
+        let connector = Connector::builder().tls_provider(CRYPTOGRAPHY).build();
+        let answer = connector.call(request).await;
+        let answer = answer.map_err(|error| format!("CloudWatch does not answer: {error}"))?;
+        let status = answer.status();
+        let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await;
+        let body = body.map_err(|error| error.to_string())?.to_bytes();
+        if status.is_success() {
+            return serde_json::from_slice(&body).map_err(|error| text(&error));
+        }
+        let refusal: Result<Refusal, _> = serde_json::from_slice(&body);
+        let Refusal { code, message } =
+            refusal.map_err(|_| format!("CloudWatch answers with status {}", status.as_u16()))?;
+        Err(format!("{}: {message}", code.rsplit('#').next().unwrap_or_default()))
+    }
+
+    async fn signed(&self, operation: &str, body: String) -> Result<HttpRequest, String> {
+        let text = |error: &dyn std::error::Error| error.to_string();
+        let provider = self.config.credentials_provider().ok_or("there are no credentials")?;
+        let credentials = provider.provide_credentials().await.map_err(|error| text(&error))?;
+        let region = self.config.region().ok_or("there is no region: give --aws-region")?.as_ref();
+        let suffix = if region.starts_with("cn-") { ".cn" } else { "" };
+        let own = || format!("https://monitoring.{region}.amazonaws.com{suffix}/");
+        let uri = self.config.endpoint_url().map_or_else(own, ToOwned::to_owned);
+        let target = format!("{SERVICE}.{operation}");
+        let headers = [("content-type", CONTENT_TYPE), ("x-amz-target", target.as_str())];
+        let identity = credentials.into();
+        let parameters = SigningParams::builder()
+            .identity(&identity)
+            .region(region)
+            .name("monitoring")
+            .time(UNIX_EPOCH + Duration::from_millis(self.now.0))
+            .settings(SigningSettings::default());
+        let parameters = parameters.build().map_err(|error| text(&error))?.into();
+        let signable = SignableBody::Bytes(body.as_bytes());
+        let signable = SignableRequest::new("POST", uri.as_str(), headers.into_iter(), signable);
+        let signed =
+            sign(signable.map_err(|error| text(&error))?, &parameters).map_err(|error| text(&error))?;
+        let mut request = Request::post(uri.as_str());
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
+        let mut request = request.body(body.clone().into()).map_err(|error| text(&error))?;
+        signed.into_parts().0.apply_to_request_http1x(&mut request);
+        HttpRequest::try_from(request).map_err(|error| text(&error))
+    }
+}
+
+impl Metric {
+    fn query(&self, place: usize, period: Duration) -> Value {
+        let Self { namespace, name, dimensions } = self;
+        let dimensions: Vec<_> =
+            dimensions.iter().map(|(name, value)| json!({ "Name": name, "Value": value })).collect();
+        let metric = json!({ "Namespace": namespace, "MetricName": name, "Dimensions": dimensions });
+        json!({ "Id": format!("m{place}"),
+                "MetricStat": { "Metric": metric, "Period": period.as_secs(), "Stat": "Sum" } })
+    }
+}

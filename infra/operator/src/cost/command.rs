@@ -1,0 +1,78 @@
+//! `muster cost`.
+
+use clap::Args;
+use serde_json::{Map, Value, json};
+use shared::base::ambient::{Ambient, time};
+
+use super::{
+    month::{Bill, Counted, HEAD, Stage, money},
+    reading::{self, SoFar},
+};
+use crate::{CommandError, report::Report, target::Target};
+
+/// The month to estimate. With one of these, no deployment is read.
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// Visits in the month: a player finds a lobby of eight, connects and leaves. Prints this month item by
+    /// item.
+    #[arg(long, value_name = "N")]
+    visits: Option<u64>,
+    /// Game servers that run twenty lobbies each, all month.
+    #[arg(long, value_name = "N")]
+    servers: Option<u64>,
+    /// The stage; both when absent, or `prod` for one month.
+    #[arg(long)]
+    stage: Option<Stage>,
+}
+
+/// Prints what a month costs: estimated, or of the deployment.
+pub(crate) async fn run(options: Options, target: &Target) -> Result<Report, CommandError> {
+    let Options { visits, servers, stage } = options;
+    if visits.is_some() || servers.is_some() {
+        return Ok(month(stage.unwrap_or(Stage::Prod), visits.unwrap_or(0), servers.unwrap_or(0)));
+    }
+    if stage.is_some() || !target.is_named() {
+        return Ok(table(stage));
+    }
+    if target.is_local() {
+        let text = "the local stack costs nothing; `muster cost` alone estimates a stack in AWS, and \
+                    `muster cost --stack NAME` reads one";
+        return Ok(Report { text: text.to_owned(), json: json!({ "month": 0.0 }) });
+    }
+    Ok(spent(&reading::so_far(target, Ambient::system().now()).await?))
+}
+
+/// The table of a stage, or of both.
+fn table(stage: Option<Stage>) -> Report {
+    let counted = Counted::committed();
+    let stages = stage.map_or_else(|| Stage::ALL.to_vec(), |stage| vec![stage]);
+    let text = stages.iter().map(|stage| {
+        let table = Report::table(HEAD, counted.table(*stage), Value::Null).text;
+        format!("Dollars a month in {}:\n{table}", stage.name())
+    });
+    let json = stages.iter().map(|stage| (stage.name().to_owned(), counted.json(*stage)));
+    Report { text: text.collect::<Vec<_>>().join("\n\n"), json: Value::Object(json.collect::<Map<_, _>>()) }
+}
+
+fn month(stage: Stage, visits: u64, servers: u64) -> Report {
+    let bill = Counted::committed().month(stage, visits, servers);
+    let json = json!({ "stage": stage, "visits": visits, "servers": servers, "items": bill.json(),
+                       "month": bill.dollars() });
+    Report { text: text(&bill, &format!("A month in {}:", stage.name())), json }
+}
+
+fn spent(so_far: &SoFar) -> Report {
+    let SoFar { stack, since, bill } = so_far;
+    let since = time(*since);
+    let head = format!("{stack} since {}:", since.get(..10).unwrap_or_default());
+    let json = json!({ "stack": stack, "since": since, "items": bill.json(), "month": bill.dollars() });
+    Report { text: text(bill, &head), json }
+}
+
+/// A bill item by item.
+fn text(bill: &Bill, head: &str) -> String {
+    let mut rows = bill.rows();
+    let sum = if bill.is_whole() { "sum" } else { "sum of what was read" };
+    rows.push([sum.to_owned(), String::new(), money(bill.dollars())]);
+    format!("{head}\n{}", Report::table(["item", "units", "dollars"], rows, Value::Null).text)
+}

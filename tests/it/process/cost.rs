@@ -1,0 +1,310 @@
+//! What `muster cost` prints: estimated, and read from a double of AWS.
+
+use wiremock::{Mock, MockServer, Request as Asked, ResponseTemplate, matchers::any};
+
+use super::*;
+
+async fn cost(arguments: &[&str], environment: &BTreeMap<String, String>) -> Ended {
+    Program::run("muster", &[&["cost"], arguments].concat(), environment).await
+}
+
+async fn json_of(arguments: &[&str], environment: &BTreeMap<String, String>) -> Value {
+    let Ended { status, stdout, stderr } = cost(&[arguments, &["--json"]].concat(), environment).await;
+    assert!(status.success() && stderr.is_empty(), "{stderr}");
+    serde_json::from_str(&stdout).unwrap()
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+/// An entry of a bill by the beginning of its name.
+fn item<'a>(bill: &'a Value, name: &str) -> &'a Value {
+    let items = bill["items"].as_array().unwrap();
+    let found = items.iter().find(|item| item["item"].as_str().unwrap().starts_with(name));
+    found.unwrap_or_else(|| panic!("no {name}: {bill}"))
+}
+
+fn units(bill: &Value, name: &str) -> f64 {
+    number(&item(bill, name)["units"])
+}
+
+#[tokio::test]
+async fn a_month_is_estimated_without_a_deployment() {
+    let nowhere = BTreeMap::new();
+    let table = json_of(&[], &nowhere).await;
+    for stage in ["dev", "prod"] {
+        let months = table[stage].as_array().unwrap();
+        assert_eq!(months.len(), 13);
+        for month in months {
+            let columns = month["dollars"].as_object().unwrap().values().map(number);
+            assert!((columns.sum::<f64>() - number(&month["month"])).abs() < 1e-6, "{month}");
+        }
+        let asked = ["--visits", "1000000", "--servers", "5", "--stage", stage];
+        let one = json_of(&asked, &nowhere).await;
+        let same = months.iter().find(|month| month["visits"] == 1_000_000 && month["servers"] == 5).unwrap();
+        assert_eq!(one["month"], same["month"]);
+        assert_eq!(one["items"].as_array().unwrap().len(), 15);
+    }
+    let text = cost(&[], &nowhere).await.stdout;
+    assert_eq!(text.matches("VISITS").count(), 2, "{text}");
+    assert!(text.contains("10,000,000"), "{text}");
+    let text = cost(&["--stage", "dev"], &nowhere).await.stdout;
+    assert!(text.starts_with("Dollars a month in dev:\n") && text.lines().count() == 15, "{text}");
+    let idle = cost(&["--visits", "0"], &nowhere).await.stdout;
+    let alarms = idle.lines().find(|line| line.starts_with("metrics that alarms watch")).unwrap();
+    assert!(alarms.ends_with("37     3.70"), "{idle}");
+    assert!(idle.lines().last().unwrap().starts_with("sum "), "{idle}");
+}
+
+#[tokio::test]
+async fn numbers_and_stages_that_there_are_not_are_refused() {
+    for arguments in [["--visits", "-1"], ["--visits", "many"], ["--servers", "1.5"], ["--stage", "staging"]]
+    {
+        let Ended { status, stdout, stderr } = cost(&arguments, &BTreeMap::new()).await;
+        assert_eq!((status.code(), stdout.as_str()), (Some(2), ""), "{arguments:?}");
+        assert!(stderr.contains(arguments[0]) || stderr.contains(arguments[1]), "{stderr}");
+    }
+}
+
+/// Which calls the double refuses, as IAM would.
+type Denied = fn(&str) -> bool;
+
+/// AWS with one stack, of which CloudWatch has counted a little.
+async fn double(denied: Denied) -> (MockServer, BTreeMap<String, String>) {
+    let server = MockServer::start().await;
+    let answer = move |asked: &Asked| {
+        let body = String::from_utf8_lossy(&asked.body).into_owned();
+        let target = asked.headers.get("x-amz-target").and_then(|target| target.to_str().ok());
+        let form = body.split('&').find_map(|pair| pair.strip_prefix("Action="));
+        let operation = target.and_then(|target| target.split('.').nth(1)).or(form).unwrap_or_default();
+        assert!(asked.headers["authorization"].to_str().unwrap().starts_with("AWS4-HMAC-SHA256 "));
+        if denied(operation) {
+            let refusal =
+                json!({ "__type": "com.amazon.coral.service#AccessDeniedException", "Message": "not you" });
+            let xml = "<ErrorResponse><Error><Code>AccessDenied</Code><Message>not you</Message></Error></ErrorResponse>";
+            let refused = ResponseTemplate::new(403);
+            return if form.is_some() {
+                refused.set_body_string(xml)
+            } else {
+                refused.set_body_json(refusal)
+            };
+        }
+        let asked: Value = serde_json::from_str(&body).unwrap_or_default();
+        match operation {
+            "DescribeStacks" => xml("DescribeStacks", &stack()),
+            "ListStackResources" => xml("ListStackResources", &resources(&body)),
+            "DescribeTable" => json_answer(table(asked["TableName"].as_str().unwrap())),
+            "DescribeContinuousBackups" => {
+                let status = if asked["TableName"] == "clients" { "DISABLED" } else { "ENABLED" };
+                json_answer(json!({ "ContinuousBackupsDescription": { "ContinuousBackupsStatus": "ENABLED",
+                    "PointInTimeRecoveryDescription": { "PointInTimeRecoveryStatus": status } } }))
+            }
+            "DescribeAlarms" => {
+                let stat = json!({ "MetricStat": {} });
+                json_answer(json!({ "MetricAlarms": [
+                    { "AlarmName": "latency" },
+                    { "AlarmName": "errors", "Metrics": [{ "Expression": "a + b" }, stat, stat] },
+                ] }))
+            }
+            "GetMetricData" => json_answer(metric_data(&asked)),
+            other => panic!("an unknown call: {other} {body}"),
+        }
+    };
+    Mock::given(any()).respond_with(answer).mount(&server).await;
+    let environment = [
+        ("AWS_ENDPOINT_URL", server.uri()),
+        ("AWS_ACCESS_KEY_ID", "double".to_owned()),
+        ("AWS_SECRET_ACCESS_KEY", "double".to_owned()),
+        ("AWS_REGION", "eu-central-1".to_owned()),
+        ("AWS_EC2_METADATA_DISABLED", "true".to_owned()),
+    ];
+    (server, environment.map(|(name, value)| (name.to_owned(), value)).into())
+}
+
+fn xml(operation: &str, result: &str) -> ResponseTemplate {
+    ResponseTemplate::new(200).set_body_string(format!(
+        "<{operation}Response><{operation}Result>{result}</{operation}Result></{operation}Response>"
+    ))
+}
+
+fn json_answer(body: Value) -> ResponseTemplate {
+    ResponseTemplate::new(200).set_body_json(body)
+}
+
+/// Members of a list in XML, of these fields.
+fn members<const N: usize>(fields: [&str; N], rows: &[[&str; N]]) -> String {
+    let member = |row: &[&str; N]| {
+        let values = fields.iter().zip(row).map(|(field, value)| format!("<{field}>{value}</{field}>"));
+        format!("<member>{}</member>", values.collect::<String>())
+    };
+    rows.iter().map(member).collect()
+}
+
+fn stack() -> String {
+    let names = ["Catalog", "Tokens", "Lobbies", "LobbyData", "Servers", "Ledger", "Secrets", "Clients"];
+    let outputs = names.map(|name| (format!("{name}TableName"), name.to_lowercase()));
+    let outputs = outputs.each_ref().map(|(key, name)| [key.as_str(), name]);
+    let outputs = members(["OutputKey", "OutputValue"], &outputs);
+    let parameters = [
+        ["MemorySize", "128"],
+        ["LogRetentionDays", "90"],
+        ["SecretsKeyArn", "arn:aws:kms:one"],
+        ["EnvironmentKeyArn", "arn:aws:kms:one"],
+    ];
+    let parameters = members(["ParameterKey", "ParameterValue"], &parameters);
+    format!(
+        "<Stacks><member><StackName>own</StackName><CreationTime>2020-01-01T00:00:00Z</CreationTime>\
+         <Parameters>{parameters}</Parameters><Outputs>{outputs}</Outputs></member></Stacks>"
+    )
+}
+
+fn resources(asked: &str) -> String {
+    let own = [
+        ["AWS::ApiGatewayV2::Api", "HttpApi", "api"],
+        ["AWS::Lambda::Function", "FindLobbyFunction", "own-find"],
+        ["AWS::Lambda::Function", "ConnectPlayerFunction", "own-connect"],
+        ["AWS::Logs::LogGroup", "FunctionLogs", "functions"],
+        ["AWS::Logs::LogGroup", "AccessLogs", "access"],
+        ["AWS::SecretsManager::Secret", "SigningKeySecret", "secret"],
+        ["AWS::CloudFormation::Stack", "Observability", "nested"],
+    ];
+    let nested = [
+        ["AWS::CloudWatch::Alarm", "Latency", "latency"],
+        ["AWS::CloudWatch::Alarm", "Errors", "errors"],
+        ["AWS::CloudWatch::Dashboard", "Dashboard", "own"],
+    ];
+    let rows = if asked.contains("StackName=nested") { &nested[..] } else { &own };
+    let listed = members(["ResourceType", "LogicalResourceId", "PhysicalResourceId"], rows);
+    format!("<StackResourceSummaries>{listed}</StackResourceSummaries>")
+}
+
+fn table(name: &str) -> Value {
+    let index = json!([{ "IndexName": "candidates", "IndexSizeBytes": 500_000_000 }]);
+    let indexes = if name == "lobbies" { index } else { Value::Null };
+    json!({ "Table": { "TableName": name, "TableSizeBytes": 1_000_000_000, "GlobalSecondaryIndexes": indexes } })
+}
+
+/// The values of what is asked for, on two pages.
+fn metric_data(asked: &Value) -> Value {
+    let queries = asked["MetricDataQueries"].as_array().unwrap();
+    let results = queries.iter().map(|query| {
+        let metric = &query["MetricStat"]["Metric"];
+        let of_find = metric["Dimensions"][0]["Value"] == "find-lobby";
+        let values = match metric["MetricName"].as_str().unwrap() {
+            "Count" => vec![100.0, 50.0],
+            "Invocations" => vec![3.0],
+            "Duration" => vec![8_192.0],
+            "ConsumedReadCapacityUnits" => vec![1.0],
+            "ConsumedWriteCapacityUnits" => vec![2.0],
+            "IncomingBytes" => vec![1e9, 5e8],
+            "LobbyFound" if of_find => vec![1.0, 1.0],
+            "ColdStart" if of_find => vec![2.0],
+            _ => Vec::new(),
+        };
+        json!({ "Id": query["Id"], "Values": values, "Timestamps": [], "StatusCode": "Complete" })
+    });
+    let mut results: Vec<_> = results.collect();
+    let rest = results.split_off(results.len() / 2);
+    if asked["NextToken"] == "rest" {
+        json!({ "MetricDataResults": rest })
+    } else {
+        json!({ "MetricDataResults": results, "NextToken": "rest" })
+    }
+}
+
+#[tokio::test]
+async fn a_month_so_far_is_what_aws_counted() {
+    let (_server, environment) = double(|_| false).await;
+    let bill = json_of(&["--stack", "own"], &environment).await;
+    assert_eq!(bill["stack"], "own");
+    for (name, expected) in [
+        ("HTTP API, requests", 150.0),
+        ("Lambda, requests", 6.0),
+        ("Lambda, GB-seconds", 2.048),
+        // Eight tables and an index.
+        ("DynamoDB, read units", 9.0),
+        ("DynamoDB, write units", 18.0),
+        ("logs written", 3.0),
+        ("KMS, requests", 2.0),
+    ] {
+        assert!((units(&bill, name) - expected).abs() < 1e-9, "{name}: {bill}");
+    }
+    // Three hours of a month.
+    let hours = units(&bill, "metrics of functions") * 730.0;
+    assert!((2.9..3.3).contains(&hours), "{hours}");
+    // What is charged by the month is charged up to now, like the secret.
+    for (name, expected) in [
+        ("metrics that alarms watch", 3.0),
+        ("dashboards", 1.0),
+        ("KMS keys", 1.0),
+        ("tables", 8.5),
+        ("point-in-time recovery", 7.0),
+        ("logs kept", 0.45),
+    ] {
+        let part = units(&bill, name) / units(&bill, "secrets");
+        assert!((part - expected).abs() < 1e-6, "{name}: {part}");
+    }
+    let dollars = bill["items"].as_array().unwrap().iter().map(|item| number(&item["dollars"]));
+    assert!((dollars.sum::<f64>() - number(&bill["month"])).abs() < 1e-9);
+    let text = cost(&["--stack", "own"], &environment).await.stdout;
+    assert!(text.starts_with("own since 20") && text.lines().last().unwrap().starts_with("sum "), "{text}");
+}
+
+#[tokio::test]
+async fn what_aws_does_not_let_one_read_is_named_and_never_nothing() {
+    let of_alarms: Denied = |operation| operation == "DescribeAlarms";
+    let of_metrics: Denied = |operation| operation == "GetMetricData";
+    let of_parts: Denied = |operation| operation == "ListStackResources";
+    let of_tables: Denied = |operation| operation == "DescribeTable";
+    let metrics = [
+        "HTTP API",
+        "Lambda, r",
+        "Lambda, G",
+        "DynamoDB, r",
+        "DynamoDB, w",
+        "logs w",
+        "logs k",
+        "metrics of",
+        "KMS, r",
+    ];
+    let parts = [
+        "HTTP API",
+        "Lambda, r",
+        "Lambda, G",
+        "logs w",
+        "logs k",
+        "metrics of",
+        "metrics that",
+        "dashboards",
+        "secrets",
+        "KMS, r",
+    ];
+    for (denied, unread) in [
+        (of_alarms, &["metrics that"][..]),
+        (of_metrics, &metrics),
+        (of_parts, &parts),
+        (of_tables, &["DynamoDB, r", "DynamoDB, w", "tables", "point-in-time"]),
+    ] {
+        let (_server, environment) = double(denied).await;
+        let bill = json_of(&["--stack", "own"], &environment).await;
+        for entry in bill["items"].as_array().unwrap() {
+            let name = entry["item"].as_str().unwrap();
+            let is_unread = unread.iter().any(|unread| name.starts_with(unread));
+            assert_eq!(entry["dollars"].is_null(), is_unread, "{entry}");
+            let said = entry["not_read"].as_str().is_some_and(|reason| reason.ends_with(": not you"));
+            assert_eq!(said, is_unread, "{entry}");
+        }
+        let text = cost(&["--stack", "own"], &environment).await.stdout;
+        assert_eq!(text.matches("not read: ").count(), unread.len(), "{text}");
+        assert!(text.contains("\nsum of what was read "), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_stack_that_is_not_there_is_an_error() {
+    let (_server, environment) = double(|operation| operation == "DescribeStacks").await;
+    let Ended { status, stdout, stderr } = cost(&["--stack", "own"], &environment).await;
+    assert_eq!((status.code(), stdout.as_str()), (Some(1), ""));
+    assert!(stderr.starts_with("muster: the stack `own` cannot be used: "), "{stderr}");
+}
