@@ -5,6 +5,7 @@ import re
 
 from account import until
 from operations import REGISTRATION, screened
+from serving import Front
 
 CAPTCHA = {
     "requests_before_reverify": 30,
@@ -105,7 +106,7 @@ def steps(scene):
         verb.used |= {"version schema", "completions"}
         known = verb.known()
         # These have steps of their own.
-        assert verb.used ^ known == {"console", "game import", "restore", "tail"}, verb.used ^ known
+        assert verb.used ^ known == {"console", "game import", "load", "restore", "tail"}, verb.used ^ known
         return f"{len(known)} verbs."
 
     def exchanges():
@@ -130,4 +131,21 @@ def steps(scene):
         scene.stack.api.ask("POST", "/matchmaker/servers/register", REGISTRATION, server)
         scene.stack.api.ask("POST", "/matchmaker/lobbies/find", {"game_modes": ["arena"]}, public)
 
-    return [("operator", administers), ("exchange", exchanges)]
+    def loads():
+        """A load plays its players in a namespace of its own, says what they cost, and leaves no game server
+        and no lobby. Without agreement it does not begin."""
+        muster.run("namespace", "create", "kart/load", "--version", "1")
+        muster.run("mm-config", "kart/load", "--max-players-per-client", "1001")
+        with Front(scene) as front:
+            load = ["load", "kart/load", "--api-url", front.url, "--rate", "2", "--seconds", "2"]
+            load += ["--connect-seconds", "1", "--stay-seconds", "0"]
+            refused = muster.run(*load, check=False)
+            assert refused.returncode == 1 and "--yes" in refused.stderr, refused
+            report = muster(*load, "--yes")
+        assert report["results"]["disconnect-player"] == {"200": 4}, report
+        assert 0 < report["dollars"] < 0.01 and not report["left_behind"], report
+        assert muster("server", "list", "kart/load")["servers"] == []
+        assert muster("lobby", "list", "kart/load")["lobbies"] == []
+        return f"${report['dollars']:.6f} for {report['players']['came']} players."
+
+    return [("operator", administers), ("exchange", exchanges), ("load", loads)]

@@ -26,6 +26,7 @@ mod commands;
 mod cost;
 mod exchange;
 mod leaks;
+mod load;
 mod log;
 mod operator;
 mod own_game;

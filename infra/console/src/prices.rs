@@ -60,6 +60,19 @@ pub const KEYS: Price = each(1.00);
 /// Requests to KMS, also for keys that AWS manages.
 pub const KEY_REQUESTS: Price = Price { dollars: 0.03, units: 1e4 };
 
+/// Memory of a function, as in the template.
+const MEMORY_GB: f64 = 0.125;
+/// Billed time of a request besides its calls, in seconds.
+const BILLED_SECS: f64 = 0.002;
+/// Billed time of each DynamoDB call, in seconds, as if none ran beside another.
+const BILLED_SECS_A_CALL: f64 = 0.005;
+
+/// GB-seconds of Lambda for requests that make so many calls of DynamoDB together.
+#[must_use]
+pub fn gb_seconds(requests: f64, calls: f64) -> f64 {
+    MEMORY_GB * (BILLED_SECS * requests + BILLED_SECS_A_CALL * calls)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

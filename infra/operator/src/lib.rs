@@ -8,6 +8,8 @@ use clap::Subcommand;
 #[cfg(feature = "aws")]
 use clap::{CommandFactory as _, Parser};
 
+#[cfg(feature = "aws")]
+mod api;
 mod cdn;
 mod config_file;
 mod console;
@@ -17,6 +19,8 @@ mod doctor;
 mod error;
 mod exchange;
 mod game;
+#[cfg(feature = "aws")]
+mod load;
 mod lobby;
 mod lookup;
 mod namespace;
@@ -97,6 +101,9 @@ enum Topic {
     /// cost in this month so far.
     #[cfg(feature = "aws")]
     Cost(cost::command::Options),
+    /// Plays sessions of players at a rate, and says what they were answered and what it cost.
+    #[cfg(feature = "aws")]
+    Load(load::Options),
     /// Shows the deployment as a page in the browser, until Ctrl-C.
     #[cfg(feature = "aws")]
     Console(serving::Options),
@@ -140,6 +147,10 @@ pub async fn run(command: Command) -> Result<String, CommandError> {
             watching::list(&namespace, &target.open().await?, json).await?
         }
         Topic::Tail { namespace } => watching::tail(&namespace, &target.open().await?, json).await?,
+        Topic::Load(options) => {
+            let is_local = target.is_local();
+            load::run(options, &target.open().await?, is_local).await?
+        }
         topic => in_deployment(topic, &target.open().await?).await?,
     };
     Ok(report.show(json))
@@ -160,9 +171,11 @@ async fn in_deployment(topic: Topic, deployment: &Deployment) -> Result<Report, 
         Topic::Restore(tables) => restore::run(tables, deployment).await,
         Topic::Doctor => doctor::run(deployment).await,
         #[cfg(feature = "aws")]
-        Topic::Completions { .. } | Topic::Console(_) | Topic::Tail { .. } | Topic::Cost(_) => {
-            Ok(Report::done())
-        }
+        Topic::Completions { .. }
+        | Topic::Console(_)
+        | Topic::Cost(_)
+        | Topic::Load(_)
+        | Topic::Tail { .. } => Ok(Report::done()),
     }
 }
 

@@ -2,28 +2,20 @@
 
 use std::{convert::Infallible, net::Ipv4Addr, pin::pin, process::Stdio, sync::Arc, time::Duration};
 
-use aws_smithy_http_client::Connector;
-use aws_smithy_runtime_api::client::{http::HttpConnector as _, orchestrator::HttpRequest};
 use clap::Args;
 use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::{
-    Request, Response, StatusCode,
-    body::{Bytes, Incoming},
-    server::conn::http1,
-    service::service_fn,
-};
+use hyper::{Request, Response, StatusCode, body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use muster_console::{
     budget::dollars_an_hour,
     console::{Body, Console},
     guard::{Access, Session},
-    host::{Api, Host, Keys, Kind},
+    host::{Host, Keys, Kind},
 };
 use serde_json::json;
-use shared::base::aws::CRYPTOGRAPHY;
 use tokio::{net::TcpListener, process::Command, task::JoinSet};
 
-use crate::{CommandError, console::commands_on, deployment::Deployment, report::Report};
+use crate::{CommandError, api::api, console::commands_on, deployment::Deployment, report::Report};
 
 /// How the page is shown.
 #[derive(Debug, Args)]
@@ -38,8 +30,6 @@ pub(crate) struct Options {
 
 /// Largest body of a request: a version's configuration.
 const BODY_BYTES_MAX: usize = 1024 * 1024;
-/// Largest answer of the API: a list of lobbies with their states.
-const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// How often the console reports its reads.
 const REPORT_EVERY: Duration = Duration::from_secs(60);
 /// How long a client may take to send headers.
@@ -118,27 +108,6 @@ fn host(deployment: Deployment, access: Access, is_local: bool) -> Host {
         access,
         tape: None,
     }
-}
-
-/// The API at `base`, by http or https.
-fn api(base: String) -> Api {
-    let connector = Arc::new(Connector::builder().tls_provider(CRYPTOGRAPHY).build());
-    Arc::new(move |request: Request<Bytes>| {
-        let (connector, base) = (Arc::clone(&connector), base.clone());
-        Box::pin(async move {
-            let (mut parts, body) = request.into_parts();
-            let uri = format!("{}{}", base.trim_end_matches('/'), parts.uri);
-            parts.uri =
-                uri.parse().map_err(|_| "the stack has no output with the address of its API".to_owned())?;
-            let request = HttpRequest::try_from(Request::from_parts(parts, body.into()));
-            let answer = connector.call(request.map_err(|error| error.to_string())?).await;
-            let answer = answer.map_err(|error| format!("{base} does not answer: {error}"))?;
-            let status = answer.status().as_u16();
-            let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await;
-            let body = body.map_err(|error| error.to_string())?.to_bytes();
-            Response::builder().status(status).body(body).map_err(|error| error.to_string())
-        })
-    })
 }
 
 /// Reports the reads of the last minute and their cost, if any.

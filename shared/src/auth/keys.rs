@@ -188,6 +188,19 @@ impl TokenKeys {
         self.sign(&SignedClaims::of_credential(kind.into(), credential))
     }
 
+    /// The same, of a token that expires after `life`.
+    #[must_use]
+    pub fn issue_credential_for(
+        &self,
+        life: Duration,
+        kind: CredentialKind,
+        credential: &Credential,
+    ) -> String {
+        let claims = SignedClaims::of_credential(kind.into(), credential);
+        let exp = claims.iat + life.as_secs();
+        self.sign(&SignedClaims { exp, ..claims })
+    }
+
     /// Issues the development token of a credential.
     #[must_use]
     pub fn issue_development(&self, credential: &Credential, host: DevelopmentHost) -> String {
@@ -341,6 +354,18 @@ mod tests {
     fn the_same_seat_at_the_same_second_has_the_same_token() {
         let (keys, seat) = (keys(1), seat());
         assert_eq!(keys.issue_player(&seat, Timestamp(5_000)), keys.issue_player(&seat, Timestamp(5_999)));
+    }
+
+    #[test]
+    fn a_credential_of_a_short_life_expires_after_it() {
+        let now = Timestamp(1_000_000_000_000);
+        let ambient = Ambient::system().with_clock(move || now);
+        let credential = Credential::fresh(&"game".parse().unwrap(), &"ns".parse().unwrap(), &ambient);
+        let life = Duration::from_secs(90);
+        let token = keys(1).issue_credential_for(life, CredentialKind::Public, &credential);
+        let just_before = (now + life).before(Duration::from_millis(1));
+        assert_eq!(keys(1).verify(&token, just_before), Ok(Claims::Public(credential)));
+        assert_eq!(keys(1).verify(&token, now + life), Err(InvalidToken::Expired));
     }
 
     #[test]

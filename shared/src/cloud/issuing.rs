@@ -1,13 +1,14 @@
 //! Issuing tokens: the store keeps each token's identifier, never its text, so that it can be listed and
 //! revoked.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use crate::{
     auth::keys::TokenKeys,
     base::ambient::Ambient,
     models::{
         errors::Error,
+        ids::TokenId,
         rights::{GameRight, NamespaceRight},
         token::{CloudToken, Credential, CredentialKind, DevelopmentHost, TokenKind},
     },
@@ -36,6 +37,27 @@ impl Issuer {
     pub async fn credential(&self, right: &NamespaceRight, kind: CredentialKind) -> Result<String, Error> {
         let credential = self.noted(right, kind.into()).await?;
         Ok(self.keys.issue_credential(kind, &credential))
+    }
+
+    /// Issues a public or server token of a namespace that expires after `life`. Returns its identifier, too,
+    /// by which it can be revoked before. Two write units.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn short_lived(
+        &self,
+        right: &NamespaceRight,
+        kind: CredentialKind,
+        life: Duration,
+    ) -> Result<(TokenId, String), Error> {
+        let credential = Credential::fresh(right.game_id(), right.namespace_id(), &self.ambient);
+        let issued = IssuedToken {
+            expires_at: Some(credential.issued_at + life),
+            ..IssuedToken::of_credential(kind.into(), &credential)
+        };
+        self.store.add_issued_token(&issued).await?;
+        let token = self.keys.issue_credential_for(life, kind, &credential);
+        Ok((credential.token_id, token))
     }
 
     /// Issues a development token of a namespace. Two write units.

@@ -20,6 +20,8 @@ use crate::{
 pub const LOBBY_COUNT_MAX_DEFAULT: u32 = 128;
 /// Seats that one client address may hold in a new namespace.
 pub const MAX_PLAYERS_PER_CLIENT_DEFAULT: u32 = 8;
+/// A limit of them above this means none (decision 44).
+pub const MAX_PLAYERS_PER_CLIENT_LIMIT: u32 = 1_000;
 
 /// How the CDN authenticates visitors of a namespace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -104,6 +106,14 @@ pub struct Namespace {
     pub revocations: Revocations,
     /// The key of its lobbies' tag digests, which never changes.
     pub tag_key: TagKey,
+}
+
+impl Namespace {
+    /// Seats that one client address may hold; `None` when any number.
+    #[must_use]
+    pub fn seats_per_client(&self) -> Option<u32> {
+        Some(self.max_players_per_client).filter(|max| *max <= MAX_PLAYERS_PER_CLIENT_LIMIT)
+    }
 }
 
 /// A namespace's CDN settings, without hashes.

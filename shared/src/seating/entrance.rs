@@ -30,9 +30,6 @@ use crate::{
     wire::{FindLobbyResponse, JoinLobby},
 };
 
-/// A limit above this means none (decision 44).
-const CAP_MAX: u32 = 1_000;
-
 /// How long after its beginning an overtaken run may wait for another run's response: the gateway times out
 /// after 30 s.
 const OVERTAKEN_DEADLINE: Duration = Duration::from_secs(28);
@@ -117,7 +114,7 @@ impl Seating {
             began_at,
             seat_id: run.as_ref().map_or_else(|| SeatId::random(&self.ambient), |run| run.seat.clone()),
             client: client.clone(),
-            holds_max: Some(settings.namespace.max_players_per_client).filter(|max| *max <= CAP_MAX),
+            holds_max: settings.namespace.seats_per_client(),
             run,
             interrupted: None,
             trace: request.trace().clone(),

@@ -1,16 +1,9 @@
 //! What a counted request costs, by the console's table of prices.
 
 use muster_console::prices::{
-    API_REQUESTS, LAMBDA_GB_SECONDS, LAMBDA_REQUESTS, Price, READ_UNITS, WRITE_UNITS,
+    API_REQUESTS, LAMBDA_GB_SECONDS, LAMBDA_REQUESTS, Price, READ_UNITS, WRITE_UNITS, gb_seconds,
 };
 use shared::base::usage::Usage;
-
-/// Memory of a function, as in the template.
-const MEMORY_GB: f64 = 0.125;
-/// Billed time of a request besides its calls, in seconds.
-const BILLED_SECS: f64 = 0.002;
-/// Billed time of each DynamoDB call, in seconds, as if none ran beside another.
-const BILLED_SECS_A_CALL: f64 = 0.005;
 
 /// What so many of a request cost on average.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -44,7 +37,7 @@ impl Cost {
     /// GB-seconds of Lambda of one.
     #[must_use]
     pub fn gb_seconds(&self) -> f64 {
-        MEMORY_GB * (BILLED_SECS + BILLED_SECS_A_CALL * self.calls)
+        gb_seconds(1.0, self.calls)
     }
 
     /// Lambda's part, in dollars per million.

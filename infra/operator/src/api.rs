@@ -1,0 +1,42 @@
+//! The API of a deployment, over HTTP.
+
+use std::{error::Error, sync::Arc};
+
+use aws_smithy_http_client::Connector;
+use aws_smithy_runtime_api::client::{http::HttpConnector as _, orchestrator::HttpRequest};
+use http_body_util::{BodyExt as _, Limited};
+use hyper::{Request, Response, body::Bytes};
+use muster_console::host::Api;
+use shared::base::aws::CRYPTOGRAPHY;
+
+/// Largest answer of the API: a list of lobbies with their states.
+const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// The API at `base`, by http or https.
+pub(crate) fn api(base: String) -> Api {
+    let connector = Arc::new(Connector::builder().tls_provider(CRYPTOGRAPHY).build());
+    Arc::new(move |request: Request<Bytes>| {
+        let (connector, base) = (Arc::clone(&connector), base.clone());
+        Box::pin(async move {
+            let (mut parts, body) = request.into_parts();
+            let uri = format!("{}{}", base.trim_end_matches('/'), parts.uri);
+            parts.uri =
+                uri.parse().map_err(|_| "the stack has no output with the address of its API".to_owned())?;
+            let request = HttpRequest::try_from(Request::from_parts(parts, body.into()));
+            let answer = connector.call(request.map_err(|error| error.to_string())?).await;
+            let answer = answer.map_err(|error| format!("{base} does not answer: {}", root_cause(&error)))?;
+            let status = answer.status().as_u16();
+            let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await;
+            let body = body.map_err(|error| error.to_string())?.to_bytes();
+            Response::builder().status(status).body(body).map_err(|error| error.to_string())
+        })
+    })
+}
+
+/// The root cause of the client's errors, whose own texts say less.
+fn root_cause(mut error: &dyn Error) -> String {
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    error.to_string()
+}

@@ -1,0 +1,240 @@
+//! The players of a load: each finds a lobby when it is due, connects, stays and leaves.
+
+use std::sync::{Arc, MutexGuard};
+
+use hyper::body::Bytes;
+use serde::de::IgnoredAny;
+use serde_json::json;
+use tokio::{
+    sync::Semaphore,
+    task::JoinSet,
+    time::{Instant, sleep, sleep_until},
+};
+
+use crate::load::{
+    cost,
+    plan::Plan,
+    servers::Servers,
+    service::Service,
+    tally::{Operation, Tally},
+};
+
+/// What the players of one load share.
+pub(crate) struct Players {
+    plan: Plan,
+    service: Arc<Service>,
+    servers: Arc<Servers>,
+    /// The body of each find.
+    find: Bytes,
+    /// One permit for each request that may be under way.
+    requests: Semaphore,
+}
+
+impl Players {
+    /// The players of a plan.
+    pub fn new(plan: Plan, service: Arc<Service>, servers: Arc<Servers>) -> Self {
+        let find = json!({ "game_modes": [plan.mode], "regions": [plan.region] }).to_string().into();
+        let requests = Semaphore::new(plan.under_way_max());
+        Self { plan, service, servers, find, requests }
+    }
+
+    /// Has every player come when it is due, whatever became of those before, and waits until all have left.
+    pub async fn come_and_go(self: &Arc<Self>) {
+        let (began, mut sessions) = (Instant::now(), JoinSet::new());
+        for number in 0..self.plan.sessions() {
+            let due = began + self.plan.due(number);
+            sleep_until(due).await;
+            sessions.spawn(Arc::clone(self).play(number, due));
+            while sessions.try_join_next().is_some() {}
+        }
+        sessions.join_all().await;
+    }
+
+    async fn play(self: Arc<Self>, number: u32, due: Instant) {
+        let Ok(permit) = self.requests.try_acquire() else {
+            self.tally().not_sent += 1;
+            return;
+        };
+        let lobby = self.service.find(self.find.clone(), due).await;
+        drop(permit);
+        let Some(lobby) = lobby.filter(|_| Plan::connects(number)) else { return };
+        sleep(self.plan.connects_after(number)).await;
+        let token = match self.servers.token_of(&lobby).await {
+            Ok(Some(token)) => token,
+            Ok(None) => {
+                self.tally().not_listed += 1;
+                return;
+            }
+            Err(_elsewhere) => {
+                self.tally().elsewhere += 1;
+                return;
+            }
+        };
+        let began = Instant::now();
+        let connected = self.ask(Operation::Connect, &token, &lobby.player.token, cost::CONNECT).await;
+        self.tally().connects.push(began.elapsed());
+        if connected {
+            sleep(self.plan.stay).await;
+            self.ask(Operation::Disconnect, &token, &lobby.player.token, cost::DISCONNECT).await;
+        }
+    }
+
+    /// Calls an operation of the player's lobby, once fewer requests are under way than may be. Returns whether
+    /// it succeeds.
+    async fn ask(
+        &self,
+        operation: Operation,
+        lobby_token: &str,
+        player_token: &str,
+        takes: cost::Spent,
+    ) -> bool {
+        // Nobody closes the semaphore.
+        let _permit = self.requests.acquire().await;
+        let body = json!({ "player_token": player_token });
+        self.service.call(operation, lobby_token, &body, |_: &IgnoredAny| takes).await.is_ok()
+    }
+
+    fn tally(&self) -> MutexGuard<'_, Tally> {
+        self.service.tally()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use hyper::{Request, Response};
+    use muster_console::host::Api;
+    use serde_json::Value;
+    use shared::base::ambient::Ambient;
+
+    use super::*;
+    use crate::load::tally::OK;
+
+    /// An API that answers by path and body, after a while.
+    fn api(answer: impl Fn(&str, &Value) -> (Duration, u16, Value) + Send + Sync + 'static) -> Api {
+        Arc::new(move |request: Request<Bytes>| {
+            let body = serde_json::from_slice(request.body()).unwrap();
+            let (pause, status, body) = answer(request.uri().path(), &body);
+            Box::pin(async move {
+                sleep(pause).await;
+                Ok(Response::builder().status(status).body(body.to_string().into()).unwrap())
+            })
+        })
+    }
+
+    fn plan() -> Plan {
+        Plan {
+            namespace: "kart/load".to_owned(),
+            mode: "arena".parse().unwrap(),
+            region: "fra".parse().unwrap(),
+            seats: 10,
+            rate: 20,
+            seconds: 2,
+            connect: Duration::from_secs(4),
+            stay: Duration::from_secs(10),
+            servers: 1,
+            lobbies_per_server: 9,
+            lobbies: 9,
+        }
+    }
+
+    /// The results of the players of a plan.
+    async fn played(plan: Plan, api: Api) -> Tally {
+        let service = Arc::new(Service::new(api, "public".to_owned(), "server".to_owned()));
+        let servers = Arc::new(Servers::new(&plan, Arc::clone(&service), &Ambient::system()));
+        let mut heartbeats = JoinSet::new();
+        servers.register(&plan, &mut heartbeats, || false).await.unwrap();
+        let players = Players::new(plan, Arc::clone(&service), Arc::clone(&servers));
+        Arc::new(players).come_and_go().await;
+        assert!(servers.leave().await.is_empty());
+        service.tally().clone()
+    }
+
+    /// A seat in a lobby of the server of the last registration.
+    fn service(find: impl Fn() -> (Duration, u16) + Send + Sync + 'static) -> Api {
+        let host = std::sync::Mutex::new(Value::Null);
+        api(move |path, body| {
+            let none = (Duration::ZERO, 200, json!({}));
+            match path.rsplit('/').next().unwrap() {
+                "register" => {
+                    *host.lock().unwrap() = body["ports"]["default"]["hostname"].clone();
+                    none
+                }
+                "heartbeat" => {
+                    let lobby = json!({ "lobby_id": "one", "lobby_token": "token" });
+                    (Duration::ZERO, 200, json!({ "lobbies": [lobby] }))
+                }
+                "find" => {
+                    let (pause, status) = find();
+                    let port = json!({ "host": null, "hostname": *host.lock().unwrap(), "port": 1,
+                                       "port_range": null, "is_tls": false });
+                    let lobby = json!({ "lobby_id": "one", "region": { "region_id": "fra", "display_name": "F" },
+                                        "ports": { "default": port }, "player": { "token": "p" } });
+                    let explain = json!({ "considered": 1, "refused": { "race_lost": 1 }, "created": true,
+                                          "replayed": false, "calls": 2, "read_units": 0.5, "write_units": 1.0 });
+                    let refusal = json!({ "code": "BUSY", "metadata": { "explain": explain } });
+                    (
+                        pause,
+                        status,
+                        if status == 200 { json!({ "lobby": lobby, "explain": explain }) } else { refusal },
+                    )
+                }
+                _ => none,
+            }
+        })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_player_finds_connects_and_leaves_but_one_in_twenty() {
+        let tally = played(plan(), service(|| (Duration::from_millis(30), 200))).await;
+        let ok = |operation| tally.of(operation, OK);
+        assert_eq!((ok(Operation::Find), ok(Operation::Connect), ok(Operation::Disconnect)), (40, 38, 38));
+        assert_eq!((tally.all(Operation::Register), tally.all(Operation::Deregister)), (1, 1));
+        assert_eq!((tally.not_sent, tally.not_listed, tally.elsewhere), (0, 0, 0));
+        assert_eq!((tally.created, tally.races_lost), (40, 40));
+        assert_eq!(tally.spent[&Operation::Find].read_units, 20.0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_service_delays_no_later_player_and_shows_in_every_time() {
+        let slow = Duration::from_secs(20);
+        let tally = played(plan(), service(move || (slow, 503))).await;
+        assert_eq!(tally.of(Operation::Find, "503 BUSY"), 40);
+        assert!(tally.finds.iter().all(|time| (slow..slow + Duration::from_millis(5)).contains(time)));
+        assert_eq!((tally.races_lost, tally.all(Operation::Connect)), (40, 0));
+        let public = Service::new(service(|| (Duration::ZERO, 200)), String::new(), String::new());
+        let due = Instant::now();
+        sleep(slow).await;
+        public.find(Bytes::from_static(b"{}"), due).await;
+        assert!(public.tally().finds[0] >= slow, "it was sent late, and its player waited");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn players_beyond_those_who_may_wait_are_counted_as_not_sent() {
+        let plan = Plan { rate: 200, ..plan() };
+        let tally = played(plan, service(|| (Duration::from_secs(30), 503))).await;
+        assert_eq!((tally.all(Operation::Find), tally.not_sent), (200, 200));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_service_that_never_answers_ends_the_load_all_the_same() {
+        let tally = played(plan(), service(|| (Duration::MAX / 4, 200))).await;
+        assert_eq!(tally.of(Operation::Find, "no response"), 40);
+        assert_eq!(tally.problem.as_deref(), Some("none in 35 s"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_seat_on_another_game_server_is_left_alone() {
+        let answers = service(|| (Duration::ZERO, 200));
+        let elsewhere: Api = Arc::new(move |request: Request<Bytes>| {
+            let coming = answers(request);
+            Box::pin(async move {
+                let text = String::from_utf8(coming.await?.into_body().to_vec()).unwrap();
+                Ok(Response::new(text.replace(".invalid", ".example").into()))
+            })
+        });
+        let tally = played(plan(), elsewhere).await;
+        assert_eq!((tally.elsewhere, tally.all(Operation::Connect)), (38, 0));
+    }
+}

@@ -1,0 +1,221 @@
+//! The API as a load calls it: each request counted, with its result.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use hyper::{
+    Request,
+    body::Bytes,
+    header::{AUTHORIZATION, CONTENT_TYPE},
+};
+use muster_console::{guard::OWN_HEADER, host::Api};
+use serde::{
+    Deserialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
+use serde_json::Value;
+use shared::{
+    base::usage::Usage,
+    request::trace::EXPLAIN_HEADER,
+    wire::{JoinLobby, explanation::Explanation},
+};
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::load::{
+    cost::{self, Spent},
+    tally::{NO_RESPONSE, OK, Operation, Tally, UNREADABLE, explained},
+};
+
+/// Longer than any response takes: API Gateway gives up after 30 s.
+const PATIENCE: Duration = Duration::from_secs(35);
+/// Tries of a request that must succeed, and the pause after each.
+const TRIES: u32 = 10;
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// The API, with the tokens of a load and the results of its requests.
+pub(crate) struct Service {
+    api: Api,
+    public_token: String,
+    server_token: String,
+    tally: Mutex<Tally>,
+}
+
+/// A seat, in the response to a find.
+#[derive(Deserialize)]
+struct Found {
+    lobby: JoinLobby,
+    explain: Option<Explanation>,
+}
+
+/// The body of a refusal; the gateway's own has no code.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Refused {
+    code: String,
+    metadata: Option<Metadata>,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    explain: Option<Explanation>,
+}
+
+/// A request that was not answered as it should be.
+#[derive(Debug, Default)]
+struct Failure {
+    /// Status and code, or that there is none.
+    result: String,
+    explanation: Option<Box<Explanation>>,
+    /// Why there is no response, or none that can be read.
+    problem: Option<String>,
+}
+
+/// What an operation took in the local stack, all requests of everybody.
+#[derive(Deserialize)]
+struct Metered {
+    operation: String,
+    requests: u64,
+    calls: u64,
+    read_units: f64,
+    write_units: f64,
+}
+
+#[derive(Deserialize)]
+struct Costs {
+    operations: Vec<Metered>,
+}
+
+/// Requests of each operation by name, and what they took.
+pub(crate) type Meter = HashMap<String, (u64, Usage)>;
+
+impl Service {
+    /// The service at `api`, with a public and a server token.
+    pub fn new(api: Api, public_token: String, server_token: String) -> Self {
+        Self { api, public_token, server_token, tally: Mutex::default() }
+    }
+
+    /// The results so far.
+    pub fn tally(&self) -> MutexGuard<'_, Tally> {
+        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Finds a lobby for a player who was due at `due`.
+    pub async fn find(&self, body: Bytes, due: Instant) -> Option<JoinLobby> {
+        let answer = read::<Found>(self.send(Operation::Find, &self.public_token, body).await);
+        let mut tally = self.tally();
+        tally.finds.push(due.elapsed());
+        let explanation = match &answer {
+            Ok(found) => found.explain.as_ref(),
+            Err(failure) => failure.explanation.as_deref(),
+        };
+        explanation.into_iter().for_each(|explanation| tally.explain(explanation));
+        let spent = explanation.map_or(cost::REFUSED, explained);
+        count(&mut tally, Operation::Find, &answer, spent);
+        answer.ok().map(|found| found.lobby)
+    }
+
+    /// Calls an operation with the server token.
+    ///
+    /// # Errors
+    /// The result as it is counted: status and code.
+    pub async fn as_server<T: DeserializeOwned>(
+        &self,
+        operation: Operation,
+        body: &Value,
+        spent: impl FnOnce(&T) -> Spent,
+    ) -> Result<T, String> {
+        self.call(operation, &self.server_token, body, spent).await
+    }
+
+    /// Calls an operation with the server token until it succeeds, which takes `takes`, or fails for good.
+    ///
+    /// # Errors
+    /// The last result as it is counted: status and code.
+    pub async fn insist(&self, operation: Operation, body: &Value, takes: Spent) -> Result<(), String> {
+        let mut tries_left = TRIES;
+        loop {
+            tries_left -= 1;
+            let answer = self.as_server(operation, body, |_: &IgnoredAny| takes).await;
+            let is_wrong = |result: &str| result.starts_with('4') && !result.starts_with("429");
+            match answer {
+                Ok(_) => return Ok(()),
+                Err(result) if tries_left == 0 || is_wrong(&result) => return Err(result),
+                Err(_) => sleep(PAUSE).await,
+            }
+        }
+    }
+
+    /// Calls an operation with `token`. A success took what `spent` says of its response.
+    ///
+    /// # Errors
+    /// The result as it is counted: status and code.
+    pub async fn call<T: DeserializeOwned>(
+        &self,
+        operation: Operation,
+        token: &str,
+        body: &Value,
+        spent: impl FnOnce(&T) -> Spent,
+    ) -> Result<T, String> {
+        let answer = read(self.send(operation, token, body.to_string().into()).await);
+        let spent = answer.as_ref().map_or(cost::REFUSED, spent);
+        count(&mut self.tally(), operation, &answer, spent);
+        answer.map_err(|failure| failure.result)
+    }
+
+    /// What each operation of the local stack took by now; `None` where the API shows none.
+    pub async fn meter(api: &Api) -> Option<Meter> {
+        let request = Request::get("/_console/cost").header(OWN_HEADER, "1").body(Bytes::new()).ok()?;
+        let response = timeout(PATIENCE, api(request)).await.ok()?.ok()?;
+        let Costs { operations } = serde_json::from_slice(response.body()).ok()?;
+        let usage = |metered: Metered| {
+            let Metered { operation, requests, calls, read_units, write_units } = metered;
+            (operation, (requests, Usage { calls, read_units, write_units }))
+        };
+        Some(operations.into_iter().map(usage).collect())
+    }
+
+    /// Status and body of the response.
+    async fn send(&self, operation: Operation, token: &str, body: Bytes) -> Result<(u16, Bytes), String> {
+        let request = Request::post(operation.path())
+            .header(AUTHORIZATION, format!("Bearer {token}"))
+            .header(CONTENT_TYPE, "application/json");
+        let request = match operation {
+            Operation::Find => request.header(EXPLAIN_HEADER, "1"),
+            _ => request,
+        };
+        let request = request.body(body).map_err(|error| error.to_string())?;
+        let response = timeout(PATIENCE, (self.api)(request)).await;
+        let response = response.map_err(|_| format!("none in {} s", PATIENCE.as_secs()))??;
+        Ok((response.status().as_u16(), response.into_body()))
+    }
+}
+
+/// The body of a success.
+fn read<T: DeserializeOwned>(response: Result<(u16, Bytes), String>) -> Result<T, Failure> {
+    let unread = |result: &str, problem| {
+        Err(Failure { result: result.to_owned(), problem: Some(problem), explanation: None })
+    };
+    match response {
+        Ok((200, body)) => {
+            serde_json::from_slice(&body).or_else(|error| unread(UNREADABLE, error.to_string()))
+        }
+        Ok((status, body)) => {
+            let Refused { code, metadata } = serde_json::from_slice(&body).unwrap_or_default();
+            let result = format!("{status} {code}").trim_end().to_owned();
+            let explanation = metadata.and_then(|metadata| metadata.explain).map(Box::new);
+            Err(Failure { result, explanation, problem: None })
+        }
+        Err(problem) => unread(NO_RESPONSE, problem),
+    }
+}
+
+fn count<T>(tally: &mut Tally, operation: Operation, answer: &Result<T, Failure>, spent: Spent) {
+    let result = answer.as_ref().map_or_else(|failure| failure.result.as_str(), |_| OK);
+    tally.count(operation, result, spent);
+    if let Err(Failure { problem: Some(problem), .. }) = answer {
+        tally.problem.get_or_insert_with(|| problem.clone());
+    }
+}
