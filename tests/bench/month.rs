@@ -186,6 +186,8 @@ async fn visit(bench: &Bench) -> Work {
             sum.add(&leave.ask(bench, &lobby, Ipv4Addr::LOCALHOST, &player).await.1, share);
         }
     }
+    let created = sum.metrics.get("find-lobby/LobbyCreated");
+    assert_eq!(created, Some(&(1.0 / f64::from(PLAYERS))), "each match has a lobby of its own");
     let [table_bytes, backup_bytes] = stored_bytes(bench).await;
     let left = |now: f64, before: f64| (now - before) * share;
     Work {

@@ -50,7 +50,9 @@ def create(account, name, template, *parameters):
 
 def operator(account, stack):
     """The environment of a user who has the policy of `infra/operator-policy.yaml` and no other."""
-    key = stack.outputs["SigningKeySecretArn"]
+    # The emulator's output is the secret's name.
+    secrets = account.client("secretsmanager")
+    key = secrets.describe_secret(SecretId=stack.outputs["SigningKeySecretArn"])["ARN"]
     outputs = create(
         account,
         f"operators-{stack.name}",

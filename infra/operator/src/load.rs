@@ -1,7 +1,8 @@
 //! `muster load`: players at a rate, in lobbies of game servers of its own, and what that was and cost.
 //!
 //! It arrives open-loop: a slow response delays no later player, and the time of a find runs from when its
-//! player was due. Whatever happens, its game servers deregister with their lobbies, and its tokens are revoked.
+//! player was due. Whatever happens, its game servers deregister with their lobbies, and its tokens are
+//! revoked.
 
 use std::{
     collections::BTreeMap,
@@ -193,7 +194,7 @@ impl Scene<'_> {
         let Deployment { store, ambient, .. } = self.deployment;
         let right = GameRight::of_operator(self.right.game_id().clone());
         let mut left = Vec::new();
-        for token_id in token_ids.into_iter().skip(1) {
+        for token_id in token_ids {
             let outcome = store.revoke_token(&right, &token_id, ambient.now()).await;
             if !matches!(outcome, Ok(RevokeOutcome::Revoked)) {
                 left.push(format!("token {token_id}, which expires in {} s", life.as_secs()));

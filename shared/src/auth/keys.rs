@@ -372,7 +372,7 @@ mod tests {
     fn a_token_of_another_key_or_under_another_prefix_is_broken() {
         let token = keys(1).issue_player(&seat(), Timestamp(0));
         let broken = Err(InvalidToken::Malformed);
-        assert_eq!(keys(2).verify(&token, Timestamp(0)), broken);
+        assert_eq!(keys(2).verify(&token, Timestamp(0)), Err(InvalidToken::SignedElsewhere));
         assert_eq!(keys(1).verify(&token.replacen("player_", "pub_", 1), Timestamp(0)), broken);
         assert_eq!(keys(1).verify(&token.replacen("player_", "dev_player_", 1), Timestamp(0)), broken);
         assert_eq!(keys(1).verify(&token.replacen("player_", "", 1), Timestamp(0)), broken);

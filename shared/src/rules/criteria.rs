@@ -403,7 +403,11 @@ mod tests {
         let many: serde_json::Map<_, _> = (0..9).map(|n| (n.to_string(), json!("x"))).collect();
         let cases = [
             (json!({"game_modes": []}), "MATCHMAKER_NO_GAME_MODE_PROVIDED", None),
-            (json!({"game_modes": ["x"]}), "MATCHMAKER_GAME_MODE_NOT_FOUND", Some(json!({"game_mode": "x"}))),
+            (
+                json!({"game_modes": ["x"]}),
+                "MATCHMAKER_GAME_MODE_NOT_FOUND",
+                Some(json!({"game_mode": "x", "game_modes": ["arena", "duel", "raid", "shut"]})),
+            ),
             (json!({"game_modes": ["arena"], "tags": many}), "MATCHMAKER_TOO_MANY_TAGS", None),
             (
                 json!({"game_modes": ["arena"], "tags": {"k".repeat(129): ""}}),
@@ -438,7 +442,7 @@ mod tests {
             (
                 json!({"game_modes": ["duel"], "regions": ["mars"]}),
                 "MATCHMAKER_REGION_NOT_FOUND",
-                Some(json!({"region": "mars"})),
+                Some(json!({"region": "mars", "regions": ["ap", "eu", "us"]})),
             ),
             (
                 json!({"game_modes": ["arena"], "regions": ["eu"]}),

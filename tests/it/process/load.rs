@@ -146,12 +146,23 @@ async fn an_interrupted_load_leaves_nothing_and_still_reports() {
 async fn a_load_clears_up_after_one_that_was_killed() {
     let scene = Scene::start().await;
     let before = scene.living().await;
-    let token = scene.ask(&["token", "create", "server", "kart/load"]).await;
-    let registration = json!({ "server_id": "load-killed", "region_id": "fra", "lease_seconds": 1,
+    let token = async |kind| {
+        let token = scene.ask(&["token", "create", kind, "kart/load"]).await;
+        token["token"].as_str().unwrap().to_owned()
+    };
+    let (server, public) = (token("server").await, token("public").await);
+    let registration = json!({ "server_id": "load-killed", "region_id": "fra", "lease_seconds": 2,
         "ports": { "default": { "hostname": "a.invalid", "port": 1, "protocol": "udp" } } });
     let url = format!("{}/matchmaker/servers/register", scene.local.base_url);
-    post(&url, token["token"].as_str().unwrap(), &registration.to_string()).await.expect_ok();
-    scene.ask(&["token", "revoke-all", "kart/load", "server"]).await;
+    let has_lobby = async || {
+        post(&url, &server, &registration.to_string()).await.expect_ok();
+        scene.local.find(&public, json!({ "game_modes": ["duel"] })).await.status == 200
+    };
+    // A slow machine needs more than one lease for that.
+    timeout(PATIENCE, async { while !has_lobby().await {} }).await.expect("a lobby in time");
+    for kind in ["server", "public"] {
+        scene.ask(&["token", "revoke-all", "kart/load", kind]).await;
+    }
     let load = [&["load", "kart/load", "--mode", "duel"], &SHORT[..]].concat();
     let ended = async {
         loop {

@@ -12,7 +12,10 @@ use aws_sigv4::{
     sign::v4::SigningParams,
 };
 use aws_smithy_http_client::Connector;
-use aws_smithy_runtime_api::client::{http::HttpConnector as _, orchestrator::HttpRequest};
+use aws_smithy_runtime_api::client::{
+    http::{HttpConnector as _, SharedHttpConnector},
+    orchestrator::HttpRequest,
+};
 use http_body_util::{BodyExt as _, Limited};
 use hyper::Request;
 use serde::{Deserialize, Serialize};
@@ -27,6 +30,8 @@ const ALARMS_MAX: usize = 100;
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// The prefix of its operations.
 const SERVICE: &str = "GraniteServiceVersion20100801";
+/// How long a call may take.
+const TIMEOUT: Duration = Duration::from_secs(30);
 const CONTENT_TYPE: &str = "application/x-amz-json-1.0";
 
 /// A metric: its namespace, name and dimensions.
@@ -39,8 +44,9 @@ pub(super) struct Metric {
 
 /// CloudWatch in one region, at one time.
 pub(super) struct CloudWatch<'a> {
-    pub config: &'a SdkConfig,
-    pub now: Timestamp,
+    config: &'a SdkConfig,
+    now: Timestamp,
+    connector: SharedHttpConnector,
 }
 
 #[derive(Serialize)]
@@ -56,6 +62,7 @@ struct Asked {
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Page {
+    #[serde(default)]
     metric_data_results: Vec<Values>,
     next_token: Option<String>,
 }
@@ -64,6 +71,7 @@ struct Page {
 #[serde(rename_all = "PascalCase")]
 struct Values {
     id: String,
+    #[serde(default)]
     values: Vec<f64>,
     status_code: Option<String>,
 }
@@ -71,6 +79,7 @@ struct Values {
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Alarms {
+    #[serde(default)]
     metric_alarms: Vec<Alarm>,
 }
 
@@ -90,7 +99,12 @@ struct Refusal {
     message: String,
 }
 
-impl CloudWatch<'_> {
+impl<'a> CloudWatch<'a> {
+    pub fn new(config: &'a SdkConfig, now: Timestamp) -> Self {
+        let connector = Connector::builder().tls_provider(CRYPTOGRAPHY).build();
+        Self { config, now, connector: SharedHttpConnector::new(connector) }
+    }
+
     /// The sums of each metric in each `period` since then that has any.
     ///
     /// # Errors
@@ -110,7 +124,8 @@ impl CloudWatch<'_> {
                     .map(|(place, metric)| metric.query(place, period))
                     .collect(),
                 start_time: since.secs(),
-                end_time: self.now.secs(),
+                // What was counted in this very second, too.
+                end_time: self.now.secs() + 1,
                 next_token: None,
             };
             loop {
@@ -156,17 +171,18 @@ impl CloudWatch<'_> {
         operation: &str,
         asked: &(impl Serialize + Sync),
     ) -> Result<T, String> {
-        let text = |error: &dyn std::error::Error| error.to_string();
-        let asked = serde_json::to_string(asked).map_err(|error| text(&error))?;
+        let asked = serde_json::to_string(asked).map_err(|error| error.to_string())?;
         let request = self.signed(operation, asked).await?;
-        let connector = Connector::builder().tls_provider(CRYPTOGRAPHY).build();
-        let answer = connector.call(request).await;
-        let answer = answer.map_err(|error| format!("CloudWatch does not answer: {error}"))?;
-        let status = answer.status();
-        let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await;
-        let body = body.map_err(|error| error.to_string())?.to_bytes();
+        let answered = async {
+            let answer = self.connector.call(request).await.map_err(|error| error.to_string())?;
+            let status = answer.status();
+            let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await;
+            Ok::<_, String>((status, body.map_err(|error| error.to_string())?.to_bytes()))
+        };
+        let in_time = tokio::time::timeout(TIMEOUT, answered).await;
+        let (status, body) = in_time.map_err(|_| "CloudWatch does not answer in time".to_owned())??;
         if status.is_success() {
-            return serde_json::from_slice(&body).map_err(|error| text(&error));
+            return serde_json::from_slice(&body).map_err(|error| error.to_string());
         }
         let refusal: Result<Refusal, _> = serde_json::from_slice(&body);
         let Refusal { code, message } =
@@ -200,7 +216,7 @@ impl CloudWatch<'_> {
         for (name, value) in headers {
             request = request.header(name, value);
         }
-        let mut request = request.body(body.clone().into()).map_err(|error| text(&error))?;
+        let mut request = request.body(body.as_str().into()).map_err(|error| text(&error))?;
         signed.into_parts().0.apply_to_request_http1x(&mut request);
         HttpRequest::try_from(request).map_err(|error| text(&error))
     }

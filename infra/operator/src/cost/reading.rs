@@ -76,8 +76,7 @@ pub(crate) async fn so_far(target: &Target, now: Timestamp) -> Result<SoFar, Com
     let created = stack.stack.creation_time().and_then(|at| parse_time(&at.to_string()));
     let span = Span::of(now, created)
         .ok_or_else(|| CommandError::Refused("the clock of this machine is wrong".to_owned()))?;
-    let cloudwatch = CloudWatch { config: &stack.config, now };
-    let (bill, asked) = Default::default();
+    let (cloudwatch, (bill, asked)) = (CloudWatch::new(&stack.config, now), Default::default());
     let mut reading = Reading { stack: &stack, cloudwatch, span, bill, asked };
     reading.tables(tables).await;
     reading.keys();

@@ -80,8 +80,8 @@ pub(crate) struct Options {
     /// The API's address, if players use another one than the stack's own, such as that of an edge.
     #[arg(long, value_name = "URL")]
     pub api_url: Option<String>,
-    /// Loads a namespace although it has game servers: its players then get into lobbies that nobody runs, and
-    /// the load takes seats in theirs.
+    /// Loads a namespace although it has game servers: its players then get into lobbies that nobody runs,
+    /// and the load takes seats in theirs.
     #[arg(long)]
     pub among_players: bool,
     /// Begins without asking.

@@ -79,8 +79,8 @@ impl Players {
         }
     }
 
-    /// Calls an operation of the player's lobby, once fewer requests are under way than may be. Returns whether
-    /// it succeeds.
+    /// Calls an operation of the player's lobby, once fewer requests are under way than may be. Returns
+    /// whether it succeeds.
     async fn ask(
         &self,
         operation: Operation,

@@ -26,7 +26,8 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    /// What the load took: as the local stack metered it, or as finds explain and other requests were counted.
+    /// What the load took: as the local stack metered it, or as finds explain and other requests were
+    /// counted.
     fn spent(&self) -> BTreeMap<&str, Spent> {
         match &self.metered {
             Some(metered) => {

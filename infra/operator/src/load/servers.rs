@@ -22,8 +22,8 @@ use crate::load::{
 pub(crate) const PREFIX: &str = "load-";
 /// Label of the port that tells the server of a lobby apart.
 const PORT: &str = "default";
-/// How often a player asks for its lobby, and how long it waits each time: the list of a heartbeat may lag behind
-/// a lobby's creation by two seconds.
+/// How often a player asks for its lobby, and how long it waits each time: the list of a heartbeat may lag
+/// behind a lobby's creation by two seconds.
 const LOOKS: u32 = 4;
 const LOOK: Duration = HEARTBEAT_GAP;
 
@@ -155,7 +155,8 @@ impl Server {
         }
     }
 
-    /// Renews its lease and those of its lobbies, and updates the list. The next heartbeat makes up for a failure.
+    /// Renews its lease and those of its lobbies, and updates the list. The next heartbeat makes up for a
+    /// failure.
     async fn renew(&self, service: &Service) {
         let (mut cursor, mut lobbies) = (None, HashMap::new());
         loop {

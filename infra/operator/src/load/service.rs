@@ -47,7 +47,7 @@ pub(crate) struct Service {
 #[derive(Deserialize)]
 struct Found {
     lobby: JoinLobby,
-    explain: Option<Explanation>,
+    explain: Option<Box<Explanation>>,
 }
 
 /// The body of a refusal; the gateway's own has no code.
@@ -60,7 +60,7 @@ struct Refused {
 
 #[derive(Deserialize)]
 struct Metadata {
-    explain: Option<Explanation>,
+    explain: Option<Box<Explanation>>,
 }
 
 /// A request that was not answered as it should be.
@@ -108,7 +108,7 @@ impl Service {
         let mut tally = self.tally();
         tally.finds.push(due.elapsed());
         let explanation = match &answer {
-            Ok(found) => found.explain.as_ref(),
+            Ok(found) => found.explain.as_deref(),
             Err(failure) => failure.explanation.as_deref(),
         };
         explanation.into_iter().for_each(|explanation| tally.explain(explanation));
@@ -205,7 +205,7 @@ fn read<T: DeserializeOwned>(response: Result<(u16, Bytes), String>) -> Result<T
         Ok((status, body)) => {
             let Refused { code, metadata } = serde_json::from_slice(&body).unwrap_or_default();
             let result = format!("{status} {code}").trim_end().to_owned();
-            let explanation = metadata.and_then(|metadata| metadata.explain).map(Box::new);
+            let explanation = metadata.and_then(|metadata| metadata.explain);
             Err(Failure { result, explanation, problem: None })
         }
         Err(problem) => unread(NO_RESPONSE, problem),
