@@ -254,8 +254,8 @@ fn add_parts(parts: &mut Parts, template: &str, stage: Stage) {
         let is_there = match at(resource, &["Condition"]).and_then(Yaml::as_str) {
             None => true,
             Some("IsProduction") => stage == Stage::Prod,
-            // An e-mail costs nothing worth counting.
-            Some("HasEmail") => false,
+            // None unless it is wanted, and none costs anything worth counting.
+            Some("HasEmail" | "HasDomain" | "HasBudget") => false,
             Some(other) => panic!("a new condition: {other}"),
         };
         if !is_there {
