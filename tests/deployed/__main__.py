@@ -28,7 +28,8 @@ from stack import FUNCTIONS, Build, Stack
 UNJUDGED = """\
 What the emulator cannot judge: that a canary takes a tenth of the requests and rolls back, that items expire, restores to an earlier
 point in time, throttles of routes, functions and tables, alarms over expressions, traces, the time of a cold start, indexes that lag,
-`sam delete`, the rights with which CloudFormation itself acts."""
+`sam delete`, the rights with which CloudFormation itself acts, that an API's own host refuses once it has another, whether DNS and the
+certificate fit that host, what is spent of a budget, mail."""
 
 
 def prove(name, step):

@@ -56,6 +56,8 @@ class Account:
             "SSL_CERT_FILE": str(self.certificate),
             "AWS_EC2_METADATA_DISABLED": "true",
             "SAM_CLI_TELEMETRY": "0",
+            # Seconds from one look at what it waits for to the next; of itself it takes five.
+            "SAM_CLI_POLL_DELAY": "1",
         }
 
     def __enter__(self):

@@ -2,7 +2,7 @@
 
 import json
 
-from account import until
+from account import REGION, until
 from roles import Roles
 from stack import FUNCTIONS, Stack, routes
 
@@ -14,6 +14,9 @@ OUTPUTS = {
         for name in ("Catalog", "Tokens", "Lobbies", "LobbyData", "Servers", "Ledger", "Secrets", "Clients")
     ),
 }
+# What a stack has only if its operator wishes.
+WISHED = {"Budget", "Domain", "DomainMapping"}
+HOST = "api.studio.example"
 
 
 def steps(account, build):
@@ -24,6 +27,7 @@ def steps(account, build):
         route."""
         dev.deploy()
         assert set(dev.outputs) == OUTPUTS, dev.outputs
+        assert not WISHED & set(dev.resources()), dev.resources()
         tables = account.client("dynamodb")
         for name in dev.tables().values():
             described = tables.describe_table(TableName=name)["Table"]
@@ -49,6 +53,37 @@ def steps(account, build):
         status, headers, _ = dev.api.send("OPTIONS", "/matchmaker/lobbies/find", headers=asked)
         assert status in (200, 204) and headers["access-control-allow-origin"] == "*", (status, headers)
         return f"{len(led)} routes."
+
+    def moves():
+        """With `DomainName` and `CertificateArn`, `ApiUrl` is that host and leads to the API and its stage,
+        `DomainTarget` is what its record must point to, and the API's own host is off. With `BudgetDollars`,
+        a budget tells `AlarmEmail`."""
+        certificate = account.client("acm").request_certificate(DomainName=HOST)["CertificateArn"]
+        budget = {"AlarmEmail": "ops@studio.example", "BudgetDollars": 250}
+        dev.deploy(DomainName=HOST, CertificateArn=certificate, **budget)
+        assert set(dev.outputs) == OUTPUTS | {"DomainTarget"}, dev.outputs
+        assert dev.outputs["ApiUrl"] == f"https://{HOST}", dev.outputs
+        apis = account.client("apigatewayv2")
+        (configuration,) = apis.get_domain_name(DomainName=HOST)["DomainNameConfigurations"]
+        assert configuration["CertificateArn"] == certificate, configuration
+        assert dev.outputs["DomainTarget"] == configuration["ApiGatewayDomainName"], configuration
+        (mapping,) = apis.get_api_mappings(DomainName=HOST)["Items"]
+        led = {"ApiId": dev.resources()["HttpApi"], "Stage": "$default", "ApiMappingKey": ""}
+        assert led.items() <= mapping.items(), mapping
+        assert_answers(dev, is_off=True)
+        assert_told(dev, "ops@studio.example", 250)
+
+    def moves_back():
+        """Without a host of its own again, the API answers at its own URL. Another `AlarmEmail` is told of
+        another sum, and the first of none."""
+        budget = {"AlarmEmail": "on-call@studio.example", "BudgetDollars": 300}
+        dev.deploy(DomainName='""', CertificateArn='""', **budget)
+        own = f"https://{dev.resources()['HttpApi']}.execute-api.{REGION}.amazonaws.com"
+        assert set(dev.outputs) == OUTPUTS and dev.outputs["ApiUrl"] == own, dev.outputs
+        assert WISHED & set(dev.resources()) == {"Budget"}, dev.resources()
+        assert account.client("apigatewayv2").get_domain_names()["Items"] == []
+        assert_answers(dev, is_off=False)
+        assert_told(dev, "on-call@studio.example", 300)
 
     def deploys_from_a_workflow():
         """A workflow of the repository deploys a raised `MUSTER_REVISION` with the roles of
@@ -76,10 +111,13 @@ def steps(account, build):
         assert boundaries == {account.boundary}, boundaries
 
     def deploys_prod():
-        """The stage prod has its dashboard and topic besides, tables that refuse deletion, and keeps logs for
-        90 days."""
-        prod.deploy()
+        """The stage prod has its dashboard besides, a topic that tells `AlarmEmail`, and tables that refuse
+        deletion, and keeps logs for 90 days."""
+        prod.deploy(AlarmEmail="ops@studio.example")
         assert set(prod.outputs) == OUTPUTS | {"DashboardUrl", "AlarmTopicArn"}, prod.outputs
+        topic = prod.outputs["AlarmTopicArn"]
+        told = account.client("sns").list_subscriptions_by_topic(TopicArn=topic)["Subscriptions"]
+        assert [one["Endpoint"] for one in told] == ["ops@studio.example"], told
         tables = account.client("dynamodb")
         for key, name in prod.tables().items():
             is_protected = tables.describe_table(TableName=name)["Table"]["DeletionProtectionEnabled"]
@@ -96,10 +134,34 @@ def steps(account, build):
     return [
         ("dev", deploys),
         ("routes", leads),
+        ("address", moves),
+        ("no address", moves_back),
         ("workflow", deploys_from_a_workflow),
         ("prod", deploys_prod),
         ("deletion", deletes),
     ]
+
+
+def assert_answers(stack, is_off):
+    """That a request to `ApiUrl` reaches its function, and whether the API's own host is off."""
+    resources, found = stack.resources(), stack.api.ask("GET", "/cloud/bootstrap")
+    assert found["function"] == resources["GetBootstrapFunction"], found
+    api = stack.account.client("apigatewayv2").get_api(ApiId=resources["HttpApi"])
+    assert api["DisableExecuteApiEndpoint"] is is_off, api
+
+
+def assert_told(stack, address, dollars):
+    """That the stack's one budget, of so many dollars, tells this address."""
+    client = stack.account.client("budgets")
+    owner = {"AccountId": stack.account.client("sts").get_caller_identity()["Account"]}
+    listed = client.describe_budgets(**owner)["Budgets"]
+    (budget,) = (one for one in listed if one["BudgetName"].startswith(f"{stack.name}-"))
+    assert budget["TimeUnit"] == "MONTHLY" and float(budget["BudgetLimit"]["Amount"]) == dollars, budget
+    its, told = {**owner, "BudgetName": budget["BudgetName"]}, []
+    for said in client.describe_notifications_for_budget(**its)["Notifications"]:
+        subscribers = client.describe_subscribers_for_notification(**its, Notification=said)["Subscribers"]
+        told += [(said["NotificationType"], said["Threshold"], one["Address"]) for one in subscribers]
+    assert told == [("ACTUAL", 80, address), ("FORECASTED", 100, address)], told
 
 
 def delete(stack):

@@ -21,7 +21,8 @@ from hypercorn.asyncio import serve
 from hypercorn.config import Config
 from ministack import app
 from ministack.core import iam_evaluator
-from ministack.services import apigateway, dynamodb, iam, lambda_svc
+from ministack.services import apigateway, budgets, dynamodb, iam, lambda_svc
+from ministack.services.cloudformation.provisioners import _REPLACING_PROPERTIES as REPLACING
 from ministack.services.cloudformation.provisioners import _RESOURCE_HANDLERS as RESOURCES
 
 PORT, CERTIFICATE, KEY = (
@@ -149,6 +150,29 @@ def nothing(kind):
     }
 
 
+def budgets_of_templates():
+    """Budgets, which MiniStack knows, but not in templates. As at AWS, other recipients take another budget,
+    which is made before the earlier one is deleted."""
+
+    def done(answer):
+        if answer[0] != 200:
+            raise ValueError(answer[2])
+
+    def created(logical_id, properties, stack):
+        done(budgets._create_budget(properties))
+        return properties["Budget"]["BudgetName"], {}
+
+    def updated(physical_id, old, new, stack):
+        done(budgets._update_budget({"NewBudget": new["Budget"]}))
+        return physical_id, {}
+
+    def deleted(physical_id, properties):
+        done(budgets._delete_budget({"BudgetName": physical_id}))
+
+    RESOURCES["AWS::Budgets::Budget"] = {"create": created, "update": updated, "delete": deleted}
+    REPLACING["AWS::Budgets::Budget"] = ("NotificationsWithSubscribers",)
+
+
 def protection_of_tables():
     """Reads whether a table refuses deletion out of the text that a parameter gives; MiniStack takes any text
     for a yes."""
@@ -234,8 +258,8 @@ def alarms_over_expressions():
 
 
 def routes_of_the_document():
-    """Gives an HTTP API the routes and the cross-origin rules of its OpenAPI document, which MiniStack leaves
-    unread."""
+    """Gives an HTTP API the routes, the cross-origin rules and whether its own host is off, as its OpenAPI
+    document has them, which MiniStack leaves unread."""
     api = RESOURCES["AWS::ApiGatewayV2::Api"]
     create, update = api["create"], api["update"]
 
@@ -256,8 +280,10 @@ def routes_of_the_document():
                     "target": f"integrations/{made['integrationId']}",
                 }
                 apigateway._create_route(api_id, route)
-        cors = document["x-amazon-apigateway-cors"]
-        apigateway._apis[api_id]["corsConfiguration"] = cors
+        kept = apigateway._apis[api_id]
+        kept["corsConfiguration"] = document["x-amazon-apigateway-cors"]
+        for server in document.get("servers", []):
+            kept.update(server["x-amazon-apigateway-endpoint-configuration"])
 
     def created(logical_id, properties, stack):
         made = create(logical_id, properties, stack)
@@ -302,6 +328,7 @@ def main():
     nothing("AWS::CodeDeploy::Application")
     nothing("AWS::CodeDeploy::DeploymentGroup")
     nothing("AWS::Logs::QueryDefinition")
+    budgets_of_templates()
     protection_of_tables()
     secrets_of_letters_and_digits()
     boundaries_of_roles()

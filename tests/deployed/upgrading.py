@@ -5,7 +5,7 @@ import threading
 import time
 
 from account import until
-from operations import World
+from operations import REQUESTS, World
 
 # What a later release has in each record, which this one does not know.
 LATER = "of_a_later_release"
@@ -140,6 +140,24 @@ def steps(scene):
         assert code == "401 TOKEN_INVALID", code
         return f"{visits + players.visits} visits."
 
+    def closes_side_door():
+        """With `EdgeSecret` and `EdgeOnly`, find, join and create refuse with `API_FORBIDDEN` who shows
+        another secret or none, and answer who shows it; without them again, they answer everybody."""
+        secret, doors = "of-the-edge-" + 24 * "x", ("find-lobby", "join-lobby", "create-lobby")
+        asked = [REQUESTS[door](World(scene.game)) for door in doors]
+        code = lambda request, shown: stack.api.code(
+            *request, headers={"x-muster-edge-secret": shown} if shown else None
+        )
+        build.raise_revision()
+        stack.deploy(EdgeSecret=secret, EdgeOnly="true")
+        for request in asked:
+            found = [code(request, shown) for shown in (None, f"{secret}x", secret)]
+            assert found == ["403 API_FORBIDDEN", "403 API_FORBIDDEN", "OK"], (request, found)
+        build.raise_revision()
+        stack.deploy(EdgeSecret='""', EdgeOnly="false")
+        found = [code(request, None) for request in asked]
+        assert found == ["OK"] * len(doors), found
+
     def goes_back():
         """With a field more in each map of each record, as a later release would leave it, this one still
         answers, and the operator's command too; so it does after a roll back to it, and what it did not know
@@ -176,4 +194,9 @@ def steps(scene):
         assert LATER in str(exported), exported
         return f"{items} items, {players.visits} visits."
 
-    return [("upgrade", upgrades), ("signing key", changes_key), ("roll back", goes_back)]
+    return [
+        ("upgrade", upgrades),
+        ("signing key", changes_key),
+        ("edge", closes_side_door),
+        ("roll back", goes_back),
+    ]
