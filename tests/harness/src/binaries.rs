@@ -32,6 +32,15 @@ pub fn build(selection: &[&str], profile: &str) -> BTreeMap<String, PathBuf> {
     build_into(folder.parent().expect("a target folder"), selection, profile, &[])
 }
 
+/// This process's environment variables that another cargo must not see: what cargo told this program of its
+/// package, or somebody its harness to print times, would have things built again.
+pub fn variables_that_rebuild() -> impl Iterator<Item = String> {
+    let rebuilds = |name: &String| {
+        name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") || name == "RUSTC_BOOTSTRAP"
+    };
+    env::vars_os().filter_map(|(name, _)| name.into_string().ok()).filter(rebuilds)
+}
+
 /// Has cargo build the binaries of `selection` with `profile` under cargo's variables `settings`, into the
 /// folder `target`.
 #[must_use]
@@ -42,12 +51,7 @@ pub fn build_into(
     settings: &[(&str, &str)],
 ) -> BTreeMap<String, PathBuf> {
     let mut cargo = Command::new(env!("CARGO"));
-    // What cargo told this program of its package, or somebody its harness to print times, would have things
-    // built again.
-    let rebuilds = |name: &&String| {
-        name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") || *name == "RUSTC_BOOTSTRAP"
-    };
-    for name in env::vars().map(|(name, _)| name).collect::<Vec<_>>().iter().filter(rebuilds) {
+    for name in variables_that_rebuild() {
         cargo.env_remove(name);
     }
     let built = cargo

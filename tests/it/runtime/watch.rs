@@ -3,7 +3,11 @@
 
 use std::{collections::BTreeMap, fs, process::Stdio, time::Duration};
 
-use harness::{binaries::profile_folder, left_out::needs, node::run};
+use harness::{
+    binaries::{profile_folder, variables_that_rebuild},
+    left_out::needs,
+    node::run,
+};
 use http::Request;
 use http_body_util::Full;
 use serde_json::Value;
@@ -37,7 +41,11 @@ impl Watch {
         fs::write(&file, lines).unwrap();
         let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
         let port = free.port().to_string();
-        let child = Command::new("cargo-lambda")
+        let mut cargo = Command::new("cargo-lambda");
+        for name in variables_that_rebuild() {
+            cargo.env_remove(name);
+        }
+        let child = cargo
             .args(["lambda", "watch", "--ignore-changes", "--env-file", &file])
             .args(["--invoke-address", "127.0.0.1", "--invoke-port", &port])
             .current_dir(workspace())
