@@ -103,7 +103,7 @@ impl<O: Operation> Function<O> {
         let event = event_from(address, &[("authorization", &format!("Bearer {token}"))], body, &[]);
         let lines = Lines::default();
         let log = lines.clone();
-        let answered = answer_counted(&self.operation, event, &ambient)
+        let answered = answer_counted(&self.operation, event, &ambient, None)
             .with_subscriber(log::json_lines(move || log.clone()));
         let ((response, counts), usage) = metered(answered).await;
         let body = String::from_utf8_lossy(response.body()).into_owned();

@@ -97,6 +97,19 @@ check("a find shows up as a bar, and a refused one with its reason", async () =>
   await page.close();
 }, { isSmoke: true });
 
+check("a refused request links its code's row", async () => {
+  const { documentation } = await stack.find({ game_modes: ["chess"] });
+  for (const [scheme, size] of [["light", "wide"], ["dark", "narrow"]]) {
+    const page = await open(documentation, { scheme, size });
+    const row = await page.$eval("tr:has(:target)", (row) => ({ text: row.textContent, top: row.getBoundingClientRect().top, height: innerHeight }));
+    assert.match(row.text, /^MATCHMAKER_GAME_MODE_NOT_FOUND400/);
+    assert.ok(row.top >= 0 && row.top < row.height, `the row is at ${row.top}`);
+    assert.deepEqual(await violations(page), [], scheme);
+    await picture(page, `errors-${scheme}-${size}`);
+    await page.close();
+  }
+}, { isSmoke: true });
+
 check("a session is played alone: find, connect, close, disconnect, end", async () => {
   const page = await open(demo("play"));
   await click(page, "form button", "Find a lobby");
@@ -297,7 +310,7 @@ check("a foreign page can neither read nor change anything, whatever it tries", 
 check("a name of somebody else's that leads here gets nothing", async () => {
   const page = await browser.newPage();
   const { port } = new URL(base);
-  for (const path of ["/", "/_console/main.js", "/_console/deployment"]) {
+  for (const path of ["/", "/errors", "/_console/main.js", "/_console/deployment"]) {
     const answer = await page.goto(`http://rebound.example:${port}${path}`);
     assert.equal(answer.status(), 403, path);
   }

@@ -25,6 +25,7 @@ use crate::artefacts::{functions, workspace};
 
 mod defaults;
 pub mod document;
+mod documentation;
 mod edge;
 mod schema;
 mod service;
@@ -325,15 +326,17 @@ fn the_document_has_every_error_code_and_no_other() {
 }
 
 #[test]
-fn the_reference_of_errors_has_every_code_with_its_statuses() {
+fn the_reference_of_errors_has_every_code_with_its_statuses_and_its_anchor() {
     let reference = fs::read_to_string(workspace().join("infra/docs/errors.md")).unwrap();
-    let (code, status) = (Regex::new("`([A-Z_]+)`").unwrap(), Regex::new("[0-9]{3}").unwrap());
+    let anchored = Regex::new(r#"`([A-Z_]+)`<a id="([A-Z_]+)"></a>"#).unwrap();
+    let status = Regex::new("[0-9]{3}").unwrap();
     let mut told = Codes::new();
     for row in reference.lines().filter(|line| line.starts_with("| `")) {
         let cells: Vec<_> = row.split('|').map(str::trim).collect();
         assert_eq!(cells.len(), 6, "{row}");
         assert!(["client", "developer", "game server", "lobby server", "owner"].contains(&cells[3]), "{row}");
-        for found in code.captures_iter(cells[1]) {
+        for found in anchored.captures_iter(cells[1]) {
+            assert_eq!(found[1], found[2], "{row}: an error links the fragment of its code");
             let statuses = status.find_iter(cells[2]).map(|found| {
                 let status = http::StatusCode::from_bytes(found.as_str().as_bytes()).unwrap();
                 status.canonical_reason().unwrap().to_uppercase().replace(' ', "_")

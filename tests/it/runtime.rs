@@ -126,6 +126,22 @@ async fn a_missing_body_is_the_empty_object() {
 }
 
 #[tokio::test]
+async fn a_function_links_the_code_of_an_error_on_the_page_of_its_environment() {
+    let deployment = Deployment::start().await;
+    let Example { event, .. } = deployment.example("shapes/missing-body").await;
+    for (page, link) in [("", None), ("https://a.example/b", Some("https://a.example/b#API_BAD_BODY"))] {
+        let mut environment = deployment.environment("validate-matchmaker-config");
+        let before = environment.insert("MUSTER_DOCUMENTATION_URL".to_owned(), page.to_owned());
+        assert!(before.is_some(), "the template does not set it");
+        let mut instance = Instance::start("validate-matchmaker-config", &environment).await;
+        let refused = instance.invoke(&event.to_string()).await.answer();
+        let (status, body) = status_and_body(&event, &refused);
+        assert_eq!((status, &body["code"]), (400, &json!("API_BAD_BODY")));
+        assert_eq!(body.get("documentation").and_then(Value::as_str), link, "{body}");
+    }
+}
+
+#[tokio::test]
 async fn an_event_that_is_not_of_the_gateway_fails_alone() {
     let deployment = Deployment::start().await;
     for function in functions(SIGNING_KEY) {

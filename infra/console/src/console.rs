@@ -16,7 +16,7 @@ use tokio::sync::watch;
 
 use crate::{
     calls::{self, Tokens},
-    details,
+    details, errors,
     events::{Feed, Shown},
     files::{FILES, PAGE},
     guard::{Access, is_for_this_machine, is_of_own_page},
@@ -25,8 +25,9 @@ use crate::{
     watch::Watches,
 };
 
-/// The path below which everything is but the page itself.
+/// The path below which everything is but the page itself and that of errors.
 const PREFIX: &str = "/_console/";
+const HTML: &str = "text/html; charset=utf-8";
 /// Allows only the page's own files, and no frame around it.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
                                        connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -89,7 +90,7 @@ impl Console {
     /// Whether the console answers a request for `path`.
     #[must_use]
     pub fn is_at(path: &str) -> bool {
-        path == "/" || path.starts_with(PREFIX)
+        path == "/" || path == errors::PATH || path.starts_with(PREFIX)
     }
 
     /// Ends every stream of events: their connections would never become idle.
@@ -219,8 +220,10 @@ fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refused> {
 
 /// A file of the page: its type and its text.
 fn file(path: &str) -> Option<(&'static str, &'static str)> {
-    if path == "/" {
-        return Some(("text/html; charset=utf-8", PAGE));
+    match path {
+        "/" => return Some((HTML, PAGE)),
+        errors::PATH => return Some((HTML, &errors::PAGE)),
+        _ => {}
     }
     let name = path.strip_prefix(PREFIX)?;
     FILES.iter().find(|file| file.name == name).map(|file| (file.content_type, file.text))

@@ -9,6 +9,7 @@ mod calls;
 pub mod changes;
 pub mod console;
 mod details;
+pub mod errors;
 mod events;
 mod files;
 pub mod guard;

@@ -102,6 +102,7 @@ pub struct Functions {
     keys: Arc<TokenKeys>,
     ambient: Ambient,
     outside: Outside,
+    environment: Environment,
     settings: Arc<Settings>,
     race_creates: Arc<AtomicU64>,
 }
@@ -129,7 +130,14 @@ impl Functions {
         outside: Outside,
     ) -> Self {
         let (settings, race_creates) = Default::default();
-        Self { store, declared, keys, ambient, outside, settings, race_creates }
+        let environment = Environment::of_process();
+        Self { store, declared, keys, ambient, outside, environment, settings, race_creates }
+    }
+
+    /// The same, whose errors link their code on `page`.
+    #[must_use]
+    pub fn with_documentation(self, page: &str) -> Self {
+        Self { environment: self.environment.with("MUSTER_DOCUMENTATION_URL", page), ..self }
     }
 
     /// Lobbies created so far although another one was joinable.
@@ -174,7 +182,7 @@ impl Functions {
         let store = self.store.with_client(restrict(self.store.client(), name, &declared.permissions));
         let settings = self.settings.cache(store.clone(), self.ambient.clone());
         let instance = Instance::over(store, Arc::clone(&self.keys), self.ambient.clone())
-            .with_environment(Environment::of_process())
+            .with_environment(self.environment.clone())
             .with_outside(self.outside.clone())
             .with_settings(settings);
         let mut handler = (known.start)(self, &instance)?;
@@ -185,12 +193,15 @@ impl Functions {
     }
 
     fn started<O: Operation>(&self, instance: &Instance) -> Result<Handler, InvalidConfig> {
-        let served = Arc::new((O::start(instance)?, self.ambient.clone(), Arc::clone(&self.race_creates)));
+        let race_creates = Arc::clone(&self.race_creates);
+        let served =
+            Arc::new((O::start(instance)?, self.ambient.clone(), instance.documentation(), race_creates));
         Ok(Arc::new(move |event| {
             let served = Arc::clone(&served);
             Box::pin(async move {
-                let (operation, ambient, race_creates) = &*served;
-                let (response, counts) = answer_counted(operation, event, ambient).await;
+                let (operation, ambient, documentation, race_creates) = &*served;
+                let (response, counts) =
+                    answer_counted(operation, event, ambient, documentation.as_deref()).await;
                 race_creates.fetch_add(counts.get(Metric::RaceCreate), Ordering::Relaxed);
                 response
             })

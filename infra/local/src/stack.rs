@@ -11,6 +11,7 @@ use std::{
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use http::{Method, StatusCode};
 use muster::{CommandError, OwnGame};
+use muster_console::errors;
 use serde_json::{Value, json};
 use shared::{
     auth::keys::{SigningKeyTooShort, TokenKeys},
@@ -177,7 +178,8 @@ impl Stack {
         };
         let current = Arc::new(CurrentDemo::new(demo.clone()));
         let keyed = Arc::clone(&keys);
-        let functions = Functions::new(store.clone(), template.functions, keyed, ambient.clone(), outside);
+        let functions = Functions::new(store.clone(), template.functions, keyed, ambient.clone(), outside)
+            .with_documentation(&format!("{}{}", demo.base_url, errors::PATH));
         let functions = Arc::new(functions);
 
         let mut routes = Vec::new();

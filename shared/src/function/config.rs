@@ -43,6 +43,13 @@ impl Environment {
         Self(variables.map(|(name, text)| (name.to_owned(), text.to_owned())).into())
     }
 
+    /// The same with one variable more, or another value of it.
+    #[must_use]
+    pub fn with(mut self, name: &str, text: &str) -> Self {
+        self.0.insert(name.to_owned(), text.to_owned());
+        self
+    }
+
     /// The names of the tables in this environment; those that it lacks are empty.
     ///
     /// `MUSTER_CATALOG_TABLE`, `MUSTER_TOKENS_TABLE`, `MUSTER_LOBBIES_TABLE`, `MUSTER_LOBBY_DATA_TABLE`,

@@ -187,6 +187,12 @@ impl Instance {
     pub fn edge_secret(&self) -> Option<String> {
         self.environment.optional("MUSTER_EDGE_SECRET")
     }
+
+    /// `MUSTER_DOCUMENTATION_URL`: the page that errors link, at the fragment of their code, if there is one.
+    #[must_use]
+    pub fn documentation(&self) -> Option<String> {
+        self.environment.optional("MUSTER_DOCUMENTATION_URL")
+    }
 }
 
 /// The value of `cell`, made at its first use.

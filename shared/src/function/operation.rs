@@ -60,14 +60,15 @@ pub async fn answer<O: Operation>(
     event: lambda_http::Request,
     ambient: &Ambient,
 ) -> Response<Body> {
-    answer_counted(operation, event, ambient).await.0
+    answer_counted(operation, event, ambient, None).await.0
 }
 
-/// The same, with the request's counts.
+/// The same, with the request's counts; an error links its code on the page `documentation`, if there is one.
 pub async fn answer_counted<O: Operation>(
     operation: &O,
     event: lambda_http::Request,
     ambient: &Ambient,
+    documentation: Option<&str>,
 ) -> (Response<Body>, Counts) {
     let request = Request::from(event);
     let id = request.id().into_owned();
@@ -90,7 +91,7 @@ pub async fn answer_counted<O: Operation>(
                 tracing::info!(status = 200, "the operation succeeded");
                 respond(StatusCode::OK, &id, body, None)
             }
-            Err(error) => refuse(&error, &id, request.explanation()),
+            Err(error) => refuse(&error, &id, request.explanation(), documentation),
         };
         (response, counts)
     }
@@ -108,10 +109,13 @@ pub fn run<O: Operation>() -> ExitCode {
     let counter = Counter::of(&environment);
     let instance = Instance::of(environment);
     let started = O::start(&instance).map(|operation| {
-        let served = Arc::new((operation, instance.ambient()));
+        let served = Arc::new((operation, instance.ambient(), instance.documentation()));
         Box::new(move |event| -> Answering {
             let served = Arc::clone(&served);
-            Box::pin(async move { answer_counted(&served.0, event, &served.1).await })
+            Box::pin(async move {
+                let (operation, ambient, documentation) = &*served;
+                answer_counted(operation, event, ambient, documentation.as_deref()).await
+            })
         })
     });
     match started.map_err(Into::into).and_then(|answers| serve(O::NAME, instance, counter, answers)) {
@@ -157,19 +161,28 @@ fn out_of_time() -> Error {
     Error::Unavailable("the function's time was up before the operation was done".to_owned())
 }
 
-fn refuse(error: &Error, id: &str, explanation: Option<Explanation>) -> Response<Body> {
+fn refuse(
+    error: &Error,
+    id: &str,
+    explanation: Option<Explanation>,
+    documentation: Option<&str>,
+) -> Response<Body> {
     let (status, code) = error.status_and_code();
     match error.cause() {
         Some(cause) => tracing::error!(status = status.as_u16(), code, cause, "the operation failed"),
         None => tracing::info!(status = status.as_u16(), code, "the operation was refused"),
     }
-    let mut body = json!({ "code": code, "message": error.to_string(), "ray_id": id });
     let mut metadata = error.metadata();
     if let Some(explanation) = explanation {
         metadata.get_or_insert_with(|| json!({}))["explain"] = json!(explanation);
     }
-    if let (Some(metadata), Some(fields)) = (metadata, body.as_object_mut()) {
-        fields.insert("metadata".to_owned(), metadata);
+    let documentation = documentation.map(|page| format!("{page}#{code}"));
+    let mut body = json!({
+        "code": code, "message": error.to_string(), "ray_id": id,
+        "documentation": documentation, "metadata": metadata,
+    });
+    if let Some(fields) = body.as_object_mut() {
+        fields.retain(|_, value| !value.is_null());
     }
     respond(status, id, body.to_string().into_bytes(), error.retry_after_secs())
 }

@@ -29,7 +29,7 @@ async fn main() -> Result<(), lambda_http::Error> {
     let instance = Instance::over(store, environment.token_keys()?, ambient.clone());
     let find = FindLobby::start(&instance.with_environment(environment))?;
     lambda_http::run(service_fn(async |event| {
-        let (response, counts) = answer_counted(&find, event, &ambient).await;
+        let (response, counts) = answer_counted(&find, event, &ambient, None).await;
         if let Some(line) = counter.as_ref().and_then(|it| it.line(FindLobby::NAME, counts, ambient.now())) {
             log::print(&line);
         }

@@ -104,7 +104,7 @@ impl Instance {
 
     /// Answers an event as a function does, and what the request counts.
     pub async fn answer(&self, event: lambda_http::Request) -> (u16, Counts) {
-        let (response, counts) = answer_counted(&self.find_lobby, event, &self.ambient).await;
+        let (response, counts) = answer_counted(&self.find_lobby, event, &self.ambient, None).await;
         (response.status().as_u16(), counts)
     }
 

@@ -1,0 +1,30 @@
+//! The page of errors, which the errors of a local stack link: `infra/docs/errors.md`.
+
+use std::sync::LazyLock;
+
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd, html::push_html};
+
+/// Where the page is.
+pub const PATH: &str = "/errors";
+
+/// The page.
+pub(crate) static PAGE: LazyLock<String> = LazyLock::new(|| {
+    include_str!("../page/errors.html").replace("{errors}", &html(include_str!("../../docs/errors.md")))
+});
+
+/// `markdown` as HTML. Its links lead to other files of `infra/docs`, which nothing serves here: a link
+/// becomes its words with the file's name.
+fn html(markdown: &str) -> String {
+    let mut file = String::new();
+    let events = Parser::new_ext(markdown, Options::ENABLE_TABLES).map(|event| match event {
+        Event::Start(Tag::Link { dest_url, .. }) => {
+            file = dest_url.split('#').next().unwrap_or_default().to_owned();
+            Event::Text("".into())
+        }
+        Event::End(TagEnd::Link) => Event::Text(format!(" (infra/docs/{file})").into()),
+        event => event,
+    });
+    let mut html = String::new();
+    push_html(&mut html, events);
+    html
+}
