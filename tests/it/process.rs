@@ -85,6 +85,21 @@ impl Local {
         post(&url, token, &body.to_string()).await
     }
 
+    /// What it prints, and the address and answer of each command with a body in it, run as printed.
+    async fn run_printed(&mut self) -> (String, Vec<(String, Value)>) {
+        let _last = self.program.line_with("Ctrl-C stops it").await.unwrap();
+        let command =
+            Regex::new(r"(?m)^curl -s (\S+) \\\n +-H 'Authorization: Bearer (\S+)' \\\n +-d '(.+)'$")
+                .unwrap();
+        let text = self.program.printed();
+        let mut answers = Vec::new();
+        for found in command.captures_iter(&text) {
+            let [url, token, body] = [1, 2, 3].map(|group| found.get(group).unwrap().as_str());
+            answers.push((url.to_owned(), post(url, token, body).await.expect_ok().body));
+        }
+        (text, answers)
+    }
+
     /// Ends the stack as Ctrl-C does, which must succeed.
     async fn interrupt(mut self) -> Ended {
         self.program.signal("INT");
@@ -133,15 +148,7 @@ async fn refusal(arguments: &[&str]) -> String {
 #[tokio::test]
 async fn the_printed_commands_work_as_printed() {
     let mut local = Local::start(&[]).await;
-    let _last = local.program.line_with("Ctrl-C stops it").await.unwrap();
-    let command =
-        Regex::new(r"(?m)^curl -s (\S+) \\\n +-H 'Authorization: Bearer (\S+)' \\\n +-d '(.+)'$").unwrap();
-    let text = local.program.printed();
-    let mut answers = Vec::new();
-    for found in command.captures_iter(&text) {
-        let [url, token, body] = [1, 2, 3].map(|group| found.get(group).unwrap().as_str());
-        answers.push((url, post(url, token, body).await.expect_ok().body));
-    }
+    let (text, answers) = local.run_printed().await;
     let [(find, found), (validate, errors)] = answers.as_slice() else {
         panic!("two commands with a body: {text}");
     };

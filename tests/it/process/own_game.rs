@@ -49,18 +49,9 @@ async fn a_studios_own_game_runs_and_follows_its_file() {
     let path = folder.path("game.json");
     write(&path, &file(&modes(&["raid"])));
     let mut local = Local::start(&["--config", &path]).await;
-    let _last = local.program.line_with("Ctrl-C stops it").await.unwrap();
-
-    // As printed: first a game server, then a find.
-    let command =
-        Regex::new(r"(?m)^curl -s (\S+) \\\n +-H 'Authorization: Bearer (\S+)' \\\n +-d '(.+)'$").unwrap();
-    let text = local.program.printed();
-    let mut answers = Vec::new();
-    for found in command.captures_iter(&text) {
-        let [url, token, body] = [1, 2, 3].map(|group| found.get(group).unwrap().as_str());
-        answers.push(post(url, token, body).await.expect_ok().body);
-    }
-    let [server, found, _valid] = answers.as_slice() else { panic!("three commands: {text}") };
+    let (text, answers) = local.run_printed().await;
+    // First a game server, then a find.
+    let [(_, server), (_, found), _valid] = answers.as_slice() else { panic!("three commands: {text}") };
     assert_eq!(
         (&server["server_id"], &found["lobby"]["region"]["region_id"]),
         (&json!("by-hand"), &json!("ams"))
