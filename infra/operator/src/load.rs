@@ -34,6 +34,7 @@ use tokio::{
 use crate::{CommandError, api::api, deployment::Deployment, lookup, report::Report};
 
 mod cost;
+mod namespace;
 mod plan;
 mod players;
 mod report;
