@@ -35,10 +35,15 @@ async fn arena(stack: &TestStack, name: &str) -> TestGame {
 
 /// A lobby with one seat taken in a shard of the pool, as an instance under load creates one.
 async fn lobby_in(stack: &TestStack, game: &TestGame, shard: u8) -> Lobby {
+    lobby_with(stack, game, shard, 1).await
+}
+
+/// A lobby with so many of its three seats taken in a shard of the pool.
+async fn lobby_with(stack: &TestStack, game: &TestGame, shard: u8, taken: u32) -> Lobby {
     let pool = game.pool("arena", "fra");
     let server = stack.store().servers(&pool.placement(), None).await.unwrap().0.remove(0);
-    let seat = SeatId::random(&stack.ambient());
     let now = stack.clock.now();
+    let seat = |_| (SeatId::random(&stack.ambient()), now + Duration::from_secs(120));
     let lobby = Lobby {
         lobby_id: stack.ambient().uuid().into(),
         pool: pool.in_shard(shard),
@@ -59,8 +64,8 @@ async fn lobby_in(stack: &TestStack, game: &TestGame, shard: u8) -> Lobby {
         max_players_direct: 3,
         reservation_secs: 120,
         idle_secs: 0,
-        taken: 1,
-        reserved: [(seat, now + Duration::from_secs(120))].into(),
+        taken,
+        reserved: (0..taken).map(seat).collect(),
         connected: std::collections::BTreeMap::new(),
         vacated_at: None,
         lapsed: Vec::new(),
@@ -110,6 +115,27 @@ async fn lobbies_of_every_shard_are_found_fullest_first_and_listed() {
     assert!(made.iter().all(|lobby| found.contains(&lobby.lobby_id.to_string())), "I6");
     let listed = game_list(&stack, &game).await;
     assert_eq!(listed, 3);
+}
+
+#[tokio::test]
+async fn the_first_find_of_an_instance_in_a_busy_pool_tries_three_unless_it_may_not_create() {
+    let stack = TestStack::start().await;
+    let game = arena(&stack, "newcomer").await;
+    let pool = game.pool("arena", "fra");
+    assert_eq!(stack.store().grow_shards(&pool, 4, stack.clock.now()).await.unwrap(), 4);
+    for nth in 0..24 {
+        let _full = lobby_with(&stack, &game, nth % 4, 3).await;
+    }
+    stack.clock.advance(Duration::from_millis(1));
+    let open = lobby_in(&stack, &game, 0).await;
+    let only_existing = json!({ "game_modes": ["arena"], "prevent_auto_create_lobby": true });
+    let found = stack.instance().find(&game.public, &only_existing).await.unwrap();
+    assert_eq!(found.lobby.lobby_id, open.lobby_id, "I8: it looks at all");
+    let newcomer = stack.instance();
+    let created = newcomer.find(&game.public, &json!({ "game_modes": ["arena"] })).await.unwrap();
+    assert_ne!(created.lobby.lobby_id, open.lobby_id, "the youngest is not among those that it looks at");
+    // Settings twice, four shards, three of their lobbies, the election, the servers twice, the lobby.
+    assert_eq!((newcomer.usage().calls, newcomer.race_creates()), (11, 1), "I9: it is counted");
 }
 
 #[tokio::test]

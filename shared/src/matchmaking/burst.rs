@@ -10,6 +10,8 @@
 
 use std::time::Duration;
 
+use futures_util::future;
+
 use crate::{
     base::pauses::Pauses,
     matchmaking::{
@@ -46,9 +48,9 @@ const BUSY_SPAN: Duration = Duration::from_millis(80);
 const CREATION_SPACING: Duration = Duration::from_millis(12);
 /// Spacings that a creation waits for at most: beyond that, conflicts are rare.
 const SPACINGS_MAX: u32 = 16;
-/// How long a find waits for the lobby that another find of its burst is creating: first about as long as a
-/// creation by an instance that must read the servers first.
-const CREATOR_PAUSES: Pauses = Pauses::doubling(Duration::from_millis(32));
+/// How long a find waits for the lobby that another find of its burst is creating: first about as long as its
+/// transaction takes.
+const CREATOR_PAUSES: Pauses = Pauses::doubling(Duration::from_millis(16));
 /// The same for a find that lost a seat of the burst while it waited: it looks for the next one at once, then
 /// after this.
 const CREATOR_PAUSES_AFTER_LOSS: Pauses = Pauses::doubling(Duration::from_millis(15));
@@ -229,7 +231,7 @@ impl Matchmaker {
     ///
     /// Two writes, the head's first: in one transaction, the many finds that lose the election would block
     /// other transactions on their other items. An instance that was alone the last time uses one
-    /// transaction.
+    /// transaction. One that knows no server reads the servers meanwhile.
     async fn begin_burst(
         &self,
         search: &Search,
@@ -246,7 +248,7 @@ impl Matchmaker {
                     let burst = Burst::beginning_with(first.clone(), secret, found.taken_at);
                     self.bursts.remember(key, burst, first);
                     self.bursts.note_alone(key, !contended);
-                    self.bursts.saw_full(&found.lobby);
+                    self.bursts.note_seen(&found.lobby, found.taken_at);
                     return self.created(search, found, contended).await.map(Ok);
                 }
                 Attempt::NoCapacity(reason) => return Ok(Ok(Step::NoCapacity(reason))),
@@ -258,7 +260,9 @@ impl Matchmaker {
                 Attempt::Lost => self.bursts.note_alone(key, false),
             }
         }
-        match self.store.begin_burst(&beginning, &first, self.ambient.now()).await? {
+        let election = self.store.begin_burst(&beginning, &first, self.ambient.now());
+        let (outcome, _) = future::join(election, self.meet_servers(&search.criteria.new_lobby.pool)).await;
+        match outcome? {
             BurstOutcome::Begun(burst) => {
                 self.bursts.remember(key, burst.clone(), first);
                 self.bursts.note_alone(key, !contended);
@@ -283,10 +287,17 @@ impl Matchmaker {
         if self.ambient.now().since(burst.opened_at) >= YOUNG_BURST_AGE {
             let last = burst.lobby_of(burst.positions.saturating_sub(1), capacity);
             self.bursts.remember(key, burst.clone(), last.clone());
+            if self.bursts.was_full(&last, burst.opened_at, self.ambient.now()) {
+                return Ok(Err(Unseated::Exhausted(burst)));
+            }
             return Ok(match self.take(&searched(new), in_burst(new, last, Hiding::No), seeker).await? {
                 Ok(found) => Ok(Step::Found(Box::new(found))),
                 Err(_) => Err(Unseated::Exhausted(burst)),
             });
+        }
+        let next = burst.lobby_of(burst.positions, capacity);
+        if burst.is_announced && self.bursts.was_full(&next, burst.opened_at, self.ambient.now()) {
+            return Ok(Err(Unseated::Exhausted(burst)));
         }
         let burst = match self.store.draw_position(key, &burst).await? {
             Ok(burst) => burst,
@@ -337,7 +348,7 @@ impl Matchmaker {
             if role == Role::Creator || wait == CREATOR_WAITS {
                 match self.attempt(search, &position.lobby_id, seeker, placing, None).await? {
                     Attempt::Created(found) => {
-                        self.bursts.saw_full(&found.lobby);
+                        self.bursts.note_seen(&found.lobby, self.ambient.now());
                         // All seats before this lobby's are promised, so it is needed, unless the find drew
                         // it after a loss, when another find may have got a seat meanwhile.
                         let may_be_needless = nth == 0 || patience == Patience::AfterLoss;

@@ -91,7 +91,7 @@ impl Matchmaker {
             return Ok(Existing::None { has_more: false });
         }
         // Other lobbies in sight may have seats, for example where those tried were of a dead server.
-        self.take_existing(search, seeker, self.ambient.now(), deadline).await
+        self.take_existing(search, seeker, search.may_create, deadline).await
     }
 
     /// Looks into another part of the index, and keeps some of the lobbies that it shows and that have a
@@ -115,6 +115,7 @@ impl Matchmaker {
         let is_all = is_beginning && next.is_none() && shards == 1;
         seeker.trace().considered(shown.len(), 0);
         self.pools.note_shown(pool, shown.len(), next, now);
+        shown.retain(|candidate| !self.bursts.was_full(&candidate.lobby_id, Timestamp::default(), now));
         let wanted = self.pools.finds_in_a_second(pool, now).clamp(READ_MIN, READ_MAX);
         let drawn = (0..wanted).filter_map(|_| self.ambient.draw(&mut shown));
         let drawn: Vec<_> = drawn.map(|candidate| candidate.lobby_id).collect();

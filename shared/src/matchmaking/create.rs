@@ -229,6 +229,15 @@ impl Matchmaker {
         self.learn_servers(pool).await.map(|_silent| ())
     }
 
+    /// The same where this instance knows none. Whoever needs them reads them again if that fails.
+    pub(super) async fn meet_servers(&self, pool: &Pool) {
+        if !self.servers.are_known(&pool.placement(), self.settings.age_max(), self.ambient.now())
+            && let Err(error) = self.know_servers(pool).await
+        {
+            tracing::debug!(cause = error.cause(), "the servers were not read ahead");
+        }
+    }
+
     /// The same; returns how many of the servers read are silent.
     pub(super) async fn learn_servers(&self, pool: &Pool) -> Result<usize, Error> {
         let placement = pool.placement();

@@ -11,7 +11,7 @@ use crate::{
     base::ambient::Timestamp,
     matchmaking::{
         contention::Contention,
-        limits::{COMPARED_MAX, TRIED_WHILE_BUSY_MAX},
+        limits::{COMPARED_MAX, TRIED_WHILE_BUSY_MAX, UNSHARED_FOR},
         matchmaker::Matchmaker,
         search::{Claimed, Existing, Search, searched},
     },
@@ -34,6 +34,9 @@ const WAVES_MAX: usize = CANDIDATES_MAX.div_ceil(COMPARED_MAX);
 /// Pools queried at the same time.
 const QUERIES_AT_ONCE: usize = 16;
 
+/// Whether each lobby that gave no seat was only full.
+struct AreAllFull(bool);
+
 /// Candidates as the index shows them.
 struct Candidates {
     fitting: Vec<Candidate>,
@@ -44,14 +47,17 @@ struct Candidates {
 }
 
 impl Matchmaker {
-    /// Takes a seat in the fullest lobby that has one and that the index shows at `sight`.
+    /// Takes a seat in the fullest lobby in sight that has one. A find that `may_create` otherwise tries three
+    /// in a busy pool; one that may not tries all, and those that other instances keep for their own finds.
     pub(super) async fn take_existing(
         &self,
         search: &Search,
         seeker: &Seeker,
-        sight: Timestamp,
+        may_create: bool,
         deadline: Timestamp,
     ) -> Result<Existing, Error> {
+        let now = self.ambient.now();
+        let sight = if may_create { now } else { now + UNSHARED_FOR };
         let Criteria { pools, tags, .. } = &search.criteria;
         let limit_max = CANDIDATES_MAX.checked_div(pools.len()).unwrap_or(0).max(COMPARED_MAX + 1);
         // Which candidates have the tags is known only after reading them.
@@ -74,13 +80,18 @@ impl Matchmaker {
         if tags.is_empty() && candidates.has_more && pools.len() == 1 {
             let mut sampled = candidates.fitting.clone();
             let sampled: Vec<_> = (0..SAMPLED).filter_map(|_| self.ambient.draw(&mut sampled)).collect();
-            if let Some(found) = self.take_fullest(pools, sampled, 1, seeker, deadline).await? {
-                return Ok(Existing::of(Some(found), false));
+            match self.take_fullest(pools, sampled, 1, seeker, deadline).await? {
+                Ok(found) => return Ok(Existing::of(Some(found), false)),
+                // Decision 21.
+                Err(AreAllFull(true)) if may_create && self.is_busy(pools) => {
+                    return Ok(Existing::None { has_more: true });
+                }
+                Err(_) => {}
             }
         }
         let tried: HashSet<LobbyId> = candidates.fitting.iter().map(|tried| tried.lobby_id.clone()).collect();
         let waves = if tags.is_empty() { 1 } else { WAVES_MAX };
-        if let Some(found) = self.take_fullest(pools, candidates.fitting, waves, seeker, deadline).await? {
+        if let Ok(found) = self.take_fullest(pools, candidates.fitting, waves, seeker, deadline).await? {
             return Ok(Existing::of(Some(found), false));
         }
         if !candidates.has_more || !tags.is_empty() {
@@ -91,7 +102,13 @@ impl Matchmaker {
         seeker.trace().considered(candidates.fitting.len() + candidates.mismatched, candidates.mismatched);
         candidates.fitting.retain(|candidate| !tried.contains(&candidate.lobby_id));
         let found = self.take_fullest(pools, candidates.fitting, WAVES_MAX, seeker, deadline).await?;
-        Ok(Existing::of(found, candidates.has_more))
+        Ok(Existing::of(found.ok(), candidates.has_more))
+    }
+
+    /// Whether all finds of the only one of `pools` would try the same lobbies.
+    fn is_busy(&self, pools: &[SearchedPool]) -> bool {
+        let now = self.ambient.now();
+        matches!(pools, [only] if self.pools.contention(&only.pool, now) == Contention::Busy)
     }
 
     /// Up to `limit` candidates with the queried tags of each pool that are in sight at `sight`. After these,
@@ -141,8 +158,9 @@ impl Matchmaker {
         waves: usize,
         seeker: &Seeker,
         deadline: Timestamp,
-    ) -> Result<Option<Found>, Error> {
+    ) -> Result<Result<Found, AreAllFull>, Error> {
         let mut passed_over = BTreeSet::new();
+        let mut are_all_full = true;
         for wave in 1..=waves {
             if self.ambient.now() >= deadline {
                 return Err(Error::Contention);
@@ -158,14 +176,13 @@ impl Matchmaker {
             lobbies.retain(|lobby| match lobby.entry_for_find(now) {
                 Entry::Refused(refusal) => {
                     seeker.trace().refused(refusal.into());
+                    are_all_full &= refusal == Refusal::Full;
                     false
                 }
                 Entry::Free | Entry::TakeOver(_) => true,
             });
             sort_fullest_first(&mut lobbies, now);
-            if let [searched] = pools
-                && self.pools.contention(&searched.pool, now) == Contention::Busy
-            {
+            if self.is_busy(pools) {
                 // All finds that saw the fullest would try it at the same time.
                 let first = self.ambient.below(lobbies.len() as u64);
                 lobbies.rotate_left(usize::try_from(first).unwrap_or(0));
@@ -175,8 +192,11 @@ impl Matchmaker {
                 let Some(searched) = searched(pools, &lobby.pool) else { continue };
                 let claimed = self.claim_as_seen(&lobby, now).await?;
                 match self.take(searched, claimed, seeker).await? {
-                    Ok(found) => return Ok(Some(found)),
-                    Err(_) => self.pools.note_lost_seat(&searched.pool, now),
+                    Ok(found) => return Ok(Ok(found)),
+                    Err(refusal) => {
+                        are_all_full &= refusal == Refusal::Full;
+                        self.pools.note_lost_seat(&searched.pool, now);
+                    }
                 }
             }
             let silent: Vec<_> =
@@ -185,7 +205,7 @@ impl Matchmaker {
                 self.pass_over(&silent, &mut candidates).await?;
             }
         }
-        Ok(None)
+        Ok(Err(AreAllFull(are_all_full)))
     }
 
     /// Removes all lobbies of silent servers from `candidates`, and hides some of them.

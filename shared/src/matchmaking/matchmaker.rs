@@ -12,7 +12,7 @@ use crate::{
     base::ambient::{Ambient, Timestamp},
     matchmaking::{
         contention::Contention,
-        limits::{FIND_DEADLINE, ROUND_PAUSES, ROUNDS_MAX, UNSHARED_FOR},
+        limits::{FIND_DEADLINE, ROUND_PAUSES, ROUNDS_MAX},
         memory::{bursts::Bursts, pools::Pools, searches::Searches, servers::Servers},
         outcomes::Step,
         search::{Existing, Search},
@@ -94,12 +94,9 @@ impl Matchmaker {
         deadline: Timestamp,
     ) -> Result<Found, Error> {
         for round in 0..ROUNDS_MAX {
-            let now = self.ambient.now();
-            // A find that cannot create may take seats that other instances keep for their own finds.
-            let sight = if search.may_create { now } else { now + UNSHARED_FOR };
-            let existing = match self.searched_ahead(search, now) {
+            let existing = match self.searched_ahead(search, self.ambient.now()) {
                 Some(searched) => self.take_any(search, searched, seeker, deadline).await?,
-                None => self.take_existing(search, seeker, sight, deadline).await?,
+                None => self.take_existing(search, seeker, search.may_create, deadline).await?,
             };
             let has_more = match existing {
                 Existing::Taken(found) => return Ok(*found),
@@ -114,10 +111,8 @@ impl Matchmaker {
                 Step::Found(found) => return Ok(Self::counted(*found, has_more)),
                 Step::LookAgain => {}
                 Step::NoCapacity(refusal) => {
-                    // Seats may have come into sight since the look above. Seats that other instances keep
-                    // for their own finds are better than none.
-                    let sight = self.ambient.now() + UNSHARED_FOR;
-                    return match self.take_existing(search, seeker, sight, deadline).await? {
+                    // Seats may have come into sight since the look above.
+                    return match self.take_existing(search, seeker, false, deadline).await? {
                         Existing::Taken(found) => Ok(*found),
                         Existing::None { .. } => Err(refusal.into()),
                     };

@@ -83,7 +83,7 @@ impl Matchmaker {
                 seeker.trace().refused(if is_race { Reason::RaceLost } else { refusal.into() });
                 self.pools.forget_lobby(&searched.pool, &claim.lobby_id);
                 if let Some(lobby) = seen {
-                    self.bursts.saw_full(&lobby);
+                    self.bursts.note_seen(&lobby, now);
                     self.correct_hints(&[*lobby], std::slice::from_ref(searched), now).await?;
                 }
                 Ok(Err(refusal))
@@ -102,7 +102,7 @@ impl Matchmaker {
             return Ok(());
         }
         self.pools.forget_lobby(&lobby.pool, &lobby.lobby_id);
-        self.bursts.saw_full(lobby);
+        self.bursts.note_seen(lobby, now);
         match lobby.joinable_from {
             Some(from) if from <= now + UNSHARED_FOR => self.hide(lobby).await,
             _ => Ok(()),

@@ -1,4 +1,4 @@
-//! Bursts of creations.
+//! Bursts of creations, and the full lobbies at which many of them end.
 
 use std::time::Duration;
 
@@ -9,9 +9,16 @@ use crate::{
     store::creation::{Burst, HeadKey},
 };
 
+/// How long finds of an instance pass over a lobby that it saw full: the index may show it for as long.
+const SEEN_FULL_FOR: Duration = Duration::from_millis(200);
+
 /// What an instance knows of bursts.
 #[derive(Debug, Default)]
-pub(in crate::matchmaking) struct Bursts(Kept<HeadKey, KnownBurst>);
+pub(in crate::matchmaking) struct Bursts {
+    known: Kept<HeadKey, KnownBurst>,
+    /// When lobbies were last seen full.
+    full: Kept<LobbyId, Timestamp>,
+}
 
 #[derive(Debug)]
 struct KnownBurst {
@@ -27,26 +34,39 @@ impl Bursts {
     /// Notes a burst and its last lobby as this instance knows them.
     pub(in crate::matchmaking) fn remember(&self, key: &HeadKey, burst: Burst, last_lobby: LobbyId) {
         let known = KnownBurst { burst, last_lobby, is_exhausted: false, is_alone: false };
-        self.0.insert(key.clone(), known);
+        self.known.insert(key.clone(), known);
     }
 
-    /// Notes that `lobby` was seen full: a burst that ends with it is exhausted.
-    pub(in crate::matchmaking) fn saw_full(&self, lobby: &Lobby) {
+    /// Notes that `lobby` was seen, if it is full: a burst that ends with it is exhausted.
+    pub(in crate::matchmaking) fn note_seen(&self, lobby: &Lobby, now: Timestamp) {
         if lobby.taken < lobby.max_players {
             return;
         }
+        self.full.insert(lobby.lobby_id.clone(), now);
         let key = HeadKey::new(&lobby.pool, &lobby.tag_digests, lobby.max_players);
-        self.0.with(&key, |known| known.is_exhausted |= known.last_lobby == lobby.lobby_id);
+        self.known.with(&key, |known| known.is_exhausted |= known.last_lobby == lobby.lobby_id);
+    }
+
+    /// Whether the lobby was seen full a moment ago, and since `since`: there is nothing to try, unless a
+    /// player left within that moment.
+    pub(in crate::matchmaking) fn was_full(
+        &self,
+        lobby_id: &LobbyId,
+        since: Timestamp,
+        now: Timestamp,
+    ) -> bool {
+        let since = since.max(now.before(SEEN_FULL_FOR));
+        self.full.with(lobby_id, |seen_at| *seen_at >= since).unwrap_or(false)
     }
 
     /// Notes whether this instance began the burst that it knows of `key` without a conflict.
     pub(in crate::matchmaking) fn note_alone(&self, key: &HeadKey, is_alone: bool) {
-        self.0.with(key, |known| known.is_alone = is_alone);
+        self.known.with(key, |known| known.is_alone = is_alone);
     }
 
     /// Whether this instance was alone when it last began a burst of `key`, and saw no other burst since.
     pub(in crate::matchmaking) fn is_alone(&self, key: &HeadKey) -> bool {
-        self.0.with(key, |known| known.is_alone).unwrap_or(false)
+        self.known.with(key, |known| known.is_alone).unwrap_or(false)
     }
 
     /// The burst of `key`, when it is younger than `age_max` and not known to be exhausted.
@@ -60,11 +80,11 @@ impl Bursts {
             let is_young = now.since(known.burst.opened_at) < age_max;
             (is_young && !known.is_exhausted).then(|| known.burst.clone())
         };
-        self.0.with(key, young).flatten()
+        self.known.with(key, young).flatten()
     }
 
     /// The burst of `key`, when all its lobbies that this instance knows of are full.
     pub(in crate::matchmaking) fn exhausted(&self, key: &HeadKey) -> Option<Burst> {
-        self.0.with(key, |known| known.is_exhausted.then(|| known.burst.clone())).flatten()
+        self.known.with(key, |known| known.is_exhausted.then(|| known.burst.clone())).flatten()
     }
 }

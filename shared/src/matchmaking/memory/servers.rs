@@ -23,6 +23,16 @@ pub(in crate::matchmaking) struct Servers {
 }
 
 impl Servers {
+    /// Whether the servers of `pool` were read less than `age_max` ago.
+    pub(in crate::matchmaking) fn are_known(
+        &self,
+        pool: &PlacementPool,
+        age_max: Duration,
+        now: Timestamp,
+    ) -> bool {
+        self.known.with(pool, |(read_at, _)| now.since(*read_at) < age_max).unwrap_or(false)
+    }
+
     /// How many servers of `pool` that `fits` are known.
     pub(in crate::matchmaking) fn count(&self, pool: &PlacementPool, fits: impl Fn(&Server) -> bool) -> u32 {
         let fitting =
