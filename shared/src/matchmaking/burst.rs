@@ -261,12 +261,15 @@ impl Matchmaker {
             }
         }
         let election = self.store.begin_burst(&beginning, &first, self.ambient.now());
-        let (outcome, _) = future::join(election, self.meet_servers(&search.criteria.new_lobby.pool)).await;
+        let meeting = self.meet_servers(&search.criteria.new_lobby.pool, seeker);
+        let (outcome, are_servers_read) = future::join(election, meeting).await;
         match outcome? {
             BurstOutcome::Begun(burst) => {
                 self.bursts.remember(key, burst.clone(), first);
                 self.bursts.note_alone(key, !contended);
-                self.take_position(search, &burst, seeker, contended, Patience::ForCreator).await.map(Ok)
+                let (placing, patience) =
+                    (Placing { are_servers_read, ..Placing::default() }, Patience::ForCreator);
+                self.take_position(search, &burst, seeker, placing, contended, patience).await.map(Ok)
             }
             BurstOutcome::Outrun(burst) => Ok(Err(burst)),
         }
@@ -318,7 +321,7 @@ impl Matchmaker {
             // At this rate, lobbies fill, empty and fill again too often for one shard.
             self.pools.note_slow_index(&new.pool, now);
         }
-        Ok(match self.take_position(search, &burst, seeker, true, patience).await? {
+        Ok(match self.take_position(search, &burst, seeker, Placing::default(), true, patience).await? {
             Step::LookAgain => Err(Unseated::Lost(burst, lobby_id)),
             step => Ok(step),
         })
@@ -330,6 +333,7 @@ impl Matchmaker {
         search: &Search,
         burst: &Burst,
         seeker: &Seeker,
+        placing: Placing,
         contended: bool,
         patience: Patience,
     ) -> Result<Step, Error> {
@@ -343,7 +347,7 @@ impl Matchmaker {
         }
         let drawn_for = YOUNG_BURST_AGE.saturating_sub(self.ambient.now().since(burst.opened_at));
         let sight_after = if position.is_promised { drawn_for } else { Duration::ZERO };
-        let placing = Placing { nth: nth.into(), sight_after };
+        let placing = Placing { nth: nth.into(), sight_after, ..placing };
         for wait in 0..=CREATOR_WAITS {
             if role == Role::Creator || wait == CREATOR_WAITS {
                 match self.attempt(search, &position.lobby_id, seeker, placing, None).await? {

@@ -78,7 +78,7 @@ impl Matchmaker {
         let NewLobby { pool, max_players, .. } = &search.criteria.new_lobby;
         let fills_it = self.pools.fills_alone(pool, *max_players, self.ambient.now());
         let sight_after = if fills_it { UNSHARED_FOR } else { Duration::ZERO };
-        let placing = Placing { nth: 0, sight_after };
+        let placing = Placing { sight_after, ..Placing::default() };
         match self.attempt(&search, &lobby_id, seeker, placing, None).await? {
             Attempt::Created(found) => {
                 seeker.trace().creation(explanation::Creation::PoolBusy);
@@ -96,7 +96,7 @@ impl Matchmaker {
         search: &Search,
         lobby_id: &LobbyId,
         seeker: &Seeker,
-        placing: Placing,
+        mut placing: Placing,
         beginning: Option<&Beginning>,
     ) -> Result<Attempt, Error> {
         let (mut freed, mut pauses) = (0, 0);
@@ -106,6 +106,7 @@ impl Matchmaker {
         while freed < FREED_MAX {
             let attempt = self.attempt_on_servers(search, lobby_id, seeker, placing, beginning).await?;
             let Attempt::NoCapacity(reason) = attempt else { return Ok(attempt) };
+            placing.are_servers_read = false;
             match self.free_capacity(search, reason, seeker).await? {
                 Capacity::Freed => freed += 1,
                 Capacity::None => return Ok(attempt),
@@ -126,7 +127,7 @@ impl Matchmaker {
         search: &Search,
         lobby_id: &LobbyId,
         seeker: &Seeker,
-        placing: Placing,
+        mut placing: Placing,
         beginning: Option<&Beginning>,
     ) -> Result<Attempt, Error> {
         let new = &search.criteria.new_lobby;
@@ -134,9 +135,9 @@ impl Matchmaker {
         let mut allotment = Allotment::InBlocks;
         for tries in 0..CREATIONS_MAX {
             let now = self.ambient.now();
-            let Some(server) =
-                self.choose_server(new, lobby_count_max, allotment, placing.nth, now, seeker).await?
-            else {
+            let chosen = self.choose_server(new, lobby_count_max, allotment, placing, now, seeker).await?;
+            placing.are_servers_read = false;
+            let Some(server) = chosen else {
                 let allotted = self.store.allotted_lobbies(&new.pool.namespace_id).await?;
                 match allotment {
                     _ if allotted >= lobby_count_max => return Ok(Attempt::NoCapacity(NoCapacity::AtCap)),
@@ -229,13 +230,17 @@ impl Matchmaker {
         self.learn_servers(pool).await.map(|_silent| ())
     }
 
-    /// The same where this instance knows none. Whoever needs them reads them again if that fails.
-    pub(super) async fn meet_servers(&self, pool: &Pool) {
-        if !self.servers.are_known(&pool.placement(), self.settings.age_max(), self.ambient.now())
-            && let Err(error) = self.know_servers(pool).await
-        {
-            tracing::debug!(cause = error.cause(), "the servers were not read ahead");
+    /// The same where this instance knows none; returns whether it read them. The creation reads them if that
+    /// fails.
+    pub(super) async fn meet_servers(&self, pool: &Pool, seeker: &Seeker) -> bool {
+        if self.servers.are_known(&pool.placement(), self.settings.age_max(), self.ambient.now()) {
+            return false;
         }
+        let read = self.learn_servers(pool).await;
+        if let Ok(silent) = &read {
+            seeker.trace().silent_servers(*silent);
+        }
+        read.is_ok()
     }
 
     /// The same; returns how many of the servers read are silent.
@@ -270,7 +275,7 @@ impl Matchmaker {
         new: &NewLobby,
         lobby_count_max: u32,
         allotment: Allotment,
-        nth: u64,
+        placing: Placing,
         now: Timestamp,
         seeker: &Seeker,
     ) -> Result<Option<Server>, Error> {
@@ -283,12 +288,14 @@ impl Matchmaker {
         // full.
         let is_busy = self.pools.contention(&new.pool, now) == Contention::Busy;
         let spread = if is_busy { SERVERS_MAX } else { self.servers.spread(&pool, now) };
-        let pick = nth + self.ambient.below(spread);
+        let pick = placing.nth + self.ambient.below(spread);
         let is_fresh = |server: &Server| fits(server) && server.has_fresh_lease(now);
         if let Some(server) = self.servers.nth_fullest(&pool, pick, self.settings.age_max(), now, is_fresh) {
             return Ok(Some(server));
         }
-        seeker.trace().silent_servers(self.learn_servers(&new.pool).await?);
+        if !placing.are_servers_read {
+            seeker.trace().silent_servers(self.learn_servers(&new.pool).await?);
+        }
         Ok(self.servers.nth_fullest(&pool, pick, Duration::MAX, now, fits))
     }
 

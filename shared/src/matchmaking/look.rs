@@ -47,8 +47,9 @@ struct Candidates {
 }
 
 impl Matchmaker {
-    /// Takes a seat in the fullest lobby in sight that has one. A find that `may_create` otherwise tries three
-    /// in a busy pool; one that may not tries all, and those that other instances keep for their own finds.
+    /// Takes a seat in the fullest lobby in sight that has one. In a busy pool, a find that `may_create`
+    /// otherwise tries three. One that may not tries all, and those that other instances keep for their own
+    /// finds.
     pub(super) async fn take_existing(
         &self,
         search: &Search,

@@ -39,6 +39,8 @@ pub(super) struct Placing {
     pub(super) nth: u64,
     /// How long it stays out of sight of the index.
     pub(super) sight_after: Duration,
+    /// Whether the servers were read just now: the first choice among them reads none.
+    pub(super) are_servers_read: bool,
 }
 
 impl Placing {
