@@ -32,8 +32,8 @@ pub fn build(selection: &[&str], profile: &str) -> BTreeMap<String, PathBuf> {
     build_into(folder.parent().expect("a target folder"), selection, profile, &[])
 }
 
-/// This process's environment variables that another cargo must not see: what cargo told this program of its
-/// package, or somebody its harness to print times, would have things built again.
+/// Environment variables to hide from a cargo that a test starts, because they make it rebuild crates: those
+/// that describe the test's own package, and `RUSTC_BOOTSTRAP`, which makes the test harness print times.
 pub fn variables_that_rebuild() -> impl Iterator<Item = String> {
     let rebuilds = |name: &String| {
         name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") || name == "RUSTC_BOOTSTRAP"
