@@ -31,7 +31,7 @@ use shared::{
         errors::Error,
         ids::{BurstSecret, SeatId, ServerKey, WriteId},
         lifecycle::Transition,
-        lobby::{Door, Lobby, Refusal},
+        lobby::{Access, Lobby, Refusal},
         server::Server,
         tag_digests::TagDigests,
         token::Claims,
@@ -160,7 +160,7 @@ async fn a_write_that_is_repeated_takes_one_seat() {
     let now = stack.clock.now();
     let claim = SeatClaim {
         lobby_id: found.lobby_id().parse().unwrap(),
-        door: Door::Find(game.pool("arena", "fra"), TagDigests::default()),
+        access: Access::Find(game.pool("arena", "fra"), TagDigests::default()),
         seat_id: SeatId::random(&stack.ambient()),
         until: now + Duration::from_secs(120),
         hiding: Hiding::No,
@@ -181,7 +181,7 @@ async fn a_write_that_arrives_again_after_its_player_connected_takes_no_second_s
     let now = stack.clock.now();
     let claim = SeatClaim {
         lobby_id: found.lobby_id().parse().unwrap(),
-        door: Door::Find(game.pool("arena", "fra"), TagDigests::default()),
+        access: Access::Find(game.pool("arena", "fra"), TagDigests::default()),
         seat_id: SeatId::random(&stack.ambient()),
         until: now + Duration::from_secs(120),
         hiding: Hiding::No,
@@ -219,7 +219,7 @@ async fn a_write_that_arrives_again_after_its_player_left_lets_its_token_in_no_s
     for writes in [1, 2] {
         let claim = SeatClaim {
             lobby_id: stays.lobby_id().parse().unwrap(),
-            door: Door::Find(game.pool("arena", "fra"), TagDigests::default()),
+            access: Access::Find(game.pool("arena", "fra"), TagDigests::default()),
             seat_id: SeatId::random(&stack.ambient()),
             until: began_at + Duration::from_secs(120),
             hiding: Hiding::No,
@@ -304,7 +304,7 @@ async fn a_claim_is_refused_by_what_the_lobby_is_not_by_what_the_claimant_knew()
     let found = game.find(&stack, find()).await.expect_ok();
     let claim = SeatClaim {
         lobby_id: found.lobby_id().parse().unwrap(),
-        door: Door::Find(game.pool("arena", "fra"), TagDigests::default()),
+        access: Access::Find(game.pool("arena", "fra"), TagDigests::default()),
         seat_id: SeatId::random(&stack.ambient()),
         until: stack.clock.now() + Duration::from_secs(120),
         hiding: Hiding::No,
@@ -313,7 +313,10 @@ async fn a_claim_is_refused_by_what_the_lobby_is_not_by_what_the_claimant_knew()
     let cases = [
         (claim.clone(), Refusal::Full),
         (
-            SeatClaim { door: Door::Find(game.pool("arena", "nyc"), TagDigests::default()), ..claim.clone() },
+            SeatClaim {
+                access: Access::Find(game.pool("arena", "nyc"), TagDigests::default()),
+                ..claim.clone()
+            },
             Refusal::OtherPool,
         ),
         (SeatClaim { lobby_id: missing, ..claim }, Refusal::Missing),

@@ -15,7 +15,7 @@ use shared::{
         Counts,
         Metric::{self, *},
     },
-    models::{ids::SeatId, lifecycle::Transition, lobby::Door, tag_digests::TagDigests},
+    models::{ids::SeatId, lifecycle::Transition, lobby::Access, tag_digests::TagDigests},
     store::{
         lobbies::{Hiding, SeatClaim, SeatOutcome},
         transitions::TransitionOutcome,
@@ -88,7 +88,7 @@ async fn a_seat_that_was_lost_to_others_is_counted() {
     let now = stack.clock.now();
     let claim = SeatClaim {
         lobby_id: first.lobby.lobby_id,
-        door: Door::Find(game.pool("arena", "fra"), TagDigests::default()),
+        access: Access::Find(game.pool("arena", "fra"), TagDigests::default()),
         seat_id: SeatId::random(&stack.ambient()),
         until: now + Duration::from_secs(60),
         // The find that takes the last seat hides the lobby in a second write, which did not come yet.

@@ -16,7 +16,7 @@ use shared::{
     models::{
         ids::SeatId,
         lifecycle::Transition,
-        lobby::{Door, Lobby, Refusal},
+        lobby::{Access, Lobby, Refusal},
         pool::{Pool, Tags},
         tag_digests::TagDigests,
     },
@@ -148,7 +148,7 @@ async fn a_lobby_hidden_into_another_shard_is_found_there_and_by_who_saw_it_befo
     let seat = reserved.into_keys().next().unwrap();
     let claim = |pool: Pool| SeatClaim {
         lobby_id: lobby_id.clone(),
-        door: Door::Find(pool, TagDigests::default()),
+        access: Access::Find(pool, TagDigests::default()),
         seat_id: SeatId::random(&stack.ambient()),
         until: now + Duration::from_secs(120),
         hiding: Hiding::No,

@@ -17,7 +17,7 @@ use shared::{
     models::{
         errors::Error,
         ids::SeatId,
-        lobby::{Door, Refusal},
+        lobby::{Access, Refusal},
         tag_digests::TagDigests,
     },
     store::lobbies::{Hiding, SeatClaim, SeatOutcome},
@@ -138,7 +138,7 @@ async fn no_seat_is_taken_where_a_queried_tag_is_missing_whatever_was_read() {
         let digests = TagDigests::of(&serde_json::from_value(tags.clone()).unwrap(), key);
         let claim = SeatClaim {
             lobby_id: lobby_id.parse().unwrap(),
-            door: Door::Find(game.pool("arena", "fra"), digests),
+            access: Access::Find(game.pool("arena", "fra"), digests),
             seat_id: SeatId::random(&stack.ambient()),
             until: stack.clock.now() + Duration::from_secs(60),
             hiding: Hiding::No,

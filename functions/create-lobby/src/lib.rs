@@ -10,7 +10,7 @@ use shared::{
     models::{errors::Error, token::TokenKind},
     request::Request,
     rules::criteria::Criteria,
-    screening::check::{Entry, Screening},
+    screening::check::{Admission, Screening},
     seating::{
         entrance::{Entrance, Seating},
         reply::mock_seat,
@@ -70,8 +70,8 @@ impl Operation for CreateLobby {
 
         // Screening, then store.
         let found = async {
-            let entry = Entry::create(&body, &criteria, &settings.version);
-            self.screening.check(&entry, request, self.edge_secret.as_deref(), &seeker).await?;
+            let admission = Admission::create(&body, &criteria, &settings.version);
+            self.screening.check(&admission, request, self.edge_secret.as_deref(), &seeker).await?;
             let (settings, config) = (Arc::clone(&settings), body.lobby_config);
             let search = Search { criteria, settings, may_create: true, config };
             self.matchmaker.create_custom_lobby(&search, &seeker).await

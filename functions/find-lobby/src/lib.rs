@@ -10,7 +10,7 @@ use shared::{
     models::{errors::Error, token::TokenKind},
     request::Request,
     rules::criteria::Criteria,
-    screening::check::{Entry, Screening},
+    screening::check::{Admission, Screening},
     seating::{
         entrance::{Entrance, Seating},
         reply::mock_seat,
@@ -96,8 +96,8 @@ impl FindLobby {
 
         // Screening, then store.
         let found = async {
-            let entry = Entry::find(&body, &criteria, &right, &settings.version);
-            self.screening.check(&entry, request, self.edge_secret.as_deref(), &seeker).await?;
+            let admission = Admission::find(&body, &criteria, &right, &settings.version);
+            self.screening.check(&admission, request, self.edge_secret.as_deref(), &seeker).await?;
             let may_create = !body.prevent_auto_create_lobby;
             let search = Search { criteria, settings: Arc::clone(&settings), may_create, config: None };
             self.matchmaker.find(&search, &seeker).await

@@ -7,7 +7,7 @@ use shared::{
     matchmaking::matchmaker::Matchmaker,
     models::{errors::Error, token::TokenKind},
     request::Request,
-    screening::check::{Entry, Screening},
+    screening::check::{Admission, Screening},
     seating::{
         entrance::{Entrance, Seating},
         reply::mock_seat,
@@ -66,8 +66,8 @@ impl Operation for JoinLobby {
 
         // Screening, then store.
         let found = async {
-            let entry = Entry::join(&body, &joinable.lobby, &joinable.version, &joinable.tags);
-            self.screening.check(&entry, request, self.edge_secret.as_deref(), &seeker).await?;
+            let admission = Admission::join(&body, &joinable.lobby, &joinable.version, &joinable.tags);
+            self.screening.check(&admission, request, self.edge_secret.as_deref(), &seeker).await?;
             self.matchmaker.join(&joinable, &seeker).await
         };
 

@@ -5,7 +5,7 @@ use shared::{
     base::ambient::Timestamp,
     models::{
         ids::LobbyId,
-        lobby::{Entry, Lobby, Stage, sort_fullest_first},
+        lobby::{Availability, Lobby, Stage, sort_fullest_first},
         server::Server,
     },
     rules::criteria::Criteria,
@@ -100,8 +100,8 @@ fn refusal(lobby: &Lobby, criteria: &Criteria, now: Timestamp) -> Option<Reason>
     if !lobby.tag_digests.contain(&criteria.new_lobby.tag_digests) {
         return Some(Reason::TagMismatch);
     }
-    match lobby.entry_for_find(now) {
-        Entry::Free | Entry::TakeOver(_) => None,
-        Entry::Refused(refusal) => Some(refusal.into()),
+    match lobby.availability_for_find(now) {
+        Availability::Free | Availability::TakeOver(_) => None,
+        Availability::Refused(refusal) => Some(refusal.into()),
     }
 }

@@ -56,7 +56,7 @@ struct Player {
 
 type Connection = BufReader<TcpStream>;
 /// How a bot got its seat.
-type Way = fn(u32, Players) -> Change;
+type Arrival = fn(u32, Players) -> Change;
 
 impl Bot {
     /// A bot that waits `patience` long for its lobby to fill.
@@ -100,7 +100,7 @@ impl Bot {
     }
 
     /// Takes a seat: sends lobby and player token to its port, and waits for the welcome.
-    async fn enter(&self, seat: &Seat, way: Way) -> Result<Connection, ExampleError> {
+    async fn enter(&self, seat: &Seat, arrival: Arrival) -> Result<Connection, ExampleError> {
         let Seat { lobby: Lobby { lobby_id }, ports, player: Player { token } } = seat;
         let lost = |problem| ExampleError::Unreachable(self.number, problem);
         let port = ports.get(PORT).ok_or_else(|| lost(io::ErrorKind::AddrNotAvailable.into()))?;
@@ -112,7 +112,7 @@ impl Bot {
         let answer = answer.trim_end();
         let players = answer.strip_prefix("welcome ").and_then(|players| players.parse().ok());
         let players = players.ok_or_else(|| ExampleError::Unwelcome(self.number, answer.to_owned()))?;
-        self.events.of_lobby(lobby_id, way(self.number, players));
+        self.events.of_lobby(lobby_id, arrival(self.number, players));
         Ok(connection)
     }
 

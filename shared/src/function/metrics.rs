@@ -13,7 +13,7 @@ use crate::{
     function::config::Environment,
     models::errors::Error,
     request::trace::{Outline, Trace},
-    wire::explanation::Way,
+    wire::explanation::FindOutcome,
 };
 
 /// A metric; its only dimension is the operation.
@@ -111,10 +111,10 @@ impl Counts {
     #[must_use]
     pub fn of(trace: &Trace, refusal: Option<&Error>) -> Self {
         let mut counts = Self::default();
-        let Outline { way, races_lost, silent_servers } = trace.outline();
-        match way.filter(|_| refusal.is_none()) {
-            Some(Way::Joined) => counts.add(Metric::LobbyFound, 1),
-            Some(Way::Created { is_race_create }) => {
+        let Outline { outcome, races_lost, silent_servers } = trace.outline();
+        match outcome.filter(|_| refusal.is_none()) {
+            Some(FindOutcome::Joined) => counts.add(Metric::LobbyFound, 1),
+            Some(FindOutcome::Created { is_race_create }) => {
                 counts.add(Metric::LobbyCreated, 1);
                 counts.add(Metric::RaceCreate, is_race_create.into());
             }

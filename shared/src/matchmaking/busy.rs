@@ -22,7 +22,7 @@ use crate::{
     },
     models::{
         errors::Error,
-        lobby::{Entry, Refusal},
+        lobby::{Availability, Refusal},
     },
     rules::criteria::SearchedPool,
     seating::seeker::Seeker,
@@ -123,9 +123,9 @@ impl Matchmaker {
         self.correct_hints(&lobbies, std::slice::from_ref(searched), now).await?;
         let (mut open, mut are_others_full) = (Vec::new(), true);
         for lobby in lobbies {
-            match lobby.entry_for_find(now) {
-                Entry::Free | Entry::TakeOver(_) => open.push(lobby),
-                Entry::Refused(refusal) => {
+            match lobby.availability_for_find(now) {
+                Availability::Free | Availability::TakeOver(_) => open.push(lobby),
+                Availability::Refused(refusal) => {
                     seeker.trace().refused(refusal.into());
                     are_others_full &= refusal == Refusal::Full;
                 }

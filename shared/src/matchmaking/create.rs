@@ -31,7 +31,7 @@ use crate::{
         creation::{Beginning, Creation, CreationOutcome},
         ending::CONFLICT_PAUSES,
     },
-    wire::explanation::{self, Way},
+    wire::explanation::{self, FindOutcome},
 };
 
 /// Tries of one transaction that conflicts or whose server has no place.
@@ -218,8 +218,8 @@ impl Matchmaker {
         is_promised: bool,
     ) -> Result<Attempt, Error> {
         self.learn(&lobby, taken_at, is_promised).await?;
-        let way = Way::Created { is_race_create: false };
-        Ok(Attempt::Created(Box::new(Found { seat_id: seeker.seat_id().clone(), taken_at, way, lobby })))
+        let outcome = FindOutcome::Created { is_race_create: false };
+        Ok(Attempt::Created(Box::new(Found { seat_id: seeker.seat_id().clone(), taken_at, outcome, lobby })))
     }
 
     /// Reads the servers that lobbies of `pool` can be placed on, as a function's first creation does.
@@ -315,7 +315,7 @@ impl Matchmaker {
                     tracing::warn!(cause, "could not determine whether a lobby was needed");
                     false
                 });
-            found.way = Way::Created { is_race_create };
+            found.outcome = FindOutcome::Created { is_race_create };
         }
         Ok(Step::Found(found))
     }

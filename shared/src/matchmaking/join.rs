@@ -13,13 +13,13 @@ use crate::{
     models::{
         errors::Error,
         ids::LobbyId,
-        lobby::{Door, Lobby, Refusal},
+        lobby::{Access, Lobby, Refusal},
         pool::Tags,
         version::Version,
     },
     seating::{reply::Found, seeker::Seeker},
     store::lobbies::{Hiding, SeatClaim, SeatOutcome},
-    wire::explanation::Way,
+    wire::explanation::FindOutcome,
 };
 
 /// A lobby that its version's rules let clients join.
@@ -79,7 +79,7 @@ impl Matchmaker {
         let now = self.ambient.now();
         let claim = SeatClaim {
             lobby_id: joinable.lobby.lobby_id.clone(),
-            door: Door::Direct,
+            access: Access::Direct,
             seat_id: seeker.seat_id().clone(),
             until: now + joinable.lobby.reservation(),
             hiding: Hiding::No,
@@ -87,7 +87,8 @@ impl Matchmaker {
         match seeker.while_noted(self.store.take_seat(&claim, now)).await? {
             SeatOutcome::Taken(lobby) => {
                 self.learn(&lobby, now, false).await?;
-                let found = Found { lobby: *lobby, seat_id: claim.seat_id, taken_at, way: Way::Joined };
+                let found =
+                    Found { lobby: *lobby, seat_id: claim.seat_id, taken_at, outcome: FindOutcome::Joined };
                 self.until_ready(found, seeker).await
             }
             SeatOutcome::Refused(refusal, _) => Err(match refusal {

@@ -18,7 +18,7 @@ use crate::{
     models::{
         errors::Error,
         ids::{LobbyId, ServerKey},
-        lobby::{Entry, Lobby, Refusal, sort_fullest_first},
+        lobby::{Availability, Lobby, Refusal, sort_fullest_first},
     },
     rules::criteria::{Criteria, SearchedPool},
     seating::{reply::Found, seeker::Seeker},
@@ -174,13 +174,13 @@ impl Matchmaker {
             let mut lobbies = self.store.lobbies(&compared).await?;
             self.correct_hints(&lobbies, pools, now).await?;
             let silent = silent_servers(&lobbies, now);
-            lobbies.retain(|lobby| match lobby.entry_for_find(now) {
-                Entry::Refused(refusal) => {
+            lobbies.retain(|lobby| match lobby.availability_for_find(now) {
+                Availability::Refused(refusal) => {
                     seeker.trace().refused(refusal.into());
                     are_all_full &= refusal == Refusal::Full;
                     false
                 }
-                Entry::Free | Entry::TakeOver(_) => true,
+                Availability::Free | Availability::TakeOver(_) => true,
             });
             sort_fullest_first(&mut lobbies, now);
             if self.is_busy(pools) {
@@ -236,7 +236,7 @@ impl Matchmaker {
         let others = looked.fitting.into_iter().map(|other| other.lobby_id);
         let others: Vec<LobbyId> = others.filter(|other| *other != created.lobby_id).take(100).collect();
         let lobbies = self.store.lobbies(&others).await?;
-        Ok(lobbies.iter().any(|lobby| lobby.entry_for_find(now) == Entry::Free))
+        Ok(lobbies.iter().any(|lobby| lobby.availability_for_find(now) == Availability::Free))
     }
 }
 
@@ -252,7 +252,8 @@ fn next_wave(pools: &[SearchedPool], candidates: &mut Vec<Candidate>) -> Vec<Lob
 
 /// The servers of which more than one of `lobbies` is dead: their other lobbies need not be read.
 fn silent_servers(lobbies: &[Lobby], now: Timestamp) -> BTreeSet<ServerKey> {
-    let is_silent = |lobby: &&Lobby| lobby.entry_for_find(now) == Entry::Refused(Refusal::LeaseLapsed);
+    let is_silent =
+        |lobby: &&Lobby| lobby.availability_for_find(now) == Availability::Refused(Refusal::LeaseLapsed);
     let mut seen = BTreeSet::new();
     let servers = lobbies.iter().filter(is_silent).filter_map(|lobby| lobby.server.clone());
     servers.filter(|server| !seen.insert(server.clone())).collect()

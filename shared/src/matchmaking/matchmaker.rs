@@ -20,7 +20,7 @@ use crate::{
     models::{errors::Error, lobby::SeatState},
     seating::{reply::Found, seeker::Seeker},
     store::client::Store,
-    wire::explanation::{self, Way},
+    wire::explanation::{self, FindOutcome},
 };
 
 /// The matchmaker of one function instance.
@@ -73,7 +73,7 @@ impl Matchmaker {
             return Ok(None);
         }
         let taken_at = seeker.resume(aim.clone()).await?;
-        Ok(Some(Found { lobby, seat_id: seeker.seat_id().clone(), taken_at, way: Way::Joined }))
+        Ok(Some(Found { lobby, seat_id: seeker.seat_id().clone(), taken_at, outcome: FindOutcome::Joined }))
     }
 
     async fn find_seat(&self, search: &Search, seeker: &Seeker, deadline: Timestamp) -> Result<Found, Error> {
@@ -129,8 +129,8 @@ impl Matchmaker {
     /// Counts as a race a lobby created after a look that ended at its limit: a lobby that the look did not
     /// read may have had a seat (I9).
     fn counted(mut found: Found, has_more: bool) -> Found {
-        if has_more && found.way == (Way::Created { is_race_create: false }) {
-            found.way = Way::Created { is_race_create: true };
+        if has_more && found.outcome == (FindOutcome::Created { is_race_create: false }) {
+            found.outcome = FindOutcome::Created { is_race_create: true };
         }
         found
     }

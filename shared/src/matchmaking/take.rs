@@ -14,7 +14,7 @@ use crate::{
     models::{
         errors::Error,
         ids::LobbyId,
-        lobby::{Door, EndCause, Entry, Lobby, Refusal},
+        lobby::{Access, Availability, EndCause, Lobby, Refusal},
     },
     rules::criteria::SearchedPool,
     seating::{reply::Found, seeker::Seeker},
@@ -22,7 +22,7 @@ use crate::{
         ending::end_in_passing,
         lobbies::{Hiding, SeatClaim, SeatOutcome},
     },
-    wire::explanation::{Reason, Way},
+    wire::explanation::{FindOutcome, Reason},
 };
 
 /// A write of the index that takes this long needed a retry: one write takes some milliseconds, a retry half
@@ -56,7 +56,7 @@ impl Matchmaker {
         let now = self.ambient.now();
         let mut claim = SeatClaim {
             lobby_id: claimed.lobby_id,
-            door: Door::Find(claimed.pool, searched.tag_digests.clone()),
+            access: Access::Find(claimed.pool, searched.tag_digests.clone()),
             seat_id: seeker.seat_id().clone(),
             until: now + searched.reservation,
             hiding: claimed.hiding,
@@ -75,7 +75,12 @@ impl Matchmaker {
                 // itself.
                 let is_promised = lobby.joinable_from.is_some_and(|from| from > now);
                 self.learn(&lobby, now, is_promised).await?;
-                Ok(Ok(Found { lobby: *lobby, seat_id: claim.seat_id, taken_at, way: Way::Joined }))
+                Ok(Ok(Found {
+                    lobby: *lobby,
+                    seat_id: claim.seat_id,
+                    taken_at,
+                    outcome: FindOutcome::Joined,
+                }))
             }
             SeatOutcome::Refused(refusal, seen) => {
                 seeker.missed();
@@ -155,7 +160,9 @@ impl Matchmaker {
             let in_sight = lobby.joinable_from.is_some_and(|from| from <= now);
             let last_taken = lobby.reserved.values().max().map(|until| until.before(searched.reservation));
             let filled_long_ago = last_taken.is_none_or(|taken_at| now.since(taken_at) >= STALE_HINT_AGE);
-            in_sight && filled_long_ago && lobby.entry_for_find(now) == Entry::Refused(Refusal::Full)
+            in_sight
+                && filled_long_ago
+                && lobby.availability_for_find(now) == Availability::Refused(Refusal::Full)
         };
         if let Some(lobby) = lobbies.iter().find(is_stale) {
             self.hide(lobby).await?;
@@ -165,7 +172,7 @@ impl Matchmaker {
         }
         let silent = lobbies.iter().filter(|lobby| {
             let in_sight = lobby.joinable_from.is_some_and(|from| from <= now);
-            in_sight && lobby.entry_for_find(now) == Entry::Refused(Refusal::LeaseLapsed)
+            in_sight && lobby.availability_for_find(now) == Availability::Refused(Refusal::LeaseLapsed)
         });
         self.hide_dead(silent.map(|lobby| &lobby.lobby_id), now).await
     }

@@ -56,7 +56,7 @@ pub enum Transition {
 
 /// Whether a legal transition is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum TransitionState {
     /// It is still to be made.
     Due,
     /// It has been made: a repeated request is harmless.
@@ -104,15 +104,15 @@ impl Lobby {
     ///
     /// # Errors
     /// [`Illegal`] when the lobby's state does not allow it.
-    pub fn check(&self, transition: &Transition, now: Timestamp) -> Result<Standing, Illegal> {
-        let due = |is_due| if is_due { Standing::Due } else { Standing::Done };
+    pub fn check(&self, transition: &Transition, now: Timestamp) -> Result<TransitionState, Illegal> {
+        let due = |is_due| if is_due { TransitionState::Due } else { TransitionState::Done };
         // A player who left before the end may leave again. Every other transition of an ended lobby is
         // illegal.
         if let Transition::Leave(seat) = transition
             && !self.reserved.contains_key(seat)
             && !self.connected.contains_key(seat)
         {
-            return Ok(Standing::Done);
+            return Ok(TransitionState::Done);
         }
         if self.is_over(now) {
             return Err(Illegal::Ended);
@@ -130,19 +130,24 @@ impl Lobby {
             }
             Transition::Drain(_) => Ok(due(!self.is_draining)),
             Transition::Connect(seat, write) => self.check_connect(seat, write, now),
-            Transition::Leave(_) => Ok(Standing::Due),
+            Transition::Leave(_) => Ok(TransitionState::Due),
         }
     }
 
-    fn check_connect(&self, seat: &SeatId, write: &WriteId, now: Timestamp) -> Result<Standing, Illegal> {
+    fn check_connect(
+        &self,
+        seat: &SeatId,
+        write: &WriteId,
+        now: Timestamp,
+    ) -> Result<TransitionState, Illegal> {
         if self.connected.contains_key(seat) {
             // An earlier attempt of this very write succeeded, but its response was lost.
             let is_own = self.connected_by.as_ref() == Some(write);
-            return if is_own { Ok(Standing::Done) } else { Err(Illegal::AlreadyConnected) };
+            return if is_own { Ok(TransitionState::Done) } else { Err(Illegal::AlreadyConnected) };
         }
         match self.reserved.get(seat) {
             Some(_) if self.stage == Stage::Starting => Err(Illegal::NotReady),
-            Some(until) if *until > now => Ok(Standing::Due),
+            Some(until) if *until > now => Ok(TransitionState::Due),
             Some(_) => Err(Illegal::ReservationLapsed),
             None if self.lapsed.contains(seat) => Err(Illegal::ReservationLapsed),
             None => Err(Illegal::SeatLeft),

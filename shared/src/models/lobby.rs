@@ -112,7 +112,7 @@ const fn is_zero(number: &u32) -> bool {
 
 /// How a player enters a lobby.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Door {
+pub enum Access {
     /// By a find, in this pool and with these tags: up to the normal capacity, if finds may see the lobby.
     Find(Pool, TagDigests),
     /// By its identifier: up to the direct capacity, closed and private or not.
@@ -140,7 +140,7 @@ pub enum Refusal {
 
 /// Whether a request can take a seat.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Entry {
+pub enum Availability {
     /// A seat is free.
     Free,
     /// No seat is free, but these have lapsed and can be taken over.
@@ -182,53 +182,53 @@ const TAKE_OVER_MAX: usize = 90;
 const LAPSED_MAX: usize = 8;
 
 impl Lobby {
-    /// Whether a request at `door` can take a seat here at `now`.
+    /// Whether a request with `access` can take a seat here at `now`.
     #[must_use]
-    pub fn entry(&self, door: &Door, now: Timestamp) -> Entry {
+    pub fn availability(&self, access: &Access, now: Timestamp) -> Availability {
         if self.is_over(now) {
-            return Entry::Refused(Refusal::Ended);
+            return Availability::Refused(Refusal::Ended);
         }
         if !self.is_understood() {
-            return Entry::Refused(Refusal::Hidden);
+            return Availability::Refused(Refusal::Hidden);
         }
-        if let Door::Find(pool, tags) = door {
+        if let Access::Find(pool, tags) = access {
             if self.pool != *pool {
-                return Entry::Refused(Refusal::OtherPool);
+                return Availability::Refused(Refusal::OtherPool);
             }
             if !self.tag_digests.contain(tags) {
-                return Entry::Refused(Refusal::TagMissing);
+                return Availability::Refused(Refusal::TagMissing);
             }
             if self.joinable_from.is_none() || self.closed {
-                return Entry::Refused(Refusal::Hidden);
+                return Availability::Refused(Refusal::Hidden);
             }
         }
         if self.lease_until <= now {
-            return Entry::Refused(Refusal::LeaseLapsed);
+            return Availability::Refused(Refusal::LeaseLapsed);
         }
-        let capacity = self.capacity(door);
+        let capacity = self.capacity(access);
         if self.taken < capacity {
-            return Entry::Free;
+            return Availability::Free;
         }
         let mut lapsed: Vec<SeatId> = self.lapsed_seats(now).cloned().collect();
         lapsed.truncate(TAKE_OVER_MAX);
         // Joins may have filled it beyond the capacity for finds: then one lapsed seat does not make a free
         // one.
         let held = self.taken.saturating_sub(u32::try_from(lapsed.len()).unwrap_or(u32::MAX));
-        if held < capacity { Entry::TakeOver(lapsed) } else { Entry::Refused(Refusal::Full) }
+        if held < capacity { Availability::TakeOver(lapsed) } else { Availability::Refused(Refusal::Full) }
     }
 
     /// Whether a find in its pool without tags can take a seat here at `now`.
     #[must_use]
-    pub fn entry_for_find(&self, now: Timestamp) -> Entry {
-        self.entry(&Door::Find(self.pool.clone(), TagDigests::default()), now)
+    pub fn availability_for_find(&self, now: Timestamp) -> Availability {
+        self.availability(&Access::Find(self.pool.clone(), TagDigests::default()), now)
     }
 
-    /// The lobby's capacity for `door`.
+    /// The lobby's capacity for `access`.
     #[must_use]
-    pub const fn capacity(&self, door: &Door) -> u32 {
-        match door {
-            Door::Find(..) => self.max_players,
-            Door::Direct => self.max_players_direct,
+    pub const fn capacity(&self, access: &Access) -> u32 {
+        match access {
+            Access::Find(..) => self.max_players,
+            Access::Direct => self.max_players_direct,
         }
     }
 
@@ -440,23 +440,25 @@ mod tests {
         }
     }
 
-    fn entry(lobby: &Lobby) -> Entry {
-        lobby.entry_for_find(NOW)
+    fn availability(lobby: &Lobby) -> Availability {
+        lobby.availability_for_find(NOW)
     }
 
     #[test]
     fn a_lapsed_seat_is_free_from_its_expiry_and_not_before() {
-        assert_eq!(entry(&lobby(1, &[NOW.0 + 1])), Entry::Refused(Refusal::Full));
-        assert!(matches!(entry(&lobby(1, &[NOW.0])), Entry::TakeOver(seats) if seats.len() == 1));
-        assert_eq!(entry(&lobby(2, &[NOW.0])), Entry::Free);
+        assert_eq!(availability(&lobby(1, &[NOW.0 + 1])), Availability::Refused(Refusal::Full));
+        assert!(
+            matches!(availability(&lobby(1, &[NOW.0])), Availability::TakeOver(seats) if seats.len() == 1)
+        );
+        assert_eq!(availability(&lobby(2, &[NOW.0])), Availability::Free);
     }
 
     #[test]
     fn a_lobby_filled_directly_beyond_its_size_needs_enough_lapsed_seats() {
         let held = NOW.0 + 1;
-        assert_eq!(entry(&lobby(2, &[held, held, NOW.0])), Entry::Refused(Refusal::Full));
+        assert_eq!(availability(&lobby(2, &[held, held, NOW.0])), Availability::Refused(Refusal::Full));
         assert!(
-            matches!(entry(&lobby(2, &[held, NOW.0, NOW.0])), Entry::TakeOver(seats) if seats.len() == 2)
+            matches!(availability(&lobby(2, &[held, NOW.0, NOW.0])), Availability::TakeOver(seats) if seats.len() == 2)
         );
     }
 
@@ -470,14 +472,15 @@ mod tests {
             (Lobby { lease_until: NOW, ..open.clone() }, Refusal::LeaseLapsed),
         ];
         for (lobby, refusal) in cases {
-            assert_eq!(entry(&lobby), Entry::Refused(refusal));
+            assert_eq!(availability(&lobby), Availability::Refused(refusal));
         }
         let other = "ns/v2/arena/eu".parse().unwrap();
-        let door = Door::Find(other, TagDigests::default());
-        assert_eq!(open.entry(&door, NOW), Entry::Refused(Refusal::OtherPool));
+        let access = Access::Find(other, TagDigests::default());
+        assert_eq!(open.availability(&access, NOW), Availability::Refused(Refusal::OtherPool));
         let tags = [("map".to_owned(), "dust".to_owned())].into();
-        let door = Door::Find(open.pool.clone(), TagDigests::of(&tags, &TagKey::random(&Ambient::system())));
-        assert_eq!(open.entry(&door, NOW), Entry::Refused(Refusal::TagMissing));
+        let access =
+            Access::Find(open.pool.clone(), TagDigests::of(&tags, &TagKey::random(&Ambient::system())));
+        assert_eq!(open.availability(&access, NOW), Availability::Refused(Refusal::TagMissing));
     }
 
     #[test]
@@ -499,26 +502,26 @@ mod tests {
     fn a_direct_join_fills_beyond_what_finds_may_and_enters_hidden_lobbies() {
         let held = NOW.0 + 1;
         let filled = Lobby { max_players_direct: 3, ..lobby(2, &[held, held]) };
-        assert_eq!(entry(&filled), Entry::Refused(Refusal::Full));
-        assert_eq!(filled.entry(&Door::Direct, NOW), Entry::Free);
+        assert_eq!(availability(&filled), Availability::Refused(Refusal::Full));
+        assert_eq!(filled.availability(&Access::Direct, NOW), Availability::Free);
         let closed = Lobby { closed: true, joinable_from: None, ..filled.clone() };
-        assert_eq!(closed.entry(&Door::Direct, NOW), Entry::Free);
+        assert_eq!(closed.availability(&Access::Direct, NOW), Availability::Free);
         let dead = Lobby { lease_until: NOW, ..filled };
-        assert_eq!(dead.entry(&Door::Direct, NOW), Entry::Refused(Refusal::LeaseLapsed));
+        assert_eq!(dead.availability(&Access::Direct, NOW), Availability::Refused(Refusal::LeaseLapsed));
     }
 
     #[test]
     fn nothing_lapses_while_a_lobby_starts_and_all_is_over_when_it_never_does() {
         let starting =
             Lobby { stage: Stage::Starting, created_at: Timestamp(NOW.0 - 1), ..lobby(1, &[NOW.0]) };
-        assert_eq!(entry(&starting), Entry::Refused(Refusal::Full));
+        assert_eq!(availability(&starting), Availability::Refused(Refusal::Full));
         assert_eq!((starting.held_seats(NOW), starting.end_cause(NOW)), (1, None));
         let deadline = starting.created_at + STARTING_MAX;
         let seat = starting.reserved.keys().next().unwrap();
         assert_eq!(starting.seat_state(seat, deadline.before(Duration::from_millis(1))), SeatState::Held);
         assert_eq!(starting.seat_state(seat, deadline), SeatState::Gone);
         assert_eq!(starting.first_lapse(), deadline);
-        assert_eq!(starting.entry_for_find(deadline), Entry::Refused(Refusal::Ended));
+        assert_eq!(starting.availability_for_find(deadline), Availability::Refused(Refusal::Ended));
         assert_eq!(starting.end_cause(deadline), Some(EndCause::NeverReady));
     }
 

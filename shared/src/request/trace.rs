@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::{
     base::usage::Usage,
     rules::criteria::Criteria,
-    wire::explanation::{Creation, Explanation, Obstacles, Reason, Way},
+    wire::explanation::{Creation, Explanation, FindOutcome, Obstacles, Reason},
 };
 
 /// The header that requests an explanation.
@@ -13,15 +13,15 @@ pub const EXPLAIN_HEADER: &str = "muster-explain";
 
 /// A record of one request's steps, shared by its clones.
 #[derive(Clone, Debug, Default)]
-pub struct Trace(Arc<Mutex<Noted>>);
+pub struct Trace(Arc<Mutex<Record>>);
 
 #[derive(Debug, Default)]
-struct Noted {
+struct Record {
     explanation: Explanation,
     /// Whether the caller may have an explanation.
     is_open: bool,
     /// How the find got the seat.
-    way: Option<Way>,
+    outcome: Option<FindOutcome>,
     /// Game servers with places that were read and whose heartbeats stopped.
     silent_servers: usize,
 }
@@ -30,7 +30,7 @@ struct Noted {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outline {
     /// How the find got its seat, if it has one.
-    pub way: Option<Way>,
+    pub outcome: Option<FindOutcome>,
     /// Candidates that lost their free seats between the read and the write.
     pub races_lost: u64,
     /// Game servers with places that were read and whose heartbeats stopped; each counts once.
@@ -40,87 +40,91 @@ pub struct Outline {
 impl Trace {
     /// Notes that the caller may find, and so may have an explanation.
     pub fn open(&self) {
-        self.noted().is_open = true;
+        self.record().is_open = true;
     }
 
     /// Notes the request's criteria.
     pub fn resolved(&self, criteria: &Criteria) {
-        self.noted().explanation.resolved = Some(criteria.into());
+        self.record().explanation.resolved = Some(criteria.into());
     }
 
     /// Notes candidates that were looked at, of which some lack a queried tag.
     pub fn considered(&self, count: usize, mismatched: usize) {
-        let mut noted = self.noted();
-        noted.explanation.considered += count;
+        let mut record = self.record();
+        record.explanation.considered += count;
         if mismatched > 0 {
-            *noted.explanation.refused.entry(Reason::TagMismatch).or_default() += mismatched;
+            *record.explanation.refused.entry(Reason::TagMismatch).or_default() += mismatched;
         }
     }
 
     /// Notes a candidate that was not taken.
     pub fn refused(&self, reason: Reason) {
-        *self.noted().explanation.refused.entry(reason).or_default() += 1;
+        *self.record().explanation.refused.entry(reason).or_default() += 1;
     }
 
     /// Notes why no game server has a place for a lobby.
     pub fn servers(&self, obstacles: Obstacles) {
-        self.noted().explanation.servers = Some(obstacles);
+        self.record().explanation.servers = Some(obstacles);
     }
 
     /// Notes why a lobby is about to be created, or is not.
     pub fn creation(&self, creation: Creation) {
-        self.noted().explanation.creation = Some(creation);
+        self.record().explanation.creation = Some(creation);
     }
 
     /// Notes how the find got its seat.
-    pub fn found(&self, way: Way) {
-        let mut noted = self.noted();
-        noted.way = Some(way);
-        noted.explanation.created = matches!(way, Way::Created { .. });
-        if way == Way::Joined {
-            noted.explanation.creation = None;
+    pub fn found(&self, outcome: FindOutcome) {
+        let mut record = self.record();
+        record.outcome = Some(outcome);
+        record.explanation.created = matches!(outcome, FindOutcome::Created { .. });
+        if outcome == FindOutcome::Joined {
+            record.explanation.creation = None;
         }
     }
 
     /// Notes game servers with places whose heartbeats stopped.
     pub fn silent_servers(&self, count: usize) {
-        self.noted().silent_servers += count;
+        self.record().silent_servers += count;
     }
 
     /// How the find got its seat, how many races it lost, and how many servers were silent.
     #[must_use]
     pub fn outline(&self) -> Outline {
-        let noted = self.noted();
-        let races_lost = noted.explanation.refused.get(&Reason::RaceLost).copied().unwrap_or(0);
-        Outline { way: noted.way, races_lost: races_lost as u64, silent_servers: noted.silent_servers as u64 }
+        let record = self.record();
+        let races_lost = record.explanation.refused.get(&Reason::RaceLost).copied().unwrap_or(0);
+        Outline {
+            outcome: record.outcome,
+            races_lost: races_lost as u64,
+            silent_servers: record.silent_servers as u64,
+        }
     }
 
     /// Notes that the response is a repeated one.
     pub fn replayed(&self) {
-        self.noted().explanation.replayed = true;
+        self.record().explanation.replayed = true;
     }
 
     /// Notes the cost of the request, once it is over.
     pub fn cost(&self, usage: Usage) {
         let Usage { calls, read_units, write_units } = usage;
-        let mut noted = self.noted();
-        noted.explanation = Explanation { calls, read_units, write_units, ..noted.explanation.clone() };
+        let mut record = self.record();
+        record.explanation = Explanation { calls, read_units, write_units, ..record.explanation.clone() };
     }
 
     /// The explanation, if the caller may have it.
     #[must_use]
     pub fn explanation(&self) -> Option<Explanation> {
-        let noted = self.noted();
-        noted.is_open.then(|| noted.explanation.clone())
+        let record = self.record();
+        record.is_open.then(|| record.explanation.clone())
     }
 
     /// Writes the explanation to the log, at the level `debug`.
     pub fn log(&self) {
-        let Explanation { considered, refused, created, creation, replayed, .. } = &self.noted().explanation;
+        let Explanation { considered, refused, created, creation, replayed, .. } = &self.record().explanation;
         tracing::debug!(considered, ?refused, created, ?creation, replayed, "how a find came out");
     }
 
-    fn noted(&self) -> MutexGuard<'_, Noted> {
+    fn record(&self) -> MutexGuard<'_, Record> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

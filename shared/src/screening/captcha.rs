@@ -26,11 +26,11 @@ use crate::{
         version::{CaptchaConfig, CaptchaKeys, CaptchaProvider},
     },
     screening::{
-        check::{Entry, Screening},
+        check::{Admission, Screening},
         web_client::{NoAnswer, Post},
     },
     seating::seeker::Seeker,
-    store::captcha::{CaptchaPass, CaptchaTerms, Standing},
+    store::captcha::{CaptchaPass, CaptchaTerms, PassState},
     wire::Captcha,
 };
 
@@ -70,24 +70,24 @@ impl Screening {
     /// Checks that the client need not pass a captcha now, or has just done so.
     pub(super) async fn check_captcha(
         &self,
-        entry: &Entry<'_>,
+        admission: &Admission<'_>,
         config: &CaptchaConfig,
         client_ip: Option<IpAddr>,
         seeker: &Seeker,
     ) -> Result<(), Error> {
-        let address = ClientAddress::of(client_ip, entry.namespace_id, self.keys.address_key());
-        let client = &Client { namespace_id: entry.namespace_id.clone(), address };
+        let address = ClientAddress::of(client_ip, admission.namespace_id, self.keys.address_key());
+        let client = &Client { namespace_id: admission.namespace_id.clone(), address };
         let terms = CaptchaTerms { ttl: config.ttl(), requests: config.requests_before_reverify };
         let now = self.ambient.now();
         let last = match self.store.count_captcha_request(client, terms, now).await? {
-            Standing::Passed => return Ok(()),
-            Standing::Due(last) => last,
+            PassState::Passed => return Ok(()),
+            PassState::Due(last) => last,
         };
         let (provider, keys) = config
             .providers()
             .next()
             .ok_or_else(|| Error::CaptchaUnavailable("only a later release knows its provider".to_owned()))?;
-        let Some(answered) = entry.captcha.filter(|captcha| **captcha != Captcha::default()) else {
+        let Some(answered) = admission.captcha.filter(|captcha| **captcha != Captcha::default()) else {
             return Err(Error::CaptchaRequired { provider, site_key: keys.site_key.clone() });
         };
         let response = match provider {
@@ -108,18 +108,18 @@ impl Screening {
         }
         seeker.before_screening().await?;
         let question = CaptchaQuestion { provider, keys, response, client_ip };
-        self.ask_provider(entry, client, &question, last.as_ref()).await?;
+        self.ask_provider(admission, client, &question, last.as_ref()).await?;
         self.store.pass_captcha(client, &answer, self.ambient.now()).await
     }
 
     async fn ask_provider(
         &self,
-        entry: &Entry<'_>,
+        admission: &Admission<'_>,
         client: &Client,
         question: &CaptchaQuestion<'_>,
         last: Option<&CaptchaPass>,
     ) -> Result<(), Error> {
-        let secrets = self.secrets.of(entry.version).await?;
+        let secrets = self.secrets.of(admission.version).await?;
         let secret = secrets.captcha_key();
         let secret = secret.ok_or_else(|| Error::Bug("a version's captcha key is gone".to_owned()))?;
         let url = match question.provider {

@@ -22,9 +22,9 @@ use crate::{
     wire::{Captcha, CreateLobbyRequest, FindLobbyRequest, JoinLobbyRequest},
 };
 
-/// The modes and regions or the lobby that a player wants to enter.
+/// The modes and regions, or the lobby, to which a player seeks admission.
 #[derive(Debug)]
-pub struct Entry<'a> {
+pub struct Admission<'a> {
     pub(super) kind: EntryKind,
     pub(super) namespace_id: &'a NamespaceId,
     pub(super) version: &'a Version,
@@ -36,7 +36,7 @@ pub struct Entry<'a> {
     pub(super) verification_data: Option<&'a HandedOn>,
 }
 
-impl<'a> Entry<'a> {
+impl<'a> Admission<'a> {
     /// A find that every rule allows.
     #[must_use]
     pub fn find(
@@ -128,15 +128,15 @@ impl Screening {
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn check(
         &self,
-        entry: &Entry<'_>,
+        admission: &Admission<'_>,
         request: &Request,
         edge_secret: Option<&str>,
         seeker: &Seeker,
     ) -> Result<(), Error> {
         let client_ip = request.client_ip(edge_secret);
-        if let Some(config) = &entry.version.config.captcha {
-            self.check_captcha(entry, config, client_ip, seeker).await?;
+        if let Some(config) = &admission.version.config.captcha {
+            self.check_captcha(admission, config, client_ip, seeker).await?;
         }
-        self.verify(entry, client_ip, seeker).await
+        self.verify(admission, client_ip, seeker).await
     }
 }

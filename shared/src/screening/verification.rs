@@ -23,7 +23,7 @@ use crate::{
         version_secrets::VersionSecrets,
     },
     screening::{
-        check::{Entry, Screening},
+        check::{Admission, Screening},
         web_client::Post,
     },
     seating::seeker::Seeker,
@@ -69,14 +69,14 @@ impl Screening {
     /// time, and one URL for one mode after the other.
     pub(super) async fn verify(
         &self,
-        entry: &Entry<'_>,
+        admission: &Admission<'_>,
         client_ip: Option<IpAddr>,
         seeker: &Seeker,
     ) -> Result<(), Error> {
         let mut by_url: BTreeMap<&str, Vec<Rule<'_>>> = BTreeMap::new();
-        for (mode, region_ids) in &entry.modes {
-            let config = entry.version.config.game_modes.get(*mode);
-            let verification = config.and_then(|config| config.action(entry.kind).verification.as_ref());
+        for (mode, region_ids) in &admission.modes {
+            let config = admission.version.config.game_modes.get(*mode);
+            let verification = config.and_then(|config| config.action(admission.kind).verification.as_ref());
             if let Some(verification) = verification {
                 by_url.entry(&verification.url).or_default().push(Rule { mode, region_ids, verification });
             }
@@ -85,8 +85,8 @@ impl Screening {
             return Ok(());
         }
         seeker.before_screening().await?;
-        let secrets = self.secrets.of(entry.version).await?;
-        let calls = by_url.values().map(|rules| self.ask_in_turn(entry, rules, &secrets, client_ip));
+        let secrets = self.secrets.of(admission.version).await?;
+        let calls = by_url.values().map(|rules| self.ask_in_turn(admission, rules, &secrets, client_ip));
         let answered = within(&self.ambient, VERIFICATION_TIMEOUT, join_all(calls)).await;
         let Some(answers) = answered else {
             let urls: BTreeSet<_> = by_url.keys().map(|url| host(url)).collect();
@@ -100,40 +100,40 @@ impl Screening {
 
     async fn ask_in_turn(
         &self,
-        entry: &Entry<'_>,
+        admission: &Admission<'_>,
         rules: &[Rule<'_>],
         secrets: &VersionSecrets,
         client_ip: Option<IpAddr>,
     ) -> Result<(), Error> {
         for rule in rules {
-            self.ask_backend(entry, rule, secrets, client_ip).await?;
+            self.ask_backend(admission, rule, secrets, client_ip).await?;
         }
         Ok(())
     }
 
     async fn ask_backend(
         &self,
-        entry: &Entry<'_>,
+        admission: &Admission<'_>,
         rule: &Rule<'_>,
         secrets: &VersionSecrets,
         client_ip: Option<IpAddr>,
     ) -> Result<(), Error> {
         let question = Question {
-            verification_data: entry.verification_data,
+            verification_data: admission.verification_data,
             game: QuestionGame {
-                namespace_id: entry.namespace_id,
+                namespace_id: admission.namespace_id,
                 game_mode: rule.mode,
                 region_ids: rule.region_ids,
-                tags: entry.tags,
-                max_players: entry.max_players,
+                tags: admission.tags,
+                max_players: admission.max_players,
             },
             client: QuestionClient { address: client_ip.map(|address| address.to_canonical()) },
-            kind: entry.kind,
+            kind: admission.kind,
         };
         let body = serde_json::to_string(&question).map_err(|error| Error::Bug(error.to_string()))?;
         let mut headers = Vec::new();
         for name in rule.verification.headers.keys() {
-            let value = secrets.header(rule.mode, entry.kind, name);
+            let value = secrets.header(rule.mode, admission.kind, name);
             let value =
                 value.ok_or_else(|| Error::Bug("a version's verification header is gone".to_owned()))?;
             headers.push((name.as_str(), value));

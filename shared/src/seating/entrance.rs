@@ -163,7 +163,7 @@ impl Seating {
             Err(refusal) => return self.refuse(seeker, refusal).await,
         };
         found.log();
-        seeker.trace.found(found.way);
+        seeker.trace.found(found.outcome);
         let client = seeker.capped().map(|(client, _)| client.address.clone());
         let is_held = client.is_some();
         let answer = found.into_response(settings, client, self.auth.keys())?;

@@ -10,7 +10,7 @@ use crate::{
         lobby::Lobby,
         token::{DevelopmentHost, PlayerSeat},
     },
-    wire::{self, FindLobbyResponse, explanation::Way},
+    wire::{self, FindLobbyResponse, explanation::FindOutcome},
 };
 
 /// A seat found.
@@ -23,7 +23,7 @@ pub struct Found {
     /// When it was taken.
     pub taken_at: Timestamp,
     /// How the find got it.
-    pub way: Way,
+    pub outcome: FindOutcome,
 }
 
 impl Found {
@@ -59,9 +59,9 @@ impl Found {
 
     /// Writes the operation's log line about its seat.
     pub fn log(&self) {
-        let (created, race_create) = match self.way {
-            Way::Joined => (false, false),
-            Way::Created { is_race_create } => (true, is_race_create),
+        let (created, race_create) = match self.outcome {
+            FindOutcome::Joined => (false, false),
+            FindOutcome::Created { is_race_create } => (true, is_race_create),
         };
         tracing::info!(
             lobby.id = %self.lobby.lobby_id,

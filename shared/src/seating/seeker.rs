@@ -67,7 +67,7 @@ pub struct Aim {
 
 /// An aim, and when its run noted it.
 #[derive(Clone, Debug)]
-pub(super) struct Noted {
+pub(super) struct DatedAim {
     aim: Aim,
     at: Timestamp,
 }
@@ -77,7 +77,7 @@ pub(super) struct Progress {
     pub(super) is_claimed: bool,
     /// Whether providers and backends may be called for it.
     pub(super) is_cleared: bool,
-    pub(super) noted: Option<Noted>,
+    pub(super) noted: Option<DatedAim>,
     /// Whether the outcome of the try there is unknown.
     pub(super) is_uncertain: bool,
     pub(super) hold: Option<Hold>,
@@ -185,13 +185,13 @@ impl Seeker {
 
     /// Records the lobby that this run is about to try and renews its lease, so that a retry waits or resumes
     /// there.
-    async fn note(&self, aim: Aim, now: Timestamp) -> Result<Noted, Error> {
+    async fn note(&self, aim: Aim, now: Timestamp) -> Result<DatedAim, Error> {
         if let Some(run) = &self.run
             && !self.store.aim_run(run, Some((&aim.lobby_id, aim.taken_at)), now).await?
         {
             return Err(self.overtaken());
         }
-        let noted = Noted { aim, at: now };
+        let noted = DatedAim { aim, at: now };
         self.progress().noted = Some(noted.clone());
         Ok(noted)
     }

@@ -40,7 +40,7 @@ pub struct CaptchaPass {
 
 /// Whether a client's last pass still counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum PassState {
     /// It counts, and the request was counted.
     Passed,
     /// It no longer counts, or there is none.
@@ -58,7 +58,7 @@ impl Store {
         client: &Client,
         terms: CaptchaTerms,
         now: Timestamp,
-    ) -> Result<Standing, Error> {
+    ) -> Result<PassState, Error> {
         let write = self
             .on_client(key(client))
             .change("SET #requests = #requests + :one")
@@ -66,8 +66,8 @@ impl Store {
             .with(":oldest", number(now.before(terms.ttl)))
             .with(":most", number(terms.requests));
         Ok(match self.update::<CaptchaPass>(write).await? {
-            Ok(_counted) => Standing::Passed,
-            Err(pass) => Standing::Due(pass),
+            Ok(_counted) => PassState::Passed,
+            Err(pass) => PassState::Due(pass),
         })
     }
 

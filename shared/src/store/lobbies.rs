@@ -23,7 +23,7 @@ use crate::{
     models::{
         errors::Error,
         ids::{InvalidIdentifier, LobbyId, SeatId, ServerKey},
-        lobby::{Door, Entry, Lobby, Refusal, STARTING_MAX, SeatState},
+        lobby::{Access, Availability, Lobby, Refusal, STARTING_MAX, SeatState},
         pool::Pool,
         tag_digests::TagDigests,
     },
@@ -67,7 +67,7 @@ pub struct SeatClaim {
     /// The lobby.
     pub lobby_id: LobbyId,
     /// How the player enters.
-    pub door: Door,
+    pub access: Access,
     /// The seat, fresh for each find, so that a retried write is recognised.
     pub seat_id: SeatId,
     /// When its reservation lapses.
@@ -369,18 +369,20 @@ impl Store {
                 SeatState::Gone | SeatState::Unknown => {}
             }
             // The lobby has moved into another shard of its pool since.
-            if let Door::Find(pool, _) = &mut claim.door
+            if let Access::Find(pool, _) = &mut claim.access
                 && pool.is_shard_of(&lobby.pool)
             {
                 pool.shard = lobby.pool.shard;
             }
-            write = match lobby.entry(&claim.door, now) {
-                Entry::Free => {
+            write = match lobby.availability(&claim.access, now) {
+                Availability::Free => {
                     let vacated_at = lobby.vacated_at.map_or(now, |vacated_at| vacated_at.max(now));
                     self.take_free_seat(&claim, Hiding::No, now, vacated_at)
                 }
-                Entry::TakeOver(lapsed) => self.take_over_seat(&claim, &lobby, &lapsed, now),
-                Entry::Refused(refusal) => return Ok(SeatOutcome::Refused(refusal, Some(Box::new(lobby)))),
+                Availability::TakeOver(lapsed) => self.take_over_seat(&claim, &lobby, &lapsed, now),
+                Availability::Refused(refusal) => {
+                    return Ok(SeatOutcome::Refused(refusal, Some(Box::new(lobby))));
+                }
             };
             refusal = SeatOutcome::Refused(Refusal::Full, Some(Box::new(lobby)));
         }
@@ -432,12 +434,12 @@ impl Store {
         now: Timestamp,
         vacated_at: Timestamp,
     ) -> Write {
-        let (capacity, moved_to) = match (&claim.door, hiding) {
-            (Door::Find(pool, _), Hiding::IfLast { shard, .. }) if shard != pool.shard => {
+        let (capacity, moved_to) = match (&claim.access, hiding) {
+            (Access::Find(pool, _), Hiding::IfLast { shard, .. }) if shard != pool.shard => {
                 ("#max_players", Some(pool.in_shard(shard)))
             }
-            (Door::Find(..), _) => ("#max_players", None),
-            (Door::Direct, _) => ("#max_players_direct", None),
+            (Access::Find(..), _) => ("#max_players", None),
+            (Access::Direct, _) => ("#max_players_direct", None),
         };
         let hide = match hiding {
             Hiding::No => "",
@@ -448,7 +450,7 @@ impl Store {
         let change = format!("SET #taken = #taken + :one, #reserved.#seat = :until{hide}");
         let condition = format!(
             "{} AND #taken < {capacity}{is_last} AND (attribute_not_exists(#vacated_at) OR #vacated_at <= :vacated_at)",
-            enterable(&claim.door)
+            enterable(&claim.access)
         );
         let (last, lapse) = match hiding {
             Hiding::No => (None, None),
@@ -479,14 +481,14 @@ impl Store {
         );
         let still_lapsed: Vec<String> = paths.iter().map(|path| format!("{path} <= :now")).collect();
         let condition =
-            format!("{} AND #taken < :limit AND {}", enterable(&claim.door), still_lapsed.join(" AND "));
+            format!("{} AND #taken < :limit AND {}", enterable(&claim.access), still_lapsed.join(" AND "));
         let remembered = lobby.lapsed_with(lapsed).iter().map(|seat| text(seat.as_str())).collect();
         let write = self
             .claiming(claim, now)
             .change(change)
             .when(condition)
             .with(":freed", number(count.saturating_sub(1)))
-            .with(":limit", number(lobby.capacity(&claim.door).saturating_add(count)))
+            .with(":limit", number(lobby.capacity(&claim.access).saturating_add(count)))
             .with(":lapsed", AttributeValue::L(remembered));
         let numbered = lapsed.iter().enumerate();
         numbered.fold(write, |write, (n, seat)| write.name(format!("#lapsed{n}"), seat.as_str()))
@@ -500,7 +502,7 @@ impl Store {
             .with(":until", number(claim.until))
             .with(":start_limit", number(now.before(STARTING_MAX)))
             .with(":now", number(now));
-        let Door::Find(pool, tags) = &claim.door else { return write };
+        let Access::Find(pool, tags) = &claim.access else { return write };
         let numbered = tags.iter().enumerate();
         numbered.fold(write.with(":pool", text(pool.to_string())), |write, (n, tag)| {
             write.with(format!(":tag{n}"), AttributeValue::B(Blob::new(tag.bytes())))
@@ -514,13 +516,13 @@ impl Store {
     }
 }
 
-fn enterable(door: &Door) -> String {
-    match door {
-        Door::Find(_, tags) => {
+fn enterable(access: &Access) -> String {
+    match access {
+        Access::Find(_, tags) => {
             let tags = (0..tags.iter().len()).map(|n| format!(" AND contains(#tag_digests, :tag{n})"));
             format!("{ENTERABLE}{FINDABLE}{}", tags.collect::<String>())
         }
-        Door::Direct => ENTERABLE.to_owned(),
+        Access::Direct => ENTERABLE.to_owned(),
     }
 }
 

@@ -25,7 +25,7 @@ use crate::{
         secrets::Kept,
         shards::Sign,
         statistics::KeptCount,
-        tokens::{CloudTokenRecord, IssuedToken, Noted},
+        tokens::{CloudTokenRecord, IssuedToken, ListedToken},
     },
 };
 
@@ -62,7 +62,7 @@ records! {
     LobbyCursor,
     NameOwner,
     Namespace,
-    Noted,
+    ListedToken,
     ReplayRecord,
     Server,
     Sign,

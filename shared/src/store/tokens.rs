@@ -112,7 +112,7 @@ struct StoredToken<'a> {
 }
 
 #[derive(Serialize)]
-struct NotedCloudToken<'a> {
+struct ListedCloudToken<'a> {
     digest: String,
     #[serde(flatten)]
     issued: &'a IssuedToken,
@@ -120,7 +120,7 @@ struct NotedCloudToken<'a> {
 
 /// The part of an issued token that a revocation reads.
 #[derive(Debug, Deserialize)]
-pub(super) struct Noted {
+pub(super) struct ListedToken {
     namespace_id: Option<NamespaceId>,
     digest: Option<String>,
 }
@@ -154,7 +154,7 @@ impl Store {
             revoked_at: None,
         };
         let stored = to_item(&StoredToken { digest: token.digest(), record: &record })?;
-        let noted = NotedCloudToken { digest: token.digest(), issued };
+        let noted = ListedCloudToken { digest: token.digest(), issued };
         let parts = vec![
             Write::put(&self.tables.tokens, stored),
             self.put_new((tokens_key(&issued.game_id), issued.token_id.to_string()), &noted)?,
@@ -200,16 +200,16 @@ impl Store {
         now: Timestamp,
     ) -> Result<RevokeOutcome, Error> {
         let noted_key = key(tokens_key(right.game_id()), token_id.to_string());
-        let noted = self.read::<Noted>(&self.tables.catalog, noted_key.clone()).await?;
+        let noted = self.read::<ListedToken>(&self.tables.catalog, noted_key.clone()).await?;
         let effect = match noted {
-            Some(Noted { digest: Some(digest), .. }) => {
+            Some(ListedToken { digest: Some(digest), .. }) => {
                 let key = Item::from([("digest".to_owned(), text(digest))]);
                 Write::to(&self.tables.tokens, key)
                     .change("SET #revoked_at = :now")
                     .when("attribute_exists(#digest)")
                     .with(":now", number(now))
             }
-            Some(Noted { namespace_id: Some(namespace_id), .. }) => {
+            Some(ListedToken { namespace_id: Some(namespace_id), .. }) => {
                 let key = key(game_key(right.game_id()), namespace_key(&namespace_id));
                 let change = "SET #revocations.#token_ids = list_append(#revocations.#token_ids, :ids)";
                 let ids = AttributeValue::L(vec![text(token_id.as_str())]);

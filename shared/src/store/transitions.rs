@@ -15,7 +15,7 @@ use crate::{
     models::{
         errors::Error,
         ids::{LobbyId, SeatId, StartMark},
-        lifecycle::{CONNECTED_MAX, Illegal, Standing, Transition},
+        lifecycle::{CONNECTED_MAX, Illegal, Transition, TransitionState},
         lobby::{Lobby, STARTING_MAX},
         server::Server,
     },
@@ -67,7 +67,9 @@ impl Store {
             None
         };
         for _ in 0..ATTEMPTS {
-            if let Some(lobby) = seen.take_if(|lobby| lobby.check(transition, now) != Ok(Standing::Due)) {
+            if let Some(lobby) =
+                seen.take_if(|lobby| lobby.check(transition, now) != Ok(TransitionState::Due))
+            {
                 return Ok(match lobby.check(transition, now) {
                     Err(illegal) => TransitionOutcome::Illegal(illegal, Box::new(lobby)),
                     Ok(_) => TransitionOutcome::AlreadyMade(Box::new(lobby)),

@@ -164,7 +164,7 @@ pub struct Explanation {
 
 /// How a find got its seat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum FindOutcome {
     /// In an existing lobby.
     Joined,
     /// In a lobby created for it.

@@ -2,7 +2,7 @@
 //! own.
 
 use super::{
-    tables::{Door, EndCause, LOBBIES, Lobby, NEVER, Rules, SEATS, SERVERS, Server, Stage, first},
+    tables::{Access, EndCause, LOBBIES, Lobby, NEVER, Rules, SEATS, SERVERS, Server, Stage, first},
     writes::Creation,
 };
 
@@ -130,14 +130,14 @@ impl History {
         at: usize,
         seat: usize,
         until: u8,
-        door: Door,
+        access: Access,
         now: u8,
     ) -> Result<(), Broken> {
         let lobby = &self.lobbies[at];
         broken(lobby.has_ended, 6, "a seat in an ended lobby")?;
         broken(lobby.leased_until <= now, 6, "a seat in a lobby of a dead server")?;
         broken(lobby.should_have_started(rules, now), 6, "a seat in a lobby that never became ready")?;
-        if let Door::Find(version) = door {
+        if let Access::Find(version) = access {
             broken(lobby.is_closed || lobby.is_draining, 6, "a find's seat in a closed lobby")?;
             broken(item.is_private, 6, "a find's seat in a private lobby")?;
             broken(lobby.version != version, 6, "a seat in another version's lobby")?;

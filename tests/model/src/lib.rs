@@ -29,7 +29,7 @@ use conditions::Condition;
 pub use configurations::Configuration;
 use history::{Broken, History};
 use programs::{Actor, Program};
-use tables::{Door, EPOCH, Entry, Head, LOBBIES, Lobby, SERVERS, Server, Stage};
+use tables::{Access, Availability, EPOCH, Head, LOBBIES, Lobby, SERVERS, Server, Stage};
 use writes::{Bits, Outcome, Seen, Sent, Store, bit, check_tables, conditions_of, note};
 
 /// Actors that a configuration may have.
@@ -218,11 +218,12 @@ impl Checked {
     fn note_joinable(&self, state: &mut State) {
         for at in 0..LOBBIES {
             let lobby = &state.lobbies[at];
-            let entry = lobby.entry(&self.configuration.rules, Door::Find(state.version), state.now);
-            let is_joinable =
-                matches!(entry, Entry::Free | Entry::TakeOver(_)) && lobby.stage == Stage::Ready;
+            let availability =
+                lobby.availability(&self.configuration.rules, Access::Find(state.version), state.now);
+            let is_joinable = matches!(availability, Availability::Free | Availability::TakeOver(_))
+                && lobby.stage == Stage::Ready;
             let history = &mut state.history.lobbies[at];
-            let is_free = entry == Entry::Free;
+            let is_free = availability == Availability::Free;
             let is_as_before = history.joinable_since > 0 && history.was_free == is_free;
             history.was_free = is_joinable && is_free;
             history.joinable_since = match (is_joinable, is_as_before) {

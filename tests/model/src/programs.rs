@@ -3,7 +3,8 @@
 use super::{
     State,
     tables::{
-        Door, EndCause, Entry, Head, Hiding, LOBBIES, Lease, Lobby, NEVER, Rules, SERVERS, Server, Stage,
+        Access, Availability, EndCause, Head, Hiding, LOBBIES, Lease, Lobby, NEVER, Rules, SERVERS, Server,
+        Stage,
     },
     writes::{Creation, LEFT_AT_REGISTRATION, Outcome, Part, SeenIdle, Sent, Store, note},
 };
@@ -181,7 +182,7 @@ pub(super) enum Then {
     LetGo { pass: u8 },
 }
 
-enum Standing {
+enum TransitionState {
     Due,
     Done,
     Illegal { is_over: bool },
@@ -405,8 +406,8 @@ impl Program<'_> {
             Role::Find { .. } => Mind::Look { round: 0, tried: 0, last: None },
             Role::Join { lobby } => {
                 let until = now + self.rules().reservation;
-                let (seat, door) = (self.actor, Door::Direct);
-                let sent = Sent::TakeFree { lobby, seat, until, door, hiding: Hiding::No, now };
+                let (seat, access) = (self.actor, Access::Direct);
+                let sent = Sent::TakeFree { lobby, seat, until, access, hiding: Hiding::No, now };
                 let then = Then::Taken { round: 0, tried: 0, last: None, tries: 0, burst: None };
                 Mind::Send { sent, then }
             }
@@ -475,14 +476,14 @@ impl Program<'_> {
     fn take(&self, state: &State, lobby: usize, hiding: Hiding, then: Then) -> Mind {
         let now = state.now;
         let (seat, until) = (self.actor, now + self.rules().reservation);
-        let door = self.door(state);
-        Mind::Send { sent: Sent::TakeFree { lobby, seat, until, door, hiding, now }, then }
+        let access = self.access(state);
+        Mind::Send { sent: Sent::TakeFree { lobby, seat, until, access, hiding, now }, then }
     }
 
-    fn door(&self, state: &State) -> Door {
+    fn access(&self, state: &State) -> Access {
         match self.role() {
-            Role::Join { .. } => Door::Direct,
-            _ => Door::Find(state.actors[self.actor].version),
+            Role::Join { .. } => Access::Direct,
+            _ => Access::Find(state.actors[self.actor].version),
         }
     }
 
@@ -901,8 +902,8 @@ impl Program<'_> {
         outcome: Outcome,
         (round, tried, last, tries, burst): (u8, u8, Option<NoRoom>, u8, Option<Head>),
     ) -> Mind {
-        let (Sent::TakeFree { lobby: at, seat, until, door, now, .. }
-        | Sent::TakeOver { lobby: at, seat, until, door, now, .. }) = *sent
+        let (Sent::TakeFree { lobby: at, seat, until, access, now, .. }
+        | Sent::TakeOver { lobby: at, seat, until, access, now, .. }) = *sent
         else {
             return Mind::Done(Answer::Bug);
         };
@@ -910,22 +911,22 @@ impl Program<'_> {
         if outcome == Outcome::Made || lobby.holds(seat) {
             return self.learn(state, at);
         }
-        let entry = lobby.entry(self.rules(), door, now);
+        let availability = lobby.availability(self.rules(), access, now);
         let then = Then::Taken { round, tried, last, tries: tries + 1, burst };
         if tries + 1 < TAKES_MAX {
-            match entry {
-                Entry::Free => {
+            match availability {
+                Availability::Free => {
                     let hiding = Hiding::No;
-                    let sent = Sent::TakeFree { lobby: at, seat, until, door, hiding, now };
+                    let sent = Sent::TakeFree { lobby: at, seat, until, access, hiding, now };
                     return Mind::Send { sent, then };
                 }
-                Entry::TakeOver(lapsed) => {
+                Availability::TakeOver(lapsed) => {
                     let reserved = (0..8).filter(|seat| lapsed & (1 << seat) != 0);
                     let reserved = reserved
                         .filter(|seat| lobby.reserved[*seat] > 0)
                         .fold(0, |bits, seat| bits | (1 << seat));
                     let connected = lapsed & !reserved;
-                    let sent = Sent::TakeOver { lobby: at, seat, until, door, reserved, connected, now };
+                    let sent = Sent::TakeOver { lobby: at, seat, until, access, reserved, connected, now };
                     return Mind::Send { sent, then };
                 }
                 _ => {}
@@ -933,16 +934,16 @@ impl Program<'_> {
         }
         let corrected = Then::Corrected { round, tried, last, burst };
         let in_sight = (1..=now).contains(&lobby.joinable_from);
-        match entry {
-            _ if door == Door::Direct => {}
-            Entry::LeaseLapsed if in_sight => {
+        match availability {
+            _ if access == Access::Direct => {}
+            Availability::LeaseLapsed if in_sight => {
                 return Mind::Send { sent: Sent::HideSilent { lobby: at, now }, then: corrected };
             }
-            Entry::Overdue if lobby.server > 0 => {
+            Availability::Overdue if lobby.server > 0 => {
                 let sent = end_as_seen(lobby, at, EndCause::NeverReady, now);
                 return Mind::Send { sent, then: corrected };
             }
-            Entry::Full if in_sight => {
+            Availability::Full if in_sight => {
                 let sent = hide_full(lobby, at, self.rules());
                 return Mind::Send { sent, then: corrected };
             }
@@ -1052,34 +1053,34 @@ impl Program<'_> {
         Mind::Send { sent: Sent::Draw { first: burst.first }, then: Then::Drawn { round, tries } }
     }
 
-    fn check(&self, transition: Transition, lobby: &Lobby, now: u8) -> Standing {
-        let due = |is_due| if is_due { Standing::Due } else { Standing::Done };
+    fn check(&self, transition: Transition, lobby: &Lobby, now: u8) -> TransitionState {
+        let due = |is_due| if is_due { TransitionState::Due } else { TransitionState::Done };
         if let Transition::Leave(seat) = transition
             && !lobby.holds(seat)
         {
-            return Standing::Done;
+            return TransitionState::Done;
         }
         if lobby.stage == Stage::Ended || lobby.is_overdue(self.rules(), now) {
-            return Standing::Illegal { is_over: true };
+            return TransitionState::Illegal { is_over: true };
         }
         match transition {
             Transition::Ready => due(lobby.stage == Stage::Starting),
             Transition::Close => due(!lobby.closed),
-            Transition::Reopen if lobby.is_draining => Standing::Illegal { is_over: false },
+            Transition::Reopen if lobby.is_draining => TransitionState::Illegal { is_over: false },
             Transition::Reopen => due(lobby.closed),
             Transition::Drain => due(!lobby.is_draining),
             Transition::Connect(seat, write) if lobby.connected[seat] > 0 => {
                 if lobby.connected_by == write {
-                    Standing::Done
+                    TransitionState::Done
                 } else {
-                    Standing::Illegal { is_over: false }
+                    TransitionState::Illegal { is_over: false }
                 }
             }
             Transition::Connect(seat, _) => {
                 let is_due = lobby.stage == Stage::Ready && lobby.reserved[seat] > now;
-                if is_due { Standing::Due } else { Standing::Illegal { is_over: false } }
+                if is_due { TransitionState::Due } else { TransitionState::Illegal { is_over: false } }
             }
-            Transition::Leave(_) => Standing::Due,
+            Transition::Leave(_) => TransitionState::Due,
         }
     }
 
@@ -1095,14 +1096,14 @@ impl Program<'_> {
         sweep: Option<(usize, u8)>,
     ) -> Mind {
         match self.check(transition, seen, now) {
-            Standing::Due if tries >= TRANSITIONS_MAX => Mind::Done(Answer::Contention),
-            Standing::Due => {
+            TransitionState::Due if tries >= TRANSITIONS_MAX => Mind::Done(Answer::Contention),
+            TransitionState::Due => {
                 let mind = self.transition(transition, Some(seen), at, now, sweep);
                 let Mind::Send { sent, .. } = mind else { return mind };
                 Mind::Send { sent, then: Then::Transition { transition, tries, sweep } }
             }
-            Standing::Done => self.transition_made(state, transition, at, now, false, sweep),
-            Standing::Illegal { is_over } => {
+            TransitionState::Done => self.transition_made(state, transition, at, now, false, sweep),
+            TransitionState::Illegal { is_over } => {
                 let is_overdue = is_over && seen.stage == Stage::Starting;
                 if is_overdue && matches!(transition, Transition::Ready | Transition::Drain) {
                     return self.end(state, at, EndCause::NeverReady, now, sweep);

@@ -10,8 +10,8 @@ use super::{
     history::{Broken, broken},
     programs::{end_as_seen, registration_of},
     tables::{
-        Door, EndCause, Entry, FAR, Hiding, LOBBIES, Lease, Lobby, NEVER, SERVERS, SPARE, Server, Stage,
-        first,
+        Access, Availability, EndCause, FAR, Hiding, LOBBIES, Lease, Lobby, NEVER, SERVERS, SPARE, Server,
+        Stage, first,
     },
     writes::{Creation, Outcome, Part, Sent, Store, check_tables},
 };
@@ -170,14 +170,14 @@ fn enter(store: &Store<'_>, state: &State, at: usize, now: u8) -> Result<(), Bro
         return Ok(());
     }
     let mut state = state.clone();
-    let (seat, until, door) = (SPARE, now + rules.reservation, Door::Find(lobby.version));
-    let sent = match lobby.entry(rules, door, now) {
-        Entry::TakeOver(lapsed) => {
+    let (seat, until, access) = (SPARE, now + rules.reservation, Access::Find(lobby.version));
+    let sent = match lobby.availability(rules, access, now) {
+        Availability::TakeOver(lapsed) => {
             let reserved = first(lapsed).filter(|seat| lobby.reserved[*seat] > 0);
             let reserved = reserved.fold(0, |bits, seat| bits | (1 << seat));
-            Sent::TakeOver { lobby: at, seat, until, door, reserved, connected: lapsed & !reserved, now }
+            Sent::TakeOver { lobby: at, seat, until, access, reserved, connected: lapsed & !reserved, now }
         }
-        _ => Sent::TakeFree { lobby: at, seat, until, door, hiding: Hiding::No, now },
+        _ => Sent::TakeFree { lobby: at, seat, until, access, hiding: Hiding::No, now },
     };
     let outcome = send(store, &mut state, &sent)?;
     broken(outcome != Outcome::Made, 4, "a seat that nobody holds cannot be taken")

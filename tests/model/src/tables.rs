@@ -91,7 +91,7 @@ pub(super) struct Head {
 
 /// How a player enters a lobby.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Door {
+pub(super) enum Access {
     Find(u8),
     Direct,
 }
@@ -103,9 +103,9 @@ pub(super) enum Hiding {
     Promised(u8),
 }
 
-/// Whether a door has a seat.
+/// Whether a lobby has a seat for an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Entry {
+pub(super) enum Availability {
     Free,
     /// The lapsed seats, a bit each.
     TakeOver(u8),
@@ -207,28 +207,28 @@ impl Lobby {
         self.stage == Stage::Starting && self.created_at + rules.starting_max <= now
     }
 
-    pub(super) fn entry(&self, rules: &Rules, door: Door, now: u8) -> Entry {
+    pub(super) fn availability(&self, rules: &Rules, access: Access, now: u8) -> Availability {
         if self.stage == Stage::Ended || !self.is_there() {
-            return Entry::Refused;
+            return Availability::Refused;
         }
         if self.is_overdue(rules, now) {
-            return Entry::Overdue;
+            return Availability::Overdue;
         }
-        if let Door::Find(version) = door
+        if let Access::Find(version) = access
             && (self.version != version || self.joinable_from == 0 || self.closed)
         {
-            return Entry::Refused;
+            return Availability::Refused;
         }
         if self.lease_until <= now {
-            return Entry::LeaseLapsed;
+            return Availability::LeaseLapsed;
         }
-        let capacity = rules.capacity(door);
+        let capacity = rules.capacity(access);
         if self.taken < capacity {
-            return Entry::Free;
+            return Availability::Free;
         }
         let lapsed = self.lapsed_seats(now);
         let held = self.taken.saturating_sub(lapsed.count_ones() as u8);
-        if held < capacity { Entry::TakeOver(lapsed) } else { Entry::Full }
+        if held < capacity { Availability::TakeOver(lapsed) } else { Availability::Full }
     }
 
     pub(super) fn end_cause(&self, rules: &Rules, now: u8) -> Option<EndCause> {
@@ -274,10 +274,10 @@ impl Server {
 }
 
 impl Rules {
-    pub(super) fn capacity(&self, door: Door) -> u8 {
-        match door {
-            Door::Find(_) => self.max_players,
-            Door::Direct => self.max_direct,
+    pub(super) fn capacity(&self, access: Access) -> u8 {
+        match access {
+            Access::Find(_) => self.max_players,
+            Access::Direct => self.max_direct,
         }
     }
 }

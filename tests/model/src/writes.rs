@@ -6,7 +6,8 @@ use super::{
     State,
     history::{Broken, broken},
     tables::{
-        Door, EndCause, Head, Hiding, LOBBIES, Lease, Lobby, NEVER, Rules, SEATS, Seats, Server, Stage, first,
+        Access, EndCause, Head, Hiding, LOBBIES, Lease, Lobby, NEVER, Rules, SEATS, Seats, Server, Stage,
+        first,
     },
 };
 use crate::{
@@ -17,8 +18,8 @@ use crate::{
 /// A write, single or a transaction, with everything that its writer put into it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Sent {
-    TakeFree { lobby: usize, seat: usize, until: u8, door: Door, hiding: Hiding, now: u8 },
-    TakeOver { lobby: usize, seat: usize, until: u8, door: Door, reserved: u8, connected: u8, now: u8 },
+    TakeFree { lobby: usize, seat: usize, until: u8, access: Access, hiding: Hiding, now: u8 },
+    TakeOver { lobby: usize, seat: usize, until: u8, access: Access, reserved: u8, connected: u8, now: u8 },
     HideFull { lobby: usize, lapse: u8, vacated_at: u8 },
     HideSilent { lobby: usize, now: u8 },
     Ready { lobby: usize, reserved: Seats, anew: u8, is_full: bool, now: u8 },
@@ -173,7 +174,7 @@ macro_rules! clause {
 }
 
 macro_rules! enterable {
-    ($check:ident, $write:ident, $lobby:ident, $seat:ident, $door:ident, $now:ident, $limit:expr) => {
+    ($check:ident, $write:ident, $lobby:ident, $seat:ident, $access:ident, $now:ident, $limit:expr) => {
         clause!($check, $write, "#stage <> :ended", $lobby.stage != Stage::Ended);
         clause!(
             $check,
@@ -184,7 +185,7 @@ macro_rules! enterable {
         clause!($check, $write, "#lease_until > :now", $lobby.is_there() && $lobby.lease_until > $now);
         clause!($check, $write, "attribute_not_exists(#reserved.#seat)", $lobby.reserved[$seat] == 0);
         clause!($check, $write, "attribute_not_exists(#connected.#seat)", $lobby.connected[$seat] == 0);
-        if let Door::Find(version) = $door {
+        if let Access::Find(version) = $access {
             clause!($check, $write, "#pool = :pool", $lobby.is_there() && $lobby.version == version);
             clause!($check, $write, "attribute_exists(#joinable_from)", $lobby.joinable_from > 0);
         }
@@ -222,10 +223,10 @@ impl Store<'_> {
         let limit = |now: u8| now - self.rules.starting_max;
         let mut check = Check::default();
         match *sent {
-            Sent::TakeFree { lobby: at, seat, until, door, hiding, now } => {
+            Sent::TakeFree { lobby: at, seat, until, access, hiding, now } => {
                 let lobby = state.lobbies[at];
-                enterable!(check, TakeFreeSeat, lobby, seat, door, now, limit(now));
-                if door == Door::Direct {
+                enterable!(check, TakeFreeSeat, lobby, seat, access, now, limit(now));
+                if access == Access::Direct {
                     let has_room = lobby.is_there() && lobby.taken < self.rules.max_direct;
                     clause!(check, TakeFreeSeat, "#taken < #max_players_direct", has_room);
                 } else {
@@ -241,14 +242,14 @@ impl Store<'_> {
                     if let Hiding::IfLast { lapse, .. } | Hiding::Promised(lapse) = hiding {
                         lobby.joinable_from = lapse;
                     }
-                    state.history.granted(self.rules, lobby, at, seat, until, door, now)
+                    state.history.granted(self.rules, lobby, at, seat, until, access, now)
                 })
             }
-            Sent::TakeOver { lobby: at, seat, until, door, reserved, connected, now } => {
+            Sent::TakeOver { lobby: at, seat, until, access, reserved, connected, now } => {
                 let lobby = state.lobbies[at];
-                enterable!(check, TakeOverSeat, lobby, seat, door, now, limit(now));
+                enterable!(check, TakeOverSeat, lobby, seat, access, now, limit(now));
                 let count = (reserved | connected).count_ones() as u8;
-                let has_room = lobby.is_there() && lobby.taken < self.rules.capacity(door) + count;
+                let has_room = lobby.is_there() && lobby.taken < self.rules.capacity(access) + count;
                 clause!(check, TakeOverSeat, "#taken < :limit", has_room);
                 let is_over = |until: u8| until > 0 && until <= now;
                 if reserved > 0 {
@@ -266,7 +267,7 @@ impl Store<'_> {
                     lobby.reserved[seat] = until;
                     lobby.lapsed |= reserved;
                     state.history.taken_over(at, reserved | connected, now)?;
-                    state.history.granted(self.rules, lobby, at, seat, until, door, now)
+                    state.history.granted(self.rules, lobby, at, seat, until, access, now)
                 })
             }
             Sent::HideFull { lobby: at, lapse, vacated_at } => {

@@ -134,8 +134,8 @@ fn what_is_unknown_counts_as_the_safe_one() {
         base::ambient::Timestamp,
         models::{
             ids::{SeatId, WriteId},
-            lifecycle::{Illegal, Standing, Transition},
-            lobby::{Door, Entry, Refusal, SeatState, Stage},
+            lifecycle::{Illegal, Transition, TransitionState},
+            lobby::{Access, Availability, Refusal, SeatState, Stage},
             namespace::CdnAuthType,
             tag_digests::TagDigests,
             token::TokenKind,
@@ -166,8 +166,8 @@ fn what_is_unknown_counts_as_the_safe_one() {
     let paused: Lobby = with("/stage", json!("paused"));
     let seat: SeatId = "seat".parse().unwrap();
     assert_eq!(paused.stage, Stage::Unknown);
-    for door in [Door::Find(paused.pool.clone(), TagDigests::default()), Door::Direct] {
-        assert_eq!(paused.entry(&door, now), Entry::Refused(Refusal::Hidden));
+    for access in [Access::Find(paused.pool.clone(), TagDigests::default()), Access::Direct] {
+        assert_eq!(paused.availability(&access, now), Availability::Refused(Refusal::Hidden));
     }
     assert_eq!(paused.seat_state(&seat, now), SeatState::Held);
     assert_eq!(paused.end_cause(Timestamp(99)), None);
@@ -183,7 +183,7 @@ fn what_is_unknown_counts_as_the_safe_one() {
         assert_eq!(paused.check(&transition, now), Err(Illegal::StageUnknown), "{transition:?}");
     }
     let gone = Transition::Leave("gone".parse().unwrap());
-    assert_eq!(paused.check(&gone, now), Ok(Standing::Done));
+    assert_eq!(paused.check(&gone, now), Ok(TransitionState::Done));
 
     // A port that a response cannot describe.
     for (pointer, value) in [
@@ -192,7 +192,11 @@ fn what_is_unknown_counts_as_the_safe_one() {
         ("/ports/game", json!({ "hostname": "a.example", "protocol": "udp", "socket": "/tmp/game" })),
     ] {
         let lobby: Lobby = with(pointer, value.clone());
-        assert_eq!(lobby.entry(&Door::Direct, now), Entry::Refused(Refusal::Hidden), "{value}");
+        assert_eq!(
+            lobby.availability(&Access::Direct, now),
+            Availability::Refused(Refusal::Hidden),
+            "{value}"
+        );
         let server: Server = with(pointer, value);
         assert!(!server.fits(&"arena".parse().unwrap(), now));
     }
@@ -275,7 +279,7 @@ sampled! {
         "enable_domain_public_auth": true, "cdn_auth_type": "basic",
         "revocations": { "not_before": { "public": 1 }, "token_ids": ["t"] }, "tag_key": "key",
     }),
-    Noted => json!({ "pk": "TOKENS#g", "sk": "t", "namespace_id": "n", "digest": "d" }),
+    ListedToken => json!({ "pk": "TOKENS#g", "sk": "t", "namespace_id": "n", "digest": "d" }),
     ReplayRecord => json!({
         "pk": "replay", "body": "b", "seat": "s", "run": "r", "lease_until": 1, "lobby": "l", "taken_at": 1, "answer": "answer",
         "key_id": "k", "is_held": true, "refusal": "code", "first_waits_until": 1, "second_waits_until": 1, "expires_at": 1,

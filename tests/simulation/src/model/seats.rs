@@ -41,7 +41,7 @@ impl Model {
         self.check_renewed(change, before, after);
     }
 
-    /// A seat was taken: I1 by its door, I5, and everything that I6 names.
+    /// A seat was taken: I1 by its access, I5, and everything that I6 names.
     fn check_added(
         &mut self,
         change: &Change,
@@ -83,7 +83,7 @@ impl Model {
         };
         if after.held(time) > capacity {
             let held = after.held(time);
-            self.fail("I1", format!("lobby {id} holds {held} seats, by a door that has {capacity}"));
+            self.fail("I1", format!("lobby {id} holds {held} seats, and {capacity} is its capacity"));
         }
         if until > time + after.reservation_ms || until == NEVER {
             self.fail(
