@@ -1,5 +1,5 @@
-// As much of AWS as `muster console --stack` asks for: the outputs of a stack, its signing key, and its tables, which
-// are the local stack's.
+// As much of AWS as `muster console --stack` asks for: a stack's outputs and parts, its signing key, CloudWatch's counts, and
+// its tables, which are the local stack's.
 
 import { once } from "node:events";
 import { createServer } from "node:http";
@@ -11,13 +11,26 @@ export async function emulatedAws(apiUrl, { endpoint, signing_key: key, tables }
   const members = outputs.map(([output, value]) => `<member><OutputKey>${output}</OutputKey><OutputValue>${value}</OutputValue></member>`).join("");
   const stacks = `<DescribeStacksResponse xmlns="http://cloudformation.amazonaws.com/doc/2010-05-15/"><DescribeStacksResult><Stacks><member><StackName>muster-dev</StackName><CreationTime>2026-01-01T00:00:00Z</CreationTime><StackStatus>CREATE_COMPLETE</StackStatus><Outputs>${members}</Outputs></member></Stacks></DescribeStacksResult></DescribeStacksResponse>`;
   const secret = JSON.stringify({ ARN: "arn", Name: "key", SecretString: Buffer.from(key, "base64").toString("latin1") });
-  const server = createServer((request, response) => {
-    request.resume();
-    const isSecret = request.headers["x-amz-target"]?.startsWith("secretsmanager");
-    response.setHeader("content-type", isSecret ? "application/x-amz-json-1.1" : "text/xml").end(isSecret ? secret : stacks);
+  const resources = `<ListStackResourcesResponse><ListStackResourcesResult><StackResourceSummaries><member><ResourceType>AWS::Lambda::Function</ResourceType><LogicalResourceId>FindLobbyFunction</LogicalResourceId><PhysicalResourceId>muster-dev-find-lobby</PhysicalResourceId></member></StackResourceSummaries></ListStackResourcesResult></ListStackResourcesResponse>`;
+  const server = createServer(async (request, response) => {
+    let body = "";
+    for await (const part of request) body += part;
+    const target = request.headers["x-amz-target"];
+    const answer = target?.startsWith("secretsmanager") ? secret : target?.endsWith(".GetMetricData") ? metricData(JSON.parse(body)) : body.includes("ListStackResources") ? resources : stacks;
+    response.setHeader("content-type", answer.startsWith("{") ? "application/x-amz-json-1.1" : "text/xml").end(answer);
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
   const own = `http://127.0.0.1:${server.address().port}`;
-  const variables = { AWS_ENDPOINT_URL_CLOUDFORMATION: own, AWS_ENDPOINT_URL_SECRETS_MANAGER: own, AWS_ENDPOINT_URL_DYNAMODB: endpoint, AWS_ACCESS_KEY_ID: "none", AWS_SECRET_ACCESS_KEY: "none", AWS_REGION: "us-east-1", AWS_EC2_METADATA_DISABLED: "true" };
+  const variables = { AWS_ENDPOINT_URL: own, AWS_ENDPOINT_URL_DYNAMODB: endpoint, AWS_ACCESS_KEY_ID: "none", AWS_SECRET_ACCESS_KEY: "none", AWS_REGION: "us-east-1", AWS_EC2_METADATA_DISABLED: "true" };
   return { variables, close: () => server.close() };
+}
+
+/** Each minute 120 requests to the function that finds: 90 joined a lobby, 24 created one, one failed, five were refused. */
+function metricData({ MetricDataQueries: queries, StartTime: start }) {
+  const each = { Invocations: 120, OperationFailed: 1, LobbyFound: 90, LobbyCreated: 24 };
+  const results = queries.map(({ Id, MetricStat: { Metric: { MetricName: name }, Period: period } }) => {
+    const count = period === 60 && each[name] ? 11 : 0;
+    return { Id, StatusCode: "Complete", Timestamps: Array.from({ length: count }, (_, at) => start + at * period), Values: Array(count).fill(each[name]) };
+  });
+  return JSON.stringify({ MetricDataResults: results });
 }

@@ -372,7 +372,16 @@ check("`muster console --stack` reads within its budget, and says what it costs"
   assert.ok(every >= 9, pace);
   assert.ok(units <= 3_000, pace);
   console.log(`        1,000 lobbies: ${pace}`);
+  await shows(page, ".figure small", "114 seated, 5 refused, 1 failed in a minute, all namespaces");
+  assert.equal(await page.$$eval("svg.curve rect", (columns) => columns.length), 30);
   await picture(page, "deployed");
+  assert.deepEqual(await violations(page), [], "live");
+  await click(page, "#screens a", "Cost");
+  await click(page, ".card button", "Read this month's bill");
+  await shows(page, "tbody td", "HTTP API, requests");
+  await shows(page, "[role=status]", "of CloudWatch for $0.");
+  await picture(page, "deployed-cost");
+  assert.deepEqual(await violations(page), [], "cost");
   await page.close();
   await program.end();
   aws.close();

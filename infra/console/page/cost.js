@@ -8,14 +8,18 @@ const MONTH_MS = 30 * 24 * 3_600_000;
 
 const units = (number) => number.toLocaleString("en", { maximumFractionDigits: 1 });
 
-export function show(screen, context) {
+export function show(screen, { deployment }) {
   const body = el("div", { className: "stack" });
   screen.append(el("div", { className: "stack" }, el("h1", { className: "unseen" }, "Cost"), body));
+  if (!deployment.has_requests) {
+    body.append(...(deployment.has_counts ? bill() : [card("Cost", el("p", {}, "The local stack costs nothing; its own page counts what would."))]));
+    return () => {};
+  }
   const look = async () => {
     if (document.hidden) return;
     const cost = await read("cost");
     setNow(cost.now);
-    body.replaceChildren(...draw(context, cost));
+    body.replaceChildren(...draw(cost));
   };
   const fail = (error) => body.replaceChildren(el("p", { className: "notice bad", role: "alert" }, error.message));
   look().catch(fail);
@@ -23,16 +27,45 @@ export function show(screen, context) {
   return () => clearInterval(going);
 }
 
-function draw({ deployment }, cost) {
-  if (!deployment.has_requests) {
-    return [card("Cost", el("div", { className: "stack" },
-      el("p", {}, "A deployed function tells nobody but CloudWatch what it asks for. The page “operating” of the documentation has the costs of a find, a visit and a month."),
-      el("p", {}, `This console took ${plural(cost.console_read_units_a_minute, "read unit")} in the last minute.`)))];
-  }
+const figure = (name, value, note) => el("section", { className: "card figure" }, el("h2", {}, name), el("b", {}, value), el("small", { title: note }, note));
+
+/** The bill of a stack's month so far: reading it costs, too, so nothing reads it unasked. */
+function bill() {
+  const button = el("button", { type: "button", onclick: () => look() }, "Read this month's bill");
+  const said = el("p", { className: "quiet", role: "status" }, "AWS counts what a stack uses. To read it costs about a cent.");
+  const shown = el("div", { className: "stack" });
+  const look = async () => {
+    button.disabled = true;
+    said.textContent = "Reading…";
+    try {
+      const answer = await read("bill");
+      setNow(answer.now);
+      shown.replaceChildren(...drawBill(answer.bill));
+      said.textContent = `Read ${plural(answer.metrics, "metric")} of CloudWatch for ${dollars(answer.dollars)}.`;
+    } catch (error) {
+      said.textContent = error.message;
+    }
+    button.disabled = false;
+  };
+  return [card("Cost", el("div", { className: "head" }, button, said)), shown];
+}
+
+function drawBill({ since, items, month, whole_month: whole }) {
+  const rows = items.map(({ item, units: used, dollars: paid, not_read: reason }) => (reason ? [item, `not read: ${reason}`, "?"] : [item, used.toLocaleString("en", { maximumSignificantDigits: 4 }), dollars(paid)]));
+  const isWhole = items.every((item) => !item.not_read);
+  return [
+    el("div", { className: "figures" },
+      figure("So far", dollars(month), isWhole ? "every item" : "what was read"),
+      figure("A month at this pace", dollars(whole), "the whole month like its days so far"),
+      el("section", { className: "card figure" }, el("h2", {}, "Since"), el("b", {}, when(Date.parse(since))), el("small", {}, "the beginning of the month"))),
+    card("By item", table(["item", "#units", "#dollars"], rows), el("p", { className: "hint" }, "As `muster cost --stack` prints it. AWS counts the units of DynamoDB by table, not by operation; the local stack's page has them by operation.")),
+  ];
+}
+
+function draw(cost) {
   const elapsed = Math.max(1, cost.now - cost.since);
   const sum = (of) => cost.operations.reduce((total, operation) => total + of(operation), 0);
   const total = sum((operation) => operation.dollars);
-  const figure = (name, value, note) => el("section", { className: "card figure" }, el("h2", {}, name), el("b", {}, value), el("small", { title: note }, note));
   const rows = cost.operations.toSorted((one, other) => other.dollars - one.dollars).map((operation) => [
     operation.operation, operation.requests.toLocaleString("en"), (operation.calls / operation.requests).toFixed(2), units(operation.read_units), units(operation.write_units),
     dollars(operation.dollars), dollars((operation.dollars / operation.requests) * 1e6),

@@ -37,16 +37,28 @@ export class Columns {
   /** Finds by outcome, one upon the other. */
   finds(label) {
     const last = this.last();
-    const columns = [...this.kept.values()];
-    const sum = ({ finds }) => finds.seated + finds.refused + finds.failed;
-    const most = Math.max(1, ...columns.map(sum));
-    return frame(label, ...columns.flatMap((column) => {
-      let top = HEIGHT;
-      return ["seated", "refused", "failed"].filter((outcome) => column.finds[outcome] > 0).map((outcome) => {
-        const height = (column.finds[outcome] / most) * (HEIGHT - 2);
-        top -= height;
-        return svg("rect", { class: outcome, x: WIDTH - (last - column.column) * 2 - 2, y: top, width: 1.6, height });
-      });
-    }));
+    return stacked(label, [...this.kept.values()].map(({ column, finds }) => ({ finds, ago: last - column })), 2);
   }
+}
+
+/** Finds by outcome of each minute, oldest first. */
+export function findsByMinute(label, minutes) {
+  return stacked(label, minutes.map(({ finds }, at) => ({ finds, ago: minutes.length - 1 - at })), WIDTH / minutes.length);
+}
+
+export const OUTCOMES = ["seated", "refused", "failed"];
+
+export const sum = (finds) => OUTCOMES.reduce((before, outcome) => before + finds[outcome], 0);
+
+/** Columns of such a width, each so many columns ago. */
+function stacked(label, columns, width) {
+  const most = Math.max(1, ...columns.map(({ finds }) => sum(finds)));
+  return frame(label, ...columns.flatMap(({ finds, ago }) => {
+    let top = HEIGHT;
+    return OUTCOMES.filter((outcome) => finds[outcome] > 0).map((outcome) => {
+      const height = (finds[outcome] / most) * (HEIGHT - 2);
+      top -= height;
+      return svg("rect", { class: outcome, x: WIDTH - (ago + 1) * width, y: top, width: width * 0.8, height });
+    });
+  }));
 }

@@ -1,15 +1,18 @@
 // A namespace alive: players, lobbies as bars of seats, game servers, and what happens.
 
 import { Rows, key } from "./bars.js";
-import { Columns } from "./curves.js";
+import { Columns, OUTCOMES, findsByMinute, sum } from "./curves.js";
 import { dollars, el, empty, goesOn, now, plural, setNow, span, tag, when } from "./elements.js";
 import { follow } from "./feed.js";
+import { read } from "./host.js";
 import { Tape } from "./tape.js";
 
 const PAGE = 60;
 const STATES = ["open", "starting", "closed", "private", "silent"];
 /** Columns of the curve are so long. */
 const COLUMN_SECONDS = 5;
+/** AWS counts by the minute. */
+const MINUTE_MS = 60_000;
 
 export function show(screen, context) {
   const { deployment, game, namespace } = context;
@@ -123,15 +126,38 @@ export function show(screen, context) {
   function showCurves() {
     figures.players.draw(columns.line(({ players }) => players, "Players in the last ten minutes"));
     figures.lobbies.draw(columns.line(({ lobbies }) => lobbies, "Lobbies in the last ten minutes"));
-    if (!deployment.has_requests) {
-      figures.finds.show("–", "only the local stack sees finds");
-      return;
-    }
+    if (!deployment.has_requests) return;
     figures.finds.draw(columns.finds("Finds in the last ten minutes, by outcome"));
     const { finds } = columns.kept.get(columns.last());
-    const before = columns.kept.get(columns.last() - 1)?.finds ?? finds;
-    const rate = (before.seated + before.refused + before.failed) / COLUMN_SECONDS;
-    figures.finds.show(rate.toLocaleString("en", { maximumFractionDigits: 1 }), `last ${COLUMN_SECONDS} s: ${before.seated} seated, ${before.refused} refused, ${before.failed} failed`);
+    showFinds(columns.kept.get(columns.last() - 1)?.finds ?? finds, COLUMN_SECONDS, `in ${COLUMN_SECONDS} s`);
+  }
+
+  function showFinds(finds, seconds, within) {
+    const outcomes = OUTCOMES.map((outcome) => `${finds[outcome].toLocaleString("en")} ${outcome}`).join(", ");
+    figures.finds.show((sum(finds) / seconds).toLocaleString("en", { maximumFractionDigits: 1 }), `${outcomes} ${within}`);
+  }
+
+  /** The finds that AWS counted, which are there a minute later. */
+  async function showCounted() {
+    if (document.hidden) return;
+    const { minutes } = await read("finds");
+    figures.finds.draw(findsByMinute("Finds of all namespaces in ten minutes, by outcome", minutes));
+    showFinds(minutes.at(-1).finds, MINUTE_MS / 1_000, "in a minute, all namespaces");
+  }
+
+  function followCounted() {
+    if (!deployment.has_counts) {
+      figures.finds.show("–", "the local stack's own page shows them");
+      return () => {};
+    }
+    const look = () => showCounted().catch((error) => figures.finds.show("–", error.message));
+    look();
+    const going = setInterval(look, MINUTE_MS);
+    document.addEventListener("visibilitychange", look);
+    return () => {
+      clearInterval(going);
+      document.removeEventListener("visibilitychange", look);
+    };
   }
 
   function showPace(pace) {
@@ -146,7 +172,11 @@ export function show(screen, context) {
   }
 
   begin();
-  return () => end();
+  const endCounted = deployment.has_requests ? () => {} : followCounted();
+  return () => {
+    end();
+    endCounted();
+  };
 }
 
 function figure(name) {

@@ -4,7 +4,7 @@ use std::{collections::VecDeque, time::Duration};
 
 use shared::base::{ambient::Timestamp, usage::Usage};
 
-use crate::prices::{READ_UNITS, WRITE_UNITS};
+use crate::prices::{METRIC_READS, READ_UNITS, WRITE_UNITS};
 
 /// Read units a minute, of everything that one console watches. A thousand lobbies take some 520 units: they
 /// are read every ten seconds or so, and more of them less often.
@@ -16,7 +16,14 @@ const MINUTE: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub struct Budget {
     free_at: Timestamp,
-    spent: VecDeque<(Timestamp, f64)>,
+    spent: VecDeque<Spent>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Spent {
+    at: Timestamp,
+    read_units: f64,
+    metrics: f64,
 }
 
 impl Budget {
@@ -24,19 +31,35 @@ impl Budget {
     pub fn spend(&mut self, now: Timestamp, units: f64) -> Timestamp {
         let paid_by = Duration::from_secs_f64(units.max(0.0) / READ_UNITS_A_MINUTE * MINUTE.as_secs_f64());
         self.free_at = self.free_at.max(now) + paid_by;
-        self.spent.push_back((now, units));
-        self.forget(now);
+        self.note(Spent { at: now, read_units: units, metrics: 0.0 });
         self.free_at
+    }
+
+    /// Notes that `metrics` of CloudWatch were read at `now`.
+    pub fn spend_metrics(&mut self, now: Timestamp, metrics: usize) {
+        self.note(Spent { at: now, read_units: 0.0, metrics: metrics as f64 });
     }
 
     /// Read units of the last minute.
     pub fn units_a_minute(&mut self, now: Timestamp) -> f64 {
         self.forget(now);
-        self.spent.iter().map(|(_, units)| units).sum()
+        self.spent.iter().map(|spent| spent.read_units).sum()
+    }
+
+    /// What an hour like the last minute costs, in dollars.
+    pub fn dollars_an_hour(&mut self, now: Timestamp) -> f64 {
+        let read_units = self.units_a_minute(now);
+        let metrics: f64 = self.spent.iter().map(|spent| spent.metrics).sum();
+        dollars_an_hour(read_units) + METRIC_READS.of(metrics * 60.0)
+    }
+
+    fn note(&mut self, spent: Spent) {
+        self.spent.push_back(spent);
+        self.forget(spent.at);
     }
 
     fn forget(&mut self, now: Timestamp) {
-        while self.spent.front().is_some_and(|(at, _)| *at + MINUTE <= now) {
+        while self.spent.front().is_some_and(|spent| spent.at + MINUTE <= now) {
             self.spent.pop_front();
         }
     }
@@ -91,6 +114,11 @@ mod tests {
 
     #[test]
     fn the_full_budget_costs_some_two_cents_an_hour() {
-        assert!((dollars_an_hour(READ_UNITS_A_MINUTE) - 0.0225).abs() < 1e-9);
+        let (mut budget, now) = (Budget::default(), Timestamp(1_000_000));
+        budget.spend(now, READ_UNITS_A_MINUTE);
+        assert!((budget.dollars_an_hour(now) - 0.0225).abs() < 1e-9);
+        budget.spend_metrics(now, 5);
+        assert!((budget.dollars_an_hour(now) - 0.0255).abs() < 1e-9, "five metrics, sixty times");
+        assert!(budget.dollars_an_hour(now + MINUTE).abs() < 1e-9);
     }
 }

@@ -16,6 +16,7 @@ use tokio::sync::watch;
 
 use crate::{
     calls::{self, Tokens},
+    counts::Counts,
     details, errors,
     events::{Feed, Shown},
     files::{FILES, PAGE},
@@ -47,6 +48,7 @@ pub type Body = UnsyncBoxBody<Bytes, Infallible>;
 pub struct Console {
     host: Host,
     watches: Arc<Watches>,
+    counts: Option<Counts>,
     tokens: Tokens,
     closing: watch::Sender<bool>,
 }
@@ -83,8 +85,8 @@ impl Console {
     #[must_use]
     pub fn new(host: Host) -> Self {
         let Host { store, ambient, kind, tape, .. } = host.clone();
-        let watches = Arc::new(Watches::new(store, ambient, kind, tape));
-        Self { host, watches, tokens: Tokens::default(), closing: watch::Sender::new(false) }
+        let (watches, counts) = (Arc::new(Watches::new(store, ambient, kind, tape)), Counts::of(&host));
+        Self { host, watches, counts, tokens: Tokens::default(), closing: watch::Sender::new(false) }
     }
 
     /// Whether the console answers a request for `path`.
@@ -102,6 +104,12 @@ impl Console {
     #[must_use]
     pub fn read_units_a_minute(&self) -> f64 {
         self.watches.units_a_minute()
+    }
+
+    /// What an hour like the last minute costs, in dollars.
+    #[must_use]
+    pub fn dollars_an_hour(&self) -> f64 {
+        self.watches.dollars_an_hour()
     }
 
     /// Answers a request, if it may be answered.
@@ -177,10 +185,16 @@ impl Console {
                 details::lobby(&self.host, &self.watches, &lobby).await?
             }
             "server" => details::server(&self.host, &self.watches, queried(query)?).await?,
-            "cost" => details::cost(&self.host, &self.watches),
+            "cost" => details::cost(&self.host),
+            "finds" => self.counts()?.finds(self.host.ambient.now(), &self.watches).await?,
+            "bill" => self.counts()?.bill(self.host.ambient.now()).await?,
             "events" => return Ok(Answer::Events(Box::new(self.feed(queried(query)?)))),
             _ => return Err(StatusCode::NOT_FOUND.into()),
         }))
+    }
+
+    fn counts(&self) -> Result<&Counts, Refused> {
+        self.counts.as_ref().ok_or(Refused::Status(StatusCode::NOT_FOUND))
     }
 
     /// Requests that change something: never a GET.

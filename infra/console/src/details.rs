@@ -51,10 +51,11 @@ pub async fn deployment(host: &Host) -> Result<Value, Refusal> {
     games.sort_by(|(one, _), (other, _)| one.cmp(other));
     let games: Vec<_> = games.into_iter().map(|(_, game)| game).collect();
     let Host { name, kind, api_url, .. } = host;
-    let has_requests = host.tape.is_some();
-    Ok(
-        json!({ "name": name, "kind": kind, "api_url": api_url, "has_requests": has_requests, "games": games }),
-    )
+    let (has_requests, has_counts) = (host.tape.is_some(), host.counts.is_some());
+    Ok(json!({
+        "name": name, "kind": kind, "api_url": api_url, "has_requests": has_requests, "has_counts": has_counts,
+        "games": games,
+    }))
 }
 
 /// A namespace with its limits, and the version that it runs, without its secrets.
@@ -145,8 +146,8 @@ pub async fn server(host: &Host, watches: &Watches, named: NamedServer) -> Resul
     }))
 }
 
-/// The usage of DynamoDB, by operation and by this console.
-pub fn cost(host: &Host, watches: &Watches) -> Value {
+/// The usage of DynamoDB by operation.
+pub fn cost(host: &Host) -> Value {
     let totals = host.tape.as_ref().map(|tape| tape.totals());
     let (since, operations) = totals.unzip();
     let operations = operations.unwrap_or_default().into_iter().map(|(name, Totals { requests, usage })| {
@@ -157,6 +158,5 @@ pub fn cost(host: &Host, watches: &Watches) -> Value {
     });
     json!({
         "now": host.ambient.now(), "since": since, "operations": operations.collect::<Vec<_>>(),
-        "console_read_units_a_minute": watches.units_a_minute().round(),
     })
 }

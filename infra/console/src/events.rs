@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use crate::{
-    budget::{READ_UNITS_A_MINUTE, dollars_an_hour},
+    budget::READ_UNITS_A_MINUTE,
     host::Kind,
     tape::Tape,
     view::{Filter, LobbyRow, ServerRow, Sums, sums},
@@ -190,12 +190,15 @@ impl Feed {
 
     fn pace(&mut self, seen: &Snapshot) -> String {
         // Reads of the local stack cost nothing.
-        let units = if self.kind == Kind::Local { 0.0 } else { self.watches.units_a_minute() };
+        let (units, dollars) = match self.kind {
+            Kind::Local => (0.0, 0.0),
+            Kind::Aws => (self.watches.units_a_minute(), self.watches.dollars_an_hour()),
+        };
         let pace = json!({
             "kind": self.kind,
             "read_units_a_minute": units.round(),
             "read_units_a_minute_max": READ_UNITS_A_MINUTE,
-            "dollars_an_hour": dollars_an_hour(units),
+            "dollars_an_hour": dollars,
             // In tenths of a second, so that it does not change with every look.
             "every_ms": (seen.pause + seen.took).as_millis() as u64 / 100 * 100,
             "problem": seen.problem,

@@ -1,14 +1,21 @@
 //! The interface between a host and the console.
 
-use std::{fmt, future::Future, pin::Pin, sync::Arc};
+use std::{collections::BTreeMap, fmt, future::Future, pin::Pin, sync::Arc};
 
 use bytes::Bytes;
 use http::{Request, Response};
 use serde::Serialize;
 use serde_json::Value;
-use shared::{auth::keys::TokenKeys, base::ambient::Ambient, store::client::Store};
+use shared::{
+    auth::keys::TokenKeys,
+    base::ambient::{Ambient, Timestamp},
+    store::client::Store,
+};
 
-use crate::{guard::Access, tape::Tape};
+use crate::{
+    guard::Access,
+    tape::{Finds, Tape},
+};
 
 /// A future of a host's.
 pub type Coming<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -18,6 +25,27 @@ pub type Api = Arc<dyn Fn(Request<Bytes>) -> Coming<Result<Response<Bytes>, Stri
 pub type Commands = Arc<dyn Fn(Words) -> Coming<Result<Value, Refusal>> + Send + Sync>;
 /// Reads the keys that the deployment signs tokens with; why they cannot be read, in words.
 pub type Keys = Arc<dyn Fn() -> Coming<Result<Arc<TokenKeys>, String>> + Send + Sync>;
+
+/// Finds by the beginning of their minute.
+pub type FindsByMinute = BTreeMap<Timestamp, Finds>;
+
+/// The counts that AWS keeps of a deployment, which cost money to read.
+#[derive(Clone)]
+pub struct AwsCounts {
+    /// Reads the finds of each minute since a time, of all namespaces.
+    pub finds: Arc<dyn Fn(Timestamp) -> Coming<Counted<FindsByMinute>> + Send + Sync>,
+    /// Reads what this month has cost so far, as `muster cost --json` prints it.
+    pub bill: Arc<dyn Fn() -> Coming<Counted<Value>> + Send + Sync>,
+}
+
+/// What was read of AWS's counts.
+#[derive(Clone, Debug)]
+pub struct Counted<T> {
+    /// The counts; why they cannot be read, in words.
+    pub counts: Result<T, String>,
+    /// The metrics of CloudWatch that were asked for, each of which costs.
+    pub metrics: usize,
+}
 
 /// One of the operator's commands, without its first word and without the deployment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,6 +113,8 @@ pub struct Host {
     pub access: Access,
     /// The requests that the host itself answers, when it does.
     pub tape: Option<Arc<Tape>>,
+    /// What AWS counts, when the deployment runs there.
+    pub counts: Option<AwsCounts>,
 }
 
 impl fmt::Debug for Host {

@@ -8,6 +8,7 @@ pub mod budget;
 mod calls;
 pub mod changes;
 pub mod console;
+mod counts;
 mod details;
 pub mod errors;
 mod events;

@@ -51,6 +51,8 @@ pub const METRICS: Price = each(0.30);
 /// Metrics that alarms of standard resolution watch, a month: an alarm over an expression watches each metric
 /// in it.
 pub const ALARM_METRICS: Price = each(0.10);
+/// Metrics that are read of CloudWatch: each series of one call counts.
+pub const METRIC_READS: Price = Price { dollars: 0.01, units: 1e3 };
 /// Dashboards, a month.
 pub const DASHBOARDS: Price = each(3.00);
 /// Secrets in Secrets Manager, a month.

@@ -171,6 +171,16 @@ impl Watches {
         self.budget().units_a_minute(self.ambient.now())
     }
 
+    /// What an hour like the last minute costs, in dollars.
+    pub fn dollars_an_hour(&self) -> f64 {
+        self.budget().dollars_an_hour(self.ambient.now())
+    }
+
+    /// Counts metrics that were read of CloudWatch.
+    pub fn spend_metrics(&self, metrics: usize) {
+        self.budget().spend_metrics(self.ambient.now(), metrics);
+    }
+
     /// Counts reads other than looks.
     pub fn spend(&self, usage: Usage) {
         self.budget().spend(self.ambient.now(), usage.read_units);

@@ -63,6 +63,7 @@ impl Shown {
             commands,
             access: Access::ThisMachine,
             tape: Some(Arc::clone(&tape)),
+            counts: None,
         };
         Self { console: Console::new(host), tape, log, keys, store }
     }

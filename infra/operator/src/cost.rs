@@ -4,6 +4,8 @@
 mod cloudwatch;
 #[cfg(feature = "aws")]
 pub(crate) mod command;
+#[cfg(feature = "aws")]
+pub(crate) mod counts;
 pub mod month;
 #[cfg(feature = "aws")]
 mod reading;

@@ -140,8 +140,8 @@ pub async fn run(command: Command) -> Result<String, CommandError> {
         Topic::Version(version::Action::Validate { file, game: None }) => version::validate(&file)?,
         Topic::Cost(options) => cost::command::run(options, &target).await?,
         Topic::Console(options) => {
-            let is_local = target.is_local();
-            serving::serve(options, target.open().await?, is_local).await?
+            let counts = if target.is_local() { None } else { Some(cost::counts::of(&target).await?) };
+            serving::serve(options, target.open().await?, counts).await?
         }
         Topic::Lobby(lobby::Action::List { namespace, watch: true }) => {
             watching::list(&namespace, &target.open().await?, json).await?

@@ -7,10 +7,9 @@ use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::{Request, Response, StatusCode, body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use muster_console::{
-    budget::dollars_an_hour,
     console::{Body, Console},
     guard::{Access, Session},
-    host::{Host, Keys, Kind},
+    host::{AwsCounts, Host, Keys, Kind},
 };
 use serde_json::json;
 use tokio::{net::TcpListener, process::Command, task::JoinSet};
@@ -39,7 +38,7 @@ const HEADER_TIMEOUT: Duration = Duration::from_secs(60);
 pub(crate) async fn serve(
     options: Options,
     deployment: Deployment,
-    is_local: bool,
+    counts: Option<AwsCounts>,
 ) -> Result<Report, CommandError> {
     let unusable = |error: std::io::Error| CommandError::Refused(format!("cannot listen: {error}"));
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port)).await.map_err(unusable)?;
@@ -47,7 +46,8 @@ pub(crate) async fn serve(
     let session = Arc::new(Session::new(&deployment.ambient));
     let url = format!("http://{address}/#token={}", session.token().unwrap_or_default());
     let name = deployment.name.clone();
-    let console = Arc::new(Console::new(host(deployment, Access::Session(session), is_local)));
+    let kind = if counts.is_some() { Kind::Aws } else { Kind::Local };
+    let console = Arc::new(Console::new(host(deployment, Access::Session(session), kind, counts)));
     say(&format!("The console of {name}, for this machine and once: {url}"));
     if !options.no_browser {
         open(&url);
@@ -59,7 +59,7 @@ pub(crate) async fn serve(
         tokio::select! {
             _ = &mut end => break,
             Some(_) = connections.join_next() => {}
-            _ = reports.tick() => report(&console, is_local),
+            _ = reports.tick() => report(&console, kind),
             accepted = listener.accept() => {
                 let Ok((stream, peer)) = accepted else { continue };
                 let console = Arc::clone(&console);
@@ -89,7 +89,7 @@ async fn answer(console: &Console, request: Request<Incoming>, peer: std::net::S
     }
 }
 
-fn host(deployment: Deployment, access: Access, is_local: bool) -> Host {
+fn host(deployment: Deployment, access: Access, kind: Kind, counts: Option<AwsCounts>) -> Host {
     let keyed = deployment.clone();
     let keys: Keys = Arc::new(move || {
         let deployment = keyed.clone();
@@ -98,7 +98,7 @@ fn host(deployment: Deployment, access: Access, is_local: bool) -> Host {
     let api_url = deployment.api_url.clone().unwrap_or_default();
     Host {
         name: deployment.name.clone(),
-        kind: if is_local { Kind::Local } else { Kind::Aws },
+        kind,
         api: api(api_url.clone()),
         api_url,
         store: deployment.store.clone(),
@@ -107,14 +107,14 @@ fn host(deployment: Deployment, access: Access, is_local: bool) -> Host {
         commands: commands_on(deployment),
         access,
         tape: None,
+        counts,
     }
 }
 
-/// Reports the reads of the last minute and their cost, if any.
-fn report(console: &Console, is_local: bool) {
-    let units = console.read_units_a_minute();
-    if !is_local && units > 0.0 {
-        let dollars = dollars_an_hour(units);
+/// Reports the reads of the last minute and their cost, if they cost anything.
+fn report(console: &Console, kind: Kind) {
+    let (units, dollars) = (console.read_units_a_minute(), console.dollars_an_hour());
+    if kind == Kind::Aws && dollars > 0.0 {
         say(&format!("reads {units:.0} units a minute, ${dollars:.3} an hour"));
     }
 }

@@ -1,4 +1,4 @@
-//! What `muster cost` prints: estimated, and read from a double of AWS.
+//! What `muster cost` prints, estimated and read from a double of AWS, and what the console shows of it.
 
 use wiremock::{Mock, MockServer, Request as Asked, ResponseTemplate, matchers::any};
 
@@ -144,7 +144,8 @@ fn members<const N: usize>(fields: [&str; N], rows: &[[&str; N]]) -> String {
 fn stack() -> String {
     let names = ["Catalog", "Tokens", "Lobbies", "LobbyData", "Servers", "Ledger", "Secrets", "Clients"];
     let outputs = names.map(|name| (format!("{name}TableName"), name.to_lowercase()));
-    let outputs = outputs.each_ref().map(|(key, name)| [key.as_str(), name]);
+    let tables = outputs.each_ref().map(|(key, name)| [key.as_str(), name]);
+    let outputs = [&tables[..], &[["SigningKeySecretArn", "arn:aws:secretsmanager:key"]]].concat();
     let outputs = members(["OutputKey", "OutputValue"], &outputs);
     let parameters = [
         ["MemorySize", "128"],
@@ -202,7 +203,10 @@ fn metric_data(asked: &Value) -> Value {
             "ColdStart" if of_find => vec![2.0],
             _ => Vec::new(),
         };
-        json!({ "Id": query["Id"], "Values": values, "Timestamps": [], "StatusCode": "Complete" })
+        let period = query["MetricStat"]["Period"].as_u64().unwrap();
+        let starts = (asked["StartTime"].as_u64().unwrap()..).step_by(period as usize).take(values.len());
+        let starts: Vec<_> = starts.collect();
+        json!({ "Id": query["Id"], "Values": values, "Timestamps": starts, "StatusCode": "Complete" })
     });
     let mut results: Vec<_> = results.collect();
     let rest = results.split_off(results.len() / 2);
@@ -248,7 +252,8 @@ async fn a_month_so_far_is_what_aws_counted() {
     let dollars = bill["items"].as_array().unwrap().iter().map(|item| number(&item["dollars"]));
     assert!((dollars.sum::<f64>() - number(&bill["month"])).abs() < 1e-9);
     let text = cost(&["--stack", "own"], &environment).await.stdout;
-    assert!(text.starts_with("own since 20") && text.lines().last().unwrap().starts_with("sum "), "{text}");
+    assert!(text.starts_with("own since 20") && text.contains("\nsum "), "{text}");
+    assert!(text.lines().last().unwrap().starts_with("a whole month at this pace: "), "{text}");
 }
 
 #[tokio::test]
@@ -299,6 +304,86 @@ async fn what_aws_does_not_let_one_read_is_named_and_never_nothing() {
         assert_eq!(text.matches("not read: ").count(), unread.len(), "{text}");
         assert!(text.contains("\nsum of what was read "), "{text}");
     }
+}
+
+/// The console of the stack, and what it answers to its own page.
+struct Console {
+    program: Program,
+    base_url: String,
+    cookie: String,
+}
+
+impl Console {
+    async fn start(environment: &BTreeMap<String, String>) -> Self {
+        let mut program =
+            Program::start("muster", &["console", "--stack", "own", "--no-browser"], environment);
+        let line = program.line_with("The console of own").await.unwrap();
+        let (_, address) = line.rsplit_once(": http").unwrap();
+        let (base_url, token) = address.split_once("/#token=").unwrap();
+        let (base_url, cookie) = (format!("http{base_url}"), String::new());
+        let mut console = Self { program, base_url, cookie };
+        let answer = console.ask(Method::POST, "session", &json!({ "token": token }).to_string()).await;
+        let cookie = answer.headers["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
+        console.cookie = cookie;
+        console
+    }
+
+    async fn ask(&self, method: Method, name: &str, body: &str) -> Answer {
+        let request = Request::builder().method(method).uri(format!("{}/_console/{name}", self.base_url));
+        send(request.header("muster-console", "1").header("cookie", &self.cookie), body).await
+    }
+
+    async fn read(&self, name: &str) -> Value {
+        self.ask(Method::GET, name, "").await.expect_ok().body
+    }
+
+    async fn end(mut self) {
+        self.program.signal("INT");
+        assert_eq!(self.program.end().await.status.code(), Some(0));
+    }
+}
+
+#[tokio::test]
+async fn the_console_shows_the_finds_and_the_bill_that_aws_counted() {
+    let (server, environment) = double(|_| false).await;
+    let console = Console::start(&environment).await;
+    let found = console.read("finds").await;
+    let minutes = found["minutes"].as_array().unwrap();
+    assert_eq!(minutes.len(), 10);
+    assert_eq!(minutes[0]["finds"], json!({ "seated": 1, "refused": 2, "failed": 0 }));
+    assert_eq!(minutes[1]["finds"], json!({ "seated": 1, "refused": 0, "failed": 0 }));
+    assert_eq!(minutes[9]["finds"], json!({ "seated": 0, "refused": 0, "failed": 0 }));
+    let at = |minute: &Value| minute["at"].as_u64().unwrap();
+    assert_eq!(at(&minutes[9]) - at(&minutes[0]), 9 * 60_000);
+    let until_now = found["now"].as_u64().unwrap() - at(&minutes[9]);
+    assert!((120_000..180_000).contains(&until_now), "the last ended a minute ago: {until_now}");
+
+    let read = console.read("bill").await;
+    let printed = json_of(&["--stack", "own"], &environment).await;
+    assert_eq!(item(&read["bill"], "HTTP API"), item(&printed, "HTTP API"));
+    assert_eq!(read["bill"]["items"].as_array().unwrap().len(), 15);
+    assert!(number(&read["bill"]["whole_month"]) >= number(&read["bill"]["month"]), "{read}");
+    let metrics: usize = asked_metrics(&server.received_requests().await.unwrap());
+    // The curve's five, and the bill twice: here and by the command.
+    assert_eq!(metrics, 2 * 5 + 2 * 2 * read["metrics"].as_u64().unwrap() as usize);
+    console.end().await;
+}
+
+/// The metrics that were asked for. The double has two pages of each answer.
+fn asked_metrics(requests: &[Asked]) -> usize {
+    let bodies = requests.iter().filter_map(|asked| serde_json::from_slice::<Value>(&asked.body).ok());
+    bodies.filter_map(|body| Some(body["MetricDataQueries"].as_array()?.len())).sum()
+}
+
+#[tokio::test]
+async fn what_the_console_may_not_read_is_said() {
+    let (_server, environment) = double(|operation| operation == "GetMetricData").await;
+    let console = Console::start(&environment).await;
+    let refused = console.read("finds").await;
+    assert!(refused["refused"]["message"].as_str().unwrap().ends_with(": not you"), "{refused}");
+    let read = console.read("bill").await;
+    assert!(item(&read["bill"], "HTTP API")["not_read"].as_str().unwrap().ends_with(": not you"), "{read}");
+    console.end().await;
 }
 
 #[tokio::test]

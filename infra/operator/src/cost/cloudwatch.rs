@@ -1,9 +1,12 @@
-//! The two calls of CloudWatch that `muster cost` makes, in its JSON protocol.
+//! The two calls of CloudWatch that `muster cost` and `muster console` make, in its JSON protocol.
 //!
 //! Its own client would bring nine crates for them, and features that would have `cargo run` and `cargo test`
 //! build the AWS SDK twice. A refused call is not repeated: its reason is shown.
 
-use std::time::{Duration, UNIX_EPOCH};
+use std::{
+    sync::atomic::{AtomicUsize, Ordering},
+    time::{Duration, UNIX_EPOCH},
+};
 
 use aws_config::SdkConfig;
 use aws_sdk_dynamodb::config::ProvideCredentials as _;
@@ -47,6 +50,7 @@ pub(super) struct CloudWatch<'a> {
     config: &'a SdkConfig,
     now: Timestamp,
     connector: SharedHttpConnector,
+    metrics: AtomicUsize,
 }
 
 #[derive(Serialize)]
@@ -71,6 +75,9 @@ struct Page {
 #[serde(rename_all = "PascalCase")]
 struct Values {
     id: String,
+    /// Seconds since the epoch.
+    #[serde(default)]
+    timestamps: Vec<f64>,
     #[serde(default)]
     values: Vec<f64>,
     status_code: Option<String>,
@@ -102,7 +109,12 @@ struct Refusal {
 impl<'a> CloudWatch<'a> {
     pub fn new(config: &'a SdkConfig, now: Timestamp) -> Self {
         let connector = Connector::builder().tls_provider(CRYPTOGRAPHY).build();
-        Self { config, now, connector: SharedHttpConnector::new(connector) }
+        Self { config, now, connector: SharedHttpConnector::new(connector), metrics: AtomicUsize::new(0) }
+    }
+
+    /// The metrics that were asked for, each of which costs.
+    pub fn metrics(&self) -> usize {
+        self.metrics.load(Ordering::Relaxed)
     }
 
     /// The sums of each metric in each `period` since then that has any.
@@ -115,7 +127,22 @@ impl<'a> CloudWatch<'a> {
         since: Timestamp,
         period: Duration,
     ) -> Result<Vec<Vec<f64>>, String> {
+        let series = self.series(metrics, since, period).await?.into_iter();
+        Ok(series.map(|sums| sums.into_iter().map(|(_, sum)| sum).collect()).collect())
+    }
+
+    /// The same, each with the beginning of its period, in no order.
+    ///
+    /// # Errors
+    /// Why they cannot be read.
+    pub async fn series(
+        &self,
+        metrics: &[Metric],
+        since: Timestamp,
+        period: Duration,
+    ) -> Result<Vec<Vec<(Timestamp, f64)>>, String> {
         let mut sums = Vec::new();
+        self.metrics.fetch_add(metrics.len(), Ordering::Relaxed);
         for metrics in metrics.chunks(QUERIES_MAX) {
             let mut found = vec![Vec::new(); metrics.len()];
             let mut asked = Asked {
@@ -130,13 +157,14 @@ impl<'a> CloudWatch<'a> {
             };
             loop {
                 let Page { metric_data_results, next_token } = self.call("GetMetricData", &asked).await?;
-                for Values { id, values, status_code } in metric_data_results {
+                for Values { id, timestamps, values, status_code } in metric_data_results {
                     if let Some(code @ ("Forbidden" | "InternalError")) = status_code.as_deref() {
                         return Err(format!("CloudWatch says {code}"));
                     }
                     let place = id.strip_prefix('m').and_then(|place| place.parse::<usize>().ok());
                     if let Some(found) = place.and_then(|place| found.get_mut(place)) {
-                        found.extend(values);
+                        let at = timestamps.into_iter().map(|secs| Timestamp((secs * 1e3) as u64));
+                        found.extend(at.zip(values));
                     }
                 }
                 asked.next_token = next_token;

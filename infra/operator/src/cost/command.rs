@@ -39,7 +39,7 @@ pub(crate) async fn run(options: Options, target: &Target) -> Result<Report, Com
                     `muster cost --stack NAME` reads one";
         return Ok(Report { text: text.to_owned(), json: json!({ "month": 0.0 }) });
     }
-    Ok(spent(&reading::so_far(target, Ambient::system().now()).await?))
+    Ok(spent(&reading::so_far(&target.described().await?, Ambient::system().now()).await?))
 }
 
 /// The table of a stage, or of both.
@@ -61,12 +61,15 @@ fn month(stage: Stage, visits: u64, servers: u64) -> Report {
     Report { text: text(&bill, &format!("A month in {}:", stage.name())), json }
 }
 
-fn spent(so_far: &SoFar) -> Report {
-    let SoFar { stack, since, bill } = so_far;
+/// The month so far, and what a whole one costs at its pace.
+pub(super) fn spent(so_far: &SoFar) -> Report {
+    let SoFar { stack, since, passed, bill, .. } = so_far;
     let since = time(*since);
     let head = format!("{stack} since {}:", since.get(..10).unwrap_or_default());
-    let json = json!({ "stack": stack, "since": since, "items": bill.json(), "month": bill.dollars() });
-    Report { text: text(bill, &head), json }
+    let whole = bill.dollars() / passed.max(f64::EPSILON);
+    let json = json!({ "stack": stack, "since": since, "items": bill.json(), "month": bill.dollars(),
+                       "whole_month": whole });
+    Report { text: format!("{}\na whole month at this pace: {}", text(bill, &head), money(whole)), json }
 }
 
 /// A bill item by item.

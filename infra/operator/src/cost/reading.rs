@@ -19,10 +19,7 @@ use super::{
     cloudwatch::{CloudWatch, Metric},
     month::{Bill, COMPRESSED, GB, Item},
 };
-use crate::{
-    CommandError,
-    target::{Described, Target},
-};
+use crate::{CommandError, target::Described};
 
 const SECOND_MS: f64 = 1e3;
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -33,7 +30,11 @@ pub(crate) struct SoFar {
     pub stack: String,
     /// When the month began.
     pub since: Timestamp,
+    /// The part of the month that has passed since then, or since the stack was created.
+    pub passed: f64,
     pub bill: Bill,
+    /// The metrics of CloudWatch that were read.
+    pub metrics: usize,
 }
 
 /// A month up to now.
@@ -69,18 +70,17 @@ struct Reading<'a> {
 /// Reads the bill of this month so far.
 ///
 /// # Errors
-/// [`CommandError::Target`] when the stack cannot be described, or is not Muster's.
-pub(crate) async fn so_far(target: &Target, now: Timestamp) -> Result<SoFar, CommandError> {
-    let stack = target.described().await?;
+/// [`CommandError::Target`] when the stack is not Muster's.
+pub(crate) async fn so_far(stack: &Described, now: Timestamp) -> Result<SoFar, CommandError> {
     let tables = stack.tables()?;
     let created = stack.stack.creation_time().and_then(|at| parse_time(&at.to_string()));
     let span = Span::of(now, created)
         .ok_or_else(|| CommandError::Refused("the clock of this machine is wrong".to_owned()))?;
     let (cloudwatch, (bill, asked)) = (CloudWatch::new(&stack.config, now), Default::default());
-    let mut reading = Reading { stack: &stack, cloudwatch, span, bill, asked };
+    let mut reading = Reading { stack, cloudwatch, span, bill, asked };
     reading.tables(tables).await;
     reading.keys();
-    let rest = match resources(&stack).await {
+    let rest = match resources(stack).await {
         Ok(resources) => {
             reading.resources(&resources).await;
             "the stack has no such part".to_owned()
@@ -88,9 +88,10 @@ pub(crate) async fn so_far(target: &Target, now: Timestamp) -> Result<SoFar, Com
         Err(reason) => reason,
     };
     reading.sums().await;
+    let metrics = reading.cloudwatch.metrics();
     let mut bill = reading.bill;
     bill.miss_rest(&rest);
-    Ok(SoFar { bill, since: span.since, stack: stack.name })
+    Ok(SoFar { stack: stack.name.clone(), since: span.since, passed: span.passed, bill, metrics })
 }
 
 impl Reading<'_> {
@@ -219,7 +220,7 @@ impl Reading<'_> {
     /// The functions' own metrics, which are charged by the hour in which they are counted. A cold start is
     /// also a request to KMS, for the function's variables.
     async fn own_metrics(&mut self, operations: &[String]) {
-        let namespace = format!("Muster/{}", self.stack.name);
+        let namespace = namespace_of(self.stack);
         let metrics: Vec<_> = Counted::ALL
             .iter()
             .flat_map(|counted| operations.iter().map(|operation| (counted.name(), operation)))
@@ -252,6 +253,11 @@ impl Reading<'_> {
     }
 }
 
+/// The namespace of the functions' own metrics, as the template has it.
+pub(super) fn namespace_of(stack: &Described) -> String {
+    format!("Muster/{}", stack.name)
+}
+
 async fn is_backed_up(client: &aws_sdk_dynamodb::Client, table: &str) -> Result<bool, String> {
     let answer = client.describe_continuous_backups().table_name(table).send().await;
     let answer = answer.map_err(|error| reason(&error))?.continuous_backups_description;
@@ -261,7 +267,7 @@ async fn is_backed_up(client: &aws_sdk_dynamodb::Client, table: &str) -> Result<
 }
 
 /// What the stack consists of, nested stacks included.
-async fn resources(stack: &Described) -> Result<Vec<StackResourceSummary>, String> {
+pub(super) async fn resources(stack: &Described) -> Result<Vec<StackResourceSummary>, String> {
     let client = aws_sdk_cloudformation::Client::new(&stack.config);
     let (mut open, mut found) = (vec![stack.name.clone()], Vec::new());
     while let Some(name) = open.pop() {
@@ -290,7 +296,7 @@ impl Span {
     }
 }
 
-fn metric(namespace: &str, name: &'static str, dimension: &'static str, value: &str) -> Metric {
+pub(super) fn metric(namespace: &str, name: &'static str, dimension: &'static str, value: &str) -> Metric {
     Metric { namespace: namespace.to_owned(), name, dimensions: vec![(dimension, value.to_owned())] }
 }
 

@@ -1,0 +1,108 @@
+//! What the console shows of AWS's own counts.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use muster_console::{
+    host::{AwsCounts, Counted, FindsByMinute},
+    tape::Finds,
+};
+use shared::{
+    base::ambient::{Ambient, Timestamp},
+    function::metrics::Metric as Own,
+};
+use tokio::sync::OnceCell;
+
+use super::{
+    cloudwatch::{CloudWatch, Metric},
+    command::spent,
+    reading::{metric, namespace_of, resources, so_far},
+};
+use crate::{
+    CommandError,
+    target::{Described, Target},
+};
+
+const MINUTE: Duration = Duration::from_secs(60);
+/// The function whose requests are finds, in the template.
+const FUNCTION: &str = "FindLobbyFunction";
+
+/// The counts of the stack in AWS.
+///
+/// # Errors
+/// [`CommandError::Target`] when it cannot be described.
+pub(crate) async fn of(target: &Target) -> Result<AwsCounts, CommandError> {
+    let stack = Arc::new(target.described().await?);
+    let (of_finds, function) = (Arc::clone(&stack), Arc::new(OnceCell::new()));
+    Ok(AwsCounts {
+        finds: Arc::new(move |since| {
+            let (stack, function) = (Arc::clone(&of_finds), Arc::clone(&function));
+            Box::pin(async move {
+                match function.get_or_try_init(|| function_of(&stack)).await {
+                    Ok(function) => finds(&stack, function, since).await,
+                    Err(problem) => Counted { counts: Err(problem), metrics: 0 },
+                }
+            })
+        }),
+        bill: Arc::new(move || {
+            let stack = Arc::clone(&stack);
+            Box::pin(async move {
+                match so_far(&stack, Ambient::system().now()).await {
+                    Ok(so_far) => Counted { metrics: so_far.metrics, counts: Ok(spent(&so_far).json) },
+                    Err(error) => Counted { counts: Err(error.to_string()), metrics: 0 },
+                }
+            })
+        }),
+    })
+}
+
+/// The name of the function that finds.
+async fn function_of(stack: &Described) -> Result<String, String> {
+    let found = resources(stack).await?;
+    let function = found.iter().find(|resource| resource.logical_resource_id() == Some(FUNCTION));
+    let name = function.and_then(|resource| resource.physical_resource_id());
+    name.map(ToOwned::to_owned).ok_or_else(|| format!("the stack has no {FUNCTION}"))
+}
+
+/// The finds of each minute since then: Lambda counts them and those that crash, Muster those that get a seat
+/// and those that fail. The rest was refused.
+async fn finds(stack: &Described, function: &str, since: Timestamp) -> Counted<FindsByMinute> {
+    let cloudwatch = CloudWatch::new(&stack.config, Ambient::system().now());
+    let of_lambda = |name| metric("AWS/Lambda", name, "FunctionName", function);
+    let own = |own: Own| metric(&namespace_of(stack), own.name(), "operation", "find-lobby");
+    let metrics: [Metric; 5] = [
+        of_lambda("Invocations"),
+        of_lambda("Errors"),
+        own(Own::OperationFailed),
+        own(Own::LobbyFound),
+        own(Own::LobbyCreated),
+    ];
+    let counts = cloudwatch.series(&metrics, since, MINUTE).await.map(|series| {
+        let mut minutes: BTreeMap<Timestamp, [u32; 5]> = BTreeMap::new();
+        for (place, sums) in series.into_iter().enumerate() {
+            for (at, sum) in sums {
+                if let Some(count) = minutes.entry(at).or_default().get_mut(place) {
+                    *count += sum as u32;
+                }
+            }
+        }
+        minutes.into_iter().map(|(at, counts)| (at, by_outcome(counts))).collect()
+    });
+    Counted { counts, metrics: cloudwatch.metrics() }
+}
+
+/// The finds of a minute by outcome, of its counts in the order of the metrics.
+const fn by_outcome([requests, crashed, failed, found, created]: [u32; 5]) -> Finds {
+    let (failed, seated) = (crashed + failed, found + created);
+    Finds { seated, refused: requests.saturating_sub(failed + seated), failed }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_that_neither_failed_nor_got_a_seat_were_refused() {
+        assert_eq!(by_outcome([10, 1, 2, 3, 1]), Finds { seated: 4, refused: 3, failed: 3 });
+        assert_eq!(by_outcome([0, 0, 0, 2, 0]), Finds { seated: 2, refused: 0, failed: 0 }, "counted late");
+    }
+}
