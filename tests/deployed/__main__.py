@@ -20,6 +20,7 @@ import permissions
 import restoring
 import serving
 import upgrading
+import watching
 from account import Account
 from operations import Game, Muster
 from roles import operator
@@ -72,7 +73,7 @@ def of_functions(account, binaries):
         key."""
         return deployment.delete(stack)
 
-    topics = (serving, administration, permissions, upgrading, restoring)
+    topics = (serving, administration, watching, permissions, upgrading, restoring)
     return [
         ("functions", deploys),
         *(step for topic in topics for step in topic.steps(scene)),

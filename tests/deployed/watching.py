@@ -1,0 +1,102 @@
+"""What the operator sees of a stack while it is played, by the operators' policy: the console and a tail."""
+
+import json
+import re
+import signal
+import subprocess
+import urllib.parse
+import urllib.request
+
+from account import PATIENCE
+from operations import World
+
+OWN_PAGE = {"muster-console": "1"}
+
+
+class Running:
+    """A verb that goes on until Ctrl-C, for the block that it is used in."""
+
+    def __init__(self, muster, *words):
+        self.command = [muster.program, *words, "--stack", muster.stack.name]
+        self.environment = muster.environment
+
+    def __enter__(self):
+        self.process = subprocess.Popen(
+            self.command, env=self.environment, stdout=subprocess.PIPE, text=True
+        )
+        return self
+
+    def says(self, pattern):
+        """The first line with it, from here on."""
+        for line in self.process.stdout:
+            if found := re.search(pattern, line):
+                return found
+        raise AssertionError(f"{self.command} ended without {pattern}")
+
+    def __exit__(self, *_):
+        self.process.send_signal(signal.SIGINT)
+        assert self.process.wait(PATIENCE) == 0, self.command
+
+
+class Page:
+    """The console as its own page asks it."""
+
+    def __init__(self, address, token):
+        self.address, self.cookie = address, ""
+        self.cookie = self.send("session", {"token": token}).headers["set-cookie"].split(";")[0]
+
+    def send(self, name, body=None):
+        data = None if body is None else json.dumps(body).encode()
+        headers = {**OWN_PAGE, "cookie": self.cookie}
+        asked = urllib.request.Request(f"{self.address}/_console/{name}", data, headers)
+        return urllib.request.urlopen(asked, timeout=PATIENCE)
+
+    def read(self, name):
+        answer = json.load(self.send(name))
+        assert "refused" not in answer, answer
+        return answer
+
+    def events(self, name, question):
+        """The values of a kind of event, as they come."""
+        query = urllib.parse.quote(json.dumps(question))
+        for line in self.send(f"events?q={query}"):
+            kind, _, text = line.decode().strip().partition(": ")
+            if kind == "event":
+                is_asked = text == name
+            elif kind == "data" and is_asked:
+                yield json.loads(text)
+
+
+def steps(scene):
+    muster = scene.muster
+
+    def shows():
+        """`muster console` shows the stack's games, a lobby as a player finds it, the finds of ten minutes
+        and the bill of this month."""
+        world = World(scene.game)
+        lobby, _ = world.found()
+        with Running(muster, "console", "--no-browser") as console:
+            page = Page(*console.says(r"once: (http\S+)/#token=(\S+)").groups())
+            shown = page.read("deployment")
+            assert shown["kind"] == "aws" and scene.game.id in [game["game_id"] for game in shown["games"]]
+            everything = {"mode": None, "region": None, "state": None, "page": 0}
+            question = {"game": scene.game.id, "namespace": world.id, "filter": everything}
+            rows = next(page.events("rows", question))
+            assert rows["order"] == [lobby], rows
+            assert len(page.read("finds")["minutes"]) == 10
+            bill = page.read("bill")
+            items = {item["item"]: item for item in bill["bill"]["items"]}
+            assert len(items) == 15 and items["secrets, months"]["units"] > 0, bill
+        return f"The bill took {bill['metrics']} metrics of CloudWatch."
+
+    def tails():
+        """`muster tail` has a line for a lobby that a player's find creates, and one for its end."""
+        world = World(scene.game)
+        with Running(muster, "tail", f"{scene.game.name}/{world.name}") as tail:
+            tail.says("read units a minute")
+            lobby, _ = world.found()
+            tail.says(f"lobby {lobby} created, arena in fra")
+            muster.run("lobby", "end", lobby)
+            tail.says(f"lobby {lobby} ended")
+
+    return [("console", shows), ("tail", tails)]
