@@ -138,6 +138,37 @@ async fn the_first_find_of_an_instance_in_a_busy_pool_tries_three_unless_it_may_
     assert_eq!((newcomer.usage().calls, newcomer.race_creates()), (11, 1), "I9: it is counted");
 }
 
+/// The calls of a busy instance's find, 150 ms after one that read lobbies ahead, in a pool of so many
+/// shards.
+async fn calls_of_the_find_after_a_look(shards: u8) -> u64 {
+    let stack = TestStack::start().await;
+    let game = arena(&stack, "kept").await;
+    stack.store().grow_shards(&game.pool("arena", "fra"), shards, stack.clock.now()).await.unwrap();
+    for nth in 0..40 {
+        let _one_seat_left = lobby_with(&stack, &game, nth % shards, 2).await;
+    }
+    stack.clock.advance(Duration::from_millis(1));
+    let instance = stack.instance();
+    let calls_of_a_find = async || {
+        let before = instance.usage().calls;
+        instance.find(&game.public, &json!({ "game_modes": ["arena"] })).await.unwrap();
+        instance.usage().calls - before
+    };
+    // From the sixth on it reads ahead: the index, some lobbies, the seat.
+    for _ in 0..5 {
+        calls_of_a_find().await;
+    }
+    while calls_of_a_find().await != 3 {}
+    stack.clock.advance(Duration::from_millis(150));
+    calls_of_a_find().await
+}
+
+#[tokio::test]
+async fn lobbies_read_ahead_are_kept_for_a_tenth_of_a_second_where_the_pool_has_shards() {
+    assert_eq!(calls_of_the_find_after_a_look(1).await, 1);
+    assert_eq!(calls_of_the_find_after_a_look(4).await, 3, "the index, some lobbies, the seat");
+}
+
 #[tokio::test]
 async fn a_lobby_hidden_into_another_shard_is_found_there_and_by_who_saw_it_before() {
     let stack = TestStack::start().await;

@@ -1,6 +1,6 @@
 //! Pools: how many finds they have, and lobbies that should have seats.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, time::Duration};
 
 use crate::{
     base::ambient::{Ambient, Timestamp},
@@ -19,6 +19,9 @@ use crate::{
 
 /// Candidates within a second found full by finds that are a sign of others.
 const LOST_SEATS_MAX: usize = 2;
+/// How long lobbies that were read ahead are kept in a pool with shards: of those read longer ago, half are
+/// full.
+const KEPT_IN_SHARDS: Duration = Duration::from_millis(100);
 
 /// What an instance knows of pools.
 #[derive(Debug, Default)]
@@ -228,8 +231,9 @@ impl Pools {
         now: Timestamp,
     ) -> Option<(Lobby, Timestamp)> {
         let draw = |known: &mut KnownPool| {
+            let kept_for = if known.shards.known(now) > 1 { KEPT_IN_SHARDS } else { LEARNT_AGE_MAX };
             let (lobbies, read_at) = &mut known.read;
-            if now.since(*read_at) >= LEARNT_AGE_MAX {
+            if now.since(*read_at) >= kept_for {
                 return None;
             }
             Some((ambient.draw(lobbies)?, *read_at))
