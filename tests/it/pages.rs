@@ -146,11 +146,12 @@ fn the_readme_stays_short() {
 
 #[test]
 fn comments_are_narrow() {
+    let mut wide = Vec::new();
     for (path, text) in files(&["rs", "toml", "yaml", "yml"]) {
-        for (number, line) in comments(&text) {
-            assert!(line.chars().count() <= COMMENT_COLUMNS_MAX, "{}:{number}", path.display());
-        }
+        let found = comments(&text).filter(|(_, line)| line.chars().count() > COMMENT_COLUMNS_MAX);
+        wide.extend(found.map(|(number, _)| format!("{}:{number}", path.display())));
     }
+    assert_eq!(wide, [""; 0]);
 }
 
 #[test]
