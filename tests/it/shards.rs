@@ -7,10 +7,11 @@
     reason = "this is test code: what cannot go on panics"
 )]
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use harness::{TestGame, TestStack};
+use harness::{TestGame, TestStack, instance::Instance, interference::Before};
+use muster_local::emulator::link::{Call, patient_client_over};
 use serde_json::json;
 use shared::{
     models::{
@@ -136,6 +137,55 @@ async fn the_first_find_of_an_instance_in_a_busy_pool_tries_three_unless_it_may_
     assert_ne!(created.lobby.lobby_id, open.lobby_id, "the youngest is not among those that it looks at");
     // Settings twice, four shards, three of their lobbies, the election, the servers twice, the lobby.
     assert_eq!((newcomer.usage().calls, newcomer.race_creates()), (11, 1), "I9: it is counted");
+}
+
+#[tokio::test]
+async fn a_find_that_may_not_create_tries_every_lobby_of_a_busy_pool() {
+    let stack = TestStack::start().await;
+    let game = arena(&stack, "last-seat").await;
+    let (store, ambient, now) = (stack.store().clone(), stack.ambient(), stack.clock.now());
+    let pool = game.pool("arena", "fra");
+    // Once the find has read the lobbies, others take all their seats but one.
+    let others_take_seats = async move {
+        for candidate in store.candidates(&pool, now, 99).await.unwrap().0.into_iter().skip(1) {
+            let claim = SeatClaim {
+                lobby_id: candidate.lobby_id,
+                access: Access::Find(pool.clone(), TagDigests::default()),
+                seat_id: SeatId::random(&ambient),
+                until: now + Duration::from_secs(120),
+                hiding: Hiding::No,
+            };
+            assert!(matches!(store.take_seat(&claim, now).await.unwrap(), SeatOutcome::Taken(_)));
+        }
+    };
+    let is_seat = |call: &Call| call.operation == "UpdateItem";
+    let link = Before::new(stack.stack.store_link(), is_seat, others_take_seats);
+    let instance = Instance::over(patient_client_over(Arc::new(link)), stack.stack.keys(), &stack.ambient());
+    let only_existing = json!({ "game_modes": ["arena"], "prevent_auto_create_lobby": true });
+    // An instance with so many finds in a second takes the pool for busy.
+    for _ in 0..32 {
+        assert!(instance.find(&game.public, &only_existing).await.is_err(), "nothing is there yet");
+    }
+    for _ in 0..12 {
+        let _one_seat_left = lobby_with(&stack, &game, 0, 2).await;
+    }
+    let found = instance.find(&game.public, &only_existing).await;
+    assert!(found.is_ok(), "I8: {found:?}");
+}
+
+#[tokio::test]
+async fn a_lobby_behind_as_many_full_ones_as_are_compared_is_found() {
+    let stack = TestStack::start().await;
+    let game = arena(&stack, "behind").await;
+    for _ in 0..16 {
+        let _full = lobby_with(&stack, &game, 0, 3).await;
+    }
+    stack.clock.advance(Duration::from_millis(1));
+    let open = lobby_in(&stack, &game, 0).await;
+    for _ in 0..2 {
+        let found = stack.instance().find(&game.public, &json!({ "game_modes": ["arena"] })).await.unwrap();
+        assert_eq!(found.lobby.lobby_id, open.lobby_id, "I9");
+    }
 }
 
 /// The calls of a busy instance's find, 150 ms after one that read lobbies ahead, in a pool of so many

@@ -37,6 +37,17 @@ const QUERIES_AT_ONCE: usize = 16;
 /// Whether each lobby that gave no seat was only full.
 struct AreAllFull(bool);
 
+/// A find's comparison of lobbies.
+struct Comparison<'a> {
+    pools: &'a [SearchedPool],
+    seeker: &'a Seeker,
+    /// Whether the find may create a lobby instead.
+    may_create: bool,
+    deadline: Timestamp,
+    /// Lobbies compared before: they are not compared again.
+    compared: HashSet<LobbyId>,
+}
+
 /// Candidates as the index shows them.
 struct Candidates {
     fitting: Vec<Candidate>,
@@ -77,11 +88,12 @@ impl Matchmaker {
             }
             return Ok(Existing::of(taken.ok(), candidates.has_more));
         }
+        let mut comparison = Comparison { pools, seeker, may_create, deadline, compared: HashSet::default() };
         // Among so many the fullest is not exact, and every find would compete for the oldest.
         if tags.is_empty() && candidates.has_more && pools.len() == 1 {
             let mut sampled = candidates.fitting.clone();
             let sampled: Vec<_> = (0..SAMPLED).filter_map(|_| self.ambient.draw(&mut sampled)).collect();
-            match self.take_fullest(pools, sampled, 1, seeker, deadline).await? {
+            match self.take_fullest(&mut comparison, sampled, 1).await? {
                 Ok(found) => return Ok(Existing::of(Some(found), false)),
                 // Decision 21.
                 Err(AreAllFull(true)) if may_create && self.is_busy(pools) => {
@@ -90,19 +102,17 @@ impl Matchmaker {
                 Err(_) => {}
             }
         }
-        let tried: HashSet<LobbyId> = candidates.fitting.iter().map(|tried| tried.lobby_id.clone()).collect();
         let waves = if tags.is_empty() { 1 } else { WAVES_MAX };
-        if let Ok(found) = self.take_fullest(pools, candidates.fitting, waves, seeker, deadline).await? {
+        if let Ok(found) = self.take_fullest(&mut comparison, candidates.fitting, waves).await? {
             return Ok(Existing::of(Some(found), false));
         }
         if !candidates.has_more || !tags.is_empty() {
             return Ok(Existing::None { has_more: candidates.has_more });
         }
         // No oldest lobby gave a seat, for example because all are of a dead server: try younger ones.
-        let mut candidates = self.look(pools, limit_max, sight, deadline).await?;
+        let candidates = self.look(pools, limit_max, sight, deadline).await?;
         seeker.trace().considered(candidates.fitting.len() + candidates.mismatched, candidates.mismatched);
-        candidates.fitting.retain(|candidate| !tried.contains(&candidate.lobby_id));
-        let found = self.take_fullest(pools, candidates.fitting, WAVES_MAX, seeker, deadline).await?;
+        let found = self.take_fullest(&mut comparison, candidates.fitting, WAVES_MAX).await?;
         Ok(Existing::of(found.ok(), candidates.has_more))
     }
 
@@ -154,22 +164,23 @@ impl Matchmaker {
     /// each pool, the oldest in the first.
     async fn take_fullest(
         &self,
-        pools: &[SearchedPool],
+        comparison: &mut Comparison<'_>,
         mut candidates: Vec<Candidate>,
         waves: usize,
-        seeker: &Seeker,
-        deadline: Timestamp,
     ) -> Result<Result<Found, AreAllFull>, Error> {
+        let Comparison { pools, seeker, may_create, deadline, compared: seen } = comparison;
+        candidates.retain(|candidate| !seen.contains(&candidate.lobby_id));
         let mut passed_over = BTreeSet::new();
         let mut are_all_full = true;
         for wave in 1..=waves {
-            if self.ambient.now() >= deadline {
+            if self.ambient.now() >= *deadline {
                 return Err(Error::Contention);
             }
             let compared = next_wave(pools, &mut candidates);
             if compared.is_empty() {
                 break;
             }
+            seen.extend(compared.iter().cloned());
             let now = self.ambient.now();
             let mut lobbies = self.store.lobbies(&compared).await?;
             self.correct_hints(&lobbies, pools, now).await?;
@@ -187,7 +198,9 @@ impl Matchmaker {
                 // All finds that saw the fullest would try it at the same time.
                 let first = self.ambient.below(lobbies.len() as u64);
                 lobbies.rotate_left(usize::try_from(first).unwrap_or(0));
-                lobbies.truncate(TRIED_WHILE_BUSY_MAX);
+                if *may_create {
+                    lobbies.truncate(TRIED_WHILE_BUSY_MAX);
+                }
             }
             for lobby in lobbies {
                 let Some(searched) = searched(pools, &lobby.pool) else { continue };
