@@ -319,10 +319,11 @@ impl Scene {
     }
 }
 
-/// A network on which this many more transactions conflict.
+/// A network on which this many more transactions of a kind conflict.
 #[derive(Debug)]
 struct Meeting {
     link: Arc<dyn Link>,
+    is_it: fn(&Call) -> bool,
     left: AtomicU32,
 }
 
@@ -330,6 +331,7 @@ impl Link for Meeting {
     fn carry(&self, call: Call) -> Carried {
         let is_due = |left: u32| left.checked_sub(1);
         if call.operation == "TransactWriteItems"
+            && (self.is_it)(&call)
             && self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, is_due).is_ok()
         {
             let (status, body) = cancelled(["None", "TransactionConflict"]);
@@ -348,8 +350,8 @@ async fn a_server_that_registers_with_its_fleet_is_allotted_its_first_block_all_
     let asked = serde_json::from_value(asked).expect("a registration");
     let registration = Registration::check(&asked, &settings.game).expect("a registration");
     for (meetings, allotted) in [(0, 1), (3, 1), (100, 0)] {
-        let link =
-            Meeting { link: Arc::clone(scene.stack.stack.store_link()), left: AtomicU32::new(meetings) };
+        let link = Arc::clone(scene.stack.stack.store_link());
+        let link = Meeting { link, is_it: |_| true, left: AtomicU32::new(meetings) };
         let store = Store::new(patient_client_over(Arc::new(link)), scene.stack.store().tables().clone());
         let (ambient, pauses) = scene.hurried();
         let servers = GameServers::new(store, ambient);
@@ -402,6 +404,32 @@ async fn an_ending_that_conflicts_each_time_gives_up_as_contended() {
         let waited: Duration = pauses.lock().unwrap().iter().sum();
         assert!(waited < Duration::from_secs(2), "{cause:?}: {waited:?}");
     }
+}
+
+#[tokio::test]
+async fn a_find_at_the_cap_is_not_refused_while_conflicts_hold_up_the_end_of_a_lobby() {
+    let scene = Scene::set("held-up").await;
+    let modes = json!({ "arena": { "regions": ["fra"], "max_players": 2 } });
+    let game = scene.stack.make_game("full", modes, 1, 0).await;
+    let register = async |name: &str, lease_seconds: u32| {
+        let server = json!({
+            "server_id": name, "region_id": "fra", "capacity": 1, "lease_seconds": lease_seconds,
+            "ports": { "default": { "hostname": "a.example", "port": 1, "protocol": "udp" } },
+        });
+        game.serve(&scene.stack, "register", server).await.expect_ok();
+    };
+    register("dies", 10).await;
+    let dead = game.find(&scene.stack, json!({ "game_modes": ["arena"] })).await.lobby_id();
+    scene.stack.clock.advance(Duration::from_secs(60));
+    register("lives", 0).await;
+    let is_end = |call: &Call| String::from_utf8_lossy(&call.body).contains(":ended");
+    // As often as one ending is tried.
+    let left = AtomicU32::new(8);
+    let link = Meeting { link: Arc::clone(scene.stack.stack.store_link()), is_it: is_end, left };
+    let client = patient_client_over(Arc::new(link));
+    let finder = instance::Instance::over(client, scene.stack.stack.keys(), &scene.hurried().0);
+    let found = finder.find(&game.public, &json!({ "game_modes": ["arena"] })).await.unwrap();
+    assert_ne!(found.lobby.lobby_id.to_string(), dead);
 }
 
 #[tokio::test]

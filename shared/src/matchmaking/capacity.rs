@@ -12,9 +12,10 @@
 //! The search reads one region after the other, so a lobby that ends in one and another that begins in the
 //! next meanwhile look like two. Before it refuses a find for the limit, it therefore reads the servers that
 //! run lobbies again, consistently and all at once. If they run fewer lobbies than the limit, the rest is on
-//! its way, and the find waits for it, two to four seconds.
+//! its way, and the find waits for it, two to four seconds. The same where another request was quicker to end
+//! a lobby that the search had read.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, mem};
 
 use futures_util::future::try_join_all;
 
@@ -53,8 +54,8 @@ const CANDIDATES_SEARCHED_MAX: usize = 100;
 pub(super) enum Capacity {
     /// Capacity is free.
     Freed,
-    /// The servers run fewer lobbies than the namespace may hold: the rest of the cap is on its way, or with
-    /// a server that the index does not show yet.
+    /// The servers run fewer lobbies than the namespace may hold, or another request was quicker to end one:
+    /// capacity is on its way, or with a server that the index does not show yet.
     Moving,
     /// No capacity, and none could be freed.
     None,
@@ -67,6 +68,8 @@ struct Ending {
     read: usize,
     /// Empty lobbies that end only if no other lobby may.
     spared: Vec<Lobby>,
+    /// Whether another request has ended one of the lobbies, or is about to.
+    is_outrun: bool,
 }
 
 impl Ending {
@@ -127,8 +130,11 @@ impl Matchmaker {
             are_all &= is_whole;
             searched.push((region_id, servers));
         }
-        if failed_obstacles.is_none() && self.end_one_for(search, needed, searched, seeker).await? {
-            return Ok(Capacity::Freed);
+        if failed_obstacles.is_none() {
+            match self.end_one_for(search, needed, searched, seeker).await? {
+                Capacity::None => {}
+                other => return Ok(other),
+            }
         }
         if needed == NoCapacity::NoServer {
             return Ok(Capacity::None);
@@ -141,15 +147,15 @@ impl Matchmaker {
         Ok(Capacity::None)
     }
 
-    /// Ends a lobby that may end, of one of the servers of `searched` by region, and returns whether there
-    /// was one. If not, it remembers and publishes the obstacles at the servers.
+    /// Ends a lobby that may end, of one of the servers of `searched` by region. If there is none, it
+    /// remembers and publishes the obstacles at the servers.
     async fn end_one_for(
         &self,
         search: &Search,
         needed: NoCapacity,
         searched: Vec<(&RegionId, Vec<Server>)>,
         seeker: &Seeker,
-    ) -> Result<bool, Error> {
+    ) -> Result<Capacity, Error> {
         let (now, wanted) = (self.ambient.now(), &search.criteria.new_lobby.pool);
         let nearest = searched.iter().find(|(region_id, _)| **region_id == wanted.region_id);
         let nearest = nearest.iter().flat_map(|(_, servers)| servers);
@@ -165,15 +171,19 @@ impl Matchmaker {
                 }
             };
             if is_made {
-                return Ok(true);
+                return Ok(Capacity::Freed);
             }
         }
         // The longest empty first.
-        ending.spared.sort_by_key(Lobby::last_held);
-        for lobby in ending.spared.into_iter().filter(|_| needed == NoCapacity::AtCap) {
-            if self.end(lobby, EndCause::Idle).await? {
-                return Ok(true);
+        let mut spared = mem::take(&mut ending.spared);
+        spared.sort_by_key(Lobby::last_held);
+        for lobby in spared.into_iter().filter(|_| needed == NoCapacity::AtCap) {
+            if self.end(lobby, EndCause::Idle, &mut ending).await? {
+                return Ok(Capacity::Freed);
             }
+        }
+        if ending.is_outrun {
+            return Ok(Capacity::Moving);
         }
         let until = self.ambient.now() + self.ambient.jittered(BELIEVED_FOR);
         self.searches.remember_failed(wanted, needed, obstacles.clone(), until);
@@ -181,7 +191,7 @@ impl Matchmaker {
             seeker.trace().servers(obstacles.clone());
             self.publish_failed_search(search, needed, obstacles).await?;
         }
-        Ok(false)
+        Ok(Capacity::None)
     }
 
     /// Another instance's search without result, unless it is this one's turn to search.
@@ -377,7 +387,7 @@ impl Matchmaker {
                 }
                 continue;
             };
-            if self.end(lobby, cause).await? {
+            if self.end(lobby, cause, ending).await? {
                 return Ok(true);
             }
         }
@@ -385,7 +395,7 @@ impl Matchmaker {
     }
 
     /// Ends a lobby and returns whether it did. Another request may end it first, or use it again.
-    async fn end(&self, lobby: Lobby, cause: EndCause) -> Result<bool, Error> {
+    async fn end(&self, lobby: Lobby, cause: EndCause, ending: &mut Ending) -> Result<bool, Error> {
         match self.store.end_lobby(&lobby, cause, &self.ambient).await {
             Ok(EndOutcome::Ended) => {
                 // Its server has a place again.
@@ -393,7 +403,11 @@ impl Matchmaker {
                 self.servers.forget(&lobby.pool.placement());
                 Ok(true)
             }
-            Ok(EndOutcome::AlreadyEnded | EndOutcome::Outdated) | Err(Error::Contention) => Ok(false),
+            Ok(EndOutcome::AlreadyEnded) | Err(Error::Contention) => {
+                ending.is_outrun = true;
+                Ok(false)
+            }
+            Ok(EndOutcome::Outdated) => Ok(false),
             Err(error) => Err(error),
         }
     }
