@@ -31,6 +31,8 @@ const CANDIDATES_MAX: usize = 1_000;
 const SAMPLED: usize = 3;
 /// Waves of comparison that [`CANDIDATES_MAX`] make in one pool.
 const WAVES_MAX: usize = CANDIDATES_MAX.div_ceil(COMPARED_MAX);
+/// Lobbies read before the others to learn whether any is joinable.
+const READ_FIRST: usize = 2;
 /// Pools queried at the same time.
 const QUERIES_AT_ONCE: usize = 16;
 
@@ -248,8 +250,15 @@ impl Matchmaker {
         let looked = self.look(&search.criteria.pools, COMPARED_MAX, now, Timestamp::NEVER).await?;
         let others = looked.fitting.into_iter().map(|other| other.lobby_id);
         let others: Vec<LobbyId> = others.filter(|other| *other != created.lobby_id).take(100).collect();
-        let lobbies = self.store.lobbies(&others).await?;
-        Ok(lobbies.iter().any(|lobby| lobby.availability_for_find(now) == Availability::Free))
+        // Most candidates have a seat, so few are read at first.
+        let (first, rest) = others.split_at(others.len().min(READ_FIRST));
+        for some in [first, rest] {
+            let lobbies = self.store.lobbies(some).await?;
+            if lobbies.iter().any(|lobby| lobby.availability_for_find(now) == Availability::Free) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
 
