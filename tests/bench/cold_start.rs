@@ -230,13 +230,13 @@ impl World {
         let declared = functions(&self.signing_key);
         let function = declared.into_iter().find(|function| function.binary == name).expect("a function");
         let mut environment = function.environment;
-        let told = [
+        let variables = [
             ("AWS_ACCESS_KEY_ID", "local".to_owned()),
             ("AWS_SECRET_ACCESS_KEY", "local".to_owned()),
             ("AWS_ENDPOINT_URL_DYNAMODB", self.endpoint.clone()),
             ("AWS_CA_BUNDLE", self.authorities.0.display().to_string()),
         ];
-        environment.extend(told.map(|(name, value)| (name.to_owned(), value)));
+        environment.extend(variables.map(|(name, value)| (name.to_owned(), value)));
         Built { name: name.to_owned(), path, environment, event: self.event(name, token) }
     }
 
@@ -313,19 +313,20 @@ async fn start(function: &Built) -> Figures {
 
 /// How long the function takes to answer its event, which it must do well.
 async fn answered(service: &mut RuntimeApi, function: &Built) -> Duration {
-    let asked = Instant::now();
+    let sent = Instant::now();
     let (outcome, at) = service.invoke(&function.event).await;
     let answer = outcome.answer();
     assert_eq!(answer["statusCode"], 200, "{}: {answer}", function.name);
-    at - asked
+    at - sent
 }
 
 /// The processor time of a process so far.
 fn processor_time(id: u32) -> Duration {
     let tasks = fs::read_dir(format!("/proc/{id}/task")).expect("a process of Linux");
     let nanoseconds = tasks.map(|task| {
-        let told = fs::read_to_string(task.expect("a task").path().join("schedstat")).expect("its times");
-        let spent = told.split(' ').next().expect("the time that it ran");
+        let schedstat =
+            fs::read_to_string(task.expect("a task").path().join("schedstat")).expect("its times");
+        let spent = schedstat.split(' ').next().expect("the time that it ran");
         spent.parse::<u64>().expect("nanoseconds")
     });
     Duration::from_nanos(nanoseconds.sum())
@@ -333,8 +334,8 @@ fn processor_time(id: u32) -> Duration {
 
 /// The most memory that a process ever held, in MB.
 fn resident_peak(id: u32) -> f64 {
-    let told = fs::read_to_string(format!("/proc/{id}/status")).expect("a process of Linux");
-    let line = told.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("its peak");
+    let status = fs::read_to_string(format!("/proc/{id}/status")).expect("a process of Linux");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("its peak");
     let kibibytes = line.trim().trim_end_matches(" kB").parse::<f64>().expect("a number");
     kibibytes * 1_024.0 / 1e6
 }

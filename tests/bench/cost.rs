@@ -345,7 +345,7 @@ async fn life(bench: &Bench) {
 /// The cost of a game server of twenty lobbies per hour, with two heartbeats in a lease of a minute. Returns
 /// the work of one.
 async fn heartbeats(bench: &Bench) -> Work {
-    const BEATS_PER_HOUR: f64 = 120.0;
+    const HEARTBEATS_PER_HOUR: f64 = 120.0;
     let modes = json!({ "solo": { "regions": ["fra"], "max_players": 1, "reservation_seconds": 600 } });
     let game = bench.stack.make_game("beats", modes, 1_000, 0).await;
     let registration = json!({ "server_id": "one", "region_id": "fra", "capacity": 20, "lease_seconds": 60,
@@ -354,19 +354,19 @@ async fn heartbeats(bench: &Bench) -> Work {
     for _ in 0..20 {
         bench.call("find-lobby", &game.public, &json!({ "game_modes": ["solo"] }), &[]).await;
     }
-    let beat = json!({ "server_id": "one" });
+    let body = json!({ "server_id": "one" });
     let second = Duration::from_secs(1);
     bench.stack.clock.advance(second / 10);
-    bench.call("heartbeat-server", &game.server, &beat, &[]).await;
+    bench.call("heartbeat-server", &game.server, &body, &[]).await;
     bench.stack.clock.advance(second / 10);
     let before = bench.meter.usage();
-    bench.call("heartbeat-server", &game.server, &beat, &[]).await;
+    bench.call("heartbeat-server", &game.server, &body, &[]).await;
     let cost = Cost::mean(bench.meter.usage() - before, 1);
     bench.note("heartbeat of a server of 20 lobbies", cost).await;
     let hour = format!(
-        "\nA server of 20 lobbies, 120 beats an hour: ${:.5} an hour of DynamoDB, ${:.5} in all.\n",
-        cost.dynamodb() * BEATS_PER_HOUR / 1e6,
-        cost.total() * BEATS_PER_HOUR / 1e6
+        "\nA server of 20 lobbies, 120 heartbeats an hour: ${:.5} an hour of DynamoDB, ${:.5} in all.\n",
+        cost.dynamodb() * HEARTBEATS_PER_HOUR / 1e6,
+        cost.total() * HEARTBEATS_PER_HOUR / 1e6
     );
     bench.say(&hour).await;
     month::heartbeat(bench, &game).await

@@ -531,25 +531,25 @@ async fn run_http(bench: &Bench, game: &TestGame, mode: &str, finds: usize) -> D
 
 #[tokio::main]
 async fn main() {
-    let asked: Vec<String> = env::args().skip(1).filter(|argument| argument != "--bench").collect();
-    let is_asked = |part: &str| asked.is_empty() || asked.iter().any(|argument| argument == part);
+    let selected: Vec<String> = env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    let is_selected = |part: &str| selected.is_empty() || selected.iter().any(|argument| argument == part);
     println!("| measure | measured | bar |\n|---|---|---|");
-    if is_asked("--http") {
+    if is_selected("--http") {
         over_http(&mut Bench::start().await).await;
     }
     let mut bench = Bench::start().await;
-    if is_asked("--alone") {
+    if is_selected("--alone") {
         quiet(&mut bench).await;
         under_load(&mut bench, 1).await;
         under_load(&mut bench, 8).await;
         burst(&mut bench).await;
     }
-    if is_asked("--from-empty") {
+    if is_selected("--from-empty") {
         for clients in [4, 16, 64] {
             without_pause(&mut bench, clients).await;
         }
     }
-    if is_asked("--beside") {
+    if is_selected("--beside") {
         let mut bench = Bench::start().await;
         beside(&mut bench, 2_000, Players::Connect).await;
         beside(&mut bench, 2_000, Players::NeverConnect).await;

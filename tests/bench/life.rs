@@ -48,7 +48,7 @@ const MATCH: u64 = 10 * MINUTE;
 const STAY: u64 = 5 * MINUTE;
 /// Times between heartbeats and between finds of the fleet, sparse so that a week passes in minutes.
 const LEASE_SECS: u64 = 300;
-const BEAT: u64 = 120 * SECOND;
+const HEARTBEAT_INTERVAL: u64 = 120 * SECOND;
 const FLEET_FINDS: u64 = 30 * SECOND;
 /// Looks for places after a quiet hour, each of which reads some killed servers.
 const LOOKS: usize = 15;
@@ -74,7 +74,7 @@ enum Happens {
     Match,
     Find(&'static str),
     Register(usize),
-    Beat(usize),
+    Heartbeat(usize),
     Connect { process: usize, lobby_id: String, player: Value },
     Leave { process: usize, lobby_id: String, player: Value },
     Over(usize),
@@ -220,9 +220,9 @@ impl Life {
             }
             Happens::Find(mode) => self.find(mode).await,
             Happens::Register(number) => self.register(number).await,
-            Happens::Beat(number) => {
-                if self.processes[number].ended.is_none() && self.beat(number).await {
-                    self.after(BEAT, Happens::Beat(number));
+            Happens::Heartbeat(number) => {
+                if self.processes[number].ended.is_none() && self.heartbeat(number).await {
+                    self.after(HEARTBEAT_INTERVAL, Happens::Heartbeat(number));
                 }
             }
             Happens::Connect { process, lobby_id, player } => self.connect(process, lobby_id, player).await,
@@ -292,14 +292,14 @@ impl Life {
         }
         assert_eq!(status, 200, "{answer}");
         self.processes[number].body["server_id"] = answer["server_id"].clone();
-        self.after(BEAT, Happens::Beat(number));
+        self.after(HEARTBEAT_INTERVAL, Happens::Heartbeat(number));
         if self.processes[number].body["game_modes"][0] == "duel" {
             self.after(MATCH, Happens::Over(number));
         }
     }
 
     /// One heartbeat; whether the process goes on.
-    async fn beat(&mut self, number: usize) -> bool {
+    async fn heartbeat(&mut self, number: usize) -> bool {
         let mut cursor = Value::Null;
         loop {
             let Process { body, .. } = &self.processes[number];
@@ -335,7 +335,7 @@ impl Life {
             return *self.tally.to_nobody.entry(whom).or_default() += 1;
         }
         if !self.processes[process].lobbies.contains_key(&lobby_id) {
-            self.beat(process).await;
+            self.heartbeat(process).await;
         }
         let Some(token) = self.processes[process].lobbies.get(&lobby_id).cloned() else {
             return *self.tally.to_nobody.entry("a process that does not run the lobby").or_default() += 1;

@@ -48,7 +48,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// Game servers, the places of each, and how often each sends heartbeats.
 const SERVERS: usize = 4;
 const PLACES: u32 = 500;
-const BEAT: Duration = Duration::from_secs(2);
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(2);
 /// How old a lobby gets before its game server ends it.
 const GAME: Duration = Duration::from_secs(30);
 /// How often the studio does something.
@@ -218,7 +218,7 @@ impl Soak {
     async fn serve(&self, number: usize) {
         let (mut connection, mut rng) = (self.connection().await, Rng::with_seed(1_000 + number as u64));
         while !self.is_over() {
-            self.beat(&mut connection, &self.game.server_ids[number]).await;
+            self.heartbeat(&mut connection, &self.game.server_ids[number]).await;
             let lobbies: Vec<_> = {
                 let known = self.known.borrow();
                 known.lobbies.iter().map(|(id, (token, since))| (id.clone(), token.clone(), *since)).collect()
@@ -228,26 +228,26 @@ impl Soak {
                     self.host(&mut connection, &mut rng, &lobby_id, &token, since).await;
                 }
             }
-            sleep(BEAT).await;
+            sleep(HEARTBEAT_INTERVAL).await;
         }
     }
 
-    async fn beat(&self, connection: &mut Connection, server_id: &str) {
+    async fn heartbeat(&self, connection: &mut Connection, server_id: &str) {
         let mut cursor = Value::Null;
         loop {
             let body = json!({ "server_id": server_id, "cursor": cursor });
             let post = Post::json("/matchmaker/servers/heartbeat", Some(&self.game.server), &body);
             let reply = connection.post(&post).await;
-            let Some(mut told) = self.note("heartbeat", reply, &[]) else { return };
+            let Some(mut response) = self.note("heartbeat", reply, &[]) else { return };
             let mut known = self.known.borrow_mut();
-            for lobby in told["lobbies"].as_array().expect("lobbies") {
+            for lobby in response["lobbies"].as_array().expect("lobbies") {
                 let [id, token] =
                     ["lobby_id", "lobby_token"].map(|field| lobby[field].as_str().expect("text").to_owned());
                 if !known.ended.contains(&id) {
                     known.lobbies.entry(id).or_insert_with(|| (token, Instant::now()));
                 }
             }
-            cursor = told["cursor"].take();
+            cursor = response["cursor"].take();
             if cursor.is_null() {
                 return;
             }

@@ -159,7 +159,7 @@ impl Stress {
         let planned = planned.filter(|(plan, _)| *plan != Plan::Wait);
         let hosting = share(&mut hosts, planned, async |host, (plan, player)| {
             let lobby_token = lobby_tokens.get(&player.seat.0);
-            let lobby_token = lobby_token.unwrap_or_else(|| panic!("no heartbeat told of {}", player.seat.0));
+            let lobby_token = lobby_token.unwrap_or_else(|| panic!("no heartbeat listed {}", player.seat.0));
             let mut refused = None;
             for (is_due, operation) in [(plan.connects(), "connected"), (plan.leaves(), "disconnected")] {
                 if is_due {
@@ -200,14 +200,14 @@ impl Stress {
             let mut cursor = Value::Null;
             loop {
                 let body = json!({ "server_id": server_id, "cursor": cursor });
-                let beat = Post::json("/matchmaker/servers/heartbeat", Some(&self.game.server), &body);
-                let mut told = service.post(&beat).await.expect_ok();
-                for lobby in told["lobbies"].as_array().expect("lobbies") {
+                let post = Post::json("/matchmaker/servers/heartbeat", Some(&self.game.server), &body);
+                let mut response = service.post(&post).await.expect_ok();
+                for lobby in response["lobbies"].as_array().expect("lobbies") {
                     let [lobby_id, token] = ["lobby_id", "lobby_token"]
                         .map(|field| lobby[field].as_str().expect("text").to_owned());
                     tokens.insert(lobby_id, token);
                 }
-                cursor = told["cursor"].take();
+                cursor = response["cursor"].take();
                 if cursor.is_null() {
                     break;
                 }
@@ -256,13 +256,13 @@ impl Stress {
             .iter()
             .filter_map(|player| Some((player.seat.0.as_str(), *modes.get(player.seat.0.as_str())?)))
             .collect();
-        let asked_for: BTreeSet<_> = self
+        let requested: BTreeSet<_> = self
             .players
             .iter()
             .filter(|player| modes.contains_key(player.seat.0.as_str()))
             .map(|player| (player.seat.0.as_str(), player.mode))
             .collect();
-        report.compare("modes asked for = modes of the lobbies", &asked_for, &found_in);
+        report.compare("requested modes = modes of the lobbies", &requested, &found_in);
 
         compare_tables(report, self.local.store(), &self.game.namespace_id, &live).await;
     }
@@ -280,15 +280,15 @@ async fn finding(
     game: &LocalGame,
     finds: usize,
 ) -> (Vec<(&'static str, Reply)>, Run) {
-    let ask = |mode| {
+    let find = |mode| {
         let body = json!({ "game_modes": [mode] });
         Post::json("/matchmaker/lobbies/find", Some(&game.public), &body)
     };
-    let asks = MODES.map(|(mode, _)| (mode, ask(mode)));
+    let posts = MODES.map(|(mode, _)| (mode, find(mode)));
     let began = Instant::now();
     let numbers = 0..finds;
     let answered = share(finders, numbers, async |finder, number| {
-        let (mode, post) = &asks[number % asks.len()];
+        let (mode, post) = &posts[number % posts.len()];
         (*mode, finder.post(post).await)
     });
     let answered = answered.await;

@@ -220,7 +220,7 @@ fn each_function_gets_the_variables_that_it_reads() {
         }
     }
     assert!(missing.is_empty(), "template.yaml: {missing:#?}");
-    assert!(unused.is_empty(), "no function asks for these parts: {unused:?}");
+    assert!(unused.is_empty(), "no function uses these parts: {unused:?}");
 }
 
 #[test]
@@ -330,7 +330,7 @@ fn the_reference_of_errors_has_every_code_with_its_statuses_and_its_anchor() {
     let reference = fs::read_to_string(workspace().join("infra/docs/errors.md")).unwrap();
     let anchored = Regex::new(r#"`([A-Z_]+)`<a id="([A-Z_]+)"></a>"#).unwrap();
     let status = Regex::new("[0-9]{3}").unwrap();
-    let mut told = Codes::new();
+    let mut documented = Codes::new();
     for row in reference.lines().filter(|line| line.starts_with("| `")) {
         let cells: Vec<_> = row.split('|').map(str::trim).collect();
         assert_eq!(cells.len(), 6, "{row}");
@@ -341,11 +341,12 @@ fn the_reference_of_errors_has_every_code_with_its_statuses_and_its_anchor() {
                 let status = http::StatusCode::from_bytes(found.as_str().as_bytes()).unwrap();
                 status.canonical_reason().unwrap().to_uppercase().replace(' ', "_")
             });
-            let is_new = told.insert(found.get(1).unwrap().as_str().to_owned(), statuses.collect()).is_none();
-            assert!(is_new, "{row}: told twice");
+            let is_new =
+                documented.insert(found.get(1).unwrap().as_str().to_owned(), statuses.collect()).is_none();
+            assert!(is_new, "{row}: documented twice");
         }
     }
-    assert_eq!(told, codes_of_the_source());
+    assert_eq!(documented, codes_of_the_source());
 }
 
 #[test]

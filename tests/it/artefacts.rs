@@ -121,8 +121,8 @@ impl Program {
     #[cfg(unix)]
     pub fn signal(&self, name: &str) {
         let id = self.child.id().expect("it still runs").to_string();
-        let told = std::process::Command::new("kill").args(["-s", name, &id]).status();
-        assert!(told.expect("kill runs").success());
+        let status = std::process::Command::new("kill").args(["-s", name, &id]).status();
+        assert!(status.expect("kill runs").success());
     }
 
     /// Waits for the process to end by itself, as long as it takes.

@@ -44,17 +44,17 @@ async fn each_request_of_the_collection_is_answered_when_it_is_run_from_the_top(
     let reported: Value = serde_json::from_slice(&fs::read(&report).unwrap()).unwrap();
     fs::remove_file(report).unwrap();
 
-    let mut asked = BTreeSet::new();
+    let mut executed = BTreeSet::new();
     for execution in reported["run"]["executions"].as_array().unwrap() {
         let answer = &execution["response"];
         let body: Vec<u8> = serde_json::from_value(answer["stream"]["data"].clone()).unwrap_or_default();
         let name = execution["item"]["name"].as_str().unwrap();
         assert_eq!(answer["code"], 200, "{name}: {}", String::from_utf8_lossy(&body));
         assert_eq!(execution.get("assertions").and_then(Value::as_array).map_or(0, Vec::len), 0, "{name}");
-        asked.insert(name.to_owned());
+        executed.insert(name.to_owned());
     }
     let document = Document::read();
     let documented: usize =
         document.operations().iter().map(|operation| operation.request_examples().len()).sum();
-    assert_eq!(asked.len(), documented + 1, "{asked:#?}");
+    assert_eq!(executed.len(), documented + 1, "{executed:#?}");
 }

@@ -118,7 +118,7 @@ async fn a_find_under_load_is_one_write() {
 }
 
 #[tokio::test]
-async fn a_find_without_token_and_origin_asks_nothing() {
+async fn a_find_without_token_and_origin_calls_nothing() {
     let stack = TestStack::start().await;
     let instance = stack.instance();
     let (cost, answer) = cost_of(&instance, &request(&[], &json!({ "game_modes": ["duel"] }))).await;

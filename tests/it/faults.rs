@@ -252,11 +252,11 @@ async fn a_late_write_of_an_earlier_heartbeat_shortens_no_lease() {
     let later = earlier + Duration::from_secs(30);
     let lease = Duration::from_secs(60);
     for now in [later, earlier] {
-        let beat = stack.store().extend_server_lease(&beating, None, now).await.unwrap();
-        let HeartbeatOutcome::Alive(server) = beat else { panic!("it is there") };
+        let outcome = stack.store().extend_server_lease(&beating, None, now).await.unwrap();
+        let HeartbeatOutcome::Alive(server) = outcome else { panic!("it is there") };
         assert_eq!(server.lease_until, later + lease, "I10");
-        let told = Server { lease_until: now + lease, ..*server };
-        assert!(stack.store().extend_lease(&lobby.lobby_id, &told, now).await.unwrap());
+        let extended = Server { lease_until: now + lease, ..*server };
+        assert!(stack.store().extend_lease(&lobby.lobby_id, &extended, now).await.unwrap());
     }
     assert_eq!(game.lobby(&stack, &found.lobby_id()).await.lease_until, later + lease, "I10");
 }
@@ -277,8 +277,8 @@ async fn a_late_write_of_an_earlier_heartbeat_restores_no_lease_that_was_given_u
     stack.clock.advance(Duration::from_secs(1));
     let earlier = stack.clock.now();
     let late = async |lobby: &Lobby| {
-        let told = Server { lease_until: earlier + Duration::from_secs(60), ..server.clone() };
-        assert!(stack.store().extend_lease(&lobby.lobby_id, &told, earlier).await.unwrap());
+        let extended = Server { lease_until: earlier + Duration::from_secs(60), ..server.clone() };
+        assert!(stack.store().extend_lease(&lobby.lobby_id, &extended, earlier).await.unwrap());
         game.lobby(&stack, lobby.lobby_id.as_str()).await.lease_until
     };
 
@@ -292,7 +292,7 @@ async fn a_late_write_of_an_earlier_heartbeat_restores_no_lease_that_was_given_u
 
     stack.clock.advance(Duration::from_secs(1));
     register(Some(30)).await;
-    let _beat = game.serve(&stack, "heartbeat", json!({ "server_id": "beating" })).await.expect_ok();
+    let _answer = game.serve(&stack, "heartbeat", json!({ "server_id": "beating" })).await.expect_ok();
     let lease_until = game.lobby(&stack, &lobby_id).await.lease_until;
     assert_eq!(lease_until, stack.clock.now() + Duration::from_secs(30), "I10: it has a lease again");
 }

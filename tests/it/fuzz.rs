@@ -1,6 +1,6 @@
 //! Generated bodies, tokens, events and values, each with the expected result of its parser.
 //!
-//! `PROPTEST_CASES` sets how many cases a target tries. A failure tells the smallest failing case and the
+//! `PROPTEST_CASES` sets how many cases a target tries. A failure prints the smallest failing case and the
 //! command that replays it; every run begins with another seed unless `PROPTEST_RNG_SEED` is set.
 
 #![expect(
@@ -54,9 +54,9 @@ fn check_plain<S: Strategy, P: Fn(S::Value) -> TestCaseResult>(cases: S, propert
 
 fn run<S: Strategy, P: Fn(S::Value) -> TestCaseResult>(factor: u32, strategy: &S, property: P) {
     // Read from the environment, where it names any of them.
-    let asked = Config::default();
-    let cases = if env::var_os("PROPTEST_CASES").is_some() { asked.cases } else { CASES };
-    let seed = match asked.rng_seed {
+    let defaults = Config::default();
+    let cases = if env::var_os("PROPTEST_CASES").is_some() { defaults.cases } else { CASES };
+    let seed = match defaults.rng_seed {
         RngSeed::Fixed(seed) => seed,
         RngSeed::Random => u64::from_le_bytes(Ambient::system().bytes()),
     };
@@ -65,7 +65,7 @@ fn run<S: Strategy, P: Fn(S::Value) -> TestCaseResult>(factor: u32, strategy: &S
         rng_seed: RngSeed::Fixed(seed),
         failure_persistence: None,
         max_shrink_iters: SMALLER_CASES_MAX,
-        ..asked
+        ..defaults
     };
     let replay = format!(
         "PROPTEST_RNG_SEED={seed} PROPTEST_CASES={cases} cargo test --test it -- --exact {}",

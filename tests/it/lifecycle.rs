@@ -55,7 +55,7 @@ async fn heartbeat(stack: &TestStack, game: &TestGame, server_id: &str) -> Answe
 }
 
 /// The lobbies that a heartbeat lists.
-fn told(answer: &Answer) -> Vec<String> {
+fn listed(answer: &Answer) -> Vec<String> {
     let lobbies = answer.body["lobbies"].as_array().into_iter().flatten();
     lobbies.filter_map(|lobby| lobby["lobby_id"].as_str()).map(str::to_owned).collect()
 }

@@ -175,7 +175,7 @@ async fn tables_that_do_not_answer_are_counted() {
 }
 
 #[test]
-fn alarms_and_dashboard_go_by_metrics_that_there_are() {
+fn alarms_and_dashboard_use_metrics_that_exist() {
     let names: BTreeSet<_> = Metric::ALL.into_iter().map(Metric::name).collect();
     let own = Regex::new(r#"(?s)Namespace: !Sub Muster/\$\{(?:AWS::)?StackName\}\s+MetricName: (\w+)\s+Dimensions: \[\{ Name: operation, Value: ([a-z-]+) \}\]"#).unwrap();
     let shown = Regex::new(r#"\\"([A-Z]\w+)\\""#).unwrap();
@@ -204,7 +204,7 @@ fn alarms_and_dashboard_go_by_metrics_that_there_are() {
         shown.captures_iter(OBSERVABILITY).map(|found| found.get(1).unwrap().as_str()).collect();
     let searched: BTreeSet<_> = searched.into_iter().filter(|name| !name.starts_with("Muster")).collect();
     assert!(searched.is_subset(&names), "{searched:?}");
-    let untold: Vec<_> =
+    let unused: Vec<_> =
         names.iter().filter(|name| !searched.contains(*name) && !alarmed.contains(*name)).collect();
-    assert!(untold.is_empty(), "nobody is told of {untold:?}");
+    assert!(unused.is_empty(), "no dashboard or alarm uses {unused:?}");
 }

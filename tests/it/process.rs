@@ -313,7 +313,7 @@ async fn without_a_data_folder_nothing_is_kept() {
 }
 
 #[tokio::test]
-async fn a_stack_that_says_it_listens_ends_gracefully_when_asked() {
+async fn a_stack_that_says_it_listens_ends_gracefully_on_a_signal() {
     // More than once, because the stack may not wait for a signal yet.
     for signal in ["INT", "TERM"].into_iter().cycle().take(10) {
         let mut local = Local::start(&[]).await;

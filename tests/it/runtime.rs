@@ -281,7 +281,7 @@ async fn the_answers_that_hold_tokens_are_known_to_the_tests_of_the_log() {
 }
 
 #[tokio::test]
-async fn a_function_asks_captcha_provider_and_backend_and_logs_no_secret_of_theirs() {
+async fn a_function_calls_captcha_provider_and_backend_and_logs_no_secret_of_theirs() {
     let (deployment, server) = (Deployment::start().await, MockServer::start().await);
     let verdict = ResponseTemplate::new(200).set_body_json(json!({ "success": true }));
     screening::answering(&server, "/turnstile", verdict).await;
@@ -315,10 +315,10 @@ async fn a_function_asks_captcha_provider_and_backend_and_logs_no_secret_of_thei
     let found = instance.invoke(&event.to_string()).await.answer();
     let (status, body) = status_and_body(&event, &found);
     assert_eq!(status, 200, "{body}");
-    let asked = server.received_requests().await.unwrap();
-    let paths: Vec<_> = asked.iter().map(|request| request.url.path()).collect();
+    let requests = server.received_requests().await.unwrap();
+    let paths: Vec<_> = requests.iter().map(|request| request.url.path()).collect();
     assert_eq!(paths, ["/turnstile", "/may"]);
-    let question: Value = asked[1].body_json().unwrap();
+    let question: Value = requests[1].body_json().unwrap();
     assert_eq!(question["client"]["address"], event["requestContext"]["http"]["sourceIp"]);
     let Ended { stdout, stderr, .. } = instance.kill().await;
     for secret in ["captcha-secret", "header-secret", "a-captcha-answer", "a-ticket"] {

@@ -111,16 +111,16 @@ pub async fn stalling(bytes: Vec<u8>) -> (String, Arc<Notify>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let (sent, sign) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-    let told = Arc::clone(&sign);
+    let answered = Arc::clone(&sign);
     tokio::spawn(async move {
         loop {
             let (mut connection, _) = listener.accept().await.unwrap();
-            let (bytes, told, never) = (bytes.clone(), Arc::clone(&told), Arc::clone(&sent));
+            let (bytes, answered, never) = (bytes.clone(), Arc::clone(&answered), Arc::clone(&sent));
             tokio::spawn(async move {
                 let mut request = [0; 4_096];
                 let _read = connection.read(&mut request).await;
                 let _sent = connection.write_all(&bytes).await;
-                told.notify_one();
+                answered.notify_one();
                 never.notified().await;
             });
         }
@@ -129,9 +129,9 @@ pub async fn stalling(bytes: Vec<u8>) -> (String, Arc<Notify>) {
 }
 
 /// A find that waits for an answer which does not come, until five seconds have passed.
-pub async fn find_in_vain(stack: &TestStack, game: &TestGame, body: Value, asked: &Notify) -> Answer {
+pub async fn find_in_vain(stack: &TestStack, game: &TestGame, body: Value, sign: &Notify) -> Answer {
     let time_passes = async {
-        asked.notified().await;
+        sign.notified().await;
         stack.clock.advance(Duration::from_secs(5));
     };
     tokio::join!(game.find(stack, body), time_passes).0

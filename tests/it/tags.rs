@@ -96,16 +96,16 @@ async fn friends_with_the_same_tags_meet_beside_any_number_of_older_lobbies() {
     let older = create(&stack, &game, &json!({ "party": "older" })).await;
     copy(&stack, &older, 1_100).await;
     stack.clock.advance(Duration::from_secs(30));
-    let mut met = BTreeSet::new();
+    let mut lobbies = BTreeSet::new();
     for friend in 1..=4 {
         let instance = stack.instance();
         let friends = json!({ "game_modes": ["arena"], "tags": { "party": "ours", "map": "dust" } });
         let (lobby, cost) = found(&instance, &game, &friends).await;
         println!("friend {friend}: {cost:?}");
-        met.insert(lobby);
+        lobbies.insert(lobby);
         stack.clock.advance(Duration::from_millis(2_500));
     }
-    assert_eq!(met.len(), 1, "I9");
+    assert_eq!(lobbies.len(), 1, "I9");
 
     // A find that may not create finds it, too, and so does its creator: by all its tags, beyond the 1,000
     // oldest.
@@ -178,9 +178,9 @@ async fn tags_are_shown_to_the_lobbys_server_and_go_with_the_lobby() {
     let tags = json!({ "map": "dust", "rank": "gold" });
     let lobby_id = create(&stack, &game, &tags).await;
     let plain = create(&stack, &game, &json!({})).await;
-    let told = game.serve(&stack, "heartbeat", json!({ "server_id": "one" })).await.expect_ok();
-    let told = told.body["lobbies"].as_array().unwrap();
-    let of = |id: &str| told.iter().find(|lobby| lobby["lobby_id"] == id).map(|lobby| &lobby["tags"]);
+    let response = game.serve(&stack, "heartbeat", json!({ "server_id": "one" })).await.expect_ok();
+    let lobbies = response.body["lobbies"].as_array().unwrap();
+    let of = |id: &str| lobbies.iter().find(|lobby| lobby["lobby_id"] == id).map(|lobby| &lobby["tags"]);
     assert_eq!((of(&lobby_id), of(&plain)), (Some(&tags), Some(&json!({}))));
     let lobby = game.lobby(&stack, &lobby_id).await;
     let kept = async || stack.store().lobby_tags([&lobby]).await.unwrap();

@@ -43,7 +43,7 @@ pub struct AwsCounts {
 pub struct Counted<T> {
     /// The counts; why they cannot be read, in words.
     pub counts: Result<T, String>,
-    /// The metrics of CloudWatch that were asked for, each of which costs.
+    /// The requested metrics of CloudWatch, each of which costs.
     pub metrics: usize,
 }
 

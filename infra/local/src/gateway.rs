@@ -207,7 +207,7 @@ impl Gateway {
         answer
     }
 
-    /// What the function of a route answers, and what the console is told of it.
+    /// The response of a route's function, which the console shows.
     async fn invoke(
         &self,
         request: &request::Parts,

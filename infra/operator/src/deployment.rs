@@ -58,7 +58,7 @@ pub(crate) struct Deployment {
     /// Its name for people.
     pub name: String,
     pub key: KeySource,
-    /// The address of its API, where it can be told.
+    /// The address of its API, where it is known.
     #[cfg(feature = "aws")]
     pub api_url: Option<String>,
 }

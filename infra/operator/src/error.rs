@@ -27,7 +27,7 @@ pub enum CommandError {
         path: PathBuf,
         /// The place in it.
         at: String,
-        /// Its line, when one can be told.
+        /// Its line, where it is known.
         line: Option<usize>,
         /// What is wrong there.
         problem: String,
@@ -83,7 +83,7 @@ pub enum CommandError {
 /// A broken rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The line of the file, when one can be told.
+    /// The line of the file, where it is known.
     pub line: Option<usize>,
     /// The path to it, whose end says what is wrong.
     pub at: String,

@@ -598,8 +598,8 @@ impl State {
     }
 
     fn query(&mut self, asker: Asker, query: Query, now_ms: u64) -> WireAnswer {
-        let asked = [query.filter_expression.is_some(), query.projection_expression.is_some()];
-        assert_eq!(asked, [false, false], "neither is simulated");
+        let unsupported = [query.filter_expression.is_some(), query.projection_expression.is_some()];
+        assert_eq!(unsupported, [false, false], "neither is simulated");
         assert_ne!(query.scan_index_forward, Some(false), "not simulated");
         let index_name = query.index_name.as_deref().expect("only indexes are queried");
         let condition = self.condition(&query.key_condition_expression);
@@ -679,7 +679,7 @@ mod tests {
     struct Both {
         emulator: InProcess,
         database: Database,
-        asked: Mutex<BTreeMap<String, u32>>,
+        calls: Mutex<BTreeMap<String, u32>>,
     }
 
     fn comparable(answer: &WireAnswer) -> (u16, Json) {
@@ -714,13 +714,17 @@ mod tests {
 
     impl Link for Both {
         fn carry(&self, call: Call) -> Carried {
-            let told = self.emulator.answer(&call.operation, &call.body);
+            let expected = self.emulator.answer(&call.operation, &call.body);
             let simulated = self.database.answer(&call.operation, &call.body);
-            let asked = String::from_utf8_lossy(&call.body);
-            assert_eq!(comparable(&simulated), comparable(&told), "{} {asked}", call.operation);
-            *self.asked.lock().unwrap().entry(format!("{} {}", call.operation, told.status)).or_default() +=
-                1;
-            Box::pin(async move { Ok(told) })
+            let request = String::from_utf8_lossy(&call.body);
+            assert_eq!(comparable(&simulated), comparable(&expected), "{} {request}", call.operation);
+            *self
+                .calls
+                .lock()
+                .unwrap()
+                .entry(format!("{} {}", call.operation, expected.status))
+                .or_default() += 1;
+            Box::pin(async move { Ok(expected) })
         }
     }
 
@@ -731,7 +735,7 @@ mod tests {
         let both = Arc::new(Both {
             emulator: InProcess::new(&tables).unwrap(),
             database: Database::ideal(&tables),
-            asked: Mutex::default(),
+            calls: Mutex::default(),
         });
         let link: Arc<dyn Link> = both.clone();
         let random = Mutex::new(fastrand::Rng::with_seed(1));
@@ -765,11 +769,11 @@ mod tests {
             }
             tokio::time::advance(Duration::from_millis(400)).await;
         }
-        let asked = both.asked.lock().unwrap();
+        let calls = both.calls.lock().unwrap();
         for kind in
             ["UpdateItem 200", "UpdateItem 400", "TransactWriteItems 200", "Query 200", "BatchGetItem 200"]
         {
-            assert!(asked.contains_key(kind), "{kind} was not tried: {asked:?}");
+            assert!(calls.contains_key(kind), "{kind} was not tried: {calls:?}");
         }
     }
 }

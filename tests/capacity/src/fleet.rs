@@ -26,7 +26,7 @@ const PLACES: std::ops::RangeInclusive<u32> = 20..=100;
 /// A server's lease.
 const LEASE_SECS: u64 = 30;
 /// Heartbeats of one lease.
-const BEATS_PER_LEASE: u64 = 2;
+const HEARTBEATS_PER_LEASE: u64 = 2;
 
 /// One game server's way to the matchmaker.
 pub struct GameServer {
@@ -70,32 +70,32 @@ impl GameServer {
     /// When it is refused.
     pub async fn register(&self, places: u32) {
         let port = json!({ "hostname": format!("{}.example", self.id), "port": 7_777, "protocol": "udp" });
-        let asked = json!({ "server_id": self.id, "region_id": "fra", "capacity": places,
+        let body = json!({ "server_id": self.id, "region_id": "fra", "capacity": places,
             "lease_seconds": LEASE_SECS, "ports": { "default": port } });
-        let asked = serde_json::from_value(asked).expect("a registration");
+        let request = serde_json::from_value(body).expect("a registration");
         let (right, settings) = self.right().await.expect("a right");
-        let registration = Registration::check(&asked, &settings.game).expect("a registration");
+        let registration = Registration::check(&request, &settings.game).expect("a registration");
         let registered = self.servers.register(&right, Some(self.id.clone()), &registration, &settings).await;
         registered.expect("registered");
     }
 
     /// Sends two heartbeats per lease, without end, from `first` on.
-    pub async fn beat(self, first: Instant) {
+    pub async fn send_heartbeats(self, first: Instant) {
         let mut next = first;
         loop {
             sleep_until(next).await;
             // The next heartbeat makes up for a failure.
-            let _beaten = self.beat_once().await;
-            next += Duration::from_secs(LEASE_SECS / BEATS_PER_LEASE);
+            let _sent = self.heartbeat().await;
+            next += Duration::from_secs(LEASE_SECS / HEARTBEATS_PER_LEASE);
         }
     }
 
-    async fn beat_once(&self) -> Result<(), Error> {
+    async fn heartbeat(&self) -> Result<(), Error> {
         let (right, _settings) = self.right().await?;
         let mut cursor = None;
         loop {
-            let beat = self.servers.heartbeat(&right, (self.id.clone(), None), cursor.as_ref()).await?;
-            cursor = beat.next;
+            let response = self.servers.heartbeat(&right, (self.id.clone(), None), cursor.as_ref()).await?;
+            cursor = response.next;
             if cursor.is_none() {
                 return Ok(());
             }

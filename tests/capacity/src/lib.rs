@@ -191,7 +191,7 @@ impl World {
         }
         for server in servers {
             let first = Instant::now() + Duration::from_millis(random.u64(0..15_000));
-            tokio::spawn(server.beat(first));
+            tokio::spawn(server.send_heartbeats(first));
         }
         sleep(SETTLING).await;
         Self {

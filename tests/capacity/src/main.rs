@@ -74,7 +74,7 @@ fn all(seconds: u32, stay_secs_max: u32, seed: u64) -> Vec<Scenario> {
 }
 
 /// The requested scenarios, and whether CI has time for only these.
-fn asked() -> (Vec<Scenario>, bool) {
+fn requested() -> (Vec<Scenario>, bool) {
     let (mut rate, mut capacity, mut shape) = (None, None, None);
     let mut stay_secs_max = STAY_SECS;
     let (mut seconds, mut seed, mut is_burst, mut is_quick) = (60, 1, false, false);
@@ -132,7 +132,7 @@ fn asked() -> (Vec<Scenario>, bool) {
 }
 
 fn main() -> ExitCode {
-    let (scenarios, is_quick) = asked();
+    let (scenarios, is_quick) = requested();
     let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::<(usize, Outcome)>::new()));
     let threads = thread::available_parallelism().map_or(1, usize::from).min(scenarios.len());
     println!("{HEAD}");

@@ -107,9 +107,9 @@ impl LocalProcess {
         command.args(["--port", "0"]).args(arguments).env_clear().env("MUSTER_LOG", "error,dynoxide=off");
         command.envs(variables.iter().copied());
         let server = ServerProcess::start(&mut command, "Muster listens on ").await;
-        let told =
+        let response =
             Connection::open(&server.base_url).await.ask(Method::GET, "/_local/store").await.expect_ok();
-        let store_endpoint = told["endpoint"].as_str().expect("an endpoint").to_owned();
+        let store_endpoint = response["endpoint"].as_str().expect("an endpoint").to_owned();
         let store = Store::new(emulator_client(&store_endpoint), table_names());
         Self { server, store, store_endpoint }
     }
@@ -118,9 +118,9 @@ impl LocalProcess {
     #[must_use]
     pub fn memory(&self) -> Memory {
         let id = self.server.child.id().expect("it runs");
-        let told = fs::read_to_string(format!("/proc/{id}/status")).expect("a process of Linux");
+        let status = fs::read_to_string(format!("/proc/{id}/status")).expect("a process of Linux");
         let megabytes = |name: &str| {
-            let line = told.lines().find_map(|line| line.strip_prefix(name)).expect("its memory");
+            let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("its memory");
             let kibibytes: f64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
             kibibytes * 1_024.0 / 1e6
         };

@@ -59,7 +59,7 @@ pub struct RuntimeApi {
     address: SocketAddr,
     events: mpsc::UnboundedSender<Event>,
     reports: mpsc::UnboundedReceiver<Report>,
-    asked: mpsc::UnboundedReceiver<Instant>,
+    polled: mpsc::UnboundedReceiver<Instant>,
     ambient: Ambient,
 }
 
@@ -68,7 +68,7 @@ impl RuntimeApi {
     pub async fn start() -> Self {
         let (events, waiting) = mpsc::unbounded_channel();
         let (said, reports) = mpsc::unbounded_channel();
-        let (asks, asked) = mpsc::unbounded_channel();
+        let (polls, polled) = mpsc::unbounded_channel();
         let waiting = Arc::new(Mutex::new(waiting));
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a free port");
         let address = listener.local_addr().expect("an address");
@@ -76,7 +76,7 @@ impl RuntimeApi {
             loop {
                 let (stream, _) = listener.accept().await.expect("a connection");
                 let service =
-                    Service { waiting: Arc::clone(&waiting), said: said.clone(), asks: asks.clone() };
+                    Service { waiting: Arc::clone(&waiting), said: said.clone(), polls: polls.clone() };
                 let service = service_fn(move |request| {
                     let service = service.clone();
                     async move { Ok::<_, Infallible>(service.answer(request).await) }
@@ -84,7 +84,7 @@ impl RuntimeApi {
                 tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
             }
         });
-        Self { address, events, reports, asked, ambient: Ambient::system() }
+        Self { address, events, reports, polled, ambient: Ambient::system() }
     }
 
     /// What Lambda sets for the function `name`, at a size and time-out that are of no matter here.
@@ -93,10 +93,10 @@ impl RuntimeApi {
         environment(name, self.address)
     }
 
-    /// When the function first asked for an event: its init was over. For an event that it asks for later,
+    /// When the function first requested an event: its init was over. For an event that it requests later,
     /// then.
     pub async fn ready(&mut self) -> Instant {
-        self.asked.recv().await.expect("the service runs")
+        self.polled.recv().await.expect("the service runs")
     }
 
     /// Hands out one event and waits for what the function says of it, and when.
@@ -132,7 +132,7 @@ pub fn environment(name: &str, address: SocketAddr) -> BTreeMap<String, String> 
 struct Service {
     waiting: Arc<Mutex<mpsc::UnboundedReceiver<Event>>>,
     said: mpsc::UnboundedSender<Report>,
-    asks: mpsc::UnboundedSender<Instant>,
+    polls: mpsc::UnboundedSender<Instant>,
 }
 
 impl Service {
@@ -159,7 +159,7 @@ impl Service {
 
     /// Waits for the next event, as long as it takes.
     async fn next(&self) -> Response<Full<Bytes>> {
-        let _nobody_listens = self.asks.send(Instant::now());
+        let _nobody_listens = self.polls.send(Instant::now());
         let Some(Event { id, payload }) = self.waiting.lock().await.recv().await else {
             return respond(StatusCode::GONE, "{}");
         };

@@ -99,8 +99,8 @@ impl OneDatabase {
 impl Link for OneDatabase {
     fn carry(&self, call: Call) -> Carried {
         let database = self.clone();
-        let asked = RUNTIME.spawn(async move { database.ask(&call.operation, call.body.into()).await });
-        Box::pin(async move { asked.await.unwrap_or(Err(Broken)) })
+        let response = RUNTIME.spawn(async move { database.ask(&call.operation, call.body.into()).await });
+        Box::pin(async move { response.await.unwrap_or(Err(Broken)) })
     }
 }
 

@@ -132,9 +132,9 @@ async fn what_players_see_of_lobbies_is_as_documented() {
             if id == "listLobbies" {
                 let listed = &answer.body["lobbies"][0];
                 assert_eq!(listed["lobby_id"], seat.lobby_id());
-                let told = listed.as_object().unwrap().get("state");
+                let shown = listed.as_object().unwrap().get("state");
                 let expected = state.clone().unwrap_or(Value::Null);
-                assert_eq!(told, (query == "?include_state=true").then_some(&expected), "{query}");
+                assert_eq!(shown, (query == "?include_state=true").then_some(&expected), "{query}");
             }
         }
     }
@@ -158,17 +158,17 @@ async fn responses_to_game_servers_are_as_documented() {
     let heartbeat = document.operation("heartbeatServer");
     let first = game.serve(&stack, "heartbeat", json!({ "server_id": "one" })).await.expect_ok();
     let cursor = first.body["cursor"].clone();
-    assert!(cursor.is_string(), "there are more lobbies than one answer tells");
+    assert!(cursor.is_string(), "there are more lobbies than one response lists");
     let second =
         game.serve(&stack, "heartbeat", json!({ "server_id": "one", "cursor": cursor })).await.expect_ok();
-    let mut told = 0;
+    let mut count = 0;
     for page in [first, second] {
         assert_eq!(heartbeat.differences(&page), [""; 0], "{}", page.body);
         let lobbies = page.body["lobbies"].as_array().unwrap();
         let own = |lobby: &&Value| lobby["lobby_config"].is_array() && lobby["tags"]["n"].is_string();
-        told += lobbies.iter().filter(own).count();
+        count += lobbies.iter().filter(own).count();
     }
-    assert_eq!(told, 101);
+    assert_eq!(count, 101);
 }
 
 #[tokio::test]
@@ -187,9 +187,9 @@ async fn a_time_has_its_milliseconds_even_when_they_are_round() {
             (&heartbeat, json!({ "server_id": scene.server_id }).to_string()),
         ] {
             let answer = stack.call(Method::POST, operation.path, server, body).await.expect_ok();
-            let told = answer.body["lease_expires_at"].as_str().unwrap();
-            assert!(told.ends_with(&format!(".{millis:03}Z")), "{}: {told}", operation.id);
-            assert_eq!(operation.differences(&answer), [""; 0], "{}: {told}", operation.id);
+            let expires_at = answer.body["lease_expires_at"].as_str().unwrap();
+            assert!(expires_at.ends_with(&format!(".{millis:03}Z")), "{}: {expires_at}", operation.id);
+            assert_eq!(operation.differences(&answer), [""; 0], "{}: {expires_at}", operation.id);
         }
     }
 }

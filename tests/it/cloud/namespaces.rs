@@ -63,15 +63,15 @@ async fn a_version_is_returned_as_it_was_configured() {
     );
     let made = call_game(&stack, Method::POST, "/versions", body.clone()).await.expect_ok();
     let path = format!("/versions/{}", made.body["version_id"].as_str().unwrap());
-    let told = call_game(&stack, Method::GET, &path, json!({})).await.expect_ok().body["version"].take();
-    assert_eq!((&told["version_id"], &told["display_name"]), (&made.body["version_id"], &json!("7")));
-    let mode = &told["config"]["game_modes"]["arena"];
+    let stored = call_game(&stack, Method::GET, &path, json!({})).await.expect_ok().body["version"].take();
+    assert_eq!((&stored["version_id"], &stored["display_name"]), (&made.body["version_id"], &json!("7")));
+    let mode = &stored["config"]["game_modes"]["arena"];
     assert_eq!(
         (&mode["max_players"], &mode["taggable"], &mode["reservation_seconds"]),
         (&json!(7), &json!(true), &json!(120))
     );
     // A returned configuration can be sent again.
-    let again = json!({ "display_name": "8", "config": told["config"] });
+    let again = json!({ "display_name": "8", "config": stored["config"] });
     let _made = call_game(&stack, Method::POST, "/versions", again).await.expect_ok();
 }
 
@@ -213,8 +213,8 @@ async fn a_removed_user_makes_place_for_another() {
         assert_eq!(removed.expect_ok().body, json!({}));
     }
     let _added = add("another".to_owned()).await.expect_ok();
-    let told = call(&stack, Method::GET, "", json!({})).await;
-    assert_eq!(told.refusal().0, 404, "a path with an empty part is another path");
+    let answer = call(&stack, Method::GET, "", json!({})).await;
+    assert_eq!(answer.refusal().0, 404, "a path with an empty part is another path");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Issued tokens: each is noted, can be revoked by its identifier, and nothing ever tells what would be as
+//! Issued tokens: each is noted, can be revoked by its identifier, and no response contains what would be as
 //! good as one.
 
 use std::time::Duration;
@@ -173,8 +173,8 @@ async fn no_answer_holds_a_hash_or_the_digest_of_a_token() {
                 let path = scene.path(operation.path);
                 let answer = stack.call(operation.method.clone(), &path, token, body.clone()).await;
                 let text = format!("{:?} {}", answer.headers, answer.body);
-                let told = secrets.iter().find(|secret| text.contains(secret.as_str()));
-                assert_eq!(told, None, "{} {body}", operation.id);
+                let leaked = secrets.iter().find(|secret| text.contains(secret.as_str()));
+                assert_eq!(leaked, None, "{} {body}", operation.id);
                 answers += 1;
             }
         }

@@ -136,8 +136,8 @@ fn a_body_is_malformed_exactly_where_its_schema_says_so() {
                 at()
             );
         } else {
-            let is_told = answer.body["errors"].as_array().is_some_and(|errors| !errors.is_empty());
-            prop_assert!(answer.status != 200 || is_told, "{}", at());
+            let is_reported = answer.body["errors"].as_array().is_some_and(|errors| !errors.is_empty());
+            prop_assert!(answer.status != 200 || is_reported, "{}", at());
         }
         Ok(())
     });

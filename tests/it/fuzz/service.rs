@@ -217,7 +217,7 @@ impl Service {
         Event { operation, right, json: event }
     }
 
-    /// Feeds the operation with an event, whose answer must be one that the document tells of, and is no
+    /// Feeds the operation with an event, whose answer must be one that the document lists, and is no
     /// failure.
     pub fn answer(&self, event: &Event<'_>) -> Result<Answer, TestCaseError> {
         let answer = self.feed(event);
@@ -399,8 +399,8 @@ fn documented(event: &Event<'_>, answer: &Answer) -> TestCaseResult {
     prop_assert!(response.codes().contains(code), "{}", at());
     let message = body["message"].as_str().unwrap();
     let sent = json["body"].as_str().unwrap_or_default();
-    let told = INTERNALS.iter().find(|internal| message.contains(**internal) && !sent.contains(**internal));
-    prop_assert_eq!(told, None, "{}", at());
+    let leaked = INTERNALS.iter().find(|internal| message.contains(**internal) && !sent.contains(**internal));
+    prop_assert_eq!(leaked, None, "{}", at());
     prop_assert!(message.chars().count() <= MESSAGE_CHARS_MAX, "{}", at());
     Ok(())
 }

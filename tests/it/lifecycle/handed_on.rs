@@ -133,9 +133,9 @@ async fn a_configuration_nests_16_deep_and_every_heartbeat_is_readable() {
         // The body as a whole is parsed before.
         assert_bad(&scene.create(config).await, "`.`", problem_of(config), config);
     }
-    let beat = scene.heartbeat().await;
-    assert_eq!(readable::problem(&beat.text), None);
-    assert_eq!(beat.body["lobbies"].as_array().unwrap().len(), 2);
+    let heartbeat = scene.heartbeat().await;
+    assert_eq!(readable::problem(&heartbeat.text), None);
+    assert_eq!(heartbeat.body["lobbies"].as_array().unwrap().len(), 2);
 }
 
 #[tokio::test]
@@ -188,8 +188,8 @@ async fn what_is_readable_is_handed_on_to_the_letter() {
     let lobby_id = find(&scene.stack, &scene.game).await.expect_ok().lobby_id();
     for text in READABLE {
         scene.create(text).await.expect_ok();
-        let beat = scene.heartbeat().await;
-        assert!(beat.text.contains(&format!(r#""lobby_config":{text}"#)), "{text}: {}", beat.text);
+        let heartbeat = scene.heartbeat().await;
+        assert!(heartbeat.text.contains(&format!(r#""lobby_config":{text}"#)), "{text}: {}", heartbeat.text);
         scene.set_state(&lobby_id, text).await.expect_ok();
         assert_eq!(scene.state(&lobby_id).await.text, text);
         assert!(scene.list().await.text.contains(&format!(r#""state":{text}"#)), "{text}");

@@ -184,9 +184,9 @@ async fn a_private_lobby_is_never_found_or_listed_and_joined_by_its_identifier()
     let list = stack.call(Method::GET, "/matchmaker/lobbies/list", Some(&game.public), "").await.expect_ok();
     assert_eq!(list.body["lobbies"], json!([]));
 
-    let beat = heartbeat(&stack, &game, "one").await.expect_ok();
-    assert_eq!(beat.body["lobbies"][0]["lobby_config"], config, "the lobby server learns it");
-    assert_eq!(beat.body["lobbies"][0]["max_players"], 2);
+    let answer = heartbeat(&stack, &game, "one").await.expect_ok();
+    assert_eq!(answer.body["lobbies"][0]["lobby_config"], config, "the lobby server learns it");
+    assert_eq!(answer.body["lobbies"][0]["max_players"], 2);
 
     let friend = join(&stack, &game, &lobby_id).await.expect_ok();
     assert_eq!(join(&stack, &game, &lobby_id).await.refusal(), (400, "MATCHMAKER_LOBBY_FULL"));
@@ -232,7 +232,7 @@ async fn each_lobby_of_players_own_is_a_new_one_up_to_the_cap() {
 }
 
 #[tokio::test]
-async fn what_a_creator_asks_for_is_checked_by_the_rules_of_find() {
+async fn what_a_creator_requests_is_checked_by_the_rules_of_find() {
     let (stack, game) = start("rules", custom()).await;
     for (fields, code) in [
         (json!({ "game_mode": "chess" }), "MATCHMAKER_GAME_MODE_NOT_FOUND"),

@@ -15,7 +15,7 @@ use shared::{
     store::creation::{Creation, CreationOutcome},
 };
 
-use super::{find, find_existing, game, heartbeat, join, live, register, told};
+use super::{find, find_existing, game, heartbeat, join, listed, live, register};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const MOMENT: Duration = Duration::from_millis(1);
@@ -46,7 +46,7 @@ async fn a_late_heartbeat_revives_a_lobby_that_was_not_replaced() {
     // A find that looks for a place puts the silent server out of sight; its places are of no use, so its
     // lobby stays.
     assert_eq!(find(&stack, &game).await.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"));
-    assert_eq!(told(&heartbeat(&stack, &game, "one").await.expect_ok()), [seat.lobby_id()]);
+    assert_eq!(listed(&heartbeat(&stack, &game, "one").await.expect_ok()), [seat.lobby_id()]);
     assert_eq!(find_existing(&stack, &game).await.expect_ok().lobby_id(), seat.lobby_id(), "I10");
 }
 
@@ -72,8 +72,8 @@ async fn what_a_server_ran_that_is_silent_for_an_hour_is_over_and_costs_nothing(
     };
     stack.clock.advance(40 * MINUTE);
     let _refused = look().await;
-    let beat = heartbeat(&stack, &game, "full").await.expect_ok();
-    assert_eq!(told(&beat).len(), 2, "I10: silent for half an hour only");
+    let answer = heartbeat(&stack, &game, "full").await.expect_ok();
+    assert_eq!(listed(&answer).len(), 2, "I10: silent for half an hour only");
 
     // Each is read an hour or so after the last time.
     for _ in 0..4 {
@@ -96,7 +96,7 @@ async fn a_heartbeat_within_the_gap_brings_lobbies_and_places_back() {
     stack.clock.advance(10 * MINUTE);
     assert_eq!(find_existing(&stack, &game).await.refusal(), (400, "MATCHMAKER_NO_AVAILABLE_LOBBIES"));
     let answer = heartbeat(&stack, &game, "one").await.expect_ok();
-    assert_eq!(told(&answer), [seat.lobby_id()]);
+    assert_eq!(listed(&answer), [seat.lobby_id()]);
     assert_eq!(find_existing(&stack, &game).await.expect_ok().lobby_id(), seat.lobby_id(), "I10");
     assert_ne!(find(&stack, &game).await.expect_ok().lobby_id(), seat.lobby_id(), "its second place");
     assert_eq!(game.lobby(&stack, &seat.lobby_id()).await.connected.len(), 1);
@@ -117,7 +117,7 @@ async fn a_lobby_of_a_dead_server_that_was_replaced_never_revives() {
     assert_ne!(next.lobby_id(), dead.lobby_id());
     assert_eq!(game.lobby(&stack, &dead.lobby_id()).await.stage, Stage::Ended);
     let answer = heartbeat(&stack, &game, "one").await.expect_ok();
-    assert_eq!(told(&answer), [""; 0], "I10");
+    assert_eq!(listed(&answer), [""; 0], "I10");
     assert_eq!(game.connect(&stack, &dead).await.refusal(), (400, "MATCHMAKER_LOBBY_STOPPED"));
     assert_eq!(live(&stack, &game).await, 1);
 }
@@ -217,9 +217,9 @@ async fn a_heartbeat_costs_a_write_unit_for_the_server_and_one_for_each_lobby() 
     let before = meter.usage();
     stack.clock.advance(MINUTE / 4);
     operation.call(&request).await.unwrap();
-    let beat = meter.usage() - before;
-    assert_eq!((beat.calls, beat.write_units), (23, 21.0));
-    assert!(beat.read_units <= 11.0, "{beat:?}");
+    let cost = meter.usage() - before;
+    assert_eq!((cost.calls, cost.write_units), (23, 21.0));
+    assert!(cost.read_units <= 11.0, "{cost:?}");
 }
 
 #[tokio::test]

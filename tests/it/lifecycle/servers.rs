@@ -39,7 +39,9 @@ use shared::{
     },
 };
 
-use super::{CLOSED, find, find_existing, game, heartbeat, live, never_ready, register, registration, told};
+use super::{
+    CLOSED, find, find_existing, game, heartbeat, listed, live, never_ready, register, registration,
+};
 
 /// The paths of a refused registration.
 fn paths(answer: &Answer) -> BTreeSet<String> {
@@ -172,7 +174,7 @@ async fn servers_that_left_make_no_refused_find_and_no_count_dearer() {
     };
     let _the_first = refused().await;
     let before = refused().await;
-    // A process for each match: one that says goodbye, one that is killed and met once by a find that looks
+    // A process for each match: one that says goodbye, one that is killed and read once by a find that looks
     // for a place.
     for n in 0..250 {
         let fields = json!({ "server_id": null, "start_id": null, "capacity": 1, "lease_seconds": 1 });
@@ -197,8 +199,8 @@ async fn servers_that_left_make_no_refused_find_and_no_count_dearer() {
     assert_eq!((&gone.placement_pool, &silent.placement_pool), (&None, &None));
     let gone = json!({ "server_id": gone.server.server_id });
     game.serve(&stack, "deregister", gone.clone()).await.expect_ok();
-    let beat = game.serve(&stack, "heartbeat", gone).await;
-    assert_eq!(beat.refusal(), (400, "MATCHMAKER_SERVER_NOT_FOUND"));
+    let answer = game.serve(&stack, "heartbeat", gone).await;
+    assert_eq!(answer.refusal(), (400, "MATCHMAKER_SERVER_NOT_FOUND"));
     heartbeat(&stack, &game, silent.server.server_id.as_str()).await.expect_ok();
     let (shown, _) = stack.store().servers(&silent.pool(), None).await.unwrap();
     assert!(shown.iter().any(|server| server.server == silent.server), "I10");
@@ -210,8 +212,8 @@ async fn a_server_that_is_heard_again_after_hours_gets_lobbies() {
     let game = stack.make_game("back", json!({ "arena": { "regions": ["fra"] } }), 1, 0).await;
     register(&stack, &game, "one", json!({ "lease_seconds": 1 })).await;
     stack.clock.advance(Duration::from_secs(2));
-    let met = find(&stack, &game).await;
-    assert_eq!(met.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"));
+    let refused = find(&stack, &game).await;
+    assert_eq!(refused.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"));
     stack.clock.advance(Duration::from_secs(8 * 3_600));
     heartbeat(&stack, &game, "one").await.expect_ok();
     let instance = stack.instance();
@@ -223,16 +225,16 @@ async fn a_server_that_was_let_go_is_not_shown_by_a_heartbeat_from_before() {
     let stack = TestStack::start().await;
     let game = stack.make_game("late", json!({ "arena": { "regions": ["fra"] } }), 1, 0).await;
     register(&stack, &game, "one", json!({ "lease_seconds": 1 })).await;
-    let meet_it_silent = async || {
+    let find_it_silent = async || {
         stack.clock.advance(Duration::from_secs(2));
-        let met = stack.instance().find(&game.public, &json!({ "game_modes": ["arena"] })).await;
-        assert!(matches!(met, Err(Error::NoServerAvailable)), "{met:?}");
+        let outcome = stack.instance().find(&game.public, &json!({ "game_modes": ["arena"] })).await;
+        assert!(matches!(outcome, Err(Error::NoServerAvailable)), "{outcome:?}");
     };
     let is_in_index = async || {
         let servers = all_servers(stack.store(), game.namespace_id()).await;
         servers.iter().any(|server| server.placement_pool.is_some())
     };
-    meet_it_silent().await;
+    find_it_silent().await;
     assert!(!is_in_index().await, "I14");
 
     // It comes back, is shown, and is killed: meanwhile its last call is on its way a second time.
@@ -247,7 +249,7 @@ async fn a_server_that_was_let_go_is_not_shown_by_a_heartbeat_from_before() {
     let event = event(&[("authorization", bearer.as_str())], &json!({ "server_id": "one" }), &[]);
     assert_eq!(heartbeat(event).await.status(), 200);
     assert!(is_in_index().await, "I10");
-    meet_it_silent().await;
+    find_it_silent().await;
     assert_eq!(link.repeat().await, 400);
     assert!(!is_in_index().await, "I14");
 }
@@ -334,8 +336,8 @@ async fn a_lobby_that_may_end_is_found_among_a_thousand_full_servers() {
     let searching = refused(&stack.instance()).await;
     assert!(searching.read_units > 1_000.0, "{searching:?}");
     for _ in 0..8 {
-        let (told, again) = (stack.instance(), stack.instance());
-        let usage = [refused(&told).await, refused(&told).await, refused(&again).await];
+        let (one, other) = (stack.instance(), stack.instance());
+        let usage = [refused(&one).await, refused(&one).await, refused(&other).await];
         // One search for all instances; the first call of each reads settings and the index of its servers.
         assert!(usage.iter().all(|usage| usage.read_units < 20.0), "{usage:?}");
         assert!(usage[1].calls <= 3 && usage[1].read_units <= 5.0, "{usage:?}");
@@ -439,8 +441,8 @@ async fn a_deregistered_servers_lobbies_close_and_end_when_they_are_empty() {
     }
     assert_eq!(game.lobby(&stack, &idle).await.stage, Stage::Ended, "the empty one ends at once");
     assert_eq!(find(&stack, &game).await.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"), "I6");
-    let beat = heartbeat(&stack, &game, "one").await.expect_ok();
-    assert_eq!((&beat.body["draining"], told(&beat)), (&json!(true), [played.lobby_id()].into()));
+    let answer = heartbeat(&stack, &game, "one").await.expect_ok();
+    assert_eq!((&answer.body["draining"], listed(&answer)), (&json!(true), [played.lobby_id()].into()));
     let reopen = game.host(&stack, &played.lobby_id(), CLOSED, json!({ "is_closed": false })).await;
     assert_eq!(reopen.refusal(), (400, "MATCHMAKER_LOBBY_STATE_CONFLICT"));
 
@@ -461,7 +463,7 @@ async fn a_deregistered_servers_lobbies_close_and_end_when_they_are_empty() {
 
     register(&stack, &game, "one", json!({})).await;
     find(&stack, &game).await.expect_ok();
-    assert_eq!(told(&heartbeat(&stack, &game, "one").await.expect_ok()).len(), 1);
+    assert_eq!(listed(&heartbeat(&stack, &game, "one").await.expect_ok()).len(), 1);
 }
 
 #[tokio::test]
@@ -569,8 +571,8 @@ async fn a_heartbeat_lists_many_lobbies_page_by_page() {
     loop {
         let body = json!({ "server_id": "one", "cursor": cursor });
         let page = game.serve(&stack, "heartbeat", body).await.expect_ok();
-        sizes.push(told(&page).len());
-        seen.extend(told(&page));
+        sizes.push(listed(&page).len());
+        seen.extend(listed(&page));
         cursor = page.body["cursor"].clone();
         if cursor.is_null() {
             break;

@@ -10,7 +10,7 @@ use shared::{
     store::transitions::TransitionOutcome,
 };
 
-use super::{CLOSED, STATE, find, find_existing, game, heartbeat, join, live, register, told};
+use super::{CLOSED, STATE, find, find_existing, game, heartbeat, join, listed, live, register};
 
 #[tokio::test]
 async fn a_lobby_is_found_filled_closed_reopened_left_and_ended() {
@@ -21,7 +21,7 @@ async fn a_lobby_is_found_filled_closed_reopened_left_and_ended() {
     let first = find(&stack, &game).await.expect_ok();
     let lobby_id = first.lobby_id();
     assert_eq!(first.body["ports"]["default"]["host"], "one.example:7777");
-    assert_eq!(told(&heartbeat(&stack, &game, "one").await.expect_ok()), [lobby_id.as_str()]);
+    assert_eq!(listed(&heartbeat(&stack, &game, "one").await.expect_ok()), [lobby_id.as_str()]);
     game.connect(&stack, &first).await.expect_ok();
 
     let second = join(&stack, &game, &lobby_id).await.expect_ok();
@@ -48,7 +48,7 @@ async fn a_lobby_is_found_filled_closed_reopened_left_and_ended() {
     let lobby = game.lobby(&stack, &lobby_id).await;
     assert_eq!(lobby.stage, Stage::Ended, "it ends when its last player leaves");
     assert_eq!(live(&stack, &game).await, 0);
-    assert_eq!(told(&heartbeat(&stack, &game, "one").await.expect_ok()), [""; 0]);
+    assert_eq!(listed(&heartbeat(&stack, &game, "one").await.expect_ok()), [""; 0]);
     game.disconnect(&stack, &first).await.expect_ok();
     for answer in [
         game.connect(&stack, &third).await,
@@ -94,9 +94,9 @@ async fn an_empty_lobby_stays_for_its_idle_time_and_is_ended_by_the_next_heartbe
     game.disconnect(&stack, &seat).await.expect_ok();
 
     stack.clock.advance(Duration::from_millis(9_999));
-    assert_eq!(told(&heartbeat(&stack, &game, "one").await.expect_ok()), [lobby_id.as_str()]);
+    assert_eq!(listed(&heartbeat(&stack, &game, "one").await.expect_ok()), [lobby_id.as_str()]);
     stack.clock.advance(Duration::from_millis(1));
-    assert_eq!(told(&heartbeat(&stack, &game, "one").await.expect_ok()), [""; 0]);
+    assert_eq!(listed(&heartbeat(&stack, &game, "one").await.expect_ok()), [""; 0]);
     assert_eq!(game.lobby(&stack, &lobby_id).await.stage, Stage::Ended);
     assert_eq!(live(&stack, &game).await, 0);
 }
@@ -128,9 +128,9 @@ async fn an_unjoined_lobby_lives_while_a_reservation_in_it_does() {
     let second = find(&stack, &game).await.expect_ok();
     assert_eq!(first.lobby_id(), second.lobby_id());
     stack.clock.advance(Duration::from_millis(119_999));
-    assert_eq!(told(&heartbeat(&stack, &game, "one").await.expect_ok()), [first.lobby_id()]);
+    assert_eq!(listed(&heartbeat(&stack, &game, "one").await.expect_ok()), [first.lobby_id()]);
     stack.clock.advance(Duration::from_millis(1));
-    assert_eq!(told(&heartbeat(&stack, &game, "one").await.expect_ok()), [""; 0]);
+    assert_eq!(listed(&heartbeat(&stack, &game, "one").await.expect_ok()), [""; 0]);
     assert_eq!(live(&stack, &game).await, 0);
 }
 

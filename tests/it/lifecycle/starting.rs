@@ -7,7 +7,7 @@ use harness::{Answer, TestGame, TestStack};
 use serde_json::{Value, json};
 use shared::models::lobby::{Lobby, Stage};
 
-use super::{READY, find, game, heartbeat, live, register, told};
+use super::{READY, find, game, heartbeat, listed, live, register};
 
 async fn start(name: &str, arena: Value) -> (TestStack, TestGame) {
     let stack = TestStack::start().await;
@@ -53,7 +53,7 @@ async fn who_finds_a_starting_lobby_waits_until_it_is_ready() {
         assert_eq!(lobbies.len(), 1, "concurrent finds share a lobby being created");
         assert_eq!(lobbies[0].stage, Stage::Starting);
         let lobby_id = lobbies[0].lobby_id.as_str();
-        assert_eq!(told(&heartbeat(&stack, &game, "one").await.expect_ok()), [lobby_id]);
+        assert_eq!(listed(&heartbeat(&stack, &game, "one").await.expect_ok()), [lobby_id]);
         for _ in 0..2 {
             game.host(&stack, lobby_id, READY, json!({})).await.expect_ok();
         }
@@ -151,7 +151,7 @@ async fn a_lobby_that_never_becomes_ready_ends_after_five_minutes() {
     assert_eq!(timed_out[0].refusal().0, 503);
     let lobby = stack.all_lobbies(game.namespace_id()).await.remove(0);
     stack.clock.advance(Duration::from_millis(274_999));
-    assert_eq!(told(&heartbeat(&stack, &game, "one").await.expect_ok()), [lobby.lobby_id.as_str()]);
+    assert_eq!(listed(&heartbeat(&stack, &game, "one").await.expect_ok()), [lobby.lobby_id.as_str()]);
     stack.clock.advance(Duration::from_millis(1));
     let late = game.host(&stack, lobby.lobby_id.as_str(), READY, json!({})).await;
     assert_eq!(late.refusal(), (400, "MATCHMAKER_LOBBY_STOPPED"));

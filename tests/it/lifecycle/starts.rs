@@ -19,7 +19,7 @@ use shared::{
     store::{lobby_data::Part, transitions::TransitionOutcome},
 };
 
-use super::{STATE, find, find_existing, game, heartbeat, live, register, registration, told};
+use super::{STATE, find, find_existing, game, heartbeat, listed, live, register, registration};
 
 async fn server(stack: &TestStack, game: &TestGame, server_id: &str) -> Server {
     let servers = all_servers(stack.store(), game.namespace_id()).await;
@@ -58,11 +58,11 @@ async fn a_new_start_ends_what_the_one_before_ran_and_its_clients_seats_with_it(
     let there = json!({ "game_modes": ["arena"], "regions": ["nyc"] });
     let next = game.find(&stack, there).await.expect_ok();
     assert_eq!(next.body["ports"]["default"]["host"], "b.example:1");
-    assert_eq!(told(&serve(&stack, &game, "heartbeat", "two").await.expect_ok()), [next.lobby_id()]);
+    assert_eq!(listed(&serve(&stack, &game, "heartbeat", "two").await.expect_ok()), [next.lobby_id()]);
 }
 
 #[tokio::test]
-async fn what_an_earlier_start_asks_late_changes_nothing() {
+async fn what_an_earlier_start_requests_late_changes_nothing() {
     let stack = TestStack::start().await;
     let game = game(&stack, "late", json!({})).await;
     register(&stack, &game, "one", json!({})).await;
@@ -81,7 +81,7 @@ async fn what_an_earlier_start_asks_late_changes_nothing() {
     assert_eq!(server(&stack, &game, "one").await, before);
     assert_eq!(game.find(&stack, there).await.expect_ok().lobby_id(), played.lobby_id());
     // Who names no start means the one that is there.
-    assert_eq!(told(&heartbeat(&stack, &game, "one").await.expect_ok()), [played.lobby_id()]);
+    assert_eq!(listed(&heartbeat(&stack, &game, "one").await.expect_ok()), [played.lobby_id()]);
 }
 
 #[tokio::test]
@@ -134,7 +134,7 @@ async fn without_a_name_an_equal_registration_within_ten_seconds_is_the_same_sta
 
 #[tokio::test]
 async fn a_new_start_ends_a_hundred_lobbies_in_a_call_and_gets_none_before_the_last_has_ended() {
-    for beats in [false, true] {
+    for sends_heartbeats in [false, true] {
         let stack = TestStack::start().await;
         let game = game(&stack, "many", json!({ "max_players": 1 })).await;
         register(&stack, &game, "one", json!({ "capacity": 300 })).await;
@@ -145,26 +145,30 @@ async fn a_new_start_ends_a_hundred_lobbies_in_a_call_and_gets_none_before_the_l
         let mut left = vec![live(&stack, &game).await];
         let restart = registration("one", json!({ "capacity": 300, "start_id": "two" }));
         let first = game.serve(&stack, "register", restart.clone()).await;
-        assert_eq!(first.refusal(), (503, "MATCHMAKER_CONTENTION"), "{beats}");
+        assert_eq!(first.refusal(), (503, "MATCHMAKER_CONTENTION"), "{sends_heartbeats}");
         assert!(first.headers.contains_key("retry-after"));
         loop {
             left.push(live(&stack, &game).await);
             if left.last() == Some(&0) {
                 break;
             }
-            assert_eq!(find(&stack, &game).await.refusal().1, "MATCHMAKER_NO_SERVER_AVAILABLE", "{beats}");
-            if beats {
-                let beat = serve(&stack, &game, "heartbeat", "two").await.expect_ok();
-                assert_eq!(told(&beat), Vec::<String>::new());
+            assert_eq!(
+                find(&stack, &game).await.refusal().1,
+                "MATCHMAKER_NO_SERVER_AVAILABLE",
+                "{sends_heartbeats}"
+            );
+            if sends_heartbeats {
+                let answer = serve(&stack, &game, "heartbeat", "two").await.expect_ok();
+                assert_eq!(listed(&answer), Vec::<String>::new());
             } else {
                 let _perhaps_done = game.serve(&stack, "register", restart.clone()).await;
             }
         }
-        assert_eq!(left, [205, 105, 5, 0], "{beats}");
+        assert_eq!(left, [205, 105, 5, 0], "{sends_heartbeats}");
         game.serve(&stack, "register", restart).await.expect_ok();
         let next = find(&stack, &game).await.expect_ok();
         assert!(!earlier.contains(&next.lobby_id()));
-        assert_eq!(told(&serve(&stack, &game, "heartbeat", "two").await.expect_ok()), [next.lobby_id()]);
+        assert_eq!(listed(&serve(&stack, &game, "heartbeat", "two").await.expect_ok()), [next.lobby_id()]);
     }
 }
 
@@ -194,7 +198,7 @@ async fn a_start_that_deregistered_does_not_come_back_while_it_runs_lobbies() {
     serve(&stack, &game, "deregister", "one-1").await.expect_ok();
     let again = game.serve(&stack, "register", registration("one", json!({}))).await;
     assert_eq!(again.refusal(), (400, "MATCHMAKER_LOBBY_STATE_CONFLICT"));
-    assert_eq!(told(&heartbeat(&stack, &game, "one").await.expect_ok()), [played.lobby_id()]);
+    assert_eq!(listed(&heartbeat(&stack, &game, "one").await.expect_ok()), [played.lobby_id()]);
     game.disconnect(&stack, &played).await.expect_ok();
     register(&stack, &game, "one", json!({})).await;
     find(&stack, &game).await.expect_ok();

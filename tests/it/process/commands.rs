@@ -360,7 +360,7 @@ async fn play(operator: &Operator<'_>) {
     let url = format!("{}/matchmaker/servers/register", operator.local.base_url);
     post(&url, &server, &registration.to_string()).await.expect_ok();
     let servers = operator.ask("server list", &[&prod]).await;
-    assert!(["one", "free", "first-start"].iter().all(|told| servers.contains(told)), "{servers}");
+    assert!(["one", "free", "first-start"].iter().all(|text| servers.contains(text)), "{servers}");
     let found = operator.local.find(&public, json!({ "game_modes": ["duel"] })).await.expect_ok();
     let removed = operator.ask("server remove", &[&prod, "one"]).await;
     assert!(removed.contains("one"), "{removed}");

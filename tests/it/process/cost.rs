@@ -1,6 +1,6 @@
 //! What `muster cost` prints, estimated and read from a double of AWS, and what the console shows of it.
 
-use wiremock::{Mock, MockServer, Request as Asked, ResponseTemplate, matchers::any};
+use wiremock::{Mock, MockServer, Request as ReceivedRequest, ResponseTemplate, matchers::any};
 
 use super::*;
 
@@ -40,8 +40,8 @@ async fn a_month_is_estimated_without_a_deployment() {
             let columns = month["dollars"].as_object().unwrap().values().map(number);
             assert!((columns.sum::<f64>() - number(&month["month"])).abs() < 1e-6, "{month}");
         }
-        let asked = ["--visits", "1000000", "--servers", "5", "--stage", stage];
-        let one = json_of(&asked, &nowhere).await;
+        let arguments = ["--visits", "1000000", "--servers", "5", "--stage", stage];
+        let one = json_of(&arguments, &nowhere).await;
         let same = months.iter().find(|month| month["visits"] == 1_000_000 && month["servers"] == 5).unwrap();
         assert_eq!(one["month"], same["month"]);
         assert_eq!(one["items"].as_array().unwrap().len(), 15);
@@ -73,12 +73,12 @@ type Denied = fn(&str) -> bool;
 /// AWS with one stack, of which CloudWatch has counted a little.
 async fn double(denied: Denied) -> (MockServer, BTreeMap<String, String>) {
     let server = MockServer::start().await;
-    let answer = move |asked: &Asked| {
-        let body = String::from_utf8_lossy(&asked.body).into_owned();
-        let target = asked.headers.get("x-amz-target").and_then(|target| target.to_str().ok());
+    let answer = move |request: &ReceivedRequest| {
+        let body = String::from_utf8_lossy(&request.body).into_owned();
+        let target = request.headers.get("x-amz-target").and_then(|target| target.to_str().ok());
         let form = body.split('&').find_map(|pair| pair.strip_prefix("Action="));
         let operation = target.and_then(|target| target.split('.').nth(1)).or(form).unwrap_or_default();
-        assert!(asked.headers["authorization"].to_str().unwrap().starts_with("AWS4-HMAC-SHA256 "));
+        assert!(request.headers["authorization"].to_str().unwrap().starts_with("AWS4-HMAC-SHA256 "));
         if denied(operation) {
             let refusal =
                 json!({ "__type": "com.amazon.coral.service#AccessDeniedException", "Message": "not you" });
@@ -90,13 +90,13 @@ async fn double(denied: Denied) -> (MockServer, BTreeMap<String, String>) {
                 refused.set_body_json(refusal)
             };
         }
-        let asked: Value = serde_json::from_str(&body).unwrap_or_default();
+        let parameters: Value = serde_json::from_str(&body).unwrap_or_default();
         match operation {
             "DescribeStacks" => xml("DescribeStacks", &stack()),
             "ListStackResources" => xml("ListStackResources", &resources(&body)),
-            "DescribeTable" => json_answer(table(asked["TableName"].as_str().unwrap())),
+            "DescribeTable" => json_answer(table(parameters["TableName"].as_str().unwrap())),
             "DescribeContinuousBackups" => {
-                let status = if asked["TableName"] == "clients" { "DISABLED" } else { "ENABLED" };
+                let status = if parameters["TableName"] == "clients" { "DISABLED" } else { "ENABLED" };
                 json_answer(json!({ "ContinuousBackupsDescription": { "ContinuousBackupsStatus": "ENABLED",
                     "PointInTimeRecoveryDescription": { "PointInTimeRecoveryStatus": status } } }))
             }
@@ -107,7 +107,7 @@ async fn double(denied: Denied) -> (MockServer, BTreeMap<String, String>) {
                     { "AlarmName": "errors", "Metrics": [{ "Expression": "a + b" }, stat, stat] },
                 ] }))
             }
-            "GetMetricData" => json_answer(metric_data(&asked)),
+            "GetMetricData" => json_answer(metric_data(&parameters)),
             other => panic!("an unknown call: {other} {body}"),
         }
     };
@@ -160,7 +160,7 @@ fn stack() -> String {
     )
 }
 
-fn resources(asked: &str) -> String {
+fn resources(body: &str) -> String {
     let own = [
         ["AWS::ApiGatewayV2::Api", "HttpApi", "api"],
         ["AWS::Lambda::Function", "FindLobbyFunction", "own-find"],
@@ -175,7 +175,7 @@ fn resources(asked: &str) -> String {
         ["AWS::CloudWatch::Alarm", "Errors", "errors"],
         ["AWS::CloudWatch::Dashboard", "Dashboard", "own"],
     ];
-    let rows = if asked.contains("StackName=nested") { &nested[..] } else { &own };
+    let rows = if body.contains("StackName=nested") { &nested[..] } else { &own };
     let listed = members(["ResourceType", "LogicalResourceId", "PhysicalResourceId"], rows);
     format!("<StackResourceSummaries>{listed}</StackResourceSummaries>")
 }
@@ -186,9 +186,9 @@ fn table(name: &str) -> Value {
     json!({ "Table": { "TableName": name, "TableSizeBytes": 1_000_000_000, "GlobalSecondaryIndexes": indexes } })
 }
 
-/// The values of what is asked for, on two pages.
-fn metric_data(asked: &Value) -> Value {
-    let queries = asked["MetricDataQueries"].as_array().unwrap();
+/// The values of the requested metrics, on two pages.
+fn metric_data(request: &Value) -> Value {
+    let queries = request["MetricDataQueries"].as_array().unwrap();
     let results = queries.iter().map(|query| {
         let metric = &query["MetricStat"]["Metric"];
         let of_find = metric["Dimensions"][0]["Value"] == "find-lobby";
@@ -204,13 +204,13 @@ fn metric_data(asked: &Value) -> Value {
             _ => Vec::new(),
         };
         let period = query["MetricStat"]["Period"].as_u64().unwrap();
-        let starts = (asked["StartTime"].as_u64().unwrap()..).step_by(period as usize).take(values.len());
+        let starts = (request["StartTime"].as_u64().unwrap()..).step_by(period as usize).take(values.len());
         let starts: Vec<_> = starts.collect();
         json!({ "Id": query["Id"], "Values": values, "Timestamps": starts, "StatusCode": "Complete" })
     });
     let mut results: Vec<_> = results.collect();
     let rest = results.split_off(results.len() / 2);
-    if asked["NextToken"] == "rest" {
+    if request["NextToken"] == "rest" {
         json!({ "MetricDataResults": rest })
     } else {
         json!({ "MetricDataResults": results, "NextToken": "rest" })
@@ -363,15 +363,15 @@ async fn the_console_shows_the_finds_and_the_bill_that_aws_counted() {
     assert_eq!(item(&read["bill"], "HTTP API"), item(&printed, "HTTP API"));
     assert_eq!(read["bill"]["items"].as_array().unwrap().len(), 15);
     assert!(number(&read["bill"]["whole_month"]) >= number(&read["bill"]["month"]), "{read}");
-    let metrics: usize = asked_metrics(&server.received_requests().await.unwrap());
+    let metrics: usize = requested_metrics(&server.received_requests().await.unwrap());
     // The curve's five, and the bill twice: here and by the command.
     assert_eq!(metrics, 2 * 5 + 2 * 2 * read["metrics"].as_u64().unwrap() as usize);
     console.end().await;
 }
 
-/// The metrics that were asked for. The double has two pages of each answer.
-fn asked_metrics(requests: &[Asked]) -> usize {
-    let bodies = requests.iter().filter_map(|asked| serde_json::from_slice::<Value>(&asked.body).ok());
+/// The number of requested metrics. The double has two pages of each answer.
+fn requested_metrics(requests: &[ReceivedRequest]) -> usize {
+    let bodies = requests.iter().filter_map(|request| serde_json::from_slice::<Value>(&request.body).ok());
     bodies.filter_map(|body| Some(body["MetricDataQueries"].as_array()?.len())).sum()
 }
 

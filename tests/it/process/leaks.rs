@@ -81,11 +81,11 @@ async fn no_response_log_export_or_command_contains_a_secret() {
     let file = folder.path("modes.json");
     fs::write(&file, config()).unwrap();
     let local = Local::start_with(&[], BTreeMap::from([("MUSTER_LOG".to_owned(), "trace".to_owned())])).await;
-    let mut told: Vec<Shown> = Vec::new();
+    let mut shown: Vec<Shown> = Vec::new();
     let mut muster = async |arguments: &[&str]| {
         let arguments = [arguments, &[local.option.as_str()]].concat();
         let Ended { stdout, stderr, .. } = Program::run("muster", &arguments, &BTreeMap::new()).await;
-        told.push((arguments.join(" "), format!("{stdout}{stderr}")));
+        shown.push((arguments.join(" "), format!("{stdout}{stderr}")));
         stdout.trim().to_owned()
     };
     let regions = ["--region", "fra=Frankfurt@50.1,8.7", "--region", "nyc=New York@40.7,-74"];
@@ -115,7 +115,7 @@ async fn no_response_log_export_or_command_contains_a_secret() {
         path.replace("{user}", "ada").replace("{domain}", "play.example")
     };
     let mut answered = operations(&local, path_of, &[&cloud, &public, &server, &development]).await;
-    // And those that ask providers and backends.
+    // And those that call providers and backends.
     let port = json!({ "hostname": "a.example", "port": 7_777, "protocol": "udp" });
     let registration = json!({ "region_id": "fra", "capacity": 9, "ports": { "game": port } });
     let registered =
@@ -150,12 +150,12 @@ async fn no_response_log_export_or_command_contains_a_secret() {
     let kept = format!("{:?}", kept.items());
     assert!(SECRETS.iter().all(|secret| kept.contains(secret)), "{kept}");
 
-    told.extend(answered);
-    told.push(("/_local/demo".to_owned(), local.demo().await.to_string()));
+    shown.extend(answered);
+    shown.push(("/_local/demo".to_owned(), local.demo().await.to_string()));
     let Ended { stdout, stderr, .. } = local.interrupt().await;
     assert!(stderr.contains("MATCHMAKER_VERIFICATION_REQUEST_FAILED"), "it logs what happens: {stderr}");
-    told.push(("log".to_owned(), format!("{stdout}{stderr}")));
-    for (place, text) in &told {
+    shown.push(("log".to_owned(), format!("{stdout}{stderr}")));
+    for (place, text) in &shown {
         assert!(SECRETS.iter().all(|secret| !text.contains(secret)), "{place}: {text}");
     }
 }

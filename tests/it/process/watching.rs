@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The command on the demo's main namespace, which goes on until it is asked to end.
+/// The command on the demo's main namespace, which runs until it is interrupted.
 fn start(local: &Local, arguments: &[&str]) -> Program {
     Program::start("muster", &[arguments, &["demo/prod", &local.option]].concat(), &BTreeMap::new())
 }

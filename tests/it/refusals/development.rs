@@ -177,7 +177,7 @@ async fn the_mocks_of_find_join_and_create_are_the_same_but_for_the_player() {
 }
 
 #[tokio::test]
-async fn nothing_that_a_developer_asks_for_is_written() {
+async fn nothing_that_a_developer_requests_is_written() {
     let stack = TestStack::start().await;
     let scene = Scene::on(&stack).await;
     let seen = json!({

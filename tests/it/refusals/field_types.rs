@@ -353,8 +353,8 @@ async fn a_wrong_type_is_refused_at_its_path() {
             let message = answer.body["message"].as_str().unwrap_or_default();
             let is_named = message.contains(&format!("at `{path}`:"));
             if answer.refusal() != (400, "API_BAD_BODY") || !is_named {
-                let told = &answer.body;
-                misjudged.push(format!("{operation}: {value:.200} must be refused at `{path}`: {told}"));
+                let body = &answer.body;
+                misjudged.push(format!("{operation}: {value:.200} must be refused at `{path}`: {body}"));
             }
         }
     }

@@ -203,8 +203,8 @@ async fn lobby_tokens_of_a_heartbeat_are_revoked_with_its_server_token() {
         "ports": { "default": { "hostname": "a.example", "port": 7_777, "protocol": "udp" } } });
     serve("register", registration).await;
     game.find(&stack, json!({ "game_modes": ["arena"] })).await.expect_ok();
-    let beat = serve("heartbeat", json!({ "server_id": "one" })).await;
-    let token = beat.body["lobbies"][0]["lobby_token"].as_str().unwrap();
+    let answer = serve("heartbeat", json!({ "server_id": "one" })).await;
+    let token = answer.body["lobbies"][0]["lobby_token"].as_str().unwrap();
     let set_state =
         async || stack.call(Method::PUT, "/matchmaker/lobbies/state", Some(token), "1".to_owned()).await;
     assert_eq!(set_state().await.status, 200);

@@ -206,12 +206,12 @@ async fn heartbeat_server_extends_leases_and_hands_out_lobby_tokens() {
     assert_eq!(server.free_from, server.ranked_at, "it is in sight again");
     assert_eq!(body["lease_expires_at"], shared::base::ambient::time(server.lease_until));
     assert_eq!(deployment.lobby(&example.lobby_id).await.lease_until, server.lease_until, "I10");
-    let told = &body["lobbies"][0];
+    let lobby = &body["lobbies"][0];
     assert_eq!(
-        (&told["lobby_id"], &told["lobby_config"]),
+        (&lobby["lobby_id"], &lobby["lobby_config"]),
         (&json!(example.lobby_id.as_str()), &json!({ "rounds": 3 }))
     );
-    let claims = deployment.keys.verify(told["lobby_token"].as_str().unwrap(), Ambient::system().now());
+    let claims = deployment.keys.verify(lobby["lobby_token"].as_str().unwrap(), Ambient::system().now());
     let Ok(Claims::Server(server)) = deployment.keys.verify(&deployment.server, Ambient::system().now())
     else {
         panic!("no server token");
@@ -344,7 +344,7 @@ async fn functions_believe_the_edge_alone_about_where_the_client_is() {
             if let Some(body) = event["body"].as_str() {
                 let mut body: Value = serde_json::from_str(body).unwrap();
                 for name in ["region", "regions"] {
-                    let _asked_for = body.as_object_mut().unwrap().remove(name);
+                    let _removed = body.as_object_mut().unwrap().remove(name);
                 }
                 event["body"] = body.to_string().into();
             }

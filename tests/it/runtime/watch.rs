@@ -1,5 +1,5 @@
 //! The functions under `cargo lambda watch`, which needs no Docker: every route over HTTP, as Cargo.toml
-//! tells it of them.
+//! lists them.
 
 use std::{collections::BTreeMap, fs, process::Stdio, time::Duration};
 
@@ -20,7 +20,7 @@ use tokio::{
 use super::deployment::{Deployment, Example, SIGNING_KEY};
 use crate::artefacts::{TestFolder, binary, functions, workspace};
 
-/// Far above what the first request of a function takes, which has cargo look whether it is built.
+/// Far above what the first request of a function takes, for which cargo checks whether it is built.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A running `cargo lambda watch` on loopback.

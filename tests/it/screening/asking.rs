@@ -1,4 +1,4 @@
-//! How often those outside are asked: once for a request, however often it is repeated, and never for a
+//! How often services outside are called: once for a request, however often it is repeated, and never for a
 //! client at its cap.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -29,8 +29,8 @@ async fn keyed_find(stack: &TestStack, game: &TestGame, body: Value) -> Answer {
 async fn patient_provider(verdict: &Value) -> (String, Arc<Notify>, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let (goes_on, asked) = (Arc::new(Notify::new()), Arc::new(AtomicUsize::new(0)));
-    let (told, counted) = (Arc::clone(&goes_on), Arc::clone(&asked));
+    let (goes_on, calls) = (Arc::new(Notify::new()), Arc::new(AtomicUsize::new(0)));
+    let (resumed, counted) = (Arc::clone(&goes_on), Arc::clone(&calls));
     let verdict = verdict.to_string();
     let response = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{verdict}", verdict.len());
     tokio::spawn(async move {
@@ -38,11 +38,11 @@ async fn patient_provider(verdict: &Value) -> (String, Arc<Notify>, Arc<AtomicUs
             let mut request = vec![0; 4_096];
             let _read = connection.read(&mut request).await.unwrap();
             counted.fetch_add(1, Ordering::SeqCst);
-            told.notified().await;
+            resumed.notified().await;
             connection.write_all(response.as_bytes()).await.unwrap();
         }
     });
-    (url, goes_on, asked)
+    (url, goes_on, calls)
 }
 
 /// Waits until both places among those who wait for the one request that is noted are taken.
@@ -61,7 +61,7 @@ async fn both_wait(stack: &TestStack) {
 #[tokio::test]
 async fn equal_concurrent_requests_call_a_provider_once() {
     for verdict in [json!({ "success": true }), json!({ "success": false })] {
-        let (url, goes_on, asked) = patient_provider(&verdict).await;
+        let (url, goes_on, calls) = patient_provider(&verdict).await;
         let stack = TestStack::start_with_outside(outside(&url)).await;
         let minute = Duration::from_secs(60);
         let config =
@@ -73,7 +73,7 @@ async fn equal_concurrent_requests_call_a_provider_once() {
             goes_on.notify_one();
         };
         let (answers, ()) = tokio::join!(join_all(finds), judged);
-        assert_eq!(asked.load(Ordering::SeqCst), 1, "I5: {verdict}");
+        assert_eq!(calls.load(Ordering::SeqCst), 1, "I5: {verdict}");
         if verdict["success"] == true {
             assert!(
                 answers.iter().all(|answer| answer.status == 200 && answer.body == answers[0].body),
@@ -103,7 +103,7 @@ async fn a_later_retry_of_a_request_refused_outside_is_checked_again() {
     assert_eq!(
         server.received_requests().await.unwrap().len(),
         2,
-        "I5: what was answered is not asked about"
+        "I5: what was answered is not checked again"
     );
 }
 
@@ -123,12 +123,12 @@ async fn a_client_at_its_cap_causes_no_call_outside() {
         async move { game.find(stack, find(Some(("hcaptcha", &response)))).await }
     };
     let seats = [find_with(0).await.expect_ok(), find_with(1).await.expect_ok()];
-    let asked = server.received_requests().await.unwrap().len();
+    let calls = server.received_requests().await.unwrap().len();
     let at_cap = (400, "MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE");
     for answer in join_all((2..42).map(find_with)).await {
         assert_eq!(answer.refusal(), at_cap, "I12");
     }
-    assert_eq!(server.received_requests().await.unwrap().len(), asked);
+    assert_eq!(server.received_requests().await.unwrap().len(), calls);
     // A hold whose seat is gone does not count.
     game.disconnect(&stack, &seats[0]).await.expect_ok();
     find_with(42).await.expect_ok();

@@ -63,7 +63,7 @@ async fn a_player_passes_the_captcha_of_either_provider_before_a_seat() {
         game.find(&stack, find(Some((name, "good")))).await.expect_ok();
 
         let forms = forms(&server).await;
-        assert_eq!(forms.len(), 2, "neither another provider's nor an empty answer is asked about");
+        assert_eq!(forms.len(), 2, "neither another provider's nor an empty answer causes a request");
         let form = &forms[1];
         assert_eq!((&form["secret"][..], &form["response"][..]), ("captcha-secret", "good"));
         assert_eq!(form["remoteip"], "127.0.0.1");
@@ -136,13 +136,13 @@ async fn a_missing_or_slow_provider_lets_no_player_in() {
         ("half a head", "HTTP/1.1 20".to_owned()),
         ("half a body", format!("{headers}{{\"success\":tru")),
     ] {
-        let (url, asked) = stalling(bytes.into_bytes()).await;
+        let (url, sign) = stalling(bytes.into_bytes()).await;
         let (stack, game) = stack_with(&url, captcha("hcaptcha", 1, HOUR)).await;
-        let answer = find_in_vain(&stack, &game, find(Some(("hcaptcha", "x"))), &asked).await;
+        let answer = find_in_vain(&stack, &game, find(Some(("hcaptcha", "x"))), &sign).await;
         assert_eq!(answer.refusal(), UNAVAILABLE, "{at}");
         assert_no_seat(&stack, &game, at).await;
     }
-    let (url, _asked) = stalling(b"SSH-2.0-OpenSSH_9.7\r\n\r\n".to_vec()).await;
+    let (url, _sign) = stalling(b"SSH-2.0-OpenSSH_9.7\r\n\r\n".to_vec()).await;
     let (stack, game) = stack_with(&url, captcha("hcaptcha", 1, HOUR)).await;
     assert_eq!(game.find(&stack, find(Some(("hcaptcha", "x")))).await.refusal(), UNAVAILABLE, "no HTTP");
 }
@@ -209,7 +209,7 @@ async fn a_find_that_is_repeated_does_not_fail_its_own_captcha() {
         for _ in 0..3 {
             again().await.expect_ok();
         }
-        assert_eq!(again().await.refusal(), FAILED, "{name}: not for ever");
+        assert_eq!(again().await.refusal(), FAILED, "{name}: not indefinitely");
         game.find(&stack, find(Some((name, "good 2")))).await.expect_ok();
         assert_eq!(again().await.refusal(), FAILED, "{name}: another answer came between");
         stack.clock.advance(Duration::from_secs(61));

@@ -18,7 +18,7 @@ use super::*;
 #[derive(Clone, Debug, Default)]
 struct Scripted {
     answers: Arc<Mutex<Vec<Vec<IpAddr>>>>,
-    asked: Arc<AtomicUsize>,
+    calls: Arc<AtomicUsize>,
 }
 
 impl Scripted {
@@ -26,13 +26,13 @@ impl Scripted {
     fn answering(answers: &[&[&str]]) -> Self {
         let parse = |answer: &&[&str]| answer.iter().map(|address| address.parse().unwrap()).collect();
         let answers: Vec<_> = answers.iter().rev().map(parse).collect();
-        Self { answers: Arc::new(Mutex::new(answers)), asked: Arc::default() }
+        Self { answers: Arc::new(Mutex::new(answers)), calls: Arc::default() }
     }
 }
 
 impl ResolveDns for Scripted {
     fn resolve_dns<'a>(&'a self, _name: &'a str) -> DnsFuture<'a> {
-        self.asked.fetch_add(1, Ordering::SeqCst);
+        self.calls.fetch_add(1, Ordering::SeqCst);
         let mut answers = self.answers.lock().unwrap();
         let answer = if answers.len() > 1 { answers.pop() } else { answers.last().cloned() };
         DnsFuture::ready(Ok(answer.unwrap_or_default()))
@@ -74,7 +74,7 @@ async fn a_name_that_has_a_private_address_is_not_called() {
         let resolver = Scripted::answering(&[addresses]);
         let refused = refusal(&instance(&stack, &resolver), &game).await;
         assert_eq!(refused, "MATCHMAKER_VERIFICATION_REQUEST_FAILED", "{addresses:?}");
-        assert_eq!(resolver.asked.load(Ordering::SeqCst), 1, "{addresses:?}");
+        assert_eq!(resolver.calls.load(Ordering::SeqCst), 1, "{addresses:?}");
         assert!(listener.accept().is_err(), "{addresses:?} was called");
         assert_no_seat(&stack, &game, &format!("{addresses:?}")).await;
     }
@@ -88,10 +88,10 @@ async fn what_a_name_resolves_to_later_is_judged_again_and_only_judged_addresses
     assert_eq!(
         judged,
         ["8.8.8.8".parse::<IpAddr>().unwrap()],
-        "the connection gets these, and asks nobody again"
+        "the connection gets these, and resolves no name again"
     );
-    assert_eq!(resolver.asked.load(Ordering::SeqCst), 1);
-    assert!(guard.resolve_dns("verify.example").await.is_err(), "the next connection has it judged again");
+    assert_eq!(resolver.calls.load(Ordering::SeqCst), 1);
+    assert!(guard.resolve_dns("verify.example").await.is_err(), "the next connection is judged again");
 }
 
 #[tokio::test]
@@ -149,7 +149,7 @@ async fn a_private_address_in_place_of_a_name_is_not_called_however_it_is_spelle
         assert_eq!(refusal(&instance, &game).await, "MATCHMAKER_VERIFICATION_REQUEST_FAILED", "{authority}");
         assert!(listener.accept().is_err(), "{authority} was called");
     }
-    assert_eq!(resolver.asked.load(Ordering::SeqCst), 0);
+    assert_eq!(resolver.calls.load(Ordering::SeqCst), 0);
 }
 
 #[tokio::test]

@@ -112,12 +112,12 @@ async fn secrets_are_read_with_one_call_and_kept_for_five_minutes() {
 /// A database that never answers.
 #[derive(Debug, Default)]
 struct Silent {
-    was_asked: Notify,
+    was_called: Notify,
 }
 
 impl Link for Silent {
     fn carry(&self, _call: Call) -> Carried {
-        self.was_asked.notify_one();
+        self.was_called.notify_one();
         Box::pin(std::future::pending())
     }
 }
@@ -131,7 +131,7 @@ async fn secrets_that_take_over_three_seconds_let_no_player_in() {
     let store = stack.store().with_client(patient_client_over(Arc::clone(&silent) as Arc<dyn Link>));
     let cache = SecretsCache::new(store, stack.ambient());
     let time_passes = async {
-        silent.was_asked.notified().await;
+        silent.was_called.notified().await;
         stack.clock.advance(Duration::from_secs(3));
     };
     let (read, ()) = tokio::join!(cache.of(&version), time_passes);

@@ -3,7 +3,7 @@
 use super::*;
 
 const REFUSED: (u16, &str) = (400, "MATCHMAKER_VERIFICATION_FAILED");
-const NOT_ASKED: (u16, &str) = (400, "MATCHMAKER_VERIFICATION_REQUEST_FAILED");
+const REQUEST_FAILED: (u16, &str) = (400, "MATCHMAKER_VERIFICATION_REQUEST_FAILED");
 
 async fn stack_with(url: &str) -> (TestStack, TestGame) {
     let stack = TestStack::start_with_outside(outside("http://127.0.0.1:9")).await;
@@ -25,8 +25,8 @@ async fn a_backend_is_called_for_each_action() {
     let join = json!({ "lobby_id": created.lobby_id(), "verification_data": {} });
     game.play(&stack, "lobbies/join", join).await.expect_ok();
 
-    let asked = server.received_requests().await.unwrap();
-    let questions: Vec<Value> = asked.iter().map(|request| request.body_json().unwrap()).collect();
+    let requests = server.received_requests().await.unwrap();
+    let questions: Vec<Value> = requests.iter().map(|request| request.body_json().unwrap()).collect();
     let namespace_id = game.namespace_id();
     let question = |kind: &str, regions: Value, tags: Value, max_players: Value, data: Value| {
         json!({
@@ -47,7 +47,7 @@ async fn a_backend_is_called_for_each_action() {
         question("join", json!(["fra"]), tags, json!(10), json!({})),
     ];
     assert_eq!(questions, expected);
-    for request in asked {
+    for request in requests {
         assert_eq!(request.headers["x-secret"], "header-secret");
         assert_eq!(request.headers["content-type"], "application/json");
     }
@@ -61,8 +61,8 @@ async fn a_backend_gets_the_data_to_the_letter() {
     let data = r#"{ "ticket": 123456789012345678901234567890, "b": 1.10, "a": "\u00e4" }"#;
     let body = format!(r#"{{"game_modes":["arena"],"verification_data":{data}}}"#);
     stack.call(Method::POST, "/matchmaker/lobbies/find", Some(&game.public), body).await.expect_ok();
-    let asked = server.received_requests().await.unwrap();
-    let question = str::from_utf8(&asked[0].body).unwrap();
+    let requests = server.received_requests().await.unwrap();
+    let question = str::from_utf8(&requests[0].body).unwrap();
     assert!(question.contains(&format!(r#""verification_data":{data},"#)), "{question}");
 }
 
@@ -102,23 +102,23 @@ async fn only_2xx_lets_in_and_no_redirect_is_followed() {
 #[tokio::test]
 async fn an_unreachable_backend_lets_no_player_in() {
     let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let (no_http, _asked) = stalling(b"SSH-2.0-OpenSSH_9.7\r\n\r\n".to_vec()).await;
+    let (no_http, _sign) = stalling(b"SSH-2.0-OpenSSH_9.7\r\n\r\n".to_vec()).await;
     for url in [format!("http://{gone}"), no_http] {
         let (stack, game) = stack_with(&url).await;
         let answer = game.find(&stack, find(None)).await;
-        assert_eq!(answer.refusal(), NOT_ASKED, "{url}");
+        assert_eq!(answer.refusal(), REQUEST_FAILED, "{url}");
         assert!(!answer.body.to_string().contains("header-secret"));
         assert_no_seat(&stack, &game, &url).await;
     }
     for bytes in ["", "HTTP/1.1 2", "HTTP/1.1 200 OK\r\nx: "] {
-        let (url, asked) = stalling(bytes.as_bytes().to_vec()).await;
+        let (url, sign) = stalling(bytes.as_bytes().to_vec()).await;
         let (stack, game) = stack_with(&url).await;
-        let answer = find_in_vain(&stack, &game, find(None), &asked).await;
-        assert_eq!(answer.refusal(), NOT_ASKED, "{bytes}");
+        let answer = find_in_vain(&stack, &game, find(None), &sign).await;
+        assert_eq!(answer.refusal(), REQUEST_FAILED, "{bytes}");
         assert_no_seat(&stack, &game, bytes).await;
     }
     // Its status has come: its body may take as long as it likes.
-    let (url, _asked) = stalling(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n1".to_vec()).await;
+    let (url, _sign) = stalling(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n1".to_vec()).await;
     let (stack, game) = stack_with(&url).await;
     game.find(&stack, find(None)).await.expect_ok();
 }
@@ -133,7 +133,7 @@ async fn all_requested_modes_backends_must_agree() {
     let modes =
         json!({ "a": at("/yes"), "b": at("/yes"), "c": at("/no"), "d": at("/gone"), "e": mode(None) });
     let game = game(&stack, "modes", modes, Value::Null).await;
-    for (modes, asked, refusal) in [
+    for (modes, calls, refusal) in [
         (json!(["e"]), 0, None),
         (json!(["a", "c"]), 2, Some(REFUSED)),
         (json!(["c", "d"]), 2, Some(REFUSED)),
@@ -144,7 +144,7 @@ async fn all_requested_modes_backends_must_agree() {
         answering(&server, "/yes", ResponseTemplate::new(200)).await;
         let answer = game.find(&stack, json!({ "game_modes": modes })).await;
         let requests = server.received_requests().await.unwrap();
-        assert_eq!(requests.len(), asked, "{modes}");
+        assert_eq!(requests.len(), calls, "{modes}");
         match refusal {
             None => assert_eq!(answer.status, 200, "{modes}: {}", answer.body),
             Some(refusal) => assert_eq!(answer.refusal(), refusal, "{modes}"),
@@ -154,18 +154,18 @@ async fn all_requested_modes_backends_must_agree() {
 
 #[tokio::test]
 async fn backends_at_different_addresses_are_called_at_the_same_time() {
-    let (one, one_asked) = stalling(Vec::new()).await;
-    let (other, other_asked) = stalling(Vec::new()).await;
+    let (one, one_sign) = stalling(Vec::new()).await;
+    let (other, other_sign) = stalling(Vec::new()).await;
     let stack = TestStack::start_with_outside(outside("http://127.0.0.1:9")).await;
     let modes = json!({ "arena": mode(Some(&one)), "other": mode(Some(&other)) });
     let game = game(&stack, "slow", modes, Value::Null).await;
     let time_passes = async {
-        tokio::join!(one_asked.notified(), other_asked.notified());
+        tokio::join!(one_sign.notified(), other_sign.notified());
         stack.clock.advance(Duration::from_secs(5));
     };
     let body = json!({ "game_modes": ["arena", "other"] });
     let (answer, ()) = tokio::join!(game.find(&stack, body), time_passes);
-    assert_eq!(answer.refusal(), NOT_ASKED, "five seconds for all of them");
+    assert_eq!(answer.refusal(), REQUEST_FAILED, "five seconds for all of them");
     assert_no_seat(&stack, &game, "slow").await;
 }
 

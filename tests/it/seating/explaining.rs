@@ -48,7 +48,7 @@ async fn a_find_explains_its_search_creation_and_cost() {
     assert_eq!((&explain["created"], &explain["considered"]), (&json!(false), &json!(1)));
     assert!(explain.get("creation").is_none(), "{explain}");
     let plain = game.find(&stack, find).await.expect_ok();
-    assert!(plain.body.get("explain").is_none(), "only when it is asked for");
+    assert!(plain.body.get("explain").is_none(), "only when it is requested");
 }
 
 #[tokio::test]
@@ -102,8 +102,8 @@ async fn a_find_without_a_game_server_explains_why_none_had_a_place() {
     for said in ["as read", "from memory"] {
         let answer = explained(&stack, Some(&game.public), &find).await;
         assert_eq!(answer.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"), "{said}");
-        let told = &answer.body["metadata"]["explain"]["servers"];
-        assert_eq!(*told, json!({ "clearing": 1, "draining": 1, "full": 1, "unfit": 1 }), "{said}");
+        let counts = &answer.body["metadata"]["explain"]["servers"];
+        assert_eq!(*counts, json!({ "clearing": 1, "draining": 1, "full": 1, "unfit": 1 }), "{said}");
     }
 }
 

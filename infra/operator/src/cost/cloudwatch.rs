@@ -55,7 +55,7 @@ pub(super) struct CloudWatch<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
-struct Asked {
+struct MetricDataRequest {
     metric_data_queries: Vec<Value>,
     start_time: u64,
     end_time: u64,
@@ -112,7 +112,7 @@ impl<'a> CloudWatch<'a> {
         Self { config, now, connector: SharedHttpConnector::new(connector), metrics: AtomicUsize::new(0) }
     }
 
-    /// The metrics that were asked for, each of which costs.
+    /// The requested metrics, each of which costs.
     pub fn metrics(&self) -> usize {
         self.metrics.load(Ordering::Relaxed)
     }
@@ -145,7 +145,7 @@ impl<'a> CloudWatch<'a> {
         self.metrics.fetch_add(metrics.len(), Ordering::Relaxed);
         for metrics in metrics.chunks(QUERIES_MAX) {
             let mut found = vec![Vec::new(); metrics.len()];
-            let mut asked = Asked {
+            let mut request = MetricDataRequest {
                 metric_data_queries: (0..)
                     .zip(metrics)
                     .map(|(place, metric)| metric.query(place, period))
@@ -156,7 +156,7 @@ impl<'a> CloudWatch<'a> {
                 next_token: None,
             };
             loop {
-                let Page { metric_data_results, next_token } = self.call("GetMetricData", &asked).await?;
+                let Page { metric_data_results, next_token } = self.call("GetMetricData", &request).await?;
                 for Values { id, timestamps, values, status_code } in metric_data_results {
                     if let Some(code @ ("Forbidden" | "InternalError")) = status_code.as_deref() {
                         return Err(format!("CloudWatch says {code}"));
@@ -167,8 +167,8 @@ impl<'a> CloudWatch<'a> {
                         found.extend(at.zip(values));
                     }
                 }
-                asked.next_token = next_token;
-                if asked.next_token.is_none() {
+                request.next_token = next_token;
+                if request.next_token.is_none() {
                     break;
                 }
             }
@@ -184,8 +184,8 @@ impl<'a> CloudWatch<'a> {
     pub async fn watched(&self, alarms: &[&str]) -> Result<usize, String> {
         let mut watched = 0;
         for names in alarms.chunks(ALARMS_MAX) {
-            let asked = json!({ "AlarmNames": names, "MaxRecords": ALARMS_MAX });
-            let Alarms { metric_alarms } = self.call("DescribeAlarms", &asked).await?;
+            let request = json!({ "AlarmNames": names, "MaxRecords": ALARMS_MAX });
+            let Alarms { metric_alarms } = self.call("DescribeAlarms", &request).await?;
             for Alarm { metrics } in metric_alarms {
                 // An alarm without an expression names its only metric elsewhere.
                 watched += metrics.iter().filter(|metric| metric.get("MetricStat").is_some()).count().max(1);
@@ -197,10 +197,10 @@ impl<'a> CloudWatch<'a> {
     async fn call<T: for<'de> Deserialize<'de>>(
         &self,
         operation: &str,
-        asked: &(impl Serialize + Sync),
+        request: &(impl Serialize + Sync),
     ) -> Result<T, String> {
-        let asked = serde_json::to_string(asked).map_err(|error| error.to_string())?;
-        let request = self.signed(operation, asked).await?;
+        let body = serde_json::to_string(request).map_err(|error| error.to_string())?;
+        let request = self.signed(operation, body).await?;
         let answered = async {
             let answer = self.connector.call(request).await.map_err(|error| error.to_string())?;
             let status = answer.status();

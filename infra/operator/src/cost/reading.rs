@@ -50,7 +50,7 @@ struct Span {
 }
 
 /// A metric whose sum over the month is an item's.
-struct Asked {
+struct Summed {
     item: Item,
     /// Units of the item for one of the metric's.
     units: f64,
@@ -64,7 +64,7 @@ struct Reading<'a> {
     span: Span,
     bill: Bill,
     /// Metrics to sum over the month.
-    asked: Vec<Asked>,
+    summed: Vec<Summed>,
 }
 
 /// Reads the bill of this month so far.
@@ -76,8 +76,8 @@ pub(crate) async fn so_far(stack: &Described, now: Timestamp) -> Result<SoFar, C
     let created = stack.stack.creation_time().and_then(|at| parse_time(&at.to_string()));
     let span = Span::of(now, created)
         .ok_or_else(|| CommandError::Refused("the clock of this machine is wrong".to_owned()))?;
-    let (cloudwatch, (bill, asked)) = (CloudWatch::new(&stack.config, now), Default::default());
-    let mut reading = Reading { stack, cloudwatch, span, bill, asked };
+    let (cloudwatch, (bill, summed)) = (CloudWatch::new(&stack.config, now), Default::default());
+    let mut reading = Reading { stack, cloudwatch, span, bill, summed };
     reading.tables(tables).await;
     reading.keys();
     let rest = match resources(stack).await {
@@ -104,8 +104,8 @@ impl Reading<'_> {
         self.bill.add(item, units * self.span.passed);
     }
 
-    fn ask(&mut self, item: Item, units: f64, metric: Metric) {
-        self.asked.push(Asked { item, units, metric });
+    fn sum(&mut self, item: Item, units: f64, metric: Metric) {
+        self.summed.push(Summed { item, units, metric });
     }
 
     /// Sizes of tables and indexes, and the metrics of their units: a table's leave its indexes out.
@@ -148,7 +148,7 @@ impl Reading<'_> {
                 (Item::WriteUnits, "ConsumedWriteCapacityUnits"),
             ] {
                 let namespace = "AWS/DynamoDB".to_owned();
-                self.ask(item, 1.0, Metric { namespace, name, dimensions: dimensions.clone() });
+                self.sum(item, 1.0, Metric { namespace, name, dimensions: dimensions.clone() });
             }
         }
         bytes
@@ -168,7 +168,7 @@ impl Reading<'_> {
             found.filter_map(|resource| resource.physical_resource_id()).collect()
         };
         for api in of("AWS::ApiGatewayV2::Api") {
-            self.ask(Item::ApiRequests, 1.0, metric("AWS/ApiGateway", "Count", "ApiId", api));
+            self.sum(Item::ApiRequests, 1.0, metric("AWS/ApiGateway", "Count", "ApiId", api));
         }
         self.functions(&of("AWS::Lambda::Function"));
         self.add_monthly(Item::Dashboards, of("AWS::CloudWatch::Dashboard").len() as f64);
@@ -188,9 +188,9 @@ impl Reading<'_> {
         let memory = self.stack.parameter("MemorySize").and_then(|text| text.parse::<f64>().ok());
         for function in functions {
             let of_function = |name| metric("AWS/Lambda", name, "FunctionName", function);
-            self.ask(Item::LambdaRequests, 1.0, of_function("Invocations"));
+            self.sum(Item::LambdaRequests, 1.0, of_function("Invocations"));
             if let Some(mib) = memory {
-                self.ask(Item::LambdaTime, mib / 1_024.0 / SECOND_MS, of_function("Duration"));
+                self.sum(Item::LambdaTime, mib / 1_024.0 / SECOND_MS, of_function("Duration"));
             } else {
                 self.bill.miss(Item::LambdaTime, "the stack has no parameter MemorySize");
             }
@@ -202,7 +202,7 @@ impl Reading<'_> {
         let written: Vec<_> =
             groups.iter().map(|group| metric("AWS/Logs", "IncomingBytes", "LogGroupName", group)).collect();
         for metric in &written {
-            self.ask(Item::LogsWritten, 1.0 / GB, metric.clone());
+            self.sum(Item::LogsWritten, 1.0 / GB, metric.clone());
         }
         let days = self.stack.parameter("LogRetentionDays").and_then(|days| days.parse::<u32>().ok());
         let Some(days) = days else {
@@ -238,17 +238,17 @@ impl Reading<'_> {
         }
     }
 
-    /// Sums what was asked for.
+    /// Adds the sums of the metrics to the bill.
     async fn sums(&mut self) {
-        let asked = std::mem::take(&mut self.asked);
-        let metrics: Vec<_> = asked.iter().map(|asked| asked.metric.clone()).collect();
+        let summed = std::mem::take(&mut self.summed);
+        let metrics: Vec<_> = summed.iter().map(|summed| summed.metric.clone()).collect();
         match self.cloudwatch.sums(&metrics, self.span.since, DAY).await {
             Ok(sums) => {
-                for (Asked { item, units, .. }, sums) in asked.iter().zip(sums) {
+                for (Summed { item, units, .. }, sums) in summed.iter().zip(sums) {
                     self.bill.add(*item, sums.iter().sum::<f64>() * units);
                 }
             }
-            Err(reason) => asked.iter().for_each(|asked| self.bill.miss(asked.item, &reason)),
+            Err(reason) => summed.iter().for_each(|summed| self.bill.miss(summed.item, &reason)),
         }
     }
 }

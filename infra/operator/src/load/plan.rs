@@ -192,14 +192,14 @@ impl Plan {
             self.lobbies.min(self.servers * self.lobbies_per_server).div_ceil(self.servers) as usize;
         let heartbeats = |every: Duration| servers * self.lasts().div_duration_f64(every);
         // A heartbeat shows every lobby that was created since the one before.
-        let asked = created.min(heartbeats(HEARTBEAT_GAP));
+        let early = created.min(heartbeats(HEARTBEAT_GAP));
         let players = cost::find(self.seats).times(sessions)
             + cost::CONNECT.times(connected)
             + cost::DISCONNECT.times(connected)
             + cost::END.times(created);
         players
             + cost::REGISTER.times(servers)
-            + cost::heartbeat(lobbies).times(heartbeats(HEARTBEAT) + asked)
+            + cost::heartbeat(lobbies).times(heartbeats(HEARTBEAT) + early)
             + cost::deregister(1).times(servers)
     }
 

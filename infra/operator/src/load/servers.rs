@@ -20,9 +20,9 @@ use crate::load::{
 
 /// The beginning of their identifiers: other servers of a namespace are not of a load.
 pub(crate) const PREFIX: &str = "load-";
-/// Label of the port that tells the server of a lobby apart.
+/// Label of the port by which the server of a lobby is known.
 const PORT: &str = "default";
-/// How often a player asks for its lobby, and how long it waits each time: the list of a heartbeat may lag
+/// How often a player looks for its lobby, and how long it waits each time: the list of a heartbeat may lag
 /// behind a lobby's creation by two seconds.
 const LOOKS: u32 = 4;
 const LOOK: Duration = HEARTBEAT_GAP;
@@ -44,7 +44,7 @@ struct Server {
     /// Its lobbies by identifier, as the last heartbeat listed them.
     lobbies: watch::Sender<HashMap<String, LobbyToken>>,
     /// Notified by a player of a lobby that is not listed.
-    asked: Notify,
+    wanted: Notify,
 }
 
 /// The response to a heartbeat.
@@ -69,7 +69,7 @@ impl Servers {
                 server_id: format!("{PREFIX}{run}-{number}"),
                 start_id: ambient.uuid().to_string(),
                 lobbies: watch::Sender::default(),
-                asked: Notify::new(),
+                wanted: Notify::new(),
             })
         };
         let servers = (1..=plan.servers).map(server).collect();
@@ -96,7 +96,7 @@ impl Servers {
                 "ports": { PORT: { "hostname": self.hostname(), "port": port, "protocol": "udp" } },
             });
             self.service.insist(Operation::Register, &body, cost::REGISTER).await?;
-            heartbeats.spawn(Arc::clone(server).beat(Arc::clone(&self.service)));
+            heartbeats.spawn(Arc::clone(server).send_heartbeats(Arc::clone(&self.service)));
         }
         Ok(())
     }
@@ -116,7 +116,7 @@ impl Servers {
             if let Some(token) = lobbies.borrow().get(id) {
                 return Ok(Some(Arc::clone(token)));
             }
-            server.asked.notify_one();
+            server.wanted.notify_one();
             let listed = timeout(LOOK, lobbies.wait_for(|lobbies| lobbies.contains_key(id))).await;
             if let Ok(Ok(lobbies)) = listed {
                 return Ok(lobbies.get(id).cloned());
@@ -145,10 +145,10 @@ impl Servers {
 pub(crate) struct Elsewhere;
 
 impl Server {
-    /// Sends heartbeats, sooner when a player asks.
-    async fn beat(self: Arc<Self>, service: Arc<Service>) {
+    /// Sends heartbeats, sooner when a player wants one.
+    async fn send_heartbeats(self: Arc<Self>, service: Arc<Service>) {
         loop {
-            let _asked_or_due = timeout(HEARTBEAT, self.asked.notified()).await;
+            let _wanted_or_due = timeout(HEARTBEAT, self.wanted.notified()).await;
             let began = Instant::now();
             self.renew(&service).await;
             sleep_until(began + HEARTBEAT_GAP).await;

@@ -31,14 +31,14 @@ use super::{Document, Scene, request, start, token};
 use crate::{refusals::player_token, screening};
 
 /// The documented refusals that occurred.
-struct Met<'a> {
+struct Observed<'a> {
     document: &'a Document,
     refusals: BTreeSet<(String, u16, String)>,
     /// What was answered otherwise than expected or documented.
     differences: Vec<String>,
 }
 
-impl Met<'_> {
+impl Observed<'_> {
     /// An operation's answer, which must be this refusal, as documented.
     fn note(&mut self, id: &str, answer: &Answer, refusal: (u16, &str)) {
         let at = format!("{id}, {refusal:?}: {} {}", answer.status, answer.body);
@@ -97,29 +97,29 @@ impl Met<'_> {
     }
 }
 
-/// What only a defect, a fault of the database or a lost race brings: met elsewhere, with a database that
+/// What only a defect, a fault of the database or a lost race brings: covered elsewhere, with a database that
 /// does as scripted.
 const OF_FAULTS_AND_RACES: [&str; 3] = ["ERROR", "API_UNAVAILABLE", "MATCHMAKER_CONTENTION"];
 
 #[tokio::test]
 async fn each_documented_refusal_occurs_and_is_as_documented() {
     let (stack, document) = (start().await, Document::read());
-    let mut met = Met { document: &document, refusals: BTreeSet::new(), differences: Vec::new() };
-    meet_tokens(&mut met, &stack).await;
-    meet_forms(&mut met, &stack).await;
-    meet_places(&mut met, &stack).await;
-    meet_criteria(&mut met, &stack).await;
-    meet_room(&mut met, &stack).await;
-    meet_joins(&mut met, &stack).await;
-    meet_clients(&mut met, &stack).await;
-    meet_edge(&mut met, &stack).await;
-    meet_ends(&mut met, &stack).await;
-    meet_players(&mut met, &stack).await;
-    meet_servers(&mut met, &stack).await;
-    meet_values(&mut met, &stack).await;
-    meet_starts(&mut met, &stack).await;
-    meet_screening(&mut met).await;
-    assert!(met.differences.is_empty(), "{}", met.differences.join("\n"));
+    let mut observed = Observed { document: &document, refusals: BTreeSet::new(), differences: Vec::new() };
+    observe_tokens(&mut observed, &stack).await;
+    observe_forms(&mut observed, &stack).await;
+    observe_places(&mut observed, &stack).await;
+    observe_criteria(&mut observed, &stack).await;
+    observe_room(&mut observed, &stack).await;
+    observe_joins(&mut observed, &stack).await;
+    observe_clients(&mut observed, &stack).await;
+    observe_edge(&mut observed, &stack).await;
+    observe_ends(&mut observed, &stack).await;
+    observe_players(&mut observed, &stack).await;
+    observe_servers(&mut observed, &stack).await;
+    observe_values(&mut observed, &stack).await;
+    observe_starts(&mut observed, &stack).await;
+    observe_screening(&mut observed).await;
+    assert!(observed.differences.is_empty(), "{}", observed.differences.join("\n"));
 
     let mut documented = BTreeSet::new();
     for operation in document.operations() {
@@ -128,12 +128,12 @@ async fn each_documented_refusal_occurs_and_is_as_documented() {
             documented.extend(codes.map(|code| (operation.id.to_owned(), response.status, code.to_owned())));
         }
     }
-    let unmet: Vec<_> = documented.difference(&met.refusals).collect();
-    assert!(unmet.is_empty(), "documented, and never met: {unmet:#?}");
+    let unobserved: Vec<_> = documented.difference(&observed.refusals).collect();
+    assert!(unobserved.is_empty(), "documented, and never observed: {unobserved:#?}");
 }
 
 /// Every operation's refusals of the caller.
-async fn meet_tokens(met: &mut Met<'_>, stack: &TestStack) {
+async fn observe_tokens(observed: &mut Observed<'_>, stack: &TestStack) {
     let scene = Scene::on(stack).await;
     let (keys, ambient) = (stack.stack.keys(), stack.ambient());
     let long_ago = stack.clock.now().before(Duration::from_secs(2 * 365 * 24 * 3_600));
@@ -146,7 +146,7 @@ async fn meet_tokens(met: &mut Met<'_>, stack: &TestStack) {
             .await
             .unwrap();
     revoke_cloud_token(stack, &revoked_cloud).await;
-    for operation in met.document.operations() {
+    for operation in observed.document.operations() {
         let rights = operation.rights();
         if rights == [None] {
             continue;
@@ -163,7 +163,7 @@ async fn meet_tokens(met: &mut Met<'_>, stack: &TestStack) {
             (Some(scene.player.as_str()), (403, "CLAIMS_MISSING_ENTITLEMENT")),
         ] {
             let answer = stack.call(operation.method.clone(), &path, token, body.clone()).await;
-            met.note(operation.id, &answer, refusal);
+            observed.note(operation.id, &answer, refusal);
         }
     }
 }
@@ -206,10 +206,12 @@ async fn revoke_cloud_token(stack: &TestStack, token: &CloudToken) {
 }
 
 /// What is wrong with a request before anything is looked up.
-async fn meet_forms(met: &mut Met<'_>, stack: &TestStack) {
+async fn observe_forms(observed: &mut Observed<'_>, stack: &TestStack) {
     let scene = Scene::on(stack).await;
     let large = format!(r#"{{"x":"{}"}}"#, "x".repeat(64 * 1024));
-    for operation in met.document.operations().into_iter().filter(|operation| operation.rights() != [None]) {
+    for operation in
+        observed.document.operations().into_iter().filter(|operation| operation.rights() != [None])
+    {
         let token = Some(token(&scene, operation.rights()[0].unwrap()));
         let (method, path) = (operation.method.clone(), scene.path(operation.path));
         if operation.request_schema().is_some() {
@@ -217,11 +219,11 @@ async fn meet_forms(met: &mut Met<'_>, stack: &TestStack) {
                 [("{", (400, "API_BAD_BODY")), (large.as_str(), (413, "API_BODY_TOO_LARGE"))]
             {
                 let answer = stack.call(method.clone(), &path, token, body.to_owned()).await;
-                met.note(operation.id, &answer, refusal);
+                observed.note(operation.id, &answer, refusal);
             }
             if operation.id != "setLobbyState" {
                 let answer = stack.call(method.clone(), &path, token, "{}").await;
-                met.note(operation.id, &answer, (400, "API_BAD_BODY"));
+                observed.note(operation.id, &answer, (400, "API_BAD_BODY"));
             }
         }
         if let Some(start) = operation.path.find('{') {
@@ -229,44 +231,44 @@ async fn meet_forms(met: &mut Met<'_>, stack: &TestStack) {
                 format!("{}{}", "x".repeat(65), &operation.path[operation.path.find('}').unwrap() + 1..]);
             let nowhere = scene.path(&format!("{}{nowhere}", &operation.path[..start]));
             let answer = stack.call(method.clone(), &nowhere, token, request(&scene, &operation)).await;
-            met.note(operation.id, &answer, (404, "API_NOT_FOUND"));
+            observed.note(operation.id, &answer, (404, "API_NOT_FOUND"));
         }
     }
 }
 
 /// Games, namespaces, versions and names of others, or missing ones.
-async fn meet_places(met: &mut Met<'_>, stack: &TestStack) {
+async fn observe_places(observed: &mut Observed<'_>, stack: &TestStack) {
     let scene = Scene::on(stack).await;
     let other = stack.make_game("other", json!({ "solo": { "regions": ["fra"] } }), 9, 1).await;
     let theirs = other.created.cloud_token.reveal();
     let own = scene.tokens.cloud.as_str();
-    for operation in met.document.operations() {
+    for operation in observed.document.operations() {
         if operation.rights() != [Some("cloudToken")] {
             continue;
         }
         let (here, body) = (scene.path(operation.path), request(&scene, &operation));
         let answer = stack.call(operation.method.clone(), &here, Some(theirs), body.clone()).await;
-        met.note(operation.id, &answer, (403, "API_FORBIDDEN"));
+        observed.note(operation.id, &answer, (403, "API_FORBIDDEN"));
         if operation.path.contains("{namespace_id}") {
             let elsewhere = here.replace(scene.namespace_id.as_str(), "no-such-namespace");
             let answer = stack.call(operation.method.clone(), &elsewhere, Some(own), body).await;
-            met.note(operation.id, &answer, (404, "CLOUD_NAMESPACE_NOT_FOUND"));
+            observed.note(operation.id, &answer, (404, "CLOUD_NAMESPACE_NOT_FOUND"));
         }
     }
     let version = json!({ "version_id": "no-such-version" });
     let not_found = (404, "CLOUD_VERSION_NOT_FOUND");
-    met.ask(&scene, ("updateNamespaceVersion", "cloud"), version.to_string(), not_found).await;
+    observed.ask(&scene, ("updateNamespaceVersion", "cloud"), version.to_string(), not_found).await;
     for version_id in ["no-such-version", "no version", other.created.version.version_id.as_str()] {
         let body = json!({ "display_name": "New", "version_id": version_id, "name_id": scene.fresh_name })
             .to_string();
-        met.ask(&scene, ("createNamespace", "cloud"), body, not_found).await;
+        observed.ask(&scene, ("createNamespace", "cloud"), body, not_found).await;
     }
     let taken = json!({ "display_name": "New", "version_id": scene.version_id, "name_id": "prod" });
-    met.ask(&scene, ("createNamespace", "cloud"), taken.to_string(), (409, "CLOUD_NAME_TAKEN")).await;
+    observed.ask(&scene, ("createNamespace", "cloud"), taken.to_string(), (409, "CLOUD_NAME_TAKEN")).await;
 }
 
 /// What cannot be found, or created.
-async fn meet_criteria(met: &mut Met<'_>, stack: &TestStack) {
+async fn observe_criteria(observed: &mut Observed<'_>, stack: &TestStack) {
     let modes = json!({
         "plain": { "regions": ["fra"] },
         "rich": { "regions": ["fra"], "max_players": 10, "taggable": true, "allow_dynamic_max_players": true },
@@ -315,7 +317,7 @@ async fn meet_criteria(met: &mut Met<'_>, stack: &TestStack) {
         {
             let mut body = fields.clone();
             body[name] = mode;
-            let answer = met.play(at, id, body, (400, code)).await;
+            let answer = observed.play(at, id, body, (400, code)).await;
             assert_eq!(answer.body.get("metadata"), metadata.as_ref(), "{id}: {}", answer.body);
         }
     }
@@ -335,13 +337,13 @@ async fn meet_criteria(met: &mut Met<'_>, stack: &TestStack) {
             of_mode("rich"),
         ),
     ] {
-        let answer = met.play(at, id, body, (400, code)).await;
+        let answer = observed.play(at, id, body, (400, code)).await;
         assert_eq!(answer.body.get("metadata"), metadata.as_ref(), "{id}: {}", answer.body);
     }
 }
 
 /// No lobby more than may be, and no place for one.
-async fn meet_room(met: &mut Met<'_>, stack: &TestStack) {
+async fn observe_room(observed: &mut Observed<'_>, stack: &TestStack) {
     let solo = json!({ "regions": ["fra"], "max_players": 1, "actions": { "create": { "enabled": true } } });
     for (name, lobby_count_max, places, refusal) in [
         ("one-lobby", 1, 9, (400, "MATCHMAKER_TOO_MANY_LOBBIES")),
@@ -349,20 +351,20 @@ async fn meet_room(met: &mut Met<'_>, stack: &TestStack) {
     ] {
         let game = stack.make_game(name, json!({ "solo": solo }), lobby_count_max, places).await;
         let _the_only_one = game.find(stack, json!({ "game_modes": ["solo"] })).await.expect_ok();
-        met.play((stack, &game), "findLobby", json!({ "game_modes": ["solo"] }), refusal).await;
-        met.play((stack, &game), "createLobby", json!({ "game_mode": "solo" }), refusal).await;
+        observed.play((stack, &game), "findLobby", json!({ "game_modes": ["solo"] }), refusal).await;
+        observed.play((stack, &game), "createLobby", json!({ "game_mode": "solo" }), refusal).await;
     }
 }
 
 /// No seat more than a client may hold, and keys that are used otherwise than they may be.
-async fn meet_clients(met: &mut Met<'_>, stack: &TestStack) {
+async fn observe_clients(observed: &mut Observed<'_>, stack: &TestStack) {
     let arena = json!({ "arena": { "regions": ["fra"], "actions": { "create": { "enabled": true } } } });
     let mut new = new_game("one-seat", arena.clone(), 9);
     new.namespaces[0].max_players_per_client = 1;
     let game = stack.make_game_of(new, 9).await;
     for (id, body) in seat_requests(stack, &game).await {
         let at_cap = (400, "MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE");
-        met.play((stack, &game), id, body, at_cap).await;
+        observed.play((stack, &game), id, body, at_cap).await;
     }
 
     let game = stack.make_game("keyed", arena, 9, 9).await;
@@ -374,29 +376,29 @@ async fn meet_clients(met: &mut Met<'_>, stack: &TestStack) {
     };
     let requests = seat_requests(stack, &game).await;
     for (number, (id, body)) in requests.iter().enumerate() {
-        let path = met.document.operation(id).path;
-        met.note(id, &ask(path, "not a key", body).await, (400, "API_BAD_HEADER"));
+        let path = observed.document.operation(id).path;
+        observed.note(id, &ask(path, "not a key", body).await, (400, "API_BAD_HEADER"));
         let (other, its_body) = &requests[(number + 1) % requests.len()];
-        ask(met.document.operation(other).path, id, its_body).await.expect_ok();
-        met.note(id, &ask(path, id, body).await, (409, "API_IDEMPOTENCY_MISMATCH"));
+        ask(observed.document.operation(other).path, id, its_body).await.expect_ok();
+        observed.note(id, &ask(path, id, body).await, (409, "API_IDEMPOTENCY_MISMATCH"));
     }
 }
 
 /// Requests for seats past the edge, where all must come through it.
-async fn meet_edge(met: &mut Met<'_>, stack: &TestStack) {
+async fn observe_edge(observed: &mut Observed<'_>, stack: &TestStack) {
     let arena = json!({ "arena": { "regions": ["fra"], "actions": { "create": { "enabled": true } } } });
     let game = stack.make_game("edge", arena, 9, 9).await;
     let edge = Environment::of([("MUSTER_EDGE_SECRET", "edge-secret"), ("MUSTER_EDGE_ONLY", "true")]);
     let keys = Arc::clone(stack.stack.keys());
     let instance = Instance::over(stack.store().clone(), keys, stack.ambient()).with_environment(edge);
     let [find, join, create] = seat_requests(stack, &game).await;
-    answer_past_edge::<FindLobby>(met, &instance, &game, find).await;
-    answer_past_edge::<JoinLobby>(met, &instance, &game, join).await;
-    answer_past_edge::<CreateLobby>(met, &instance, &game, create).await;
+    answer_past_edge::<FindLobby>(observed, &instance, &game, find).await;
+    answer_past_edge::<JoinLobby>(observed, &instance, &game, join).await;
+    answer_past_edge::<CreateLobby>(observed, &instance, &game, create).await;
 }
 
 async fn answer_past_edge<O: Operation>(
-    met: &mut Met<'_>,
+    observed: &mut Observed<'_>,
     instance: &Instance,
     game: &TestGame,
     (id, body): (&str, Value),
@@ -409,7 +411,7 @@ async fn answer_past_edge<O: Operation>(
         let (parts, body) = answered.into_parts();
         Answer::new(parts, &body)
     };
-    met.note(id, &ask("a guess").await, (403, "API_FORBIDDEN"));
+    observed.note(id, &ask("a guess").await, (403, "API_FORBIDDEN"));
     ask("edge-secret").await.expect_ok();
 }
 
@@ -424,7 +426,7 @@ async fn seat_requests(stack: &TestStack, game: &TestGame) -> [(&'static str, Va
     ]
 }
 
-async fn meet_joins(met: &mut Met<'_>, stack: &TestStack) {
+async fn observe_joins(observed: &mut Observed<'_>, stack: &TestStack) {
     let modes = json!({
         "shut": { "regions": ["fra"], "actions": { "join": { "enabled": false } } },
         "solo": { "regions": ["fra"], "max_players": 1 },
@@ -436,20 +438,20 @@ async fn meet_joins(met: &mut Met<'_>, stack: &TestStack) {
     ] {
         let lobby_id = game.find(stack, json!({ "game_modes": [mode] })).await.expect_ok().lobby_id();
         let join = json!({ "lobby_id": lobby_id });
-        let answer = met.play((stack, &game), "joinLobby", join.clone(), (400, code)).await;
+        let answer = observed.play((stack, &game), "joinLobby", join.clone(), (400, code)).await;
         assert_eq!(answer.body.get("metadata"), metadata.as_ref(), "{}", answer.body);
         game.serve(stack, "end-lobby", join.clone()).await.expect_ok();
-        met.play((stack, &game), "joinLobby", join, (400, "MATCHMAKER_LOBBY_STOPPED")).await;
+        observed.play((stack, &game), "joinLobby", join, (400, "MATCHMAKER_LOBBY_STOPPED")).await;
     }
     let theirs = Scene::on(stack).await;
     for lobby_id in [theirs.lobby_id.as_str(), "no lobby"] {
         let join = json!({ "lobby_id": lobby_id });
-        met.play((stack, &game), "joinLobby", join, (400, "MATCHMAKER_LOBBY_NOT_FOUND")).await;
+        observed.play((stack, &game), "joinLobby", join, (400, "MATCHMAKER_LOBBY_NOT_FOUND")).await;
     }
 }
 
 /// What is said of a lobby that ended, never was, or is another's.
-async fn meet_ends(met: &mut Met<'_>, stack: &TestStack) {
+async fn observe_ends(observed: &mut Observed<'_>, stack: &TestStack) {
     let game =
         stack.make_game("ends", json!({ "duel": { "regions": ["fra"], "max_players": 2 } }), 9, 9).await;
     let at = (stack, &game);
@@ -464,64 +466,65 @@ async fn meet_ends(met: &mut Met<'_>, stack: &TestStack) {
         ("connectPlayer", json!({ "player_token": player_token(&seat) })),
         ("disconnectPlayer", json!({ "player_token": player_token(&seat) })),
     ] {
-        met.host(at, (id, &ended), body.clone(), (400, "MATCHMAKER_LOBBY_STOPPED")).await;
+        observed.host(at, (id, &ended), body.clone(), (400, "MATCHMAKER_LOBBY_STOPPED")).await;
         let nobodys = PlayerSeat { lobby_id: "nobodys".parse().unwrap(), ..stack.seat(&seat) };
         let nobodys = stack.stack.keys().issue_player(&nobodys, stack.clock.now());
         let body = if id.ends_with("Player") { json!({ "player_token": nobodys }) } else { body };
-        met.host(at, (id, "nobodys"), body, (400, "MATCHMAKER_LOBBY_NOT_FOUND")).await;
+        observed.host(at, (id, "nobodys"), body, (400, "MATCHMAKER_LOBBY_NOT_FOUND")).await;
     }
-    met.host(
-        at,
-        ("endLobby", "nobodys"),
-        json!({ "lobby_id": "nobodys" }),
-        (400, "MATCHMAKER_LOBBY_NOT_FOUND"),
-    )
-    .await;
-    met.host(at, ("endLobby", "nobodys"), json!({ "lobby_id": ended }), (403, "API_FORBIDDEN")).await;
+    observed
+        .host(
+            at,
+            ("endLobby", "nobodys"),
+            json!({ "lobby_id": "nobodys" }),
+            (400, "MATCHMAKER_LOBBY_NOT_FOUND"),
+        )
+        .await;
+    observed.host(at, ("endLobby", "nobodys"), json!({ "lobby_id": ended }), (403, "API_FORBIDDEN")).await;
     let (ours, theirs) = (Scene::on(stack).await, Scene::on(stack).await);
     let foreign = Scene { tokens: theirs.tokens.clone(), lobby_id: ours.lobby_id.clone(), ..theirs };
-    met.ask(&foreign, ("getLobbyState", "lobby"), "", (403, "API_FORBIDDEN")).await;
+    observed.ask(&foreign, ("getLobbyState", "lobby"), "", (403, "API_FORBIDDEN")).await;
 }
 
-async fn meet_players(met: &mut Met<'_>, stack: &TestStack) {
+async fn observe_players(observed: &mut Observed<'_>, stack: &TestStack) {
     let (scene, elsewhere) = (Scene::on(stack).await, Scene::on(stack).await);
     let foreign = Scene::in_other_namespace(stack).await;
     let shown = |token: &str| json!({ "player_token": token }).to_string();
     for id in ["connectPlayer", "disconnectPlayer"] {
         for token in ["nonsense", &scene.mock_player, &scene.tokens.public] {
-            met.ask(&scene, (id, "lobby"), shown(token), (400, "TOKEN_INVALID")).await;
+            observed.ask(&scene, (id, "lobby"), shown(token), (400, "TOKEN_INVALID")).await;
         }
-        met.ask(&scene, (id, "development"), shown(&scene.player), (400, "TOKEN_INVALID")).await;
-        met.ask(&scene, (id, "lobby"), shown(&foreign.player), (403, "API_FORBIDDEN")).await;
+        observed.ask(&scene, (id, "development"), shown(&scene.player), (400, "TOKEN_INVALID")).await;
+        observed.ask(&scene, (id, "lobby"), shown(&foreign.player), (403, "API_FORBIDDEN")).await;
         let different = (400, "MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY");
-        met.ask(&scene, (id, "lobby"), shown(&elsewhere.player), different).await;
+        observed.ask(&scene, (id, "lobby"), shown(&elsewhere.player), different).await;
     }
     let connect = ("connectPlayer", "lobby");
-    let path = met.document.operation("connectPlayer").path;
+    let path = observed.document.operation("connectPlayer").path;
     let token = Some(scene.tokens.lobby.as_str());
     stack.call(Method::POST, path, token, shown(&scene.player)).await.expect_ok();
-    met.ask(&scene, connect, shown(&scene.player), (400, "MATCHMAKER_PLAYER_ALREADY_CONNECTED")).await;
-    let path = met.document.operation("disconnectPlayer").path;
+    observed.ask(&scene, connect, shown(&scene.player), (400, "MATCHMAKER_PLAYER_ALREADY_CONNECTED")).await;
+    let path = observed.document.operation("disconnectPlayer").path;
     stack.call(Method::POST, path, token, shown(&scene.player)).await.expect_ok();
-    met.ask(&scene, connect, shown(&scene.player), (400, "MATCHMAKER_PLAYER_REMOVED")).await;
+    observed.ask(&scene, connect, shown(&scene.player), (400, "MATCHMAKER_PLAYER_REMOVED")).await;
     stack.clock.advance(Duration::from_secs(120));
     let expired = (400, "MATCHMAKER_PLAYER_REGISTRATION_EXPIRED");
-    met.ask(&elsewhere, connect, shown(&elsewhere.player), expired).await;
+    observed.ask(&elsewhere, connect, shown(&elsewhere.player), expired).await;
 }
 
-async fn meet_servers(met: &mut Met<'_>, stack: &TestStack) {
+async fn observe_servers(observed: &mut Observed<'_>, stack: &TestStack) {
     let scene = Scene::on(stack).await;
     let unknown = json!({ "server_id": "no-such-server" }).to_string();
     for id in ["heartbeatServer", "deregisterServer"] {
-        met.ask(&scene, (id, "server"), unknown.clone(), (400, "MATCHMAKER_SERVER_NOT_FOUND")).await;
+        observed.ask(&scene, (id, "server"), unknown.clone(), (400, "MATCHMAKER_SERVER_NOT_FOUND")).await;
     }
     let lobby = json!({ "lobby_id": "no lobby" }).to_string();
-    met.ask(&scene, ("endLobby", "server"), lobby, (400, "MATCHMAKER_LOBBY_NOT_FOUND")).await;
+    observed.ask(&scene, ("endLobby", "server"), lobby, (400, "MATCHMAKER_LOBBY_NOT_FOUND")).await;
     let port = |port: u32, protocol: &str| json!({ "hostname": "a", "port": port, "protocol": protocol });
     let bad = json!({ "region_id": "mars", "capacity": 0,
                       "ports": { "web": port(0, "https"), "game": port(1, "udp") } });
     let invalid = (400, "MATCHMAKER_INVALID_SERVER");
-    let answer = met.ask(&scene, ("registerServer", "server"), bad.to_string(), invalid).await;
+    let answer = observed.ask(&scene, ("registerServer", "server"), bad.to_string(), invalid).await;
     let errors = answer.body["metadata"]["errors"].as_array().unwrap();
     for path in [
         json!(["region_id", "not-found"]),
@@ -537,48 +540,49 @@ async fn meet_servers(met: &mut Met<'_>, stack: &TestStack) {
     let lobby_id = game.find(stack, json!({ "game_modes": ["duel"] })).await.expect_ok().lobby_id();
     one["ports"]["game"]["port"] = json!(2);
     let moved = game.serve(stack, "register", one.clone()).await;
-    met.note("registerServer", &moved, invalid);
+    observed.note("registerServer", &moved, invalid);
     assert_eq!(moved.body["metadata"]["errors"], json!([{ "path": ["ports", "in-use"] }]));
     game.serve(stack, "deregister", json!({ "server_id": "one" })).await.expect_ok();
     let gone = game.serve(stack, "register", one).await;
-    met.note("registerServer", &gone, (400, "MATCHMAKER_LOBBY_STATE_CONFLICT"));
+    observed.note("registerServer", &gone, (400, "MATCHMAKER_LOBBY_STATE_CONFLICT"));
     let reopen = json!({ "is_closed": false });
     let conflict = (400, "MATCHMAKER_LOBBY_STATE_CONFLICT");
-    met.host((stack, &game), ("setLobbyClosed", &lobby_id), reopen, conflict).await;
+    observed.host((stack, &game), ("setLobbyClosed", &lobby_id), reopen, conflict).await;
 }
 
 /// Values that cloud operations refuse.
-async fn meet_values(met: &mut Met<'_>, stack: &TestStack) {
+async fn observe_values(observed: &mut Observed<'_>, stack: &TestStack) {
     let scene = Scene::on(stack).await;
     let password = "$2b$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy";
     let user = |user: &str, password: &str| json!({ "user": user, "password": password }).to_string();
     let add = ("updateCdnAuthUser", "cloud");
-    met.ask(&scene, add, user("a:b", password), (400, "CDN_INVALID_AUTH_USER")).await;
-    met.ask(&scene, add, user("a", "a"), (400, "CDN_INVALID_AUTH_USER_PASSWORD")).await;
-    let path = scene.path(met.document.operation("updateCdnAuthUser").path);
+    observed.ask(&scene, add, user("a:b", password), (400, "CDN_INVALID_AUTH_USER")).await;
+    observed.ask(&scene, add, user("a", "a"), (400, "CDN_INVALID_AUTH_USER_PASSWORD")).await;
+    let path = scene.path(observed.document.operation("updateCdnAuthUser").path);
     for n in 0..32 {
         let body = user(&n.to_string(), password);
         stack.call(Method::POST, &path, Some(&scene.tokens.cloud), body).await.expect_ok();
     }
-    met.ask(&scene, add, user("33", password), (400, "CDN_TOO_MANY_AUTH_USERS")).await;
+    observed.ask(&scene, add, user("33", password), (400, "CDN_TOO_MANY_AUTH_USERS")).await;
     let domain = |domain: &str| json!({ "domain": domain }).to_string();
     let add = ("addDomain", "cloud");
-    met.ask(&scene, add, domain("https://a.example"), (400, "CDN_INVALID_DOMAIN")).await;
+    observed.ask(&scene, add, domain("https://a.example"), (400, "CDN_INVALID_DOMAIN")).await;
     let theirs = Scene::in_other_namespace(stack).await;
     stack.add_domain(theirs.namespace_id, "https://theirs.example").await;
-    met.ask(&scene, add, domain("theirs.example"), (409, "CDN_DOMAIN_TAKEN")).await;
+    observed.ask(&scene, add, domain("theirs.example"), (409, "CDN_DOMAIN_TAKEN")).await;
     let right = stack.right(scene.namespace_id).await;
     let count = stack.store().cdn_settings(&right).await.unwrap().domains.len();
     for n in count..10 {
         stack.add_domain(scene.namespace_id, &format!("https://d{n}.example")).await;
     }
-    met.ask(&scene, add, domain("one-more.example"), (400, "CDN_TOO_MANY_DOMAINS")).await;
-    let history = scene.path(met.document.operation("getVersionHistory").path);
+    observed.ask(&scene, add, domain("one-more.example"), (400, "CDN_TOO_MANY_DOMAINS")).await;
+    let history = scene.path(observed.document.operation("getVersionHistory").path);
     let answer = stack.call(Method::GET, &format!("{history}?limit=0"), Some(&scene.tokens.cloud), "").await;
-    met.note("getVersionHistory", &answer, (400, "API_BAD_BODY"));
-    let unknown = scene.path(&met.document.operation("getVersion").path.replace("{version_id}", "unknown"));
+    observed.note("getVersionHistory", &answer, (400, "API_BAD_BODY"));
+    let unknown =
+        scene.path(&observed.document.operation("getVersion").path.replace("{version_id}", "unknown"));
     let answer = stack.call(Method::GET, &unknown, Some(&scene.tokens.cloud), "").await;
-    met.note("getVersion", &answer, (404, "CLOUD_VERSION_NOT_FOUND"));
+    observed.note("getVersion", &answer, (404, "CLOUD_VERSION_NOT_FOUND"));
     for (id, body, path) in [
         (
             "createVersion",
@@ -601,13 +605,13 @@ async fn meet_values(met: &mut Met<'_>, stack: &TestStack) {
             json!(["ports", "too-few"]),
         ),
     ] {
-        let answer = met.ask(&scene, (id, "cloud"), body.to_string(), (400, "VALIDATION_ERROR")).await;
+        let answer = observed.ask(&scene, (id, "cloud"), body.to_string(), (400, "VALIDATION_ERROR")).await;
         assert_eq!(answer.body["metadata"], json!({ "errors": [{ "path": path }] }), "{id}");
     }
 }
 
 /// Captchas and studios' backends, on a stack whose outside is this machine.
-async fn meet_screening(met: &mut Met<'_>) {
+async fn observe_screening(observed: &mut Observed<'_>) {
     let (server, going) = (MockServer::start().await, MockServer::builder().start().await);
     let judged = |success: bool| ResponseTemplate::new(200).set_body_json(json!({ "success": success }));
     for (server, at) in [(&server, "/hcaptcha"), (&server, "/turnstile"), (&server, "/no"), (&going, "/gone")]
@@ -649,12 +653,12 @@ async fn meet_screening(met: &mut Met<'_>) {
             ("joinLobby", json!({ "lobby_id": lobby_id })),
         ] {
             body["captcha"] = captcha.clone();
-            met.play((&stack, game), id, body, refusal).await;
+            observed.play((&stack, game), id, body, refusal).await;
         }
     }
 }
 
-async fn meet_starts(met: &mut Met<'_>, stack: &TestStack) {
+async fn observe_starts(observed: &mut Observed<'_>, stack: &TestStack) {
     let arena = json!({ "regions": ["fra"], "actions": { "create": { "enabled": true } } });
     let game = stack.make_game("starts", json!({ "arena": arena }), 9, 0).await;
     let port = json!({ "hostname": "slow.example", "port": 1, "protocol": "udp" });
@@ -673,20 +677,20 @@ async fn meet_starts(met: &mut Met<'_>, stack: &TestStack) {
         let player = stack.stack.keys().issue_player(&seat, stack.clock.now());
         let conflict = (400, "MATCHMAKER_LOBBY_STATE_CONFLICT");
         let body = json!({ "player_token": player });
-        met.host((stack, &game), ("connectPlayer", lobby.lobby_id.as_str()), body, conflict).await;
+        observed.host((stack, &game), ("connectPlayer", lobby.lobby_id.as_str()), body, conflict).await;
     })
     .await;
-    met.note("findLobby", &answer, timeout);
+    observed.note("findLobby", &answer, timeout);
     let join = game.play(stack, "lobbies/join", json!({ "lobby_id": starting.lobby_id }));
     let (answer, _) = wait_in_vain(stack, &game, join, async |_| {}).await;
-    met.note("joinLobby", &answer, timeout);
+    observed.note("joinLobby", &answer, timeout);
     let create = game.play(stack, "lobbies/create", json!({ "game_mode": "arena" }));
     let (answer, _) = wait_in_vain(stack, &game, create, async |_| {}).await;
-    met.note("createLobby", &answer, timeout);
+    observed.note("createLobby", &answer, timeout);
 }
 
 /// Sends a request that takes a seat in a lobby that is not ready, lets its time pass after `meanwhile`, and
-/// tells the answer and that lobby.
+/// returns the answer and that lobby.
 async fn wait_in_vain(
     stack: &TestStack,
     game: &TestGame,

@@ -1,4 +1,4 @@
-//! What a find asks for, judged check by check in the order of decision 4, and what a lobby's creator
+//! The criteria of a find, judged check by check in the order of decision 4, and what a lobby's creator
 //! configures.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -119,14 +119,14 @@ fn version() -> Version {
 
 /// The criteria of a find or a create.
 #[derive(Clone, Debug)]
-struct Asked {
+struct Requested {
     modes: Vec<String>,
     regions: Vec<String>,
     tags: BTreeMap<String, String>,
     max_players: Option<u32>,
 }
 
-fn asked(modes: usize, regions: usize) -> impl Strategy<Value = Asked> {
+fn requested(modes: usize, regions: usize) -> impl Strategy<Value = Requested> {
     let mode = prop_oneof![20 => select(&["duel", "arena", "raid", "shut"][..]), 1 => select(&["Duel", "", "x y"][..])];
     let region = prop_oneof![20 => select(&["eu", "us", "ap"][..]), 1 => select(&["EU", "", "mars"][..])];
     let name = prop_oneof![12 => "[a-z]{1,3}", 1 => "[a-z]{127,130}", 1 => "\u{e4}{63,65}"];
@@ -135,7 +135,7 @@ fn asked(modes: usize, regions: usize) -> impl Strategy<Value = Asked> {
     let size = prop_oneof![5 => 1..12_u32, 1 => select(&[0, 256, u32::MAX][..])];
     let texts = |texts: Vec<&str>| texts.into_iter().map(str::to_owned).collect();
     (vec(mode, 0..=modes), vec(region, 0..=regions), tags, option::weighted(0.4, size)).prop_map(
-        move |(modes, regions, tags, max_players)| Asked {
+        move |(modes, regions, tags, max_players)| Requested {
             modes: texts(modes),
             regions: texts(regions),
             tags,
@@ -145,8 +145,8 @@ fn asked(modes: usize, regions: usize) -> impl Strategy<Value = Asked> {
 }
 
 /// The code of the first violated rule, of checks 4 to 7 of decision 4.
-fn violation(asked: &Asked) -> Option<&'static str> {
-    let Asked { modes, regions, tags, max_players } = asked;
+fn violation(requested: &Requested) -> Option<&'static str> {
+    let Requested { modes, regions, tags, max_players } = requested;
     let known: Option<Vec<&Mode>> =
         modes.iter().map(|name| MODES.iter().find(|mode| mode.name == name)).collect();
     let Some(modes) = known else { return Some("MATCHMAKER_GAME_MODE_NOT_FOUND") };
@@ -199,19 +199,20 @@ fn once(names: &[String]) -> Vec<&str> {
 fn a_find_is_judged_in_the_order_of_the_decisions() {
     let (game, version, namespace) = (game(), version(), namespace());
     let place = option::of((-90.0..90.0, -180.0..180.0));
-    check_plain((asked(3, 3), place), |(asked, place)| {
+    check_plain((requested(3, 3), place), |(requested, place)| {
         let request: FindLobbyRequest = serde_json::from_value(json!({
-            "game_modes": asked.modes, "regions": asked.regions, "tags": asked.tags, "max_players": asked.max_players,
+            "game_modes": requested.modes, "regions": requested.regions, "tags": requested.tags,
+            "max_players": requested.max_players,
         }))
         .unwrap();
         let viewer = place.map(|(north, east): (f64, f64)| Coordinates::new(north, east).unwrap());
         let resolved = Criteria::resolve(&request, &namespace, &game, &version, viewer);
-        let modes: Vec<&Mode> = once(&asked.modes)
+        let modes: Vec<&Mode> = once(&requested.modes)
             .iter()
             .filter_map(|name| MODES.iter().find(|mode| mode.name == *name))
             .collect();
         let shut = modes.iter().any(|mode| !mode.finds).then_some("MATCHMAKER_FIND_DISABLED");
-        let expected = violation(&asked).or(shut);
+        let expected = violation(&requested).or(shut);
         let criteria = match resolved {
             Ok(criteria) => criteria,
             Err(error) => {
@@ -227,7 +228,7 @@ fn a_find_is_judged_in_the_order_of_the_decisions() {
         let nearest =
             place.and_then(|place| usable.max_by(|a, b| nearness(place, a).total_cmp(&nearness(place, b))));
         let recommended = nearest.map_or(modes[0].regions[0], |region| region.0);
-        let regions = if asked.regions.is_empty() { vec![recommended] } else { once(&asked.regions) };
+        let regions = if requested.regions.is_empty() { vec![recommended] } else { once(&requested.regions) };
         let pool = |mode: &Mode, region: &str| format!("n/v/{}/{region}", mode.name);
         let expected: Vec<String> = modes
             .iter()
@@ -241,12 +242,12 @@ fn a_find_is_judged_in_the_order_of_the_decisions() {
             regions.iter().find_map(|region| Some((modes.iter().find(|mode| runs(mode, region))?, region)));
         let (mode, region) = first.unwrap();
         prop_assert_eq!(criteria.new_lobby.pool.to_string(), pool(mode, region));
-        let size = asked.max_players.unwrap_or(mode.max_players);
+        let size = requested.max_players.unwrap_or(mode.max_players);
         prop_assert_eq!(
             (criteria.new_lobby.max_players, criteria.new_lobby.max_players_direct),
             (size, size)
         );
-        prop_assert_eq!(criteria.tags, asked.tags);
+        prop_assert_eq!(criteria.tags, requested.tags);
         Ok(())
     });
 }
@@ -254,21 +255,21 @@ fn a_find_is_judged_in_the_order_of_the_decisions() {
 #[test]
 fn a_lobby_of_ones_own_is_judged_by_the_same_rules() {
     let (game, version, namespace) = (game(), version(), namespace());
-    check_plain((asked(1, 1), option::of(any::<bool>())), |(asked, is_public)| {
-        let Some(name) = asked.modes.first() else { return Ok(()) };
+    check_plain((requested(1, 1), option::of(any::<bool>())), |(requested, is_public)| {
+        let Some(name) = requested.modes.first() else { return Ok(()) };
         let publicity = is_public.map(|is_public| if is_public { "public" } else { "private" });
         let request: CreateLobbyRequest = serde_json::from_value(json!({
-            "game_mode": name, "region": asked.regions.first(), "tags": asked.tags, "max_players": asked.max_players,
-            "publicity": publicity,
+            "game_mode": name, "region": requested.regions.first(), "tags": requested.tags,
+            "max_players": requested.max_players, "publicity": publicity,
         }))
         .unwrap();
         let resolved = Criteria::of_custom_lobby(&request, &namespace, &game, &version, None);
         let mode = MODES.iter().find(|mode| mode.name == name);
         let shut = mode.is_some_and(|mode| !mode.creates).then_some("MATCHMAKER_CUSTOM_LOBBIES_DISABLED");
         let code = resolved.as_ref().err().map(|error| error.status_and_code().1);
-        prop_assert_eq!(code, violation(&asked).or(shut));
+        prop_assert_eq!(code, violation(&requested).or(shut));
         if let (Ok(criteria), Some(mode)) = (resolved, mode) {
-            let region = asked.regions.first().map_or(mode.regions[0], String::as_str);
+            let region = requested.regions.first().map_or(mode.regions[0], String::as_str);
             prop_assert_eq!(criteria.new_lobby.pool.to_string(), format!("n/v/{name}/{region}"));
             prop_assert_eq!(criteria.new_lobby.is_private, is_public != Some(true));
             prop_assert_eq!(criteria.pools, []);

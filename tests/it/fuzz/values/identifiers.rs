@@ -45,8 +45,8 @@ where
 {
     let parsed = text.parse::<T>().ok();
     prop_assert_eq!(parsed.is_some(), is_accepted);
-    let told = parsed.as_ref().map(ToString::to_string);
-    prop_assert_eq!(told.as_deref(), is_accepted.then_some(text));
+    let printed = parsed.as_ref().map(ToString::to_string);
+    prop_assert_eq!(printed.as_deref(), is_accepted.then_some(text));
     prop_assert_eq!(T::try_from(text.to_owned()).ok(), parsed);
     Ok(())
 }

@@ -274,8 +274,8 @@ fn an_instant_reads_back_to_the_millisecond() {
         prop_assert!(form.is_match(&text), "{}", text);
         let read = DateTime::from_str(&text, DateTimeFormat::DateTime).unwrap();
         prop_assert_eq!(read.to_millis().unwrap(), i64::try_from(millis).unwrap());
-        let told = wire::lease_end(Timestamp(millis));
-        prop_assert_eq!(told, (millis < Timestamp::NEVER.0).then_some(text));
+        let lease_end = wire::lease_end(Timestamp(millis));
+        prop_assert_eq!(lease_end, (millis < Timestamp::NEVER.0).then_some(text));
         Ok(())
     });
 }
