@@ -37,7 +37,8 @@ use crate::{
 
 /// The most lobbies of a list.
 pub const LISTED_MAX: usize = 500;
-/// The most bytes of all states in a list; a function's response has at most 6 MB.
+/// The most bytes of all states in a list, each as part of a JSON string: so a function hands over its
+/// response, of at most 6 MB.
 const STATE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Lists kept: with states they may have 4 MB each, and a function 128.
 const LISTS_MAX: usize = 8;
@@ -150,7 +151,7 @@ impl Overview {
                 self.store.lobby_data(&ids, Part::State).await?.into_iter().collect();
             for lobby in lobbies {
                 let state = read.remove(&lobby.lobby_id).unwrap_or_else(|| RawValue::NULL.to_owned());
-                bytes += state.get().len();
+                bytes += len_in_a_string(state.get());
                 if bytes > STATE_BYTES_MAX {
                     return Ok(states);
                 }
@@ -261,4 +262,10 @@ impl Overview {
         }
         Ok(tally)
     }
+}
+
+/// The length of JSON text as part of a JSON string, in bytes: quotes, backslashes and the whitespace between
+/// values take two each.
+fn len_in_a_string(json: &str) -> usize {
+    json.len() + json.bytes().filter(|byte| matches!(byte, b'"' | b'\\' | ..b' ')).count()
 }

@@ -80,6 +80,27 @@ async fn a_write_that_conflicts_with_a_transaction_is_retried() {
 }
 
 #[tokio::test]
+async fn a_namespace_that_a_replica_does_not_show_yet_is_read_consistently() {
+    let scene = Scene::set("new").await;
+    let (game_id, namespace_id) = (scene.game.game_id(), scene.game.namespace_id());
+    let (game, namespace) =
+        scene.stack.store().game_and_namespace(game_id, namespace_id).await.unwrap().expect("both");
+    let mut items = [
+        item(serde_dynamo::to_item(&game).expect("a game")),
+        item(serde_dynamo::to_item(&namespace).expect("a namespace")),
+    ];
+    items[0]["sk"] = json!({ "S": "GAME" });
+    let table = &scene.stack.store().tables().catalog;
+    let response = |items: &[Value]| (200, json!({ "Responses": { table: items }, "UnprocessedKeys": {} }));
+    let (store, meter) = scene.scripted(vec![response(&items[..1]), response(&items)]).await;
+    let found = store.game_and_namespace(game_id, namespace_id).await.unwrap();
+    assert_eq!((found.is_some(), meter.usage().calls), (true, 2));
+    let (store, meter) = scene.scripted(vec![response(&items[..1])]).await;
+    assert_eq!(store.game_and_namespace(game_id, namespace_id).await.unwrap(), None);
+    assert_eq!(meter.usage().calls, 2);
+}
+
+#[tokio::test]
 async fn unprocessed_keys_of_a_batch_are_retried_a_few_times() {
     let left = json!({
         "Responses": {},
@@ -198,18 +219,18 @@ async fn a_refused_creation_is_read_in_the_order_of_the_rules() {
     let beginning = Some(Beginning { key, secret, exhausted: None });
     let (block, tags) = (Some(1), Tags::new());
     let creation = Creation { lobby, server, lobby_count_max: 9, block, beginning, tags, config: None };
-    let (none, failed, met) = ("None", "ConditionalCheckFailed", "TransactionConflict");
-    let conflict = |is_at_server, is_at_index| CreationOutcome::Conflict { is_at_server, is_at_index };
+    let (none, failed, conflict) = ("None", "ConditionalCheckFailed", "TransactionConflict");
+    let conflict_at = |is_at_server, is_at_index| CreationOutcome::Conflict { is_at_server, is_at_index };
     // The parts are lobby, server, head and allotment.
     let cases = [
-        ([none, none, met, none], conflict(false, false)),
-        ([none, met, none, none], conflict(true, false)),
-        ([none, "ThrottlingError", met, met], conflict(true, false)),
-        (["ProvisionedThroughputExceeded", none, none, none], conflict(false, true)),
-        ([met, none, none, none], conflict(false, false)),
+        ([none, none, conflict, none], conflict_at(false, false)),
+        ([none, conflict, none, none], conflict_at(true, false)),
+        ([none, "ThrottlingError", conflict, conflict], conflict_at(true, false)),
+        (["ProvisionedThroughputExceeded", none, none, none], conflict_at(false, true)),
+        ([conflict, none, none, none], conflict_at(false, false)),
         ([none, none, none, failed], CreationOutcome::AtCap),
         ([none, failed, none, failed], CreationOutcome::AtCap),
-        ([none, failed, none, met], CreationOutcome::NoPlace(None)),
+        ([none, failed, none, conflict], CreationOutcome::NoPlace(None)),
     ];
     for (codes, expected) in cases {
         let endpoint = scripted_database(vec![cancelled(codes)]).await;
@@ -321,13 +342,13 @@ impl Scene {
 
 /// A network on which this many more transactions of a kind conflict.
 #[derive(Debug)]
-struct Meeting {
+struct Conflicting {
     link: Arc<dyn Link>,
     is_it: fn(&Call) -> bool,
     left: AtomicU32,
 }
 
-impl Link for Meeting {
+impl Link for Conflicting {
     fn carry(&self, call: Call) -> Carried {
         let is_due = |left: u32| left.checked_sub(1);
         if call.operation == "TransactWriteItems"
@@ -346,18 +367,18 @@ async fn a_server_that_registers_with_its_fleet_is_allotted_its_first_block_all_
     let scene = Scene::set("fleet").await;
     let (right, settings) = scene.right().await;
     let port = json!({ "hostname": "game.example", "port": 7_777, "protocol": "udp" });
-    let asked = json!({ "region_id": "fra", "capacity": 2, "ports": { "default": port } });
-    let asked = serde_json::from_value(asked).expect("a registration");
-    let registration = Registration::check(&asked, &settings.game).expect("a registration");
-    for (meetings, allotted) in [(0, 1), (3, 1), (100, 0)] {
+    let body = json!({ "region_id": "fra", "capacity": 2, "ports": { "default": port } });
+    let request = serde_json::from_value(body).expect("a registration");
+    let registration = Registration::check(&request, &settings.game).expect("a registration");
+    for (conflicts, allotted) in [(0, 1), (3, 1), (100, 0)] {
         let link = Arc::clone(scene.stack.stack.store_link());
-        let link = Meeting { link, is_it: |_| true, left: AtomicU32::new(meetings) };
+        let link = Conflicting { link, is_it: |_| true, left: AtomicU32::new(conflicts) };
         let store = Store::new(patient_client_over(Arc::new(link)), scene.stack.store().tables().clone());
         let (ambient, pauses) = scene.hurried();
         let servers = GameServers::new(store, ambient);
-        let name = format!("server-{meetings}").parse().expect("an identifier");
+        let name = format!("server-{conflicts}").parse().expect("an identifier");
         let server = servers.register(&right, Some(name), &registration, &settings).await.unwrap();
-        assert_eq!(server.allotted, allotted, "{meetings} meetings");
+        assert_eq!(server.allotted, allotted, "{conflicts} conflicts");
         let kept = scene.stack.store().server(&server.server).await.unwrap().expect("a server");
         assert_eq!(kept.allotted, allotted);
         let waited: Duration = pauses.lock().unwrap().iter().sum();
@@ -368,17 +389,17 @@ async fn a_server_that_registers_with_its_fleet_is_allotted_its_first_block_all_
 #[tokio::test]
 async fn an_ending_that_conflicts_is_retried_after_growing_pauses() {
     let scene = Scene::set("repeated").await;
-    let (none, met) = ("None", "TransactionConflict");
-    let meetings = [
-        cancelled([met, none]),
-        cancelled([none, met]),
-        cancelled([met, met]),
-        cancelled([met, "ThrottlingError"]),
+    let (none, conflict) = ("None", "TransactionConflict");
+    let conflicts = [
+        cancelled([conflict, none]),
+        cancelled([none, conflict]),
+        cancelled([conflict, conflict]),
+        cancelled([conflict, "ThrottlingError"]),
         // The lobby's part of another ending is on its way, the server's is made.
-        cancelled([met, "ConditionalCheckFailed"]),
+        cancelled([conflict, "ConditionalCheckFailed"]),
     ];
-    for count in 0..=meetings.len() {
-        let answers = meetings.iter().take(count).cloned().chain([(200, json!({}))]);
+    for count in 0..=conflicts.len() {
+        let answers = conflicts.iter().take(count).cloned().chain([(200, json!({}))]);
         let (store, meter) = scene.scripted(answers.collect()).await;
         let (ambient, pauses) = scene.hurried();
         let outcome = store.end_lobby(&scene.lobby, EndCause::Idle, &ambient).await.unwrap();
@@ -425,7 +446,7 @@ async fn a_find_at_the_cap_is_not_refused_while_conflicts_hold_up_the_end_of_a_l
     let is_end = |call: &Call| String::from_utf8_lossy(&call.body).contains(":ended");
     // As often as one ending is tried.
     let left = AtomicU32::new(8);
-    let link = Meeting { link: Arc::clone(scene.stack.stack.store_link()), is_it: is_end, left };
+    let link = Conflicting { link: Arc::clone(scene.stack.stack.store_link()), is_it: is_end, left };
     let client = patient_client_over(Arc::new(link));
     let finder = instance::Instance::over(client, scene.stack.stack.keys(), &scene.hurried().0);
     let found = finder.find(&game.public, &json!({ "game_modes": ["arena"] })).await.unwrap();
@@ -436,7 +457,7 @@ async fn a_find_at_the_cap_is_not_refused_while_conflicts_hold_up_the_end_of_a_l
 async fn a_refused_ending_is_read_as_its_parts_say() {
     let scene = Scene::set("read").await;
     let (living, ended) = (lobby_item(&scene.lobby), lobby_item(&scene.ended()));
-    let (none, failed, met) = ("None", "ConditionalCheckFailed", "TransactionConflict");
+    let (none, failed, conflict) = ("None", "ConditionalCheckFailed", "TransactionConflict");
     let (idle, dead) = (EndCause::Idle, EndCause::ServerDead);
     // The parts are lobby and server.
     let cases = [
@@ -450,10 +471,10 @@ async fn a_refused_ending_is_read_as_its_parts_say() {
         (dead, [(failed, Some(&living)), (none, None)], EndOutcome::Outdated),
         // The request that ended it also gave its place back, so the lobby decides.
         (idle, [(failed, Some(&ended)), (failed, None)], EndOutcome::AlreadyEnded),
-        (dead, [(failed, Some(&living)), (met, None)], EndOutcome::Outdated),
+        (dead, [(failed, Some(&living)), (conflict, None)], EndOutcome::Outdated),
         // The server sent a heartbeat, and its lobbies' leases follow.
         (dead, [(none, None), (failed, None)], EndOutcome::Outdated),
-        (dead, [(met, None), (failed, None)], EndOutcome::Outdated),
+        (dead, [(conflict, None), (failed, None)], EndOutcome::Outdated),
     ];
     for (cause, reasons, expected) in cases {
         let (store, meter) = scene.scripted(vec![cancelled_for(&reasons)]).await;
@@ -479,16 +500,16 @@ async fn an_allotment_that_moves_is_read_as_its_parts_say() {
     let scene = Scene::set("moved").await;
     let server = all_servers(scene.stack.store(), scene.game.namespace_id()).await.remove(0);
     let server = Server { allotted: server.used + 4, ..server };
-    let (none, failed, met) = ("None", "ConditionalCheckFailed", "TransactionConflict");
+    let (none, failed, conflict) = ("None", "ConditionalCheckFailed", "TransactionConflict");
     // The parts are server and ledger.
     let cases = [
         ([failed, none], AllotmentOutcome::Outdated),
         ([failed, failed], AllotmentOutcome::Outdated),
-        ([failed, met], AllotmentOutcome::Outdated),
-        ([none, met], AllotmentOutcome::Conflict),
-        ([met, none], AllotmentOutcome::Conflict),
+        ([failed, conflict], AllotmentOutcome::Outdated),
+        ([none, conflict], AllotmentOutcome::Conflict),
+        ([conflict, none], AllotmentOutcome::Conflict),
         // The server's part of another move is on its way, the ledger's is made.
-        ([met, failed], AllotmentOutcome::Conflict),
+        ([conflict, failed], AllotmentOutcome::Conflict),
     ];
     for (codes, expected) in cases {
         let (store, _) = scene.scripted(vec![cancelled(codes)]).await;
@@ -620,7 +641,7 @@ async fn a_heartbeat_keeps_a_lobby_that_it_could_not_end_for_contention() {
     assert_eq!((playing.end_cause(now), idle.end_cause(now)), (None, Some(EndCause::Idle)));
     let keys = [&idle, &playing].map(lobby_item);
     let table = &scene.stack.store().tables().lobbies;
-    let beat = [
+    let responses = [
         (200, json!({ "Attributes": server_item(&server) })),
         (200, json!({ "Items": keys, "Count": 2, "ScannedCount": 2 })),
         (200, json!({ "Responses": { table: keys } })),
@@ -633,13 +654,13 @@ async fn a_heartbeat_keeps_a_lobby_that_it_could_not_end_for_contention() {
     assert_eq!(error.status_and_code(), CONTENDED);
     let tries = usize::try_from(probed.usage().calls).unwrap();
     let revived = Lobby { lease_until, ..idle.clone() };
-    let answers = beat.into_iter().chain(vec![contended; tries]).chain([made(&revived)]);
+    let answers = responses.into_iter().chain(vec![contended; tries]).chain([made(&revived)]);
     let (store, meter) = scene.scripted(answers.collect()).await;
     let (ambient, pauses) = scene.hurried();
     let servers = GameServers::new(store, ambient);
     let heartbeat = servers.heartbeat(&scene.right().await.0, (key.server_id, None), None).await.unwrap();
-    let told: Vec<_> = heartbeat.lobbies.into_iter().map(|lobby| lobby.lobby_id).collect();
-    assert_eq!(told, [idle.lobby_id, playing.lobby_id]);
+    let listed: Vec<_> = heartbeat.lobbies.into_iter().map(|lobby| lobby.lobby_id).collect();
+    assert_eq!(listed, [idle.lobby_id, playing.lobby_id]);
     assert_eq!(heartbeat.server, server);
     assert_eq!(meter.usage().calls, probed.usage().calls + 4, "server, query, lobbies, the lease");
     assert!(!pauses.lock().unwrap().is_empty());

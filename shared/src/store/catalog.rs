@@ -79,6 +79,8 @@ impl GameRight {
 
 impl Store {
     /// The game and the namespace together; `None` when either is missing. One call, 0.5 read units each.
+    /// When one is missing, another call reads both consistently, at twice the units: the first may not show
+    /// what was created a moment ago.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -87,19 +89,24 @@ impl Store {
         game_id: &GameId,
         namespace_id: &NamespaceId,
     ) -> Result<Option<(Game, Namespace)>, Error> {
-        let keys = vec![
-            key(game_key(game_id), "GAME".to_owned()),
-            key(game_key(game_id), namespace_key(namespace_id)),
-        ];
-        let (mut game, mut namespace) = (None, None);
-        for item in self.batch_get(&self.tables.catalog, keys, false).await? {
-            if item.get("sk") == Some(&text("GAME")) {
-                game = Some(from_item(item)?);
-            } else {
-                namespace = Some(from_item(item)?);
+        for is_consistent in [false, true] {
+            let keys = vec![
+                key(game_key(game_id), "GAME".to_owned()),
+                key(game_key(game_id), namespace_key(namespace_id)),
+            ];
+            let (mut game, mut namespace) = (None, None);
+            for item in self.batch_get(&self.tables.catalog, keys, is_consistent).await? {
+                if item.get("sk") == Some(&text("GAME")) {
+                    game = Some(from_item(item)?);
+                } else {
+                    namespace = Some(from_item(item)?);
+                }
+            }
+            if let Some(found) = game.zip(namespace) {
+                return Ok(Some(found));
             }
         }
-        Ok(game.zip(namespace))
+        Ok(None)
     }
 
     /// A namespace of a game as it now is. One consistent read unit.
