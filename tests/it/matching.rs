@@ -8,7 +8,9 @@ use std::{
     time::Duration,
 };
 
-use harness::{Answer, TestClock, TestGame, TestStack, instance::Instance, live_lobbies};
+use harness::{
+    Answer, TestClock, TestGame, TestStack, instance::Instance, interference::Losing, live_lobbies,
+};
 use muster_local::emulator::link::{Call, Carried, Link, patient_client_over};
 use serde_json::{Value, json};
 use shared::{
@@ -428,6 +430,22 @@ async fn dead_lobbies_in_front_do_not_hide_a_living_one() {
 }
 
 #[tokio::test]
+async fn a_find_succeeds_though_the_index_takes_no_write_that_hides_a_dead_lobby() {
+    let stack = TestStack::start().await;
+    let game = stack.make_game("hints", duel(), 9, 0).await;
+    let lease = Duration::from_secs(60);
+    game.add_server(&stack, "silent", "fra", 9, stack.clock.now() + lease).await;
+    game.find(&stack, json!({ "game_modes": ["duel"] })).await.expect_ok();
+    stack.clock.advance(lease);
+    game.add_server(&stack, "alive", "fra", 9, stack.clock.now() + lease).await;
+    let hides = |call: &Call| String::from_utf8_lossy(&call.body).contains("SET #joinable_from = :never");
+    let link = Arc::new(Losing::calls(stack.stack.store_link(), hides));
+    let instance = Instance::over(patient_client_over(link), stack.stack.keys(), &stack.ambient());
+    let found = instance.find(&game.public, &json!({ "game_modes": ["duel"] })).await;
+    assert!(found.is_ok(), "{found:?}");
+}
+
+#[tokio::test]
 async fn lobbies_of_a_silent_server_are_passed_over_together() {
     const DEAD: usize = 300;
     let stack = TestStack::start().await;
@@ -531,7 +549,7 @@ impl Link for Slow {
 }
 
 #[tokio::test]
-async fn a_find_in_very_many_pools_asks_for_some_at_a_time_and_ends_at_its_deadline() {
+async fn a_find_in_very_many_pools_queries_some_at_a_time_and_ends_at_its_deadline() {
     let stack = TestStack::start().await;
     let modes: Vec<String> = (0..32).map(|mode| format!("mode-{mode}")).collect();
     let config = modes.iter().map(|mode| (mode.clone(), json!({ "regions": ["fra", "nyc"] }))).collect();

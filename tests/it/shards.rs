@@ -7,7 +7,7 @@
     reason = "this is test code: what cannot go on panics"
 )]
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use harness::{TestGame, TestStack, instance::Instance, interference::Before};
@@ -186,6 +186,24 @@ async fn a_lobby_behind_as_many_full_ones_as_are_compared_is_found() {
         let found = stack.instance().find(&game.public, &json!({ "game_modes": ["arena"] })).await.unwrap();
         assert_eq!(found.lobby.lobby_id, open.lobby_id, "I9");
     }
+}
+
+#[tokio::test]
+async fn finds_in_several_pools_share_the_lobbies_that_a_busy_instance_creates_for_them() {
+    let stack = TestStack::start().await;
+    let modes = json!({ "arena": { "regions": ["fra"], "max_players": 3 }, "duel": { "regions": ["fra"] } });
+    let game = stack.make_game("mixed", modes, 99, 99).await;
+    let instance = stack.instance();
+    // So many finds make the pool busy, and fill eleven lobbies.
+    for _ in 0..33 {
+        instance.find(&game.public, &json!({ "game_modes": ["arena"] })).await.unwrap();
+    }
+    let mut lobbies = BTreeSet::new();
+    for _ in 0..6 {
+        let found = instance.find(&game.public, &json!({ "game_modes": ["arena", "duel"] })).await.unwrap();
+        lobbies.insert(found.lobby.lobby_id);
+    }
+    assert_eq!(lobbies.len(), 2, "I9: {lobbies:?}");
 }
 
 /// The calls of a busy instance's find, 150 ms after one that read lobbies ahead, in a pool of so many

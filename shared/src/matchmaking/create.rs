@@ -76,7 +76,9 @@ impl Matchmaker {
         let mut search = search.clone();
         search.criteria.new_lobby.pool.shard = shard;
         let NewLobby { pool, max_players, .. } = &search.criteria.new_lobby;
-        let fills_it = self.pools.fills_alone(pool, *max_players, self.ambient.now());
+        // Only finds in this pool alone use the instance's memory of the lobby.
+        let fills_it =
+            search.only_pool().is_some() && self.pools.fills_alone(pool, *max_players, self.ambient.now());
         let sight_after = if fills_it { UNSHARED_FOR } else { Duration::ZERO };
         let placing = Placing { sight_after, ..Placing::default() };
         match self.attempt(&search, &lobby_id, seeker, placing, None).await? {
@@ -159,7 +161,7 @@ impl Matchmaker {
             };
             let outcome = seeker.while_noted(self.store.create_lobby(&creation, now)).await?;
             if !matches!(outcome, CreationOutcome::Created | CreationOutcome::CreatedBefore(_)) {
-                seeker.missed();
+                seeker.ascertain();
             }
             match outcome {
                 CreationOutcome::Created => {

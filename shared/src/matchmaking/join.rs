@@ -91,15 +91,18 @@ impl Matchmaker {
                     Found { lobby: *lobby, seat_id: claim.seat_id, taken_at, outcome: FindOutcome::Joined };
                 self.until_ready(found, seeker).await
             }
-            SeatOutcome::Refused(refusal, _) => Err(match refusal {
-                Refusal::Full => Error::LobbyFull,
-                Refusal::Ended => Error::LobbyStopped,
-                Refusal::Missing
-                | Refusal::LeaseLapsed
-                | Refusal::Hidden
-                | Refusal::OtherPool
-                | Refusal::TagMissing => Error::LobbyNotFound,
-            }),
+            SeatOutcome::Refused(refusal, _) => {
+                seeker.ascertain();
+                Err(match refusal {
+                    Refusal::Full => Error::LobbyFull,
+                    Refusal::Ended => Error::LobbyStopped,
+                    Refusal::Missing
+                    | Refusal::LeaseLapsed
+                    | Refusal::Hidden
+                    | Refusal::OtherPool
+                    | Refusal::TagMissing => Error::LobbyNotFound,
+                })
+            }
         }
     }
 

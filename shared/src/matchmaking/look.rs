@@ -29,8 +29,9 @@ use crate::{
 const CANDIDATES_MAX: usize = 1_000;
 /// Candidates drawn at random that a find compares before the oldest, where a pool has more than it reads.
 const SAMPLED: usize = 3;
-/// Waves of comparison that [`CANDIDATES_MAX`] make in one pool.
-const WAVES_MAX: usize = CANDIDATES_MAX.div_ceil(COMPARED_MAX);
+/// Waves of comparison that [`CANDIDATES_MAX`] make in one pool, with [`COMPARED_MAX`] of exactly the queried
+/// tags.
+const WAVES_MAX: usize = (CANDIDATES_MAX + COMPARED_MAX).div_ceil(COMPARED_MAX);
 /// Lobbies read before the others to learn whether any is joinable.
 const READ_FIRST: usize = 2;
 /// Pools queried at the same time.
@@ -254,7 +255,10 @@ impl Matchmaker {
         let (first, rest) = others.split_at(others.len().min(READ_FIRST));
         for some in [first, rest] {
             let lobbies = self.store.lobbies(some).await?;
-            if lobbies.iter().any(|lobby| lobby.availability_for_find(now) == Availability::Free) {
+            let is_joinable = |lobby: &Lobby| {
+                matches!(lobby.availability_for_find(now), Availability::Free | Availability::TakeOver(_))
+            };
+            if lobbies.iter().any(is_joinable) {
                 return Ok(true);
             }
         }

@@ -83,7 +83,7 @@ impl Matchmaker {
                 }))
             }
             SeatOutcome::Refused(refusal, seen) => {
-                seeker.missed();
+                seeker.ascertain();
                 let is_race = refusal == Refusal::Full;
                 seeker.trace().refused(if is_race { Reason::RaceLost } else { refusal.into() });
                 self.pools.forget_lobby(&searched.pool, &claim.lobby_id);
@@ -177,13 +177,20 @@ impl Matchmaker {
         self.hide_dead(silent.map(|lobby| &lobby.lobby_id), now).await
     }
 
-    /// Hides some lobbies of silent servers.
+    /// Hides some lobbies of silent servers. A hint that cannot be written must not fail the find.
     pub(super) async fn hide_dead(
         &self,
         lobby_ids: impl Iterator<Item = &LobbyId>,
         now: Timestamp,
     ) -> Result<(), Error> {
         let some = lobby_ids.take(HIDDEN_AT_ONCE);
-        try_join_all(some.map(|lobby_id| self.store.hide_dead_lobby(lobby_id, now))).await.map(|_| ())
+        match try_join_all(some.map(|lobby_id| self.store.hide_dead_lobby(lobby_id, now))).await {
+            Ok(_) => Ok(()),
+            Err(Error::Unavailable(cause)) => {
+                tracing::warn!(cause, "lobbies of a silent server stay in sight until the next find");
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
     }
 }

@@ -23,6 +23,7 @@ impl Matchmaker {
     /// client's place (the seat is given back); [`Error::Contention`] when another run of the request
     /// replaced this one; [`Error::Unavailable`], [`Error::Bug`].
     pub(super) async fn until_ready(&self, mut found: Found, seeker: &Seeker) -> Result<Found, Error> {
+        seeker.ascertain();
         // First, so that a crash during the wait leaves no hold that names another lobby.
         match seeker.settle(&found).await {
             Ok(()) => {}

@@ -250,8 +250,9 @@ impl Seeker {
         within(&self.ambient, left, taking).await.unwrap_or_else(too_late)
     }
 
-    /// Notes that the last try certainly did not take the seat.
-    pub fn missed(&self) {
+    /// Notes that the result of the last try is certain: it did not take the seat, or it did and no other
+    /// lobby is tried.
+    pub fn ascertain(&self) {
         self.progress().is_uncertain = false;
     }
 
@@ -346,11 +347,11 @@ impl Seeker {
 
     /// Removes the notes of a refused request, if it certainly took no seat.
     pub(super) async fn give_up(&self, refusal: &Error) {
-        let (is_noted, is_claimed, hold) = {
+        let (is_noted, is_uncertain, is_claimed, hold) = {
             let progress = self.progress();
-            (progress.noted.is_some(), progress.is_claimed, progress.hold.clone())
+            (progress.noted.is_some(), progress.is_uncertain, progress.is_claimed, progress.hold.clone())
         };
-        if is_noted && matches!(refusal, Error::Unavailable(_) | Error::Bug(_)) {
+        if is_noted && (is_uncertain || matches!(refusal, Error::Unavailable(_) | Error::Bug(_))) {
             return;
         }
         let now = self.ambient.now();

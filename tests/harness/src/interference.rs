@@ -1,4 +1,5 @@
-//! Networks on which something else happens between two calls of an operation, or a call arrives twice.
+//! Networks on which something else happens between two calls of an operation, a call arrives twice, or is
+//! lost.
 
 use std::{
     fmt,
@@ -6,7 +7,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use muster_local::emulator::link::{Call, Carried, Link};
+use muster_local::emulator::link::{Broken, Call, Carried, Link};
 
 /// What is to happen.
 type Happening = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -104,5 +105,45 @@ impl Link for Repeating {
             self.first.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| call.clone());
         }
         self.link.carry(call)
+    }
+}
+
+/// A network that loses each call of a kind, or only its response.
+pub struct Losing {
+    link: Arc<dyn Link>,
+    is_it: Box<dyn Fn(&Call) -> bool + Send + Sync>,
+    arrives: bool,
+}
+
+impl Losing {
+    /// `link`, and the calls that are lost.
+    pub fn calls(link: &Arc<dyn Link>, is_it: impl Fn(&Call) -> bool + Send + Sync + 'static) -> Self {
+        Self { link: Arc::clone(link), is_it: Box::new(is_it), arrives: false }
+    }
+
+    /// `link`, and the calls that arrive, but whose responses are lost.
+    pub fn responses(link: &Arc<dyn Link>, is_it: impl Fn(&Call) -> bool + Send + Sync + 'static) -> Self {
+        Self { arrives: true, ..Self::calls(link, is_it) }
+    }
+}
+
+impl fmt::Debug for Losing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Losing").finish_non_exhaustive()
+    }
+}
+
+impl Link for Losing {
+    fn carry(&self, call: Call) -> Carried {
+        if !(self.is_it)(&call) {
+            return self.link.carry(call);
+        }
+        let arriving = self.arrives.then(|| self.link.carry(call));
+        Box::pin(async move {
+            if let Some(arriving) = arriving {
+                let _lost = arriving.await;
+            }
+            Err(Broken)
+        })
     }
 }

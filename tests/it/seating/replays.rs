@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeSet,
-    future::ready,
     net::Ipv4Addr,
     slice,
     sync::{
@@ -16,9 +15,10 @@ use futures_util::future::{join, join_all, pending};
 use harness::{
     Answer, TestGame, TestStack,
     instance::{self, Instance},
+    interference::Losing,
     new_game,
 };
-use muster_local::emulator::link::{Broken, Call, Carried, Link, patient_client_over};
+use muster_local::emulator::link::{Call, Carried, Link, patient_client_over};
 use serde_json::{Value, json};
 use shared::{
     models::{
@@ -164,7 +164,7 @@ async fn a_refusal_is_not_kept() {
     ask(&stack, &game, "join", "full", &join).await.expect_ok();
 }
 
-/// A link that breaks for ever once it has carried so many calls: the last one is done, its answer never
+/// A link that breaks permanently once it has carried so many calls: the last one is done, its answer never
 /// comes.
 #[derive(Debug)]
 struct Crashing {
@@ -227,8 +227,10 @@ async fn after_a_crash_at_any_call_the_repetition_has_the_same_one_seat() {
             assert_eq!(held.len(), 1, "I5, after {calls} calls");
             assert!(taken.is_subset(&held), "I5: the seat that the first run took, after {calls} calls");
             let claims = stack.stack.keys().verify_at_any_age(again["player"]["token"].as_str().unwrap());
-            let Ok(shared::models::token::Claims::Player(told)) = claims else { unreachable!("{claims:?}") };
-            assert_eq!(held, BTreeSet::from([(told.lobby_id.to_string(), told.seat_id.to_string())]));
+            let Ok(shared::models::token::Claims::Player(player)) = claims else {
+                unreachable!("{claims:?}")
+            };
+            assert_eq!(held, BTreeSet::from([(player.lobby_id.to_string(), player.seat_id.to_string())]));
             if let Some(answered) = answered {
                 assert_eq!(again, answered, "I5");
                 assert!(calls > 6, "a find makes more calls than {calls}");
@@ -271,8 +273,7 @@ async fn after_a_crash_the_repetition_has_a_living_seat_though_the_first_one_lap
     assert!(has_replaced, "some runs crash after they took their seat");
 }
 
-/// A link that stalls before it carries one of its calls of an operation, or of all, until it is told to go
-/// on.
+/// A link that stalls before it carries one of its calls of an operation, or of all, until it is notified.
 #[derive(Debug)]
 struct Stalling {
     link: Arc<dyn Link>,
@@ -359,25 +360,14 @@ async fn stall_before_each_call(reservation_seconds: u64) {
             break;
         }
         stalls += 1;
-        let (told, again) = join(run, Box::pin(overtake)).await;
-        if let Ok(told) = told {
-            assert_eq!(told, again, "I5, stalled before call {calls}");
+        let (late, again) = join(run, Box::pin(overtake)).await;
+        if let Ok(late) = late {
+            assert_eq!(late, again, "I5, stalled before call {calls}");
         }
         let held = &seats_held(&stack, &game).await - &others;
         assert_eq!(held.len(), 1, "I5, stalled before call {calls}: {held:?}");
     }
     assert!(stalls > 6, "a find makes more calls than {stalls}");
-}
-
-/// A link that breaks whenever an answer is to be kept.
-#[derive(Debug)]
-struct Forgetful(Arc<dyn Link>);
-
-impl Link for Forgetful {
-    fn carry(&self, call: Call) -> Carried {
-        let keeps = String::from_utf8_lossy(&call.body).contains("SET #answer");
-        if keeps { Box::pin(ready(Err(Broken))) } else { self.0.carry(call) }
-    }
 }
 
 #[tokio::test]
@@ -386,11 +376,40 @@ async fn an_answer_that_cannot_be_kept_is_not_given_and_its_repetition_has_the_s
     let game = capped_game(&stack, "forgotten", 8).await;
     let token = format!("Bearer {}", game.public);
     let headers = [("authorization", token.as_str()), ("idempotency-key", "k")];
-    let link = Arc::new(Forgetful(Arc::clone(stack.stack.store_link())));
+    let keeps = |call: &Call| String::from_utf8_lossy(&call.body).contains("SET #answer");
+    let link = Arc::new(Losing::calls(stack.stack.store_link(), keeps));
     let instance = Instance::over(patient_client_over(link), stack.stack.keys(), &stack.ambient());
     let error = instance.call(&instance::request(&headers, &arena())).await.unwrap_err();
     assert_eq!(error.status_and_code().1, "API_UNAVAILABLE");
     let held = seats_held(&stack, &game).await;
+    stack.clock.advance(AFTER_LEASE);
+    let again = find(&stack, &game, "k").await.expect_ok();
+    assert_eq!(held, BTreeSet::from([seat(&stack, &again)]), "I5");
+    assert_eq!(seats_held(&stack, &game).await, held, "I5");
+}
+
+#[tokio::test]
+async fn a_lobby_whose_creation_got_no_response_is_the_one_of_the_repetition() {
+    let stack = TestStack::start().await;
+    let modes = json!({ "arena": { "regions": ["fra"], "max_players": 1 } });
+    let game = stack.make_game("unheard", modes, 9, 9).await;
+    let token = format!("Bearer {}", game.public);
+    let headers = [("authorization", token.as_str()), ("idempotency-key", "k")];
+    // So long that a find's time is over.
+    let clock = stack.clock.clone();
+    let is_creation = move |call: &Call| {
+        let is_it = call.operation == "TransactWriteItems";
+        if is_it {
+            clock.advance(Duration::from_secs(2));
+        }
+        is_it
+    };
+    let link = Arc::new(Losing::responses(stack.stack.store_link(), is_creation));
+    let instance = Instance::over(patient_client_over(link), stack.stack.keys(), &stack.ambient());
+    let error = instance.call(&instance::request(&headers, &arena())).await.unwrap_err();
+    assert_eq!(error.status_and_code().0, 503, "{error:?}");
+    let held = seats_held(&stack, &game).await;
+    assert_eq!(held.len(), 1);
     stack.clock.advance(AFTER_LEASE);
     let again = find(&stack, &game, "k").await.expect_ok();
     assert_eq!(held, BTreeSet::from([seat(&stack, &again)]), "I5");
