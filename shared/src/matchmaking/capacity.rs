@@ -94,7 +94,8 @@ impl Matchmaker {
     ///
     /// Where a server's place is needed, only a lobby of a server that could run the wanted one helps. At the
     /// cap, one of its region is best, since that also frees a place there. A search reads every server and
-    /// thousands of lobbies, so all instances together search without result at most twice a second.
+    /// thousands of lobbies, so while a search without result is believed, all instances together search at
+    /// most twice a second.
     pub(super) async fn free_capacity(
         &self,
         search: &Search,
