@@ -295,7 +295,8 @@ impl Matchmaker {
         if let Some(server) = self.servers.nth_fullest(&pool, pick, self.settings.age_max(), now, is_fresh) {
             return Ok(Some(server));
         }
-        if !placing.are_servers_read {
+        // Another find of this instance may have forgotten the servers since this one read them.
+        if !(placing.are_servers_read && self.servers.are_known(&pool, Duration::MAX, now)) {
             seeker.trace().silent_servers(self.learn_servers(&new.pool).await?);
         }
         Ok(self.servers.nth_fullest(&pool, pick, Duration::MAX, now, fits))
