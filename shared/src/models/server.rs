@@ -76,13 +76,13 @@ pub struct Server {
     /// index.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement_pool: Option<PlacementPool>,
-    /// From when a look for places sees it: `ranked_at` while it has one, [`Timestamp::NEVER`] while it is in
-    /// no index, else an hour or so after it was seen or filled.
+    /// From when a look for places sees it: `ranked_at` while it has one, [`Timestamp::NEVER`] once it was
+    /// let go in silence, else an hour or so after it was seen, filled or deregistered.
     pub free_from: Timestamp,
-    /// The value of `free_from` while it has a free place: its first registration; [`Timestamp::NEVER`] once
-    /// deregistered.
+    /// The value of `free_from` when a lobby ends: its first registration; once deregistered, the time from
+    /// which a look for places lets its record go if it runs no lobby.
     pub ranked_at: Timestamp,
-    /// Lobbies that it can run at the same time.
+    /// Lobbies that it can run at the same time; 0 once deregistered.
     pub capacity: u32,
     /// Lobbies that it runs.
     pub used: u32,
@@ -149,7 +149,7 @@ impl Server {
     /// Whether it deregistered, and has not registered again.
     #[must_use]
     pub fn is_deregistered(&self) -> bool {
-        self.ranked_at == Timestamp::NEVER
+        self.capacity == 0
     }
 
     /// Whether it deregistered and no longer runs a lobby.

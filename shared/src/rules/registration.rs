@@ -336,7 +336,8 @@ mod tests {
             (next.ranked_at, next.free_from, next.started_at),
             (Timestamp(5), Timestamp(5), Timestamp(9))
         );
-        let gone = Server { ranked_at: Timestamp::NEVER, free_from: Timestamp::NEVER, capacity: 0, ..first };
+        let later = Timestamp(3_600_005);
+        let gone = Server { ranked_at: later, free_from: later, capacity: 0, ..first };
         let again =
             check(json!({})).unwrap().into_server(key(), Some(&gone), start(), id(), Timestamp(9)).unwrap();
         assert_eq!((again.ranked_at, again.free_from, again.capacity), (Timestamp(9), Timestamp(9), 1));

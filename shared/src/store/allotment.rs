@@ -112,7 +112,7 @@ impl Store {
             return Ok(Some(server.clone()));
         }
         let condition =
-            "#registration = :registration AND #ranked_at < :never AND attribute_not_exists(#expires_at)";
+            "#registration = :registration AND #capacity > :zero AND attribute_not_exists(#expires_at)";
         let part = self
             .on_server(&server.server)
             .change("SET #allotted = #allotted + :block, #cap_checked = :cap")

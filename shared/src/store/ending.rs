@@ -95,10 +95,7 @@ impl Store {
         cause: EndCause,
         now: Timestamp,
     ) -> Result<Option<EndOutcome>, Error> {
-        let mut parts = vec![
-            self.end_as_seen(lobby, cause, now)?,
-            self.give_back_place(server, lobby.is_draining, cause, now),
-        ];
+        let mut parts = vec![self.end_as_seen(lobby, cause, now)?, self.give_back_place(server, cause, now)];
         let has_tags = !lobby.tag_digests.is_empty();
         let data = [(lobby.has_state, Part::State), (lobby.has_config, Part::Config), (has_tags, Part::Tags)];
         for (_, part) in data.into_iter().filter(|(is_there, _)| *is_there) {
@@ -145,25 +142,14 @@ impl Store {
     /// A dead server's lobby ends only while the server itself is dead: its heartbeat may be reviving lobbies
     /// just now. A lobby of an earlier start ends only while its server gets no other lobbies: later it may
     /// be of the current start.
-    fn give_back_place(
-        &self,
-        server: &ServerKey,
-        is_deregistered: bool,
-        cause: EndCause,
-        now: Timestamp,
-    ) -> Write {
-        let change = if is_deregistered {
-            "SET #used = #used - :one"
-        } else {
-            "SET #used = #used - :one, #free_from = #ranked_at"
-        };
+    fn give_back_place(&self, server: &ServerKey, cause: EndCause, now: Timestamp) -> Write {
         let condition = match cause {
             EndCause::ServerDead => "#used > :zero AND #lease_until <= :now",
             EndCause::ServerRestarted => "#used > :zero AND attribute_exists(#is_clearing)",
             EndCause::Requested | EndCause::NeverReady | EndCause::Idle => "#used > :zero",
         };
         self.on_server(server)
-            .change(change)
+            .change("SET #used = #used - :one, #free_from = #ranked_at")
             .when(condition)
             .with(":now", (cause == EndCause::ServerDead).then(|| number(now)))
     }

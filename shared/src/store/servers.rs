@@ -134,7 +134,8 @@ impl Store {
     }
 
     /// Servers of `pool` that the index shows with a free place, and the silent ones among them: the first
-    /// hundred, and more until one fits `mode`. Two calls for each hundred, eventually consistent.
+    /// hundred, and more until one fits `mode`. Two calls for each hundred, eventually consistent. One that
+    /// deregistered counts as silent once it runs no lobby.
     ///
     /// Servers without a place or with an expired lease are hidden for an hour or so, at one write unit and
     /// two of the index each: otherwise every query would return them first. The next heartbeat brings a
@@ -153,7 +154,7 @@ impl Store {
         for _ in 0..PAGES_MAX {
             let (servers, next) = self.page_of_servers(pool, now, start).await?;
             for server in servers {
-                if server.lease_until <= now {
+                if server.lease_until <= now || server.is_gone() {
                     silent.push(server);
                 } else if server.used >= server.capacity || server.is_clearing {
                     full.push(server);
@@ -215,7 +216,7 @@ impl Store {
     ) -> Result<HeartbeatOutcome, Error> {
         let of_start = if start_id.is_some() { " AND #start_id = :start_id" } else { "" };
         let condition = format!(
-            "attribute_exists(#lease_ms) AND (#ranked_at < :never OR #used > :zero) AND #beat_at <= :now{of_start}"
+            "attribute_exists(#lease_ms) AND (#capacity > :zero OR #used > :zero) AND #beat_at <= :now{of_start}"
         );
         let write = self
             .on_server(key)
@@ -288,7 +289,7 @@ impl Store {
     ) -> Result<Result<Server, Option<Server>>, Error> {
         let write = self
             .on_server(&seen.server)
-            .change("SET #ranked_at = :never, #free_from = :later, #capacity = :zero")
+            .change("SET #ranked_at = :later, #free_from = :later, #capacity = :zero")
             .when("#registration = :registration")
             .with(":later", number(seen.look_again(now)))
             .with(":registration", text(seen.registration.as_str()));
@@ -320,7 +321,8 @@ impl Store {
     /// Hides a server whose lease lapsed. If it runs no lobby, its record expires.
     async fn hide_silent_server(&self, server: &Server, now: Timestamp) -> Result<(), Error> {
         if server.used == 0 {
-            return self.let_server_go(server, Gone::Silent, now).await;
+            let gone = if server.is_deregistered() { Gone::Deregistered } else { Gone::Silent };
+            return self.let_server_go(server, gone, now).await;
         }
         let write = self
             .on_server(&server.server)
@@ -358,7 +360,7 @@ impl Store {
     fn let_go(&self, key: &ServerKey, allotted: u32, gone: Gone, now: Timestamp) -> Write {
         let (change, condition) = match gone {
             Gone::Deregistered => {
-                ("SET #expires_at = :expiry, #allotted = :zero REMOVE #placement_pool", "#ranked_at = :never")
+                ("SET #expires_at = :expiry, #allotted = :zero REMOVE #placement_pool", "#capacity = :zero")
             }
             Gone::Silent => (
                 "SET #free_from = :later, #expires_at = :expiry, #allotted = :zero REMOVE #placement_pool",

@@ -27,14 +27,16 @@ use shared::{
         errors::Error,
         ids::{LobbyId, ServerKey},
         lifecycle::Transition,
-        lobby::{Lobby, Stage},
+        lobby::{EndCause, Lobby, Stage},
         pool::Tags,
+        server::Server,
     },
     overview::Overview,
     screening::outside::Outside,
     store::{
         client::Store,
         creation::{Creation, CreationOutcome},
+        ending::EndOutcome,
         transitions::TransitionOutcome,
     },
 };
@@ -505,6 +507,51 @@ async fn leaving_politely_is_never_worse_than_crashing() {
         let one = one.into_iter().find(|server| server.server.server_id.as_str() == "one").unwrap();
         assert_eq!(one.is_gone() && one.placement_pool.is_none(), is_polite, "I14");
     }
+}
+
+/// As when it deregisters between an end's read of the lobby and the end, or an opening's of the server.
+#[tokio::test]
+async fn a_server_that_deregisters_while_its_last_lobby_ends_is_let_go_by_a_later_find() {
+    for (lease_seconds, is_clearing) in [(0, false), (60, false), (0, true)] {
+        let stack = TestStack::start().await;
+        let game = game(&stack, "unseen", json!({ "max_players": 2 })).await;
+        register(&stack, &game, "one", json!({ "lease_seconds": lease_seconds })).await;
+        let seat = find(&stack, &game).await.expect_ok();
+        let (store, now) = (stack.store(), stack.clock.now());
+        let the_server = async || all_servers(store, game.namespace_id()).await.remove(0);
+        let (seen, lobby) = (the_server().await, game.lobby(&stack, &seat.lobby_id()).await);
+        let server = Server { is_clearing, ..seen.clone() };
+        assert!(store.replace_server(&server, &seen).await.unwrap());
+        store.deregister_server(&server, now).await.unwrap().unwrap();
+        let ended = store.end_lobby(&lobby, EndCause::Requested, &stack.ambient()).await;
+        assert!(matches!(ended, Ok(EndOutcome::Ended)), "{ended:?}");
+        if is_clearing {
+            store.open_server(&server).await.unwrap().unwrap();
+        }
+        assert!(the_server().await.is_gone());
+        stack.clock.advance(Duration::from_secs(2 * 3_600));
+        assert_eq!(find(&stack, &game).await.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"));
+        let gone = the_server().await;
+        assert_eq!((gone.placement_pool, gone.allotted), (None, 0), "I14, {lease_seconds} {is_clearing}");
+    }
+}
+
+/// A deregistration's write that closes a lobby may arrive after the server registered again.
+#[tokio::test]
+async fn a_living_server_gets_lobbies_after_one_that_an_earlier_deregistration_closed() {
+    let stack = TestStack::start().await;
+    let game = game(&stack, "closed-late", json!({ "max_players": 2 })).await;
+    register(&stack, &game, "one", json!({ "lease_seconds": 0, "capacity": 1 })).await;
+    let seat = find(&stack, &game).await.expect_ok();
+    let lobby = game.lobby(&stack, &seat.lobby_id()).await;
+    let drain = Transition::Drain(lobby.start.clone());
+    let outcome = stack.store().make_transition(&lobby.lobby_id, &drain, stack.clock.now()).await;
+    assert!(matches!(outcome, Ok(TransitionOutcome::Made(_))), "{outcome:?}");
+    assert_eq!(find(&stack, &game).await.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"));
+    let end = json!({ "lobby_id": lobby.lobby_id });
+    game.serve(&stack, "end-lobby", end).await.expect_ok();
+    stack.clock.advance(Duration::from_secs(2));
+    find(&stack, &game).await.expect_ok();
 }
 
 #[tokio::test]

@@ -78,7 +78,7 @@ writes! {
     AllotAhead: Servers "#allotted = #allotted + :block" "allot a server its first block",
     GiveBackAllotment: Servers "#allotted = #allotted - :block" "take a server's allotment back",
     PutServer: Servers "#registration = :new_registration" "register a server",
-    Deregister: Servers "#ranked_at = :never" "deregister a server",
+    Deregister: Servers "#ranked_at = :later" "deregister a server",
     Heartbeat: Servers "#lease_until = :now + #lease_ms" "extend a server's lease",
     OpenServer: Servers "REMOVE #is_clearing" "open a server",
     ShowServer: Servers "SET #free_from = #ranked_at" "show a revived server",
@@ -313,7 +313,7 @@ pub fn all() -> Vec<Condition> {
         ),
         (
             Write::AllotAhead,
-            &[&["#registration = :registration", "#ranked_at < :never", "attribute_not_exists(#expires_at)"]],
+            &[&["#registration = :registration", "#capacity > :zero", "attribute_not_exists(#expires_at)"]],
         ),
         (Write::GiveBackAllotment, &[&["#allotted = :allotted", "#used <= :rest"]]),
         (
@@ -332,7 +332,7 @@ pub fn all() -> Vec<Condition> {
             Write::Heartbeat,
             &[&[
                 "attribute_exists(#lease_ms)",
-                "(#ranked_at < :never OR #used > :zero)",
+                "(#capacity > :zero OR #used > :zero)",
                 "#beat_at <= :now",
                 "#start_id = :start_id",
             ]],
@@ -355,7 +355,7 @@ pub fn all() -> Vec<Condition> {
             &[&["#lease_until <= :now", "#used = :used", "#used = :zero", "#allotted = :allotted"]],
         ),
         (Write::HideFullServer, &[&["#free_from <= :now", NO_PLACE]]),
-        (Write::LetServerGo, &[&["#used = :zero", "#allotted = :allotted", "#ranked_at = :never"]]),
+        (Write::LetServerGo, &[&["#used = :zero", "#allotted = :allotted", "#capacity = :zero"]]),
         (Write::Allot, &[&["attribute_not_exists(#allotted) OR #allotted <= :room"]]),
         (Write::ReturnAllotment, &[&["#allotted >= :block"]]),
         (

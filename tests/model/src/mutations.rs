@@ -135,7 +135,7 @@ pub const VERDICTS: &[(Write, &str, Verdict)] = &[
     ),
     (
         Write::AllotAhead,
-        "#ranked_at < :never",
+        "#capacity > :zero",
         Needless("what a server that deregistered is allotted is taken back at the cap"),
     ),
     (

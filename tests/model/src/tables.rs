@@ -250,7 +250,7 @@ impl Server {
     }
 
     pub(super) fn is_deregistered(&self) -> bool {
-        self.ranked_at == NEVER
+        self.is_there() && self.capacity == 0
     }
 
     pub(super) fn is_gone(&self) -> bool {

@@ -493,8 +493,8 @@ impl Store<'_> {
                 let server = state.servers[at];
                 let is_seen = server.is_there() && server.registration == registration;
                 clause!(check, AllotAhead, "#registration = :registration", is_seen);
-                let is_registered = server.is_there() && server.ranked_at < NEVER;
-                clause!(check, AllotAhead, "#ranked_at < :never", is_registered);
+                let is_registered = server.is_there() && server.capacity > 0;
+                clause!(check, AllotAhead, "#capacity > :zero", is_registered);
                 clause!(check, AllotAhead, "attribute_not_exists(#expires_at)", !server.expires);
                 let room = cap / LEFT_AT_REGISTRATION;
                 let ledger = self.allotting(state, room, block);
@@ -525,8 +525,8 @@ impl Store<'_> {
                 clause!(
                     check,
                     Heartbeat,
-                    "(#ranked_at < :never OR #used > :zero)",
-                    server.is_there() && (server.ranked_at < NEVER || server.used > 0)
+                    "(#capacity > :zero OR #used > :zero)",
+                    server.is_there() && (server.capacity > 0 || server.used > 0)
                 );
                 clause!(check, Heartbeat, "#beat_at <= :now", server.is_there() && server.beat_at <= now);
                 if !self.is_failing(&check) && server.lease == 0 {
@@ -592,7 +592,7 @@ impl Store<'_> {
                         server.is_there() && server.allotted == allotted
                     );
                 } else {
-                    clause!(check, LetServerGo, "#ranked_at = :never", server.is_deregistered());
+                    clause!(check, LetServerGo, "#capacity = :zero", server.is_deregistered());
                     clause!(check, LetServerGo, "#used = :zero", server.is_there() && server.used == 0);
                     clause!(
                         check,

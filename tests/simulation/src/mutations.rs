@@ -63,7 +63,7 @@ pub const VERDICTS: &[(Write, &str, &str)] = &[
     ),
     (Write::GiveBackPlace, "#used > :zero", "a lobby that lives is counted"),
     (Write::AllotAhead, "#registration = :registration", TAKEN_BACK),
-    (Write::AllotAhead, "#ranked_at < :never", TAKEN_BACK),
+    (Write::AllotAhead, "#capacity > :zero", TAKEN_BACK),
     (Write::AllotAhead, "attribute_not_exists(#expires_at)", NO_EXPIRY),
     (Write::TakePlace, "attribute_not_exists(#expires_at)", NO_EXPIRY),
     (Write::PutServer, "#registration = :registration", "the later of two registrations counts"),

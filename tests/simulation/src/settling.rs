@@ -79,7 +79,6 @@ impl Workload {
                     && server["region_id"]["S"].as_str() == Some(region)
                     && server["lease_until"]["N"].as_str().and_then(|at| at.parse().ok()).unwrap_or(0)
                         > state.model.time(state.now()) + 1_000
-                    && server["ranked_at"]["N"].as_str() != Some("99999999999999")
             });
             let places = fitting.filter_map(|server| server["capacity"]["N"].as_str()?.parse::<u64>().ok());
             places.sum::<u64>()

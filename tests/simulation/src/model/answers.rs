@@ -240,7 +240,7 @@ impl Model {
             .iter()
             .skip(1)
             .flatten()
-            .any(|server| number(&server["ranked_at"]) != Some(NEVER));
+            .any(|server| number(&server["capacity"]) != Some(0));
         let mut lobbies = self
             .lobbies
             .values()
@@ -294,7 +294,6 @@ impl Model {
                     && server["game_modes"].is_null()
                     && count("used") < count("capacity")
                     && count("lease_until") > self.time(at)
-                    && count("ranked_at") < NEVER
                     && server["is_clearing"].is_null()
             };
             let versions = history.since(&place, seen_by);

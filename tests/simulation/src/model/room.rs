@@ -9,7 +9,7 @@ use super::{
         history::History,
         wire::{Place, number},
     },
-    Change, Lobby, Model, NEVER,
+    Change, Lobby, Model,
 };
 use model::conditions::Write;
 
@@ -24,7 +24,7 @@ impl Server<'_> {
     }
 
     fn is_deregistered(&self) -> bool {
-        self.count("ranked_at") == NEVER
+        self.count("capacity") == 0
     }
 }
 
@@ -135,7 +135,7 @@ impl Model {
         if after.item["server"]["S"].as_str() != Some(key) || after.item["ports"].is_null() {
             self.fail("I2", format!("server {key} was made by {}", change.part.change));
         }
-        let is_in_sight = after.count("free_from") <= time;
+        let is_early = after.count("free_from") < after.count("ranked_at");
         let is_in_index = !after.item["placement_pool"].is_null();
         if is_in_index && !after.item["expires_at"].is_null() {
             self.fail("I14", format!("server {key} is let go, and in the index"));
@@ -144,7 +144,7 @@ impl Model {
             .before
             .as_deref()
             .is_none_or(|before| number(&before["free_from"]) != number(&after.item["free_from"]));
-        if is_in_sight && shows && after.is_deregistered() {
+        if is_early && shows && after.is_deregistered() {
             self.fail("I6", format!("server {key} is in sight, though it deregistered"));
         }
         let Some(before) = change.before.as_deref().map(|item| Server { item }) else { return };
