@@ -101,15 +101,12 @@ impl Position {
     }
 
     /// How to take the seat. Once the last position of a lobby is drawn, all its seats are promised, so no
-    /// other find needs to see it. An announced lobby may also have seats that players left.
+    /// other find needs to see it. Of an announced lobby it is not known when its other seats lapse.
     fn hiding(&self, burst: &Burst, new: &NewLobby) -> Hiding {
-        let lapse = burst.opened_at + new.reservation;
-        match self.is_last {
-            true if burst.is_announced => {
-                Hiding::IfLast { taken: new.max_players.saturating_sub(1), lapse, shard: new.pool.shard }
-            }
-            true => Hiding::Promised(lapse),
-            false => Hiding::No,
+        if self.is_last && !burst.is_announced {
+            Hiding::Promised(burst.opened_at + new.reservation)
+        } else {
+            Hiding::No
         }
     }
 }

@@ -238,7 +238,8 @@ impl Lobby {
         Duration::from_secs(self.reservation_secs as u64)
     }
 
-    /// When the first of its seats lapses; [`Timestamp::NEVER`] without seats.
+    /// When a find can take the first of its seats to lapse: that one's expiry, or a later one's once joins
+    /// filled it beyond what finds may take; [`Timestamp::NEVER`] without such a seat.
     #[must_use]
     pub fn first_lapse(&self) -> Timestamp {
         if self.stage == Stage::Starting && self.seats().next().is_some() {
@@ -251,7 +252,10 @@ impl Lobby {
     /// The same for a lobby that may become ready at any time, which can only delay when its seats lapse.
     #[must_use]
     pub fn earliest_lapse(&self) -> Timestamp {
-        self.seats().map(|(_, until)| until).min().unwrap_or(Timestamp::NEVER)
+        let mut expiries: Vec<_> = self.seats().map(|(_, until)| until).collect();
+        expiries.sort_unstable();
+        let beyond = usize::try_from(self.taken.saturating_sub(self.max_players)).unwrap_or(usize::MAX);
+        expiries.get(beyond).copied().unwrap_or(Timestamp::NEVER)
     }
 
     /// Whether a seat counts as taken, lapsed or not.
@@ -504,6 +508,10 @@ mod tests {
         let filled = Lobby { max_players_direct: 3, ..lobby(2, &[held, held]) };
         assert_eq!(availability(&filled), Availability::Refused(Refusal::Full));
         assert_eq!(filled.availability(&Access::Direct, NOW), Availability::Free);
+        assert_eq!(
+            (filled.first_lapse(), lobby(1, &[held, held + 9]).first_lapse()),
+            (Timestamp(held), Timestamp(held + 9))
+        );
         let closed = Lobby { closed: true, joinable_from: None, ..filled.clone() };
         assert_eq!(closed.availability(&Access::Direct, NOW), Availability::Free);
         let dead = Lobby { lease_until: NOW, ..filled };

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use aws_sdk_dynamodb::types::AttributeValue;
 use futures_util::future::join_all;
 use harness::{Answer, TestGame, TestStack};
 use http::Method;
@@ -204,6 +205,49 @@ async fn a_full_lobby_is_found_again_as_soon_as_a_player_left() {
 }
 
 #[tokio::test]
+async fn a_lobby_that_joins_filled_beyond_finds_is_in_sight_once_a_find_has_a_seat_there() {
+    let (stack, game) = start("beyond", json!({ "max_players": 2, "max_players_direct": 3 })).await;
+    let (first, lapsing) = (find(&stack, &game).await.expect_ok(), find(&stack, &game).await.expect_ok());
+    let joined = join(&stack, &game, &first.lobby_id()).await.expect_ok();
+    for seat in [&first, &joined] {
+        game.connect(&stack, seat).await.expect_ok();
+    }
+    let lobby = async || game.lobby(&stack, &first.lobby_id()).await;
+    stack.clock.advance(lobby().await.reservation());
+    let none = (400, "MATCHMAKER_NO_AVAILABLE_LOBBIES");
+    assert_eq!(find_existing(&stack, &game).await.refusal(), none, "one lapsed seat of three is none of two");
+    assert!(lobby().await.joinable_from > Some(stack.clock.now()), "I14");
+    game.disconnect(&stack, &joined).await.expect_ok();
+    assert_eq!(find_existing(&stack, &game).await.expect_ok().lobby_id(), lapsing.lobby_id(), "I10");
+}
+
+/// As an index would that lags behind a disconnect.
+async fn hide_until(stack: &TestStack, lobby_id: &str, until: Timestamp) {
+    let hide = stack.store().client().update_item();
+    hide.table_name(&stack.store().tables().lobbies)
+        .key("lobby_id", AttributeValue::S(lobby_id.to_owned()))
+        .update_expression("SET joinable_from = :until")
+        .expression_attribute_values(":until", AttributeValue::N(until.to_string()))
+        .send()
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_lobby_that_a_find_filled_through_the_head_is_in_sight_when_its_oldest_seat_lapses() {
+    let (stack, game) = start("guest", json!({ "max_players": 2 })).await;
+    let (oldest, left) = (find(&stack, &game).await.expect_ok(), find(&stack, &game).await.expect_ok());
+    game.connect(&stack, &left).await.expect_ok();
+    let lobby = async || game.lobby(&stack, &oldest.lobby_id()).await;
+    stack.clock.advance(lobby().await.reservation() / 2);
+    game.disconnect(&stack, &left).await.expect_ok();
+    hide_until(&stack, &oldest.lobby_id(), stack.clock.now() + Duration::from_millis(1)).await;
+    assert_eq!(find(&stack, &game).await.expect_ok().lobby_id(), oldest.lobby_id(), "I9");
+    stack.clock.advance(lobby().await.reservation() / 2);
+    assert_eq!(find_existing(&stack, &game).await.expect_ok().lobby_id(), oldest.lobby_id(), "I3");
+}
+
+#[tokio::test]
 async fn a_freed_seat_that_the_index_does_not_show_yet_is_found_through_the_head() {
     let (stack, game) = start("lag", json!({ "max_players": 2 })).await;
     let (first, mut second) = (find(&stack, &game).await.expect_ok(), find(&stack, &game).await.expect_ok());
@@ -214,18 +258,7 @@ async fn a_freed_seat_that_the_index_does_not_show_yet_is_found_through_the_head
         // Long after the burst that the lobby came from.
         stack.clock.advance(Duration::from_secs(60));
         game.disconnect(&stack, &second).await.expect_ok();
-        // As an index would that lags behind the disconnect.
-        let hide = stack.store().client().update_item();
-        hide.table_name(&stack.store().tables().lobbies)
-            .key("lobby_id", aws_sdk_dynamodb::types::AttributeValue::S(first.lobby_id()))
-            .update_expression("SET joinable_from = :never")
-            .expression_attribute_values(
-                ":never",
-                aws_sdk_dynamodb::types::AttributeValue::N(Timestamp::NEVER.to_string()),
-            )
-            .send()
-            .await
-            .unwrap();
+        hide_until(&stack, &first.lobby_id(), Timestamp::NEVER).await;
         stack.clock.advance(age);
         let next = find(&stack, &game).await.expect_ok();
         assert_eq!(next.lobby_id(), first.lobby_id(), "I9, {age:?} after");
