@@ -13,7 +13,7 @@
 //! A sign of others counts for a second. There are three:
 //!
 //! - positions of the pool's head were drawn 250 times a second, or the head took no more writes,
-//! - two candidates that looks showed were full within a second, or a find lost two seats of a burst,
+//! - two candidates that looks showed refused finds within a second, or a find lost two seats of a burst,
 //! - a look into shards showed more than sixteen candidates.
 
 /// How much competes for the lobbies of a pool, as one instance sees it.

@@ -100,7 +100,7 @@ impl Store {
     ) -> Result<bool, Error> {
         let until = server.lease_until;
         let change = if until == Timestamp::NEVER {
-            "SET #lease_until = :until, #freed_at = :told"
+            "SET #lease_until = :until, #freed_at = :heartbeat_at"
         } else {
             "SET #lease_until = :until"
         };
@@ -108,15 +108,15 @@ impl Store {
         // its server had a lease gets one, but none from before the server gave its lease up.
         let condition = format!(
             "#stage <> :ended AND #server = :server AND {OF_START} \
-             AND (#lease_until < :until OR (#lease_until = :never AND #created_at < :told \
-             AND (attribute_not_exists(#freed_at) OR #freed_at < :told)))"
+             AND (#lease_until < :until OR (#lease_until = :never AND #created_at < :heartbeat_at \
+             AND (attribute_not_exists(#freed_at) OR #freed_at < :heartbeat_at)))"
         );
         let write = self
             .on_lobby(lobby_id)
             .change(change)
             .when(condition)
             .with(":until", number(until))
-            .with(":told", number(heartbeat_at))
+            .with(":heartbeat_at", number(heartbeat_at))
             .with(":start", start_text(server.start().as_ref()))
             .with(":server", text(server.server.to_string()));
         let lobby = match self.update_lobby(write).await? {

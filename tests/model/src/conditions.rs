@@ -66,7 +66,7 @@ writes! {
     Close: Lobbies "#closed = :true" "close",
     Reopen: Lobbies "#closed = :false" "reopen",
     ExtendLease: Lobbies "#lease_until = :until" "extend a lobby's lease",
-    GrowShards: Lobbies "#joinable_from = :shards" "tell of an index's shards",
+    GrowShards: Lobbies "#joinable_from = :shards" "note an index's shards",
     RetireShards: Lobbies "REMOVE #joinable_from" "take the sign of shards away",
     HideFull: Lobbies "SET #joinable_from = :lapse" "hide a full lobby",
     HideSilent: Lobbies "SET #joinable_from = :never" "hide a silent server's lobby",
@@ -90,7 +90,7 @@ writes! {
     BeginBurst: Ledger "#first = :new" "begin a burst",
     DrawPosition: Ledger "#positions = #positions + :one" "draw a position of a burst",
     ClaimSearch: Ledger "#claimed_at = :now" "claim a search for room",
-    TellVainSearch: Ledger "#found_at = :at" "tell of a search in vain",
+    NoteVainSearch: Ledger "#found_at = :at" "note a search in vain",
     HoldSeat: Clients "#seat = :hold, #held" "hold a seat of a client",
     PointHold: Clients "#seat = :hold" "point a client's hold to its lobby",
     ReleaseHold: Clients "#held = #held - :one" "release a client's hold",
@@ -122,7 +122,7 @@ impl fmt::Display for Write {
 pub struct Condition {
     /// The write.
     pub write: Write,
-    /// The clause, as [`clauses`] tells it.
+    /// The clause, as [`clauses`] returns it.
     pub clause: &'static str,
 }
 
@@ -186,9 +186,9 @@ const FINDABLE: [&str; 3] = ["#pool = :pool", "attribute_exists(#joinable_from)"
 pub const TAGGED: &str = "contains(#tag_digests, :tag)";
 /// That no later write closed or reopened the lobby.
 const TOGGLED: &str = "(attribute_not_exists(#toggled_at) OR #toggled_at < :toggled)";
-/// That a lease is later than the lobby's, or was told after the lobby was freed of the one of before.
-pub const GRANTED: &str = "(#lease_until < :until OR (#lease_until = :never AND #created_at < :told \
-                           AND (attribute_not_exists(#freed_at) OR #freed_at < :told)))";
+/// That a lease is later than the lobby's, or of a later heartbeat than the one that gave the lease up.
+pub const GRANTED: &str = "(#lease_until < :until OR (#lease_until = :never AND #created_at < :heartbeat_at \
+                           AND (attribute_not_exists(#freed_at) OR #freed_at < :heartbeat_at)))";
 /// That no player left since the write was sent: its own may have been the one.
 pub const UNVACATED: &str = "(attribute_not_exists(#vacated_at) OR #vacated_at <= :vacated_at)";
 /// That a lobby is of the start that speaks of it.
@@ -367,7 +367,7 @@ pub fn all() -> Vec<Condition> {
         ),
         (Write::DrawPosition, &[&["#first = :first"]]),
         (Write::ClaimSearch, &[&[CLAIM]]),
-        (Write::TellVainSearch, &[&[LATEST]]),
+        (Write::NoteVainSearch, &[&[LATEST]]),
         (
             Write::HoldSeat,
             &[&[

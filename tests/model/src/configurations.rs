@@ -35,8 +35,8 @@ const RULES: Rules = Rules {
     late: 0,
     block: 1,
     election: None,
-    asks_again: true,
-    beats_without_lease: true,
+    deregisters_again: true,
+    sends_heartbeats_without_lease: true,
     window: 3,
     patience: 1,
     counts_exactly: false,
@@ -292,7 +292,7 @@ pub fn all() -> Vec<Configuration> {
             ..base
         },
         Configuration {
-            name: "a server beats and deregisters",
+            name: "a server sends a heartbeat and deregisters",
             rules: Rules { ticks: 3, ..RULES },
             servers: &[Server { lease: 2, lease_until: EPOCH + 2, ..ONE }],
             lobbies: &[(
@@ -584,15 +584,15 @@ pub fn all() -> Vec<Configuration> {
         },
         Configuration {
             name: "a server gives up its lease and does not beat",
-            rules: Rules { ticks: 0, beats_without_lease: false, ..RULES },
+            rules: Rules { ticks: 0, sends_heartbeats_without_lease: false, ..RULES },
             servers: &[Server { lease: 1, lease_until: EPOCH + 1, ..ONE }],
             lobbies: &[(4, Lobby { lease_until: EPOCH + 1, ..LOBBY })],
             roles: &[Role::Register { server: 0, capacity: 2, lease: 0 }],
             ..base
         },
         Configuration {
-            name: "a server gives up its lease while it beats",
-            rules: Rules { ticks: 0, beats_without_lease: false, ..RULES },
+            name: "a server gives up its lease during a heartbeat",
+            rules: Rules { ticks: 0, sends_heartbeats_without_lease: false, ..RULES },
             servers: &[Server { lease: 1, lease_until: EPOCH + 1, ..ONE }],
             lobbies: &[(4, Lobby { lease_until: EPOCH + 1, ..LOBBY })],
             roles: &[Role::Register { server: 0, capacity: 2, lease: 0 }, Role::Beat { server: 0, times: 1 }],
@@ -607,7 +607,7 @@ pub fn all() -> Vec<Configuration> {
             ..base
         },
         Configuration {
-            name: "a server beats and registers with a shorter lease while room is made",
+            name: "a server sends a heartbeat and registers with a shorter lease while room is made",
             rules: Rules { ticks: 3, rounds: 1, cap: 1, max_players: 1, max_direct: 1, ..RULES },
             servers: &[Server { lease: 3, lease_until: EPOCH + 1, capacity: 1, free_from: NEVER, ..ONE }],
             lobbies: &[(
@@ -622,8 +622,8 @@ pub fn all() -> Vec<Configuration> {
             ..base
         },
         Configuration {
-            name: "a server without lease deregisters, interrupted, and beats",
-            rules: Rules { ticks: 1, asks_again: false, ..RULES },
+            name: "a server without lease deregisters, interrupted, and sends a heartbeat",
+            rules: Rules { ticks: 1, deregisters_again: false, ..RULES },
             servers: &[Server { lease: 1, lease_until: EPOCH + 1, ..ONE }],
             lobbies: &[(4, Lobby { lease_until: EPOCH + 1, ..LOBBY })],
             roles: &[Role::Register { server: 0, capacity: 2, lease: 0 }, Role::Deregister { server: 0 }],
@@ -641,17 +641,22 @@ pub fn open_findings() -> Vec<(Configuration, &'static str)> {
         (
             Configuration {
                 name: "a server without lease deregisters, interrupted",
-                rules: Rules { ticks: 1, asks_again: false, beats_without_lease: false, ..RULES },
+                rules: Rules {
+                    ticks: 1,
+                    deregisters_again: false,
+                    sends_heartbeats_without_lease: false,
+                    ..RULES
+                },
                 servers: &[Server { lease: 1, lease_until: EPOCH + 1, ..ONE }],
                 lobbies: &[(4, Lobby { lease_until: EPOCH + 1, ..LOBBY })],
                 roles: &[Role::Register { server: 0, capacity: 2, lease: 0 }, Role::Deregister { server: 0 }],
                 ..base
             },
-            "nobody may end the lobbies of before as a dead server's, unless deregistering is asked again or the server beats",
+            "nobody may end the lobbies of before as a dead server's, unless it deregisters again or sends a heartbeat",
         ),
         (
             Configuration {
-                name: "a cap lowered while a find goes by the old one",
+                name: "a cap lowered while a find uses the old one",
                 rules: Rules { ticks: 0, rounds: 1, max_players: 1, max_direct: 1, ..RULES },
                 servers: &[Server { used: 0, allotted: 1, cap_checked: 1, ..ONE }, NEW],
                 roles: &[FIND, FIND, Role::SetCap(1)],
@@ -683,7 +688,7 @@ pub fn open_findings() -> Vec<(Configuration, &'static str)> {
                 settles: false,
                 ..base
             },
-            "a seat freed during a burst is neither told to the head nor yet in the index, where a race is looked for",
+            "a seat freed during a burst is neither announced in the head nor yet in the index, where a race is looked for",
         ),
         (
             Configuration {

@@ -53,7 +53,7 @@ pub const LEFT_OUT: &[(Write, &str, &str)] = &[
     (Write::HideFullServer, NO_PLACE, FULL_AGAIN),
     (Write::ShowServer, "attribute_not_exists(#expires_at)", LATE),
     (Write::ClaimSearch, CLAIM, SEARCHES),
-    (Write::TellVainSearch, LATEST, SEARCHES),
+    (Write::NoteVainSearch, LATEST, SEARCHES),
     (Write::Close, "(attribute_not_exists(#toggled_at) OR #toggled_at < :toggled)", LATE),
     (Write::Reopen, "(attribute_not_exists(#toggled_at) OR #toggled_at < :toggled)", LATE),
 ];
@@ -86,14 +86,14 @@ pub const VERDICTS: &[(Write, &str, Verdict)] = &[
     ),
     (Write::Leave, "(#stage = :ready OR #created_at > :start_limit)", Needless(SAME_CLOCK)),
     (Write::Ready, "#created_at > :start_limit", Needless(SAME_CLOCK)),
-    (Write::End, "attribute_exists(#server)", Needless("an ended lobby is told by its stage, too")),
+    (Write::End, "attribute_exists(#server)", Needless("an ended lobby is known by its stage, too")),
     (Write::End, "#stage <> :ended", Needless("an ended lobby has no server")),
     (Write::End, "#created_at <= :start_limit", Needless(SAME_CLOCK)),
     (Write::End, "#stage = :ready", Needless("it was ready when seen, and an ended lobby has no server")),
     (
         Write::Drain,
         "#closed IN (:true, :false)",
-        Needless("the lobby is there: its server's index told of it"),
+        Needless("the lobby is there: its server's index showed it"),
     ),
     (Write::Drain, "attribute_not_exists(#is_draining)", Needless(AGAIN)),
     (Write::Close, "(#stage = :ready OR #created_at > :start_limit)", Needless(NEVER_READY)),
@@ -176,7 +176,7 @@ pub const VERDICTS: &[(Write, &str, Verdict)] = &[
     (
         Write::DrawPosition,
         "#first = :first",
-        Needless("the answer tells which burst the position was drawn from"),
+        Needless("the answer says which burst the position was drawn from"),
     ),
 ];
 
@@ -190,7 +190,7 @@ impl Found {
     #[must_use]
     pub fn verdict(&self) -> Option<Verdict> {
         let Condition { write, clause } = self.condition;
-        VERDICTS.iter().find(|told| (told.0, told.1) == (write, clause)).map(|told| told.2)
+        VERDICTS.iter().find(|known| (known.0, known.1) == (write, clause)).map(|known| known.2)
     }
 
     /// Whether outcome and verdict contradict each other.

@@ -10,7 +10,7 @@ use super::{
 };
 
 /// Of a sweep that grants none.
-const NO_LEASE: Lease = Lease { until: 0, told_at: 0 };
+const NO_LEASE: Lease = Lease { until: 0, heartbeat_at: 0 };
 /// Writes that one seat is taken with at most.
 const TAKES_MAX: u8 = 3;
 /// Transactions that one creation tries.
@@ -811,7 +811,7 @@ impl Program<'_> {
                 if !lives {
                     return Mind::Done(Answer::Refused);
                 }
-                let lease = Lease { until: seen.lease_until, told_at: now };
+                let lease = Lease { until: seen.lease_until, heartbeat_at: now };
                 if seen.free_from == NEVER && seen.used < seen.capacity {
                     return Mind::Send {
                         sent: Sent::ShowServer { server, registration: seen.registration },
@@ -877,7 +877,7 @@ impl Program<'_> {
     fn registered(&self, sent: &Sent, cap: u8) -> Mind {
         let Sent::Register { server, item, .. } = *sent else { return Mind::Done(Answer::Bug) };
         if item.lease == 0 && item.used > 0 {
-            let lease = Lease { until: item.lease_until, told_at: item.beat_at };
+            let lease = Lease { until: item.lease_until, heartbeat_at: item.beat_at };
             return Mind::Sweep { lobby: 0, lease, pass: 0 };
         }
         let block = item.next_block(self.rules(), cap).unwrap_or_default();

@@ -78,12 +78,12 @@ pub fn mutations(found: &[Found]) -> String {
 #[must_use]
 pub fn lists_every_condition(table: &str) -> bool {
     let rows = table.split(MUTATIONS_HEAD).nth(1).unwrap_or_default();
-    let told: Vec<String> =
+    let listed: Vec<String> =
         rows.lines().map(|row| row.split(" | ").take(2).collect::<Vec<_>>().join(" | ")).collect();
     let known: Vec<String> = conditions::all()
         .into_iter()
         .filter(|condition| left_out(*condition).is_none())
         .map(|condition| format!("| {} | `{}`", condition.write, condition.clause))
         .collect();
-    told == known
+    listed == known
 }

@@ -63,10 +63,10 @@ fn beat(store: &Store<'_>, state: &mut State, server: usize, now: u8) -> Result<
     let seen = state.servers[server];
     let is_hidden = seen.used < seen.capacity && seen.lease_until > now && seen.free_from > now;
     broken(is_hidden, 4, "a server's place stays out of sight")?;
-    if seen.lease == 0 && !store.rules.beats_without_lease {
+    if seen.lease == 0 && !store.rules.sends_heartbeats_without_lease {
         return Ok(());
     }
-    let lease = Lease { until: seen.lease_until, told_at: now };
+    let lease = Lease { until: seen.lease_until, heartbeat_at: now };
     for at in 0..LOBBIES {
         let lobby = state.lobbies[at];
         if usize::from(lobby.server) != server + 1 {
@@ -100,7 +100,7 @@ fn register_again(store: &Store<'_>, state: &mut State, server: usize, now: u8) 
     let item = registration_of(Some(seen), 249, seen.capacity, 0, now);
     let outcome = send(store, state, &Sent::Register { server, item, seen: Some(seen) })?;
     broken(outcome != Outcome::Made, 4, "a server cannot register again")?;
-    let lease = Lease { until: item.lease_until, told_at: now };
+    let lease = Lease { until: item.lease_until, heartbeat_at: now };
     for at in 0..LOBBIES {
         let lobby = state.lobbies[at];
         if usize::from(lobby.server) == server + 1 {
@@ -115,7 +115,7 @@ fn register_again(store: &Store<'_>, state: &mut State, server: usize, now: u8) 
 
 /// A deregistration without a response is retried.
 fn ask_again(store: &Store<'_>, state: &mut State, server: usize, now: u8) -> Result<(), Broken> {
-    if !store.rules.asks_again || !state.servers[server].is_deregistered() {
+    if !store.rules.deregisters_again || !state.servers[server].is_deregistered() {
         return Ok(());
     }
     for at in 0..LOBBIES {

@@ -76,7 +76,7 @@ pub(super) struct Server {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Lease {
     pub(super) until: u8,
-    pub(super) told_at: u8,
+    pub(super) heartbeat_at: u8,
 }
 
 /// The head of the one criteria there is; nothing is there while `first` is 0.
@@ -146,9 +146,9 @@ pub(super) struct Rules {
     /// anything.
     pub(super) election: Option<u8>,
     /// Whether a deregistration without a response is retried, once all is settled.
-    pub(super) asks_again: bool,
+    pub(super) deregisters_again: bool,
     /// Whether a server without lease sends heartbeats all the same, once all is settled.
-    pub(super) beats_without_lease: bool,
+    pub(super) sends_heartbeats_without_lease: bool,
     /// How long a burst is going on.
     pub(super) window: u8,
     /// Ticks that may pass between a find's look and its election, and between that and the lobby, where

@@ -404,9 +404,9 @@ impl Store<'_> {
                     state.history.left(at, seat, now)
                 })
             }
-            Sent::ExtendLease { lobby: at, server, lease: Lease { until, told_at } } => {
+            Sent::ExtendLease { lobby: at, server, lease: Lease { until, heartbeat_at } } => {
                 let lobby = state.lobbies[at];
-                let is_freed_before = lobby.created_at < told_at && lobby.freed_at < told_at;
+                let is_freed_before = lobby.created_at < heartbeat_at && lobby.freed_at < heartbeat_at;
                 clause!(check, ExtendLease, "#stage <> :ended", lobby.stage != Stage::Ended);
                 clause!(check, ExtendLease, "#server = :server", lobby.server == server as u8 + 1);
                 clause!(
@@ -419,7 +419,7 @@ impl Store<'_> {
                 self.on_lobby(state, at, &check, |state, lobby| {
                     lobby.lease_until = until;
                     if until == NEVER {
-                        lobby.freed_at = told_at;
+                        lobby.freed_at = heartbeat_at;
                     }
                     state.history.lease_extended(at, server, until)
                 })

@@ -56,7 +56,7 @@ pub(crate) struct Change {
 
 /// An operation's request.
 #[derive(Clone, Debug)]
-pub(crate) enum Asked {
+pub(crate) enum Action {
     Find { modes: Vec<String>, regions: Vec<String>, tags: BTreeMap<String, String>, may_create: bool },
     Create { mode: String, region: String },
     Join { lobby: String },
@@ -83,7 +83,7 @@ pub(crate) struct Operation {
     pub(crate) client: u8,
     /// Its `Idempotency-Key`.
     pub(crate) key: Option<String>,
-    pub(crate) asked: Asked,
+    pub(crate) action: Action,
     pub(crate) began_at: u64,
     pub(crate) has_ended: bool,
     /// Never, when it crashed.

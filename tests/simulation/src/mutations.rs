@@ -13,7 +13,7 @@ pub struct Found {
     pub condition: Condition,
     /// The seed that failed without it, and the invariant that it broke.
     pub broken: Option<(u64, &'static str)>,
-    /// A seed that fails with it, too: then something is wrong with the product, or with what is asked of it.
+    /// A seed that fails with it, too: then the product is wrong, or a requirement.
     pub fails_with_it: Option<(u64, &'static str)>,
     /// Seeds in which a write went without it.
     pub sent: u64,
@@ -44,7 +44,7 @@ pub const VERDICTS: &[(Write, &str, &str)] = &[
     (Write::Ready, "#created_at > :start_limit", SAME_CREATION),
     (Write::Leave, "(#stage = :ready OR #created_at > :start_limit)", SAME_CREATION),
     (Write::End, "#created_at <= :start_limit", SAME_CREATION),
-    (Write::End, "attribute_exists(#server)", "an ended lobby is told by its stage, too"),
+    (Write::End, "attribute_exists(#server)", "an ended lobby is known by its stage, too"),
     (Write::End, "#stage <> :ended", "an ended lobby has no server"),
     (Write::End, "#stage = :ready", "it was ready when seen, and ended has no server"),
     (Write::Drain, "#closed IN (:true, :false)", SAME_ITEM),
@@ -92,7 +92,7 @@ pub const VERDICTS: &[(Write, &str, &str)] = &[
     ),
     (Write::DrawPosition, "#first = :first", RACE),
     (Write::ClaimSearch, CLAIM, "more than one searches, no more"),
-    (Write::TellVainSearch, LATEST, "an earlier search is believed for less long"),
+    (Write::NoteVainSearch, LATEST, "an earlier search is believed for less long"),
     (
         Write::HoldSeat,
         "#held < :limit",
@@ -158,7 +158,7 @@ impl Found {
 
 fn verdict(condition: Condition) -> Option<&'static str> {
     let Condition { write, clause } = condition;
-    VERDICTS.iter().find(|told| (told.0, told.1) == (write, clause)).map(|told| told.2)
+    VERDICTS.iter().find(|known| (known.0, known.1) == (write, clause)).map(|known| known.2)
 }
 
 /// Runs `seeds` without `condition`, several times as many when something must notice, until an invariant

@@ -144,8 +144,8 @@ impl State {
 
     fn read_batch(&mut self, request: &Value, now: u64, stale_ms: u64) -> Value {
         let (mut responses, mut unprocessed) = (json!({}), json!({}));
-        for (table, asked) in request["RequestItems"].as_object().expect("tables") {
-            let mut keys = asked["Keys"].as_array().cloned().unwrap_or_default();
+        for (table, requested) in request["RequestItems"].as_object().expect("tables") {
+            let mut keys = requested["Keys"].as_array().cloned().unwrap_or_default();
             if self.faults.leaves_unprocessed(&mut self.chance) {
                 let done = self.chance.below(keys.len() + 1);
                 let rest = keys.split_off(done);
@@ -153,7 +153,7 @@ impl State {
                     unprocessed[table] = json!({ "Keys": rest });
                 }
             }
-            let is_consistent = asked["ConsistentRead"] == json!(true);
+            let is_consistent = requested["ConsistentRead"] == json!(true);
             let at = if is_consistent { now } else { now.saturating_sub(stale_ms) };
             let item = |key| self.history.as_of(&wire::place(table, key), at);
             let mut items: Vec<Value> = keys.iter().filter_map(item).map(|item| (*item).clone()).collect();

@@ -13,7 +13,7 @@ use shared::models::token::Claims;
 use tokio::time::{Sleep, sleep};
 
 use super::{
-    model::{Asked, answers::Answer},
+    model::{Action, answers::Answer},
     network::Network,
     world::World,
 };
@@ -27,7 +27,7 @@ pub(crate) const ANYBODY: u8 = 1;
 pub(crate) struct Request {
     pub(crate) function: &'static str,
     pub(crate) namespace: usize,
-    pub(crate) asked: Asked,
+    pub(crate) action: Action,
     token: String,
     body: Value,
     parameters: Vec<(&'static str, String)>,
@@ -57,8 +57,8 @@ impl Instance {
 }
 
 impl Request {
-    fn new(function: &'static str, namespace: usize, asked: Asked, token: String, body: Value) -> Self {
-        Self { function, namespace, asked, token, body, parameters: Vec::new(), client: ANYBODY, key: None }
+    fn new(function: &'static str, namespace: usize, action: Action, token: String, body: Value) -> Self {
+        Self { function, namespace, action, token, body, parameters: Vec::new(), client: ANYBODY, key: None }
     }
 
     /// The same from a client's address.
@@ -73,7 +73,7 @@ impl Request {
 
     /// Whether it requests a seat.
     pub(crate) const fn asks_for_seat(&self) -> bool {
-        matches!(self.asked, Asked::Find { .. } | Asked::Join { .. } | Asked::Create { .. })
+        matches!(self.action, Action::Find { .. } | Action::Join { .. } | Action::Create { .. })
     }
 
     pub(crate) fn find(
@@ -91,8 +91,8 @@ impl Request {
             "prevent_auto_create_lobby": !may_create,
         });
         let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-        let asked = Asked::Find { modes: owned(modes), regions: owned(regions), tags, may_create };
-        Self::new("find-lobby", namespace, asked, world.namespaces[namespace].public.clone(), body)
+        let action = Action::Find { modes: owned(modes), regions: owned(regions), tags, may_create };
+        Self::new("find-lobby", namespace, action, world.namespaces[namespace].public.clone(), body)
     }
 
     pub(crate) fn create(
@@ -105,14 +105,14 @@ impl Request {
         let publicity = if is_private { "private" } else { "public" };
         let body =
             json!({ "game_mode": mode, "region": region, "publicity": publicity, "lobby_config": [1] });
-        let asked = Asked::Create { mode: mode.to_owned(), region: region.to_owned() };
-        Self::new("create-lobby", namespace, asked, world.namespaces[namespace].public.clone(), body)
+        let action = Action::Create { mode: mode.to_owned(), region: region.to_owned() };
+        Self::new("create-lobby", namespace, action, world.namespaces[namespace].public.clone(), body)
     }
 
     pub(crate) fn join(world: &World, namespace: usize, lobby: &str) -> Self {
-        let asked = Asked::Join { lobby: lobby.to_owned() };
+        let action = Action::Join { lobby: lobby.to_owned() };
         let token = world.namespaces[namespace].public.clone();
-        Self::new("join-lobby", namespace, asked, token, json!({ "lobby_id": lobby }))
+        Self::new("join-lobby", namespace, action, token, json!({ "lobby_id": lobby }))
     }
 
     /// Connects or disconnects a player.
@@ -122,32 +122,32 @@ impl Request {
         let body = json!({ "player_token": player });
         let lobby = lobby.to_owned();
         if connects {
-            Self::new("connect-player", namespace, Asked::Connect { seat, lobby }, token, body)
+            Self::new("connect-player", namespace, Action::Connect { seat, lobby }, token, body)
         } else {
-            Self::new("disconnect-player", namespace, Asked::Disconnect { seat, lobby }, token, body)
+            Self::new("disconnect-player", namespace, Action::Disconnect { seat, lobby }, token, body)
         }
     }
 
     pub(crate) fn ready(world: &World, namespace: usize, lobby: &str) -> Self {
-        let asked = Asked::Ready { lobby: lobby.to_owned() };
-        Self::new("set-lobby-ready", namespace, asked, world.lobby_token(namespace, lobby), json!({}))
+        let action = Action::Ready { lobby: lobby.to_owned() };
+        Self::new("set-lobby-ready", namespace, action, world.lobby_token(namespace, lobby), json!({}))
     }
 
     pub(crate) fn close(world: &World, namespace: usize, lobby: &str, is_closed: bool) -> Self {
-        let asked = Asked::Close { lobby: lobby.to_owned(), is_closed };
+        let action = Action::Close { lobby: lobby.to_owned(), is_closed };
         let token = world.lobby_token(namespace, lobby);
-        Self::new("set-lobby-closed", namespace, asked, token, json!({ "is_closed": is_closed }))
+        Self::new("set-lobby-closed", namespace, action, token, json!({ "is_closed": is_closed }))
     }
 
     pub(crate) fn set_state(world: &World, namespace: usize, lobby: &str) -> Self {
         let token = world.lobby_token(namespace, lobby);
-        Self::new("set-lobby-state", namespace, Asked::SetState, token, json!({ "round": 3 }))
+        Self::new("set-lobby-state", namespace, Action::SetState, token, json!({ "round": 3 }))
     }
 
     pub(crate) fn end(world: &World, namespace: usize, lobby: &str) -> Self {
-        let asked = Asked::End { lobby: lobby.to_owned() };
+        let action = Action::End { lobby: lobby.to_owned() };
         let token = world.namespaces[namespace].server.clone();
-        Self::new("end-lobby", namespace, asked, token, json!({ "lobby_id": lobby }))
+        Self::new("end-lobby", namespace, action, token, json!({ "lobby_id": lobby }))
     }
 
     /// Registers a start of a server of the plan, with so many places and perhaps another port.
@@ -163,26 +163,26 @@ impl Request {
         });
         body["lease_seconds"] = json!(plan.lease_secs.unwrap_or(0));
         let token = world.namespaces[plan.namespace].server.clone();
-        let asked = Asked::Register { server: Self::server_key(world, server), start: start.to_owned() };
-        Self::new("register-server", plan.namespace, asked, token, body)
+        let action = Action::Register { server: Self::server_key(world, server), start: start.to_owned() };
+        Self::new("register-server", plan.namespace, action, token, body)
     }
 
     pub(crate) fn heartbeat(world: &World, server: usize, start: &str) -> Self {
-        let asked = Asked::Heartbeat { server: Self::server_key(world, server), start: start.to_owned() };
-        Self::of_server(world, "heartbeat-server", server, asked, json!({ "start_id": start }))
+        let action = Action::Heartbeat { server: Self::server_key(world, server), start: start.to_owned() };
+        Self::of_server(world, "heartbeat-server", server, action, json!({ "start_id": start }))
     }
 
     pub(crate) fn deregister(world: &World, server: usize, start: &str, ends_lobbies: bool) -> Self {
         let (key, start) = (Self::server_key(world, server), start.to_owned());
         let body = json!({ "start_id": start, "end_lobbies": ends_lobbies });
-        let asked = Asked::Deregister { server: key, start, ends_lobbies };
-        Self::of_server(world, "deregister-server", server, asked, body)
+        let action = Action::Deregister { server: key, start, ends_lobbies };
+        Self::of_server(world, "deregister-server", server, action, body)
     }
 
     pub(crate) fn switch_version(world: &World, namespace: usize, version: usize) -> Self {
         let body = json!({ "version_id": world.versions[version] });
         let token = world.cloud_token.clone();
-        let request = Self::new("update-namespace-version", namespace, Asked::SwitchVersion, token, body);
+        let request = Self::new("update-namespace-version", namespace, Action::SwitchVersion, token, body);
         let parameters = vec![
             ("game_id", world.game_id.to_string()),
             ("namespace_id", world.namespaces[namespace].id.to_string()),
@@ -194,13 +194,13 @@ impl Request {
         world: &World,
         function: &'static str,
         server: usize,
-        asked: Asked,
+        action: Action,
         mut body: Value,
     ) -> Self {
         let plan = &world.plan.servers[server];
         let token = world.namespaces[plan.namespace].server.clone();
         body["server_id"] = json!(plan.id);
-        Self::new(function, plan.namespace, asked, token, body)
+        Self::new(function, plan.namespace, action, token, body)
     }
 
     pub(crate) fn server_key(world: &World, server: usize) -> String {

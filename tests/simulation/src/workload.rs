@@ -11,7 +11,7 @@ use tokio::{sync::Notify, task::JoinSet, time::sleep};
 use super::{
     chance::Chance,
     faults::is_of_repetitions,
-    model::{Asked, Lobby, NEVER, Operation, Stage},
+    model::{Action, Lobby, NEVER, Operation, Stage},
     network::{CURRENT, Network},
     requests::{ANYBODY, Instance, Mortal, Request, read_answer},
     store_over,
@@ -226,8 +226,8 @@ impl Workload {
     }
 
     /// Makes every server send heartbeats by itself, or none.
-    pub(crate) fn beat(&mut self, beats: bool) {
-        self.beating.fill(beats);
+    pub(crate) fn beat(&mut self, is_beating: bool) {
+        self.beating.fill(is_beating);
     }
 
     /// Whether something is under way.
@@ -381,8 +381,8 @@ impl Workload {
             }
         }
         if matches!(
-            request.asked,
-            Asked::Register { .. } | Asked::Heartbeat { .. } | Asked::Deregister { .. }
+            request.action,
+            Action::Register { .. } | Action::Heartbeat { .. } | Action::Deregister { .. }
         ) {
             self.said.push(request.clone());
         }
@@ -411,7 +411,7 @@ impl Workload {
                     namespace: request.namespace,
                     client: request.client,
                     key: request.key.clone(),
-                    asked: request.asked.clone(),
+                    action: request.action.clone(),
                     began_at: state.now(),
                     has_ended: false,
                     answered_at: None,
@@ -423,7 +423,7 @@ impl Workload {
                 };
                 let number = state.model.began(operation);
                 let name = state.model.name(number);
-                state.note(&format!("{name} {}", briefly(&request.asked)));
+                state.note(&format!("{name} {}", briefly(&request.action)));
                 number
             };
             let running = CURRENT.scope(number, handler(request.event()));
@@ -475,9 +475,9 @@ fn noted_until(item: &Value) -> Vec<u64> {
     since.map(|since| since + HOLD_PENDING_MS).chain(number(&item["lease_until"])).collect()
 }
 
-fn briefly(asked: &Asked) -> String {
-    match asked {
-        Asked::Find { modes, regions, tags, may_create } => {
+fn briefly(action: &Action) -> String {
+    match action {
+        Action::Find { modes, regions, tags, may_create } => {
             format!("{} in {} {tags:?} creating {may_create}", modes.join(","), regions.join(","))
         }
         other => format!("{other:?}"),

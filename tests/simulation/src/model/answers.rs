@@ -7,7 +7,7 @@ use super::{
         history::History,
         wire::{Place, number},
     },
-    Asked, LAG_MS, Model, NEVER, Operation,
+    Action, LAG_MS, Model, NEVER, Operation,
 };
 
 /// After how long Lambda kills a function, in milliseconds: those that wait for lobbies to start, and the
@@ -47,12 +47,12 @@ impl Model {
         self.check_answered(&operation, answer, at);
         self.check_mentions(&operation, answer);
         if answer.status == 200 {
-            match operation.asked.clone() {
-                Asked::Find { .. } | Asked::Create { .. } | Asked::Join { .. } => {
+            match operation.action.clone() {
+                Action::Find { .. } | Action::Create { .. } | Action::Join { .. } => {
                     self.check_seat_answered(&operation, answer, at);
                 }
-                Asked::Connect { seat, .. } => self.check_connect_answered(&operation, &seat),
-                asked => self.check_done(&operation, &asked, answer, history),
+                Action::Connect { seat, .. } => self.check_connect_answered(&operation, &seat),
+                action => self.check_done(&operation, &action, answer, history),
             }
         } else {
             self.check_refusal(number, answer, at, history);
@@ -63,13 +63,13 @@ impl Model {
     fn check_answered(&mut self, operation: &Operation, answer: &Answer, at: u64) {
         let took = at - operation.began_at;
         let waits = matches!(
-            operation.asked,
-            Asked::Find { .. }
-                | Asked::Create { .. }
-                | Asked::Join { .. }
-                | Asked::Register { .. }
-                | Asked::Heartbeat { .. }
-                | Asked::Deregister { .. }
+            operation.action,
+            Action::Find { .. }
+                | Action::Create { .. }
+                | Action::Join { .. }
+                | Action::Register { .. }
+                | Action::Heartbeat { .. }
+                | Action::Deregister { .. }
         );
         let function = operation.function;
         if took > DEADLINE_MS[usize::from(!waits)] {
@@ -79,7 +79,7 @@ impl Model {
             self.fail("I3", format!("{function} made {} calls", operation.calls));
         }
         let code = answer.code();
-        let is_documented = answer.status == 200 || codes(&operation.asked).contains(&code);
+        let is_documented = answer.status == 200 || codes(&operation.action).contains(&code);
         if !is_documented {
             self.fail("I3", format!("{function} answered {} {}", answer.status, answer.body));
         }
@@ -94,7 +94,7 @@ impl Model {
         let own = self.namespaces[operation.namespace].id.clone();
         let foreign = self.lobbies.values().find(|lobby| lobby.namespace != own && text.contains(&lobby.id));
         if let Some(lobby) = foreign {
-            let what = format!("{} of {own} was told of lobby {}", operation.function, lobby.id);
+            let what = format!("{} of {own} learnt of lobby {}", operation.function, lobby.id);
             self.fail("I11", what);
         }
     }
@@ -141,28 +141,28 @@ impl Model {
     }
 
     /// What was answered as done is done.
-    fn check_done(&mut self, operation: &Operation, asked: &Asked, answer: &Answer, history: &History) {
+    fn check_done(&mut self, operation: &Operation, action: &Action, answer: &Answer, history: &History) {
         let lobby = |id: &String| self.lobbies.get(id).cloned();
-        match asked {
+        match action {
             // A late copy of the write that took the seat may reserve it again, for as long as a reservation
             // goes.
-            Asked::Disconnect { seat, lobby: id }
+            Action::Disconnect { seat, lobby: id }
                 if lobby(id).is_some_and(|lobby| lobby.lives() && lobby.holds(seat))
                     && self.added.get(&(id.clone(), seat.clone())).is_none_or(|times| *times == 1) =>
             {
                 self.fail("I4", format!("seat {seat} of lobby {id} was left, and is held"));
             }
-            Asked::End { lobby: id } if lobby(id).is_some_and(|lobby| lobby.lives()) => {
+            Action::End { lobby: id } if lobby(id).is_some_and(|lobby| lobby.lives()) => {
                 self.fail("I10", format!("lobby {id} was ended, and lives"));
             }
-            Asked::Ready { lobby: id }
+            Action::Ready { lobby: id }
                 if lobby(id).is_some_and(|lobby| lobby.stage == super::Stage::Starting) =>
             {
                 self.fail("I10", format!("lobby {id} became ready, and starts"));
             }
-            Asked::Close { lobby: id, is_closed: true } => {
+            Action::Close { lobby: id, is_closed: true } => {
                 let others = self.operations.iter().filter(
-                    |other| matches!(&other.asked, Asked::Close { lobby, is_closed: false } if lobby == id),
+                    |other| matches!(&other.action, Action::Close { lobby, is_closed: false } if lobby == id),
                 );
                 let reopened = others
                     .into_iter()
@@ -171,12 +171,12 @@ impl Model {
                     self.fail("I6", format!("lobby {id} was closed, and is open"));
                 }
             }
-            Asked::Register { server, start } => self.check_started(server, start, history),
-            Asked::Heartbeat { server, start } => {
-                self.check_told(server, start, answer);
+            Action::Register { server, start } => self.check_started(server, start, history),
+            Action::Heartbeat { server, start } => {
+                self.check_listed(server, start, answer);
                 self.check_revived(operation, (server, start), answer, history);
             }
-            Asked::Deregister { server, start, .. } => {
+            Action::Deregister { server, start, .. } => {
                 self.check_drained(operation, (server, start), history);
             }
             _ => {}
@@ -197,16 +197,17 @@ impl Model {
             return;
         }
         let place = Place { table: "ServersTable".to_owned(), key: server.to_owned() };
-        let beats = history.since(&place, operation.began_at);
-        let has_lease = beats.iter().flatten().all(|server| number(&server["lease_ms"]).is_some());
-        let promised = beats.iter().flatten().filter_map(|server| number(&server["lease_until"])).min();
+        let states = history.since(&place, operation.began_at);
+        let has_lease = states.iter().flatten().all(|server| number(&server["lease_ms"]).is_some());
+        let promised = states.iter().flatten().filter_map(|server| number(&server["lease_until"])).min();
         let promised = promised.filter(|_| has_lease).unwrap_or(0);
         // A heartbeat of the same millisecond may be about to show what it kept.
         let is_alone = !self.operations.iter().any(|other| {
-            let beats = matches!(&other.asked, Asked::Heartbeat { server: its, .. } if its == server);
-            beats && !other.has_ended
+            let is_heartbeat =
+                matches!(&other.action, Action::Heartbeat { server: its, .. } if its == server);
+            is_heartbeat && !other.has_ended
         });
-        let told: Vec<String> = answer.body["lobbies"]
+        let listed: Vec<String> = answer.body["lobbies"]
             .as_array()
             .into_iter()
             .flatten()
@@ -221,9 +222,9 @@ impl Model {
             .filter_map(|lobby| {
                 let is_kept = lobby.lease_until >= promised;
                 let is_hidden = is_alone && lobby.joinable_from == Some(NEVER) && has_lease;
-                let is_told = told.contains(&lobby.id) || lobby.is_overdue(lobby.created_at + NEVER);
-                (!is_kept || is_hidden || !is_told).then(|| {
-                    format!("lobby {}: kept {is_kept}, hidden {is_hidden}, told {is_told}", lobby.id)
+                let is_listed = listed.contains(&lobby.id) || lobby.is_overdue(lobby.created_at + NEVER);
+                (!is_kept || is_hidden || !is_listed).then(|| {
+                    format!("lobby {}: kept {is_kept}, hidden {is_hidden}, listed {is_listed}", lobby.id)
                 })
             })
             .collect();
@@ -276,9 +277,9 @@ impl Model {
     }
 
     fn check_no_server(&mut self, operation: &Operation, at: u64, history: &History) {
-        let (regions, modes) = match &operation.asked {
-            Asked::Find { regions, modes, .. } => (regions.clone(), modes.clone()),
-            Asked::Create { region, mode } => (vec![region.clone()], vec![mode.clone()]),
+        let (regions, modes) = match &operation.action {
+            Action::Find { regions, modes, .. } => (regions.clone(), modes.clone()),
+            Action::Create { region, mode } => (vec![region.clone()], vec![mode.clone()]),
             _ => return,
         };
         let Some(seen_by) = operation.began_at.checked_sub(LAG_MS) else { return };
@@ -309,9 +310,9 @@ impl Model {
 }
 
 /// Codes that an operation may answer (decision 5).
-fn codes(asked: &Asked) -> &'static [&'static str] {
-    match asked {
-        Asked::Find { .. } => &[
+fn codes(action: &Action) -> &'static [&'static str] {
+    match action {
+        Action::Find { .. } => &[
             "MATCHMAKER_TOO_MANY_LOBBIES",
             "MATCHMAKER_NO_SERVER_AVAILABLE",
             "MATCHMAKER_NO_AVAILABLE_LOBBIES",
@@ -320,7 +321,7 @@ fn codes(asked: &Asked) -> &'static [&'static str] {
             "MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE",
             "API_UNAVAILABLE",
         ],
-        Asked::Create { .. } => &[
+        Action::Create { .. } => &[
             "MATCHMAKER_TOO_MANY_LOBBIES",
             "MATCHMAKER_NO_SERVER_AVAILABLE",
             "MATCHMAKER_CONTENTION",
@@ -328,7 +329,7 @@ fn codes(asked: &Asked) -> &'static [&'static str] {
             "MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE",
             "API_UNAVAILABLE",
         ],
-        Asked::Join { .. } => &[
+        Action::Join { .. } => &[
             "MATCHMAKER_LOBBY_NOT_FOUND",
             "MATCHMAKER_LOBBY_STOPPED",
             "MATCHMAKER_LOBBY_FULL",
@@ -337,7 +338,7 @@ fn codes(asked: &Asked) -> &'static [&'static str] {
             "MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE",
             "API_UNAVAILABLE",
         ],
-        Asked::Connect { .. } => &[
+        Action::Connect { .. } => &[
             "MATCHMAKER_LOBBY_NOT_FOUND",
             "MATCHMAKER_LOBBY_STOPPED",
             "MATCHMAKER_LOBBY_STATE_CONFLICT",
@@ -349,7 +350,7 @@ fn codes(asked: &Asked) -> &'static [&'static str] {
             "API_FORBIDDEN",
             "API_UNAVAILABLE",
         ],
-        Asked::Disconnect { .. } => &[
+        Action::Disconnect { .. } => &[
             "MATCHMAKER_LOBBY_NOT_FOUND",
             "MATCHMAKER_LOBBY_STOPPED",
             "MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY",
@@ -357,22 +358,22 @@ fn codes(asked: &Asked) -> &'static [&'static str] {
             "API_FORBIDDEN",
             "API_UNAVAILABLE",
         ],
-        Asked::Ready { .. } | Asked::Close { .. } | Asked::End { .. } | Asked::SetState => &[
+        Action::Ready { .. } | Action::Close { .. } | Action::End { .. } | Action::SetState => &[
             "MATCHMAKER_LOBBY_NOT_FOUND",
             "MATCHMAKER_LOBBY_STOPPED",
             "MATCHMAKER_LOBBY_STATE_CONFLICT",
             "MATCHMAKER_CONTENTION",
             "API_UNAVAILABLE",
         ],
-        Asked::Register { .. } => &[
+        Action::Register { .. } => &[
             "MATCHMAKER_INVALID_SERVER",
             "MATCHMAKER_LOBBY_STATE_CONFLICT",
             "MATCHMAKER_CONTENTION",
             "API_UNAVAILABLE",
         ],
-        Asked::Heartbeat { .. } | Asked::Deregister { .. } => {
+        Action::Heartbeat { .. } | Action::Deregister { .. } => {
             &["MATCHMAKER_SERVER_NOT_FOUND", "MATCHMAKER_CONTENTION", "API_UNAVAILABLE"]
         }
-        Asked::SwitchVersion => &["MATCHMAKER_CONTENTION", "API_UNAVAILABLE"],
+        Action::SwitchVersion => &["MATCHMAKER_CONTENTION", "API_UNAVAILABLE"],
     }
 }

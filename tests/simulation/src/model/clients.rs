@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Asked, Model, Operation, answers::Answer};
+use super::{Action, Model, Operation, answers::Answer};
 
 /// One client of one namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -78,14 +78,14 @@ impl Model {
         let is_recent = |other: &&Operation| {
             let is_of_client = other.namespace == operation.namespace && other.client == operation.client;
             let asks_for_seat =
-                matches!(other.asked, Asked::Find { .. } | Asked::Join { .. } | Asked::Create { .. });
+                matches!(other.action, Action::Find { .. } | Action::Join { .. } | Action::Create { .. });
             let ended_at = match other.answered_at {
                 Some(at) => at,
                 None if other.has_ended => other.began_at + PENDING_MS,
                 None => u64::MAX,
             };
             // Or leaves one, which the client's item gets in a write of its own.
-            let leaves = matches!(&other.asked, Asked::Disconnect { .. });
+            let leaves = matches!(&other.action, Action::Disconnect { .. });
             (is_of_client && asks_for_seat || leaves) && ended_at.saturating_add(PENDING_MS) > began_at
         };
         let pending = self.operations.iter().filter(is_recent).count() - 1;

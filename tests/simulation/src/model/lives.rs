@@ -2,7 +2,7 @@
 
 use super::{
     super::{history::History, wire::Place},
-    Asked, Change, LAG_MS, Lobby, Model, Stage,
+    Action, Change, LAG_MS, Lobby, Model, Stage,
 };
 use model::conditions::Write;
 
@@ -102,14 +102,14 @@ impl Model {
     /// I4 and I10: no lobby ends without a cause.
     fn check_end(&mut self, change: &Change, before: &Lobby, history: &History) {
         let time = self.time(change.at);
-        let asked = change.operation.map(|operation| &self.operations[operation].asked);
-        if matches!(asked, Some(Asked::End { lobby }) if *lobby == before.id) {
+        let action = change.operation.map(|operation| &self.operations[operation].action);
+        if matches!(action, Some(Action::End { lobby }) if *lobby == before.id) {
             return;
         }
         if self.is_of_earlier_start(before, history) || self.ends_with_its_server(change, before) {
             return;
         }
-        let needs_room = matches!(asked, Some(Asked::Find { .. } | Asked::Create { .. }));
+        let needs_room = matches!(action, Some(Action::Find { .. } | Action::Create { .. }));
         if !before.may_end(time, needs_room) {
             self.fail("I4", format!("lobby {} was ended without a cause", before.id));
         }
@@ -128,7 +128,7 @@ impl Model {
             return self.fail("I4", format!("nobody's operation created lobby {}", created.id));
         };
         self.check_place(change, created, history);
-        let Asked::Find { may_create, .. } = &self.operations[operation].asked else { return };
+        let Action::Find { may_create, .. } = &self.operations[operation].action else { return };
         if !may_create {
             self.fail("I8", format!("lobby {} was created by a find that must not", created.id));
         }
@@ -140,7 +140,7 @@ impl Model {
     /// A lobby that a find must have seen and could have entered, all the time since it began.
     pub(super) fn missed_by(&self, operation: usize, until: u64, history: &History) -> Option<String> {
         let operation = &self.operations[operation];
-        let Asked::Find { modes, regions, tags, .. } = &operation.asked else { return None };
+        let Action::Find { modes, regions, tags, .. } = &operation.action else { return None };
         let seen_by = operation.began_at.checked_sub(LAG_MS)?;
         let namespace = &self.namespaces[operation.namespace];
         let (_, version) = namespace.versions.last()?;

@@ -152,7 +152,7 @@ impl Model {
             self.fail("I10", format!("server {key} came back without registering"));
         }
         if change.is(Write::Heartbeat) && before.is_deregistered() && before.count("used") == 0 {
-            self.fail("I10", format!("server {key} beats, though it deregistered"));
+            self.fail("I10", format!("server {key} sent a heartbeat, though it deregistered"));
         }
         if change.is(Write::Heartbeat) && after.count("lease_until") < before.count("lease_until") {
             self.fail("I10", format!("a beat shortened the lease of server {key}"));

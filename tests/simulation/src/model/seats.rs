@@ -1,6 +1,6 @@
 //! I1, I4 to I7: what may become of seats.
 
-use super::{Asked, Change, Lobby, Model, NEVER, Stage};
+use super::{Action, Change, Lobby, Model, NEVER, Stage};
 use model::conditions::Write;
 
 /// How long a player may be connected, in milliseconds.
@@ -77,8 +77,8 @@ impl Model {
             }
             self.operations[operation].seats.push(taken);
         }
-        let capacity = match self.operations[operation].asked {
-            Asked::Find { .. } => after.max_players,
+        let capacity = match self.operations[operation].action {
+            Action::Find { .. } => after.max_players,
             _ => after.max_players_direct,
         };
         if after.held(time) > capacity {
@@ -125,8 +125,8 @@ impl Model {
         if self.namespaces[namespace].id != lobby.namespace {
             self.fail("I11", format!("a seat was taken in lobby {id} of another namespace"));
         }
-        match self.operations[operation].asked.clone() {
-            Asked::Find { modes, regions, tags, .. } => {
+        match self.operations[operation].action.clone() {
+            Action::Find { modes, regions, tags, .. } => {
                 if did_exist && (lobby.is_closed || lobby.is_private || lobby.is_draining) {
                     self.fail("I6", format!("a find took a seat in lobby {id}, which is closed or private"));
                 }
@@ -140,14 +140,14 @@ impl Model {
                     self.fail("I6", format!("a find took a seat in lobby {id} without its tags"));
                 }
             }
-            Asked::Create { mode, region } => {
+            Action::Create { mode, region } => {
                 if did_exist || lobby.mode != mode || lobby.region != region {
                     self.fail("I6", format!("lobby {id} is not what was to be created"));
                 }
             }
-            Asked::Join { lobby: asked } => {
-                if asked != *id {
-                    self.fail("I6", format!("a join of lobby {asked} took a seat in lobby {id}"));
+            Action::Join { lobby: joined } => {
+                if joined != *id {
+                    self.fail("I6", format!("a join of lobby {joined} took a seat in lobby {id}"));
                 }
             }
             other => self.fail("I4", format!("{other:?} took a seat in lobby {id}")),
@@ -159,8 +159,8 @@ impl Model {
         let time = self.time(change.at);
         let own = change.operation.map(|operation| &self.operations[operation]);
         let has_left = change.is(Write::Leave)
-            && own.is_some_and(|own| match &own.asked {
-                Asked::Disconnect { seat: asked, lobby } => asked == seat && *lobby == before.id,
+            && own.is_some_and(|own| match &own.action {
+                Action::Disconnect { seat: left, lobby } => left == seat && *lobby == before.id,
                 // A find that gives up.
                 _ => self
                     .operations
@@ -169,7 +169,7 @@ impl Model {
                     .flat_map(|run| &run.seats)
                     .any(|(lobby, own)| *lobby == before.id && own == seat),
             });
-        let is_by_player = has_left && own.is_some_and(|own| matches!(own.asked, Asked::Disconnect { .. }));
+        let is_by_player = has_left && own.is_some_and(|own| matches!(own.action, Action::Disconnect { .. }));
         let was_taken_over = change.is(Write::TakeOverSeat) && before.lapses(until, time);
         if !has_left && !was_taken_over {
             self.fail("I4", format!("seat {seat} of lobby {}, held until {until}, was lost", before.id));
@@ -198,8 +198,8 @@ impl Model {
         let Some(operation) = change.operation.map(|operation| &mut self.operations[operation]) else {
             return;
         };
-        match &operation.asked {
-            Asked::Connect { seat: asked, lobby } if asked == seat && lobby == id => {
+        match &operation.action {
+            Action::Connect { seat: connected, lobby } if connected == seat && lobby == id => {
                 operation.has_connected = true;
             }
             _ => self.fail("I7", format!("seat {seat} of lobby {id} was connected by somebody else")),

@@ -3,7 +3,7 @@
 
 use super::{
     super::{history::History, wire::Place},
-    Asked, Change, Lobby, Model,
+    Action, Change, Lobby, Model,
     answers::Answer,
 };
 use model::conditions::Write;
@@ -35,8 +35,8 @@ impl Model {
 
     /// Whether its server requested the end of all that it runs.
     pub(super) fn ends_with_its_server(&self, change: &Change, lobby: &Lobby) -> bool {
-        let asked = change.operation.map(|operation| &self.operations[operation].asked);
-        matches!(asked, Some(Asked::Deregister { server, ends_lobbies: true, .. }) if lobby.server.as_ref() == Some(server))
+        let action = change.operation.map(|operation| &self.operations[operation].action);
+        matches!(action, Some(Action::Deregister { server, ends_lobbies: true, .. }) if lobby.server.as_ref() == Some(server))
     }
 
     /// A server changes its start by a registration of that alone, never back to one that it had.
@@ -46,7 +46,7 @@ impl Model {
             item.as_ref().and_then(|item| item["start_id"]["S"].as_str()).map(ToOwned::to_owned)
         };
         let (before, after) = (start(&change.before), start(&change.after));
-        let asked = change.operation.map(|operation| self.operations[operation].asked.clone());
+        let action = change.operation.map(|operation| self.operations[operation].action.clone());
         if before != after {
             let known = self.starts.entry(key.clone()).or_default();
             let is_back = after.as_ref().is_some_and(|after| known.contains(after));
@@ -57,12 +57,12 @@ impl Model {
         }
         let (
             Some(
-                Asked::Register { start, .. }
-                | Asked::Heartbeat { start, .. }
-                | Asked::Deregister { start, .. },
+                Action::Register { start, .. }
+                | Action::Heartbeat { start, .. }
+                | Action::Deregister { start, .. },
             ),
             Some(now),
-        ) = (asked, after)
+        ) = (action, after)
         else {
             return;
         };
@@ -85,10 +85,12 @@ impl Model {
         if !change.is(Write::ExtendLease) && !change.is(Write::Drain) {
             return;
         }
-        let asked = change.operation.map(|operation| self.operations[operation].asked.clone());
+        let action = change.operation.map(|operation| self.operations[operation].action.clone());
         if let Some(
-            Asked::Register { start, .. } | Asked::Heartbeat { start, .. } | Asked::Deregister { start, .. },
-        ) = asked
+            Action::Register { start, .. }
+            | Action::Heartbeat { start, .. }
+            | Action::Deregister { start, .. },
+        ) = action
             && self.born_on.get(&lobby.id).is_some_and(|on| *on != start)
         {
             self.fail(
@@ -117,13 +119,13 @@ impl Model {
     }
 
     /// A heartbeat lists only lobbies of its own start.
-    pub(super) fn check_told(&mut self, server: &str, start: &str, answer: &Answer) {
-        let told = answer.body["lobbies"].as_array().into_iter().flatten();
-        let mut told = told.filter_map(|lobby| lobby["lobby_id"].as_str());
+    pub(super) fn check_listed(&mut self, server: &str, start: &str, answer: &Answer) {
+        let listed = answer.body["lobbies"].as_array().into_iter().flatten();
+        let mut listed = listed.filter_map(|lobby| lobby["lobby_id"].as_str());
         let other =
-            told.find(|id| self.born_on.get(*id).is_some_and(|on| on != start)).map(ToOwned::to_owned);
+            listed.find(|id| self.born_on.get(*id).is_some_and(|on| on != start)).map(ToOwned::to_owned);
         if let Some(lobby) = other {
-            self.fail("I6", format!("start {start} of server {server} was told of lobby {lobby} of another"));
+            self.fail("I6", format!("start {start} of server {server} learnt of lobby {lobby} of another"));
         }
     }
 }

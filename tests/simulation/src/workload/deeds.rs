@@ -274,7 +274,7 @@ pub(super) const fn favoured(bias: Option<Write>) -> &'static [Deed] {
         Some(Write::GiveBackAllotment | Write::AllotAhead | Write::Allot | Write::ReturnAllotment) => {
             &[Create, End, Register, Deregister]
         }
-        Some(Write::ClaimSearch | Write::TellVainSearch) => &[Burst, Create, End, Disconnect],
+        Some(Write::ClaimSearch | Write::NoteVainSearch) => &[Burst, Create, End, Disconnect],
         Some(Write::HoldSeat | Write::PointHold | Write::ReleaseHold) => &[Burst, Join, Disconnect, Find],
         Some(Write::AimRun | Write::KeepAnswer | Write::ForgetRun | Write::WaitForRun) => {
             &[Burst, Join, Find, Create]
