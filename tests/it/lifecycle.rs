@@ -6,11 +6,18 @@
     reason = "this is test code: what cannot go on panics"
 )]
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use harness::{Answer, TestGame, TestStack, live_lobbies};
+use harness::{Answer, TestGame, TestStack, instance::event, live_lobbies};
 use http::Method;
+use muster_local::{
+    emulator::link::{Link, patient_client_over},
+    functions::Functions,
+    stack::{TEMPLATE, table_names},
+    template::Template,
+};
 use serde_json::{Value, json};
+use shared::{screening::outside::Outside, store::client::Store};
 
 mod allotment;
 mod churn;
@@ -52,6 +59,19 @@ async fn register(stack: &TestStack, game: &TestGame, server_id: &str, fields: V
 
 async fn heartbeat(stack: &TestStack, game: &TestGame, server_id: &str) -> Answer {
     game.serve(stack, "heartbeat", json!({ "server_id": server_id })).await
+}
+
+/// The status of a game server's call of `function` for the server `one`, by an instance whose calls of the
+/// database go over `link`.
+async fn serve_over(stack: &TestStack, game: &TestGame, link: Arc<dyn Link>, function: &str) -> u16 {
+    let store = Store::new(patient_client_over(link), table_names());
+    let declared = Template::parse(TEMPLATE).unwrap().functions;
+    let keys = Arc::clone(stack.stack.keys());
+    let functions = Functions::new(store, declared, keys, stack.ambient(), Outside::default());
+    let instance = functions.instance(&format!("functions/{function}")).unwrap();
+    let bearer = format!("Bearer {}", game.server);
+    let event = event(&[("authorization", bearer.as_str())], &json!({ "server_id": "one" }), &[]);
+    instance(event).await.status().as_u16()
 }
 
 /// The lobbies that a heartbeat lists.

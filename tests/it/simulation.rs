@@ -4,7 +4,11 @@
 use std::collections::BTreeSet;
 
 use model::conditions::{self, clauses};
-use simulation::{Options, report, run};
+use simulation::{
+    Options,
+    mutations::{Elsewhere, RARE},
+    report, run,
+};
 
 /// Seeds of a test's run; the benchmark runs thousands.
 const SEEDS: u64 = 24;
@@ -84,6 +88,19 @@ fn every_condition_in_the_store_is_listed() {
     }
     assert!(missing.is_empty(), "conditions::all() lacks:\n{}", missing.join("\n"));
     assert!(scanned > 50, "only {scanned} clauses were recognised: has the store's style changed?");
+}
+
+#[test]
+fn what_runs_notice_rarely_is_noticed_elsewhere() {
+    let table = include_str!("../model/README.md");
+    let tests = [include_str!("lifecycle/starts.rs"), include_str!("seating/replays.rs")].concat();
+    for (write, clause, elsewhere) in RARE {
+        let is_noticed = match elsewhere {
+            Elsewhere::Model => table.contains(&format!("| {write} | `{clause}` | I")),
+            Elsewhere::Test(name) => tests.contains(&format!("async fn {name}() {{")),
+        };
+        assert!(is_noticed, "{write}: {clause}");
+    }
 }
 
 /// The string literals of a source file, lines joined as the compiler joins them; comments may look like

@@ -8,16 +8,11 @@ use std::{
 
 use harness::{
     Answer, TestStack, all_servers,
-    instance::{Instance, event},
+    instance::Instance,
     interference::{Before, Repeating},
     live_lobbies,
 };
-use muster_local::{
-    emulator::link::{Call, patient_client_over},
-    functions::Functions,
-    stack::{TEMPLATE, table_names},
-    template::Template,
-};
+use muster_local::emulator::link::Call;
 use serde_json::{Value, json};
 use shared::{
     auth::settings::SettingsCache,
@@ -32,9 +27,7 @@ use shared::{
         server::Server,
     },
     overview::Overview,
-    screening::outside::Outside,
     store::{
-        client::Store,
         creation::{Creation, CreationOutcome},
         ending::EndOutcome,
         transitions::TransitionOutcome,
@@ -43,6 +36,7 @@ use shared::{
 
 use super::{
     CLOSED, find, find_existing, game, heartbeat, listed, live, never_ready, register, registration,
+    serve_over,
 };
 
 /// The paths of a refused registration.
@@ -242,14 +236,7 @@ async fn a_server_that_was_let_go_is_not_shown_by_a_heartbeat_from_before() {
     // It comes back, is shown, and is killed: meanwhile its last call is on its way a second time.
     let is_show = |call: &Call| String::from_utf8_lossy(&call.body).contains("#placement_pool = :pool");
     let link = Arc::new(Repeating::new(stack.stack.store_link(), is_show));
-    let store = Store::new(patient_client_over(link.clone()), table_names());
-    let declared = Template::parse(TEMPLATE).unwrap().functions;
-    let keys = Arc::clone(stack.stack.keys());
-    let functions = Functions::new(store, declared, keys, stack.ambient(), Outside::default());
-    let heartbeat = functions.instance("functions/heartbeat-server").unwrap();
-    let bearer = format!("Bearer {}", game.server);
-    let event = event(&[("authorization", bearer.as_str())], &json!({ "server_id": "one" }), &[]);
-    assert_eq!(heartbeat(event).await.status(), 200);
+    assert_eq!(serve_over(&stack, &game, link.clone(), "heartbeat-server").await, 200);
     assert!(is_in_index().await, "I10");
     find_it_silent().await;
     assert_eq!(link.repeat().await, 400);
@@ -572,15 +559,8 @@ async fn a_lobby_that_becomes_ready_at_the_last_moment_closes_with_its_deregiste
         let outcome = store.make_transition(&lobby_id, &Transition::Ready, in_time).await.unwrap();
         assert!(matches!(outcome, TransitionOutcome::Made(_)), "{outcome:?}");
     };
-    let link = Before::transaction(stack.stack.store_link(), becomes_ready);
-    let store = Store::new(patient_client_over(Arc::new(link)), table_names());
-    let declared = Template::parse(TEMPLATE).unwrap().functions;
-    let keys = Arc::clone(stack.stack.keys());
-    let functions = Functions::new(store, declared, keys, stack.ambient(), Outside::default());
-    let deregister = functions.instance("functions/deregister-server").unwrap();
-    let bearer = format!("Bearer {}", game.server);
-    let event = event(&[("authorization", bearer.as_str())], &json!({ "server_id": "one" }), &[]);
-    assert_eq!(deregister(event).await.status(), 200);
+    let link = Arc::new(Before::transaction(stack.stack.store_link(), becomes_ready));
+    assert_eq!(serve_over(&stack, &game, link, "deregister-server").await, 200);
     let lobby = game.lobby(&stack, lobby.lobby_id.as_str()).await;
     assert_eq!((lobby.closed, lobby.is_draining), (true, true), "I6");
     assert_eq!(lobby.stage, Stage::Ended, "it is empty");

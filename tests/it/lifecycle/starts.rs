@@ -4,8 +4,10 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use harness::{
-    Answer, TestGame, TestStack, all_servers, instance::Instance, interference::Before, live_lobbies,
-    new_game,
+    Answer, TestGame, TestStack, all_servers,
+    instance::Instance,
+    interference::{Before, Repeating},
+    live_lobbies, new_game,
 };
 use muster_local::emulator::link::{Call, patient_client_over};
 use serde_json::{Value, json};
@@ -19,7 +21,7 @@ use shared::{
     store::{lobby_data::Part, transitions::TransitionOutcome},
 };
 
-use super::{STATE, find, find_existing, game, heartbeat, listed, live, register, registration};
+use super::{STATE, find, find_existing, game, heartbeat, listed, live, register, registration, serve_over};
 
 async fn server(stack: &TestStack, game: &TestGame, server_id: &str) -> Server {
     let servers = all_servers(stack.store(), game.namespace_id()).await;
@@ -188,6 +190,54 @@ async fn a_repeated_registration_clears_no_server_that_has_opened_since() {
     assert!(!server(&stack, &game, "fra").await.is_clearing);
 }
 
+/// Stores that `server` has still to end lobbies of an earlier start.
+async fn set_clearing(stack: &TestStack, server: &Server) {
+    let clearing = stack.store().client().update_item();
+    clearing
+        .table_name(&stack.store().tables().servers)
+        .key("server", AttributeValue::S(server.server.to_string()))
+        .update_expression("SET is_clearing = :true")
+        .expression_attribute_values(":true", AttributeValue::Bool(true))
+        .send()
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_slow_call_of_a_start_ends_no_lobby_created_since_the_server_opened() {
+    let stack = TestStack::start().await;
+    let game = game(&stack, "slow", json!({})).await;
+    register(&stack, &game, "one", json!({})).await;
+    let seen = server(&stack, &game, "one").await;
+    set_clearing(&stack, &seen).await;
+    // Another call opens the server before this one reads its lobbies.
+    let (store, instance, public) = (stack.store().clone(), stack.instance(), game.public.clone());
+    let opens = async move {
+        store.open_server(&seen).await.unwrap().unwrap();
+        instance.find(&public, &json!({ "game_modes": ["arena"] })).await.unwrap();
+    };
+    let reads_lobbies = |call: &Call| String::from_utf8_lossy(&call.body).contains("by_server");
+    let link = Arc::new(Before::new(stack.stack.store_link(), reads_lobbies, opens));
+    assert_eq!(serve_over(&stack, &game, link, "heartbeat-server").await, 200);
+    assert_eq!(live(&stack, &game).await, 1, "I4");
+}
+
+#[tokio::test]
+async fn an_opening_that_is_repeated_late_shows_no_server_that_was_let_go() {
+    let stack = TestStack::start().await;
+    let game = game(&stack, "opened", json!({})).await;
+    register(&stack, &game, "one", json!({ "lease_seconds": 1 })).await;
+    set_clearing(&stack, &server(&stack, &game, "one").await).await;
+    let opens = |call: &Call| String::from_utf8_lossy(&call.body).contains("REMOVE #is_clearing");
+    let link = Arc::new(Repeating::new(stack.stack.store_link(), opens));
+    assert_eq!(serve_over(&stack, &game, link.clone(), "heartbeat-server").await, 200);
+    stack.clock.advance(Duration::from_secs(2));
+    assert_eq!(find(&stack, &game).await.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"));
+    assert_eq!(link.repeat().await, 400);
+    heartbeat(&stack, &game, "one").await.expect_ok();
+    assert!(server(&stack, &game, "one").await.placement_pool.is_some(), "I10");
+}
+
 #[tokio::test]
 async fn a_start_that_deregistered_does_not_come_back_while_it_runs_lobbies() {
     let stack = TestStack::start().await;
@@ -267,15 +317,8 @@ async fn a_server_that_opens_while_a_look_puts_it_out_of_sight_stays_in_sight() 
     register(&stack, &game, "one", json!({})).await;
     // Its new start ended the last lobby of the one before, and is about to open it.
     let seen = server(&stack, &game, "one").await;
+    set_clearing(&stack, &seen).await;
     let store = stack.store().clone();
-    let clearing = store
-        .client()
-        .update_item()
-        .table_name(&store.tables().servers)
-        .key("server", AttributeValue::S(seen.server.to_string()))
-        .update_expression("SET is_clearing = :true")
-        .expression_attribute_values(":true", AttributeValue::Bool(true));
-    clearing.send().await.unwrap();
     let opens = async move {
         let opened = store.open_server(&seen).await.unwrap();
         assert!(opened.is_ok(), "{opened:?}");

@@ -135,7 +135,7 @@ impl Model {
         if after.item["server"]["S"].as_str() != Some(key) || after.item["ports"].is_null() {
             self.fail("I2", format!("server {key} was made by {}", change.part.change));
         }
-        let is_early = after.count("free_from") < after.count("ranked_at");
+        let is_early = after.count("free_from") <= time && after.count("ranked_at") > time;
         let is_in_index = !after.item["placement_pool"].is_null();
         if is_in_index && !after.item["expires_at"].is_null() {
             self.fail("I14", format!("server {key} is let go, and in the index"));
