@@ -182,7 +182,7 @@ impl Matchmaker {
                     allotment = if was_block { Allotment::Singly } else { Allotment::None };
                 }
                 CreationOutcome::NoPlace(seen) => {
-                    self.servers.correct(&creation.server, seen.map(|seen| *seen));
+                    self.servers.note_no_place(&creation.server, seen.map(|seen| *seen), now);
                 }
                 CreationOutcome::Conflict { .. } if beginning.is_some() => break,
                 CreationOutcome::Conflict { is_at_server, is_at_index } => {

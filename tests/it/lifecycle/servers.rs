@@ -625,6 +625,26 @@ async fn an_instance_that_knew_a_server_before_it_registered_again_uses_its_new_
 }
 
 #[tokio::test]
+async fn an_instance_that_finds_a_server_full_reads_the_others_again_instead_of_trying_each() {
+    let stack = TestStack::start().await;
+    let game = game(&stack, "filled", json!({ "max_players": 1 })).await;
+    for n in 0..8 {
+        register(&stack, &game, &format!("server-{n}"), json!({ "capacity": 1, "lease_seconds": 0 })).await;
+    }
+    let instance = stack.instance();
+    instance.warm_up(&game.public, &game.pool("arena", "fra")).await;
+    for _ in 0..7 {
+        find(&stack, &game).await.expect_ok();
+    }
+    stack.clock.advance(Duration::from_secs(5));
+    let before = instance.usage();
+    let body = json!({ "game_modes": ["arena"], "regions": ["fra"] });
+    assert!(instance.find(&game.public, &body).await.is_ok());
+    // A look, the head, a creation on a full server, two calls that read the others, and a creation.
+    assert_eq!((instance.usage() - before).calls, 6);
+}
+
+#[tokio::test]
 async fn an_instance_that_knew_a_server_before_it_deregistered_places_nothing_there() {
     let stack = TestStack::start().await;
     let game = game(&stack, "left", json!({ "max_players": 1 })).await;

@@ -4,7 +4,10 @@ use std::{collections::VecDeque, time::Duration};
 
 use crate::{
     base::ambient::Timestamp,
-    matchmaking::memory::kept::{Kept, drop_old},
+    matchmaking::{
+        limits::LEARNT_AGE_MAX,
+        memory::kept::{Kept, drop_old},
+    },
     models::server::{PlacementPool, Server},
 };
 
@@ -92,6 +95,16 @@ impl Servers {
 
     pub(in crate::matchmaking) fn forget(&self, pool: &PlacementPool) {
         self.known.remove(pool);
+    }
+
+    /// Notes that `known` had no place, and is now `seen`; `None` when it is gone. What was learnt a while ago
+    /// of the others is forgotten: where one has filled since, others have.
+    pub(in crate::matchmaking) fn note_no_place(&self, known: &Server, seen: Option<Server>, now: Timestamp) {
+        if self.are_known(&known.pool(), LEARNT_AGE_MAX, now) {
+            self.correct(known, seen);
+        } else {
+            self.forget(&known.pool());
+        }
     }
 
     /// Replaces what is known of one server by `corrected`; `None` when it is gone.
