@@ -35,15 +35,20 @@ use harness::{
 };
 use serde_json::json;
 use shared::{
-    auth::keys::TokenKeys,
+    auth::{
+        keys::TokenKeys,
+        matchmaker::MatchmakerAuth,
+        settings::{SETTINGS_AGE_MAX, SettingsCache},
+    },
     base::{
         ambient::{Ambient, Timestamp},
         usage::Usage,
     },
+    hosting::game_server::GameServers,
     models::{
         ids::LobbyId,
         lobby::Lobby,
-        token::{Claims, Credential},
+        token::{Claims, Credential, TokenKind},
     },
     store::{client::Store, meter::metered},
     wire::FindLobbyResponse,
@@ -127,6 +132,27 @@ impl Bench {
 
     fn host(&self, ambient: &Ambient, game: &TestGame) -> LobbyHost {
         LobbyHost::new(self.stack.store().clone(), &self.keys, ambient, game.game_id().clone())
+    }
+
+    /// What the game server does, for all its lobbies.
+    async fn send_heartbeat(&self, game: &TestGame, ambient: &Ambient) {
+        let store = self.stack.store();
+        let settings = SettingsCache::new(store.clone(), ambient.clone(), SETTINGS_AGE_MAX);
+        let auth =
+            MatchmakerAuth::new(Arc::new(settings), Arc::clone(self.stack.stack.keys()), ambient.clone());
+        let request = request(&[("authorization", &format!("Bearer {}", game.server))], &json!({}));
+        let caller = auth.caller(&request, TokenKind::Server).expect("a server's token");
+        let (right, _settings) = auth.game_server(caller).await.expect("a server's right");
+        let servers = GameServers::new(store.clone(), ambient.clone());
+        let mut cursor = None;
+        loop {
+            let server_id = "fra".parse().expect("an identifier");
+            let page = servers.heartbeat(&right, (server_id, None), cursor.as_ref()).await.expect("kept");
+            cursor = page.next;
+            if cursor.is_none() {
+                return;
+            }
+        }
     }
 
     /// What the lobby server does once the player is there.
@@ -395,7 +421,12 @@ async fn beside(bench: &mut Bench, lobbies: usize, players: Players) {
     for _ in 0..WARMING {
         bench.connect(&host, &find(&instance, &token).await.1).await;
     }
-    clock.step(if players == Players::Connect { LAUNCH_OVER } else { BESIDE_RESERVATION });
+    if players == Players::Connect {
+        clock.step(LAUNCH_OVER);
+        bench.send_heartbeat(&game, &clock.ambient()).await;
+    } else {
+        clock.step(BESIDE_RESERVATION);
+    }
     let (before, mut calls_max) = (instance.usage(), 0);
     for _ in 0..finds {
         clock.step(Duration::from_millis(100));

@@ -14,6 +14,7 @@ use harness::{TestGame, TestStack, instance::Instance, interference::Before};
 use muster_local::emulator::link::{Call, patient_client_over};
 use serde_json::json;
 use shared::{
+    base::ambient::Timestamp,
     models::{
         ids::SeatId,
         lifecycle::Transition,
@@ -206,14 +207,28 @@ async fn finds_in_several_pools_share_the_lobbies_that_a_busy_instance_creates_f
     assert_eq!(lobbies.len(), 2, "I9: {lobbies:?}");
 }
 
+/// Takes the last seat of a lobby.
+async fn fill(stack: &TestStack, lobby: &Lobby) {
+    let store = stack.store();
+    let write = store
+        .client()
+        .update_item()
+        .table_name(&store.tables().lobbies)
+        .key("lobby_id", AttributeValue::S(lobby.lobby_id.to_string()))
+        .update_expression("SET taken = max_players, joinable_from = :never")
+        .expression_attribute_values(":never", AttributeValue::N(Timestamp::NEVER.to_string()));
+    let _filled = write.send().await.unwrap();
+}
+
 /// The calls of a busy instance's find, 150 ms after one that read lobbies ahead, in a pool of so many
-/// shards.
-async fn calls_of_the_find_after_a_look(shards: u8) -> u64 {
+/// shards; if others fill them meanwhile, there are as many new ones.
+async fn calls_of_the_find_after_a_look(shards: u8, others_fill: bool) -> u64 {
     let stack = TestStack::start().await;
     let game = arena(&stack, "kept").await;
     stack.store().grow_shards(&game.pool("arena", "fra"), shards, stack.clock.now()).await.unwrap();
+    let mut one_seat_left = Vec::new();
     for nth in 0..40 {
-        let _one_seat_left = lobby_with(&stack, &game, nth % shards, 2).await;
+        one_seat_left.push(lobby_with(&stack, &game, nth % shards, 2).await);
     }
     stack.clock.advance(Duration::from_millis(1));
     let instance = stack.instance();
@@ -227,14 +242,25 @@ async fn calls_of_the_find_after_a_look(shards: u8) -> u64 {
         calls_of_a_find().await;
     }
     while calls_of_a_find().await != 3 {}
+    for (nth, lobby) in (0..).zip(one_seat_left.iter().filter(|_| others_fill)) {
+        fill(&stack, lobby).await;
+        let _one_seat_left = lobby_with(&stack, &game, nth % shards, 2).await;
+    }
     stack.clock.advance(Duration::from_millis(150));
     calls_of_a_find().await
 }
 
 #[tokio::test]
-async fn lobbies_read_ahead_are_kept_for_a_tenth_of_a_second_where_the_pool_has_shards() {
-    assert_eq!(calls_of_the_find_after_a_look(1).await, 1);
-    assert_eq!(calls_of_the_find_after_a_look(4).await, 3, "the index, some lobbies, the seat");
+async fn lobbies_read_ahead_are_dropped_sooner_after_a_loss_where_the_pool_has_shards() {
+    for shards in [1, 4] {
+        assert_eq!(calls_of_the_find_after_a_look(shards, false).await, 1, "{shards}: the seat");
+    }
+    assert_eq!(
+        calls_of_the_find_after_a_look(4, true).await,
+        4,
+        "no seat, the index, some lobbies, the seat"
+    );
+    assert!(calls_of_the_find_after_a_look(1, true).await > 4, "no seat in any of three");
 }
 
 #[tokio::test]
@@ -326,16 +352,14 @@ async fn move_into(stack: &TestStack, lobby: &Lobby, shard: u8) {
 }
 
 #[tokio::test]
-async fn a_full_lobby_leaves_its_shard_when_its_players_are_connected_unless_a_seat_was_left_a_moment_ago() {
+async fn a_full_lobby_keeps_its_shard_until_a_heartbeat_after_a_minute_in_which_no_player_left() {
     let stack = TestStack::start().await;
     let game = arena(&stack, "leaves").await;
     stack.store().grow_shards(&game.pool("arena", "fra"), 4, stack.clock.now()).await.unwrap();
     let mut seats = Vec::new();
-    // Seconds since a seat was left, at first none ever; and where the lobby stands once all are connected.
-    for (passed, shard) in [(None, 0), (Some(1), 2), (Some(61), 0)] {
-        if let Some(passed) = passed {
+    for has_left in [false, true] {
+        if has_left {
             game.disconnect(&stack, &seats.remove(0)).await.expect_ok();
-            stack.clock.advance(Duration::from_secs(passed));
         }
         let mut found = Vec::new();
         while seats.len() + found.len() < 3 {
@@ -348,8 +372,13 @@ async fn a_full_lobby_leaves_its_shard_when_its_players_are_connected_unless_a_s
             seats.push(seat);
         }
         let connected = game.lobby(&stack, lobby.lobby_id.as_str()).await;
-        assert_eq!(connected.pool.shard, shard, "{passed:?} seconds after");
         assert!(connected.joinable_from > lobby.joinable_from, "I14");
+        for (passed, shard) in [(59, 2), (1, 0)] {
+            stack.clock.advance(Duration::from_secs(passed));
+            game.serve(&stack, "heartbeat", json!({ "server_id": "fra" })).await.expect_ok();
+            let kept = game.lobby(&stack, lobby.lobby_id.as_str()).await;
+            assert_eq!((kept.pool.shard, kept.joinable_from), (shard, connected.joinable_from), "{has_left}");
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 //! lobby's criteria ([`crate::store::creation`]). A missing seat was left, or lapsed and was taken over. The
 //! lobby remembers the last eight that lapsed, so that their players get that reason (decision 40).
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use crate::{
     auth::{keys::TokenKeys, matchmaker::LobbyRight},
@@ -38,9 +38,6 @@ pub struct LobbyServer {
 
 /// Heads remembered.
 const HEADS_MAX: usize = 1_024;
-/// How long after a player left a lobby the pool counts as active: longer than a constantly refilled lobby
-/// takes.
-const ASTIR_FOR: Duration = Duration::from_secs(60);
 
 impl LobbyServer {
     /// Lobbies in `store`.
@@ -156,8 +153,7 @@ impl LobbyServer {
     }
 
     /// A full lobby comes into sight when its first reservation would have lapsed. Once all players are
-    /// connected, that is far too early: it would precede lobbies with a free seat (I14). The same write
-    /// moves a lobby from another shard back to the first, so that later looks need not read the others.
+    /// connected, that is far too early: it would precede lobbies with a free seat (I14).
     ///
     /// The player is already connected, so an unwritten hint must not fail the call.
     async fn keep_hidden(&self, lobby: &Lobby) {
@@ -165,10 +161,7 @@ impl LobbyServer {
         if !lobby.reserved.is_empty() || lobby.taken < lobby.max_players || !is_early {
             return;
         }
-        // A pool in which players leave and enter constantly still needs its shards.
-        let is_astir = lobby.vacated_at.is_some_and(|at| self.ambient.now().since(at) < ASTIR_FOR);
-        let shard = if is_astir { lobby.pool.shard } else { 0 };
-        if let Err(error) = self.store.hide_full_lobby(lobby, shard).await {
+        if let Err(error) = self.store.hide_full_lobby(lobby, lobby.pool.shard).await {
             let cause = error.cause().unwrap_or("refused").to_owned();
             tracing::warn!(lobby.id = %lobby.lobby_id, cause, "a full lobby comes into sight too early");
         }

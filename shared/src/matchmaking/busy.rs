@@ -3,14 +3,12 @@
 //!
 //! Where as many players leave as come, each player who leaves shows a full lobby, and each seat taken may
 //! hide it. So a find reads a few of the candidates that a look shows, as many as its instance has finds in a
-//! second, and takes a seat in any. The instance keeps the others for its next finds: for a second, or a
-//! tenth of one where the pool has shards, or less once one of them refused a find. The next look continues where
-//! the last one ended, so that instances spread over the index.
+//! second, and takes a seat in any. The instance keeps the others for its next finds for a second, or less
+//! once one of them refused a find. The next look continues where the last one ended, so that instances
+//! spread over the index.
 //!
 //! After three full ones, a find in a busy pool creates a lobby (decision 21). If a candidate refused it for
 //! another reason than being full, the find first looks as in a quiet pool.
-
-use std::time::Duration;
 
 use crate::{
     base::ambient::Timestamp,
@@ -36,8 +34,6 @@ const SHOWN_MAX: usize = 24;
 /// bounds. Half a read unit each.
 const READ_MIN: usize = 2;
 const READ_MAX: usize = 8;
-/// Lobbies read longer ago are dropped once one of them refused a find.
-const READ_AGE_MAX: Duration = Duration::from_millis(250);
 
 impl Matchmaker {
     /// The only pool of an untagged search that may create, if this instance reads lobbies ahead there.
@@ -80,9 +76,7 @@ impl Matchmaker {
                     tries += 1;
                     are_all_full &= refusal == Refusal::Full;
                     self.pools.note_lost_seat(pool, now);
-                    if now.since(read_at) >= READ_AGE_MAX {
-                        self.pools.forget_lobbies(pool);
-                    }
+                    self.pools.forget_older_lobbies(pool, now);
                 }
             }
         }

@@ -6,8 +6,8 @@
 //!
 //! Hiding a full lobby of a busy pool moves it into a shard, for which the index charges no more. A find that
 //! saw it elsewhere learns the new place from its refused write. Hiding it in a pool that is not busy moves
-//! it back into the first shard; so does the connect of its last player, unless a seat was left there within
-//! a minute. A find that saw nothing in the other shards deletes the sign once no lobby is left in them.
+//! it back into the first shard; so does its server's heartbeat, once no player has left for a minute. A find
+//! that saw nothing in the other shards deletes the sign once no lobby is left in them.
 
 use crate::{
     base::ambient::Timestamp,

@@ -34,6 +34,7 @@ pub const LEFT_OUT: &[(Write, &str, &str)] = &[
     (Write::TakeFreeSeat, TAGGED, TAGS),
     (Write::TakeOverSeat, TAGGED, TAGS),
     (Write::GrowShards, "attribute_not_exists(#joinable_from) OR #joinable_from <= :shards", SHARDS),
+    (Write::LeaveShard, "#pool = :pool", SHARDS),
     (Write::RetireShards, "#joinable_from = :shards", SHARDS),
     (Write::RetireShards, "#renewed_at <= :stale", SHARDS),
     (

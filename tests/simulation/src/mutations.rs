@@ -77,6 +77,7 @@ pub const VERDICTS: &[(Write, &str, &str)] = &[
         "of many looks that meet it each would move it on, at a unit more",
     ),
     (Write::GrowShards, "attribute_not_exists(#joinable_from) OR #joinable_from <= :shards", ONE_SHARD),
+    (Write::LeaveShard, "#pool = :pool", ONE_SHARD),
     (Write::RetireShards, "#joinable_from = :shards", ONE_SHARD),
     (Write::RetireShards, "#renewed_at <= :stale", ONE_SHARD),
     (Write::ReturnAllotment, "#allotted >= :block", "what a server has is in the sum"),

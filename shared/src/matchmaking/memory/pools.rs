@@ -19,9 +19,10 @@ use crate::{
 
 /// Candidates within a second found full by finds that are a sign of others.
 const LOST_SEATS_MAX: usize = 2;
-/// How long lobbies that were read ahead are kept in a pool with shards: of those read longer ago, half are
-/// full.
-const KEPT_IN_SHARDS: Duration = Duration::from_millis(100);
+/// Lobbies read ahead longer ago are dropped once one of them refused a find.
+const READ_AGE_MAX: Duration = Duration::from_millis(250);
+/// The same in a pool with shards, where more instances take their seats.
+const READ_AGE_MAX_IN_SHARDS: Duration = Duration::from_millis(75);
 
 /// What an instance knows of pools.
 #[derive(Debug, Default)]
@@ -231,9 +232,8 @@ impl Pools {
         now: Timestamp,
     ) -> Option<(Lobby, Timestamp)> {
         let draw = |known: &mut KnownPool| {
-            let kept_for = if known.shards.known(now) > 1 { KEPT_IN_SHARDS } else { LEARNT_AGE_MAX };
             let (lobbies, read_at) = &mut known.read;
-            if now.since(*read_at) >= kept_for {
+            if now.since(*read_at) >= LEARNT_AGE_MAX {
                 return None;
             }
             Some((ambient.draw(lobbies)?, *read_at))
@@ -241,9 +241,14 @@ impl Pools {
         self.0.with(&pool.whole(), draw).flatten()
     }
 
-    /// Drops the kept lobbies: one of them was full.
-    pub(in crate::matchmaking) fn forget_lobbies(&self, pool: &Pool) {
-        self.0.with(&pool.whole(), |known| known.read.0.clear());
+    /// Drops the kept lobbies, unless they were just read: one of them refused a find.
+    pub(in crate::matchmaking) fn forget_older_lobbies(&self, pool: &Pool, now: Timestamp) {
+        self.0.with(&pool.whole(), |known| {
+            let age_max = if known.shards.known(now) > 1 { READ_AGE_MAX_IN_SHARDS } else { READ_AGE_MAX };
+            if now.since(known.read.1) >= age_max {
+                known.read.0.clear();
+            }
+        });
     }
 
     /// Notes that a look saw the sign of `shards` shards of `pool`, and showed `shown` candidates.
