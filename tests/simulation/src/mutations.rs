@@ -1,8 +1,8 @@
 //! Each condition taken away, one at a time: does a run notice?
 //!
-//! A condition whose loss nothing notices is one of [`VERDICTS`], which say why. One whose loss runs notice so
-//! rarely that luck decides is one of [`RARE`], which say what notices it without luck. Everything else must
-//! be noticed.
+//! A condition whose loss nothing notices is one of [`VERDICTS`], which say why. One whose loss runs notice
+//! so rarely that luck decides is one of [`RARE`], which say what notices it without luck. Everything else
+//! must be noticed.
 
 use super::{Options, run};
 use model::conditions::{CLAIM, Condition, LATEST, TAGGED, Write};

@@ -97,8 +97,8 @@ impl Servers {
         self.known.remove(pool);
     }
 
-    /// Notes that `known` had no place, and is now `seen`; `None` when it is gone. What was learnt a while ago
-    /// of the others is forgotten: where one has filled since, others have.
+    /// Notes that `known` had no place, and is now `seen`; `None` when it is gone. What was read a second ago
+    /// is forgotten: where one server has filled since, others have.
     pub(in crate::matchmaking) fn note_no_place(&self, known: &Server, seen: Option<Server>, now: Timestamp) {
         if self.are_known(&known.pool(), LEARNT_AGE_MAX, now) {
             self.correct(known, seen);
