@@ -22,7 +22,7 @@ const LOST_SEATS_MAX: usize = 2;
 /// Lobbies read ahead longer ago are dropped once one of them refused a find.
 const READ_AGE_MAX: Duration = Duration::from_millis(250);
 /// The same in a pool with shards, where more instances take their seats.
-const READ_AGE_MAX_IN_SHARDS: Duration = Duration::from_millis(75);
+const READ_AGE_MAX_IN_SHARDS: Duration = Duration::from_millis(65);
 
 /// What an instance knows of pools.
 #[derive(Debug, Default)]
