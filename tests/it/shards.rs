@@ -207,17 +207,27 @@ async fn finds_in_several_pools_share_the_lobbies_that_a_busy_instance_creates_f
     assert_eq!(lobbies.len(), 2, "I9: {lobbies:?}");
 }
 
-/// Takes the last seat of a lobby.
-async fn fill(stack: &TestStack, lobby: &Lobby) {
+/// Changes a stored lobby by `expression`, in which `:value` is `value` and `#pool` its attribute `pool`, a
+/// reserved word.
+async fn change(stack: &TestStack, lobby: &Lobby, expression: &str, value: AttributeValue) {
     let store = stack.store();
     let write = store
         .client()
         .update_item()
         .table_name(&store.tables().lobbies)
         .key("lobby_id", AttributeValue::S(lobby.lobby_id.to_string()))
-        .update_expression("SET taken = max_players, joinable_from = :never")
-        .expression_attribute_values(":never", AttributeValue::N(Timestamp::NEVER.to_string()));
-    let _filled = write.send().await.unwrap();
+        .update_expression(expression)
+        .set_expression_attribute_names(
+            expression.contains("#pool").then(|| [("#pool".into(), "pool".into())].into()),
+        )
+        .expression_attribute_values(":value", value);
+    let _changed = write.send().await.unwrap();
+}
+
+/// Takes the last seat of a lobby.
+async fn fill(stack: &TestStack, lobby: &Lobby) {
+    let never = AttributeValue::N(Timestamp::NEVER.to_string());
+    change(stack, lobby, "SET taken = max_players, joinable_from = :value", never).await;
 }
 
 /// The calls of a busy instance's find, 150 ms after one that read lobbies ahead, in a pool of so many
@@ -339,16 +349,8 @@ async fn a_sign_grows_and_goes_only_when_its_shards_are_empty_and_it_is_old() {
 
 /// Has a lobby stand in a shard of its pool, as those do that are filled in a busy one.
 async fn move_into(stack: &TestStack, lobby: &Lobby, shard: u8) {
-    let store = stack.store();
-    let write = store
-        .client()
-        .update_item()
-        .table_name(&store.tables().lobbies)
-        .key("lobby_id", AttributeValue::S(lobby.lobby_id.to_string()))
-        .update_expression("SET #pool = :pool")
-        .expression_attribute_names("#pool", "pool")
-        .expression_attribute_values(":pool", AttributeValue::S(lobby.pool.in_shard(shard).to_string()));
-    let _moved = write.send().await.unwrap();
+    let pool = AttributeValue::S(lobby.pool.in_shard(shard).to_string());
+    change(stack, lobby, "SET #pool = :value", pool).await;
 }
 
 #[tokio::test]

@@ -411,21 +411,6 @@ impl Store {
         self.update_lobby(write).await.map(|_| ())
     }
 
-    /// Moves a lobby back into the first shard of its pool. This is only a hint. One write unit, and two of
-    /// the index.
-    ///
-    /// # Errors
-    /// [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn leave_shard(&self, lobby: &Lobby) -> Result<(), Error> {
-        let write = self
-            .on_lobby(&lobby.lobby_id)
-            .change("SET #pool = :first")
-            .when("#pool = :pool")
-            .with(":first", text(lobby.pool.whole().to_string()))
-            .with(":pool", text(lobby.pool.to_string()));
-        self.update_lobby(write).await.map(|_| ())
-    }
-
     /// Hides a lobby whose server's lease lapsed from the index until a heartbeat extends the lease. This is
     /// only a hint. One write unit, and two of the index.
     ///

@@ -17,7 +17,7 @@ use serde::Deserialize;
 
 use crate::{
     base::ambient::Timestamp,
-    models::{errors::Error, pool::Pool},
+    models::{errors::Error, lobby::Lobby, pool::Pool},
     store::{
         client::Store,
         items::{Item, number, text},
@@ -91,6 +91,21 @@ impl Store {
             .with(":shards", number(shards))
             .with(":stale", number(now.before(SIGN_LIFE_MIN)));
         self.update::<Sign>(write).await.map(|_| ())
+    }
+
+    /// Moves a lobby back into the first shard of its pool. This is only a hint. One write unit, and two of
+    /// the index.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn leave_shard(&self, lobby: &Lobby) -> Result<(), Error> {
+        let write = self
+            .on_lobby(&lobby.lobby_id)
+            .change("SET #pool = :first")
+            .when("#pool = :pool")
+            .with(":first", text(lobby.pool.whole().to_string()))
+            .with(":pool", text(lobby.pool.to_string()));
+        self.update_lobby(write).await.map(|_| ())
     }
 
     fn on_sign(&self, pool: &Pool) -> Write {

@@ -1,7 +1,7 @@
 //! Each condition taken away, one at a time: does a run notice?
 //!
-//! A condition whose loss nothing notices is one of [`VERDICTS`], which say why. One whose loss runs notice
-//! so rarely that luck decides is one of [`RARE`], which say what notices it without luck. Everything else
+//! A condition whose loss nothing notices is one of [`VERDICTS`], which say why. If runs notice the loss so
+//! rarely that luck decides, it is one of [`RARE`], which say what notices it without luck. Everything else
 //! must be noticed.
 
 use super::{Options, run};
