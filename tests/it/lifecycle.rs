@@ -64,14 +64,24 @@ async fn heartbeat(stack: &TestStack, game: &TestGame, server_id: &str) -> Answe
 /// The status of a game server's call of `function` for the server `one`, by an instance whose calls of the
 /// database go over `link`.
 async fn serve_over(stack: &TestStack, game: &TestGame, link: Arc<dyn Link>, function: &str) -> u16 {
+    send_over(stack, game, link, function, json!({ "server_id": "one" })).await
+}
+
+/// The same with another `body`.
+async fn send_over(
+    stack: &TestStack,
+    game: &TestGame,
+    link: Arc<dyn Link>,
+    function: &str,
+    body: Value,
+) -> u16 {
     let store = Store::new(patient_client_over(link), table_names());
     let declared = Template::parse(TEMPLATE).unwrap().functions;
     let keys = Arc::clone(stack.stack.keys());
     let functions = Functions::new(store, declared, keys, stack.ambient(), Outside::default());
     let instance = functions.instance(&format!("functions/{function}")).unwrap();
     let bearer = format!("Bearer {}", game.server);
-    let event = event(&[("authorization", bearer.as_str())], &json!({ "server_id": "one" }), &[]);
-    instance(event).await.status().as_u16()
+    instance(event(&[("authorization", bearer.as_str())], &body, &[])).await.status().as_u16()
 }
 
 /// The lobbies that a heartbeat lists.

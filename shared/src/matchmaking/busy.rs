@@ -43,7 +43,6 @@ impl Matchmaker {
     }
 
     /// Takes a seat in any lobby that had one when it was read: all finds would compete for the fullest.
-    ///
     pub(super) async fn take_any(
         &self,
         search: &Search,

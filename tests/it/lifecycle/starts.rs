@@ -21,7 +21,9 @@ use shared::{
     store::{lobby_data::Part, transitions::TransitionOutcome},
 };
 
-use super::{STATE, find, find_existing, game, heartbeat, listed, live, register, registration, serve_over};
+use super::{
+    STATE, find, find_existing, game, heartbeat, listed, live, register, registration, send_over, serve_over,
+};
 
 async fn server(stack: &TestStack, game: &TestGame, server_id: &str) -> Server {
     let servers = all_servers(stack.store(), game.namespace_id()).await;
@@ -261,6 +263,24 @@ async fn a_start_that_deregistered_does_not_come_back_while_it_runs_lobbies() {
     assert_eq!(game.lobby(&stack, &played.lobby_id()).await.stage, Stage::Ended);
     find(&stack, &game).await.expect_ok();
     assert_eq!(live(&stack, &game).await, 1);
+}
+
+#[tokio::test]
+async fn a_registration_that_a_deregistration_outran_brings_no_server_back_while_it_runs_lobbies() {
+    let stack = TestStack::start().await;
+    let game = game(&stack, "outrun", json!({})).await;
+    register(&stack, &game, "one", json!({})).await;
+    let played = find(&stack, &game).await.expect_ok();
+    game.connect(&stack, &played).await.expect_ok();
+    let (store, seen, now) = (stack.store().clone(), server(&stack, &game, "one").await, stack.clock.now());
+    let deregisters = async move {
+        store.deregister_server(&seen, now).await.unwrap().unwrap();
+    };
+    let registers = |call: &Call| String::from_utf8_lossy(&call.body).contains(":new_capacity");
+    let link = Arc::new(Before::new(stack.stack.store_link(), registers, deregisters));
+    let again = registration("one", json!({}));
+    assert_eq!(send_over(&stack, &game, link, "register-server", again).await, 400);
+    assert!(server(&stack, &game, "one").await.is_deregistered(), "I6");
 }
 
 #[tokio::test]

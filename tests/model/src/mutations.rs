@@ -147,7 +147,7 @@ pub const VERDICTS: &[(Write, &str, Verdict)] = &[
     (
         Write::PutServer,
         "#ranked_at = :ranked_at",
-        Needless("it is as if the server had registered after it deregistered"),
+        Needless("a server of the model may come back while it runs lobbies"),
     ),
     (Write::ShowServer, "#used < #capacity", Needless(HINT)),
     (Write::ShowServer, "#free_from > :now", Needless(AGAIN)),

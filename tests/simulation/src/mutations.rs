@@ -121,6 +121,11 @@ pub enum Elsewhere {
 /// Conditions whose loss takes a rarer order of writes than these seeds surely have.
 pub const RARE: &[(Write, &str, Elsewhere)] = &[
     (Write::End, "#lease_until <= :now", Elsewhere::Model),
+    (
+        Write::ExtendLease,
+        "(attribute_not_exists(#start) OR #start = :start)",
+        Elsewhere::Test("what_an_earlier_start_writes_late_changes_nothing"),
+    ),
     (Write::HideFull, "#vacated_at = :vacated_at", Elsewhere::Model),
     (Write::TakePlace, "#used < :last", Elsewhere::Model),
     (
@@ -137,6 +142,13 @@ pub const RARE: &[(Write, &str, Elsewhere)] = &[
         Write::PutServer,
         "attribute_exists(#is_clearing)",
         Elsewhere::Test("a_repeated_registration_clears_no_server_that_has_opened_since"),
+    ),
+    (
+        Write::PutServer,
+        "#ranked_at = :ranked_at",
+        Elsewhere::Test(
+            "a_registration_that_a_deregistration_outran_brings_no_server_back_while_it_runs_lobbies",
+        ),
     ),
     (Write::ForgetRun, "#run = :run", Elsewhere::Test("a_run_that_was_overtaken_gives_no_seat_back")),
 ];
