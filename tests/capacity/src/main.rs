@@ -14,8 +14,8 @@
 )]
 
 use std::{
-    env,
-    process::ExitCode,
+    env, panic,
+    process::{self, ExitCode},
     sync::{
         Mutex,
         atomic::{AtomicUsize, Ordering},
@@ -131,7 +131,17 @@ fn requested() -> (Vec<Scenario>, bool) {
     (scenarios, false)
 }
 
+/// Has a panic end the process with status 101, also in a task whose result nobody reads.
+fn end_at_panic() {
+    let print = panic::take_hook();
+    panic::set_hook(Box::new(move |panic| {
+        print(panic);
+        process::exit(101);
+    }));
+}
+
 fn main() -> ExitCode {
+    end_at_panic();
     let (scenarios, is_quick) = requested();
     let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::<(usize, Outcome)>::new()));
     let threads = thread::available_parallelism().map_or(1, usize::from).min(scenarios.len());
