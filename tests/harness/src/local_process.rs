@@ -98,10 +98,9 @@ impl LocalProcess {
 
     /// The same with more arguments and variables.
     pub async fn start_with(arguments: &[&str], variables: &[(&str, &str)]) -> Self {
-        // With this package's own selection of features, which is what its dependencies are built with
-        // already.
-        let selection = ["--package", "muster-local", "--package", "harness", "--bin", "muster-local"];
-        let mut binaries = binaries::build(&selection, "bench");
+        // Without `--package`, so that all crates have the features of the whole workspace, with which they
+        // are already built.
+        let mut binaries = binaries::build(&["--bin", "muster-local"], "bench");
         let mut command = Command::new(binaries.remove("muster-local").expect("it was built"));
         // Not --quiet, which would not print the port.
         command.args(["--port", "0"]).args(arguments).env_clear().env("MUSTER_LOG", "error,dynoxide=off");
