@@ -90,7 +90,7 @@ impl Store {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn replace_server(&self, server: &Server, seen: &Server) -> Result<bool, Error> {
-        // Of these, a deregistration changes `ranked_at` alone.
+        // `ranked_at` is compared because a deregistration changes none of the others.
         let as_seen = "#used = :used AND #allotted = :allotted AND #registration = :registration \
                        AND #ranked_at = :ranked_at";
         // A server that has opened since may run as many lobbies as were seen, of its own start. They must
