@@ -16,7 +16,7 @@ const SEEN_FULL_FOR: Duration = Duration::from_millis(200);
 #[derive(Debug, Default)]
 pub(in crate::matchmaking) struct Bursts {
     known: Kept<HeadKey, KnownBurst>,
-    /// When lobbies were last seen full.
+    /// When lobbies were last seen full, as long as that counts.
     full: Kept<LobbyId, Timestamp>,
 }
 
@@ -42,6 +42,7 @@ impl Bursts {
         if lobby.taken < lobby.max_players {
             return;
         }
+        self.full.retain(|seen_at| *seen_at >= now.before(SEEN_FULL_FOR));
         self.full.insert(lobby.lobby_id.clone(), now);
         let key = HeadKey::new(&lobby.pool, &lobby.tag_digests, lobby.max_players);
         self.known.with(&key, |known| known.is_exhausted |= known.last_lobby == lobby.lobby_id);

@@ -44,6 +44,11 @@ impl<K: Eq + Hash, V> Kept<K, V> {
         entries.insert(key, value);
     }
 
+    /// Removes the entries that are not `wanted`.
+    pub(super) fn retain(&self, wanted: impl Fn(&V) -> bool) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, value| wanted(value));
+    }
+
     /// Removes the entry of `key`.
     pub(super) fn remove(&self, key: &K) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
