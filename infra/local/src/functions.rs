@@ -35,8 +35,11 @@ use crate::{gateway::Handler, observed::Observed, permissions::restrict, templat
 /// immediately.
 const SETTINGS_AGE_MAX: Duration = Duration::from_secs(1);
 
+/// How long an instance without requests is kept. On Lambda they go after some minutes, too.
+const IDLE_MAX: Duration = Duration::from_secs(300);
+
 /// The operations that functions of the template can run.
-const KNOWN: [Known; 38] = [
+static KNOWN: [Known; 38] = [
     Known::changing::<add_domain::AddDomain>(),
     Known::of::<connect_player::ConnectPlayer>(),
     Known::of::<create_cloud_token::CreateCloudToken>(),
@@ -93,6 +96,14 @@ impl Known {
     const fn changing<O: Operation>() -> Self {
         Self { changes_settings: true, ..Self::of::<O>() }
     }
+}
+
+/// What the instances of one function share.
+struct Function {
+    known: &'static Known,
+    timeout: Duration,
+    /// The store, as far as the template permits.
+    store: Store,
 }
 
 /// The functions of one stack, each with the permissions that the template gives it.
@@ -158,16 +169,18 @@ impl Functions {
     }
 
     /// The handler of the function with its code at `code_uri`. As in Lambda, an instance has one request at
-    /// a time: each request goes to the instance that became free last, or to a new one.
+    /// a time: each request goes to the instance that became free last, or to a new one. One that
+    /// was free for five minutes goes with the next response.
     ///
     /// # Errors
     /// [`StartError`].
     pub fn handler(self: &Arc<Self>, code_uri: &str) -> Result<Handler, StartError> {
-        let first = self.instance(code_uri)?;
-        let (functions, code_uri) = (Arc::clone(self), code_uri.to_owned());
+        let function = self.function(code_uri)?;
+        let first = self.instance_of(&function)?;
+        let (functions, ambient) = (Arc::clone(self), self.ambient.clone());
         // The first instance has started, so others can start, too.
-        Ok(observed(one_at_a_time(first, move || {
-            functions.instance(&code_uri).unwrap_or_else(|error| unreachable!("{error}"))
+        Ok(observed(one_at_a_time(first, ambient, move || {
+            functions.instance_of(&function).unwrap_or_else(|error| unreachable!("{error}"))
         })))
     }
 
@@ -176,12 +189,21 @@ impl Functions {
     /// # Errors
     /// [`StartError`].
     pub fn instance(&self, code_uri: &str) -> Result<Handler, StartError> {
+        Ok(self.instance_of(&self.function(code_uri)?)?)
+    }
+
+    fn function(&self, code_uri: &str) -> Result<Function, StartError> {
         let name = code_uri.strip_prefix("functions/").ok_or(StartError::Unknown)?;
         let known = KNOWN.iter().find(|known| known.name == name).ok_or(StartError::Unknown)?;
         let declared = self.declared.get(code_uri).ok_or(StartError::Unknown)?;
         let store = self.store.with_client(restrict(self.store.client(), name, &declared.permissions));
+        Ok(Function { known, timeout: declared.timeout, store })
+    }
+
+    fn instance_of(&self, function: &Function) -> Result<Handler, InvalidConfig> {
+        let Function { known, timeout, store } = function;
         let settings = self.settings.cache(store.clone(), self.ambient.clone());
-        let instance = Instance::over(store, Arc::clone(&self.keys), self.ambient.clone())
+        let instance = Instance::over(store.clone(), Arc::clone(&self.keys), self.ambient.clone())
             .with_environment(self.environment.clone())
             .with_outside(self.outside.clone())
             .with_settings(settings);
@@ -189,7 +211,7 @@ impl Functions {
         if known.changes_settings {
             handler = self.settings.forgotten_after(handler);
         }
-        Ok(within(declared.timeout, self.ambient.clone(), handler))
+        Ok(within(*timeout, self.ambient.clone(), handler))
     }
 
     fn started<O: Operation>(&self, instance: &Instance) -> Result<Handler, InvalidConfig> {
@@ -249,14 +271,22 @@ impl Settings {
 }
 
 /// A handler over instances that have one request at a time: the `first`, and those from `start`.
-fn one_at_a_time(first: Handler, start: impl Fn() -> Handler + Send + Sync + 'static) -> Handler {
-    let free = Arc::new(Mutex::new(vec![first]));
+fn one_at_a_time(
+    first: Handler,
+    ambient: Ambient,
+    start: impl Fn() -> Handler + Send + Sync + 'static,
+) -> Handler {
+    let free = Arc::new(Mutex::new(vec![(ambient.now(), first)]));
     Arc::new(move |event| {
         let last = free.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let (instance, free) = (last.unwrap_or_else(&start), Arc::clone(&free));
+        let instance = last.map_or_else(&start, |(_, instance)| instance);
+        let (ambient, free) = (ambient.clone(), Arc::clone(&free));
         Box::pin(async move {
             let response = instance(event).await;
-            free.lock().unwrap_or_else(PoisonError::into_inner).push(instance);
+            let now = ambient.now();
+            let mut free = free.lock().unwrap_or_else(PoisonError::into_inner);
+            free.retain(|(since, _)| now.since(*since) < IDLE_MAX);
+            free.push((now, instance));
             response
         })
     })
@@ -289,6 +319,7 @@ fn within(timeout: Duration, ambient: Ambient, handler: Handler) -> Handler {
 mod tests {
     use futures_util::FutureExt as _;
     use lambda_http::{Body, Response};
+    use shared::base::ambient::Timestamp;
     use tokio::sync::Semaphore;
 
     use super::*;
@@ -307,15 +338,40 @@ mod tests {
         })
     }
 
-    #[tokio::test]
-    async fn an_instance_has_one_request_at_a_time_and_that_which_was_free_last_has_the_next() {
-        let permits = Arc::new(Semaphore::new(0));
-        let (numbers, starting) = (AtomicU64::new(201), Arc::clone(&permits));
+    /// A handler over instances with the numbers from 200 on, by a clock of milliseconds.
+    fn instances(permits: &Arc<Semaphore>, clock: &Arc<AtomicU64>) -> Handler {
+        let (numbers, starting) = (AtomicU64::new(201), Arc::clone(permits));
         let start = move || {
             let number = numbers.fetch_add(1, Ordering::Relaxed).try_into().unwrap();
             numbered(number, &starting)
         };
-        let handler = one_at_a_time(numbered(200, &permits), start);
+        let clock = Arc::clone(clock);
+        let ambient = Ambient::system().with_clock(move || Timestamp(clock.load(Ordering::Relaxed)));
+        one_at_a_time(numbered(200, permits), ambient, start)
+    }
+
+    #[tokio::test]
+    async fn an_instance_that_was_free_for_five_minutes_goes() {
+        let (permits, clock) = (Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)), Arc::default());
+        let handler = instances(&permits, &clock);
+        let both = async || {
+            let event = || lambda_http::Request::new(Body::Empty);
+            let (one, two) = (handler(event()), handler(event()));
+            (two.await.status().as_u16(), one.await.status().as_u16())
+        };
+        assert_eq!(both().await, (201, 200));
+        clock.store(299_999, Ordering::Relaxed);
+        assert_eq!(handler(lambda_http::Request::new(Body::Empty)).await.status().as_u16(), 200);
+        assert_eq!(both().await, (201, 200), "both are there");
+        clock.store(599_999, Ordering::Relaxed);
+        assert_eq!(handler(lambda_http::Request::new(Body::Empty)).await.status().as_u16(), 200);
+        assert_eq!(both().await, (202, 200), "the second went when the first responded");
+    }
+
+    #[tokio::test]
+    async fn an_instance_has_one_request_at_a_time_and_that_which_was_free_last_has_the_next() {
+        let permits = Arc::new(Semaphore::new(0));
+        let handler = instances(&permits, &Arc::default());
         let event = || lambda_http::Request::new(Body::Empty);
         let (mut one, mut two) = (handler(event()), handler(event()));
         assert!((&mut one).now_or_never().is_none() && (&mut two).now_or_never().is_none());
