@@ -11,7 +11,7 @@ use std::{
 use crate::base::ambient::Timestamp;
 
 /// How long an unused entry is kept, for example one of a version that was replaced.
-const UNUSED_MAX: Duration = Duration::from_secs(300);
+const UNUSED_MAX: Duration = Duration::from_secs(60);
 
 /// A bounded map whose entries carry their age.
 pub(crate) struct Aged<K, V> {
@@ -68,18 +68,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_used_for_five_minutes_goes_when_something_new_comes() {
+    fn what_is_not_used_for_a_minute_goes_when_something_new_comes() {
         let map = Aged::new(9);
         let at = |seconds: u64| Timestamp(seconds * 1_000);
         for key in ["used", "unused"] {
             map.put(key, (), at(0));
         }
-        assert!(map.get(&"used", Duration::MAX, at(200)).is_some());
-        map.put("used", (), at(200));
-        map.put("soon", (), at(299));
+        assert!(map.get(&"used", Duration::MAX, at(40)).is_some());
+        map.put("used", (), at(40));
+        map.put("soon", (), at(59));
         assert_eq!(map.entries.lock().unwrap().len(), 3);
-        map.put("new", (), at(300));
-        assert!(map.get(&"unused", Duration::MAX, at(300)).is_none());
-        assert!(["used", "soon", "new"].iter().all(|key| map.get(key, Duration::MAX, at(300)).is_some()));
+        map.put("new", (), at(60));
+        assert!(map.get(&"unused", Duration::MAX, at(60)).is_none());
+        assert!(["used", "soon", "new"].iter().all(|key| map.get(key, Duration::MAX, at(60)).is_some()));
     }
 }
