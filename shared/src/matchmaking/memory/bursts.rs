@@ -16,7 +16,7 @@ const SEEN_FULL_FOR: Duration = Duration::from_millis(200);
 #[derive(Debug, Default)]
 pub(in crate::matchmaking) struct Bursts {
     known: Kept<HeadKey, KnownBurst>,
-    /// When lobbies were last seen full, as long as that counts.
+    /// When lobbies were last seen full.
     full: Kept<LobbyId, Timestamp>,
 }
 
@@ -33,8 +33,9 @@ struct KnownBurst {
 impl Bursts {
     /// Notes a burst and its last lobby as this instance knows them.
     pub(in crate::matchmaking) fn remember(&self, key: &HeadKey, burst: Burst, last_lobby: LobbyId) {
+        let opened_at = burst.opened_at;
         let known = KnownBurst { burst, last_lobby, is_exhausted: false, is_alone: false };
-        self.known.insert(key.clone(), known);
+        self.known.insert(key.clone(), opened_at, known);
     }
 
     /// Notes that `lobby` was seen, if it is full: a burst that ends with it is exhausted.
@@ -42,8 +43,7 @@ impl Bursts {
         if lobby.taken < lobby.max_players {
             return;
         }
-        self.full.retain(|seen_at| *seen_at >= now.before(SEEN_FULL_FOR));
-        self.full.insert(lobby.lobby_id.clone(), now);
+        self.full.insert(lobby.lobby_id.clone(), now, now);
         let key = HeadKey::new(&lobby.pool, &lobby.tag_digests, lobby.max_players);
         self.known.with(&key, |known| known.is_exhausted |= known.last_lobby == lobby.lobby_id);
     }

@@ -106,7 +106,7 @@ impl KnownPool {
 impl Pools {
     /// Notes a find that begins in `pool`, and returns its contention.
     pub(in crate::matchmaking) fn begin_find(&self, pool: &Pool, now: Timestamp) -> Contention {
-        self.0.with_new(pool.whole(), |known| {
+        self.0.with_new(pool.whole(), now, |known| {
             known.finds.push_back(now);
             known.contention(now)
         })
@@ -119,7 +119,7 @@ impl Pools {
 
     /// Notes a sign of others' finds in `pool`.
     pub(in crate::matchmaking) fn note_busy(&self, pool: &Pool, now: Timestamp) {
-        self.0.with_new(pool.whole(), |known| known.note_busy(now));
+        self.0.with_new(pool.whole(), now, |known| known.note_busy(now));
     }
 
     /// Finds of this instance in `pool` within the last second.
@@ -156,7 +156,7 @@ impl Pools {
     /// Remembers a lobby as a seat just taken showed it, unless another lobby still has seats for this
     /// instance, or its own seats are promised to other finds.
     pub(in crate::matchmaking) fn remember_lobby(&self, lobby: &Lobby, is_promised: bool, now: Timestamp) {
-        self.0.with_new(lobby.pool.whole(), |known| {
+        self.0.with_new(lobby.pool.whole(), now, |known| {
             let free = lobby.max_players.saturating_sub(lobby.taken);
             if let Some(known) = known.known(&lobby.lobby_id) {
                 known.free = known.free.min(free);
@@ -176,7 +176,7 @@ impl Pools {
 
     /// Notes that a lobby that a look at `pool` showed had no seat for the find.
     pub(in crate::matchmaking) fn note_lost_seat(&self, pool: &Pool, now: Timestamp) {
-        self.0.with_new(pool.whole(), |known| {
+        self.0.with_new(pool.whole(), now, |known| {
             drop_old(&mut known.lost_seats, now);
             known.lost_seats.push_back(now);
             if known.lost_seats.len() >= LOST_SEATS_MAX {
@@ -209,7 +209,7 @@ impl Pools {
         looked_to: Option<Candidate>,
         now: Timestamp,
     ) {
-        self.0.with_new(pool.whole(), |known| {
+        self.0.with_new(pool.whole(), now, |known| {
             // A pool with so many candidates still needs its shards.
             let shards = usize::from(known.shards.known(now));
             if shards > 1 && shown * shards > COMPARED_MAX {
@@ -221,7 +221,7 @@ impl Pools {
 
     /// Keeps lobbies as they were read, for the next finds.
     pub(in crate::matchmaking) fn keep_lobbies(&self, pool: &Pool, lobbies: Vec<Lobby>, now: Timestamp) {
-        self.0.with_new(pool.whole(), |known| known.read = (lobbies, now));
+        self.0.with_new(pool.whole(), now, |known| known.read = (lobbies, now));
     }
 
     /// Removes and returns a random one of the kept lobbies, with the time of its read.
@@ -262,13 +262,13 @@ impl Pools {
         if shards == 1 {
             self.0.with(&pool.whole(), note);
         } else {
-            self.0.with_new(pool.whole(), note);
+            self.0.with_new(pool.whole(), now, note);
         }
     }
 
     /// Notes that the index was too slow for a lobby of `pool`, or will be: it needs more shards.
     pub(in crate::matchmaking) fn note_slow_index(&self, pool: &Pool, now: Timestamp) {
-        self.0.with_new(pool.whole(), |known| known.shards.note_slow_index(now));
+        self.0.with_new(pool.whole(), now, |known| known.shards.note_slow_index(now));
     }
 
     /// What to do about the shards of `pool`.
@@ -278,11 +278,11 @@ impl Pools {
 
     /// Notes that this instance wrote the sign of `shards` shards of `pool`.
     pub(in crate::matchmaking) fn remember_shards(&self, pool: &Pool, shards: u8, now: Timestamp) {
-        self.0.with_new(pool.whole(), |known| known.shards.note_signed(shards, now));
+        self.0.with_new(pool.whole(), now, |known| known.shards.note_signed(shards, now));
     }
 
     /// Whether to check if the shards of `pool` are still needed.
     pub(in crate::matchmaking) fn is_sweep_due(&self, pool: &Pool, now: Timestamp) -> bool {
-        self.0.with_new(pool.whole(), |known| known.shards.is_sweep_due(now))
+        self.0.with_new(pool.whole(), now, |known| known.shards.is_sweep_due(now))
     }
 }

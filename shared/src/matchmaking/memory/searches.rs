@@ -37,7 +37,7 @@ impl Searches {
         obstacles: Obstacles,
         until: Timestamp,
     ) {
-        self.failed.insert((wanted.whole(), needed), (until, obstacles));
+        self.failed.insert((wanted.whole(), needed), until, (until, obstacles));
     }
 
     /// Whether the namespace was seen to hold its `cap` of lobbies within the last second: then a refused
@@ -59,7 +59,7 @@ impl Searches {
         cap: u32,
         until: Timestamp,
     ) {
-        self.full.insert(namespace_id.clone(), (cap, until));
+        self.full.insert(namespace_id.clone(), until, (cap, until));
     }
 
     pub(in crate::matchmaking) fn forget_full(&self, namespace_id: &NamespaceId) {

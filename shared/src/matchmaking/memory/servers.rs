@@ -66,7 +66,7 @@ impl Servers {
 
     /// Notes that a creation conflicted with another at a server of `pool`.
     pub(in crate::matchmaking) fn note_conflict(&self, pool: &PlacementPool, now: Timestamp) {
-        self.conflicts.with_new(pool.clone(), |conflicts| {
+        self.conflicts.with_new(pool.clone(), now, |conflicts| {
             drop_old(conflicts, now);
             if conflicts.len() < SPREAD_CONFLICTS_MAX {
                 conflicts.push_back(now);
@@ -90,7 +90,7 @@ impl Servers {
         servers: Vec<Server>,
         now: Timestamp,
     ) {
-        self.known.insert(pool.clone(), (now, servers));
+        self.known.insert(pool.clone(), now, (now, servers));
     }
 
     pub(in crate::matchmaking) fn forget(&self, pool: &PlacementPool) {
