@@ -43,11 +43,11 @@ impl<K: Eq + Hash, V> Kept<K, V> {
         change(value)
     }
 
-    /// Stores `value` in place of any other.
-    pub(super) fn insert(&self, key: K, now: Timestamp, value: V) {
+    /// Stores `value` in place of any other, as noted at `noted_at`.
+    pub(super) fn insert(&self, key: K, noted_at: Timestamp, value: V) {
         let mut entries = self.entries();
-        make_space(&mut entries, &key, now);
-        entries.insert(key, (now, value));
+        make_space(&mut entries, &key, noted_at);
+        entries.insert(key, (noted_at, value));
     }
 
     /// Removes the entry of `key`.
