@@ -259,13 +259,13 @@ impl Matchmaker {
         }
         let election = self.store.begin_burst(&beginning, &first, self.ambient.now());
         let meeting = self.meet_servers(&search.criteria.new_lobby.pool, seeker);
-        let (outcome, are_servers_read) = future::join(election, meeting).await;
+        let (outcome, is_without_server) = future::join(election, meeting).await;
         match outcome? {
             BurstOutcome::Begun(burst) => {
                 self.bursts.remember(key, burst.clone(), first);
                 self.bursts.note_alone(key, !contended);
                 let (placing, patience) =
-                    (Placing { are_servers_read, ..Placing::default() }, Patience::ForCreator);
+                    (Placing { is_without_server, ..Placing::default() }, Patience::ForCreator);
                 self.take_position(search, &burst, seeker, placing, contended, patience).await.map(Ok)
             }
             BurstOutcome::Outrun(burst) => Ok(Err(burst)),

@@ -108,7 +108,7 @@ impl Matchmaker {
         while freed < FREED_MAX {
             let attempt = self.attempt_on_servers(search, lobby_id, seeker, placing, beginning).await?;
             let Attempt::NoCapacity(reason) = attempt else { return Ok(attempt) };
-            placing.are_servers_read = false;
+            placing.is_without_server = false;
             match self.free_capacity(search, reason, seeker).await? {
                 Capacity::Freed => freed += 1,
                 Capacity::None => return Ok(attempt),
@@ -138,7 +138,7 @@ impl Matchmaker {
         for tries in 0..CREATIONS_MAX {
             let now = self.ambient.now();
             let chosen = self.choose_server(new, lobby_count_max, allotment, placing, now, seeker).await?;
-            placing.are_servers_read = false;
+            placing.is_without_server = false;
             let Some(server) = chosen else {
                 let allotted = self.store.allotted_lobbies(&new.pool.namespace_id).await?;
                 match allotment {
@@ -229,31 +229,30 @@ impl Matchmaker {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn know_servers(&self, pool: &Pool) -> Result<(), Error> {
-        self.learn_servers(pool).await.map(|_silent| ())
+        self.learn_servers(pool).await.map(|_read| ())
     }
 
-    /// The same where this instance knows none; returns whether it read them. The creation reads them if that
-    /// fails.
+    /// The same where this instance knows none; returns whether it read that none of them has a place. The
+    /// creation reads them if that fails.
     pub(super) async fn meet_servers(&self, pool: &Pool, seeker: &Seeker) -> bool {
         if self.servers.are_known(&pool.placement(), self.settings.age_max(), self.ambient.now()) {
             return false;
         }
-        let read = self.learn_servers(pool).await;
-        if let Ok(silent) = &read {
-            seeker.trace().silent_servers(*silent);
-        }
-        read.is_ok()
+        let Ok((silent, has_place)) = self.learn_servers(pool).await else { return false };
+        seeker.trace().silent_servers(silent);
+        !has_place
     }
 
-    /// The same; returns how many of the servers read are silent.
-    pub(super) async fn learn_servers(&self, pool: &Pool) -> Result<usize, Error> {
+    /// The same; returns how many of the servers read are silent, and whether one has a place.
+    pub(super) async fn learn_servers(&self, pool: &Pool) -> Result<(usize, bool), Error> {
         let placement = pool.placement();
         let now = self.ambient.now();
         let (servers, silent) = self.store.servers_with_places(&placement, &pool.game_mode, now).await?;
+        let has_place = servers.iter().any(|server| server.fits(&pool.game_mode, now));
         self.servers.remember(&placement, servers, now);
         let over = silent.iter().filter(|server| server.used > 0 && server.is_long_silent(now));
         try_join_all(over.take(SERVERS_ENDED_MAX).map(|server| self.end_lobbies_of_silent(server))).await?;
-        Ok(silent.len())
+        Ok((silent.len(), has_place))
     }
 
     /// Ends some lobbies of a long-silent server. Once the last has ended, the server costs nothing more
@@ -295,9 +294,9 @@ impl Matchmaker {
         if let Some(server) = self.servers.nth_fullest(&pool, pick, self.settings.age_max(), now, is_fresh) {
             return Ok(Some(server));
         }
-        // Another find of this instance may have forgotten the servers since this one read them.
-        if !(placing.are_servers_read && self.servers.are_known(&pool, Duration::MAX, now)) {
-            seeker.trace().silent_servers(self.learn_servers(&new.pool).await?);
+        if !placing.is_without_server {
+            let (silent, _has_place) = self.learn_servers(&new.pool).await?;
+            seeker.trace().silent_servers(silent);
         }
         Ok(self.servers.nth_fullest(&pool, pick, Duration::MAX, now, fits))
     }

@@ -39,8 +39,9 @@ pub(super) struct Placing {
     pub(super) nth: u64,
     /// How long it stays out of sight of the index.
     pub(super) sight_after: Duration,
-    /// Whether the servers were read just now: the first choice among them reads none.
-    pub(super) are_servers_read: bool,
+    /// Whether the index, read just now to its end, showed no server with a place: the first choice reads it
+    /// no second time.
+    pub(super) is_without_server: bool,
 }
 
 impl Placing {

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
@@ -12,7 +12,10 @@ use harness::{
     interference::{Before, Repeating},
     live_lobbies,
 };
-use muster_local::emulator::link::Call;
+use muster_local::{
+    emulator::link::{Call, Carried, Link, patient_client_over},
+    stack::table_names,
+};
 use serde_json::{Value, json};
 use shared::{
     auth::settings::SettingsCache,
@@ -33,6 +36,7 @@ use shared::{
         transitions::TransitionOutcome,
     },
 };
+use tokio::sync::Notify;
 
 use super::{
     CLOSED, find, find_existing, game, heartbeat, listed, live, never_ready, register, registration,
@@ -642,6 +646,55 @@ async fn an_instance_that_finds_a_server_full_reads_the_others_again_instead_of_
     assert!(instance.find(&game.public, &body).await.is_ok());
     // A look, the head, a creation on a full server, two calls that read the others, and a creation.
     assert_eq!((instance.usage() - before).calls, 6);
+}
+
+/// A network that says when game servers were read.
+#[derive(Debug)]
+struct Reading(Arc<dyn Link>, Arc<Notify>);
+
+impl Link for Reading {
+    fn carry(&self, call: Call) -> Carried {
+        let are_servers = call.operation == "BatchGetItem"
+            && String::from_utf8_lossy(&call.body).contains(&*table_names().servers);
+        let (carried, read) = (self.0.carry(call), Arc::clone(&self.1));
+        Box::pin(async move {
+            let answer = carried.await;
+            if are_servers {
+                read.notify_one();
+            }
+            answer
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_find_whose_last_known_place_went_to_another_of_its_instance_reads_on() {
+    let stack = TestStack::start().await;
+    let mode = json!({ "regions": ["fra"], "max_players": 1 });
+    let modes = json!({ "arena": mode, "duel": mode, "other": mode });
+    let game = stack.make_game("reads-on", modes, 99, 0).await;
+    // The first page of the index has one place for either find, the second another.
+    for n in 0..99 {
+        register(&stack, &game, &format!("other-{n}"), json!({ "game_modes": ["other"] })).await;
+    }
+    register(&stack, &game, "first", json!({ "capacity": 1 })).await;
+    stack.clock.advance(Duration::from_secs(1));
+    register(&stack, &game, "second", json!({ "capacity": 1 })).await;
+
+    let (read, one) = (Arc::new(Notify::new()), Arc::new(OnceLock::<Arc<Instance>>::new()));
+    let network: Arc<dyn Link> = Arc::new(Reading(Arc::clone(stack.stack.store_link()), Arc::clone(&read)));
+    let (other, token) = (Arc::clone(&one), game.public.clone());
+    let happens = async move {
+        read.notified().await;
+        let arena = json!({ "game_modes": ["arena"] });
+        other.get().unwrap().find(&token, &arena).await.unwrap();
+    };
+    let network = Before::new(&network, |call| call.operation == "UpdateItem", happens);
+    let client = patient_client_over(Arc::new(network));
+    let instance = Arc::new(Instance::over(client, stack.stack.keys(), &stack.ambient()));
+    one.set(Arc::clone(&instance)).unwrap();
+    let found = instance.find(&game.public, &json!({ "game_modes": ["duel"] })).await.unwrap();
+    assert_eq!(found.ports["default"].hostname, "second.example", "I3");
 }
 
 #[tokio::test]
