@@ -1,8 +1,8 @@
 //! Limits that several steps of matching share.
 
-use std::time::Duration;
+use std::{collections::VecDeque, time::Duration};
 
-use crate::base::pauses::Pauses;
+use crate::base::{ambient::Timestamp, pauses::Pauses};
 
 /// How long a find may try; far below the function's time-out.
 pub(super) const FIND_DEADLINE: Duration = Duration::from_secs(5);
@@ -23,3 +23,10 @@ pub(super) const LEARNT_AGE_MAX: Duration = Duration::from_secs(1);
 /// How long a lobby that an instance creates for itself is out of others' sight: as long as the instance may
 /// use its memory of the lobby. A lobby that it has not filled by then comes into sight by itself.
 pub(super) const UNSHARED_FOR: Duration = LEARNT_AGE_MAX;
+
+/// Drops what happened longer ago than memory may be used, of `times` in order.
+pub(super) fn drop_old(times: &mut VecDeque<Timestamp>, now: Timestamp) {
+    while times.front().is_some_and(|at| now.since(*at) >= LEARNT_AGE_MAX) {
+        times.pop_front();
+    }
+}

@@ -4,7 +4,6 @@
 //! those of different instances.
 
 pub(super) mod bursts;
-pub(super) mod kept;
 pub(super) mod pools;
 pub(super) mod searches;
 pub(super) mod servers;

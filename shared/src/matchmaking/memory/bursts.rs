@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use crate::{
-    base::ambient::Timestamp,
-    matchmaking::memory::kept::Kept,
+    base::{ambient::Timestamp, cache::Kept},
     models::{ids::LobbyId, lobby::Lobby},
     store::creation::{Burst, HeadKey},
 };

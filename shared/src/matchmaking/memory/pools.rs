@@ -3,14 +3,14 @@
 use std::{collections::VecDeque, time::Duration};
 
 use crate::{
-    base::ambient::{Ambient, Timestamp},
+    base::{
+        ambient::{Ambient, Timestamp},
+        cache::Kept,
+    },
     matchmaking::{
         contention::Contention,
-        limits::{COMPARED_MAX, LEARNT_AGE_MAX},
-        memory::{
-            kept::{Kept, drop_old},
-            shards::{Sharding, Shards},
-        },
+        limits::{COMPARED_MAX, LEARNT_AGE_MAX, drop_old},
+        memory::shards::{Sharding, Shards},
         search::Claimed,
     },
     models::{ids::LobbyId, lobby::Lobby, pool::Pool},

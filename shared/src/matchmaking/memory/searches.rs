@@ -1,8 +1,8 @@
 //! Searches for capacity without result.
 
 use crate::{
-    base::ambient::Timestamp,
-    matchmaking::{memory::kept::Kept, outcomes::NoCapacity},
+    base::{ambient::Timestamp, cache::Kept},
+    matchmaking::outcomes::NoCapacity,
     models::{ids::NamespaceId, pool::Pool},
     wire::explanation::Obstacles,
 };

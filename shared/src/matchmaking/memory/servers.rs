@@ -3,11 +3,8 @@
 use std::{collections::VecDeque, time::Duration};
 
 use crate::{
-    base::ambient::Timestamp,
-    matchmaking::{
-        limits::LEARNT_AGE_MAX,
-        memory::kept::{Kept, drop_old},
-    },
+    base::{ambient::Timestamp, cache::Kept},
+    matchmaking::limits::{LEARNT_AGE_MAX, drop_old},
     models::server::{PlacementPool, Server},
 };
 
