@@ -243,7 +243,7 @@ impl Matchmaker {
                 Attempt::Created(found) => {
                     let secret = beginning.secret.clone();
                     let burst = Burst::beginning_with(first.clone(), secret, found.taken_at);
-                    self.bursts.remember(key, burst, first);
+                    self.bursts.remember(key, burst, first, found.taken_at);
                     self.bursts.note_alone(key, !contended);
                     self.bursts.note_seen(&found.lobby, found.taken_at);
                     return self.created(search, found, contended).await.map(Ok);
@@ -262,7 +262,7 @@ impl Matchmaker {
         let (outcome, is_without_server) = future::join(election, meeting).await;
         match outcome? {
             BurstOutcome::Begun(burst) => {
-                self.bursts.remember(key, burst.clone(), first);
+                self.bursts.remember(key, burst.clone(), first, self.ambient.now());
                 self.bursts.note_alone(key, !contended);
                 let (placing, patience) =
                     (Placing { is_without_server, ..Placing::default() }, Patience::ForCreator);
@@ -286,7 +286,7 @@ impl Matchmaker {
         let capacity = new.max_players;
         if self.ambient.now().since(burst.opened_at) >= YOUNG_BURST_AGE {
             let last = burst.lobby_of(burst.positions.saturating_sub(1), capacity);
-            self.bursts.remember(key, burst.clone(), last.clone());
+            self.bursts.remember(key, burst.clone(), last.clone(), self.ambient.now());
             if self.bursts.was_full(&last, burst.opened_at, self.ambient.now()) {
                 return Ok(Err(Unseated::Exhausted(burst)));
             }
@@ -304,7 +304,7 @@ impl Matchmaker {
             Err(replacement) => return Ok(Err(Unseated::Replaced(replacement))),
         };
         let lobby_id = burst.lobby_of(burst.positions.saturating_sub(1), capacity);
-        self.bursts.remember(key, burst.clone(), lobby_id.clone());
+        self.bursts.remember(key, burst.clone(), lobby_id.clone(), self.ambient.now());
         if lost == Some(&lobby_id) {
             return Ok(Err(Unseated::Lost(burst, lobby_id)));
         }

@@ -31,10 +31,15 @@ struct KnownBurst {
 
 impl Bursts {
     /// Notes a burst and its last lobby as this instance knows them.
-    pub(in crate::matchmaking) fn remember(&self, key: &HeadKey, burst: Burst, last_lobby: LobbyId) {
-        let opened_at = burst.opened_at;
+    pub(in crate::matchmaking) fn remember(
+        &self,
+        key: &HeadKey,
+        burst: Burst,
+        last_lobby: LobbyId,
+        now: Timestamp,
+    ) {
         let known = KnownBurst { burst, last_lobby, is_exhausted: false, is_alone: false };
-        self.known.insert(key.clone(), opened_at, known);
+        self.known.insert(key.clone(), now, known);
     }
 
     /// Notes that `lobby` was seen, if it is full: a burst that ends with it is exhausted.
