@@ -49,7 +49,7 @@ use shared::{
     store::{
         allotment::AllotmentOutcome,
         client::{Store, TableNames},
-        creation::{Beginning, Burst, Creation, CreationOutcome, HeadKey},
+        creation::{Beginning, Burst, Creation, CreationOutcome, Election, HeadKey},
         ending::EndOutcome,
         meter::Meter,
         transitions::TransitionOutcome,
@@ -176,7 +176,7 @@ async fn a_creation_that_succeeded_unheard_is_answered_as_it_is_there() {
         server: other,
         lobby_count_max: 9,
         block: Some(1),
-        beginning: None,
+        election: None,
         tags: Tags::new(),
         config: None,
     };
@@ -216,9 +216,9 @@ async fn a_refused_creation_is_read_in_the_order_of_the_rules() {
     let server = stack.store().servers(&lobby.pool.placement(), None).await.unwrap().0.remove(0);
     let key = HeadKey::new(&lobby.pool, &TagDigests::default(), 2);
     let secret = BurstSecret::random(&Ambient::system());
-    let beginning = Some(Beginning { key, secret, exhausted: None });
+    let election = Some(Election::Begins(Beginning { key, secret, exhausted: None }));
     let (block, tags) = (Some(1), Tags::new());
-    let creation = Creation { lobby, server, lobby_count_max: 9, block, beginning, tags, config: None };
+    let creation = Creation { lobby, server, lobby_count_max: 9, block, election, tags, config: None };
     let (none, failed, conflict) = ("None", "ConditionalCheckFailed", "TransactionConflict");
     let conflict_at = |is_at_server, is_at_index| CreationOutcome::Conflict { is_at_server, is_at_index };
     // The parts are lobby, server, head and allotment.

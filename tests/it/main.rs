@@ -9,6 +9,7 @@ mod concurrency;
 mod conflicts;
 mod contract;
 mod cost;
+mod elections;
 mod example;
 mod faults;
 mod floors;

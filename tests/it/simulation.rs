@@ -93,7 +93,12 @@ fn every_condition_in_the_store_is_listed() {
 #[test]
 fn what_runs_notice_rarely_is_noticed_elsewhere() {
     let table = include_str!("../model/README.md");
-    let tests = [include_str!("lifecycle/starts.rs"), include_str!("seating/replays.rs")].concat();
+    let tests = [
+        include_str!("elections.rs"),
+        include_str!("lifecycle/starts.rs"),
+        include_str!("seating/replays.rs"),
+    ];
+    let tests = tests.concat();
     for (write, clause, elsewhere) in RARE {
         let is_noticed = match elsewhere {
             Elsewhere::Model => table.contains(&format!("| {write} | `{clause}` | I")),

@@ -102,6 +102,6 @@ fn refusal(lobby: &Lobby, criteria: &Criteria, now: Timestamp) -> Option<Reason>
     }
     match lobby.availability_for_find(now) {
         Availability::Free | Availability::TakeOver(_) => None,
-        Availability::Refused(refusal) => Some(refusal.into()),
+        Availability::Refused(refusal) => Reason::of(refusal),
     }
 }

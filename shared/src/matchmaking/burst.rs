@@ -2,8 +2,9 @@
 //!
 //! The find that begins a burst has its first position, and each other find draws one. The first position of
 //! each lobby creates it, a little after the lobby before where both would conflict at one server. The others
-//! wait for it, and create it themselves if it does not come. All lobbies but the first stay out of sight
-//! while positions are drawn (decision 23), and the last position of a lobby hides it (decision 24).
+//! wait for it, and create it themselves if it does not come, as do finds that come later: its identifier
+//! makes it the same lobby. All lobbies but the first stay out of sight while positions are drawn (decision
+//! 23), and the last position of a lobby hides it (decision 24).
 //!
 //! A find that loses its seat while it waits draws again, without waiting. If it loses that seat too, the
 //! pool is busy, and the find creates a lobby of its own.
@@ -17,7 +18,7 @@ use crate::{
     matchmaking::{
         contention::Contention,
         matchmaker::Matchmaker,
-        outcomes::{Attempt, NoCapacity, Placing, Step},
+        outcomes::{Attempt, NoCapacity, Origin, Placing, Step},
         search::{Claimed, Search},
     },
     models::{
@@ -25,19 +26,16 @@ use crate::{
         ids::{BurstSecret, LobbyId},
         lobby::Refusal,
     },
-    rules::criteria::{Criteria, NewLobby, SearchedPool},
+    rules::criteria::{NewLobby, SearchedPool},
     seating::seeker::Seeker,
     store::{
-        creation::{Beginning, Burst, BurstOutcome, HeadKey},
+        creation::{Beginning, Burst, BurstOutcome, HeadKey, YOUNG_BURST_AGE},
         lobbies::Hiding,
     },
 };
 
 /// Elections that one find takes part in before it looks again.
 const ELECTIONS_MAX: usize = 4;
-/// A burst younger than this may be unknown to the index, so its newcomers share it by position; an older one
-/// whose lobbies the index does not show is most likely full.
-const YOUNG_BURST_AGE: Duration = Duration::from_millis(300);
 /// Draws a second from one burst that make its pool busy: then finds create without an election.
 const BUSY_RATE: f64 = 250.0;
 /// The shortest time over which that rate is measured.
@@ -131,6 +129,14 @@ impl Patience {
     }
 }
 
+/// The result of beginning a burst.
+enum Begun {
+    /// It has begun.
+    Step(Step),
+    /// Another burst is under way; with what the find learnt of the servers meanwhile.
+    Outrun(Burst, Placing),
+}
+
 /// Why a burst gave a find no seat.
 enum Unseated {
     /// It has none for the find.
@@ -152,6 +158,9 @@ impl Matchmaker {
         if self.is_full(search) {
             return Ok(Step::NoCapacity(NoCapacity::AtCap));
         }
+        if self.is_still_without_server(search, seeker).await? {
+            return Ok(Step::NoCapacity(NoCapacity::NoServer));
+        }
         let pool = &search.criteria.new_lobby.pool;
         let contention = self.pools.contention(pool, self.ambient.now());
         if contention == Contention::Busy && search.criteria.tags.is_empty() {
@@ -164,7 +173,7 @@ impl Matchmaker {
                 Step::NoCapacity(reason) => return Ok(Step::NoCapacity(reason)),
             }
         }
-        let key = head_key(&search.criteria);
+        let key = search.head_key();
         // On the heap, as it holds all that a creation does, twice.
         match Box::pin(self.create_elected(search, &key, seeker, contended)).await {
             // The head is throttled: the pool is busier than any instance sees.
@@ -193,19 +202,21 @@ impl Matchmaker {
         let mut lost = None;
         let is_young = |burst: &Burst| self.ambient.now().since(burst.opened_at) < YOUNG_BURST_AGE;
         for _ in 0..ELECTIONS_MAX {
-            let burst = match young.take() {
-                Some(burst) => burst,
+            let (burst, placing) = match young.take() {
+                Some(burst) => (burst, Placing::default()),
                 None => {
                     let secret = BurstSecret::random(&self.ambient);
                     let beginning = Beginning { key: key.clone(), secret, exhausted: exhausted.take() };
                     match self.begin_burst(search, beginning, seeker, contended).await? {
-                        Ok(step) => return Ok(step),
-                        Err(other) => other,
+                        Begun::Step(step) => return Ok(step),
+                        Begun::Outrun(other, placing) => (other, placing),
                     }
                 }
             };
             contended = true;
-            match self.join_burst(search, key, burst, seeker, lost.as_ref(), lost_before).await? {
+            let patience =
+                if lost.is_none() && !lost_before { Patience::ForCreator } else { Patience::AfterLoss };
+            match self.join_burst(search, burst, seeker, placing, lost.as_ref(), patience).await? {
                 Ok(step) => return Ok(step),
                 Err(Unseated::Exhausted(burst)) => exhausted = Some(burst),
                 // A find that saw the lobby in the index was quicker: the burst may have another seat.
@@ -235,24 +246,25 @@ impl Matchmaker {
         beginning: Beginning,
         seeker: &Seeker,
         contended: bool,
-    ) -> Result<Result<Step, Burst>, Error> {
+    ) -> Result<Begun, Error> {
         let key = &beginning.key;
         let first = LobbyId::from(self.ambient.uuid());
         if self.bursts.is_alone(key) {
-            match self.attempt(search, &first, seeker, Placing::default(), Some(&beginning)).await? {
+            match self.attempt(search, &first, seeker, Placing::default(), Origin::Begins(&beginning)).await?
+            {
                 Attempt::Created(found) => {
                     let secret = beginning.secret.clone();
                     let burst = Burst::beginning_with(first.clone(), secret, found.taken_at);
                     self.bursts.remember(key, burst, first, found.taken_at);
                     self.bursts.note_alone(key, !contended);
                     self.bursts.note_seen(&found.lobby, found.taken_at);
-                    return self.created(search, found, contended).await.map(Ok);
+                    return self.created(search, found, contended).await.map(Begun::Step);
                 }
-                Attempt::NoCapacity(reason) => return Ok(Ok(Step::NoCapacity(reason))),
-                Attempt::Exists => return Ok(Ok(Step::LookAgain)),
+                Attempt::NoCapacity(reason) => return Ok(Begun::Step(Step::NoCapacity(reason))),
+                Attempt::Exists => return Ok(Begun::Step(Step::LookAgain)),
                 Attempt::Outrun(burst) => {
                     self.bursts.note_alone(key, false);
-                    return Ok(Err(burst));
+                    return Ok(Begun::Outrun(burst, Placing::default()));
                 }
                 Attempt::Lost => self.bursts.note_alone(key, false),
             }
@@ -260,15 +272,20 @@ impl Matchmaker {
         let election = self.store.begin_burst(&beginning, &first, self.ambient.now());
         let meeting = self.meet_servers(&search.criteria.new_lobby.pool, seeker);
         let (outcome, is_without_server) = future::join(election, meeting).await;
+        let placing = Placing { is_without_server, ..Placing::default() };
         match outcome? {
             BurstOutcome::Begun(burst) => {
                 self.bursts.remember(key, burst.clone(), first, self.ambient.now());
                 self.bursts.note_alone(key, !contended);
-                let (placing, patience) =
-                    (Placing { is_without_server, ..Placing::default() }, Patience::ForCreator);
-                self.take_position(search, &burst, seeker, placing, contended, patience).await.map(Ok)
+                let patience = Patience::ForCreator;
+                let step = self.take_position(search, &burst, seeker, placing, contended, patience).await?;
+                if matches!(step, Step::NoCapacity(_)) {
+                    // Nobody creates its lobby: the next find need not wait for it.
+                    self.bursts.note_exhausted(key, &burst);
+                }
+                Ok(Begun::Step(step))
             }
-            BurstOutcome::Outrun(burst) => Ok(Err(burst)),
+            BurstOutcome::Outrun(burst) => Ok(Begun::Outrun(burst, placing)),
         }
     }
 
@@ -276,40 +293,30 @@ impl Matchmaker {
     async fn join_burst(
         &self,
         search: &Search,
-        key: &HeadKey,
         burst: Burst,
         seeker: &Seeker,
+        placing: Placing,
         lost: Option<&LobbyId>,
-        lost_before: bool,
+        patience: Patience,
     ) -> Result<Result<Step, Unseated>, Error> {
-        let new = &search.criteria.new_lobby;
+        let (new, key) = (&search.criteria.new_lobby, search.head_key());
         let capacity = new.max_players;
         if self.ambient.now().since(burst.opened_at) >= YOUNG_BURST_AGE {
-            let last = burst.lobby_of(burst.positions.saturating_sub(1), capacity);
-            self.bursts.remember(key, burst.clone(), last.clone(), self.ambient.now());
-            if self.bursts.was_full(&last, burst.opened_at, self.ambient.now()) {
-                return Ok(Err(Unseated::Exhausted(burst)));
-            }
-            return Ok(match self.take(&searched(new), in_burst(new, last, Hiding::No), seeker).await? {
-                Ok(found) => Ok(Step::Found(Box::new(found))),
-                Err(_) => Err(Unseated::Exhausted(burst)),
-            });
+            return self.join_older_burst(search, burst, seeker, placing).await;
         }
         let next = burst.lobby_of(burst.positions, capacity);
         if burst.is_announced && self.bursts.was_full(&next, burst.opened_at, self.ambient.now()) {
             return Ok(Err(Unseated::Exhausted(burst)));
         }
-        let burst = match self.store.draw_position(key, &burst).await? {
+        let burst = match self.store.draw_position(&key, &burst).await? {
             Ok(burst) => burst,
             Err(replacement) => return Ok(Err(Unseated::Replaced(replacement))),
         };
         let lobby_id = burst.lobby_of(burst.positions.saturating_sub(1), capacity);
-        self.bursts.remember(key, burst.clone(), lobby_id.clone(), self.ambient.now());
+        self.bursts.remember(&key, burst.clone(), lobby_id.clone(), self.ambient.now());
         if lost == Some(&lobby_id) {
             return Ok(Err(Unseated::Lost(burst, lobby_id)));
         }
-        let is_first = lost.is_none() && !lost_before;
-        let patience = if is_first { Patience::ForCreator } else { Patience::AfterLoss };
         let now = self.ambient.now();
         let age = now.since(burst.opened_at).max(BUSY_SPAN);
         let is_fast = f64::from(burst.positions) > BUSY_RATE * age.as_secs_f64();
@@ -318,9 +325,44 @@ impl Matchmaker {
             // At this rate, lobbies fill, empty and fill again too often for one shard.
             self.pools.note_slow_index(&new.pool, now);
         }
-        Ok(match self.take_position(search, &burst, seeker, Placing::default(), true, patience).await? {
+        Ok(match self.take_position(search, &burst, seeker, placing, true, patience).await? {
             Step::LookAgain => Err(Unseated::Lost(burst, lobby_id)),
             step => Ok(step),
+        })
+    }
+
+    /// Takes a seat in the last lobby of a burst that is no longer young. If the lobby is not there, its
+    /// creator is late, or gone: then the find creates this very lobby.
+    async fn join_older_burst(
+        &self,
+        search: &Search,
+        burst: Burst,
+        seeker: &Seeker,
+        placing: Placing,
+    ) -> Result<Result<Step, Unseated>, Error> {
+        let (new, key) = (&search.criteria.new_lobby, search.head_key());
+        let last = burst.lobby_of(burst.positions.saturating_sub(1), new.max_players);
+        self.bursts.remember(&key, burst.clone(), last.clone(), self.ambient.now());
+        if self.bursts.was_full(&last, burst.opened_at, self.ambient.now()) {
+            return Ok(Err(Unseated::Exhausted(burst)));
+        }
+        let was_there = burst.is_announced && last == burst.first;
+        match self.take(&searched(new), in_burst(new, last.clone(), Hiding::No), seeker).await? {
+            Ok(found) => return Ok(Ok(Step::Found(Box::new(found)))),
+            Err(Refusal::Missing) if !was_there => {}
+            Err(_) => return Ok(Err(Unseated::Exhausted(burst))),
+        }
+        Ok(match self.attempt(search, &last, seeker, placing, Origin::Has(&burst)).await? {
+            Attempt::Created(found) => {
+                self.bursts.note_seen(&found.lobby, self.ambient.now());
+                Ok(self.created(search, found, true).await?)
+            }
+            Attempt::NoCapacity(reason) => {
+                self.bursts.note_exhausted(&key, &burst);
+                Ok(Step::NoCapacity(reason))
+            }
+            Attempt::Outrun(other) => Err(Unseated::Replaced(Some(other))),
+            Attempt::Exists | Attempt::Lost => Err(Unseated::Replaced(None)),
         })
     }
 
@@ -344,10 +386,12 @@ impl Matchmaker {
         }
         let drawn_for = YOUNG_BURST_AGE.saturating_sub(self.ambient.now().since(burst.opened_at));
         let sight_after = if position.is_promised { drawn_for } else { Duration::ZERO };
+        // Without a server the creator most likely gave up.
+        let waits = if placing.is_without_server { 1 } else { CREATOR_WAITS };
         let placing = Placing { nth: nth.into(), sight_after, ..placing };
-        for wait in 0..=CREATOR_WAITS {
-            if role == Role::Creator || wait == CREATOR_WAITS {
-                match self.attempt(search, &position.lobby_id, seeker, placing, None).await? {
+        for wait in 0..=waits {
+            if role == Role::Creator || wait == waits {
+                match self.attempt(search, &position.lobby_id, seeker, placing, Origin::Has(burst)).await? {
                     Attempt::Created(found) => {
                         self.bursts.note_seen(&found.lobby, self.ambient.now());
                         // All seats before this lobby's are promised, so it is needed, unless the find drew
@@ -397,11 +441,6 @@ impl Matchmaker {
         let before = position.nth.checked_div(count()).unwrap_or(0).min(SPACINGS_MAX);
         Ok((CREATION_SPACING * before).saturating_sub(self.ambient.now().since(burst.opened_at)))
     }
-}
-
-fn head_key(criteria: &Criteria) -> HeadKey {
-    let NewLobby { pool, tag_digests, max_players, .. } = &criteria.new_lobby;
-    HeadKey::new(pool, tag_digests, *max_players)
 }
 
 /// Lobbies of a burst are all in the first shard, so that every find sees them.

@@ -24,6 +24,7 @@ use crate::{
     },
     rules::criteria::SearchedPool,
     seating::seeker::Seeker,
+    wire::explanation::Reason,
 };
 
 /// Looks of one find, each into another part of the index.
@@ -119,7 +120,7 @@ impl Matchmaker {
             match lobby.availability_for_find(now) {
                 Availability::Free | Availability::TakeOver(_) => open.push(lobby),
                 Availability::Refused(refusal) => {
-                    seeker.trace().refused(refusal.into());
+                    seeker.trace().refused(Reason::of(refusal));
                     are_others_full &= refusal == Refusal::Full;
                 }
             }

@@ -9,13 +9,16 @@ use std::{collections::BTreeMap, time::Duration};
 use futures_util::future::try_join_all;
 
 use crate::{
-    base::{ambient::Timestamp, pauses::Pauses},
+    base::{
+        ambient::{Timestamp, within},
+        pauses::Pauses,
+    },
     matchmaking::{
         capacity::Capacity,
         contention::Contention,
         limits::UNSHARED_FOR,
         matchmaker::Matchmaker,
-        outcomes::{Attempt, NoCapacity, Placing, Step},
+        outcomes::{Attempt, NoCapacity, Origin, Placing, Step},
         search::Search,
     },
     models::{
@@ -28,7 +31,7 @@ use crate::{
     rules::criteria::NewLobby,
     seating::{reply::Found, seeker::Seeker},
     store::{
-        creation::{Beginning, Creation, CreationOutcome},
+        creation::{BURST_WINDOW, Creation, CreationOutcome, Election, YOUNG_BURST_AGE},
         ending::CONFLICT_PAUSES,
     },
     wire::explanation::{self, FindOutcome},
@@ -81,7 +84,7 @@ impl Matchmaker {
             search.only_pool().is_some() && self.pools.fills_alone(pool, *max_players, self.ambient.now());
         let sight_after = if fills_it { UNSHARED_FOR } else { Duration::ZERO };
         let placing = Placing { sight_after, ..Placing::default() };
-        match self.attempt(&search, &lobby_id, seeker, placing, None).await? {
+        match self.attempt(&search, &lobby_id, seeker, placing, Origin::Alone).await? {
             Attempt::Created(found) => {
                 seeker.trace().creation(explanation::Creation::PoolBusy);
                 Ok(Step::Found(found))
@@ -99,14 +102,14 @@ impl Matchmaker {
         lobby_id: &LobbyId,
         seeker: &Seeker,
         mut placing: Placing,
-        beginning: Option<&Beginning>,
+        origin: Origin<'_>,
     ) -> Result<Attempt, Error> {
         let (mut freed, mut pauses) = (0, 0);
         if self.is_full(search) {
             return Ok(Attempt::NoCapacity(NoCapacity::AtCap));
         }
         while freed < FREED_MAX {
-            let attempt = self.attempt_on_servers(search, lobby_id, seeker, placing, beginning).await?;
+            let attempt = self.attempt_on_servers(search, lobby_id, seeker, placing, origin).await?;
             let Attempt::NoCapacity(reason) = attempt else { return Ok(attempt) };
             placing.is_without_server = false;
             match self.free_capacity(search, reason, seeker).await? {
@@ -124,17 +127,21 @@ impl Matchmaker {
 
     /// Tries to create the lobby `lobby_id`, on one server after the other while they have no place. With a
     /// burst that it begins it tries once.
+    ///
+    /// A find that stalled may be late for its burst, which another one has replaced by then, so that its
+    /// lobby would be a needless one. The write of a young burst is given up when the burst may be replaced,
+    /// and a later one renews the burst or is refused. A lobby that is there late all the same is counted.
     async fn attempt_on_servers(
         &self,
         search: &Search,
         lobby_id: &LobbyId,
         seeker: &Seeker,
         mut placing: Placing,
-        beginning: Option<&Beginning>,
+        origin: Origin<'_>,
     ) -> Result<Attempt, Error> {
         let new = &search.criteria.new_lobby;
         let lobby_count_max = search.settings.namespace.lobby_count_max;
-        let mut allotment = Allotment::InBlocks;
+        let (mut allotment, mut was_given_up) = (Allotment::InBlocks, false);
         for tries in 0..CREATIONS_MAX {
             let now = self.ambient.now();
             let chosen = self.choose_server(new, lobby_count_max, allotment, placing, now, seeker).await?;
@@ -154,26 +161,42 @@ impl Matchmaker {
                 lobby: new_lobby(search, lobby_id, seeker.seat_id(), &server, placing.sight_after, now),
                 lobby_count_max,
                 block: allotment.of_block(server.next_block(lobby_count_max)),
-                beginning: beginning.cloned(),
+                election: self.election(search, origin, now),
                 tags: search.criteria.tags.clone(),
                 config: search.config.clone(),
                 server,
             };
-            let outcome = seeker.while_noted(self.store.create_lobby(&creation, now)).await?;
-            if !matches!(outcome, CreationOutcome::Created | CreationOutcome::CreatedBefore(_)) {
+            let creating = seeker.while_noted(self.store.create_lobby(&creation, now));
+            let outcome = match (origin, &creation.election) {
+                (Origin::Has(burst), None) => {
+                    let left = (burst.opened_at + BURST_WINDOW).since(now);
+                    within(&self.ambient, left, creating).await.transpose()?
+                }
+                _ => Some(creating.await?),
+            };
+            let Some(outcome) = outcome else {
+                was_given_up = true;
+                continue;
+            };
+            if !was_given_up
+                && !matches!(outcome, CreationOutcome::Created | CreationOutcome::CreatedBefore(_))
+            {
                 seeker.ascertain();
             }
             match outcome {
                 CreationOutcome::Created => {
                     let after = creation.server.clone().with_another(creation.block, lobby_count_max);
                     self.servers.correct(&creation.server, Some(after));
-                    return self.created_now(creation.lobby, seeker, taken_at, placing.is_promised()).await;
+                    let is_race = creation.election.is_none() && self.is_replaced(search, origin).await;
+                    let lobby = creation.lobby;
+                    return self.created_now(lobby, seeker, taken_at, placing.is_promised(), is_race).await;
                 }
                 // The stored lobby shows where and how it was created: this attempt may have chosen another
                 // server.
                 CreationOutcome::CreatedBefore(lobby) => {
                     self.servers.forget(&creation.server.pool());
-                    return self.created_now(*lobby, seeker, taken_at, placing.is_promised()).await;
+                    let is_race = self.is_replaced(search, origin).await;
+                    return self.created_now(*lobby, seeker, taken_at, placing.is_promised(), is_race).await;
                 }
                 CreationOutcome::Exists(_) => return Ok(Attempt::Exists),
                 CreationOutcome::Outrun(burst) => return Ok(Attempt::Outrun(burst)),
@@ -184,7 +207,7 @@ impl Matchmaker {
                 CreationOutcome::NoPlace(seen) => {
                     self.servers.note_no_place(&creation.server, seen.map(|seen| *seen), now);
                 }
-                CreationOutcome::Conflict { .. } if beginning.is_some() => break,
+                CreationOutcome::Conflict { .. } if matches!(origin, Origin::Begins(_)) => break,
                 CreationOutcome::Conflict { is_at_server, is_at_index } => {
                     let index = is_at_index.then_some(&new.pool);
                     let server = is_at_server.then_some(&creation.server);
@@ -193,6 +216,36 @@ impl Matchmaker {
             }
         }
         Ok(Attempt::Lost)
+    }
+
+    /// What the creation writes to the head.
+    fn election(&self, search: &Search, origin: Origin<'_>, now: Timestamp) -> Option<Election> {
+        match origin {
+            Origin::Begins(beginning) => Some(Election::Begins(beginning.clone())),
+            Origin::Has(burst) if now.since(burst.opened_at) >= YOUNG_BURST_AGE => {
+                let (key, first) = (search.head_key(), burst.first.clone());
+                Some(Election::Renews { key, first })
+            }
+            Origin::Alone | Origin::Has(_) => None,
+        }
+    }
+
+    /// Whether another burst may have been there before the lobby just created for a burst: the head names
+    /// another one. No call while no find could have replaced it. The find has its seat, so a failure must
+    /// not fail it.
+    async fn is_replaced(&self, search: &Search, origin: Origin<'_>) -> bool {
+        let Origin::Has(burst) = origin else { return false };
+        if self.ambient.now().since(burst.opened_at) < BURST_WINDOW {
+            return false;
+        }
+        match self.store.burst(&search.head_key()).await {
+            Ok(named) => named.is_none_or(|named| named.first != burst.first),
+            Err(error) => {
+                let cause = error.cause().unwrap_or("refused").to_owned();
+                tracing::warn!(cause, "could not determine whether a lobby was needed");
+                false
+            }
+        }
     }
 
     /// Remembers a conflict at the index of a pool or at a server, and waits after it.
@@ -218,9 +271,10 @@ impl Matchmaker {
         seeker: &Seeker,
         taken_at: Timestamp,
         is_promised: bool,
+        is_race_create: bool,
     ) -> Result<Attempt, Error> {
         self.learn(&lobby, taken_at, is_promised).await?;
-        let outcome = FindOutcome::Created { is_race_create: false };
+        let outcome = FindOutcome::Created { is_race_create };
         Ok(Attempt::Created(Box::new(Found { seat_id: seeker.seat_id().clone(), taken_at, outcome, lobby })))
     }
 
@@ -253,6 +307,31 @@ impl Matchmaker {
         let over = silent.iter().filter(|server| server.used > 0 && server.is_long_silent(now));
         try_join_all(over.take(SERVERS_ENDED_MAX).map(|server| self.end_lobbies_of_silent(server))).await?;
         Ok((silent.len(), has_place))
+    }
+
+    /// Whether a search for a place had no result a moment ago, and no server has come since: then the find
+    /// could not create the lobby for which others of a burst would wait. The limit of lobbies comes first
+    /// (decision 29).
+    pub(super) async fn is_still_without_server(
+        &self,
+        search: &Search,
+        seeker: &Seeker,
+    ) -> Result<bool, Error> {
+        let pool = &search.criteria.new_lobby.pool;
+        let now = self.ambient.now();
+        let Some(obstacles) = self.searches.failed_search(pool, NoCapacity::NoServer, now) else {
+            return Ok(false);
+        };
+        let (silent, has_place) = self.learn_servers(pool).await?;
+        seeker.trace().silent_servers(silent);
+        if has_place
+            || self.store.allotted_lobbies(&pool.namespace_id).await?
+                >= search.settings.namespace.lobby_count_max
+        {
+            return Ok(false);
+        }
+        seeker.trace().servers(obstacles);
+        Ok(true)
     }
 
     /// Ends some lobbies of a long-silent server. Once the last has ended, the server costs nothing more
@@ -310,7 +389,7 @@ impl Matchmaker {
         mut found: Box<Found>,
         contended: bool,
     ) -> Result<Step, Error> {
-        if contended {
+        if contended && found.outcome == (FindOutcome::Created { is_race_create: false }) {
             let is_race_create =
                 self.is_another_joinable(search, &found.lobby).await.unwrap_or_else(|error| {
                     let cause = error.cause().unwrap_or("refused").to_owned();

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use crate::{
     auth::settings::Settings,
+    base::ambient::Timestamp,
     matchmaking::{
         limits::{FIND_DEADLINE, ROUND_PAUSES, ROUNDS_MAX},
         matchmaker::Matchmaker,
-        outcomes::{Attempt, Placing},
+        outcomes::{Attempt, Origin, Placing},
         search::Search,
     },
     models::{
@@ -73,7 +74,7 @@ impl Matchmaker {
     /// [`Error::LobbyFull`], [`Error::LobbyStartTimeout`]; [`Error::Unavailable`], [`Error::Bug`].
     pub async fn join(&self, joinable: &Joinable, seeker: &Seeker) -> Result<Found, Error> {
         if let Some(found) = self.find_interrupted(seeker).await? {
-            return self.until_ready(found, seeker).await;
+            return self.joined(found, seeker).await;
         }
         let taken_at = seeker.aim(&joinable.lobby.lobby_id, self.ambient.now()).await?;
         let now = self.ambient.now();
@@ -89,7 +90,7 @@ impl Matchmaker {
                 self.learn(&lobby, now, false).await?;
                 let found =
                     Found { lobby: *lobby, seat_id: claim.seat_id, taken_at, outcome: FindOutcome::Joined };
-                self.until_ready(found, seeker).await
+                self.joined(found, seeker).await
             }
             SeatOutcome::Refused(refusal, _) => {
                 seeker.ascertain();
@@ -106,24 +107,45 @@ impl Matchmaker {
         }
     }
 
-    /// A seat in a lobby that is created for it, as `search` describes it.
+    /// The seat once its lobby is ready. No other lobby replaces one that was chosen by its identifier.
+    async fn joined(&self, found: Found, seeker: &Seeker) -> Result<Found, Error> {
+        self.until_ready(found, seeker).await?.ok_or(Error::LobbyStopped)
+    }
+
+    /// A seat in a lobby that is created for it, as `search` describes it; in another one, if that lobby ends
+    /// before it is ready.
     ///
     /// # Errors
     /// [`Error::TooManyLobbies`], [`Error::NoServerAvailable`], [`Error::Contention`],
     /// [`Error::LobbyStartTimeout`]; [`Error::Unavailable`], [`Error::Bug`].
     pub async fn create_custom_lobby(&self, search: &Search, seeker: &Seeker) -> Result<Found, Error> {
         let began_at = self.ambient.now();
-        if let Some(found) = self.find_interrupted(seeker).await? {
-            return self.until_ready(found, seeker).await;
+        let mut found = match self.find_interrupted(seeker).await? {
+            Some(found) => found,
+            None => self.create_own(search, seeker, began_at + FIND_DEADLINE).await?,
+        };
+        loop {
+            if let Some(found) = self.until_ready(found, seeker).await? {
+                return Ok(found);
+            }
+            found = self.create_own(search, seeker, self.deadline_after(seeker)?).await?;
         }
+    }
+
+    async fn create_own(
+        &self,
+        search: &Search,
+        seeker: &Seeker,
+        deadline: Timestamp,
+    ) -> Result<Found, Error> {
         let lobby_id = LobbyId::from(self.ambient.uuid());
         for round in 0..ROUNDS_MAX {
-            match self.attempt(search, &lobby_id, seeker, Placing::default(), None).await? {
-                Attempt::Created(found) => return self.until_ready(*found, seeker).await,
+            match self.attempt(search, &lobby_id, seeker, Placing::default(), Origin::Alone).await? {
+                Attempt::Created(found) => return Ok(*found),
                 Attempt::NoCapacity(refusal) => return Err(refusal.into()),
                 Attempt::Exists | Attempt::Outrun(_) | Attempt::Lost => {}
             }
-            if self.ambient.now() >= began_at + FIND_DEADLINE {
+            if self.ambient.now() >= deadline {
                 break;
             }
             ROUND_PAUSES.wait(round, &self.ambient).await;

@@ -23,6 +23,7 @@ use crate::{
     rules::criteria::{Criteria, SearchedPool},
     seating::{reply::Found, seeker::Seeker},
     store::lobbies::Candidate,
+    wire::explanation::Reason,
 };
 
 /// Candidates that a find looks at, at most, or [`COMPARED_MAX`] + 1 of each pool if that is more.
@@ -190,7 +191,7 @@ impl Matchmaker {
             let silent = silent_servers(&lobbies, now);
             lobbies.retain(|lobby| match lobby.availability_for_find(now) {
                 Availability::Refused(refusal) => {
-                    seeker.trace().refused(refusal.into());
+                    seeker.trace().refused(Reason::of(refusal));
                     are_all_full &= refusal == Refusal::Full;
                     false
                 }

@@ -50,7 +50,8 @@ impl Matchmaker {
         }
     }
 
-    /// Finds a seat: in the fullest fitting lobby, else in a new one.
+    /// Finds a seat: in the fullest fitting lobby, else in a new one. Where its lobby ends before it is ready,
+    /// it finds another seat.
     ///
     /// # Errors
     /// [`Error::NoAvailableLobbies`], [`Error::TooManyLobbies`], [`Error::NoServerAvailable`],
@@ -58,11 +59,16 @@ impl Matchmaker {
     /// [`Error::Unavailable`], [`Error::Bug`]. An error may leave a seat reserved, which lapses by itself.
     pub async fn find(&self, search: &Search, seeker: &Seeker) -> Result<Found, Error> {
         let began_at = self.ambient.now();
-        let found = match self.find_interrupted(seeker).await? {
+        let mut found = match self.find_interrupted(seeker).await? {
             Some(found) => found,
             None => self.find_seat(search, seeker, began_at + FIND_DEADLINE).await?,
         };
-        self.until_ready(found, seeker).await
+        loop {
+            if let Some(found) = self.until_ready(found, seeker).await? {
+                return Ok(found);
+            }
+            found = self.find_seat(search, seeker, self.deadline_after(seeker)?).await?;
+        }
     }
 
     /// The seat that an earlier run of the same request took before it crashed, if any.

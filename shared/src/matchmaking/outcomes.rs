@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
-use crate::{models::errors::Error, seating::reply::Found, store::creation::Burst};
+use crate::{
+    models::errors::Error,
+    seating::reply::Found,
+    store::creation::{Beginning, Burst},
+};
 
 /// The result of a round of creation.
 pub(super) enum Step {
@@ -50,6 +54,17 @@ impl Placing {
     pub(super) const fn is_promised(self) -> bool {
         self.nth > 0 && !self.sight_after.is_zero()
     }
+}
+
+/// What entitles a find to create a lobby.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Origin<'a> {
+    /// Nothing but its need: no other find waits for the lobby.
+    Alone,
+    /// The burst that the creation begins.
+    Begins(&'a Beginning),
+    /// A position of a burst. While the burst is young, nobody replaces it before its lobbies are full.
+    Has(&'a Burst),
 }
 
 /// The result of one attempt to create one lobby.

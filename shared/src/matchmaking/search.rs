@@ -5,9 +5,9 @@ use std::sync::Arc;
 use crate::{
     auth::settings::Settings,
     models::{ids::LobbyId, lobby_config::LobbyConfig, pool::Pool},
-    rules::criteria::{Criteria, SearchedPool},
+    rules::criteria::{Criteria, NewLobby, SearchedPool},
     seating::reply::Found,
-    store::lobbies::Hiding,
+    store::{creation::HeadKey, lobbies::Hiding},
 };
 
 /// What a find looks for.
@@ -30,6 +30,12 @@ impl Search {
             [searched] if self.criteria.tags.is_empty() => Some(searched),
             _ => None,
         }
+    }
+
+    /// The head of the lobbies that it would create.
+    pub(super) fn head_key(&self) -> HeadKey {
+        let NewLobby { pool, tag_digests, max_players, .. } = &self.criteria.new_lobby;
+        HeadKey::new(pool, tag_digests, *max_players)
     }
 }
 

@@ -85,7 +85,7 @@ impl Matchmaker {
             SeatOutcome::Refused(refusal, seen) => {
                 seeker.ascertain();
                 let is_race = refusal == Refusal::Full;
-                seeker.trace().refused(if is_race { Reason::RaceLost } else { refusal.into() });
+                seeker.trace().refused(if is_race { Some(Reason::RaceLost) } else { Reason::of(refusal) });
                 self.pools.forget_lobby(&searched.pool, &claim.lobby_id);
                 if let Some(lobby) = seen {
                     self.bursts.note_seen(&lobby, now);

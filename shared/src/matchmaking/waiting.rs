@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::{
-    base::pauses::Pauses,
-    matchmaking::matchmaker::Matchmaker,
+    base::{ambient::Timestamp, pauses::Pauses},
+    matchmaking::{limits::FIND_DEADLINE, matchmaker::Matchmaker},
     models::{errors::Error, lifecycle::Transition, lobby::Stage},
     seating::{reply::Found, seeker::Seeker},
 };
@@ -15,20 +15,25 @@ const READY_DEADLINE: Duration = Duration::from_secs(25);
 const POLL_PAUSES: Pauses = Pauses::doubling(Duration::from_millis(200)).up_to(Duration::from_millis(1_600));
 
 impl Matchmaker {
-    /// Returns the seat once its lobby is ready, reading the lobby repeatedly until then.
+    /// Returns the seat once its lobby is ready, reading the lobby repeatedly until then; `None` if the lobby
+    /// ends before, and the seat with it.
     ///
     /// # Errors
-    /// [`Error::LobbyStartTimeout`] when the lobby ended, or did not become ready within 25 s of the request
-    /// (the seat is then given back); [`Error::TooManyPlayersFromSource`] when another request got the
-    /// client's place (the seat is given back); [`Error::Contention`] when another run of the request
-    /// replaced this one; [`Error::Unavailable`], [`Error::Bug`].
-    pub(super) async fn until_ready(&self, mut found: Found, seeker: &Seeker) -> Result<Found, Error> {
+    /// [`Error::LobbyStartTimeout`] when the lobby did not become ready within 25 s of the request (the seat
+    /// is then given back); [`Error::TooManyPlayersFromSource`] when another request got the client's place
+    /// (the seat is given back); [`Error::Contention`] when another run of the request replaced this one;
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub(super) async fn until_ready(
+        &self,
+        mut found: Found,
+        seeker: &Seeker,
+    ) -> Result<Option<Found>, Error> {
         seeker.ascertain();
         // First, so that a crash during the wait leaves no hold that names another lobby.
         match seeker.settle(&found).await {
             Ok(()) => {}
             Err(refusal @ Error::TooManyPlayersFromSource { .. }) => {
-                return self.give_back(found, seeker, refusal).await;
+                return Err(self.give_back(found, seeker, refusal).await?);
             }
             Err(error) => return Err(error),
         }
@@ -37,32 +42,33 @@ impl Matchmaker {
         while found.lobby.stage == Stage::Starting {
             let now = self.ambient.now();
             if now >= deadline {
-                return self.give_back(found, seeker, Error::LobbyStartTimeout).await;
+                return Err(self.give_back(found, seeker, Error::LobbyStartTimeout).await?);
             }
             self.ambient.sleep(POLL_PAUSES.nth(looks).min(deadline.since(now))).await;
             looks += 1;
             seeker.stay().await?;
-            let lobby = self.store.lobby(&found.lobby.lobby_id).await?;
-            found.lobby = lobby.ok_or(Error::LobbyStartTimeout)?;
+            let Some(lobby) = self.store.lobby(&found.lobby.lobby_id).await? else { return Ok(None) };
+            found.lobby = lobby;
         }
-        Self::check_seat(found)
+        let is_there = found.lobby.stage == Stage::Ready && found.lobby.has_seat(&found.seat_id);
+        Ok(is_there.then_some(found))
     }
 
-    /// Gives the seat back after `refusal`, unless a retry of the request continues with it. If that fails,
-    /// the seat lapses once the lobby is ready.
-    async fn give_back(&self, found: Found, seeker: &Seeker, refusal: Error) -> Result<Found, Error> {
+    /// How long a request whose lobby ended before it was ready may look for another seat.
+    ///
+    /// # Errors
+    /// [`Error::LobbyStartTimeout`] when its time is over.
+    pub(super) fn deadline_after(&self, seeker: &Seeker) -> Result<Timestamp, Error> {
+        let (now, end) = (self.ambient.now(), seeker.began_at() + READY_DEADLINE);
+        if now < end { Ok(end.min(now + FIND_DEADLINE)) } else { Err(Error::LobbyStartTimeout) }
+    }
+
+    /// Gives the seat back after `refusal`, which it returns, unless a retry of the request continues with
+    /// it. If that fails, the seat lapses once the lobby is ready.
+    async fn give_back(&self, found: Found, seeker: &Seeker, refusal: Error) -> Result<Error, Error> {
         seeker.let_go(&refusal).await?;
         let leave = Transition::Leave(found.seat_id);
         self.store.make_transition(&found.lobby.lobby_id, &leave, self.ambient.now()).await?;
-        Err(refusal)
-    }
-
-    fn check_seat(found: Found) -> Result<Found, Error> {
-        let holds_seat = found.lobby.has_seat(&found.seat_id);
-        if found.lobby.stage == Stage::Ready && holds_seat {
-            Ok(found)
-        } else {
-            Err(Error::LobbyStartTimeout)
-        }
+        Ok(refusal)
     }
 }

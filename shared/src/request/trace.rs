@@ -57,9 +57,11 @@ impl Trace {
         }
     }
 
-    /// Notes a candidate that was not taken.
-    pub fn refused(&self, reason: Reason) {
-        *self.record().explanation.refused.entry(reason).or_default() += 1;
+    /// Notes a candidate that was not taken; `None` stands for a lobby that is not there.
+    pub fn refused(&self, reason: Option<Reason>) {
+        if let Some(reason) = reason {
+            *self.record().explanation.refused.entry(reason).or_default() += 1;
+        }
     }
 
     /// Notes why no game server has a place for a lobby.

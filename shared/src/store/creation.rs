@@ -10,7 +10,8 @@
 //! and the last burst is older than [`BURST_WINDOW`] or exhausted. A find that loses this election draws a
 //! position: position p belongs to lobby p / capacity, whose identifier every find computes from the head's
 //! secret (I9, decision 22). A find that was alone the last time combines election and creation in one
-//! transaction, which saves a call.
+//! transaction, which saves a call. A creation that comes late for its burst checks in its own transaction
+//! that the head still names the burst.
 //!
 //! When a seat becomes free in a full lobby, or a lobby reopens, the head announces it as if a burst began
 //! there, unless one is under way. Finds to which the index does not show the seat yet go there.
@@ -45,6 +46,9 @@ use crate::{
 /// How long a burst's lobbies may be unknown to the index of candidates. Within it, a find that sees nothing
 /// joinable must read the head. After it, the find believes the index.
 pub const BURST_WINDOW: Duration = Duration::from_secs(2);
+/// A burst younger than this may be unknown to the index, so its newcomers share it by position, and nobody
+/// replaces it. An older one whose lobbies the index does not show is most likely full.
+pub const YOUNG_BURST_AGE: Duration = Duration::from_millis(300);
 /// How long a head is kept after its last burst; long past any use.
 const HEAD_LIFE: Duration = Duration::from_secs(3_600);
 
@@ -102,6 +106,21 @@ pub struct Beginning {
     pub exhausted: Option<Burst>,
 }
 
+/// What a creation writes to the head of its criteria.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Election {
+    /// It begins a burst with its lobby.
+    Begins(Beginning),
+    /// It renews the burst that begins with the lobby `first`, unless another burst has replaced it: its
+    /// other finds, and the index, need as long again.
+    Renews {
+        /// The criteria.
+        key: HeadKey,
+        /// The burst's first lobby.
+        first: LobbyId,
+    },
+}
+
 /// The result of beginning a burst.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BurstOutcome {
@@ -122,8 +141,8 @@ pub struct Creation {
     pub lobby_count_max: u32,
     /// How many of them to allot to the server with this creation, if any.
     pub block: Option<u32>,
-    /// The burst that it begins in the same transaction, if any.
-    pub beginning: Option<Beginning>,
+    /// What the same transaction writes to the head, if anything.
+    pub election: Option<Election>,
     /// Its tags, of which the lobby itself has the digests.
     pub tags: Tags,
     /// Its creator's configuration.
@@ -168,20 +187,23 @@ impl Store {
     /// Creates a lobby, or returns why it cannot.
     ///
     /// One transaction: 2 write units for each of lobby (and 1 for each of its two indexes, with tags three),
-    /// server, the head when it begins a burst, the ledger when a block is allotted, and for each KB of tags
+    /// server, the head when it begins or renews a burst, the ledger when a block is allotted, and for each KB of tags
     /// and of a configuration. A retry is harmless, since the lobby's identifier decides.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`]; the lobby may exist all the same, and its reservation then
     /// lapses.
     pub async fn create_lobby(&self, creation: &Creation, now: Timestamp) -> Result<CreationOutcome, Error> {
-        let Creation { lobby, server, lobby_count_max, block, beginning, tags, config } = creation;
+        let Creation { lobby, server, lobby_count_max, block, election, tags, config } = creation;
         let namespace_id = &lobby.pool.namespace_id;
         let mut kinds = vec![Part::Lobby, Part::Server];
         let mut parts = vec![self.put_lobby(lobby)?, self.take_place(server, *block, *lobby_count_max, now)];
-        if let Some(beginning) = beginning {
+        if let Some(election) = election {
             kinds.push(Part::Head);
-            parts.push(self.replace_head(beginning, &lobby.lobby_id, None, now));
+            parts.push(match election {
+                Election::Begins(beginning) => self.replace_head(beginning, &lobby.lobby_id, None, now),
+                Election::Renews { key, first } => self.renew_head(key, first, now),
+            });
         }
         if let Some(block) = block {
             kinds.push(Part::Allotment);
@@ -220,6 +242,14 @@ impl Store {
             Err(Some(burst)) => Ok(BurstOutcome::Outrun(burst)),
             Err(None) => Err(Error::Bug("no head refused to begin a burst".to_owned())),
         }
+    }
+
+    /// The burst that the head `key` names now, if any. One consistent read unit.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn burst(&self, key: &HeadKey) -> Result<Option<Burst>, Error> {
+        self.read(&self.tables.ledger, Item::from([("pk".to_owned(), text(key.0.as_str()))])).await
     }
 
     /// Draws a position in `burst`. Returns the burst, whose `positions` count this one last, or the burst
@@ -340,6 +370,16 @@ impl Store {
             .with(":seen", seen.map(|burst| text(burst.first.as_str())))
             .with(":seen_at", seen.map(|burst| number(burst.opened_at)))
             .with(":drawn", seen.map(|burst| number(burst.positions)))
+    }
+
+    /// Renews the burst that begins with `first`, if the head still names it.
+    fn renew_head(&self, key: &HeadKey, first: &LobbyId, now: Timestamp) -> Write {
+        self.on_ledger(&key.0)
+            .change("SET #opened_at = :renewed_at, #expires_at = :expiry")
+            .when("#first = :first")
+            .with(":first", text(first.as_str()))
+            .with(":renewed_at", number(now))
+            .with(":expiry", number((now + HEAD_LIFE).secs()))
     }
 }
 

@@ -34,15 +34,18 @@ pub enum Reason {
     RaceLost,
 }
 
-impl From<Refusal> for Reason {
-    fn from(refusal: Refusal) -> Self {
-        match refusal {
+impl Reason {
+    /// Why a lobby with this refusal was not taken; `None` for one that is not there: it was no candidate.
+    #[must_use]
+    pub const fn of(refusal: Refusal) -> Option<Self> {
+        Some(match refusal {
+            Refusal::Missing => return None,
             Refusal::Full => Self::Full,
-            Refusal::Missing | Refusal::Ended | Refusal::Hidden => Self::Closed,
+            Refusal::Ended | Refusal::Hidden => Self::Closed,
             Refusal::LeaseLapsed => Self::LeaseExpired,
             Refusal::OtherPool => Self::OtherVersion,
             Refusal::TagMissing => Self::TagMismatch,
-        }
+        })
     }
 }
 

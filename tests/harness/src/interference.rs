@@ -12,13 +12,23 @@ use muster_local::emulator::link::{Broken, Call, Carried, Link};
 /// What is to happen.
 type Happening = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// A network on which something happens before the first call of a kind arrives.
+/// A network on which something happens before the first call of a kind arrives, or is answered.
 pub struct Before {
     link: Arc<dyn Link>,
     is_it: fn(&Call) -> bool,
     happens: Mutex<Option<Happening>>,
-    /// Whether the call arrives before it happens, too, and its answer is lost.
-    is_repetition: bool,
+    arrives: Arrives,
+}
+
+/// When the call arrives at which something happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Arrives {
+    /// After it happened.
+    Afterwards,
+    /// Before it happens; the response comes afterwards.
+    First,
+    /// Before it happens and again afterwards; the first response is lost.
+    Twice,
 }
 
 impl Before {
@@ -29,7 +39,17 @@ impl Before {
         happens: impl Future<Output = ()> + Send + 'static,
     ) -> Self {
         let happens = Mutex::new(Some(Box::pin(happens) as Happening));
-        Self { link: Arc::clone(link), is_it, happens, is_repetition: false }
+        Self { link: Arc::clone(link), is_it, happens, arrives: Arrives::Afterwards }
+    }
+
+    /// `link`, the call that is meant, and what `happens` between its arrival and its response: its sender
+    /// stalls.
+    pub fn response(
+        link: &Arc<dyn Link>,
+        is_it: fn(&Call) -> bool,
+        happens: impl Future<Output = ()> + Send + 'static,
+    ) -> Self {
+        Self { arrives: Arrives::First, ..Self::new(link, is_it, happens) }
     }
 
     /// `link`, the call that is meant, whose answer is lost, and what `happens` before it is sent again.
@@ -38,7 +58,7 @@ impl Before {
         is_it: fn(&Call) -> bool,
         happens: impl Future<Output = ()> + Send + 'static,
     ) -> Self {
-        Self { is_repetition: true, ..Self::new(link, is_it, happens) }
+        Self { arrives: Arrives::Twice, ..Self::new(link, is_it, happens) }
     }
 
     /// Before the first transaction.
@@ -57,15 +77,16 @@ impl Link for Before {
     fn carry(&self, call: Call) -> Carried {
         let mut happens = self.happens.lock().unwrap_or_else(PoisonError::into_inner);
         let happens = if (self.is_it)(&call) { happens.take() } else { None };
-        let (link, is_repetition) = (Arc::clone(&self.link), self.is_repetition);
+        let (link, arrives) = (Arc::clone(&self.link), self.arrives);
         Box::pin(async move {
-            if let Some(happens) = happens {
-                if is_repetition {
-                    let _lost = link.carry(call.clone()).await;
-                }
-                happens.await;
+            let Some(happens) = happens else { return link.carry(call).await };
+            let first =
+                if arrives == Arrives::Afterwards { None } else { Some(link.carry(call.clone()).await) };
+            happens.await;
+            match first {
+                Some(response) if arrives == Arrives::First => response,
+                _ => link.carry(call).await,
             }
-            link.carry(call).await
         })
     }
 }

@@ -7,7 +7,7 @@ use harness::{Answer, TestGame, TestStack};
 use serde_json::{Value, json};
 use shared::models::lobby::{Lobby, Stage};
 
-use super::{READY, find, game, heartbeat, listed, live, register};
+use super::{READY, find, game, heartbeat, listed, live, register, registration};
 
 async fn start(name: &str, arena: Value) -> (TestStack, TestGame) {
     let stack = TestStack::start().await;
@@ -62,6 +62,47 @@ async fn who_finds_a_starting_lobby_waits_until_it_is_ready() {
     .await;
     for answer in answers {
         game.connect(&stack, &answer.expect_ok()).await.expect_ok();
+    }
+}
+
+#[tokio::test]
+async fn who_waits_for_a_lobby_that_ends_finds_another_seat() {
+    for (name, function) in [("deregisters", "deregister"), ("ends", "end-lobby"), ("restarts", "register")] {
+        let (stack, game) = start(name, json!({})).await;
+        let answers = find_during(&stack, &game, 3, async |lobbies| {
+            register(&stack, &game, "two", json!({})).await;
+            let body = match function {
+                "deregister" => json!({ "server_id": "one", "end_lobbies": true }),
+                "end-lobby" => json!({ "lobby_id": lobbies[0].lobby_id }),
+                _ => registration("one", json!({ "start_id": "one-2", "capacity": 1 })),
+            };
+            game.serve(&stack, function, body).await.expect_ok();
+            if function == "end-lobby" {
+                game.serve(&stack, "deregister", json!({ "server_id": "one" })).await.expect_ok();
+            }
+            stack.clock.advance(Duration::from_secs(2));
+        })
+        .await;
+        for answer in &answers {
+            let port = &answer.body["ports"]["default"]["hostname"];
+            assert!(answer.status.is_success(), "{name}: {}", answer.body);
+            assert!(*port == "two.example" || function == "register", "{name}: {port}");
+            game.connect(&stack, answer).await.expect_ok();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_find_whose_lobbies_all_end_before_they_are_ready_is_refused_for_want_of_a_server() {
+    let (stack, game) = start("nowhere", json!({})).await;
+    let answers = find_during(&stack, &game, 2, async |_| {
+        let body = json!({ "server_id": "one", "end_lobbies": true });
+        game.serve(&stack, "deregister", body).await.expect_ok();
+        stack.clock.advance(Duration::from_secs(2));
+    })
+    .await;
+    for answer in &answers {
+        assert_eq!(answer.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"), "I3");
     }
 }
 
@@ -160,18 +201,23 @@ async fn a_lobby_that_never_becomes_ready_ends_after_five_minutes() {
 }
 
 #[tokio::test]
-async fn finds_that_wait_for_a_lobby_that_ends_get_a_typed_error() {
+async fn finds_whose_next_lobby_never_becomes_ready_get_a_typed_error() {
     let (stack, game) = start("ended", json!({})).await;
     let answers = find_during(&stack, &game, 2, async |lobbies| {
-        let body = json!({ "lobby_id": lobbies[0].lobby_id });
-        game.serve(&stack, "end-lobby", body).await.expect_ok();
+        let ended = &lobbies[0].lobby_id;
+        game.serve(&stack, "end-lobby", json!({ "lobby_id": ended })).await.expect_ok();
         stack.clock.advance(Duration::from_secs(2));
+        // Both wait for another lobby of the same server.
+        let is_next = |lobby: &Lobby| lobby.lobby_id != *ended && lobby.taken == 2;
+        while !stack.all_lobbies(game.namespace_id()).await.iter().any(is_next) {
+            tokio::task::yield_now().await;
+        }
+        stack.clock.advance(Duration::from_secs(23));
     })
     .await;
     for answer in answers {
-        assert_eq!(answer.refusal(), (503, "MATCHMAKER_LOBBY_START_TIMEOUT"));
+        assert_eq!(answer.refusal(), (503, "MATCHMAKER_LOBBY_START_TIMEOUT"), "I3");
     }
-    assert_eq!(live(&stack, &game).await, 0);
 }
 
 #[tokio::test]

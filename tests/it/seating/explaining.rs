@@ -108,6 +108,29 @@ async fn a_find_without_a_game_server_explains_why_none_had_a_place() {
 }
 
 #[tokio::test]
+async fn a_refused_find_makes_later_ones_wait_for_no_lobby() {
+    let stack = TestStack::start().await;
+    let modes = json!({ "duel": { "regions": ["fra"], "max_players": 2 } });
+    let game = stack.make_game("refused-before", modes, 100, 0).await;
+    let find = json!({ "game_modes": ["duel"] });
+    let mut calls = Vec::new();
+    for _ in 0..2 {
+        let answer = explained(&stack, Some(&game.public), &find).await;
+        assert_eq!(answer.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"));
+        let explain = &answer.body["metadata"]["explain"];
+        assert_eq!(explain["refused"], json!({}), "a lobby that was never created is no candidate");
+        calls.push(explain["calls"].as_u64().unwrap());
+    }
+    assert!(calls[1] < calls[0], "{calls:?}");
+
+    let lease_until = stack.clock.now() + Duration::from_secs(60);
+    game.add_server(&stack, "comes", "fra", 9, lease_until).await;
+    let answer = explained(&stack, Some(&game.public), &find).await.expect_ok();
+    assert_eq!(answer.body["explain"]["refused"], json!({}), "{}", answer.body);
+    assert_eq!(stack.all_lobbies(game.namespace_id()).await.len(), 1);
+}
+
+#[tokio::test]
 async fn a_lobby_that_cannot_be_entered_counts_by_its_reason() {
     let stack = TestStack::start().await;
     let game =

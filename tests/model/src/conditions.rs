@@ -90,6 +90,7 @@ writes! {
     ReturnAllotment: Ledger "#allotted = #allotted - :block" "return a block of the cap",
     BeginBurst: Ledger "#first = :new" "begin a burst",
     DrawPosition: Ledger "#positions = #positions + :one" "draw a position of a burst",
+    RenewBurst: Ledger "#opened_at = :renewed_at" "renew a burst",
     ClaimSearch: Ledger "#claimed_at = :now" "claim a search for room",
     NoteVainSearch: Ledger "#found_at = :at" "note a search in vain",
     HoldSeat: Clients "#seat = :hold, #held" "hold a seat of a client",
@@ -368,6 +369,7 @@ pub fn all() -> Vec<Condition> {
             ]],
         ),
         (Write::DrawPosition, &[&["#first = :first"]]),
+        (Write::RenewBurst, &[&["#first = :first"]]),
         (Write::ClaimSearch, &[&[CLAIM]]),
         (Write::NoteVainSearch, &[&[LATEST]]),
         (

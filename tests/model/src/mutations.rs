@@ -53,6 +53,11 @@ pub const LEFT_OUT: &[(Write, &str, &str)] = &[
     (Write::HideFullServer, "#free_from <= :now", FULL_AGAIN),
     (Write::HideFullServer, NO_PLACE, FULL_AGAIN),
     (Write::ShowServer, "attribute_not_exists(#expires_at)", LATE),
+    (
+        Write::RenewBurst,
+        "#first = :first",
+        "no time passes in the model between an election and its lobby; a test of elections lets it pass",
+    ),
     (Write::ClaimSearch, CLAIM, SEARCHES),
     (Write::NoteVainSearch, LATEST, SEARCHES),
     (Write::Close, "(attribute_not_exists(#toggled_at) OR #toggled_at < :toggled)", LATE),

@@ -150,6 +150,11 @@ pub const RARE: &[(Write, &str, Elsewhere)] = &[
             "a_registration_that_a_deregistration_outran_brings_no_server_back_while_it_runs_lobbies",
         ),
     ),
+    (
+        Write::RenewBurst,
+        "#first = :first",
+        Elsewhere::Test("a_find_that_stalls_after_its_election_makes_no_second_lobby"),
+    ),
     (Write::ForgetRun, "#run = :run", Elsewhere::Test("a_run_that_was_overtaken_gives_no_seat_back")),
 ];
 

@@ -64,6 +64,11 @@ impl Bursts {
         self.full.with(lobby_id, |seen_at| *seen_at >= since).unwrap_or(false)
     }
 
+    /// Notes that no find needs to look at `burst` again.
+    pub(in crate::matchmaking) fn note_exhausted(&self, key: &HeadKey, burst: &Burst) {
+        self.known.with(key, |known| known.is_exhausted |= known.burst == *burst);
+    }
+
     /// Notes whether this instance began the burst that it knows of `key` without a conflict.
     pub(in crate::matchmaking) fn note_alone(&self, key: &HeadKey, is_alone: bool) {
         self.known.with(key, |known| known.is_alone = is_alone);
@@ -88,7 +93,7 @@ impl Bursts {
         self.known.with(key, young).flatten()
     }
 
-    /// The burst of `key`, when all its lobbies that this instance knows of are full.
+    /// The burst of `key`, when all its lobbies that this instance knows of are full, or are not created.
     pub(in crate::matchmaking) fn exhausted(&self, key: &HeadKey) -> Option<Burst> {
         self.known.with(key, |known| known.is_exhausted.then(|| known.burst.clone())).flatten()
     }

@@ -251,7 +251,9 @@ pub(super) const fn favoured(bias: Option<Write>) -> &'static [Deed] {
         Reopen, SetState, Silence,
     };
     match bias {
-        Some(Write::TakeFreeSeat | Write::DrawPosition | Write::BeginBurst) => &[Burst, Join, Close, Connect],
+        Some(Write::TakeFreeSeat | Write::DrawPosition | Write::BeginBurst | Write::RenewBurst) => {
+            &[Burst, Join, Close, Connect]
+        }
         Some(Write::TakeOverSeat) => &[Burst, Join, Close, Connect, End],
         Some(Write::Leave) => &[Disconnect, Close, Reopen, Burst],
         Some(Write::Connect) => &[Connect],
