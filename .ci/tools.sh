@@ -12,7 +12,7 @@ tools=$PWD/target/ci-tools
 # cargo-lambda looks for Zig as a module of the first python3.
 export PATH=$tools/bin:$venv/bin:$PATH
 
-# A virtual environment at $1 with the requirements $2.
+# A virtual environment at $1 with the requirements $2, which `.ci/lock-python` wrote.
 install_python() {
   # Scripts in a virtual environment hold its absolute path, so that a moved checkout needs a new one.
   local wanted
@@ -20,7 +20,7 @@ install_python() {
   if [[ ! -f $1/installed || $(<"$1/installed") != "$wanted" ]]; then
     rm -rf "$1"
     python3 -m venv "$1" &&
-      "$1/bin/pip" install --quiet --no-input --disable-pip-version-check --requirement "$2" &&
+      "$1/bin/pip" install --quiet --no-input --disable-pip-version-check --require-hashes --requirement "$2" &&
       printf '%s\n' "$wanted" >"$1/installed"
   fi
 }
