@@ -1,10 +1,11 @@
 """What deploying itself promises: outputs, routes, versions, and what a deletion leaves."""
 
 import json
+import re
 
-from account import REGION, until
+from account import REGION, WORKSPACE, until
 from roles import Roles
-from stack import FUNCTIONS, Stack, routes
+from stack import FUNCTIONS, TEMPLATE, Stack, routes
 
 OUTPUTS = {
     "ApiUrl",
@@ -20,6 +21,7 @@ HOST = "api.studio.example"
 
 
 def steps(account, build):
+ALARM = re.compile(r"AlarmName: !Sub \$\{(?:AWS::)?StackName\}-(\S+)")
     dev, prod = Stack(account, "dev", build), Stack(account, "prod", build)
 
     def deploys():
@@ -111,8 +113,8 @@ def steps(account, build):
         assert boundaries == {account.boundary}, boundaries
 
     def deploys_prod():
-        """The stage prod has its dashboard besides, a topic that tells `AlarmEmail`, and tables that refuse
-        deletion, and keeps logs for 90 days."""
+        """The stage prod has its dashboard and alarms besides, a topic that tells `AlarmEmail`, and tables that
+        refuse deletion, and keeps logs for 90 days."""
         prod.deploy(AlarmEmail="ops@studio.example")
         assert set(prod.outputs) == OUTPUTS | {"DashboardUrl", "AlarmTopicArn"}, prod.outputs
         topic = prod.outputs["AlarmTopicArn"]
@@ -121,6 +123,10 @@ def steps(account, build):
         tables = account.client("dynamodb")
         for key, name in prod.tables().items():
             is_protected = tables.describe_table(TableName=name)["Table"]["DeletionProtectionEnabled"]
+        alarms = account.client("cloudwatch").describe_alarms(AlarmNamePrefix=prod.name)["MetricAlarms"]
+        nested = (WORKSPACE / "infra" / "observability.yaml").read_text()
+        expected = {f"{prod.name}-{name}" for name in ALARM.findall(TEMPLATE + nested)}
+        assert {alarm["AlarmName"] for alarm in alarms} == expected, alarms
             assert is_protected == (key != "ClientsTable"), (key, is_protected)
         group = prod.resources()["FunctionLogs"]
         found = account.client("logs").describe_log_groups(logGroupNamePrefix=group)["logGroups"]

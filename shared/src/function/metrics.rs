@@ -16,7 +16,7 @@ use crate::{
     wire::explanation::FindOutcome,
 };
 
-/// A metric; its only dimension is the operation.
+/// A metric; its dimension is the operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Metric {
     /// A player got a seat in an existing lobby.
@@ -79,6 +79,13 @@ impl Metric {
             Self::OperationFailed => "OperationFailed",
             Self::ColdStart => "ColdStart",
         }
+    }
+
+    /// Whether it is also counted without a dimension: the total of all operations, which an alarm watches
+    /// for the price of one metric.
+    #[must_use]
+    pub const fn has_total(self) -> bool {
+        matches!(self, Self::AuthRefused | Self::OperationFailed)
     }
 
     /// The metric of a refusal, if any.
@@ -165,12 +172,20 @@ impl Counter {
         if counts.0.is_empty() {
             return None;
         }
-        let metrics: Vec<_> =
-            counts.0.keys().map(|metric| json!({ "Name": metric.name(), "Unit": "Count" })).collect();
-        let directive =
-            json!({ "Namespace": self.namespace, "Dimensions": [["operation"]], "Metrics": metrics });
+        let directive = |has_total: bool, dimensions: Value| {
+            let metrics = counts.0.keys().filter(|metric| metric.has_total() == has_total);
+            let metrics: Vec<_> =
+                metrics.map(|metric| json!({ "Name": metric.name(), "Unit": "Count" })).collect();
+            (!metrics.is_empty())
+                .then(|| json!({ "Namespace": self.namespace, "Dimensions": dimensions, "Metrics": metrics }))
+        };
+        let directives: Vec<_> =
+            [directive(false, json!([["operation"]])), directive(true, json!([["operation"], []]))]
+                .into_iter()
+                .flatten()
+                .collect();
         let mut line = Map::from_iter([
-            ("_aws".to_owned(), json!({ "Timestamp": now, "CloudWatchMetrics": [directive] })),
+            ("_aws".to_owned(), json!({ "Timestamp": now, "CloudWatchMetrics": directives })),
             ("operation".to_owned(), operation.into()),
         ]);
         line.extend(counts.0.into_iter().map(|(metric, count)| (metric.name().to_owned(), count.into())));

@@ -221,10 +221,16 @@ impl Reading<'_> {
     /// also a request to KMS, for the function's variables.
     async fn own_metrics(&mut self, operations: &[String]) {
         let namespace = namespace_of(self.stack);
+        let totals = Counted::ALL.iter().filter(|counted| counted.has_total()).map(|counted| Metric {
+            namespace: namespace.clone(),
+            name: counted.name(),
+            dimensions: Vec::new(),
+        });
         let metrics: Vec<_> = Counted::ALL
             .iter()
             .flat_map(|counted| operations.iter().map(|operation| (counted.name(), operation)))
             .map(|(name, operation)| metric(&namespace, name, "operation", operation))
+            .chain(totals)
             .collect();
         match self.cloudwatch.sums(&metrics, self.span.since, HOUR).await {
             Ok(sums) => {
