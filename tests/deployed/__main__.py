@@ -23,7 +23,7 @@ import upgrading
 import watching
 from account import Account
 from operations import Game, Muster
-from roles import operator
+from roles import operators
 from stack import FUNCTIONS, Build, Stack
 
 UNJUDGED = """\
@@ -64,13 +64,13 @@ def of_functions(account, binaries):
         `infra/operator-policy.yaml` alone."""
         build.package(account)
         stack.deploy(PermissionsBoundaryArn=account.boundary)
-        muster.environment = operator(account, stack)
+        muster.environment, scene.looker = operators(account, stack)
         scene.game = Game(muster, "game")
         return f"{len(FUNCTIONS)} functions."
 
     def deletes():
-        """The stack in use is deleted like an idle one: its tables but that of clients are left, and the
-        key."""
+        """The stack in use is deleted like an idle one: its tables but that of clients are left, and the key
+        and the logs."""
         return deployment.delete(stack)
 
     topics = (serving, administration, watching, permissions, upgrading, restoring)

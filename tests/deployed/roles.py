@@ -48,8 +48,9 @@ def create(account, name, template, *parameters):
     return {output["OutputKey"]: output["OutputValue"] for output in described["Outputs"]}
 
 
-def operator(account, stack):
-    """The environment of a user who has the policy of `infra/operator-policy.yaml` and no other."""
+def operators(account, stack):
+    """The environments of two users who have a policy of `infra/operator-policy.yaml` each and no other: one
+    that operates, and one that only looks."""
     # The emulator's output is the secret's name.
     secrets = account.client("secretsmanager")
     key = secrets.describe_secret(SecretId=stack.outputs["SigningKeySecretArn"])["ARN"]
@@ -60,9 +61,13 @@ def operator(account, stack):
         *(f"StackName={stack.name}", f"SigningKeySecretArn={key}"),
     )
     iam = account.client("iam")
-    iam.create_user(UserName="operator")
-    iam.attach_user_policy(UserName="operator", PolicyArn=outputs["OperatorPolicyArn"])
-    return keyed(account, iam.create_access_key(UserName="operator")["AccessKey"])
+
+    def user(name, policy):
+        iam.create_user(UserName=name)
+        iam.attach_user_policy(UserName=name, PolicyArn=outputs[policy])
+        return keyed(account, iam.create_access_key(UserName=name)["AccessKey"])
+
+    return user("operator", "OperatorPolicyArn"), user("looker", "LookerPolicyArn")
 
 
 def keyed(account, keys):

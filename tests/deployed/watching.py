@@ -8,7 +8,7 @@ import urllib.parse
 import urllib.request
 
 from account import PATIENCE
-from operations import World
+from operations import Muster, World
 
 OWN_PAGE = {"muster-console": "1"}
 
@@ -99,4 +99,44 @@ def steps(scene):
             muster.run("lobby", "end", lobby)
             tail.says(f"lobby {lobby} ended")
 
-    return [("console", shows), ("tail", tails)]
+    def looks():
+        """By the output `LookerPolicyArn` alone, each command that only shows does its work, the console and
+        the tail among them; `doctor` warns of the secrets that it may not read. What writes or signs is refused,
+        and changes nothing."""
+        looker, world = Muster(scene.stack, muster.program), World(scene.game)
+        looker.environment = scene.looker
+        game, namespace = scene.game.name, f"{scene.game.name}/{world.name}"
+        lobby, _ = world.found()
+        shown = [
+            *(["game", "list"], ["game", "show", game], ["game", "export", game], ["region", "list", game]),
+            *(["version", "list", game], ["version", "show", game, "1"], ["version", "history", namespace]),
+            *(["namespace", "list", game], ["namespace", "show", namespace], ["token", "list", game]),
+            *(["domain", "list", namespace], ["cdn", "user", "list", namespace], ["server", "list", namespace]),
+            *(["lobby", "list", namespace], ["lobby", "show", lobby], ["cost"]),
+            ["lobby", "explain", namespace, "--mode", "arena"],
+        ]
+        for words in shown:
+            looker.run(*words)
+        unread = [item for item in looker("cost")["items"] if "not_read" in item]
+        assert unread == [item for item in muster("cost")["items"] if "not_read" in item], unread
+        warnings = looker("doctor")["warnings"]
+        assert len([one for one in warnings if "may not read it" in one]) >= 2, warnings
+        with Running(looker, "tail", namespace) as tail:
+            tail.says("read units a minute")
+        with Running(looker, "console", "--no-browser") as console:
+            page = Page(*console.says(r"once: (http\S+)/#token=(\S+)").groups())
+            assert scene.game.id in [one["game_id"] for one in page.read("deployment")["games"]]
+            assert len(page.read("finds")["minutes"]) == 10 and page.read("bill")["bill"]
+        refused = (
+            ["lobby", "end", lobby],
+            ["token", "create", "server", namespace],
+            ["mm-config", namespace, "--lobby-count-max", "7"],
+            ["region", "add", game, "syd=Sydney@-33.9,151.2"],
+        )
+        for words in refused:
+            assert looker.run(*words, check=False).returncode == 1, words
+        assert lobby in muster.run("lobby", "list", namespace).stdout
+        assert "Sydney" not in muster.run("region", "list", game).stdout
+        return f"{len(shown) + 3} commands."
+
+    return [("console", shows), ("tail", tails), ("looker", looks)]

@@ -27,6 +27,7 @@ mod defaults;
 pub mod document;
 mod documentation;
 mod edge;
+mod owner;
 mod schema;
 mod service;
 

@@ -28,6 +28,17 @@ impl Finding {
     const fn new(what: String, problem: Option<String>) -> Self {
         Self { what, problem, warning: None }
     }
+
+    /// A check of a secret, which a role that only looks may not read.
+    fn of_secret(what: String, problem: Option<String>) -> Self {
+        match problem {
+            Some(problem) if problem.contains("AccessDenied") => {
+                let warning = Some("not checked: your credentials may not read it".to_owned());
+                Self { what, problem: None, warning }
+            }
+            problem => Self::new(what, problem),
+        }
+    }
 }
 
 /// Checks each table and the signing key, then each namespace's settings and game servers.
@@ -37,7 +48,7 @@ impl Finding {
 pub(crate) async fn run(deployment: &Deployment) -> Result<Report, CommandError> {
     let mut findings = tables(deployment).await;
     let key = deployment.keys().await.err().map(|error| error.to_string());
-    findings.push(Finding::new("signing key".to_owned(), key));
+    findings.push(Finding::of_secret("signing key".to_owned(), key));
     if findings.iter().all(|finding| finding.problem.is_none()) {
         findings.extend(games(deployment).await?);
     }
@@ -76,13 +87,15 @@ async fn tables(deployment: &Deployment) -> Vec<Finding> {
         (&tables.lobby_data, store.lobby_state(&lobby).await.err()),
         (&tables.servers, store.server(&server).await.err()),
         (&tables.ledger, store.allotted_lobbies(&namespace).await.err()),
-        (&tables.secrets, store.version_secrets(&VersionId::from(ambient.uuid())).await.err()),
         (&tables.clients, store.replay(&ReplayKey::new(["-"; 3], "-")).await.err()),
     ];
-    let finding = |(table, error): (&String, Option<Error>)| {
-        Finding::new(format!("table {table}"), error.as_ref().map(cause))
-    };
-    looks.into_iter().map(finding).collect()
+    let secrets = store.version_secrets(&VersionId::from(ambient.uuid())).await.err();
+    let of_table =
+        |table: &String, error: Option<Error>| (format!("table {table}"), error.as_ref().map(cause));
+    let findings = looks.into_iter().map(|(table, error)| of_table(table, error));
+    let findings = findings.map(|(what, problem)| Finding::new(what, problem));
+    let (what, problem) = of_table(&tables.secrets, secrets);
+    findings.chain([Finding::of_secret(what, problem)]).collect()
 }
 
 fn cause(error: &Error) -> String {
@@ -102,7 +115,7 @@ async fn games(deployment: &Deployment) -> Result<Vec<Finding>, CommandError> {
             findings.push(Finding::new(format!("{at} runs a version"), problem));
             if let Some(version) = version.as_ref().filter(|version| version.has_secrets) {
                 let problem = secrets.of(version).await.err().map(|error| cause(&error));
-                findings.push(Finding::new(format!("{at} can read its secrets"), problem));
+                findings.push(Finding::of_secret(format!("{at} can read its secrets"), problem));
             }
             let servers = servers_of(store, &game, namespace_id).await?;
             let living: Vec<_> = servers

@@ -1,0 +1,91 @@
+//! What an owner relies on besides the service: rights, logs, and the programs that deploy.
+
+use std::{collections::BTreeSet, fs};
+
+use muster_local::stack::TEMPLATE;
+use regex_lite::Regex;
+use saphyr::{LoadableYamlNode as _, Yaml};
+
+use crate::artefacts::workspace;
+
+fn read(path: &str) -> String {
+    fs::read_to_string(workspace().join(path)).unwrap()
+}
+
+fn get<'a, 'b>(yaml: &'a Yaml<'b>, path: &[&str]) -> &'a Yaml<'b> {
+    let found = path.iter().try_fold(yaml, |yaml, name| yaml.as_mapping_get(name));
+    found.unwrap_or_else(|| panic!("{path:?} is missing"))
+}
+
+/// The texts of a value that is one or a list of them, whatever function they are of.
+fn texts(yaml: &Yaml<'_>) -> Vec<String> {
+    match yaml {
+        Yaml::Tagged(_, inner) => texts(inner),
+        Yaml::Sequence(items) => items.iter().flat_map(texts).collect(),
+        _ => yaml.as_str().map(str::to_owned).into_iter().collect(),
+    }
+}
+
+/// Action and resource of each right of a policy of `infra/operator-policy.yaml`.
+fn rights(policy: &str) -> BTreeSet<(String, String)> {
+    let text = read("infra/operator-policy.yaml");
+    let documents = Yaml::load_from_str(&text).unwrap();
+    let path = ["Resources", policy, "Properties", "PolicyDocument", "Statement"];
+    let statements = get(&documents[0], &path).as_sequence().unwrap();
+    let plain = statements.iter().filter(|statement| statement.is_mapping());
+    let of = |statement: &Yaml<'_>| {
+        let resources = texts(get(statement, &["Resource"]));
+        let actions = texts(get(statement, &["Action"])).into_iter();
+        let rights = actions.flat_map(|action| resources.iter().map(move |it| (action.clone(), it.clone())));
+        rights.collect::<Vec<_>>()
+    };
+    plain.flat_map(of).collect()
+}
+
+#[test]
+fn a_role_that_only_looks_writes_nothing_and_reads_no_secret() {
+    let (all, looking) = (rights("OperatorPolicy"), rights("LookerPolicy"));
+    let actions = |rights: &BTreeSet<(String, String)>| -> BTreeSet<String> {
+        rights.iter().map(|(action, _)| action.clone()).collect()
+    };
+    let beyond: Vec<_> = actions(&looking).difference(&actions(&all)).cloned().collect();
+    assert!(beyond.is_empty(), "an operator may not {beyond:?}");
+    let looks = Regex::new(r"^[a-z]+:(Describe|List|Get|BatchGet|Query|Scan)").unwrap();
+    for (action, resource) in &looking {
+        assert!(looks.is_match(action) && !action.contains("Secret"), "{action} on {resource}");
+    }
+    let items = looking.iter().filter(|(action, _)| action == "dynamodb:GetItem");
+    let items: BTreeSet<_> =
+        items.map(|(_, resource)| resource.rsplit("${StackName}-").next().unwrap()).collect();
+    let table = Regex::new(r"(?m)^  (\w+Table):$").unwrap();
+    let tables = table.captures_iter(TEMPLATE).map(|found| format!("{}-*", &found[1]));
+    let tables: Vec<_> = tables.filter(|table| table != "SecretsTable-*").collect();
+    assert_eq!(items, tables.iter().map(String::as_str).collect());
+}
+
+#[test]
+fn programs_of_python_are_exact_with_all_that_they_need() {
+    let requirement = Regex::new(
+        r"(?m)^([a-z0-9._-]+)(\[[^\]]+\])?==(\S+)([^\n]*)\n((?:    --hash=sha256:[0-9a-f]{64}[^\n]*\n)*)",
+    )
+    .unwrap();
+    for name in ["requirements", "conformance-requirements", "deployed-requirements"] {
+        let (wanted, locked) = (read(&format!(".ci/{name}.in")), read(&format!(".ci/{name}.txt")));
+        let mut found = BTreeSet::new();
+        for one in requirement.captures_iter(&locked) {
+            assert!(!one[5].is_empty(), "{name}: {} has no hash", &one[1]);
+            found.insert(format!("{}{}=={}", &one[1], one.get(2).map_or("", |it| it.as_str()), &one[3]));
+        }
+        let lines = locked.lines().filter(|line| !line.starts_with([' ', '#']));
+        assert_eq!(found.len(), lines.count(), "{name}: run .ci/lock-python");
+        for wanted in wanted.lines().filter(|line| !line.starts_with('#')) {
+            assert!(found.contains(wanted), "{name}: {wanted} is not locked: run .ci/lock-python");
+        }
+        // pip 23 does not see that a package with extras is that package.
+        let extras = Regex::new(r"\[.*\]").unwrap();
+        for one in &found {
+            let plain = extras.replace(one, "");
+            assert!(found.contains(plain.as_ref()), "{name}: {plain} is missing: run .ci/lock-python");
+        }
+    }
+}
