@@ -7,9 +7,12 @@ from account import REGION, WORKSPACE, until
 from roles import Roles
 from stack import FUNCTIONS, TEMPLATE, Stack, routes
 
+# Of log groups.
+KINDS = ("Function", "Access")
 OUTPUTS = {
     "ApiUrl",
     "SigningKeySecretArn",
+    *(f"{kind}LogsName" for kind in KINDS),
     *(
         f"{name}TableName"
         for name in ("Catalog", "Tokens", "Lobbies", "LobbyData", "Servers", "Ledger", "Secrets", "Clients")
@@ -18,10 +21,10 @@ OUTPUTS = {
 # What a stack has only if its operator wishes.
 WISHED = {"Budget", "Domain", "DomainMapping"}
 HOST = "api.studio.example"
+ALARM = re.compile(r"AlarmName: !Sub \$\{(?:AWS::)?StackName\}-(\S+)")
 
 
 def steps(account, build):
-ALARM = re.compile(r"AlarmName: !Sub \$\{(?:AWS::)?StackName\}-(\S+)")
     dev, prod = Stack(account, "dev", build), Stack(account, "prod", build)
 
     def deploys():
@@ -113,28 +116,27 @@ ALARM = re.compile(r"AlarmName: !Sub \$\{(?:AWS::)?StackName\}-(\S+)")
         assert boundaries == {account.boundary}, boundaries
 
     def deploys_prod():
-        """The stage prod has its dashboard and alarms besides, a topic that tells `AlarmEmail`, and tables that
+        """The stage prod has its dashboard and alarms besides, a topic that notifies `AlarmEmail`, and tables that
         refuse deletion, and keeps logs for 90 days."""
         prod.deploy(AlarmEmail="ops@studio.example")
         assert set(prod.outputs) == OUTPUTS | {"DashboardUrl", "AlarmTopicArn"}, prod.outputs
         topic = prod.outputs["AlarmTopicArn"]
         told = account.client("sns").list_subscriptions_by_topic(TopicArn=topic)["Subscriptions"]
         assert [one["Endpoint"] for one in told] == ["ops@studio.example"], told
-        tables = account.client("dynamodb")
-        for key, name in prod.tables().items():
-            is_protected = tables.describe_table(TableName=name)["Table"]["DeletionProtectionEnabled"]
         alarms = account.client("cloudwatch").describe_alarms(AlarmNamePrefix=prod.name)["MetricAlarms"]
         nested = (WORKSPACE / "infra" / "observability.yaml").read_text()
         expected = {f"{prod.name}-{name}" for name in ALARM.findall(TEMPLATE + nested)}
         assert {alarm["AlarmName"] for alarm in alarms} == expected, alarms
+        tables = account.client("dynamodb")
+        for key, name in prod.tables().items():
+            is_protected = tables.describe_table(TableName=name)["Table"]["DeletionProtectionEnabled"]
             assert is_protected == (key != "ClientsTable"), (key, is_protected)
-        group = prod.resources()["FunctionLogs"]
-        found = account.client("logs").describe_log_groups(logGroupNamePrefix=group)["logGroups"]
-        assert [one["retentionInDays"] for one in found] == [90], found
+        assert {one["retentionInDays"] for one in groups(prod)} == {90}, groups(prod)
+        return f"{len(alarms)} alarms."
 
     def deletes():
-        """A deleted stack leaves its tables but that of clients, and the signing key; protected tables refuse
-        until they are told."""
+        """A deleted stack leaves its tables but that of clients, the signing key and the logs; protected tables
+        refuse until the protection is off."""
         return ", ".join(delete(stack) for stack in (dev, prod))
 
     return [
@@ -170,6 +172,13 @@ def assert_told(stack, address, dollars):
     assert told == [("ACTUAL", 80, address), ("FORECASTED", 100, address)], told
 
 
+def groups(stack):
+    """The log groups that the stack names, as far as they are there."""
+    logs, names = stack.account.client("logs"), [stack.outputs[f"{kind}LogsName"] for kind in KINDS]
+    found = (logs.describe_log_groups(logGroupNamePrefix=name)["logGroups"] for name in names)
+    return [group for listed in found for group in listed if group["logGroupName"] in names]
+
+
 def delete(stack):
     account = stack.account
     stacks, tables, secrets = (
@@ -189,6 +198,7 @@ def delete(stack):
     functions = account.client("lambda").list_functions()["Functions"]
     assert not [one for one in functions if one["FunctionName"].startswith(f"{stack.name}-")], functions
     assert "DeletedDate" not in secrets.describe_secret(SecretId=key), key
+    assert len(groups(stack)) == 2, groups(stack)
     refused = 0
     for name in left:
         try:
@@ -202,4 +212,4 @@ def delete(stack):
             tables.delete_table(TableName=name)
     assert refused == (len(left) if stack.stage == "prod" else 0), refused
     secrets.delete_secret(SecretId=key)
-    return f"{stack.name}: {len(left)} tables and the key were left"
+    return f"{stack.name}: {len(left)} tables, the key and the logs were left"

@@ -64,6 +64,21 @@ fn a_role_that_only_looks_writes_nothing_and_reads_no_secret() {
 }
 
 #[test]
+fn logs_outlive_their_stack_and_are_in_the_way_of_no_later_one() {
+    let documents = Yaml::load_from_str(TEMPLATE).unwrap();
+    let resources = get(&documents[0], &["Resources"]).as_mapping().unwrap();
+    let is_group = |one: &&Yaml<'_>| texts(get(one, &["Type"])) == ["AWS::Logs::LogGroup"];
+    let groups: Vec<_> = resources.values().filter(is_group).collect();
+    assert_eq!(groups.len(), 2);
+    for group in groups {
+        assert_eq!(texts(get(group, &["DeletionPolicy"])), ["RetainExceptOnCreate"]);
+        assert_eq!(texts(get(group, &["UpdateReplacePolicy"])), ["Retain"]);
+        let name = get(group, &["Properties"]).as_mapping_get("LogGroupName");
+        assert!(name.is_none_or(|name| texts(name)[0].ends_with("-${StackId}")), "{name:?}");
+    }
+}
+
+#[test]
 fn programs_of_python_are_exact_with_all_that_they_need() {
     let requirement = Regex::new(
         r"(?m)^([a-z0-9._-]+)(\[[^\]]+\])?==(\S+)([^\n]*)\n((?:    --hash=sha256:[0-9a-f]{64}[^\n]*\n)*)",

@@ -156,7 +156,7 @@ impl Reading<'_> {
 
     /// The keys that the stack's parameters name.
     fn keys(&mut self) {
-        let parameters = ["SecretsKeyArn", "EnvironmentKeyArn"].into_iter();
+        let parameters = ["SecretsKeyArn", "EnvironmentKeyArn", "LogsKeyArn"].into_iter();
         let keys: BTreeSet<_> = parameters.filter_map(|name| self.stack.parameter(name)).collect();
         self.add_monthly(Item::Keys, keys.len() as f64);
     }
