@@ -1,7 +1,12 @@
 //! When the alarms of the stage prod go off: played requests of real operations, whose lines of metrics the
 //! alarms' own expressions judge.
 
-use std::{collections::BTreeSet, fs, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    sync::Arc,
+    time::Duration,
+};
 
 use find_lobby::FindLobby;
 use harness::{
@@ -98,6 +103,8 @@ struct Played {
     game: TestGame,
     cloudwatch: CloudWatch,
     alarms: Vec<Alarm>,
+    /// The functions' names in the template by their operations.
+    functions: BTreeMap<String, String>,
     asked: u64,
     find: Value,
     /// The alarms that were on at the end of any minute.
@@ -114,6 +121,7 @@ impl Played {
             game,
             cloudwatch: CloudWatch::default(),
             alarms: alarms(),
+            functions: functions("").into_iter().map(|one| (one.binary, one.logical_id)).collect(),
             asked: 0,
             find: json!({ "game_modes": ["arena"] }),
             raised: BTreeSet::new(),
@@ -124,8 +132,8 @@ impl Played {
     async fn ask<O: Operation>(&mut self, version: &Version<O>, token: &str, body: &Value) {
         let now = self.stack.clock.now();
         let secs = now.secs();
-        let function = functions("").into_iter().find(|function| function.binary == O::NAME).unwrap();
-        let of_function = |name| Metric::of_aws("AWS/Lambda", name, "FunctionName", &function.logical_id);
+        let function = self.functions[O::NAME].clone();
+        let of_function = |name| Metric::of_aws("AWS/Lambda", name, "FunctionName", &function);
         self.cloudwatch.count(Metric::of_aws("AWS/ApiGateway", "Count", "ApiId", "ApiId"), secs, 1.0);
         self.cloudwatch.count(of_function("Invocations"), secs, 1.0);
         self.cloudwatch.count(of_function("Errors"), secs, f64::from(u8::from(version.crashes)));
