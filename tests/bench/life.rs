@@ -444,7 +444,10 @@ async fn main() {
         let costs = life.costs().await;
         life.is_quiet = false;
         let servers = harness::all_servers(life.stack.store(), life.game.namespace_id()).await;
-        let indexed = servers.iter().filter(|server| server.placement_pool.is_some()).count();
+        let indexed = servers
+            .iter()
+            .filter(|server| server.placement_pool.is_some() && !server.was_let_go_in_silence())
+            .count();
         let live = live_lobbies(life.stack.store(), life.game.namespace_id()).await;
         let _written =
             writeln!(report, "\nDay {day}: {indexed} servers in the index, {live} lobbies live.\n");

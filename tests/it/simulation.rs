@@ -59,7 +59,8 @@ const KEY_CONDITIONS: &[&str] = &[
     "#pool = :pool AND #joinable_from <= :now",
     "#tag_set = :tag_set AND #joinable_from <= :now",
     "#server = :server",
-    "#placement_pool = :pool AND #free_from <= :until",
+    "#placement_pool = :pool AND #free_from <= :time",
+    "#placement_pool = :pool AND #free_from > :time",
 ];
 
 #[test]

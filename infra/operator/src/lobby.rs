@@ -1,6 +1,9 @@
 //! Lobbies and game servers of a namespace.
 
-use std::collections::HashMap;
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
 
 use clap::Subcommand;
 use muster_console::standing::{judged, lobby_state, server_state};
@@ -10,15 +13,17 @@ use shared::{
     hosting::game_server::GameServers,
     models::{
         errors::Error,
-        ids::{LobbyId, ServerId, StartId},
+        game::Game,
+        ids::{LobbyId, NamespaceId, ServerId, StartId},
         lobby::{EndCause, Lobby},
         pool::{Pool, Tags},
         server::Server,
     },
     rules::criteria::Criteria,
     store::{
+        client::Store,
         ending::EndOutcome,
-        listing::{lobbies_on, servers_of},
+        listing::{lobbies_on, servers_let_go_of, servers_of},
     },
     wire::{
         FindLobbyRequest,
@@ -33,6 +38,9 @@ use crate::{
     lookup::{self, NamespaceName},
     report::Report,
 };
+
+/// How long a game server that fell silent without lobbies is listed.
+const SILENT_FOR: Duration = Duration::from_secs(24 * 3_600);
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Action {
@@ -74,7 +82,7 @@ pub(crate) enum Action {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ServerAction {
-    /// Lists the game servers, even full and silent ones.
+    /// Lists the game servers, even full ones and those that fell silent in the last day.
     List {
         /// The namespace.
         #[arg(value_name = "GAME/NAMESPACE")]
@@ -148,7 +156,7 @@ async fn explain(
     let version = store.version(&game.game_id, version_id).await?;
     let version = version.ok_or_else(|| CommandError::from(Error::VersionNotFound))?;
     let criteria = Criteria::resolve(&request, right.namespace(), &game, &version, None)?;
-    let servers = servers_of(store, &game, right.namespace_id()).await?;
+    let servers = servers_with_silent(store, &game, right.namespace_id(), now).await?;
     let mut lobbies = Vec::new();
     for server in &servers {
         lobbies.extend(lobbies_on(store, &server.server).await?);
@@ -261,10 +269,26 @@ pub(crate) async fn run_on_servers(
     }
 }
 
+/// The game servers of a namespace, and those that fell silent without lobbies in the last day, which finds
+/// no longer read.
+async fn servers_with_silent(
+    store: &Store,
+    game: &Game,
+    namespace_id: &NamespaceId,
+    now: Timestamp,
+) -> Result<Vec<Server>, Error> {
+    let mut servers = servers_of(store, game, namespace_id).await?;
+    servers.extend(servers_let_go_of(store, game, namespace_id, now.before(SILENT_FOR)).await?);
+    // One that a find lets go between the two reads is in both.
+    let mut known = HashSet::new();
+    servers.retain(|server| known.insert(server.server.clone()));
+    Ok(servers)
+}
+
 async fn list_servers(namespace: NamespaceName, deployment: &Deployment) -> Result<Report, CommandError> {
     let (store, now) = (&deployment.store, deployment.ambient.now());
     let (game, right) = lookup::namespace(store, &namespace).await?;
-    let servers = servers_of(store, &game, right.namespace_id()).await?;
+    let servers = servers_with_silent(store, &game, right.namespace_id(), now).await?;
     let modes = |server: &Server| match &server.game_modes {
         Some(modes) => modes.iter().map(ToString::to_string).collect::<Vec<_>>().join(","),
         None => "all".to_owned(),

@@ -35,7 +35,7 @@ use crate::{
         ending::EndOutcome,
         failed_searches::{BELIEVED_FOR, FailedSearch, SearchKey},
     },
-    wire::explanation::{self, Obstacles},
+    wire::explanation::{self, Obstacle, Obstacles},
 };
 
 /// Servers of a region that one search reads at most.
@@ -159,8 +159,12 @@ impl Matchmaker {
     ) -> Result<Capacity, Error> {
         let (now, wanted) = (self.ambient.now(), &search.criteria.new_lobby.pool);
         let nearest = searched.iter().find(|(region_id, _)| **region_id == wanted.region_id);
-        let nearest = nearest.iter().flat_map(|(_, servers)| servers);
-        let obstacles = explanation::obstacles(nearest, &wanted.game_mode, now);
+        let nearest = nearest.map_or(&[][..], |(_, servers)| servers);
+        let mut obstacles = explanation::obstacles(nearest, &wanted.game_mode, now);
+        let let_go = seeker.trace().let_go_beside(nearest);
+        if let_go > 0 {
+            *obstacles.entry(Obstacle::Silent).or_default() += let_go;
+        }
         let mut ending = Ending::default();
         for (region_id, servers) in searched {
             let is_made = match needed {

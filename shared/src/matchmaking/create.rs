@@ -293,12 +293,12 @@ impl Matchmaker {
             return false;
         }
         let Ok((silent, has_place)) = self.learn_servers(pool).await else { return false };
-        seeker.trace().silent_servers(silent);
+        seeker.trace().silent_servers(&silent);
         !has_place
     }
 
-    /// The same; returns how many of the servers read are silent, and whether one has a place.
-    pub(super) async fn learn_servers(&self, pool: &Pool) -> Result<(usize, bool), Error> {
+    /// The same; returns the servers read that are silent, and whether one has a place.
+    pub(super) async fn learn_servers(&self, pool: &Pool) -> Result<(Vec<Server>, bool), Error> {
         let placement = pool.placement();
         let now = self.ambient.now();
         let (servers, silent) = self.store.servers_with_places(&placement, &pool.game_mode, now).await?;
@@ -306,7 +306,7 @@ impl Matchmaker {
         self.servers.remember(&placement, servers, now);
         let over = silent.iter().filter(|server| server.used > 0 && server.is_long_silent(now));
         try_join_all(over.take(SERVERS_ENDED_MAX).map(|server| self.end_lobbies_of_silent(server))).await?;
-        Ok((silent.len(), has_place))
+        Ok((silent, has_place))
     }
 
     /// Whether a search for a place had no result a moment ago, and no server has come since: then the find
@@ -375,7 +375,7 @@ impl Matchmaker {
         }
         if !placing.is_without_server {
             let (silent, _has_place) = self.learn_servers(&new.pool).await?;
-            seeker.trace().silent_servers(silent);
+            seeker.trace().silent_servers(&silent);
         }
         Ok(self.servers.nth_fullest(&pool, pick, Duration::MAX, now, fits))
     }

@@ -72,12 +72,12 @@ pub struct Server {
     pub is_clearing: bool,
     /// Where it is.
     pub region_id: RegionId,
-    /// Its namespace and region, the key of the index; absent once its record expires, so that it is in no
-    /// index.
+    /// Its namespace and region, the key of the index; absent once it deregistered and its record expires, so
+    /// that it is in no index.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement_pool: Option<PlacementPool>,
-    /// From when a look for places sees it: `ranked_at` while it has one, [`Timestamp::NEVER`] once it was
-    /// let go in silence, else an hour or so after it was seen, filled or deregistered.
+    /// From when a look for places sees it: `ranked_at` while it has one, later than [`Timestamp::NEVER`]
+    /// once it was let go in silence, else an hour or so after it was seen, filled or deregistered.
     pub free_from: Timestamp,
     /// The value of `free_from` when a lobby ends: its first registration; once deregistered, the time from
     /// which a look for places lets its record go if it runs no lobby.
@@ -162,6 +162,12 @@ impl Server {
     #[must_use]
     pub fn look_again(&self, now: Timestamp) -> Timestamp {
         look_again(&self.server, now)
+    /// Whether it was let go in silence, and has not been heard since.
+    #[must_use]
+    pub fn was_let_go_in_silence(&self) -> bool {
+        self.free_from > Timestamp::NEVER
+    }
+
     }
 
     /// Whether it has been silent for so long at `now` that its lobbies may end.
@@ -183,6 +189,13 @@ impl Server {
 #[must_use]
 pub fn look_again(key: &ServerKey, now: Timestamp) -> Timestamp {
     let text = key.to_string();
+/// The place in the index of a server that was let go in silence, by the end of its lease: behind everything
+/// that finds and lists of living servers read.
+#[must_use]
+pub const fn let_go_in_silence(lease_until: Timestamp) -> Timestamp {
+    Timestamp(Timestamp::NEVER.0.saturating_add(lease_until.0))
+}
+
     let sum = text.bytes().fold(0_u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
     now + LOOK_AGAIN + Duration::from_secs(sum % LOOK_AGAIN_SPREAD)
 }

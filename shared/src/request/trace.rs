@@ -1,9 +1,13 @@
 //! A record of one request's steps, for explanations, logs and metrics.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use crate::{
     base::usage::Usage,
+    models::{ids::ServerKey, server::Server},
     rules::criteria::Criteria,
     wire::explanation::{Creation, Explanation, FindOutcome, Obstacles, Reason},
 };
@@ -24,6 +28,8 @@ struct Record {
     outcome: Option<FindOutcome>,
     /// Game servers with places that were read and whose heartbeats stopped.
     silent_servers: usize,
+    /// Those without lobbies, which no later look sees.
+    let_go: BTreeSet<ServerKey>,
 }
 
 /// The result of a request for a seat, for metrics.
@@ -85,8 +91,19 @@ impl Trace {
     }
 
     /// Notes game servers with places whose heartbeats stopped.
-    pub fn silent_servers(&self, count: usize) {
-        self.record().silent_servers += count;
+    pub fn silent_servers(&self, silent: &[Server]) {
+        let mut record = self.record();
+        record.silent_servers += silent.len();
+        let let_go = silent.iter().filter(|server| server.used == 0 && !server.is_deregistered());
+        record.let_go.extend(let_go.map(|server| server.server.clone()));
+    }
+
+    /// The number of game servers without lobbies that this request found silent and let go, and that are not
+    /// among `seen`.
+    #[must_use]
+    pub fn let_go_beside(&self, seen: &[Server]) -> usize {
+        let seen: BTreeSet<_> = seen.iter().map(|server| &server.server).collect();
+        self.record().let_go.iter().filter(|key| !seen.contains(key)).count()
     }
 
     /// How the find got its seat, how many races it lost, and how many servers were silent.

@@ -3,10 +3,11 @@
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 
 use crate::{
+    base::ambient::Timestamp,
     models::{
         errors::Error,
         game::Game,
-        ids::{LobbyId, NamespaceId, ServerKey},
+        ids::{LobbyId, NamespaceId, RegionId, ServerKey},
         lobby::{Lobby, Stage},
         server::{PlacementPool, Server},
     },
@@ -30,14 +31,35 @@ pub async fn servers_of(
     game: &Game,
     namespace_id: &NamespaceId,
 ) -> Result<Vec<Server>, Error> {
-    let pools = game
-        .regions
-        .keys()
-        .map(|region_id| PlacementPool { namespace_id: namespace_id.clone(), region_id: region_id.clone() });
-    let regions = stream::iter(pools.collect::<Vec<_>>())
+    let regions = stream::iter(pools_of(game, namespace_id))
         .map(|pool| async move { all_pages(|cursor| store.servers(&pool, cursor)).await });
     let servers: Vec<_> = regions.buffered(QUERIES_AT_ONCE).try_collect().await?;
     Ok(servers.into_iter().flatten().collect())
+}
+
+/// The game servers of a namespace that were let go in silence and whose leases expired after `since`, by
+/// region. Two calls for each hundred, eventually consistent.
+///
+/// # Errors
+/// [`Error::Unavailable`], [`Error::Bug`].
+pub async fn servers_let_go_of(
+    store: &Store,
+    game: &Game,
+    namespace_id: &NamespaceId,
+    since: Timestamp,
+) -> Result<Vec<Server>, Error> {
+    let regions = stream::iter(pools_of(game, namespace_id))
+        .map(|pool| async move { all_pages(|cursor| store.servers_let_go(&pool, since, cursor)).await });
+    let servers: Vec<_> = regions.buffered(QUERIES_AT_ONCE).try_collect().await?;
+    Ok(servers.into_iter().flatten().collect())
+}
+
+fn pools_of(game: &Game, namespace_id: &NamespaceId) -> Vec<PlacementPool> {
+    let pool = |region_id: &RegionId| PlacementPool {
+        namespace_id: namespace_id.clone(),
+        region_id: region_id.clone(),
+    };
+    game.regions.keys().map(pool).collect()
 }
 
 /// The lobbies of a game server that have not ended, oldest first. One call for each thousand and one for

@@ -6,6 +6,9 @@
 //! An instance that knows of less than half a lease left reads the servers again, so a server should send a
 //! heartbeat at least twice in a lease.
 //!
+//! A server that is silent without lobbies is let go: its record expires, and until then stands in the index
+//! behind all that finds read, for the operator's list alone.
+//!
 //! A server without a place comes back into sight an hour or so after it was filled or seen. If it has been
 //! silent for an hour by then, looks for places end its lobbies, a few at a time, and then its record: killed
 //! processes leave nothing behind (I14, decision 37).
@@ -20,7 +23,7 @@ use crate::{
     models::{
         errors::Error,
         ids::{GameMode, ServerKey, StartId},
-        server::{PlacementPool, Server},
+        server::{PlacementPool, Server, let_go_in_silence},
     },
     store::{
         client::Store,
@@ -139,8 +142,8 @@ impl Store {
     /// deregistered counts as silent once it runs no lobby.
     ///
     /// Servers without a place or with an expired lease are hidden for an hour or so, at one write unit and
-    /// two of the index each: otherwise every query would return them first. The next heartbeat brings a
-    /// silent one back.
+    /// two of the index each: otherwise every query would return them first. A silent one without lobbies is
+    /// let go, at the same cost. The next heartbeat brings a silent one back.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -212,6 +215,24 @@ impl Store {
     pub async fn extend_server_lease(
         &self,
         key: &ServerKey,
+    /// A page of the servers of `pool` that were let go in silence and whose leases expired after `since`,
+    /// from `start`, and where the next one begins. Two calls, eventually consistent.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn servers_let_go(
+        &self,
+        pool: &PlacementPool,
+        since: Timestamp,
+        start: Option<ServerCursor>,
+    ) -> Result<(Vec<Server>, Option<ServerCursor>), Error> {
+        let start = start.map(|ServerCursor(start)| start);
+        let range = ("#placement_pool = :pool AND #free_from > :time", let_go_in_silence(since));
+        let (mut servers, next) = self.page_in_range(pool, range, start).await?;
+        servers.retain(Server::was_let_go_in_silence);
+        Ok((servers, next.map(ServerCursor)))
+    }
+
         start_id: Option<&StartId>,
         now: Timestamp,
     ) -> Result<HeartbeatOutcome, Error> {
@@ -311,7 +332,7 @@ impl Store {
         key: &ServerKey,
         now: Timestamp,
     ) -> Result<(), Error> {
-        match self.update_server(self.let_go(key, 0, Gone::Deregistered, now)).await? {
+        match self.update_server(self.let_deregistered_go(key, 0, now)).await? {
             Err(Some(server)) if server.used == 0 && server.is_deregistered() => {
                 self.let_server_go(&server, Gone::Deregistered, now).await
             }
@@ -347,42 +368,20 @@ impl Store {
         self.update_server(write).await.map(|_| ())
     }
 
-    /// Lets the record of a server that, as seen, runs no lobby expire: out of the index at once, deleted
+    /// Lets the record of a server that, as seen, runs no lobby expire: out of finds' sight at once, deleted
     /// later. An allotment returns in the same transaction. If another write interferes, the next request
     /// that reads the server does it.
     async fn let_server_go(&self, server: &Server, gone: Gone, now: Timestamp) -> Result<(), Error> {
-        let write = self.let_go(&server.server, server.allotted, gone, now);
+        let write = self.let_go(server, gone, now);
         if server.allotted == 0 {
             return self.update_server(write).await.map(|_| ());
         }
         self.return_allotment(server, write, server.allotted).await.map(|_| ())
     }
 
-    fn let_go(&self, key: &ServerKey, allotted: u32, gone: Gone, now: Timestamp) -> Write {
-        let (change, condition) = match gone {
-            Gone::Deregistered => {
-                ("SET #expires_at = :expiry, #allotted = :zero REMOVE #placement_pool", "#capacity = :zero")
-            }
-            Gone::Silent => (
-                "SET #free_from = :later, #expires_at = :expiry, #allotted = :zero REMOVE #placement_pool",
-                "#lease_until <= :now",
-            ),
-        };
-        let life = match gone {
-            Gone::Deregistered => DEREGISTERED_SERVER_LIFE,
-            Gone::Silent => SILENT_SERVER_LIFE,
-        };
-        let condition = format!("{condition} AND #used = :zero AND #allotted = :allotted");
-        let write = self
-            .on_server(key)
-            .change(change)
-            .when(condition)
-            .with(":allotted", number(allotted))
-            .with(":expiry", number((now + life).secs()));
-        match gone {
-            Gone::Deregistered => write,
-            // Never, instead of a time: it shows a heartbeat that the server is in no index.
-            Gone::Silent => write.with(":now", number(now)).with(":later", number(Timestamp::NEVER)),
+    fn let_go(&self, server: &Server, gone: Gone, now: Timestamp) -> Write {
+        if gone == Gone::Deregistered {
+            return self.let_deregistered_go(&server.server, server.allotted, now);
         }
     }
 
@@ -401,11 +400,11 @@ impl Store {
             .query()
             .table_name(&self.tables.servers)
             .index_name(PLACEMENTS_INDEX)
-            .key_condition_expression("#placement_pool = :pool AND #free_from <= :until")
+            .key_condition_expression(condition)
             .expression_attribute_names("#placement_pool", "placement_pool")
             .expression_attribute_names("#free_from", "free_from")
             .expression_attribute_values(":pool", text(pool.to_string()))
-            .expression_attribute_values(":until", number(free_from))
+            .expression_attribute_values(":time", number(time))
             .set_exclusive_start_key(start)
             .limit(PAGE)
             .return_consumed_capacity(self.meter.mode())
@@ -426,3 +425,30 @@ impl Store {
         Ok((servers, answer.last_evaluated_key))
     }
 }
+        self.on_server(&server.server)
+            .change("SET #free_from = :later, #expires_at = :expiry, #allotted = :zero")
+            .when("#lease_until <= :now AND #used = :zero AND #allotted = :allotted")
+            .with(":now", number(now))
+            .with(":later", number(let_go_in_silence(server.lease_until)))
+            .with(":allotted", number(server.allotted))
+            .with(":expiry", number((now + SILENT_SERVER_LIFE).secs()))
+    }
+
+    fn let_deregistered_go(&self, key: &ServerKey, allotted: u32, now: Timestamp) -> Write {
+        self.on_server(key)
+            .change("SET #expires_at = :expiry, #allotted = :zero REMOVE #placement_pool")
+            .when("#capacity = :zero AND #used = :zero AND #allotted = :allotted")
+            .with(":allotted", number(allotted))
+            .with(":expiry", number((now + DEREGISTERED_SERVER_LIFE).secs()))
+    ) -> Result<(Vec<Server>, Option<Item>), Error> {
+        let range = ("#placement_pool = :pool AND #free_from <= :time", free_from);
+        self.page_in_range(pool, range, start).await
+    }
+
+    /// A page of the servers of `pool` that the index shows in a range of `free_from`: a key condition, and
+    /// the time in it.
+    async fn page_in_range(
+        &self,
+        pool: &PlacementPool,
+        (condition, time): (&str, Timestamp),
+        start: Option<Item>,

@@ -84,8 +84,8 @@ struct NoPlaceInSight(Arc<dyn Link>);
 impl Link for NoPlaceInSight {
     fn carry(&self, call: Call) -> Carried {
         let request: Value = serde_json::from_slice(&call.body).unwrap();
-        let until = &request["ExpressionAttributeValues"][":until"]["N"];
-        if request["IndexName"] == "placements" && *until != Timestamp::NEVER.to_string() {
+        let time = &request["ExpressionAttributeValues"][":time"]["N"];
+        if request["IndexName"] == "placements" && *time != Timestamp::NEVER.to_string() {
             let body = json!({ "Count": 0, "ScannedCount": 0, "Items": [] }).to_string();
             return Box::pin(async { Ok(WireAnswer { status: 200, body }) });
         }

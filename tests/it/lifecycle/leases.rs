@@ -11,6 +11,7 @@ use shared::{
         ids::LobbyId,
         lobby::{Lobby, Stage},
         pool::Tags,
+        server::Server,
     },
     store::creation::{Creation, CreationOutcome},
 };
@@ -83,7 +84,8 @@ async fn what_a_server_ran_that_is_silent_for_an_hour_is_over_and_costs_nothing(
     let _lets_them_go = look().await;
     assert_eq!(live(&stack, &game).await, 0, "I2");
     let servers = all_servers(stack.store(), game.namespace_id()).await;
-    assert!(servers.iter().all(|server| server.placement_pool.is_none()), "I14: {servers:?}");
+    let is_out = |server: &Server| server.placement_pool.is_none() || server.was_let_go_in_silence();
+    assert!(servers.iter().all(is_out), "I14: {servers:?}");
 }
 
 #[tokio::test]

@@ -33,6 +33,7 @@ use shared::{
     store::{
         creation::{Creation, CreationOutcome},
         ending::EndOutcome,
+        listing::servers_let_go_of,
         transitions::TransitionOutcome,
     },
 };
@@ -196,7 +197,7 @@ async fn servers_that_left_make_no_refused_find_and_no_count_dearer() {
     let known =
         |is_gone: bool| servers.iter().find(|server| server.used == 0 && server.is_deregistered() == is_gone);
     let (gone, silent) = (known(true).unwrap(), known(false).unwrap());
-    assert_eq!((&gone.placement_pool, &silent.placement_pool), (&None, &None));
+    assert!(gone.placement_pool.is_none() && silent.was_let_go_in_silence());
     let gone = json!({ "server_id": gone.server.server_id });
     game.serve(&stack, "deregister", gone.clone()).await.expect_ok();
     let answer = game.serve(&stack, "heartbeat", gone).await;
@@ -222,6 +223,36 @@ async fn a_server_that_is_heard_again_after_hours_gets_lobbies() {
 
 #[tokio::test]
 async fn a_server_that_was_let_go_is_not_shown_by_a_heartbeat_from_before() {
+#[tokio::test]
+async fn a_server_that_fell_silent_without_lobbies_is_listed_until_it_is_heard_and_read_by_no_find() {
+    let stack = TestStack::start().await;
+    let game = stack.make_game("silent", json!({ "arena": { "regions": ["fra"] } }), 1, 0).await;
+    register(&stack, &game, "one", json!({ "lease_seconds": 1 })).await;
+    register(&stack, &game, "left", json!({ "lease_seconds": 1 })).await;
+    game.serve(&stack, "deregister", json!({ "server_id": "left" })).await.expect_ok();
+    let silent_since = stack.clock.now() + Duration::from_secs(1);
+    let listed = async |since: Timestamp| {
+        let found = servers_let_go_of(stack.store(), &game.created.game, game.namespace_id(), since).await;
+        let servers = found.unwrap();
+        servers.into_iter().map(|server| server.server.server_id.to_string()).collect::<Vec<_>>()
+    };
+    stack.clock.advance(Duration::from_secs(2));
+    assert!(listed(Timestamp::default()).await.is_empty(), "no find has seen it yet");
+    let refused = async || {
+        let instance = stack.instance();
+        let outcome = instance.find(&game.public, &json!({ "game_modes": ["arena"] })).await;
+        assert!(matches!(outcome, Err(Error::NoServerAvailable)), "{outcome:?}");
+        instance.usage().read_units
+    };
+    let first = refused().await;
+    stack.clock.advance(Duration::from_secs(2));
+    assert!(refused().await < first, "I14");
+    assert_eq!(listed(silent_since.before(Duration::from_millis(1))).await, ["one"]);
+    assert!(listed(silent_since).await.is_empty());
+    heartbeat(&stack, &game, "one").await.expect_ok();
+    assert!(listed(Timestamp::default()).await.is_empty());
+}
+
     let stack = TestStack::start().await;
     let game = stack.make_game("late", json!({ "arena": { "regions": ["fra"] } }), 1, 0).await;
     register(&stack, &game, "one", json!({ "lease_seconds": 1 })).await;
@@ -232,7 +263,7 @@ async fn a_server_that_was_let_go_is_not_shown_by_a_heartbeat_from_before() {
     };
     let is_in_index = async || {
         let servers = all_servers(stack.store(), game.namespace_id()).await;
-        servers.iter().any(|server| server.placement_pool.is_some())
+        servers.iter().any(|server| server.placement_pool.is_some() && !server.was_let_go_in_silence())
     };
     find_it_silent().await;
     assert!(!is_in_index().await, "I14");

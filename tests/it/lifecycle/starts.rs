@@ -237,7 +237,7 @@ async fn an_opening_that_is_repeated_late_shows_no_server_that_was_let_go() {
     assert_eq!(find(&stack, &game).await.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"));
     assert_eq!(link.repeat().await, 400);
     heartbeat(&stack, &game, "one").await.expect_ok();
-    assert!(server(&stack, &game, "one").await.placement_pool.is_some(), "I10");
+    assert!(!server(&stack, &game, "one").await.was_let_go_in_silence(), "I10");
 }
 
 #[tokio::test]

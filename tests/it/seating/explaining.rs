@@ -131,6 +131,20 @@ async fn a_refused_find_makes_later_ones_wait_for_no_lobby() {
 }
 
 #[tokio::test]
+async fn the_find_that_lets_a_silent_server_go_still_counts_it() {
+    let stack = TestStack::start().await;
+    let game =
+        stack.make_game("let-go", json!({ "duel": { "regions": ["fra"], "max_players": 2 } }), 100, 0).await;
+    for id in ["crashed", "too"] {
+        game.add_server(&stack, id, "fra", 9, stack.clock.now() + Duration::from_secs(60)).await;
+    }
+    stack.clock.advance(Duration::from_secs(61));
+    let refused = explained(&stack, Some(&game.public), &json!({ "game_modes": ["duel"] })).await;
+    assert_eq!(refused.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"));
+    assert_eq!(refused.body["metadata"]["explain"]["servers"], json!({ "silent": 2 }), "{}", refused.body);
+}
+
+#[tokio::test]
 async fn a_lobby_that_cannot_be_entered_counts_by_its_reason() {
     let stack = TestStack::start().await;
     let game =

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
+use shared::base::ambient::Timestamp;
 
 use super::{
     super::{
@@ -136,7 +137,8 @@ impl Model {
             self.fail("I2", format!("server {key} was made by {}", change.part.change));
         }
         let is_early = after.count("free_from") <= time && after.count("ranked_at") > time;
-        let is_in_index = !after.item["placement_pool"].is_null();
+        let is_in_index =
+            !after.item["placement_pool"].is_null() && after.count("free_from") <= Timestamp::NEVER.0;
         if is_in_index && !after.item["expires_at"].is_null() {
             self.fail("I14", format!("server {key} is let go, and in the index"));
         }
