@@ -251,8 +251,9 @@ async fn a_late_write_of_an_earlier_heartbeat_shortens_no_lease() {
     let earlier = stack.clock.now();
     let later = earlier + Duration::from_secs(30);
     let lease = Duration::from_secs(60);
+    let owner = stack.store().server(&beating).await.unwrap().unwrap().owner.unwrap();
     for now in [later, earlier] {
-        let outcome = stack.store().extend_server_lease(&beating, None, now).await.unwrap();
+        let outcome = stack.store().extend_server_lease(&beating, None, &owner, now).await.unwrap();
         let HeartbeatOutcome::Alive(server) = outcome else { panic!("it is there") };
         assert_eq!(server.lease_until, later + lease, "I10");
         let extended = Server { lease_until: now + lease, ..*server };

@@ -274,6 +274,7 @@ async fn add_servers(
         let server = Server {
             server: ServerKey { namespace_id: namespace.namespace_id.clone(), server_id },
             start_id: None,
+            owner: None,
             started_at: now,
             former_starts: Vec::new(),
             is_clearing: false,

@@ -1,11 +1,13 @@
 //! The deployment that a command works in.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 #[cfg(feature = "aws")]
 use aws_sdk_secretsmanager::Client as SecretsManager;
 #[cfg(feature = "aws")]
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
+#[cfg(feature = "aws")]
+use shared::auth::settings::SETTINGS_AGE_MAX;
 use shared::{auth::keys::TokenKeys, base::ambient::Ambient, cloud::issuing::Issuer, store::client::Store};
 
 use crate::CommandError;
@@ -63,7 +65,21 @@ pub(crate) struct Deployment {
     pub api_url: Option<String>,
 }
 
+/// How old settings may be in the local stack, whose functions are threads of one process.
+const LOCAL_SETTINGS_AGE_MAX: Duration = Duration::from_secs(1);
+
 impl Deployment {
+    /// How long functions may go on with settings from before a write.
+    pub const fn settings_age(&self) -> Duration {
+        match &self.key {
+            #[cfg(feature = "aws")]
+            KeySource::Secret(..) => SETTINGS_AGE_MAX,
+            #[cfg(feature = "aws")]
+            KeySource::Local(_) => LOCAL_SETTINGS_AGE_MAX,
+            KeySource::Held(_) => LOCAL_SETTINGS_AGE_MAX,
+        }
+    }
+
     /// The issuer of the deployment's tokens. In AWS this reads the signing key's secret.
     pub async fn issuer(&self) -> Result<Issuer, CommandError> {
         Ok(Issuer::new(self.store.clone(), self.keys().await?, self.ambient.clone()))

@@ -311,6 +311,7 @@ async fn list_servers(namespace: NamespaceName, deployment: &Deployment) -> Resu
         json!({ "server_id": server.server.server_id, "region_id": server.region_id,
                 "lobbies": server.used, "capacity": server.capacity, "game_modes": server.game_modes,
                 "state": server_state(server, now), "start_id": server.start_id,
+                "token_id": server.owner.as_ref().map(|owner| &owner.token_id),
                 "started_at": time(server.started_at), "lease_expires_at": lease_end(server.lease_until),
                 "heard_at": time(server.beat_at) })
     });

@@ -1,14 +1,16 @@
 //! Issuing, listing and revoking tokens.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
 
 use clap::{Subcommand, ValueEnum};
 use serde_json::json;
 use shared::{
     base::ambient::{Timestamp, time},
+    hosting::game_server::{GameServers, Removed, Sweep},
     models::{
         errors::Error,
-        ids::TokenId,
+        game::Game,
+        ids::{NamespaceId, ServerId, TokenId},
         namespace::{Namespace, REVOKED_TOKENS_MAX},
         ports::Ports,
         rights::GameRight,
@@ -35,14 +37,16 @@ pub(crate) enum Action {
         /// The game.
         game: String,
     },
-    /// Revokes one token.
+    /// Revokes one token. If it is a server token, its game servers go out of service and their lobbies end,
+    /// which takes half a minute.
     Revoke {
         /// The game.
         game: String,
         /// The token's identifier, from the list.
         token_id: TokenId,
     },
-    /// Revokes all tokens of a kind that a namespace issued until now.
+    /// Revokes all tokens of a kind that a namespace issued until now; server tokens with their game servers,
+    /// as `revoke` does.
     RevokeAll {
         /// The namespace.
         #[arg(value_name = "GAME/NAMESPACE")]
@@ -157,24 +161,68 @@ async fn revoke(game: String, token_id: TokenId, deployment: &Deployment) -> Res
     let store = &deployment.store;
     let game = lookup::game(store, &game).await?;
     let right = GameRight::of_operator(game.game_id.clone());
-    match store.revoke_token(&right, &token_id, deployment.ambient.now()).await? {
-        RevokeOutcome::Revoked => Ok(Report {
-            text: format!("{token_id} is revoked; functions apply this within 30 s"),
-            json: json!({ "token_id": token_id, "revoked": true }),
-        }),
-        RevokeOutcome::RevokedBefore => Ok(Report {
-            text: format!("{token_id} was revoked before"),
-            json: json!({ "token_id": token_id, "revoked": false }),
-        }),
-        RevokeOutcome::Unknown => Err(CommandError::Unknown {
-            what: "token",
-            name: token_id.to_string(),
-            hint: format!("`muster token list {}` lists those there are", game.name_id),
-        }),
-        RevokeOutcome::TooMany => Err(CommandError::Refused(format!(
-            "the namespace has {REVOKED_TOKENS_MAX} tokens revoked one by one; `muster token revoke-all` revokes all of a kind"
-        ))),
+    let is_revoked_now = match store.revoke_token(&right, &token_id, deployment.ambient.now()).await? {
+        RevokeOutcome::Revoked => true,
+        RevokeOutcome::RevokedBefore => false,
+        RevokeOutcome::Unknown => {
+            return Err(CommandError::Unknown {
+                what: "token",
+                name: token_id.to_string(),
+                hint: format!("`muster token list {}` lists those there are", game.name_id),
+            });
+        }
+        RevokeOutcome::TooMany => {
+            return Err(CommandError::Refused(format!(
+                "the namespace has {REVOKED_TOKENS_MAX} tokens revoked one by one; `muster token revoke-all` revokes all of a kind"
+            )));
+        }
+    };
+    let text = if is_revoked_now {
+        format!("{token_id} is revoked; functions apply this within 30 s")
+    } else {
+        format!("{token_id} was revoked before")
+    };
+    let report = Report { text, json: json!({ "token_id": token_id, "revoked": is_revoked_now }) };
+    let tokens = store.issued_tokens(&game.game_id).await?;
+    let token = tokens.into_iter().find(|token| token.token_id == token_id);
+    match token.filter(|token| token.kind == Some(TokenKind::Server)).and_then(|token| token.namespace_id) {
+        Some(namespace_id) => remove_servers(report, &game, &namespace_id, deployment).await,
+        None => Ok(report),
     }
+}
+
+/// Takes the game servers of revoked tokens out of service, and adds to `report` which went.
+async fn remove_servers(
+    report: Report,
+    game: &Game,
+    namespace_id: &NamespaceId,
+    deployment: &Deployment,
+) -> Result<Report, CommandError> {
+    let Report { mut text, mut json } = report;
+    let servers = GameServers::new(deployment.store.clone(), deployment.ambient.clone());
+    let Sweep { removed, left } =
+        servers.remove_revoked(game, namespace_id, deployment.settings_age()).await?;
+    if !left.is_empty() {
+        let left: Vec<_> = left.iter().map(ServerId::as_str).collect();
+        return Err(CommandError::Refused(format!(
+            "{text}, but not all lobbies of its game servers {} have ended: repeat the command",
+            left.join(", ")
+        )));
+    }
+    for Removed { server_id, lobbies, players } in &removed {
+        let _never = write!(
+            text,
+            "\ngame server {server_id} is out of service; lobbies ended: {lobbies}, players in them: {players}"
+        );
+    }
+    if removed.is_empty() {
+        text.push_str("\nno game server belonged to it");
+    }
+    let removed = removed.iter().map(|Removed { server_id, lobbies, players }| {
+        json!({ "server_id": server_id, "lobbies": lobbies, "players": players })
+    });
+    json["servers"] = removed.collect();
+    Ok(Report { text, json })
 }
 
 async fn revoke_all(
@@ -183,7 +231,7 @@ async fn revoke_all(
     deployment: &Deployment,
 ) -> Result<Report, CommandError> {
     let store = &deployment.store;
-    let (_, right) = lookup::namespace(store, &namespace).await?;
+    let (game, right) = lookup::namespace(store, &namespace).await?;
     // Tokens have whole seconds, and those of the current second count as issued until now.
     let limit = Timestamp(deployment.ambient.now().secs() * 1_000) + Duration::from_secs(1);
     let kind = match kind {
@@ -192,11 +240,16 @@ async fn revoke_all(
         NamespaceKind::Development => TokenKind::Development,
     };
     store.revoke_tokens_before(&right, kind, limit).await?;
-    let (kind, limit) = (kind.name(), time(limit));
-    Ok(Report {
-        text: format!("{kind} tokens of {} count if issued from {limit} on", right.namespace().name_id),
-        json: json!({ "kind": kind, "not_before": limit }),
-    })
+    let limit = time(limit);
+    let (name, of) = (kind.name(), &right.namespace().name_id);
+    let report = Report {
+        text: format!("{name} tokens of {of} count if issued from {limit} on"),
+        json: json!({ "kind": name, "not_before": limit }),
+    };
+    match kind {
+        TokenKind::Server => remove_servers(report, &game, right.namespace_id(), deployment).await,
+        _ => Ok(report),
+    }
 }
 
 async fn issue(kind: Kind, deployment: &Deployment) -> Result<String, CommandError> {

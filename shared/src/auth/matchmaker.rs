@@ -13,7 +13,7 @@ use crate::{
     models::{
         errors::{Error, TokenFault},
         ids::{GameId, LobbyId, NamespaceId},
-        token::{Claims, CloudToken, Credential, DevelopmentHost, LobbyClaims, TokenKind},
+        token::{Claims, CloudToken, Credential, DevelopmentHost, LobbyClaims, Owner, TokenKind},
     },
     request::Request,
 };
@@ -228,6 +228,12 @@ impl GameServerRight {
     #[must_use]
     pub const fn namespace_id(&self) -> &NamespaceId {
         &self.credential.namespace_id
+    }
+
+    /// Its token, which owns the game servers that it registers and renews.
+    #[must_use]
+    pub fn owner(&self) -> Owner {
+        Owner::from(&self.credential)
     }
 
     /// The claims for the token of one of its lobbies.

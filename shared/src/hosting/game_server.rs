@@ -17,18 +17,20 @@ use crate::{
     },
     models::{
         errors::Error,
-        ids::{GameMode, LobbyId, ServerId, ServerKey, StartId, StartMark, WriteId},
+        game::Game,
+        ids::{GameMode, LobbyId, NamespaceId, ServerId, ServerKey, StartId, StartMark, WriteId},
         lifecycle::{Illegal, Transition},
         lobby::{EndCause, Lobby, Stage},
         rights::NamespaceRight,
         server::Server,
+        token::Owner,
         violations::Violations,
     },
     rules::registration::{Registration, Start},
     store::{
         client::Store,
         ending::{EndOutcome, end_in_passing},
-        listing::all_pages,
+        listing::{all_pages, lobbies_on, servers_of},
         lobbies::LobbyCursor,
         servers::HeartbeatOutcome,
         transitions::TransitionOutcome,
@@ -51,6 +53,11 @@ const INDEX_PASSES: u32 = 8;
 /// Pauses between such passes.
 const INDEX_PAUSES: Pauses = Pauses::doubling(Duration::from_millis(20));
 
+/// Servers of revoked tokens that are removed at the same time.
+const SERVERS_AT_ONCE: usize = 8;
+/// How much longer than settings are believed a sweep waits for what was written by them.
+const SWEEP_MARGIN: Duration = Duration::from_secs(1);
+
 /// Tries of allotting a new server's first block of the cap while other writes conflict at the ledger, and
 /// the pauses between them.
 const ALLOTMENTS_MAX: u32 = 6;
@@ -65,6 +72,39 @@ pub struct Heartbeat {
     pub lobbies: Vec<Lobby>,
     /// Where the next page begins, when there is one.
     pub next: Option<LobbyCursor>,
+}
+
+/// A game server that was removed because its token was revoked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Removed {
+    /// The server.
+    pub server_id: ServerId,
+    /// Lobbies that ended with it.
+    pub lobbies: usize,
+    /// Seats held in them.
+    pub players: usize,
+}
+
+/// The removal of the servers of revoked tokens.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sweep {
+    /// Servers that were removed.
+    pub removed: Vec<Removed>,
+    /// Servers with lobbies that could not all end yet.
+    pub left: Vec<ServerId>,
+}
+
+impl Sweep {
+    /// A server that registered again between the sweeps goes twice.
+    fn add(&mut self, removed: Removed) {
+        match self.removed.iter_mut().find(|before| before.server_id == removed.server_id) {
+            Some(before) => {
+                before.lobbies += removed.lobbies;
+                before.players += removed.players;
+            }
+            None => self.removed.push(removed),
+        }
+    }
 }
 
 /// The game servers of all namespaces.
@@ -88,7 +128,8 @@ impl GameServers {
     /// # Errors
     /// [`Error::InvalidServer`] when it names a mode that no version of the game has, and when region or
     /// ports would change under live lobbies; [`Error::LobbyStateConflict`] when the start deregistered and
-    /// still runs lobbies, or a later one registered; [`Error::Clearing`] when more lobbies have to end, for
+    /// still runs lobbies, when a later one registered, and when it is a new one while the server of another
+    /// token is alive; [`Error::Clearing`] when more lobbies have to end, for
     /// which the server registers again; [`Error::Contention`], [`Error::Unavailable`], [`Error::Bug`].
     pub async fn register(
         &self,
@@ -99,17 +140,24 @@ impl GameServers {
     ) -> Result<Server, Error> {
         self.check_modes(registration, settings).await?;
         let lobby_count_max = settings.namespace.lobby_count_max;
+        let owner = right.owner();
         let server_id = server_id.or_else(|| registration.unnamed_server(right.namespace_id()));
         let key = key(right, server_id.unwrap_or_else(|| self.ambient.uuid().into()));
         for _ in 0..REGISTRATION_ATTEMPTS {
             let seen = self.store.server(&key).await?;
             let now = self.ambient.now();
             if let Some(seen) = &seen {
-                refuse_what_is_over(seen, registration.start(seen, now))?;
+                let start = registration.start(seen, now);
+                refuse_what_is_over(seen, start)?;
+                if start == Start::New && is_kept_from(seen, &owner, settings, now) {
+                    return Err(Error::LobbyStateConflict(
+                        "another token's game server is alive under this `server_id`",
+                    ));
+                }
             }
             let (unnamed, write) = (StartId::random(&self.ambient), WriteId::random(&self.ambient));
             let server = registration.clone().into_server(key.clone(), seen.as_ref(), unnamed, write, now);
-            let server = server.map_err(Error::InvalidServer)?;
+            let server = Server { owner: Some(owner.clone()), ..server.map_err(Error::InvalidServer)? };
             let is_written = match &seen {
                 Some(seen) => self.store.replace_server(&server, seen).await?,
                 None => self.store.add_server(&server).await?,
@@ -175,10 +223,8 @@ impl GameServers {
         cursor: Option<&LobbyCursor>,
     ) -> Result<Heartbeat, Error> {
         let (key, now) = (key(right, server_id), self.ambient.now());
-        let HeartbeatOutcome::Alive(server) = self.store.extend_server_lease(&key, start_id, now).await?
-        else {
-            return Err(Error::ServerNotFound);
-        };
+        let outcome = self.store.extend_server_lease(&key, start_id, &right.owner(), now).await?;
+        let HeartbeatOutcome::Alive(server) = outcome else { return Err(Error::ServerNotFound) };
         if server.is_clearing {
             if !self.end_earlier_lobbies(&server).await? {
                 let _is_open = self.store.open_server(&server).await?;
@@ -207,7 +253,7 @@ impl GameServers {
         (server_id, start_id): (ServerId, Option<&StartId>),
         ends_lobbies: bool,
     ) -> Result<(), Error> {
-        self.take_out_of_service(&key(right, server_id), start_id, ends_lobbies).await
+        self.take_out_of_service(&key(right, server_id), start_id, None, ends_lobbies).await
     }
 
     /// The same for the operator: removes a server that vanished, and its lobbies.
@@ -216,21 +262,72 @@ impl GameServers {
     /// As [`GameServers::deregister`].
     pub async fn remove(&self, right: &NamespaceRight, server_id: ServerId) -> Result<(), Error> {
         let key = ServerKey { namespace_id: right.namespace_id().clone(), server_id };
-        self.take_out_of_service(&key, None, true).await
+        self.take_out_of_service(&key, None, None, true).await
+    }
+
+    /// Takes the servers of a namespace's revoked tokens out of service, and ends their lobbies. Does so
+    /// again once no function takes settings for current that lack the revocation, which may be
+    /// `settings_age` old: until then they accept registrations and heartbeats by the token. Another call
+    /// finds what a crash or a conflict left.
+    ///
+    /// # Errors
+    /// [`Error::NamespaceNotFound`], [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn remove_revoked(
+        &self,
+        game: &Game,
+        namespace_id: &NamespaceId,
+        settings_age: Duration,
+    ) -> Result<Sweep, Error> {
+        let mut sweep = Sweep::default();
+        self.sweep(game, namespace_id, &mut sweep).await?;
+        self.ambient.sleep(settings_age + SWEEP_MARGIN).await;
+        self.sweep(game, namespace_id, &mut sweep).await?;
+        Ok(sweep)
+    }
+
+    async fn sweep(&self, game: &Game, namespace_id: &NamespaceId, sweep: &mut Sweep) -> Result<(), Error> {
+        let namespace = self.store.namespace(&game.game_id, namespace_id).await?;
+        let revocations = namespace.ok_or(Error::NamespaceNotFound)?.revocations;
+        let servers = servers_of(&self.store, game, namespace_id).await?.into_iter();
+        let revoked = servers.filter_map(|server| {
+            let owner = server.owner.filter(|owner| revocations.revokes_owner(owner))?;
+            Some((server.server, owner))
+        });
+        let revoked: Vec<(ServerKey, Owner)> = revoked.collect();
+        let removals = stream::iter(revoked).map(async |(key, owner): (ServerKey, Owner)| {
+            let (lobbies, now) = (lobbies_on(&self.store, &key).await?, self.ambient.now());
+            let outcome = self.take_out_of_service(&key, None, Some(&owner), true).await;
+            let players = lobbies.iter().map(|lobby| lobby.held_seats(now)).sum();
+            Ok::<_, Error>((Removed { server_id: key.server_id, lobbies: lobbies.len(), players }, outcome))
+        });
+        let removals: Vec<_> = removals.buffer_unordered(SERVERS_AT_ONCE).try_collect().await?;
+        sweep.left.clear();
+        for (removed, outcome) in removals {
+            match outcome {
+                Ok(()) => sweep.add(removed),
+                // It is another token's by now, or gone.
+                Err(Error::ServerNotFound) => {}
+                Err(Error::Contention) => sweep.left.push(removed.server_id),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 
     async fn take_out_of_service(
         &self,
         key: &ServerKey,
         start_id: Option<&StartId>,
+        owner: Option<&Owner>,
         ends_lobbies: bool,
     ) -> Result<(), Error> {
-        let seen = self.store.server(key).await?.ok_or(Error::ServerNotFound)?;
-        if start_id.is_some() && seen.start_id.as_ref() != start_id {
+        let mut seen = self.store.server(key).await?.ok_or(Error::ServerNotFound)?;
+        let is_other_start = start_id.is_some() && seen.start_id.as_ref() != start_id;
+        let is_others = |seen: &Server| owner.is_some() && seen.owner.as_ref() != owner;
+        if is_other_start || is_others(&seen) {
             return Err(Error::ServerNotFound);
         }
         let start = seen.start();
-        let mut seen = seen;
         for pass in 0..INDEX_PASSES {
             seen = match self.store.deregister_server(&seen, self.ambient.now()).await? {
                 Ok(server) if server.is_clearing && server.used > 0 => {
@@ -243,8 +340,8 @@ impl GameServers {
                 Ok(server) => server,
                 // A later start has registered, which this call does not concern.
                 Err(Some(other)) if other.start() != start => return Ok(()),
-                Err(Some(same)) => same,
-                Err(None) => return Err(Error::ServerNotFound),
+                Err(Some(same)) if !is_others(&same) => same,
+                Err(_) => return Err(Error::ServerNotFound),
             };
             INDEX_PAUSES.wait(pass, &self.ambient).await;
         }
@@ -398,6 +495,14 @@ fn refuse_what_is_over(seen: &Server, start: Start) -> Result<(), Error> {
         Start::Former => Err(Error::LobbyStateConflict("a later start of the game server registered")),
         Start::Same | Start::New => Ok(()),
     }
+}
+
+/// Whether a new start by the token of `other` has to leave the server alone: it belongs to another token
+/// that still counts, and is alive or runs lobbies.
+fn is_kept_from(seen: &Server, other: &Owner, settings: &Settings, now: Timestamp) -> bool {
+    let revocations = &settings.namespace.revocations;
+    let is_theirs = |owner: &Owner| owner.token_id != other.token_id && revocations.respect(owner, now);
+    seen.owner.as_ref().is_some_and(is_theirs) && seen.lease_until > now && !seen.is_gone()
 }
 
 /// Whether players left `lobby` so recently that its pool still needs its shards, or it is as young.

@@ -12,7 +12,7 @@ use crate::{
     models::{
         ids::{GameId, NamespaceId, TokenId, VersionId},
         tag_digests::TagKey,
-        token::{Credential, TokenKind},
+        token::{CREDENTIAL_LIFE, Credential, Owner, TokenKind},
     },
 };
 
@@ -70,8 +70,24 @@ impl Revocations {
     /// Whether `credential` of `kind` was revoked.
     #[must_use]
     pub fn revokes(&self, kind: TokenKind, credential: &Credential) -> bool {
-        self.token_ids.contains(&credential.token_id)
-            || self.not_before.get(&kind).is_some_and(|limit| credential.issued_at < *limit)
+        self.revokes_token(kind, &credential.token_id, credential.issued_at)
+    }
+
+    /// Whether the server token of `owner` was revoked.
+    #[must_use]
+    pub fn revokes_owner(&self, owner: &Owner) -> bool {
+        self.revokes_token(TokenKind::Server, &owner.token_id, owner.issued_at)
+    }
+
+    /// Whether `owner` still owns its game servers at `now`: its token was not revoked and has not expired.
+    #[must_use]
+    pub fn respect(&self, owner: &Owner, now: Timestamp) -> bool {
+        !self.revokes_owner(owner) && owner.issued_at + CREDENTIAL_LIFE > now
+    }
+
+    fn revokes_token(&self, kind: TokenKind, token_id: &TokenId, issued_at: Timestamp) -> bool {
+        self.token_ids.contains(token_id)
+            || self.not_before.get(&kind).is_some_and(|limit| issued_at < *limit)
     }
 }
 

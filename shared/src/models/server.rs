@@ -5,12 +5,13 @@ use std::{collections::BTreeSet, fmt, time::Duration};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    base::ambient::Timestamp,
+    base::{ambient::Timestamp, record::known},
     models::{
         ids::{GameMode, InvalidIdentifier, NamespaceId, RegionId, ServerKey, StartId, StartMark, WriteId},
         lobby::Lobby,
         pool::Pool,
         ports::Ports,
+        token::Owner,
     },
 };
 
@@ -61,6 +62,9 @@ pub struct Server {
     /// The start that registered last; absent when it registered with an earlier release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_id: Option<StartId>,
+    /// The token that registered it or renewed it last; absent when an earlier release did.
+    #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
+    pub owner: Option<Owner>,
     /// When that start first registered.
     #[serde(default)]
     pub started_at: Timestamp,
@@ -158,16 +162,16 @@ impl Server {
         self.is_deregistered() && self.used == 0
     }
 
-    /// When a look for places sees it again, if it has none at `now`.
-    #[must_use]
-    pub fn look_again(&self, now: Timestamp) -> Timestamp {
-        look_again(&self.server, now)
     /// Whether it was let go in silence, and has not been heard since.
     #[must_use]
     pub fn was_let_go_in_silence(&self) -> bool {
         self.free_from > Timestamp::NEVER
     }
 
+    /// When a look for places sees it again, if it has none at `now`.
+    #[must_use]
+    pub fn look_again(&self, now: Timestamp) -> Timestamp {
+        look_again(&self.server, now)
     }
 
     /// Whether it has been silent for so long at `now` that its lobbies may end.
@@ -185,10 +189,6 @@ impl Server {
     }
 }
 
-/// When a look for places sees a server again that has none at `now`.
-#[must_use]
-pub fn look_again(key: &ServerKey, now: Timestamp) -> Timestamp {
-    let text = key.to_string();
 /// The place in the index of a server that was let go in silence, by the end of its lease: behind everything
 /// that finds and lists of living servers read.
 #[must_use]
@@ -196,6 +196,10 @@ pub const fn let_go_in_silence(lease_until: Timestamp) -> Timestamp {
     Timestamp(Timestamp::NEVER.0.saturating_add(lease_until.0))
 }
 
+/// When a look for places sees a server again that has none at `now`.
+#[must_use]
+pub fn look_again(key: &ServerKey, now: Timestamp) -> Timestamp {
+    let text = key.to_string();
     let sum = text.bytes().fold(0_u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
     now + LOOK_AGAIN + Duration::from_secs(sum % LOOK_AGAIN_SPREAD)
 }

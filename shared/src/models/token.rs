@@ -10,7 +10,7 @@ use crate::{
     base::ambient::{Ambient, Timestamp},
     models::{
         client::ClientAddress,
-        ids::{GameId, LobbyId, NamespaceId, SeatId, TokenId},
+        ids::{GameId, InvalidIdentifier, LobbyId, NamespaceId, SeatId, TokenId},
         ports::Ports,
     },
 };
@@ -124,6 +124,39 @@ impl Credential {
     #[must_use]
     pub fn expires_at(&self) -> Timestamp {
         self.issued_at + CREDENTIAL_LIFE
+    }
+}
+
+/// The server token that registered a game server, or renewed it last. As text, the time of its issue in
+/// whole seconds and its identifier, joined by `/`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Owner {
+    /// The token's identifier.
+    pub token_id: TokenId,
+    /// When it was issued, in whole seconds.
+    pub issued_at: Timestamp,
+}
+
+impl From<&Credential> for Owner {
+    fn from(credential: &Credential) -> Self {
+        Self { token_id: credential.token_id.clone(), issued_at: credential.issued_at }
+    }
+}
+
+impl From<Owner> for String {
+    fn from(owner: Owner) -> Self {
+        format!("{}/{}", owner.issued_at.secs(), owner.token_id)
+    }
+}
+
+impl TryFrom<String> for Owner {
+    type Error = InvalidIdentifier;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        let (secs, token_id) = text.split_once('/').ok_or(InvalidIdentifier)?;
+        let secs: u64 = secs.parse().map_err(|_| InvalidIdentifier)?;
+        Ok(Self { token_id: token_id.parse()?, issued_at: Timestamp::default() + Duration::from_secs(secs) })
     }
 }
 

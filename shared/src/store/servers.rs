@@ -9,6 +9,9 @@
 //! A server that is silent without lobbies is let go: its record expires, and until then stands in the index
 //! behind all that finds read, for the operator's list alone.
 //!
+//! A server belongs to the token that registered it, or renewed it last with its start ([`Server::owner`]).
+//! Writes that rest on that check it.
+//!
 //! A server without a place comes back into sight an hour or so after it was filled or seen. If it has been
 //! silent for an hour by then, looks for places end its lobbies, a few at a time, and then its record: killed
 //! processes leave nothing behind (I14, decision 37).
@@ -24,11 +27,12 @@ use crate::{
         errors::Error,
         ids::{GameMode, ServerKey, StartId},
         server::{PlacementPool, Server, let_go_in_silence},
+        token::Owner,
     },
     store::{
         client::Store,
         failures::failure,
-        items::{Item, from_item, number, text, to_item},
+        items::{Item, from_item, number, text, to_item, to_value},
         writes::Write,
     },
 };
@@ -84,11 +88,12 @@ impl Store {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn add_server(&self, server: &Server) -> Result<bool, Error> {
-        self.put_server(server, "attribute_not_exists(#server)", []).await
+        self.put_server(server, "attribute_not_exists(#server)", Vec::new()).await
     }
 
-    /// Replaces `seen` by `server` unless anything but a heartbeat changed it meanwhile, and returns whether
-    /// it did. One write unit, and two of the index when its region or its free places change.
+    /// Replaces `seen` by `server` unless anything but a heartbeat of its owner changed it meanwhile, and
+    /// returns whether it did. Where it also changes the owner, a heartbeat prevents it, too. One write unit,
+    /// and two of the index when its region or its free places change.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -96,31 +101,43 @@ impl Store {
         // `ranked_at` is compared because a deregistration changes none of the others.
         let as_seen = "#used = :used AND #allotted = :allotted AND #registration = :registration \
                        AND #ranked_at = :ranked_at";
-        // A server that has opened since may run as many lobbies as were seen, of its own start. They must
-        // not be cleared.
-        let condition =
-            if seen.is_clearing { &format!("{as_seen} AND attribute_exists(#is_clearing)") } else { as_seen };
-        let values = [
+        let owned = if seen.owner.is_some() { "#owner = :owner" } else { "attribute_not_exists(#owner)" };
+        let mut condition = format!("{as_seen} AND {owned}");
+        let mut values = vec![
             (":used", number(seen.used)),
             (":allotted", number(seen.allotted)),
             (":registration", text(seen.registration.as_str())),
             (":ranked_at", number(seen.ranked_at)),
         ];
-        self.put_server(server, condition, values).await
+        // A server that has opened since may run as many lobbies as were seen, of its own start. They must
+        // not be cleared.
+        if seen.is_clearing {
+            condition.push_str(" AND attribute_exists(#is_clearing)");
+        }
+        if let Some(owner) = &seen.owner {
+            values.push((":owner", to_value(owner)?));
+            // What another token may do rests on the lease.
+            if server.owner != seen.owner {
+                condition.push_str(" AND #lease_until = :seen_lease");
+                values.push((":seen_lease", number(seen.lease_until)));
+            }
+        }
+        self.put_server(server, &condition, values).await
     }
 
     /// Writes every attribute of `server`, and removes those that it lacks.
-    async fn put_server<const N: usize>(
+    async fn put_server(
         &self,
         server: &Server,
         condition: &str,
-        values: [(&str, AttributeValue); N],
+        values: Vec<(&str, AttributeValue)>,
     ) -> Result<bool, Error> {
         let mut item: BTreeMap<_, _> = to_item(server)?.into_iter().collect();
         item.remove("server");
         let set: Vec<String> = item.keys().map(|name| format!("#{name} = :new_{name}")).collect();
-        let optional = ["expires_at", "former_starts", "game_modes", "is_clearing", "lease_ms"].into_iter();
-        let absent = optional.filter(|name| !item.contains_key(*name)).map(|name| format!("#{name}"));
+        let optional = ["expires_at", "former_starts", "game_modes", "is_clearing", "lease_ms", "owner"];
+        let absent =
+            optional.into_iter().filter(|name| !item.contains_key(*name)).map(|name| format!("#{name}"));
         let change = format!("SET {} REMOVE {}", set.join(", "), absent.collect::<Vec<_>>().join(", "));
         let write = self.on_server(&server.server).change(change).when(condition);
         let new = item.into_iter().map(|(name, value)| (format!(":new_{name}"), value));
@@ -195,26 +212,6 @@ impl Store {
         Ok((servers, next.map(ServerCursor)))
     }
 
-    /// The servers of `keys` that exist, each once and in no order, as they now are. One call for each
-    /// hundred, one read unit each.
-    ///
-    /// # Errors
-    /// [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn servers_as_they_are(&self, keys: &[ServerKey]) -> Result<Vec<Server>, Error> {
-        let key = |key: &ServerKey| Item::from([("server".to_owned(), text(key.to_string()))]);
-        let items = self.batch_get(&self.tables.servers, keys.iter().map(key).collect(), true).await?;
-        items.into_iter().map(from_item).collect()
-    }
-
-    /// Extends the lease of a server, even if it deregistered while it runs lobbies, and brings a silent one
-    /// back into sight. If `start_id` is given, only of that start. One write unit, and three more to bring
-    /// it back.
-    ///
-    /// # Errors
-    /// [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn extend_server_lease(
-        &self,
-        key: &ServerKey,
     /// A page of the servers of `pool` that were let go in silence and whose leases expired after `since`,
     /// from `start`, and where the next one begins. Two calls, eventually consistent.
     ///
@@ -233,28 +230,58 @@ impl Store {
         Ok((servers, next.map(ServerCursor)))
     }
 
+    /// The servers of `keys` that exist, each once and in no order, as they now are. One call for each
+    /// hundred, one read unit each.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn servers_as_they_are(&self, keys: &[ServerKey]) -> Result<Vec<Server>, Error> {
+        let key = |key: &ServerKey| Item::from([("server".to_owned(), text(key.to_string()))]);
+        let items = self.batch_get(&self.tables.servers, keys.iter().map(key).collect(), true).await?;
+        items.into_iter().map(from_item).collect()
+    }
+
+    /// Extends the lease of a server, even if it deregistered while it runs lobbies, and brings a silent one
+    /// back into sight. If `start_id` is given, only of that start, which then belongs to `owner`: without
+    /// it, any token of the namespace could make a server its own. One write unit, and three more to bring it
+    /// back; a server without lease costs another one when its owner changes.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn extend_server_lease(
+        &self,
+        key: &ServerKey,
         start_id: Option<&StartId>,
+        owner: &Owner,
         now: Timestamp,
     ) -> Result<HeartbeatOutcome, Error> {
         let of_start = if start_id.is_some() { " AND #start_id = :start_id" } else { "" };
+        let owned = if start_id.is_some() { ":token" } else { "if_not_exists(#owner, :token)" };
         let condition = format!(
             "attribute_exists(#lease_ms) AND (#capacity > :zero OR #used > :zero) AND #beat_at <= :now{of_start}"
         );
         let write = self
             .on_server(key)
-            .change("SET #lease_until = :now + #lease_ms, #beat_at = :now REMOVE #expires_at")
+            .change(format!(
+                "SET #lease_until = :now + #lease_ms, #beat_at = :now, #owner = {owned} REMOVE #expires_at"
+            ))
             .when(condition)
             .with(":now", number(now))
+            .with(":token", to_value(owner)?)
             .with(":start_id", start_id.map(|start_id| text(start_id.as_str())));
         let server = match self.update_server(write).await? {
             Ok(server) => server,
             Err(Some(server)) if start_id.is_some() && server.start_id.as_ref() != start_id => {
                 return Ok(HeartbeatOutcome::Unknown);
             }
-            // It has no lease, or a later heartbeat was quicker.
-            Err(Some(server)) if !server.is_gone() && (server.lease_ms.is_none() || server.beat_at > now) => {
-                server
+            Err(Some(server)) if !server.is_gone() && server.lease_ms.is_none() => {
+                match self.transfer_server(server, start_id, owner).await? {
+                    Some(server) => server,
+                    None => return Ok(HeartbeatOutcome::Unknown),
+                }
             }
+            // A later heartbeat was quicker.
+            Err(Some(server)) if !server.is_gone() && server.beat_at > now => server,
             // Its last lobby ended while it deregistered.
             Err(Some(server)) if server.is_gone() && server.placement_pool.is_some() => {
                 self.let_server_go(&server, Gone::Deregistered, now).await?;
@@ -282,6 +309,26 @@ impl Store {
         Ok(HeartbeatOutcome::Alive(Box::new(server)))
     }
 
+    /// Has a server without lease belong to `owner` if a heartbeat names its start; `None` when it started
+    /// again since.
+    async fn transfer_server(
+        &self,
+        server: Server,
+        start_id: Option<&StartId>,
+        owner: &Owner,
+    ) -> Result<Option<Server>, Error> {
+        if start_id.is_none() || server.owner.as_ref() == Some(owner) {
+            return Ok(Some(server));
+        }
+        let write = self
+            .on_server(&server.server)
+            .change("SET #owner = :token")
+            .when("#start_id = :start_id")
+            .with(":token", to_value(owner)?)
+            .with(":start_id", start_id.map(|start_id| text(start_id.as_str())));
+        Ok(self.update_server(write).await?.ok())
+    }
+
     /// Opens a server to lobbies, as it registered, once no lobby of an earlier start is left. `Ok` with the
     /// server after it, `Err` with the server as it is when one is left or it registered again. One write
     /// unit, and two of the index.
@@ -297,10 +344,10 @@ impl Store {
         self.update_server(write).await
     }
 
-    /// Hides a server permanently, so that it gets no more lobbies, unless it registered again since it was
-    /// `seen`. `Ok` with the server after it, `Err` with the server as it is if it registered. One write
-    /// unit, and two of the index. If it runs no lobby, its record also expires, for another one, or four
-    /// with an allotment, and one of the index.
+    /// Hides a server permanently, so that it gets no more lobbies, unless it registered again or changed its
+    /// owner since it was `seen`. `Ok` with the server after it, `Err` with the server as it is otherwise.
+    /// One write unit, and two of the index. If it runs no lobby, its record also expires, for another one,
+    /// or four with an allotment, and one of the index.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -309,11 +356,14 @@ impl Store {
         seen: &Server,
         now: Timestamp,
     ) -> Result<Result<Server, Option<Server>>, Error> {
+        let owner = seen.owner.as_ref().map(to_value).transpose()?;
+        let owned = if owner.is_some() { " AND #owner = :owner" } else { "" };
         let write = self
             .on_server(&seen.server)
             .change("SET #ranked_at = :later, #free_from = :later, #capacity = :zero")
-            .when("#registration = :registration")
+            .when(format!("#registration = :registration{owned}"))
             .with(":later", number(seen.look_again(now)))
+            .with(":owner", owner)
             .with(":registration", text(seen.registration.as_str()));
         let deregistered = self.update_server(write).await?;
         // While it runs lobbies, the record must stay until the last one has given its place back.
@@ -383,6 +433,21 @@ impl Store {
         if gone == Gone::Deregistered {
             return self.let_deregistered_go(&server.server, server.allotted, now);
         }
+        self.on_server(&server.server)
+            .change("SET #free_from = :later, #expires_at = :expiry, #allotted = :zero")
+            .when("#lease_until <= :now AND #used = :zero AND #allotted = :allotted")
+            .with(":now", number(now))
+            .with(":later", number(let_go_in_silence(server.lease_until)))
+            .with(":allotted", number(server.allotted))
+            .with(":expiry", number((now + SILENT_SERVER_LIFE).secs()))
+    }
+
+    fn let_deregistered_go(&self, key: &ServerKey, allotted: u32, now: Timestamp) -> Write {
+        self.on_server(key)
+            .change("SET #expires_at = :expiry, #allotted = :zero REMOVE #placement_pool")
+            .when("#capacity = :zero AND #used = :zero AND #allotted = :allotted")
+            .with(":allotted", number(allotted))
+            .with(":expiry", number((now + DEREGISTERED_SERVER_LIFE).secs()))
     }
 
     async fn update_server(&self, write: Write) -> Result<Result<Server, Option<Server>>, Error> {
@@ -393,6 +458,18 @@ impl Store {
         &self,
         pool: &PlacementPool,
         free_from: Timestamp,
+        start: Option<Item>,
+    ) -> Result<(Vec<Server>, Option<Item>), Error> {
+        let range = ("#placement_pool = :pool AND #free_from <= :time", free_from);
+        self.page_in_range(pool, range, start).await
+    }
+
+    /// A page of the servers of `pool` that the index shows in a range of `free_from`: a key condition, and
+    /// the time in it.
+    async fn page_in_range(
+        &self,
+        pool: &PlacementPool,
+        (condition, time): (&str, Timestamp),
         start: Option<Item>,
     ) -> Result<(Vec<Server>, Option<Item>), Error> {
         let answer = self
@@ -425,30 +502,3 @@ impl Store {
         Ok((servers, answer.last_evaluated_key))
     }
 }
-        self.on_server(&server.server)
-            .change("SET #free_from = :later, #expires_at = :expiry, #allotted = :zero")
-            .when("#lease_until <= :now AND #used = :zero AND #allotted = :allotted")
-            .with(":now", number(now))
-            .with(":later", number(let_go_in_silence(server.lease_until)))
-            .with(":allotted", number(server.allotted))
-            .with(":expiry", number((now + SILENT_SERVER_LIFE).secs()))
-    }
-
-    fn let_deregistered_go(&self, key: &ServerKey, allotted: u32, now: Timestamp) -> Write {
-        self.on_server(key)
-            .change("SET #expires_at = :expiry, #allotted = :zero REMOVE #placement_pool")
-            .when("#capacity = :zero AND #used = :zero AND #allotted = :allotted")
-            .with(":allotted", number(allotted))
-            .with(":expiry", number((now + DEREGISTERED_SERVER_LIFE).secs()))
-    ) -> Result<(Vec<Server>, Option<Item>), Error> {
-        let range = ("#placement_pool = :pool AND #free_from <= :time", free_from);
-        self.page_in_range(pool, range, start).await
-    }
-
-    /// A page of the servers of `pool` that the index shows in a range of `free_from`: a key condition, and
-    /// the time in it.
-    async fn page_in_range(
-        &self,
-        pool: &PlacementPool,
-        (condition, time): (&str, Timestamp),
-        start: Option<Item>,

@@ -531,6 +531,7 @@ impl TestGame {
                 server_id: id.parse().expect("an id"),
             },
             start_id: None,
+            owner: None,
             started_at: now,
             former_starts: Vec::new(),
             is_clearing: false,

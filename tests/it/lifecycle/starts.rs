@@ -9,16 +9,23 @@ use harness::{
     interference::{Before, Repeating},
     live_lobbies, new_game,
 };
-use muster_local::emulator::link::{Call, patient_client_over};
+use muster_local::{
+    emulator::link::{Call, patient_client_over},
+    stack::table_names,
+};
 use serde_json::{Value, json};
 use shared::{
+    cloud::issuing::Issuer,
+    hosting::game_server::GameServers,
     models::{
         errors::Error,
         lifecycle::{Illegal, Transition},
         lobby::Stage,
+        rights::GameRight,
         server::Server,
+        token::{Claims, CredentialKind, Owner},
     },
-    store::{lobby_data::Part, transitions::TransitionOutcome},
+    store::{client::Store, lobby_data::Part, transitions::TransitionOutcome},
 };
 
 use super::{
@@ -311,6 +318,228 @@ async fn a_registration_without_server_id_that_is_repeated_makes_one_server() {
     }
     assert_eq!(names[0], names[1], "its answer was lost");
     assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), 3, "other processes are other servers");
+}
+
+/// The game with another server token of its namespace.
+async fn by_another_token(stack: &TestStack, game: &TestGame) -> TestGame {
+    let right = GameRight::of_operator(game.game_id().clone());
+    let right = right.on_namespace(game.namespace_id(), stack.store()).await.unwrap();
+    let issuer = Issuer::new(stack.store().clone(), Arc::clone(stack.stack.keys()), stack.ambient());
+    let server = issuer.credential(&right, CredentialKind::Server).await.unwrap();
+    TestGame { created: game.created.clone(), public: game.public.clone(), server }
+}
+
+/// The token that owns a server.
+fn owner(stack: &TestStack, game: &TestGame) -> Owner {
+    let claims = stack.stack.keys().verify(&game.server, stack.clock.now()).unwrap();
+    let Claims::Server(credential) = claims else { panic!("{claims:?}") };
+    Owner::from(&credential)
+}
+
+const REFUSED: (u16, &str) = (400, "MATCHMAKER_LOBBY_STATE_CONFLICT");
+
+#[tokio::test]
+async fn another_token_takes_a_server_over_with_its_start_or_once_its_lease_expired() {
+    let stack = TestStack::start().await;
+    let game = game(&stack, "owned", json!({})).await;
+    let other = by_another_token(&stack, &game).await;
+    register(&stack, &game, "one", json!({ "lease_seconds": 60 })).await;
+    let played = find(&stack, &game).await.expect_ok();
+    let refused = async || other.serve(&stack, "register", elsewhere("two")).await.refusal().1 == REFUSED.1;
+    assert!(refused().await);
+    // Without the start, a heartbeat renews the server, and leaves it to its token.
+    heartbeat(&stack, &other, "one").await.expect_ok();
+    assert!(refused().await);
+    assert_eq!(game.lobby(&stack, &played.lobby_id()).await.stage, Stage::Ready, "I4");
+    assert_eq!(server(&stack, &game, "one").await.owner, Some(owner(&stack, &game)));
+
+    stack.clock.advance(Duration::from_secs(60));
+    other.serve(&stack, "register", elsewhere("two")).await.expect_ok();
+    assert_eq!(game.lobby(&stack, &played.lobby_id()).await.stage, Stage::Ended);
+    assert_eq!(serve(&stack, &game, "heartbeat", "one-1").await.refusal().1, "MATCHMAKER_SERVER_NOT_FOUND");
+    let back = game.serve(&stack, "register", registration("one", json!({ "start_id": "three" }))).await;
+    assert_eq!(back.refusal(), REFUSED);
+
+    // The start is what only its process knows.
+    serve(&stack, &game, "heartbeat", "two").await.expect_ok();
+    assert_eq!(server(&stack, &game, "one").await.owner, Some(owner(&stack, &game)));
+    let third = other.serve(&stack, "register", registration("one", json!({ "start_id": "three" }))).await;
+    assert_eq!(third.refusal(), REFUSED);
+    other.serve(&stack, "register", elsewhere("two")).await.expect_ok();
+    other.serve(&stack, "register", registration("one", json!({ "start_id": "three" }))).await.expect_ok();
+}
+
+#[tokio::test]
+async fn another_token_takes_a_server_without_lease_over_once_the_first_is_revoked_or_it_is_removed() {
+    for is_revoked in [true, false] {
+        let stack = TestStack::start().await;
+        let game = game(&stack, "kept", json!({})).await;
+        let (first, other) = (by_another_token(&stack, &game).await, by_another_token(&stack, &game).await);
+        register(&stack, &first, "one", json!({ "lease_seconds": 0 })).await;
+        find(&stack, &game).await.expect_ok();
+        stack.clock.advance(Duration::from_secs(24 * 3_600));
+        let again = registration("one", json!({ "start_id": "two", "lease_seconds": 0 }));
+        assert_eq!(other.serve(&stack, "register", again.clone()).await.refusal(), REFUSED);
+        let right = GameRight::of_operator(game.game_id().clone());
+        if is_revoked {
+            let token_id = owner(&stack, &first).token_id;
+            stack.store().revoke_token(&right, &token_id, stack.clock.now()).await.unwrap();
+            stack.clock.advance(Duration::from_secs(1));
+        } else {
+            let right = right.on_namespace(game.namespace_id(), stack.store()).await.unwrap();
+            let servers = GameServers::new(stack.store().clone(), stack.ambient());
+            servers.remove(&right, "one".parse().unwrap()).await.unwrap();
+        }
+        other.serve(&stack, "register", again).await.expect_ok();
+        assert_eq!(live(&stack, &game).await, 0, "{is_revoked}");
+    }
+}
+
+#[tokio::test]
+async fn a_heartbeat_with_its_start_gives_a_server_without_lease_to_another_token() {
+    let stack = TestStack::start().await;
+    let game = game(&stack, "rotated", json!({})).await;
+    let other = by_another_token(&stack, &game).await;
+    register(&stack, &game, "one", json!({ "lease_seconds": 0 })).await;
+    heartbeat(&stack, &other, "one").await.expect_ok();
+    assert_eq!(server(&stack, &game, "one").await.owner, Some(owner(&stack, &game)));
+    serve(&stack, &other, "heartbeat", "one-1").await.expect_ok();
+    assert_eq!(server(&stack, &game, "one").await.owner, Some(owner(&stack, &other)));
+}
+
+/// Has a server look as an earlier release left it.
+async fn disown(stack: &TestStack, server: &Server) {
+    let write = stack.store().client().update_item();
+    write
+        .table_name(&stack.store().tables().servers)
+        .key("server", AttributeValue::S(server.server.to_string()))
+        .update_expression("REMOVE #owner")
+        .expression_attribute_names("#owner", "owner")
+        .send()
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_server_of_an_earlier_release_belongs_to_the_first_token_that_renews_it() {
+    let stack = TestStack::start().await;
+    let game = game(&stack, "earlier", json!({})).await;
+    let other = by_another_token(&stack, &game).await;
+    for (server_id, is_renewed) in [("left", false), ("renewed", true)] {
+        register(&stack, &game, server_id, json!({})).await;
+        disown(&stack, &server(&stack, &game, server_id).await).await;
+        if is_renewed {
+            heartbeat(&stack, &game, server_id).await.expect_ok();
+            assert_eq!(server(&stack, &game, server_id).await.owner, Some(owner(&stack, &game)));
+        }
+        let body = registration(server_id, json!({ "start_id": "two" }));
+        assert_eq!(other.serve(&stack, "register", body).await.status == 200, !is_renewed);
+    }
+}
+
+/// A registration's write.
+fn is_registration(call: &Call) -> bool {
+    String::from_utf8_lossy(&call.body).contains(":new_capacity")
+}
+
+#[tokio::test]
+async fn a_new_start_is_refused_that_a_transfer_to_another_token_outran() {
+    let stack = TestStack::start().await;
+    let game = game(&stack, "transfer", json!({})).await;
+    register(&stack, &game, "one", json!({})).await;
+    let other = owner(&stack, &by_another_token(&stack, &game).await);
+    let (store, now, key) =
+        (stack.store().clone(), stack.clock.now(), server(&stack, &game, "one").await.server);
+    let transfers = async move {
+        let start_id = "one-1".to_owned().try_into().unwrap();
+        store.extend_server_lease(&key, Some(&start_id), &other, now).await.unwrap();
+    };
+    let link = Arc::new(Before::new(stack.stack.store_link(), is_registration, transfers));
+    let body = registration("one", json!({ "start_id": "two" }));
+    assert_eq!(send_over(&stack, &game, link, "register-server", body).await, 400);
+    assert_eq!(server(&stack, &game, "one").await.start_id.unwrap().as_str(), "one-1");
+}
+
+#[tokio::test]
+async fn a_new_start_is_refused_that_the_first_owner_outran() {
+    let stack = TestStack::start().await;
+    let game = game(&stack, "first-owner", json!({})).await;
+    register(&stack, &game, "one", json!({})).await;
+    let seen = server(&stack, &game, "one").await;
+    disown(&stack, &seen).await;
+    let other = owner(&stack, &by_another_token(&stack, &game).await);
+    let (store, now) = (stack.store().clone(), stack.clock.now());
+    let renews = async move {
+        store.extend_server_lease(&seen.server, None, &other, now).await.unwrap();
+    };
+    let link = Arc::new(Before::new(stack.stack.store_link(), is_registration, renews));
+    let body = registration("one", json!({ "start_id": "two" }));
+    assert_eq!(send_over(&stack, &game, link, "register-server", body).await, 400);
+}
+
+#[tokio::test]
+async fn a_new_start_of_another_token_is_refused_that_a_heartbeat_outran() {
+    let stack = TestStack::start().await;
+    let game = game(&stack, "revived", json!({})).await;
+    let other = by_another_token(&stack, &game).await;
+    register(&stack, &game, "one", json!({ "lease_seconds": 1 })).await;
+    stack.clock.advance(Duration::from_secs(2));
+    let (store, now, seen) = (stack.store().clone(), stack.clock.now(), server(&stack, &game, "one").await);
+    let renews = async move {
+        store.extend_server_lease(&seen.server, None, &seen.owner.unwrap(), now).await.unwrap();
+    };
+    let link = Arc::new(Before::new(stack.stack.store_link(), is_registration, renews));
+    let body = registration("one", json!({ "start_id": "two" }));
+    assert_eq!(send_over(&stack, &other, link, "register-server", body).await, 400);
+    assert_eq!(server(&stack, &game, "one").await.owner, Some(owner(&stack, &game)));
+}
+
+#[tokio::test]
+async fn a_server_without_lease_that_started_again_is_not_transferred_by_an_earlier_heartbeat() {
+    let stack = TestStack::start().await;
+    let game = game(&stack, "earlier-start", json!({})).await;
+    let other = by_another_token(&stack, &game).await;
+    register(&stack, &game, "one", json!({ "lease_seconds": 0 })).await;
+    let seen = server(&stack, &game, "one").await;
+    let next = Server { start_id: Some("two".to_owned().try_into().unwrap()), ..seen.clone() };
+    let store = stack.store().clone();
+    let starts_again = async move {
+        assert!(store.replace_server(&next, &seen).await.unwrap());
+    };
+    let transfers = |call: &Call| String::from_utf8_lossy(&call.body).contains("SET #owner = :token");
+    let link = Arc::new(Before::new(stack.stack.store_link(), transfers, starts_again));
+    let body = json!({ "server_id": "one", "start_id": "one-1" });
+    assert_eq!(send_over(&stack, &other, link, "heartbeat-server", body).await, 400);
+    assert_eq!(server(&stack, &game, "one").await.owner, Some(owner(&stack, &game)));
+}
+
+/// As long as the settings of a function may be old.
+const SETTINGS_AGE: Duration = Duration::from_secs(30);
+
+#[tokio::test]
+async fn a_server_that_another_token_took_over_meanwhile_is_not_removed_with_the_first() {
+    let stack = TestStack::start().await;
+    let game = game(&stack, "moved-on", json!({})).await;
+    let (first, other) = (by_another_token(&stack, &game).await, by_another_token(&stack, &game).await);
+    register(&stack, &first, "one", json!({})).await;
+    let played = find(&stack, &game).await.expect_ok();
+    let right = GameRight::of_operator(game.game_id().clone());
+    let token_id = owner(&stack, &first).token_id;
+    stack.store().revoke_token(&right, &token_id, stack.clock.now()).await.unwrap();
+    let (store, now, by) = (stack.store().clone(), stack.clock.now(), owner(&stack, &other));
+    let key = server(&stack, &game, "one").await.server;
+    let transfers = async move {
+        let start_id = "one-1".to_owned().try_into().unwrap();
+        store.extend_server_lease(&key, Some(&start_id), &by, now).await.unwrap();
+    };
+    let deregisters = |call: &Call| String::from_utf8_lossy(&call.body).contains("#ranked_at = :later");
+    let link = Arc::new(Before::new(stack.stack.store_link(), deregisters, transfers));
+    let store = Store::new(patient_client_over(link), table_names());
+    let at_once = stack.ambient().with_sleeper(|_| std::future::ready(()));
+    let servers = GameServers::new(store, at_once);
+    let sweep = servers.remove_revoked(&game.created.game, game.namespace_id(), SETTINGS_AGE).await.unwrap();
+    assert_eq!((sweep.removed, sweep.left), (Vec::new(), Vec::new()));
+    assert_eq!(game.lobby(&stack, &played.lobby_id()).await.stage, Stage::Ready, "I4");
 }
 
 #[tokio::test]

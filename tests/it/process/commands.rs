@@ -387,6 +387,40 @@ async fn play(operator: &Operator<'_>) {
     assert!(ended.contains("ended"), "{ended}");
     let unknown = operator.refusal("lobby end", &["nothing"]).await;
     assert!(unknown.starts_with("there is no lobby `nothing`; "), "{unknown}");
+    servers_go(operator, registration, (&url, &public)).await;
+}
+
+/// A revoked server token takes its game servers along; one that only fell silent is listed.
+async fn servers_go(operator: &Operator<'_>, mut registration: Value, (url, public): (&str, &str)) {
+    let (game, prod) = (operator.game.as_str(), operator.namespace("prod"));
+    let duel = json!({ "game_modes": ["duel"] });
+    let found = operator.local.find(public, duel.clone()).await.expect_ok();
+    let list = ["server", "list", &prod, &operator.local.option, "--json"];
+    let servers: Value = serde_json::from_str(&Program::run_with("muster", &list, "").await.stdout).unwrap();
+    let token_id = servers["servers"][0]["token_id"].as_str().unwrap();
+    let revoked = operator.ask("token revoke", &[game, token_id]).await;
+    let says =
+        if operator.is_json { r#""lobbies":1,"players":1,"server_id":"one""# } else { "server one is out" };
+    assert!(revoked.contains(says), "{revoked}");
+    assert!(operator.ask("lobby show", &[&found.lobby_id()]).await.contains("ended"));
+    let again = operator.ask("token revoke", &[game, token_id]).await;
+    assert!(!again.contains("\"one\"") && !again.contains("server one"), "{again}");
+
+    let server = operator.ask_token(&["server", &prod]).await;
+    registration["server_id"] = json!("brief");
+    registration["lease_seconds"] = json!(1);
+    post(url, &server, &registration.to_string()).await.expect_ok();
+    let list = async || operator.ask("server list", &[&prod]).await;
+    wait_for(async || list().await.contains("silent")).await;
+    let refused = operator.local.find(public, duel).await;
+    assert_eq!(refused.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"));
+    let servers = list().await;
+    assert!(servers.contains("brief") && servers.contains("silent"), "{servers}");
+    let explained = operator.ask("lobby explain", &[&prod, "--mode", "duel"]).await;
+    let says = if operator.is_json { "\"silent\":1" } else { "1 silent" };
+    assert!(explained.contains(says), "{explained}");
+    let revoked = operator.ask("token revoke-all", &[&prod, "server"]).await;
+    assert!(!revoked.contains("brief"), "it is over: {revoked}");
 }
 
 #[tokio::test]

@@ -3,14 +3,16 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use harness::TestStack;
+use harness::{TestStack, all_servers};
 use http::Method;
 use serde_json::{Value, json};
 use shared::{
     base::ambient::Timestamp,
     cloud::issuing::{Issuer, issue_cloud_token},
+    hosting::game_server::{GameServers, Sweep},
     models::{
         ids::{NamespaceId, TokenId},
+        lobby::Stage,
         rights::GameRight,
         token::{Claims, CloudToken, Credential, CredentialKind, LobbyClaims},
     },
@@ -212,6 +214,69 @@ async fn lobby_tokens_of_a_heartbeat_are_revoked_with_its_server_token() {
     assert_eq!(outcome.unwrap(), RevokeOutcome::Revoked);
     stack.clock.advance(SETTINGS_AGE_MAX);
     assert_eq!(set_state().await.refusal(), (401, "TOKEN_REVOKED"));
+}
+
+#[tokio::test]
+async fn game_servers_of_a_revoked_token_get_no_players_and_what_they_ran_ends() {
+    let stack = TestStack::start().await;
+    let modes = json!({ "arena": { "regions": ["fra", "nyc"], "max_players": 2 } });
+    let game = stack.make_game("thief", modes, 500, 0).await;
+    let operator = GameRight::of_operator(game.game_id().clone());
+    let right = operator.clone().on_namespace(game.namespace_id(), stack.store()).await.unwrap();
+    let issuer = Issuer::new(stack.store().clone(), Arc::clone(stack.stack.keys()), stack.ambient());
+    let stolen = issuer.credential(&right, CredentialKind::Server).await.unwrap();
+    let register = async |token: &str, server_id: &str, region: &str| {
+        let body = json!({ "server_id": server_id, "region_id": region, "lease_seconds": 0, "capacity": 300,
+            "ports": { "default": { "hostname": "a.example", "port": 7_777, "protocol": "udp" } } });
+        stack.call(Method::POST, "/matchmaker/servers/register", Some(token), body.to_string()).await
+    };
+    let find =
+        async |region: &str| game.find(&stack, json!({ "game_modes": ["arena"], "regions": [region] })).await;
+    register(&stolen, "evil", "fra").await.expect_ok();
+    register(&game.server, "good", "nyc").await.expect_ok();
+    let kept = find("nyc").await.expect_ok();
+    let mut ended = Vec::new();
+    // More lobbies than one page has.
+    for _ in 0..201 {
+        ended.push(find("fra").await.expect_ok().lobby_id());
+    }
+    let outcome = stack.store().revoke_token(&operator, &token_id(&stack, &stolen), stack.clock.now()).await;
+    assert_eq!(outcome.unwrap(), RevokeOutcome::Revoked);
+
+    let sweep = async |ambient| {
+        let servers = GameServers::new(stack.store().clone(), ambient);
+        servers.remove_revoked(&game.created.game, game.namespace_id(), SETTINGS_AGE_MAX).await.unwrap()
+    };
+    let is_gone = async |server_id: &str| {
+        let servers = all_servers(stack.store(), game.namespace_id()).await;
+        servers.iter().any(|server| server.server.server_id.as_str() == server_id && server.is_gone())
+    };
+    // While functions believe settings from before, the thief registers once more.
+    let (swept, ()) = tokio::join!(sweep(stack.ambient()), async {
+        while !is_gone("evil").await {
+            tokio::task::yield_now().await;
+        }
+        register(&stolen, "evil", "fra").await.expect_ok();
+        register(&stolen, "again", "fra").await.expect_ok();
+        ended.push(find("fra").await.expect_ok().lobby_id());
+        stack.clock.advance(2 * SETTINGS_AGE_MAX);
+    });
+    let mut removed = swept.removed;
+    removed.sort_by(|one, other| one.server_id.cmp(&other.server_id));
+    let total: (usize, usize) =
+        removed.iter().fold((0, 0), |sum, removed| (sum.0 + removed.lobbies, sum.1 + removed.players));
+    let names: Vec<_> = removed.iter().map(|removed| removed.server_id.as_str()).collect();
+    assert_eq!((names, total, swept.left), (vec!["again", "evil"], (102, 202), Vec::new()));
+    assert_eq!(find("fra").await.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"));
+    assert_eq!(register(&stolen, "evil", "fra").await.refusal(), (401, "TOKEN_REVOKED"));
+    for lobby_id in ended {
+        assert_eq!(game.lobby(&stack, &lobby_id).await.stage, Stage::Ended);
+    }
+    assert_eq!(find("nyc").await.expect_ok().lobby_id(), kept.lobby_id());
+
+    // Revoking again sweeps again, and finds nothing.
+    let at_once = stack.ambient().with_sleeper(|_| std::future::ready(()));
+    assert_eq!(sweep(at_once).await, Sweep::default());
 }
 
 #[tokio::test]

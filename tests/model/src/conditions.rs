@@ -81,6 +81,7 @@ writes! {
     PutServer: Servers "#registration = :new_registration" "register a server",
     Deregister: Servers "#ranked_at = :later" "deregister a server",
     Heartbeat: Servers "#lease_until = :now + #lease_ms" "extend a server's lease",
+    TransferServer: Servers "SET #owner = :token" "have a server without lease belong to another token",
     OpenServer: Servers "REMOVE #is_clearing" "open a server",
     ShowServer: Servers "SET #free_from = #ranked_at" "show a revived server",
     HideServer: Servers "SET #free_from = :later" "hide a silent server",
@@ -327,10 +328,13 @@ pub fn all() -> Vec<Condition> {
                 "#allotted = :allotted",
                 "#registration = :registration",
                 "#ranked_at = :ranked_at",
+                "#owner = :owner",
+                "attribute_not_exists(#owner)",
+                "#lease_until = :seen_lease",
                 "attribute_exists(#is_clearing)",
             ]],
         ),
-        (Write::Deregister, &[&["#registration = :registration"]]),
+        (Write::Deregister, &[&["#registration = :registration", "#owner = :owner"]]),
         (
             Write::Heartbeat,
             &[&[
@@ -340,6 +344,7 @@ pub fn all() -> Vec<Condition> {
                 "#start_id = :start_id",
             ]],
         ),
+        (Write::TransferServer, &[&["#start_id = :start_id"]]),
         (
             Write::OpenServer,
             &[&["#registration = :registration", "attribute_exists(#is_clearing)", "#used = :zero"]],

@@ -47,6 +47,11 @@ pub const LEFT_OUT: &[(Write, &str, &str)] = &[
     (Write::Heartbeat, "#start_id = :start_id", STARTS),
     (Write::GiveBackPlace, "attribute_exists(#is_clearing)", STARTS),
     (Write::PutServer, "attribute_exists(#is_clearing)", STARTS),
+    (Write::PutServer, "#owner = :owner", OWNERS),
+    (Write::PutServer, "attribute_not_exists(#owner)", OWNERS),
+    (Write::PutServer, "#lease_until = :seen_lease", OWNERS),
+    (Write::Deregister, "#owner = :owner", OWNERS),
+    (Write::TransferServer, "#start_id = :start_id", OWNERS),
     (Write::OpenServer, "#registration = :registration", STARTS),
     (Write::OpenServer, "attribute_exists(#is_clearing)", STARTS),
     (Write::OpenServer, "#used = :zero", STARTS),
@@ -68,6 +73,7 @@ const CLIENTS: &str = "what is remembered of clients is no part of the model; th
 const LATE: &str = "the model repeats no write after its request was answered; the simulation does";
 const TAGS: &str = "no lobby of the model has tags, which never change; a test of the store refuses by it";
 const STARTS: &str = "each server of the model starts once; the simulation's start again";
+const OWNERS: &str = "all servers of the model belong to one token; tests of the store refuse others";
 const FULL_AGAIN: &str = "a server without a place comes into sight after an hour, which the model has not";
 const SEARCHES: &str =
     "that a search was in vain is believed for a second, which the model's refusals allow for";

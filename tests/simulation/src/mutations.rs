@@ -155,6 +155,33 @@ pub const RARE: &[(Write, &str, Elsewhere)] = &[
         "#first = :first",
         Elsewhere::Test("a_find_that_stalls_after_its_election_makes_no_second_lobby"),
     ),
+    (
+        Write::PutServer,
+        "#owner = :owner",
+        Elsewhere::Test("a_new_start_is_refused_that_a_transfer_to_another_token_outran"),
+    ),
+    (
+        Write::PutServer,
+        "attribute_not_exists(#owner)",
+        Elsewhere::Test("a_new_start_is_refused_that_the_first_owner_outran"),
+    ),
+    (
+        Write::PutServer,
+        "#lease_until = :seen_lease",
+        Elsewhere::Test("a_new_start_of_another_token_is_refused_that_a_heartbeat_outran"),
+    ),
+    (
+        Write::Deregister,
+        "#owner = :owner",
+        Elsewhere::Test("a_server_that_another_token_took_over_meanwhile_is_not_removed_with_the_first"),
+    ),
+    (
+        Write::TransferServer,
+        "#start_id = :start_id",
+        Elsewhere::Test(
+            "a_server_without_lease_that_started_again_is_not_transferred_by_an_earlier_heartbeat",
+        ),
+    ),
     (Write::ForgetRun, "#run = :run", Elsewhere::Test("a_run_that_was_overtaken_gives_no_seat_back")),
 ];
 

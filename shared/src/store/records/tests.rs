@@ -285,7 +285,7 @@ sampled! {
         "key_id": "k", "is_held": true, "refusal": "code", "first_waits_until": 1, "second_waits_until": 1, "expires_at": 1,
     }),
     Server => json!({
-        "server": "n/s", "start_id": "s1", "started_at": 1, "former_starts": ["s0"], "is_clearing": true, "region_id": "fra", "placement_pool": "n/fra", "free_from": 1, "ranked_at": 1, "capacity": 2, "used": 1, "allotted": 1,
+        "server": "n/s", "start_id": "s1", "owner": "1/t", "started_at": 1, "former_starts": ["s0"], "is_clearing": true, "region_id": "fra", "placement_pool": "n/fra", "free_from": 1, "ranked_at": 1, "capacity": 2, "used": 1, "allotted": 1,
         "cap_checked": 1, "lease_until": 100, "beat_at": 1, "lease_ms": 60_000, "game_modes": ["arena"], "auto_ready": true,
         "ports": ports(), "registration": "w", "expires_at": 1,
     }),

@@ -263,7 +263,7 @@ pub(super) const fn favoured(bias: Option<Write>) -> &'static [Deed] {
         Some(Write::Drain | Write::Deregister | Write::LetServerGo) => &[Deregister, Register, Close, Reopen],
         Some(Write::Close | Write::Reopen) => &[Close, Reopen, Deregister, Create],
         Some(Write::OpenServer) => &[Burst, Create, Find, Register],
-        Some(Write::ExtendLease | Write::Heartbeat) => &[Beat, End, Deregister],
+        Some(Write::ExtendLease | Write::Heartbeat | Write::TransferServer) => &[Beat, End, Deregister],
         Some(Write::HideFull) => &[Burst, Close, Connect, Disconnect, Join],
         Some(Write::HideSilent | Write::ShowRevived) => &[Silence, Beat, Close, Find],
         Some(Write::HideServer | Write::HideFullServer | Write::ShowServer) => {
