@@ -141,7 +141,8 @@ impl GameServers {
         self.check_modes(registration, settings).await?;
         let lobby_count_max = settings.namespace.lobby_count_max;
         let owner = right.owner();
-        let server_id = server_id.or_else(|| registration.unnamed_server(right.namespace_id()));
+        let unnamed = || registration.unnamed_server(right.namespace_id(), &owner.token_id);
+        let server_id = server_id.or_else(unnamed);
         let key = key(right, server_id.unwrap_or_else(|| self.ambient.uuid().into()));
         for _ in 0..REGISTRATION_ATTEMPTS {
             let seen = self.store.server(&key).await?;

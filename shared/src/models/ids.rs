@@ -203,8 +203,9 @@ impl ServerId {
         Uuid::nil().into()
     }
 
-    /// The server that registers without a name of its own: the same for a retry of that registration, by
-    /// `start_id`, `region_id` and the data that distinguish processes, and unguessable without `start_id`.
+    /// The server that registers without a name of its own, with a range of ports: the same for a retry of
+    /// that registration, by `start_id`, `region_id` and the data that distinguish processes, and unguessable
+    /// without `start_id`.
     #[must_use]
     pub fn of_start(
         namespace_id: &NamespaceId,
@@ -212,13 +213,29 @@ impl ServerId {
         region_id: &RegionId,
         process: &str,
     ) -> Self {
-        let mut context = Context::new(&SHA256);
-        for text in [namespace_id.as_str(), start_id.as_str(), region_id.as_str(), process] {
-            context.update(&text.len().to_be_bytes());
-            context.update(text.as_bytes());
-        }
-        uuid_of(context).into()
+        digest_of([namespace_id.as_str(), start_id.as_str(), region_id.as_str(), process])
     }
+
+    /// The server that registers without a name of its own, with single ports: the same for every process
+    /// that listens at `address` after another and registers by the same token.
+    #[must_use]
+    pub fn at_address(
+        namespace_id: &NamespaceId,
+        token_id: &TokenId,
+        region_id: &RegionId,
+        address: &str,
+    ) -> Self {
+        digest_of([namespace_id.as_str(), token_id.as_str(), region_id.as_str(), "address", address])
+    }
+}
+
+fn digest_of<const N: usize>(texts: [&str; N]) -> ServerId {
+    let mut context = Context::new(&SHA256);
+    for text in texts {
+        context.update(&text.len().to_be_bytes());
+        context.update(text.as_bytes());
+    }
+    uuid_of(context).into()
 }
 
 /// The UUID of a digest.

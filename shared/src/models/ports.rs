@@ -1,6 +1,6 @@
 //! Ports of game servers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -121,6 +121,21 @@ impl Ports {
     /// Each label with its port, in order of the labels.
     pub fn iter(&self) -> impl Iterator<Item = (&String, &ServerPort)> {
         self.0.iter()
+    }
+
+    /// The host, number and protocol of each, whatever its label: where one process alone can listen. `None`
+    /// if one is a range, of which many processes of a machine may each use a part.
+    #[must_use]
+    pub fn address(&self) -> Option<String> {
+        let single = |ServerPort { hostname, numbers, protocol }: &ServerPort| match numbers {
+            PortNumbers::Port(port) => {
+                let protocol = serde_json::json!(protocol);
+                Some(format!("{}:{port}/{protocol}", hostname.to_ascii_lowercase()))
+            }
+            PortNumbers::PortRange(_) | PortNumbers::Unknown => None,
+        };
+        let ports: Option<BTreeSet<String>> = self.0.values().map(single).collect();
+        ports.map(|ports| ports.into_iter().collect::<Vec<_>>().join(","))
     }
 
     /// Whether this release knows all of them. Otherwise it places no lobby on the server, and lets no player

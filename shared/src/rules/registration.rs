@@ -6,7 +6,7 @@ use crate::{
     base::ambient::Timestamp,
     models::{
         game::Game,
-        ids::{GameMode, NamespaceId, RegionId, ServerId, ServerKey, StartId, WriteId},
+        ids::{GameMode, NamespaceId, RegionId, ServerId, ServerKey, StartId, TokenId, WriteId},
         ports::Ports,
         server::{PlacementPool, Server, look_again},
         violations::Violations,
@@ -109,9 +109,13 @@ impl Registration {
         self.game_modes.iter().flatten()
     }
 
-    /// The server's identifier when the request names none: the same for a retry, if the start has a name.
+    /// The server's identifier when the request names none: the same for each process at one address
+    /// (decision 32); with a range of ports the same for a retry, if the start has a name.
     #[must_use]
-    pub fn unnamed_server(&self, namespace_id: &NamespaceId) -> Option<ServerId> {
+    pub fn unnamed_server(&self, namespace_id: &NamespaceId, token_id: &TokenId) -> Option<ServerId> {
+        if let Some(address) = self.ports.address() {
+            return Some(ServerId::at_address(namespace_id, token_id, &self.region_id, &address));
+        }
         let process = serde_json::json!(self.ports).to_string();
         self.start_id
             .as_ref()

@@ -198,12 +198,13 @@ impl LocalProcess {
             answer["token"].as_str().expect("a token").to_owned()
         };
         let (public, server) = (issue("public").await, issue("server").await);
-        let ports = json!({ "default": { "hostname": "server.example", "port": 7_777, "protocol": "udp" } });
-        let registration =
-            json!({ "region_id": "fra", "capacity": places, "lease_seconds": 0, "ports": ports });
         let mut server_ids = Vec::new();
-        for _ in 0..servers {
-            let answer = ask("/matchmaker/servers/register", &server, registration.clone()).await;
+        for number in 0..servers {
+            let ports =
+                json!({ "default": { "hostname": "server.example", "port": 1 + number, "protocol": "udp" } });
+            let registration =
+                json!({ "region_id": "fra", "capacity": places, "lease_seconds": 0, "ports": ports });
+            let answer = ask("/matchmaker/servers/register", &server, registration).await;
             server_ids.push(answer["server_id"].as_str().expect("an identifier").to_owned());
         }
         LocalGame {

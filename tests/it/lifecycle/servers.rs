@@ -178,7 +178,9 @@ async fn servers_that_left_make_no_refused_find_and_no_count_dearer() {
     // A process for each match: one that says goodbye, one that is killed and read once by a find that looks
     // for a place.
     for n in 0..250 {
-        let fields = json!({ "server_id": null, "start_id": null, "capacity": 1, "lease_seconds": 1 });
+        let ports = json!({ "default": { "hostname": "x.example", "port": 1 + n, "protocol": "udp" } });
+        let fields =
+            json!({ "server_id": null, "start_id": null, "capacity": 1, "lease_seconds": 1, "ports": ports });
         let registered = game.serve(&stack, "register", registration("x", fields)).await.expect_ok();
         if n % 2 == 0 {
             let server_id = registered.body["server_id"].clone();
@@ -222,8 +224,6 @@ async fn a_server_that_is_heard_again_after_hours_gets_lobbies() {
 }
 
 #[tokio::test]
-async fn a_server_that_was_let_go_is_not_shown_by_a_heartbeat_from_before() {
-#[tokio::test]
 async fn a_server_that_fell_silent_without_lobbies_is_listed_until_it_is_heard_and_read_by_no_find() {
     let stack = TestStack::start().await;
     let game = stack.make_game("silent", json!({ "arena": { "regions": ["fra"] } }), 1, 0).await;
@@ -253,6 +253,8 @@ async fn a_server_that_fell_silent_without_lobbies_is_listed_until_it_is_heard_a
     assert!(listed(Timestamp::default()).await.is_empty());
 }
 
+#[tokio::test]
+async fn a_server_that_was_let_go_is_not_shown_by_a_heartbeat_from_before() {
     let stack = TestStack::start().await;
     let game = stack.make_game("late", json!({ "arena": { "regions": ["fra"] } }), 1, 0).await;
     register(&stack, &game, "one", json!({ "lease_seconds": 1 })).await;
@@ -431,8 +433,8 @@ async fn a_server_without_a_name_gets_one() {
     let stack = TestStack::start().await;
     let game = game(&stack, "named", json!({})).await;
     let mut names = BTreeSet::new();
-    for _ in 0..3 {
-        let unnamed = registration("x", json!({ "server_id": null, "start_id": null }));
+    for hostname in ["x", "y", "z"] {
+        let unnamed = registration(hostname, json!({ "server_id": null, "start_id": null }));
         let answer = game.serve(&stack, "register", unnamed).await;
         names.insert(answer.expect_ok().body["server_id"].as_str().unwrap().to_owned());
     }

@@ -310,14 +310,85 @@ async fn a_registration_without_server_id_that_is_repeated_makes_one_server() {
     let stack = TestStack::start().await;
     let game = game(&stack, "lost", json!({})).await;
     let mut names = Vec::new();
-    for (start_id, hostname) in [("p1", "a"), ("p1", "a"), ("p1", "b"), ("p2", "a")] {
+    let range =
+        json!({ "default": { "hostname": "a", "port_range": { "min": 1, "max": 9 }, "protocol": "udp" } });
+    for (start_id, hostname, has_range) in [
+        ("p1", "a", false),
+        ("p1", "a", false),
+        ("p1", "b", false),
+        ("p1", "a", true),
+        ("p1", "a", true),
+        ("p2", "a", true),
+    ] {
         stack.clock.advance(Duration::from_secs(60));
-        let fields = json!({ "server_id": null, "start_id": start_id });
-        let registered = game.serve(&stack, "register", registration(hostname, fields)).await.expect_ok();
+        let mut body = registration(hostname, json!({ "server_id": null, "start_id": start_id }));
+        if has_range {
+            body["ports"] = range.clone();
+        }
+        let registered = game.serve(&stack, "register", body).await.expect_ok();
         names.push(registered.body["server_id"].as_str().unwrap().to_owned());
     }
-    assert_eq!(names[0], names[1], "its answer was lost");
-    assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), 3, "other processes are other servers");
+    assert_eq!((&names[0], &names[3]), (&names[1], &names[4]), "its answer was lost");
+    assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), 4, "other processes are other servers");
+}
+
+#[tokio::test]
+async fn a_start_without_server_id_takes_the_place_of_the_one_before_at_its_address() {
+    for start_ids in [[json!("p1"), json!("p2")], [Value::Null, Value::Null]] {
+        let stack = TestStack::start().await;
+        let game = game(&stack, "address", json!({})).await;
+        let starts = async |game: &TestGame, start_id: &Value, fields: Value| {
+            let mut body = registration("a", fields);
+            (body["server_id"], body["start_id"]) = (Value::Null, start_id.clone());
+            game.serve(&stack, "register", body).await.expect_ok().body["server_id"].clone()
+        };
+        let dead = starts(&game, &start_ids[0], json!({})).await;
+        let seat = find(&stack, &game).await.expect_ok();
+        // It is killed; its lease has most of a minute left.
+        stack.clock.advance(Duration::from_secs(11));
+        let renamed =
+            json!({ "ports": { "other": { "hostname": "A.example", "port": 7_777, "protocol": "udp" } } });
+        let next = starts(&game, &start_ids[1], renamed).await;
+        assert_eq!(next, dead, "{start_ids:?}");
+        assert_eq!(game.lobby(&stack, &seat.lobby_id()).await.stage, Stage::Ended);
+        for _ in 0..5 {
+            let found = find(&stack, &game).await.expect_ok();
+            assert_ne!(found.lobby_id(), seat.lobby_id());
+            assert!(found.body["ports"].get("other").is_some(), "{}", found.body);
+        }
+
+        // At another port, in another region, by another token or with a range of ports, there may be
+        // another.
+        let port = json!({ "default": { "hostname": "a.example", "port": 7_778, "protocol": "udp" } });
+        let range =
+            json!({ "hostname": "a.example", "port_range": { "min": 1, "max": 9 }, "protocol": "udp" });
+        let others = [
+            starts(&game, &start_ids[1], json!({ "ports": port })).await,
+            starts(&game, &start_ids[1], json!({ "region_id": "nyc" })).await,
+            starts(&by_another_token(&stack, &game).await, &start_ids[1], json!({})).await,
+            starts(&game, &json!("p3"), json!({ "ports": { "default": range } })).await,
+            starts(&game, &json!("p4"), json!({ "ports": { "default": range } })).await,
+        ];
+        let names: BTreeSet<_> = others.iter().chain([&dead]).map(ToString::to_string).collect();
+        assert_eq!(names.len(), 6, "{start_ids:?}");
+        assert_eq!(live(&stack, &game).await, 2, "none of them ended a lobby");
+    }
+}
+
+#[tokio::test]
+async fn of_two_starts_at_one_address_at_once_one_is_left() {
+    let stack = TestStack::start().await;
+    let game = game(&stack, "at-once", json!({})).await;
+    let start = async |start_id: &str| {
+        let body = registration("a", json!({ "server_id": null, "start_id": start_id }));
+        game.serve(&stack, "register", body).await
+    };
+    let answers = tokio::join!(start("p1"), start("p2"), start("p3"));
+    for answer in [answers.0, answers.1, answers.2] {
+        assert!([200, 400].contains(&answer.refusal().0), "{}", answer.body);
+    }
+    let servers = all_servers(stack.store(), game.namespace_id()).await;
+    assert_eq!(servers.len(), 1, "{servers:?}");
 }
 
 /// The game with another server token of its namespace.
