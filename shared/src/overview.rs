@@ -56,12 +56,21 @@ const LAST_COUNT_AGE_MAX: Duration = Duration::from_secs(COUNT_AGE_MAX.as_secs()
 const TURN_PAUSES: Pauses = Pauses::doubling(Duration::from_millis(100));
 const TURN_PAUSES_MAX: u32 = 5;
 
+/// A list of lobbies.
+#[derive(Debug)]
+pub struct List {
+    /// The lobbies, those with a free seat first.
+    pub lobbies: Vec<LobbyInfo>,
+    /// Whether there are more than it may have.
+    pub is_truncated: bool,
+}
+
 /// Reads overviews through a bounded cache.
 #[derive(Debug)]
 pub struct Overview {
     store: Store,
     ambient: Ambient,
-    lists: Aged<(NamespaceId, VersionId, bool), Arc<[LobbyInfo]>>,
+    lists: Aged<(NamespaceId, VersionId, bool), Arc<List>>,
     counts: Aged<NamespaceId, PlayerStatistics>,
 }
 
@@ -80,13 +89,13 @@ impl Overview {
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn lobbies(&self, settings: &Settings, with_states: bool) -> Result<Arc<[LobbyInfo]>, Error> {
+    pub async fn lobbies(&self, settings: &Settings, with_states: bool) -> Result<Arc<List>, Error> {
         let now = self.ambient.now();
         let key = (settings.namespace.namespace_id.clone(), settings.version.version_id.clone(), with_states);
         if let Some(list) = self.lists.get(&key, LIST_AGE_MAX, now) {
             return Ok(list);
         }
-        let list: Arc<[LobbyInfo]> = self.read_lobbies(settings, with_states, now).await?.into();
+        let list = Arc::new(self.read_lobbies(settings, with_states, now).await?);
         self.lists.put(key, Arc::clone(&list), now);
         Ok(list)
     }
@@ -96,7 +105,7 @@ impl Overview {
         settings: &Settings,
         with_states: bool,
         now: Timestamp,
-    ) -> Result<Vec<LobbyInfo>, Error> {
+    ) -> Result<List, Error> {
         let modes = &settings.version.config.game_modes;
         let pools = modes.iter().filter(|(_, mode)| mode.listable).flat_map(|(game_mode, mode)| {
             mode.regions.iter().map(|region_id| Pool {
@@ -108,12 +117,13 @@ impl Overview {
             })
         });
         let queries = stream::iter(pools.collect::<Vec<_>>())
-            .map(|pool| async move { self.store.candidates(&pool, Timestamp::NEVER, LISTED_MAX).await });
+            .map(|pool| async move { self.store.candidates(&pool, Timestamp::NEVER, LISTED_MAX + 1).await });
         let pages: Vec<_> = queries.buffered(QUERIES_AT_ONCE).try_collect().await?;
         let mut candidates: Vec<_> = pages.into_iter().flat_map(|(page, _)| page).collect();
         // Full lobbies are in sight from the time at which a seat lapses, so they sort after those with free
         // seats.
         candidates.sort_by_key(|candidate| candidate.joinable_from);
+        let is_truncated = candidates.len() > LISTED_MAX;
         candidates.truncate(LISTED_MAX);
         let ids: Vec<LobbyId> = candidates.into_iter().map(|candidate| candidate.lobby_id).collect();
         let mut lobbies: HashMap<LobbyId, Lobby> = HashMap::new();
@@ -122,7 +132,10 @@ impl Overview {
                 lobbies.insert(lobby.lobby_id.clone(), lobby);
             }
         }
-        let shown: Vec<Lobby> = ids.iter().filter_map(|id| lobbies.remove(id)).collect();
+        let mut shown: Vec<Lobby> = ids.iter().filter_map(|id| lobbies.remove(id)).collect();
+        // The index shows a lobby like one with a free seat from the time at which the reservation of a seat
+        // would have lapsed, until a find notices that its player has connected.
+        shown.sort_by_key(|lobby| lobby.free_seats(now) == 0);
         let mut states = if with_states { self.states(&shown).await? } else { HashMap::new() };
         let info = |lobby: Lobby| {
             let mode = modes.get(&lobby.pool.game_mode);
@@ -137,7 +150,7 @@ impl Overview {
                 lobby_id: lobby.lobby_id,
             }
         };
-        Ok(shown.into_iter().map(info).collect())
+        Ok(List { lobbies: shown.into_iter().map(info).collect(), is_truncated })
     }
 
     /// The states of the first lobbies, as many as fit; `null` for lobbies that never set one.

@@ -37,12 +37,13 @@ impl Operation for ListLobbies {
         }
         let (_right, settings) = self.auth.player(caller, request).await?;
         let with_states = request.query("include_state") == Some("true");
-        let lobbies = self.overview.lobbies(&settings, with_states).await?;
+        let list = self.overview.lobbies(&settings, with_states).await?;
         let modes = settings.version.config.game_modes.iter().filter(|(_, mode)| mode.listable);
         Ok(ListLobbiesResponse {
             game_modes: modes.map(|(mode, _)| GameModeInfo { game_mode_id: mode.clone() }).collect(),
             regions: wire::regions(&settings.game.regions, request.viewer(self.edge_secret.as_deref())),
-            lobbies: lobbies.to_vec(),
+            lobbies: list.lobbies.clone(),
+            is_truncated: list.is_truncated,
         })
     }
 }

@@ -17,8 +17,11 @@ pub struct ListLobbiesResponse {
     pub game_modes: Vec<GameModeInfo>,
     /// The game's regions, nearest first.
     pub regions: Vec<RegionInfo>,
-    /// The lobbies.
+    /// The lobbies, those with a free seat first.
     pub lobbies: Vec<LobbyInfo>,
+    /// Whether there are more lobbies than the list may have; only present when there are.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_truncated: bool,
 }
 
 /// A game mode as lists show it.

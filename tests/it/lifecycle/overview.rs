@@ -18,9 +18,10 @@ use shared::{
     auth::settings::SettingsCache,
     base::ambient::Timestamp,
     function::{config::Environment, instance::Instance},
+    models::{ids::SeatId, lobby::Access, tag_digests::TagDigests},
     overview::Overview,
     store::{
-        lobbies::BY_SERVER_INDEX,
+        lobbies::{BY_SERVER_INDEX, Hiding, SeatClaim, SeatOutcome},
         meter::Meter,
         statistics::{COUNTING_MAX, Turn},
     },
@@ -72,6 +73,65 @@ async fn a_list_shows_open_public_lobbies_of_listable_modes_of_the_current_versi
     game.serve(&stack, "end-lobby", json!({ "lobby_id": full })).await.expect_ok();
     stack.clock.advance(CACHED);
     assert_eq!(listed(&get(&stack, &game, "lobbies/list").await), BTreeSet::new());
+}
+
+#[tokio::test]
+async fn a_list_that_is_cut_off_says_so_and_has_every_lobby_with_a_free_seat() {
+    let stack = TestStack::start().await;
+    let modes = json!({ "arena": { "regions": ["fra"], "max_players": 2 }, "duel": { "regions": ["fra"], "max_players": 1 } });
+    let game = stack.make_game("cut", modes, 999, 999).await;
+    let duels = async |count: usize| {
+        for answer in join_all((0..count).map(|_| game.find(&stack, json!({ "game_modes": ["duel"] })))).await
+        {
+            answer.expect_ok();
+        }
+    };
+    for _ in 0..10 {
+        duels(50).await;
+    }
+    let list = get(&stack, &game, "lobbies/list").await;
+    assert_eq!(listed(&list).len(), 500);
+    assert!(list.body.get("is_truncated").is_none(), "these are all");
+
+    let open = find(&stack, &game).await.expect_ok().lobby_id();
+    stack.clock.advance(CACHED);
+    let list = get(&stack, &game, "lobbies/list").await;
+    assert_eq!(
+        (list.body["lobbies"].as_array().unwrap().len(), &list.body["is_truncated"]),
+        (500, &json!(true))
+    );
+    assert_eq!(list.body["lobbies"][0]["lobby_id"], open, "the only one that has a free seat");
+}
+
+#[tokio::test]
+async fn a_list_shows_full_lobbies_last_though_the_index_has_them_in_sight() {
+    let stack = TestStack::start().await;
+    let modes = json!({ "arena": { "regions": ["fra", "nyc"], "max_players": 2 } });
+    let game = stack.make_game("in-sight", modes, 99, 99).await;
+    let seat_in = async |region: &str| {
+        let body = json!({ "game_modes": ["arena"], "regions": [region] });
+        game.find(&stack, body).await.expect_ok().lobby_id()
+    };
+    let full = seat_in("fra").await;
+    stack.clock.advance(Duration::from_millis(1));
+    let open = seat_in("nyc").await;
+    let claim = SeatClaim {
+        lobby_id: full.parse().unwrap(),
+        access: Access::Find(game.pool("arena", "fra"), TagDigests::default()),
+        seat_id: SeatId::random(&stack.ambient()),
+        until: stack.clock.now() + Duration::from_secs(60),
+        hiding: Hiding::No,
+    };
+    let taken = stack.store().take_seat(&claim, stack.clock.now()).await;
+    assert!(matches!(taken, Ok(SeatOutcome::Taken(_))), "{taken:?}");
+    let list = get(&stack, &game, "lobbies/list").await;
+    let order: Vec<_> = list.body["lobbies"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|lobby| lobby["lobby_id"].as_str().unwrap())
+        .collect();
+    assert_eq!(order, [open, full]);
 }
 
 #[tokio::test]
