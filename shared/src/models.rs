@@ -15,6 +15,7 @@ pub mod ports;
 pub mod rights;
 pub mod secret;
 pub mod server;
+pub mod shortage;
 pub mod tag_digests;
 pub mod token;
 pub mod version;

@@ -1,6 +1,7 @@
 //! The rules: plain functions over values, without AWS, clock or randomness.
 
 pub mod bcrypt_hash;
+pub mod capacity;
 pub mod cdn_user;
 pub mod criteria;
 pub mod geography;

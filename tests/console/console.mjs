@@ -138,7 +138,7 @@ check("a find that no game server has a place for says which servers there are",
   const page = await open(`${base}/#/play/lonely/prod`);
   await click(page, "form button", "Find a lobby");
   await shows(page, ".notice", "MATCHMAKER_NO_SERVER_AVAILABLE");
-  await shows(page, ".why", "fra has no game server");
+  await shows(page, ".why", "`fra` has no game server");
   await page.goto(`${base}/#/live/lonely/prod`);
   await shows(page, ".empty", "No game server: no lobby can be created.");
   await page.close();

@@ -53,6 +53,8 @@ pub fn server_state(server: &Server, now: Timestamp) -> &'static str {
 pub enum Verdict {
     /// It takes a seat there.
     Taken,
+    /// It takes a seat there, and waits until the lobby is ready.
+    Awaited,
     /// It could, but another lobby is fuller or older.
     Joinable,
     /// It cannot.
@@ -63,6 +65,7 @@ impl Serialize for Verdict {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Taken => serializer.serialize_str("taken"),
+            Self::Awaited => serializer.serialize_str("taken, then waits until it is ready"),
             Self::Joinable => serializer.serialize_str("joinable, less full or younger"),
             Self::Refused(reason) => reason.serialize(serializer),
         }
@@ -86,8 +89,16 @@ pub fn judged(
     sort_fullest_first(&mut fitting, now);
     others.sort_by_key(|(lobby, reason)| (*reason, lobby.created_at));
     let takes = fitting.first().map(|lobby| lobby.lobby_id.clone());
-    let verdict_at = |place| if place == 0 { Verdict::Taken } else { Verdict::Joinable };
-    let fitting = fitting.into_iter().enumerate().map(|(place, lobby)| (lobby, verdict_at(place)));
+    let verdict_at = |place, lobby: &Lobby| match (place, lobby.stage) {
+        (0, Stage::Starting) => Verdict::Awaited,
+        (0, _) => Verdict::Taken,
+        _ => Verdict::Joinable,
+    };
+    let fitting = fitting.into_iter().enumerate();
+    let fitting = fitting.map(|(place, lobby)| {
+        let verdict = verdict_at(place, &lobby);
+        (lobby, verdict)
+    });
     let others = others.into_iter().map(|(lobby, reason)| (lobby, Verdict::Refused(reason)));
     (takes, fitting.chain(others).collect())
 }

@@ -3,7 +3,8 @@
 use serde_json::json;
 use shared::{
     base::usage::Usage,
-    wire::explanation::{Creation, Explanation, Obstacle, Obstacles, Place, Reason, Resolved},
+    models::shortage::{Obstacles, Shortage},
+    wire::explanation::{Creation, Explanation, Place, Reason, Resolved},
 };
 
 use crate::budget::dollars;
@@ -61,20 +62,8 @@ const fn words(reason: Reason) -> &'static str {
 }
 
 fn no_place(servers: &Obstacles, Place { game_mode, region_id }: &Place) -> String {
-    if servers.is_empty() {
-        return format!("No lobby could be created: {region_id} has no game server. Start one.");
-    }
-    let why = servers.iter().map(|(obstacle, count)| match obstacle {
-        Obstacle::Draining => format!("{count} is draining"),
-        Obstacle::Silent => format!("{count} is silent: its heartbeats stopped"),
-        Obstacle::Clearing => {
-            format!("{count} has restarted and still ends the lobbies of its earlier start")
-        }
-        Obstacle::Unfit => format!("{count} does not run {game_mode}"),
-        Obstacle::Full => format!("{count} is full"),
-    });
-    let why = why.collect::<Vec<_>>().join("; ");
-    format!("No lobby could be created: no game server of {region_id} has a place for {game_mode}: {why}.")
+    let (game_mode, region_id, servers) = (game_mode.clone(), region_id.clone(), servers.clone());
+    format!("No lobby could be created: {}.", Shortage { game_mode, region_id, servers })
 }
 
 fn about_creation(creation: Creation, created: bool, where_to: &str) -> String {
@@ -106,6 +95,8 @@ fn cost(explanation: &Explanation) -> String {
 mod tests {
     use std::collections::BTreeMap;
 
+    use shared::models::shortage::Obstacle;
+
     use super::*;
 
     fn explanation() -> Explanation {
@@ -129,13 +120,16 @@ mod tests {
             [
                 "It looked for duel in fra.",
                 "It saw no lobby with a free seat there.",
-                "No lobby could be created: fra has no game server. Start one.",
+                "No lobby could be created: `fra` has no game server: start one.",
                 "It made 2 calls to DynamoDB, with 0.5 read and 1.0 write units: $0.69 per million such requests.",
             ]
         );
         find.servers = Some(Obstacles::from([(Obstacle::Silent, 1), (Obstacle::Unfit, 2)]));
         let text = sentences(&find).join(" ");
-        assert!(text.contains("1 is silent: its heartbeats stopped; 2 does not run duel."), "{text}");
+        assert!(
+            text.contains(": 1 silent (") && text.contains(", 2 unfit (registered without `duel`)."),
+            "{text}"
+        );
     }
 
     #[test]

@@ -2,7 +2,6 @@
 
 use http::Method;
 use muster_console::tape::Answered;
-use serde_json::json;
 use shared::{
     models::{
         ids::{GameId, NamespaceId},
@@ -10,7 +9,6 @@ use shared::{
         version::Version,
     },
     store::client::Store,
-    wire::explanation::{Explanation, Resolved},
 };
 use strsim::normalized_levenshtein;
 
@@ -61,7 +59,6 @@ pub async fn against(answered: &Answered, caller: &Caller, store: &Store) -> Opt
             Some(regions.collect::<Vec<_>>().join(", "))
         }
         "MATCHMAKER_TOO_MANY_LOBBIES" => Some(format!("the limit is {}", namespace.await?.lobby_count_max)),
-        "MATCHMAKER_NO_SERVER_AVAILABLE" => no_place(answered.explanation.as_ref()?),
         _ => None,
     }
 }
@@ -72,19 +69,6 @@ async fn namespace(store: &Store, game_id: &GameId, id: &NamespaceId) -> Option<
 
 async fn version(store: &Store, game_id: &GameId, namespace: &Namespace) -> Option<Version> {
     store.version(game_id, &namespace.version_id).await.ok()?
-}
-
-/// Why no game server of the region has a place.
-fn no_place(explanation: &Explanation) -> Option<String> {
-    let Resolved { creates, .. } = explanation.resolved.as_ref()?;
-    let servers = explanation.servers.as_ref()?;
-    if servers.is_empty() {
-        return Some(format!("{} has no game server", creates.region_id));
-    }
-    let why = servers
-        .iter()
-        .map(|(obstacle, count)| format!("{count} {}", json!(obstacle).as_str().unwrap_or_default()));
-    Some(format!("game servers of {}: {}", creates.region_id, why.collect::<Vec<_>>().join(", ")))
 }
 
 fn listed<T: ToString>(names: impl IntoIterator<Item = T>) -> String {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use clap::Subcommand;
-use muster_console::standing::{judged, lobby_state, server_state};
+use muster_console::standing::{Verdict, judged, lobby_state, server_state};
 use serde_json::{Value, json};
 use shared::{
     base::ambient::{Timestamp, time},
@@ -15,21 +15,18 @@ use shared::{
         errors::Error,
         game::Game,
         ids::{LobbyId, NamespaceId, ServerId, StartId},
-        lobby::{EndCause, Lobby},
+        lobby::{EndCause, Lobby, READY_WAIT_MAX},
         pool::{Pool, Tags},
         server::Server,
+        shortage::obstacles,
     },
-    rules::criteria::Criteria,
+    rules::{capacity::Outlook, criteria::Criteria},
     store::{
         client::Store,
         ending::EndOutcome,
         listing::{lobbies_on, servers_let_go_of, servers_of},
     },
-    wire::{
-        FindLobbyRequest,
-        explanation::{Obstacle, Obstacles, Resolved, obstacles},
-        lease_end,
-    },
+    wire::{FindLobbyRequest, explanation::Resolved, lease_end},
 };
 
 use crate::{
@@ -53,7 +50,8 @@ pub(crate) enum Action {
         #[arg(long)]
         watch: bool,
     },
-    /// Shows in which lobby a find would take a seat now, and why in no other. Takes no seat.
+    /// Shows in which lobby a find would take a seat now, and why in no other; without such a lobby, whether
+    /// it would create one, and why not. Takes no seat, and knows no limit of a player's IP address.
     Explain {
         /// The namespace.
         #[arg(value_name = "GAME/NAMESPACE")]
@@ -156,21 +154,38 @@ async fn explain(
     let version = store.version(&game.game_id, version_id).await?;
     let version = version.ok_or_else(|| CommandError::from(Error::VersionNotFound))?;
     let criteria = Criteria::resolve(&request, right.namespace(), &game, &version, None)?;
-    let servers = servers_with_silent(store, &game, right.namespace_id(), now).await?;
+    // As they are now: the index may lag.
+    let listed = servers_with_silent(store, &game, right.namespace_id(), now).await?;
+    let listed: Vec<_> = listed.into_iter().map(|server| server.server).collect();
+    let servers = store.servers_as_they_are(&listed).await?;
     let mut lobbies = Vec::new();
     for server in &servers {
         lobbies.extend(lobbies_on(store, &server.server).await?);
     }
     let tags = store.lobby_tags(&lobbies).await?;
-    let Pool { game_mode, region_id, .. } = &criteria.new_lobby.pool;
-    let nearest: Vec<_> = servers.iter().filter(|server| server.region_id == *region_id).collect();
-    let obstacles = obstacles(nearest.iter().copied(), game_mode, now);
-    let has_place = nearest.len() > obstacles.values().sum();
+    let wanted = &criteria.new_lobby.pool;
+    let nearest = servers.iter().filter(|server| server.region_id == wanted.region_id);
+    let obstacles = obstacles(nearest, &wanted.game_mode, now);
+    let lobby_count_max = right.namespace().lobby_count_max;
+    let outlook = Outlook::of(wanted, lobby_count_max, servers, &lobbies, now);
     let (takes, rows) = judged(lobbies, &criteria, now);
+    let outlook = if takes.is_some() { Outlook::default() } else { outlook };
+    let ends = outlook
+        .ends
+        .iter()
+        .map(|(lobby_id, cause)| json!({ "lobby_id": lobby_id, "because": because(*cause) }));
+    let refusal = outlook
+        .refusal
+        .as_ref()
+        .map(|refusal| json!({ "code": refusal.status_and_code().1, "message": refusal.to_string() }));
+    let is_awaited = rows.first().is_some_and(|(_, verdict)| *verdict == Verdict::Awaited);
     let json = json!({
         "resolved": Resolved::from(&criteria),
         "takes": takes,
-        "creates": takes.is_none() && has_place,
+        "waits": is_awaited,
+        "ends": ends.collect::<Vec<_>>(),
+        "creates": takes.is_none() && refusal.is_none(),
+        "refusal": refusal,
         "servers": obstacles,
         "candidates": rows.iter().map(|(lobby, verdict)| {
             json!({ "lobby": describe(lobby, &tags, now), "verdict": verdict })
@@ -192,8 +207,11 @@ async fn explain(
         json,
     );
     if takes.is_none() {
-        let outcome = without_lobby(&criteria.new_lobby.pool, has_place, &obstacles);
+        let outcome = without_lobby(wanted, lobby_count_max, &outlook);
         report.text = format!("{}\nno lobby fits: {outcome}", report.text);
+    } else if is_awaited {
+        let secs = READY_WAIT_MAX.as_secs();
+        report.text = format!("{}\nthe find waits up to {secs} s for `lobbies/ready`", report.text);
     }
     Ok(report)
 }
@@ -238,17 +256,29 @@ async fn end(lobby_id: LobbyId, deployment: &Deployment) -> Result<Report, Comma
 }
 
 /// The result of a find that no lobby fits.
-fn without_lobby(pool: &Pool, has_place: bool, obstacles: &Obstacles) -> String {
-    let Pool { game_mode, region_id, .. } = pool;
-    if has_place {
-        format!("one of mode {game_mode} would be created in {region_id}")
-    } else {
-        let why = |(obstacle, count): (&Obstacle, &usize)| {
-            format!("{count} {}", json!(obstacle).as_str().unwrap_or_default())
-        };
-        let why: Vec<_> = obstacles.iter().map(why).collect();
-        let why = if why.is_empty() { "there is none".to_owned() } else { why.join(", ") };
-        format!("no game server of {region_id} has a place for one of mode {game_mode}: {why}")
+fn without_lobby(wanted: &Pool, lobby_count_max: u32, outlook: &Outlook) -> String {
+    let Pool { game_mode, region_id, .. } = wanted;
+    let end = |(lobby_id, cause): &(LobbyId, EndCause)| {
+        format!("lobby {lobby_id} would end, because {}; then ", because(*cause))
+    };
+    let ends: String = outlook.ends.iter().map(end).collect();
+    let then = match &outlook.refusal {
+        None => format!("one of mode {game_mode} would be created in {region_id}"),
+        Some(refusal @ Error::TooManyLobbies) => {
+            format!("{refusal} ({lobby_count_max}), and none of them may end; see `muster lobby list`")
+        }
+        Some(refusal) => refusal.to_string(),
+    };
+    format!("{ends}{then}")
+}
+
+const fn because(cause: EndCause) -> &'static str {
+    match cause {
+        EndCause::Requested => "somebody ended it",
+        EndCause::ServerRestarted => "its game server restarted",
+        EndCause::ServerDead => "its game server is silent",
+        EndCause::NeverReady => "it never became ready",
+        EndCause::Idle => "nobody holds a seat there",
     }
 }
 

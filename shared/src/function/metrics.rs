@@ -91,7 +91,7 @@ impl Metric {
     /// The metric of a refusal, if any.
     const fn of_refusal(error: &Error) -> Option<Self> {
         Some(match error {
-            Error::NoServerAvailable => Self::NoServerAvailable,
+            Error::NoServerAvailable(_) => Self::NoServerAvailable,
             Error::TooManyLobbies => Self::TooManyLobbies,
             Error::Contention => Self::SeatContention,
             Error::CaptchaFailed => Self::CaptchaRejected,

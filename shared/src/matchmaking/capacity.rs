@@ -28,14 +28,15 @@ use crate::{
         namespace::Namespace,
         pool::Pool,
         server::{PlacementPool, Server},
+        shortage::{Obstacle, Obstacles, obstacles},
     },
+    rules::capacity::{MayEnd, lobbies_of},
     seating::seeker::Seeker,
     store::{
         allotment::AllotmentOutcome,
         ending::EndOutcome,
         failed_searches::{BELIEVED_FOR, FailedSearch, SearchKey},
     },
-    wire::explanation::{self, Obstacle, Obstacles},
 };
 
 /// Servers of a region that one search reads at most.
@@ -62,11 +63,12 @@ pub(super) enum Capacity {
 }
 
 /// A search for a lobby that may end.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Ending {
+    needed: NoCapacity,
     /// Lobbies read.
     read: usize,
-    /// Empty lobbies that end only if no other lobby may.
+    /// Lobbies that end only if no other lobby may.
     spared: Vec<Lobby>,
     /// Whether another request has ended one of the lobbies, or is about to.
     is_outrun: bool,
@@ -160,18 +162,18 @@ impl Matchmaker {
         let (now, wanted) = (self.ambient.now(), &search.criteria.new_lobby.pool);
         let nearest = searched.iter().find(|(region_id, _)| **region_id == wanted.region_id);
         let nearest = nearest.map_or(&[][..], |(_, servers)| servers);
-        let mut obstacles = explanation::obstacles(nearest, &wanted.game_mode, now);
+        let mut obstacles = obstacles(nearest, &wanted.game_mode, now);
         let let_go = seeker.trace().let_go_beside(nearest);
         if let_go > 0 {
             *obstacles.entry(Obstacle::Silent).or_default() += let_go;
         }
-        let mut ending = Ending::default();
+        let mut ending = Ending { needed, read: 0, spared: Vec::new(), is_outrun: false };
         for (region_id, servers) in searched {
             let is_made = match needed {
                 NoCapacity::AtCap => self.end_one_in(search, region_id, servers, &mut ending).await?,
                 NoCapacity::NoServer => {
-                    let serves = |server: &Server| server.used > 0 && server.serves(&wanted.game_mode, now);
-                    let serving: Vec<_> = servers.into_iter().filter(serves).collect();
+                    let helps = |server: &Server| needed.is_helped_by(server, &wanted.game_mode, now);
+                    let serving: Vec<_> = servers.into_iter().filter(helps).collect();
                     self.end_one_of_servers(&serving, &mut ending).await?
                 }
             };
@@ -182,7 +184,7 @@ impl Matchmaker {
         // The longest empty first.
         let mut spared = mem::take(&mut ending.spared);
         spared.sort_by_key(Lobby::last_held);
-        for lobby in spared.into_iter().filter(|_| needed == NoCapacity::AtCap) {
+        for lobby in spared {
             if self.end(lobby, EndCause::Idle, &mut ending).await? {
                 return Ok(Capacity::Freed);
             }
@@ -248,12 +250,11 @@ impl Matchmaker {
         let mut seen = HashSet::new();
         running.retain(|server| seen.insert(server.server.clone()));
         let lobby_count_max = search.settings.namespace.lobby_count_max;
-        let used = |servers: &[Server]| servers.iter().map(|server| server.used).sum::<u32>();
-        if used(&running) < lobby_count_max {
+        if lobbies_of(&running) < lobby_count_max {
             return Ok(false);
         }
         let keys: Vec<_> = running.into_iter().map(|server| server.server).collect();
-        Ok(used(&self.store.servers_as_they_are(&keys).await?) >= lobby_count_max)
+        Ok(lobbies_of(&self.store.servers_as_they_are(&keys).await?) >= lobby_count_max)
     }
 
     /// Ends a lobby in a region that may end.
@@ -385,15 +386,14 @@ impl Matchmaker {
         let begin = self.ambient.below(lobbies.len() as u64);
         lobbies.rotate_left(usize::try_from(begin).unwrap_or(0));
         for lobby in lobbies {
-            let now = self.ambient.now();
-            let Some(cause) = lobby.end_cause(now) else {
-                if lobby.is_empty(now) {
-                    ending.spared.push(lobby);
+            match ending.needed.may_end(&lobby, self.ambient.now()) {
+                Some(MayEnd::Now(cause)) => {
+                    if self.end(lobby, cause, ending).await? {
+                        return Ok(true);
+                    }
                 }
-                continue;
-            };
-            if self.end(lobby, cause, ending).await? {
-                return Ok(true);
+                Some(MayEnd::Last) => ending.spared.push(lobby),
+                None => {}
             }
         }
         Ok(false)

@@ -323,7 +323,7 @@ impl Matchmaker {
             return Ok(false);
         };
         let (silent, has_place) = self.learn_servers(pool).await?;
-        seeker.trace().silent_servers(silent);
+        seeker.trace().silent_servers(&silent);
         if has_place
             || self.store.allotted_lobbies(&pool.namespace_id).await?
                 >= search.settings.namespace.lobby_count_max

@@ -8,7 +8,7 @@ use crate::{
     matchmaking::{
         limits::{FIND_DEADLINE, ROUND_PAUSES, ROUNDS_MAX},
         matchmaker::Matchmaker,
-        outcomes::{Attempt, Origin, Placing},
+        outcomes::{Attempt, Origin, Placing, refusal},
         search::Search,
     },
     models::{
@@ -142,7 +142,9 @@ impl Matchmaker {
         for round in 0..ROUNDS_MAX {
             match self.attempt(search, &lobby_id, seeker, Placing::default(), Origin::Alone).await? {
                 Attempt::Created(found) => return Ok(*found),
-                Attempt::NoCapacity(refusal) => return Err(refusal.into()),
+                Attempt::NoCapacity(reason) => {
+                    return Err(refusal(reason, &search.criteria.new_lobby.pool, seeker.trace()));
+                }
                 Attempt::Exists | Attempt::Outrun(_) | Attempt::Lost => {}
             }
             if self.ambient.now() >= deadline {

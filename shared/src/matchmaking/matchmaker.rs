@@ -14,7 +14,7 @@ use crate::{
         contention::Contention,
         limits::{FIND_DEADLINE, ROUND_PAUSES, ROUNDS_MAX},
         memory::{bursts::Bursts, pools::Pools, searches::Searches, servers::Servers},
-        outcomes::Step,
+        outcomes::{Step, refusal},
         search::{Existing, Search},
     },
     models::{errors::Error, lobby::SeatState},
@@ -116,11 +116,13 @@ impl Matchmaker {
             match self.create(search, seeker, round > 0).await? {
                 Step::Found(found) => return Ok(Self::counted(*found, has_more)),
                 Step::LookAgain => {}
-                Step::NoCapacity(refusal) => {
+                Step::NoCapacity(reason) => {
                     // Seats may have come into sight since the look above.
                     return match self.take_existing(search, seeker, false, deadline).await? {
                         Existing::Taken(found) => Ok(*found),
-                        Existing::None { .. } => Err(refusal.into()),
+                        Existing::None { .. } => {
+                            Err(refusal(reason, &search.criteria.new_lobby.pool, seeker.trace()))
+                        }
                     };
                 }
             }

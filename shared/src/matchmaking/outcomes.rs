@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+pub(super) use crate::rules::capacity::NoCapacity;
 use crate::{
-    models::errors::Error,
+    models::{errors::Error, pool::Pool, shortage::Shortage},
+    request::trace::Trace,
     seating::reply::Found,
     store::creation::{Beginning, Burst},
 };
@@ -18,21 +20,14 @@ pub(super) enum Step {
     NoCapacity(NoCapacity),
 }
 
-/// Why there is no capacity for another lobby.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum NoCapacity {
-    /// The namespace holds its `lobby_count_max` lobbies.
-    AtCap,
-    /// No server has a place.
-    NoServer,
-}
-
-impl From<NoCapacity> for Error {
-    fn from(reason: NoCapacity) -> Self {
-        match reason {
-            NoCapacity::AtCap => Self::TooManyLobbies,
-            NoCapacity::NoServer => Self::NoServerAvailable,
-        }
+/// The refusal of a find for want of capacity, with the game servers that the last search for it read.
+pub(super) fn refusal(reason: NoCapacity, wanted: &Pool, trace: &Trace) -> Error {
+    match reason {
+        NoCapacity::AtCap => Error::TooManyLobbies,
+        NoCapacity::NoServer => Error::NoServerAvailable(trace.obstacles().map(|servers| {
+            let Pool { game_mode, region_id, .. } = wanted.clone();
+            Shortage { game_mode, region_id, servers }
+        })),
     }
 }
 

@@ -5,12 +5,14 @@ use std::time::Duration;
 use crate::{
     base::{ambient::Timestamp, pauses::Pauses},
     matchmaking::{limits::FIND_DEADLINE, matchmaker::Matchmaker},
-    models::{errors::Error, lifecycle::Transition, lobby::Stage},
+    models::{
+        errors::Error,
+        lifecycle::Transition,
+        lobby::{READY_WAIT_MAX, Stage},
+    },
     seating::{reply::Found, seeker::Seeker},
 };
 
-/// How long a request may wait, from its beginning: the gateway times out after 30 s.
-const READY_DEADLINE: Duration = Duration::from_secs(25);
 /// Pauses before looks: some twenty reads in all.
 const POLL_PAUSES: Pauses = Pauses::doubling(Duration::from_millis(200)).up_to(Duration::from_millis(1_600));
 
@@ -37,7 +39,7 @@ impl Matchmaker {
             }
             Err(error) => return Err(error),
         }
-        let deadline = seeker.began_at() + READY_DEADLINE;
+        let deadline = seeker.began_at() + READY_WAIT_MAX;
         let mut looks = 0;
         while found.lobby.stage == Stage::Starting {
             let now = self.ambient.now();
@@ -59,7 +61,7 @@ impl Matchmaker {
     /// # Errors
     /// [`Error::LobbyStartTimeout`] when its time is over.
     pub(super) fn deadline_after(&self, seeker: &Seeker) -> Result<Timestamp, Error> {
-        let (now, end) = (self.ambient.now(), seeker.began_at() + READY_DEADLINE);
+        let (now, end) = (self.ambient.now(), seeker.began_at() + READY_WAIT_MAX);
         if now < end { Ok(end.min(now + FIND_DEADLINE)) } else { Err(Error::LobbyStartTimeout) }
     }
 

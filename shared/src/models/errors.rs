@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::models::{
     ids::GameMode,
+    shortage::Shortage,
     token::{InvalidToken, TokenKind},
     version::CaptchaProvider,
     violations::Violations,
@@ -223,8 +224,11 @@ pub enum Error {
     #[error("the lobby did not become ready in time; try again shortly")]
     LobbyStartTimeout,
     /// 503: no game server has a place in the region.
-    #[error("no game server has a free place in this region; try again shortly")]
-    NoServerAvailable,
+    #[error("{}", no_server(.0.as_ref()))]
+    NoServerAvailable(
+        /// Its game servers; `None` when they were not counted, or in the refusal of an earlier request.
+        Option<Shortage>,
+    ),
     /// 503: other requests won every race.
     #[error("too many concurrent changes; try again shortly")]
     Contention,
@@ -287,6 +291,11 @@ fn listed(names: &[String]) -> String {
     }
 }
 
+fn no_server(shortage: Option<&Shortage>) -> String {
+    let uncounted = || "no game server has a free place in this region; try again shortly".to_owned();
+    shortage.map_or_else(uncounted, ToString::to_string)
+}
+
 /// Seconds after which a 503 invites another try.
 const RETRY_AFTER_SECS: u64 = 1;
 /// As above, for places on game servers, which come back when a lobby ends.
@@ -300,7 +309,7 @@ const REFUSALS_OF_A_SEAT: [Error; 11] = [
     Error::TooManyPlayersFromSource { limit: None },
     Error::NoAvailableLobbies,
     Error::TooManyLobbies,
-    Error::NoServerAvailable,
+    Error::NoServerAvailable(None),
     Error::LobbyNotFound,
     Error::LobbyStopped,
     Error::LobbyFull,
@@ -375,7 +384,7 @@ impl Error {
             Self::VerificationFailed => (BAD_REQUEST, "MATCHMAKER_VERIFICATION_FAILED"),
             Self::VerificationRequestFailed => (BAD_REQUEST, "MATCHMAKER_VERIFICATION_REQUEST_FAILED"),
             Self::LobbyStartTimeout => (StatusCode::SERVICE_UNAVAILABLE, "MATCHMAKER_LOBBY_START_TIMEOUT"),
-            Self::NoServerAvailable => (StatusCode::SERVICE_UNAVAILABLE, "MATCHMAKER_NO_SERVER_AVAILABLE"),
+            Self::NoServerAvailable(_) => (StatusCode::SERVICE_UNAVAILABLE, "MATCHMAKER_NO_SERVER_AVAILABLE"),
             Self::Contention | Self::RequestInProgress | Self::Clearing => {
                 (StatusCode::SERVICE_UNAVAILABLE, "MATCHMAKER_CONTENTION")
             }
@@ -404,6 +413,7 @@ impl Error {
             }
             Self::RegionNotFound { region, regions } => Some(json!({ "region": region, "regions": regions })),
             Self::DynamicMaxPlayersInvalid { max: Some(max) } => Some(json!({ "max": max })),
+            Self::NoServerAvailable(Some(shortage)) => Some(json!({ "servers": shortage.servers })),
             Self::RequestInProgress => Some(json!({ "reason": "request_in_progress" })),
             _ => None,
         }
@@ -413,7 +423,7 @@ impl Error {
     #[must_use]
     pub const fn retry_after_secs(&self) -> Option<u64> {
         match self {
-            Self::NoServerAvailable => Some(NO_SERVER_RETRY_AFTER_SECS),
+            Self::NoServerAvailable(_) => Some(NO_SERVER_RETRY_AFTER_SECS),
             Self::Contention
             | Self::RequestInProgress
             | Self::Clearing

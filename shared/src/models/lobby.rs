@@ -319,6 +319,12 @@ impl Lobby {
         Duration::from_secs(if was_joined { self.idle_secs.into() } else { 0 })
     }
 
+    /// Whether a player with a reservation did not connect in time, as far as the lobby remembers.
+    #[must_use]
+    pub fn has_lapsed_reservation(&self, now: Timestamp) -> bool {
+        !self.lapsed.is_empty() || self.reserved.values().any(|until| self.has_lapsed(*until, now))
+    }
+
     /// The reservations to remember as lapsed once `taken_over` are: the latest few.
     #[must_use]
     pub fn lapsed_with(&self, taken_over: &[SeatId]) -> Vec<SeatId> {
@@ -374,6 +380,10 @@ pub fn sort_fullest_first(lobbies: &mut [Lobby], now: Timestamp) {
 
 /// How long a lobby may take to become ready (decision 31).
 pub const STARTING_MAX: Duration = Duration::from_secs(5 * 60);
+
+/// How long a request waits for its lobby to become ready, from the request's beginning: the gateway times
+/// out after 30 s.
+pub const READY_WAIT_MAX: Duration = Duration::from_secs(25);
 
 /// A lobby's stage, which never goes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

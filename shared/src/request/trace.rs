@@ -7,9 +7,9 @@ use std::{
 
 use crate::{
     base::usage::Usage,
-    models::{ids::ServerKey, server::Server},
+    models::{ids::ServerKey, server::Server, shortage::Obstacles},
     rules::criteria::Criteria,
-    wire::explanation::{Creation, Explanation, FindOutcome, Obstacles, Reason},
+    wire::explanation::{Creation, Explanation, FindOutcome, Reason},
 };
 
 /// The header that requests an explanation.
@@ -73,6 +73,12 @@ impl Trace {
     /// Notes why no game server has a place for a lobby.
     pub fn servers(&self, obstacles: Obstacles) {
         self.record().explanation.servers = Some(obstacles);
+    }
+
+    /// Why no game server has a place for a lobby, if that was noted.
+    #[must_use]
+    pub fn obstacles(&self) -> Option<Obstacles> {
+        self.record().explanation.servers.clone()
     }
 
     /// Notes why a lobby is about to be created, or is not.

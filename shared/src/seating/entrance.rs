@@ -188,8 +188,10 @@ impl Seating {
             return self.answer_of_overtaker(seeker, run).await;
         }
         seeker.give_up(&refusal).await;
-        let is_of_match =
-            matches!(refusal, Error::NoAvailableLobbies | Error::TooManyLobbies | Error::NoServerAvailable);
+        let is_of_match = matches!(
+            refusal,
+            Error::NoAvailableLobbies | Error::TooManyLobbies | Error::NoServerAvailable(_)
+        );
         // The cap takes precedence over the match, which may have refused before it tried any seat.
         if is_of_match && seeker.is_at_cap().await? {
             return Err(seeker.refusal_at_cap());

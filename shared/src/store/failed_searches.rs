@@ -11,12 +11,12 @@ use crate::{
     models::{
         errors::Error,
         ids::{GameMode, NamespaceId, RegionId},
+        shortage::Obstacles,
     },
     store::{
         client::Store,
         items::{Item, number, text, to_item},
     },
-    wire::explanation::Obstacles,
 };
 
 /// How long a search without result is believed at most (decision 28).

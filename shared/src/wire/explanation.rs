@@ -6,14 +6,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    base::ambient::Timestamp,
-    models::{
-        ids::{GameMode, RegionId},
-        lobby::Refusal,
-        pool::Tags,
-        server::Server,
-    },
+use crate::models::{
+    ids::{GameMode, RegionId},
+    lobby::Refusal,
+    pool::Tags,
+    shortage::Obstacles,
 };
 
 /// Why a candidate was not taken.
@@ -59,59 +56,6 @@ pub enum Creation {
     PoolBusy,
     /// The request prevents it.
     Prevented,
-}
-
-/// Why a game server gets no lobby.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Obstacle {
-    /// It deregistered, and still runs lobbies.
-    Draining,
-    /// Its heartbeats stopped.
-    Silent,
-    /// It started again, and lobbies of an earlier start have still to end.
-    Clearing,
-    /// It does not run the mode, or has ports that only a later release knows.
-    Unfit,
-    /// It runs as many lobbies as it can.
-    Full,
-}
-
-impl Obstacle {
-    /// Why `server` gets no lobby of `mode` at `now`; `None` when it has a place for one.
-    #[must_use]
-    pub fn of(server: &Server, mode: &GameMode, now: Timestamp) -> Option<Self> {
-        if server.fits(mode, now) {
-            None
-        } else if server.is_deregistered() {
-            Some(Self::Draining)
-        } else if server.lease_until <= now {
-            Some(Self::Silent)
-        } else if server.is_clearing {
-            Some(Self::Clearing)
-        } else if server.used >= server.capacity {
-            Some(Self::Full)
-        } else {
-            Some(Self::Unfit)
-        }
-    }
-}
-
-/// Numbers of game servers by the reason why they get no lobby.
-pub type Obstacles = BTreeMap<Obstacle, usize>;
-
-/// How many of `servers` get no lobby of `mode` at `now`, and why.
-#[must_use]
-pub fn obstacles<'a>(
-    servers: impl IntoIterator<Item = &'a Server>,
-    mode: &GameMode,
-    now: Timestamp,
-) -> Obstacles {
-    let mut obstacles = Obstacles::new();
-    for obstacle in servers.into_iter().filter_map(|server| Obstacle::of(server, mode, now)) {
-        *obstacles.entry(obstacle).or_default() += 1;
-    }
-    obstacles
 }
 
 /// A mode in a region.

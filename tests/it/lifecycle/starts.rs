@@ -647,6 +647,9 @@ async fn a_server_that_opens_while_a_look_puts_it_out_of_sight_stays_in_sight() 
     let link = Before::new(stack.stack.store_link(), is_hiding, opens);
     let instance = Instance::over(patient_client_over(Arc::new(link)), stack.stack.keys(), &stack.ambient());
     let refused = instance.find(&game.public, &json!({ "game_modes": ["arena"] })).await;
-    assert!(matches!(refused, Err(Error::NoServerAvailable)), "it was clearing as it was seen: {refused:?}");
+    assert!(
+        matches!(refused, Err(Error::NoServerAvailable(_))),
+        "it was clearing as it was seen: {refused:?}"
+    );
     find(&stack, &game).await.expect_ok();
 }

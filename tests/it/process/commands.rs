@@ -365,7 +365,7 @@ async fn play(operator: &Operator<'_>) {
     let removed = operator.ask("server remove", &[&prod, "one"]).await;
     assert!(removed.contains("one"), "{removed}");
     let explained = operator.ask("lobby explain", &[&prod, "--mode", "duel"]).await;
-    let says = if operator.is_json { "\"creates\":false" } else { "there is none" };
+    let says = if operator.is_json { "\"creates\":false" } else { "`fra` has no game server" };
     assert!(explained.contains(says), "{explained}");
     assert_eq!(operator.ask("lobby list", &[&prod]).await.matches(&found.lobby_id()).count(), 0);
     let unknown = operator.refusal("server remove", &[&prod, "two"]).await;
@@ -421,6 +421,32 @@ async fn servers_go(operator: &Operator<'_>, mut registration: Value, (url, publ
     assert!(explained.contains(says), "{explained}");
     let revoked = operator.ask("token revoke-all", &[&prod, "server"]).await;
     assert!(!revoked.contains("brief"), "it is over: {revoked}");
+}
+
+#[tokio::test]
+async fn the_doctor_says_how_often_the_stack_refused_an_address_at_its_limit() {
+    let (local, folder, run) = (Local::start(&[]).await, TestFolder::new(), Mutex::default());
+    let operator = Operator { local: &local, run: &run, is_json: false, game: "school".to_owned() };
+    let file = folder.path("modes.json");
+    fs::write(&file, MODES).unwrap();
+    operator.ask("game create", &["school", "--config", &file, "--region", "fra=Frankfurt@50.11,8.68"]).await;
+    let (prod, line) = (operator.namespace("prod"), "refusals at the limit of seats per IP address");
+    operator.ask("mm-config", &[&prod, "--max-players-per-client", "1"]).await;
+    assert!(operator.ask("doctor", &[]).await.contains(&format!("ok    {line}")));
+
+    let server = operator.ask_token(&["server", &prod]).await;
+    let public = operator.ask_token(&["public", &prod]).await;
+    let registration = json!({ "server_id": "one", "region_id": "fra",
+        "ports": { "default": { "hostname": "a.example", "port": 7_777, "protocol": "udp" } } });
+    let url = format!("{}/matchmaker/servers/register", local.base_url);
+    post(&url, &server, &registration.to_string()).await.expect_ok();
+    let duel = json!({ "game_modes": ["duel"] });
+    local.find(&public, duel.clone()).await.expect_ok();
+    let refused = local.find(&public, duel).await;
+    assert_eq!(refused.refusal(), (400, "MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE"));
+    let warned = operator.ask("doctor", &[]).await;
+    let said = format!("warn  {line}: 1 since the stack started: a school or a café is one address");
+    assert!(warned.contains(&said), "{warned}");
 }
 
 #[tokio::test]

@@ -3,8 +3,7 @@
 use crate::{
     base::{ambient::Timestamp, cache::Kept},
     matchmaking::outcomes::NoCapacity,
-    models::{ids::NamespaceId, pool::Pool},
-    wire::explanation::Obstacles,
+    models::{ids::NamespaceId, pool::Pool, shortage::Obstacles},
 };
 
 /// What an instance knows of searches.
