@@ -9,6 +9,7 @@ mod concurrency;
 mod conflicts;
 mod contract;
 mod cost;
+mod diagnosis;
 mod elections;
 mod example;
 mod faults;

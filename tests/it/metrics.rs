@@ -6,6 +6,7 @@ use harness::{
     TestGame, TestStack,
     instance::{Instance, event, patient_client},
     interference::Before,
+    new_game,
 };
 use muster_local::emulator::link::patient_client_over;
 use regex_lite::Regex;
@@ -69,10 +70,16 @@ async fn seats_and_the_reasons_for_none_are_counted() {
     assert_eq!(counted(&instance, &game, &arena()).await, silent);
     assert_eq!(counted(&instance, &game, &arena()).await, (503, vec![(NoServerAvailable, 1)]));
 
-    let game = stack.make_game("one-lobby", modes, 1, 9).await;
+    let game = stack.make_game("one-lobby", modes.clone(), 1, 9).await;
     counted(&instance, &game, &arena()).await;
     counted(&instance, &game, &arena()).await;
     assert_eq!(counted(&instance, &game, &arena()).await, (400, vec![(TooManyLobbies, 1)]));
+
+    let mut new = new_game("one-seat", modes, 9);
+    new.namespaces[0].max_players_per_client = 1;
+    let game = stack.make_game_of(new, 1).await;
+    assert_eq!(counted(&instance, &game, &arena()).await, (200, vec![(LobbyCreated, 1)]));
+    assert_eq!(counted(&instance, &game, &arena()).await, (400, vec![(TooManyPlayersFromSource, 1)]));
     // What the client did wrong is no metric.
     assert_eq!(counted(&instance, &game, &json!({ "game_modes": [] })).await, (400, vec![]));
 }

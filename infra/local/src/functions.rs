@@ -11,13 +11,14 @@ use std::{
 };
 
 use lambda_http::{Context, RequestExt as _};
+use serde::Serialize;
 use shared::{
     auth::{keys::TokenKeys, settings::SettingsCache},
     base::ambient::Ambient,
     function::{
         config::{Environment, InvalidConfig},
         instance::Instance,
-        metrics::Metric,
+        metrics::{Counts, Metric},
         operation::{Operation, answer_counted},
     },
     models::{
@@ -115,7 +116,24 @@ pub struct Functions {
     outside: Outside,
     environment: Environment,
     settings: Arc<Settings>,
-    race_creates: Arc<AtomicU64>,
+    counted: Arc<Counted>,
+}
+
+/// What `/_local/counts` shows of all requests so far.
+#[derive(Debug, Default, Serialize)]
+pub struct Counted {
+    /// Lobbies created although another one was joinable.
+    race_creates: AtomicU64,
+    /// Requests refused because their IP address held as many seats as it may.
+    refused_by_address: AtomicU64,
+}
+
+impl Counted {
+    fn add(&self, counts: &Counts) {
+        self.race_creates.fetch_add(counts.get(Metric::RaceCreate), Ordering::Relaxed);
+        let refused = counts.get(Metric::TooManyPlayersFromSource);
+        self.refused_by_address.fetch_add(refused, Ordering::Relaxed);
+    }
 }
 
 /// Why a function has no instance.
@@ -140,9 +158,9 @@ impl Functions {
         ambient: Ambient,
         outside: Outside,
     ) -> Self {
-        let (settings, race_creates) = Default::default();
+        let (settings, counted) = Default::default();
         let environment = Environment::of_process();
-        Self { store, declared, keys, ambient, outside, environment, settings, race_creates }
+        Self { store, declared, keys, ambient, outside, environment, settings, counted }
     }
 
     /// The same, whose errors link their code on `page`.
@@ -151,10 +169,10 @@ impl Functions {
         Self { environment: self.environment.with("MUSTER_DOCUMENTATION_URL", page), ..self }
     }
 
-    /// Lobbies created so far although another one was joinable.
+    /// The counts of all requests so far.
     #[must_use]
-    pub fn race_creates(&self) -> u64 {
-        self.race_creates.load(Ordering::Relaxed)
+    pub fn counted(&self) -> &Counted {
+        &self.counted
     }
 
     /// Loads the settings of a namespace into every instance, as an earlier request would.
@@ -215,16 +233,15 @@ impl Functions {
     }
 
     fn started<O: Operation>(&self, instance: &Instance) -> Result<Handler, InvalidConfig> {
-        let race_creates = Arc::clone(&self.race_creates);
-        let served =
-            Arc::new((O::start(instance)?, self.ambient.clone(), instance.documentation(), race_creates));
+        let counted = Arc::clone(&self.counted);
+        let served = Arc::new((O::start(instance)?, self.ambient.clone(), instance.documentation(), counted));
         Ok(Arc::new(move |event| {
             let served = Arc::clone(&served);
             Box::pin(async move {
-                let (operation, ambient, documentation, race_creates) = &*served;
+                let (operation, ambient, documentation, counted) = &*served;
                 let (response, counts) =
                     answer_counted(operation, event, ambient, documentation.as_deref()).await;
-                race_creates.fetch_add(counts.get(Metric::RaceCreate), Ordering::Relaxed);
+                counted.add(&counts);
                 response
             })
         }))

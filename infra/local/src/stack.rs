@@ -314,11 +314,7 @@ fn local_routes(
     vec![
         (Method::GET, "/_local/demo".to_owned(), answering(move || json!(current.demo()))),
         (Method::GET, "/_local/store".to_owned(), answering(move || store.clone())),
-        (
-            Method::GET,
-            "/_local/counts".to_owned(),
-            answering(move || json!({ "race_creates": functions.race_creates() })),
-        ),
+        (Method::GET, "/_local/counts".to_owned(), answering(move || json!(functions.counted()))),
     ]
 }
 

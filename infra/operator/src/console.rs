@@ -84,7 +84,8 @@ fn read(words: Words) -> Result<Topic, Refusal> {
                 | cdn::DomainAction::Add { .. }
                 | cdn::DomainAction::Remove { .. },
             )
-            | Topic::Lobby(lobby::Action::End { .. })
+            | Topic::Lobby(lobby::Action::Explain { .. } | lobby::Action::End { .. })
+            | Topic::Doctor
             | Topic::Server(lobby::ServerAction::Remove { .. }),
             None,
         ) => {}
@@ -126,7 +127,7 @@ mod tests {
             &["game", "import", "/etc/passwd"],
             &["game", "create", "x", "--region", "fra=F@1,2", "--config", "/etc/passwd"],
             &["cdn", "user", "set", "demo/prod", "somebody"],
-            &["doctor"],
+            &["completions", "bash"],
         ] {
             assert!(says(words, None).is_err(), "{words:?}");
         }

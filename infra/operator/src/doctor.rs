@@ -1,20 +1,41 @@
 //! A check of a deployment.
 
+use std::{cmp::Reverse, collections::BTreeSet};
+
 use serde_json::json;
 use shared::{
+    base::ambient::{Timestamp, time},
     models::{
         errors::Error,
-        ids::{GameMode, LobbyId, NamespaceId, ServerKey, VersionId},
+        ids::{GameMode, LobbyId, NamespaceId, RegionId, ServerKey, VersionId},
+        lobby::Stage,
         namespace::Namespace,
         server::Server,
         token::CloudToken,
         version::Version,
     },
+    rules::capacity::lobbies_of,
     screening::secrets::SecretsCache,
-    store::{listing::servers_of, replays::ReplayKey},
+    store::{client::Store, listing::servers_of, replays::ReplayKey},
 };
 
 use crate::{CommandError, deployment::Deployment, report::Report};
+
+/// Game servers that a warning names at most.
+const NAMED_MAX: usize = 5;
+/// Game servers of a namespace whose lobbies are read, and lobbies of each, oldest first: enough to notice a
+/// server that never reports a player, at most 500 read units.
+const SERVERS_READ_MAX: usize = 20;
+const LOBBIES_READ_MAX: usize = 50;
+
+/// Requests that were refused because their IP address held as many seats as it may.
+#[cfg_attr(not(feature = "aws"), expect(dead_code, reason = "only the command knows where to read them"))]
+pub(crate) struct RefusalsByAddress {
+    /// Of which time, in words.
+    pub span: &'static str,
+    /// How many; why they cannot be read, in words.
+    pub count: Result<u64, String>,
+}
 
 /// One check and its result.
 struct Finding {
@@ -39,19 +60,43 @@ impl Finding {
             problem => Self::new(what, problem),
         }
     }
+
+    fn warned(what: String, warnings: Vec<String>) -> Self {
+        Self { what, problem: None, warning: (!warnings.is_empty()).then(|| warnings.join("; ")) }
+    }
 }
 
-/// Checks each table and the signing key, then each namespace's settings and game servers.
+impl RefusalsByAddress {
+    fn finding(self) -> Finding {
+        let warning = match self.count {
+            Ok(0) => None,
+            Ok(count) => Some(format!(
+                "{count} {}: a school or a café is one address; raise the limit with `muster mm-config \
+                 GAME/NAMESPACE --max-players-per-client`",
+                self.span
+            )),
+            Err(problem) => Some(format!("they cannot be read: {problem}")),
+        };
+        Finding::warned("refusals at the limit of seats per IP address".to_owned(), Vec::from_iter(warning))
+    }
+}
+
+/// Checks each table and the signing key, then each namespace's settings, game servers and lobbies, and what
+/// was counted of refusals where that is known.
 ///
 /// # Errors
 /// [`CommandError::Unhealthy`] with every finding when there is a problem.
-pub(crate) async fn run(deployment: &Deployment) -> Result<Report, CommandError> {
+pub(crate) async fn run(
+    deployment: &Deployment,
+    refusals: Option<RefusalsByAddress>,
+) -> Result<Report, CommandError> {
     let mut findings = tables(deployment).await;
     let key = deployment.keys().await.err().map(|error| error.to_string());
     findings.push(Finding::of_secret("signing key".to_owned(), key));
     if findings.iter().all(|finding| finding.problem.is_none()) {
         findings.extend(games(deployment).await?);
     }
+    findings.extend(refusals.map(RefusalsByAddress::finding));
 
     let lines: Vec<_> = findings
         .iter()
@@ -118,27 +163,106 @@ async fn games(deployment: &Deployment) -> Result<Vec<Finding>, CommandError> {
                 findings.push(Finding::of_secret(format!("{at} can read its secrets"), problem));
             }
             let servers = servers_of(store, &game, namespace_id).await?;
-            let living: Vec<_> = servers
-                .iter()
-                .filter(|server| server.lease_until > now && !server.is_deregistered())
-                .collect();
-            let warning = version.and_then(|version| want_of_servers(&version, &living));
-            findings.push(Finding {
-                warning,
-                ..Finding::new(format!("{at} has {} game servers", living.len()), None)
-            });
-            let speechless = servers
-                .iter()
-                .filter(|server| server.lease_until <= now && server.beat_at == server.ranked_at);
-            let speechless: Vec<_> = speechless.map(|server| server.server.server_id.as_str()).collect();
-            if !speechless.is_empty() {
-                let warning =
-                    Some(format!("{} sent no heartbeat since they registered", speechless.join(", ")));
-                findings.push(Finding { warning, ..Finding::new(format!("heartbeats of {at}"), None) });
-            }
+            let (living, silent): (Vec<_>, Vec<_>) =
+                servers.iter().partition(|server| server.lease_until > now);
+            let living: Vec<_> = living.into_iter().filter(|server| !server.is_deregistered()).collect();
+            let mut warnings =
+                Vec::from_iter(version.as_ref().and_then(|version| want_of_servers(version, &living)));
+            warnings.extend(full_regions(&living));
+            findings.push(Finding::warned(format!("{at} has {} game servers", living.len()), warnings));
+            findings.extend(silence(&at, &silent));
+            findings.push(lobbies(&at, &namespace, &servers));
+            findings.extend(Unjoined::of(store, &living, now).await?.map(|unjoined| unjoined.finding(&at)));
         }
     }
     Ok(findings)
+}
+
+/// Regions whose game servers are all full.
+fn full_regions(living: &[&Server]) -> Option<String> {
+    let regions: BTreeSet<_> = living.iter().map(|server| &server.region_id).collect();
+    let is_full = |region: &&&RegionId| {
+        living
+            .iter()
+            .filter(|server| server.region_id == ***region)
+            .all(|server| server.used >= server.capacity)
+    };
+    let full: Vec<_> = regions.iter().filter(is_full).map(|region| region.as_str()).collect();
+    (!full.is_empty())
+        .then(|| format!("all of {} are full: start more, or raise their `capacity`", full.join(", ")))
+}
+
+/// The game servers whose heartbeats stopped, and those that never sent one.
+fn silence(at: &str, silent: &[&Server]) -> Option<Finding> {
+    if silent.is_empty() {
+        return None;
+    }
+    let mut silent = silent.to_vec();
+    silent.sort_by_key(|server| Reverse(server.beat_at));
+    let said = |server: &&Server| {
+        let (id, at) = (&server.server.server_id, time(server.beat_at));
+        if server.beat_at == server.ranked_at {
+            format!("{id} sent no heartbeat since it registered at {at}")
+        } else {
+            format!("{id} was last heard at {at}")
+        }
+    };
+    let mut warnings: Vec<_> = silent.iter().take(NAMED_MAX).map(said).collect();
+    warnings.extend(
+        silent.len().checked_sub(NAMED_MAX).filter(|more| *more > 0).map(|more| format!("and {more} more")),
+    );
+    Some(Finding::warned(format!("{at} has {} silent game servers", silent.len()), warnings))
+}
+
+/// The lobbies of a namespace against its limit.
+fn lobbies(at: &str, namespace: &Namespace, servers: &[Server]) -> Finding {
+    let (held, most) = (lobbies_of(servers), namespace.lobby_count_max);
+    let warning = if held >= most {
+        Some("finds that need a new lobby are refused unless another may end")
+    } else if u64::from(held) * 10 >= u64::from(most) * 9 {
+        Some("the limit is near")
+    } else {
+        None
+    };
+    let warning = warning.map(|warning| {
+        format!("{warning}: raise it with `muster mm-config {at} --lobby-count-max`, or see `muster lobby list {at}`")
+    });
+    Finding::warned(format!("{at} holds {held} of {most} lobbies"), Vec::from_iter(warning))
+}
+
+/// Lobbies of game servers on which reservations lapsed and no player ever connected, among those read.
+#[derive(Debug, Default)]
+struct Unjoined {
+    servers: Vec<String>,
+    lobbies: usize,
+}
+
+impl Unjoined {
+    async fn of(store: &Store, living: &[&Server], now: Timestamp) -> Result<Option<Self>, CommandError> {
+        let mut unjoined = Self::default();
+        for server in living.iter().filter(|server| server.used > 0).take(SERVERS_READ_MAX) {
+            let page = store.lobbies_of_server(&server.server, None, LOBBIES_READ_MAX).await?;
+            let lobbies = store.lobbies(&page.lobby_ids).await?;
+            let lapsed = lobbies
+                .iter()
+                .filter(|lobby| lobby.stage == Stage::Ready && lobby.has_lapsed_reservation(now));
+            let lapsed = lapsed.count();
+            if lapsed > 0 && lobbies.iter().all(|lobby| lobby.connected_by.is_none()) {
+                unjoined.servers.push(server.server.server_id.to_string());
+                unjoined.lobbies += lapsed;
+            }
+        }
+        Ok((unjoined.lobbies > 0).then_some(unjoined))
+    }
+
+    fn finding(&self, at: &str) -> Finding {
+        let warning = format!(
+            "reservations lapsed in {} lobbies of {}, and no player ever connected: does it call `players/connected`?",
+            self.lobbies,
+            self.servers.iter().take(NAMED_MAX).map(String::as_str).collect::<Vec<_>>().join(", ")
+        );
+        Finding::warned(format!("players of {at}"), vec![warning])
+    }
 }
 
 /// The lack of game servers for finds that need a new lobby, if any.

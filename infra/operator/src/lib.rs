@@ -25,6 +25,8 @@ mod lobby;
 mod lookup;
 mod namespace;
 mod own_game;
+#[cfg(feature = "aws")]
+mod refusals;
 mod report;
 mod restore;
 #[cfg(feature = "aws")]
@@ -151,6 +153,9 @@ pub async fn run(command: Command) -> Result<String, CommandError> {
             let is_local = target.is_local();
             load::run(options, &target.open().await?, is_local).await?
         }
+        Topic::Doctor => {
+            doctor::run(&target.open().await?, Some(refusals::by_address(&target).await)).await?
+        }
         topic => in_deployment(topic, &target.open().await?).await?,
     };
     Ok(report.show(json))
@@ -169,7 +174,7 @@ async fn in_deployment(topic: Topic, deployment: &Deployment) -> Result<Report, 
         Topic::Lobby(action) => lobby::run(action, deployment).await,
         Topic::Server(action) => lobby::run_on_servers(action, deployment).await,
         Topic::Restore(tables) => restore::run(tables, deployment).await,
-        Topic::Doctor => doctor::run(deployment).await,
+        Topic::Doctor => doctor::run(deployment, None).await,
         #[cfg(feature = "aws")]
         Topic::Completions { .. }
         | Topic::Console(_)

@@ -8,7 +8,7 @@ use clap::Args;
 use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper::body::Bytes;
 use hyper_util::{client::legacy::Client, rt::TokioExecutor};
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
 use shared::{
     base::{ambient::Ambient, aws::CRYPTOGRAPHY},
     store::client::{Store, TableNames, emulator_client},
@@ -98,6 +98,13 @@ struct LocalTables {
     clients: String,
 }
 
+/// What the local stack counts.
+#[derive(Deserialize)]
+pub(crate) struct LocalCounts {
+    /// Requests refused because their IP address held as many seats as it may.
+    pub refused_by_address: u64,
+}
+
 /// How long the local stack may take to respond.
 const LOCAL_TIMEOUT: Duration = Duration::from_secs(5);
 /// Largest response of the local stack, in bytes.
@@ -122,9 +129,7 @@ impl Target {
         let ambient = Ambient::system();
         if let Some(url) = &self.local {
             let no_stack = |problem: String| TargetError::NoLocalStack { url: url.clone(), problem };
-            let response = tokio::time::timeout(LOCAL_TIMEOUT, ask_local_stack(url)).await;
-            let local =
-                response.map_err(|_| no_stack("no response in time".to_owned()))?.map_err(no_stack)?;
+            let local: LocalStore = ask_local_stack(url, "store").await.map_err(no_stack)?;
             let LocalTables { catalog, tokens, lobbies, lobby_data, servers, ledger, clients, secrets } =
                 local.tables;
             let tables =
@@ -146,6 +151,12 @@ impl Target {
         let store = Store::new(aws_sdk_dynamodb::Client::new(&stack.config), stack.tables()?);
         let api_url = stack.output("ApiUrl").ok();
         Ok(Deployment { store, ambient, name: stack.name, key, api_url })
+    }
+
+    /// What the local stack counts, if that is the deployment; why it cannot be read, in words.
+    pub(crate) async fn local_counts(&self) -> Option<Result<LocalCounts, String>> {
+        let url = self.local.as_ref()?;
+        Some(ask_local_stack(url, "counts").await)
     }
 
     /// The stack in AWS.
@@ -177,16 +188,21 @@ impl Target {
     }
 }
 
-async fn ask_local_stack(url: &str) -> Result<LocalStore, String> {
+/// What the local stack answers to `/_local/<named>`.
+async fn ask_local_stack<T: DeserializeOwned>(url: &str, named: &str) -> Result<T, String> {
     let text = |error: &dyn std::error::Error| error.to_string();
-    let uri = format!("{}/_local/store", url.trim_end_matches('/'));
+    let uri = format!("{}/_local/{named}", url.trim_end_matches('/'));
     let uri = uri.parse().map_err(|error: hyper::http::uri::InvalidUri| text(&error))?;
     let client: Client<_, Empty<Bytes>> = Client::builder(TokioExecutor::new()).build_http();
-    let answer = client.get(uri).await.map_err(|error| text(&error))?;
-    if !answer.status().is_success() {
-        return Err(format!("it responded with status {}", answer.status()));
-    }
-    let body = Limited::new(answer.into_body(), LOCAL_ANSWER_BYTES_MAX).collect().await;
-    let body = body.map_err(|error| error.to_string())?.to_bytes();
-    serde_json::from_slice(&body).map_err(|error| text(&error))
+    let answered = async {
+        let answer = client.get(uri).await.map_err(|error| text(&error))?;
+        if !answer.status().is_success() {
+            return Err(format!("it responded with status {}", answer.status()));
+        }
+        let body = Limited::new(answer.into_body(), LOCAL_ANSWER_BYTES_MAX).collect().await;
+        let body = body.map_err(|error| error.to_string())?.to_bytes();
+        serde_json::from_slice(&body).map_err(|error| text(&error))
+    };
+    let in_time = tokio::time::timeout(LOCAL_TIMEOUT, answered).await;
+    in_time.unwrap_or_else(|_| Err("no response in time".to_owned()))
 }

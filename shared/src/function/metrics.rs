@@ -33,6 +33,8 @@ pub enum Metric {
     ServerSilent,
     /// The namespace is at its limit of lobbies.
     TooManyLobbies,
+    /// The client's IP address holds its limit of seats.
+    TooManyPlayersFromSource,
     /// A provider refused a captcha response.
     CaptchaRejected,
     /// A captcha provider did not respond.
@@ -47,7 +49,7 @@ pub enum Metric {
 
 impl Metric {
     /// Every metric.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::LobbyFound,
         Self::LobbyCreated,
         Self::RaceCreate,
@@ -55,6 +57,7 @@ impl Metric {
         Self::NoServerAvailable,
         Self::ServerSilent,
         Self::TooManyLobbies,
+        Self::TooManyPlayersFromSource,
         Self::CaptchaRejected,
         Self::CaptchaUnavailable,
         Self::AuthRefused,
@@ -73,6 +76,7 @@ impl Metric {
             Self::NoServerAvailable => "NoServerAvailable",
             Self::ServerSilent => "ServerSilent",
             Self::TooManyLobbies => "TooManyLobbies",
+            Self::TooManyPlayersFromSource => "TooManyPlayersFromSource",
             Self::CaptchaRejected => "CaptchaRejected",
             Self::CaptchaUnavailable => "CaptchaUnavailable",
             Self::AuthRefused => "AuthRefused",
@@ -93,6 +97,7 @@ impl Metric {
         Some(match error {
             Error::NoServerAvailable(_) => Self::NoServerAvailable,
             Error::TooManyLobbies => Self::TooManyLobbies,
+            Error::TooManyPlayersFromSource { .. } => Self::TooManyPlayersFromSource,
             Error::Contention => Self::SeatContention,
             Error::CaptchaFailed => Self::CaptchaRejected,
             Error::CaptchaUnavailable(_) => Self::CaptchaUnavailable,

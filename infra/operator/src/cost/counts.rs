@@ -1,4 +1,4 @@
-//! What the console shows of AWS's own counts.
+//! What the console and `muster doctor` show of AWS's own counts.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -23,6 +23,7 @@ use crate::{
 };
 
 const MINUTE: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(3_600);
 /// The function whose requests are finds, in the template.
 const FUNCTION: &str = "FindLobbyFunction";
 
@@ -53,6 +54,21 @@ pub(crate) async fn of(target: &Target) -> Result<AwsCounts, CommandError> {
             })
         }),
     })
+}
+
+/// The finds, joins and creations of the last hour that were refused because their IP address held as many
+/// seats as it may.
+///
+/// # Errors
+/// Why they cannot be read.
+pub(crate) async fn refused_by_address(stack: &Described) -> Result<u64, String> {
+    let now = Ambient::system().now();
+    let own = |operation| {
+        metric(&namespace_of(stack), Own::TooManyPlayersFromSource.name(), "operation", operation)
+    };
+    let metrics = ["find-lobby", "join-lobby", "create-lobby"].map(own);
+    let sums = CloudWatch::new(&stack.config, now).sums(&metrics, now.before(HOUR), MINUTE).await?;
+    Ok(sums.into_iter().flatten().sum::<f64>() as u64)
 }
 
 /// The name of the function that finds.

@@ -414,7 +414,7 @@ mod tests {
             heartbeat: Work { requests: requests("heartbeat-server"), gb_seconds: 0.5, ..Work::default() },
             stages: BTreeMap::from([
                 (Stage::Dev, Parts { secrets: 1, log_days: 7, ..Parts::default() }),
-                (Stage::Prod, Parts { alarm_metrics: 37, dashboards: 1, secrets: 1, log_days: 90 }),
+                (Stage::Prod, Parts { alarm_metrics: 38, dashboards: 1, secrets: 1, log_days: 90 }),
             ]),
         }
     }
@@ -422,7 +422,7 @@ mod tests {
     #[test]
     fn an_idle_stage_costs_what_it_consists_of() {
         let month = |stage| money(counted().month(stage, 0, 0).dollars());
-        assert_eq!([month(Stage::Dev), month(Stage::Prod)], ["0.40", "7.10"]);
+        assert_eq!([month(Stage::Dev), month(Stage::Prod)], ["0.40", "7.20"]);
     }
 
     #[test]
