@@ -58,7 +58,7 @@ pub fn lobbies_of<'a>(servers: impl IntoIterator<Item = &'a Server>) -> u32 {
 /// What a find gets that no lobby fits.
 #[derive(Debug, Default)]
 pub struct Outlook {
-    /// The lobbies that end first, where several may: those whose end helps most. The find draws among equals.
+    /// The lobbies that end first, in this order; among equals, the find draws.
     pub ends: Vec<(LobbyId, EndCause)>,
     /// Why it is refused; `None` when it creates a lobby.
     pub refusal: Option<Error>,
