@@ -3,6 +3,7 @@
 pub mod ambient;
 pub mod aws;
 pub mod cache;
+pub mod fields;
 pub mod json;
 pub mod log;
 pub mod pauses;

@@ -21,3 +21,4 @@ pub mod token;
 pub mod version;
 pub mod version_secrets;
 pub mod violations;
+pub mod warnings;

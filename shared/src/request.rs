@@ -1,6 +1,12 @@
 //! One request: a gateway event, parsed once.
 
-use std::{borrow::Cow, net::IpAddr, str::FromStr, time::Duration};
+use std::{
+    borrow::Cow,
+    net::IpAddr,
+    str::FromStr,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use lambda_http::{
     RequestExt as _, aws_lambda_events::apigw::ApiGatewayV2httpRequestContext, http::header,
@@ -15,6 +21,7 @@ use crate::{
         coordinates::Coordinates,
         errors::{Error, bad_body},
         handed_on,
+        warnings::{Warning, Warnings},
     },
     request::trace::{EXPLAIN_HEADER, Trace},
     rules::origin::OriginHost,
@@ -37,9 +44,17 @@ const IDEMPOTENCY_KEY_CHARS_MAX: usize = 64;
 /// The header that authenticates the edge.
 const EDGE_SECRET_HEADER: &str = "x-muster-edge-secret";
 
+/// The query parameter with the origin of a page (see [`Request::origin`]).
+const ORIGIN_PARAMETER: &str = "origin";
+
 /// One request, as the gateway sent it.
 #[derive(Debug)]
-pub struct Request(lambda_http::Request, Trace);
+pub struct Request {
+    event: lambda_http::Request,
+    trace: Trace,
+    warnings: Warnings,
+    is_body_read: AtomicBool,
+}
 
 impl Request {
     /// The path parameter `name`.
@@ -47,7 +62,7 @@ impl Request {
     /// # Errors
     /// [`Error::NotFound`] when it does not have the form of an identifier.
     pub fn path<T: FromStr>(&self, name: &str) -> Result<T, Error> {
-        self.0
+        self.event
             .path_parameters_ref()
             .and_then(|parameters| parameters.first(name))
             .and_then(|text| text.parse().ok())
@@ -58,7 +73,7 @@ impl Request {
     #[must_use]
     pub fn bearer(&self) -> Option<&str> {
         // Not `header`: a token beyond ASCII is invalid, not absent.
-        let text = str::from_utf8(self.0.headers().get(header::AUTHORIZATION)?.as_bytes()).ok()?;
+        let text = str::from_utf8(self.event.headers().get(header::AUTHORIZATION)?.as_bytes()).ok()?;
         let (scheme, token) = text.split_once(' ')?;
         let token = token.trim_matches([' ', '\t']);
         (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
@@ -67,13 +82,13 @@ impl Request {
     /// A header's text; `None` when it is absent or not visible ASCII.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.0.headers().get(name)?.to_str().ok()
+        self.event.headers().get(name)?.to_str().ok()
     }
 
     /// The host of the requesting page: of the header `Origin`, else of the query parameter `origin`.
     #[must_use]
     pub fn origin(&self) -> Option<OriginHost> {
-        let query = || self.query("origin").map(ToOwned::to_owned);
+        let query = || self.query(ORIGIN_PARAMETER).map(ToOwned::to_owned);
         let text = self.header(header::ORIGIN.as_str()).map(ToOwned::to_owned).or_else(query)?;
         OriginHost::parse(&text)
     }
@@ -121,7 +136,7 @@ impl Request {
     /// [`Error::BadHeader`] for any other, and for more than one.
     pub fn idempotency_key(&self) -> Result<Option<&str>, Error> {
         let refused = || Error::BadHeader("idempotency-key");
-        let mut values = self.0.headers().get_all(IDEMPOTENCY_HEADER).iter();
+        let mut values = self.event.headers().get_all(IDEMPOTENCY_HEADER).iter();
         let Some(value) = values.next() else { return Ok(None) };
         if values.next().is_some() {
             return Err(refused());
@@ -134,7 +149,34 @@ impl Request {
     /// The request's trace.
     #[must_use]
     pub const fn trace(&self) -> &Trace {
-        &self.1
+        &self.trace
+    }
+
+    /// Adds a warning to the response, whether it succeeds or not.
+    pub fn warn(&self, warning: Warning) {
+        self.warnings.add(|| warning);
+    }
+
+    /// All warnings so far, in one line of printable ASCII.
+    #[must_use]
+    pub fn warnings(&self) -> Option<String> {
+        self.warnings.line()
+    }
+
+    /// Adds warnings about query parameters that are not among `known`.
+    pub(crate) fn warn_of_unknown_parameters(&self, known: &[&'static str]) {
+        let parameters = self.event.query_string_parameters_ref();
+        let names = parameters.into_iter().flat_map(|parameters| parameters.iter()).map(|(name, _)| name);
+        let unknown = names.filter(|name| *name != ORIGIN_PARAMETER && !known.contains(name));
+        unknown.for_each(|name| self.warnings.add(|| Warning::unknown_parameter(name, known)));
+    }
+
+    /// Adds a warning if there is a body that nothing has read.
+    pub(crate) fn warn_of_unread_body(&self) {
+        let body = self.event.body().as_ref().trim_ascii();
+        if !self.is_body_read.load(Ordering::Relaxed) && !body.is_empty() && body != b"{}" {
+            self.warn(Warning::BodyIgnored);
+        }
     }
 
     /// Whether the request wants an explanation.
@@ -156,7 +198,7 @@ impl Request {
     pub fn json(&self) -> Result<JsonBody<'_>, Error> {
         let text = self.body_bytes()?;
         let value = serde_json::from_slice(text).map_err(|error| bad_body(".", &problem(text, &error)))?;
-        Ok(JsonBody::new(text, value))
+        Ok(JsonBody::new(text, value, &self.warnings))
     }
 
     /// The body as JSON text of any kind; an empty body is the empty object.
@@ -169,7 +211,8 @@ impl Request {
     }
 
     fn body_bytes(&self) -> Result<&[u8], Error> {
-        let bytes = self.0.body().as_ref();
+        self.is_body_read.store(true, Ordering::Relaxed);
+        let bytes = self.event.body().as_ref();
         if bytes.len() > BODY_BYTES_MAX {
             return Err(Error::BodyTooLarge);
         }
@@ -179,7 +222,7 @@ impl Request {
     /// The query parameter `name`.
     #[must_use]
     pub fn query(&self, name: &str) -> Option<&str> {
-        self.0.query_string_parameters_ref()?.first(name)
+        self.event.query_string_parameters_ref()?.first(name)
     }
 
     /// The body as `T`.
@@ -194,7 +237,7 @@ impl Request {
     #[must_use]
     pub fn id(&self) -> Cow<'_, str> {
         let gateway = self.gateway_context().and_then(|context| context.request_id.as_deref());
-        let lambda = || self.0.lambda_context_ref().map(|context| context.request_id.as_str());
+        let lambda = || self.event.lambda_context_ref().map(|context| context.request_id.as_str());
         match gateway.or_else(lambda) {
             Some(id) if !id.is_empty() => Cow::Borrowed(id),
             _ => Cow::Owned(uuid::Uuid::new_v4().to_string()),
@@ -203,13 +246,13 @@ impl Request {
 
     /// How long its function has for it; `None` when the event has no deadline, or one long past.
     pub(crate) fn time_left(&self, ambient: &Ambient) -> Option<Duration> {
-        let killed_at = Timestamp(self.0.lambda_context_ref()?.deadline);
+        let killed_at = Timestamp(self.event.lambda_context_ref()?.deadline);
         let left = killed_at.since(ambient.now());
         (!left.is_zero()).then(|| left.saturating_sub(ANSWER_TIME))
     }
 
     fn gateway_context(&self) -> Option<&ApiGatewayV2httpRequestContext> {
-        match self.0.request_context_ref()? {
+        match self.event.request_context_ref()? {
             RequestContext::ApiGatewayV2(context) => Some(context),
             _ => None,
         }
@@ -220,7 +263,7 @@ impl From<lambda_http::Request> for Request {
     /// The request of `event`, noted in the trace that its caller left there, if one did.
     fn from(event: lambda_http::Request) -> Self {
         let trace = event.extensions().get::<Trace>().cloned().unwrap_or_default();
-        Self(event, trace)
+        Self { event, trace, warnings: Warnings::default(), is_body_read: AtomicBool::new(false) }
     }
 }
 

@@ -5,6 +5,7 @@ pub mod capacity;
 pub mod cdn_user;
 pub mod criteria;
 pub mod geography;
+pub mod hostname;
 pub mod matchmaker_config;
 pub mod names;
 pub mod origin;

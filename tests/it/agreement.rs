@@ -20,6 +20,7 @@ use harness::TestStack;
 use muster_local::{permissions::restrict, stack::TEMPLATE, template::Template};
 use regex_lite::Regex;
 use serde_json::Value;
+use shared::function::operation::WARNING_HEADER;
 
 use crate::artefacts::{functions, workspace};
 
@@ -382,7 +383,7 @@ fn each_documented_response_describes_its_codes_and_headers() {
             assert_eq!(response.codes().is_empty(), response.status == 200 || is_of_gateway, "{at}");
             let mut headers = BTreeSet::new();
             if !is_of_gateway {
-                headers.extend(["x-request-id", "rvt-ray-id"]);
+                headers.extend(["x-request-id", "rvt-ray-id", WARNING_HEADER]);
             }
             if response.status == 503 {
                 headers.insert("retry-after");

@@ -23,12 +23,14 @@ mod bodies;
 mod development;
 mod errors;
 mod field_types;
+mod mistakes;
 mod origins;
 mod paths;
 mod precedence;
 mod revocations;
 mod scene;
 mod tokens;
+mod warnings;
 
 pub use scene::{Scene, player_token};
 

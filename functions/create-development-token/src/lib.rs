@@ -33,6 +33,7 @@ impl Operation for CreateDevelopmentToken {
         // All ports are on the developer's machine.
         ports.values_mut().for_each(|port| port.hostname = None);
         let ports = Ports::of_specs(&ports, Some(&hostname)).map_err(Error::Validation)?;
+        let hostname = ports.iter().next().map_or(hostname, |(_, port)| port.hostname.clone());
         let host = DevelopmentHost { hostname, ports };
         Ok(TokenResponse { token: self.issuer.development(&right, host).await? })
     }

@@ -7,7 +7,7 @@ use shared::{
     base::ambient::Ambient,
     function::{config::InvalidConfig, instance::Instance, operation::Operation},
     matchmaking::{matchmaker::Matchmaker, search::Search},
-    models::{errors::Error, token::TokenKind},
+    models::{errors::Error, token::TokenKind, warnings::Warning},
     request::Request,
     rules::criteria::Criteria,
     screening::check::{Admission, Screening},
@@ -93,6 +93,9 @@ impl FindLobby {
         let criteria =
             Criteria::resolve(&body, &settings.namespace, &settings.game, &settings.version, viewer)?;
         request.trace().resolved(&criteria);
+        for mode in &criteria.left_out {
+            request.warn(Warning::GameModeLeftOut(mode.clone()));
+        }
 
         // Screening, then store.
         let found = async {

@@ -26,6 +26,8 @@ impl Operation for GetVersionHistory {
 
     const NAME: &'static str = "get-version-history";
 
+    const PARAMETERS: &'static [&'static str] = &["anchor", "limit"];
+
     fn start(instance: &Instance) -> Result<Self, InvalidConfig> {
         Ok(Self { auth: instance.cloud_auth()?, store: instance.store()? })
     }

@@ -22,6 +22,8 @@ impl Operation for ListLobbies {
 
     const NAME: &'static str = "list-lobbies";
 
+    const PARAMETERS: &'static [&'static str] = &["include_state"];
+
     fn start(instance: &Instance) -> Result<Self, InvalidConfig> {
         Ok(Self {
             auth: instance.matchmaker_auth()?,

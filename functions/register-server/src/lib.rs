@@ -4,9 +4,9 @@ use shared::{
     auth::matchmaker::MatchmakerAuth,
     function::{config::InvalidConfig, instance::Instance, operation::Operation},
     hosting::game_server::GameServers,
-    models::{errors::Error, ids::ServerId, token::TokenKind},
+    models::{errors::Error, ids::ServerId, token::TokenKind, warnings::Warning},
     request::Request,
-    rules::registration::Registration,
+    rules::{public_url::is_public_address, registration::Registration},
     wire::{RegisterServerRequest, RegisterServerResponse, lease_end},
 };
 
@@ -38,6 +38,10 @@ impl Operation for RegisterServer {
         let (right, settings) = self.auth.game_server(caller).await?;
         let body: RegisterServerRequest = request.body()?;
         let registration = Registration::check(&body, &settings.game).map_err(Error::InvalidServer)?;
+        // A server of another network than this deployment's: a local stack's are on its own machine.
+        if request.source_ip().is_some_and(is_public_address) {
+            registration.private_hosts().for_each(|host| request.warn(Warning::NotPublic(host.to_owned())));
+        }
         let server = self.servers.register(&right, body.server_id, &registration, &settings).await?;
         tracing::info!(server.id = %server.server.server_id, "a game server registered");
         Ok(RegisterServerResponse {

@@ -32,7 +32,7 @@ impl Operation for ValidateNamespace {
         let ValidateNamespaceRequest { display_name, name_id } = request.body()?;
         let mut violations = namespace_violations(&display_name, &name_id);
         if is_name_id(&name_id) && self.store.has_namespace(right.game_id(), &name_id).await? {
-            violations.add(&["name-id", "not-unique"]);
+            violations.add(&["name-id", "not-unique"], "a name that no other namespace of the game has");
         }
         Ok(ValidationResponse::new(violations))
     }

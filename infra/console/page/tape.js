@@ -14,7 +14,7 @@ function request(entry) {
     el("span", { className: `tag ${tone(entry.status)}` }, String(entry.status)),
     el("span", { title: `${entry.method} ${entry.path}` }, el("b", {}, name), values ? ` ${values}` : "", entry.code ? el("code", {}, ` ${entry.code}`) : ""),
     el("span", { className: "ms" }, entry.times > 1 ? `×${entry.times}` : `${entry.ms} ms`));
-  const why = entry.status >= 300 ? entry.why : [];
+  const why = [...(entry.status >= 300 ? entry.why : []), ...(entry.warnings ? [`warning: ${entry.warnings}`] : [])];
   return el("li", {}, line, why.length > 0 && el("ul", {}, why.map((sentence) => el("li", {}, sentence))));
 }
 

@@ -49,6 +49,8 @@ pub struct Answered {
     pub metadata: Option<Value>,
     /// What helps against a refusal.
     pub hint: Option<String>,
+    /// The warnings of the response, in one line.
+    pub warnings: Option<String>,
     /// The values of the request.
     pub named: Named,
     /// The same of the response: the lobby of a seat.
@@ -106,6 +108,8 @@ pub struct Entry {
     pub values: Vec<String>,
     /// The refusal, and why, in sentences.
     pub why: Vec<String>,
+    /// The warnings of its response, in one line.
+    pub warnings: Option<String>,
     #[serde(skip)]
     namespace_id: Option<NamespaceId>,
 }
@@ -225,12 +229,13 @@ impl Finds {
 
 impl Entry {
     fn of(number: u64, answered: Answered) -> Self {
-        let Answered { at, took, method, path, operation, namespace_id, status, code, .. } = answered;
+        let Answered { at, took, method, path, operation, namespace_id, status, code, warnings, .. } =
+            answered;
         let mut why: Vec<String> = answered.message.into_iter().chain(answered.hint).collect();
         why.extend(answered.explanation.iter().flat_map(sentences));
         let values = answered.named.texts();
         let ms = (took.as_secs_f64() * 10_000.0).round() / 10.0;
-        Self { number, at, ms, method, path, operation, status, code, values, why, namespace_id }
+        Self { number, at, ms, method, path, operation, status, code, values, why, warnings, namespace_id }
     }
 }
 

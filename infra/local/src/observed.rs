@@ -6,6 +6,7 @@ use serde_json::Value;
 use shared::{
     auth::keys::TokenKeys,
     base::usage::Usage,
+    function::operation::WARNING_HEADER,
     models::{
         ids::{GameId, LobbyId, NamespaceId},
         token::{Claims, Credential},
@@ -107,6 +108,10 @@ pub fn said(operation: &str, response: &Response<lambda_http::Body>) -> Answered
         status: status.as_u16(),
         code: text("/code"),
         message: text("/message"),
+        warnings: response
+            .headers()
+            .get(WARNING_HEADER)
+            .and_then(|line| Some(line.to_str().ok()?.to_owned())),
         metadata: body.get("metadata").cloned(),
         got,
         explanation,

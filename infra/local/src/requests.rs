@@ -1,7 +1,7 @@
 //! A line on the terminal for each request; heartbeats are summed up.
 //!
-//! No line has a token, a hash or a body: it names only modes, regions, a lobby, a game server, and the
-//! reason of a refusal without the texts that it quotes.
+//! No line has a token, a hash or a body: it names only modes, regions, a lobby, a game server, the reason of
+//! a refusal without the texts that it quotes, and the names that warnings are about.
 
 use std::{
     collections::HashSet,
@@ -106,6 +106,7 @@ fn line(answered: &Answered) -> String {
     if !notes.is_empty() {
         words.push(format!("({})", shown(&notes.join("; "), TEXT_CHARS_MAX)));
     }
+    words.extend(answered.warnings.iter().map(|line| format!("(warning: {})", shown(line, TEXT_CHARS_MAX))));
     words.push(format!("{} ms", took.as_millis()));
     words.join(" ")
 }
@@ -147,7 +148,6 @@ fn details(answered: &Answered) -> (Vec<String>, Option<String>) {
     let (mut details, mut right) = (Vec::new(), None);
     for (name, value) in answered.metadata.iter().filter_map(Value::as_object).flatten() {
         match (name.as_str(), value) {
-            ("errors", Value::Array(errors)) => details.extend(violations(errors)),
             ("game_mode" | "region", Value::String(text)) => details.push(shown(text, VALUE_CHARS_MAX)),
             ("game_modes", Value::Array(modes)) => right = Some(format!("modes: {}", texts(modes))),
             ("regions", Value::Array(regions)) => right = Some(format!("regions: {}", texts(regions))),
@@ -161,17 +161,6 @@ fn details(answered: &Answered) -> (Vec<String>, Option<String>) {
 
 fn texts(values: &[Value]) -> String {
     values.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ")
-}
-
-fn violations(errors: &[Value]) -> Option<String> {
-    let path = |error: &Value| {
-        let parts = error.get("path")?.as_array()?.iter().filter_map(Value::as_str);
-        Some(shown(&parts.collect::<Vec<_>>().join("/"), TEXT_CHARS_MAX))
-    };
-    let more = errors.len().checked_sub(VALUES_SHOWN).filter(|more| *more > 0);
-    let more = more.map(|more| format!("and {more} more"));
-    let paths: Vec<_> = errors.iter().filter_map(path).take(VALUES_SHOWN).chain(more).collect();
-    Some(paths.join(", ")).filter(|paths| !paths.is_empty())
 }
 
 /// How a request for a seat got it.
@@ -289,12 +278,25 @@ mod tests {
             line(&full),
             format!("{found} MATCHMAKER_TOO_MANY_LOBBIES duel (too many; the limit is 3) 4 ms")
         );
-        let errors: Vec<_> = (0..7).map(|n| json!({ "path": ["modes", n.to_string(), "x"] })).collect();
-        let invalid = line(&refused("VALIDATION_ERROR", "not valid", json!({ "errors": errors })));
-        let paths = "modes/0/x, modes/1/x, modes/2/x, modes/3/x, modes/4/x, and 2 more";
-        assert_eq!(invalid, format!("{found} VALIDATION_ERROR duel {paths} 4 ms"));
+        let errors = json!({ "errors": [{ "path": ["region_id", "not-found"] }] });
+        let message = "not valid: region_id/not-found (`fr` is not one of `fra`, `nyc`)";
+        let invalid = line(&refused("VALIDATION_ERROR", message, errors));
+        assert_eq!(invalid, format!("{found} VALIDATION_ERROR duel ({message}) 4 ms"));
         let max = line(&refused("MATCHMAKER_DYNAMIC_MAX_PLAYERS_INVALID", "", json!({ "max": 8 })));
         assert!(max.contains("INVALID duel max 8 4 ms"), "{max}");
+    }
+
+    #[test]
+    fn a_request_that_succeeds_shows_its_warnings() {
+        let warnings = r#"unknown field "region" (did you mean "regions"?)"#;
+        let warned = line(&Answered { warnings: Some(warnings.to_owned()), ..find(200) });
+        assert_eq!(
+            warned,
+            format!("20:14:03 POST /matchmaker/lobbies/find 200 duel (warning: {warnings}) 4 ms")
+        );
+        let token = format!("unknown field \"pub_{}\"", "eyJhbGciOi.J9-_".repeat(4));
+        let warned = line(&Answered { warnings: Some(token), ..find(200) });
+        assert!(warned.contains("(warning: unknown field \"pub_…\")"), "{warned}");
     }
 
     #[test]

@@ -1,14 +1,24 @@
 //! Files with a version's configuration, and the places of their errors.
 
-use std::{ffi::OsString, fs, path::PathBuf};
+use std::{collections::BTreeMap, ffi::OsString, fs, path::PathBuf};
 
 use saphyr::{LoadableYamlNode as _, MarkedYaml};
+use serde::de::IgnoredAny;
 use shared::{
-    base::record::{Strict, UnknownField},
-    models::{version::VersionConfig, violations::Violations},
+    base::{
+        json::for_people,
+        record::{Strict, UnknownField},
+    },
+    models::{
+        version::VersionConfig,
+        violations::{Violation, Violations},
+    },
 };
 
 use crate::{CommandError, error::Problem};
+
+/// The field that an exported game has and a version's configuration has not.
+const GAME_FILE_FIELD: &str = "muster_game";
 
 /// Where a configuration is read from.
 #[derive(Clone, Debug)]
@@ -53,7 +63,11 @@ pub(crate) fn read(source: &ConfigSource) -> Result<ConfigFile, CommandError> {
     };
     let mut json = serde_json::Deserializer::from_str(&text);
     let config: Strict<VersionConfig> = serde_path_to_error::deserialize(&mut json).map_err(|error| {
-        invalid(error.path().to_string(), Some(error.inner().line()), error.inner().to_string())
+        let mut problem = for_people(error.inner());
+        if has_field(&text, GAME_FILE_FIELD) {
+            problem.push_str("; this is an exported game, which `muster game import` and `--config` read");
+        }
+        invalid(error.path().to_string(), Some(error.inner().line()), problem)
     })?;
     json.end().map_err(|error| invalid(".".to_owned(), Some(error.line()), error.to_string()))?;
     let config = config.known().map_err(|UnknownField(field)| {
@@ -65,10 +79,17 @@ pub(crate) fn read(source: &ConfigSource) -> Result<ConfigFile, CommandError> {
     Ok(ConfigFile { config, path, text })
 }
 
+/// Whether the JSON `text` is an object with the field `name`.
+pub(crate) fn has_field(text: &str, name: &str) -> bool {
+    let fields: Result<BTreeMap<String, IgnoredAny>, _> = serde_json::from_str(text);
+    fields.is_ok_and(|fields| fields.contains_key(name))
+}
+
 impl ConfigFile {
-    /// The error of a file with `violations`, each a path that ends with the violation.
+    /// The error of a file with `violations`.
     pub fn broken(&self, violations: Violations) -> CommandError {
-        let problem = |path: Vec<String>| Problem { line: line(&self.text, &path), at: path.join("/") };
+        let problem =
+            |broken: Violation| Problem { line: line(&self.text, &broken.path), at: broken.to_string() };
         CommandError::BrokenRules {
             path: self.path.clone(),
             problems: violations.into_iter().map(problem).collect(),
@@ -98,6 +119,19 @@ pub(crate) fn line(text: &str, path: &[String]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_exported_game_is_no_configuration() {
+        let game = ConfigSource::Text(r#"{ "muster_game": 1, "versions": [] }"#.to_owned());
+        let refused = read(&game).unwrap_err().to_string();
+        assert!(refused.contains("missing field `game_modes`"), "{refused}");
+        assert!(
+            refused.ends_with("this is an exported game, which `muster game import` and `--config` read"),
+            "{refused}"
+        );
+        let broken = read(&ConfigSource::Text("{}".to_owned())).unwrap_err().to_string();
+        assert!(!broken.contains("exported"), "{broken}");
+    }
 
     #[test]
     fn a_path_leads_to_its_line() {

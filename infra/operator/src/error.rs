@@ -85,7 +85,7 @@ pub enum CommandError {
 pub struct Problem {
     /// The line of the file, where it is known.
     pub line: Option<usize>,
-    /// The path to it, whose end says what is wrong.
+    /// The path to it, whose end says what is wrong, and what is allowed there.
     pub at: String,
 }
 

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use shared::{
     base::{
         ambient::Ambient,
+        json::for_people,
         record::{Strict, UnknownField},
     },
     cloud::provision::{CreatedGame, NewGame, NewNamespace, add_version, create_game},
@@ -24,6 +25,7 @@ use shared::{
         namespace::CdnAuthType,
         rights::{GameRight, NamespaceRight},
         version::VersionConfig,
+        violations::{Violation, Violations},
     },
     rules::{matchmaker_config, names::display_name_violations, origin::OriginHost, version_config},
     store::{
@@ -230,9 +232,9 @@ pub(crate) fn checked(path: &Path, text: &str) -> Result<GameFile<VersionConfig>
     if problems.is_empty() {
         return Ok(file);
     }
-    let line = |at: &str| {
+    let line = |path: &[String]| {
         let number = |name: &str| file.namespaces.iter().position(|namespace| namespace.name_id == name);
-        let mut parts: Vec<_> = at.split('/').map(ToOwned::to_owned).collect();
+        let mut parts = path.to_vec();
         if let [of, name, ..] = parts.as_mut_slice()
             && of == "namespaces"
             && let Some(number) = number(name)
@@ -241,7 +243,8 @@ pub(crate) fn checked(path: &Path, text: &str) -> Result<GameFile<VersionConfig>
         }
         config_file::line(text, &parts)
     };
-    let problems = problems.into_iter().map(|at| Problem { line: line(&at), at }).collect();
+    let problem = |broken: Violation| Problem { line: line(&broken.path), at: broken.to_string() };
+    let problems = problems.into_iter().map(problem).collect();
     Err(CommandError::BrokenRules { path: path.to_owned(), problems })
 }
 
@@ -249,8 +252,14 @@ fn parsed(path: &Path, text: &str) -> Result<GameFile<VersionConfig>, CommandErr
     let mut json = serde_json::Deserializer::from_str(text);
     let invalid =
         |at: String, problem: String| CommandError::InvalidGameFile { path: path.to_owned(), at, problem };
-    let file: GameFile<Strict<VersionConfig>> = serde_path_to_error::deserialize(&mut json)
-        .map_err(|error| invalid(error.path().to_string(), error.inner().to_string()))?;
+    let file: GameFile<Strict<VersionConfig>> =
+        serde_path_to_error::deserialize(&mut json).map_err(|error| {
+            let mut problem = for_people(error.inner());
+            if config_file::has_field(text, "game_modes") {
+                problem.push_str("; this is a version's configuration, which `muster version create` reads");
+            }
+            invalid(error.path().to_string(), problem)
+        })?;
     json.end().map_err(|error| invalid(".".to_owned(), error.to_string()))?;
     if file.muster_game != FORM {
         let problem = format!("this command reads the form {FORM}; use the one that it was exported with");
@@ -273,33 +282,35 @@ fn parsed(path: &Path, text: &str) -> Result<GameFile<VersionConfig>, CommandErr
     Ok(GameFile { muster_game, name_id, display_name, regions, versions, namespaces })
 }
 
-/// The problems of a file, each with its path.
-fn problems(file: &GameFile<VersionConfig>) -> Vec<String> {
-    let mut problems = Vec::new();
+/// The problems of a file.
+fn problems(file: &GameFile<VersionConfig>) -> Violations {
+    let mut problems = Violations::default();
     if file.versions.is_empty() {
-        problems.push("versions/missing".to_owned());
+        problems.add(&["versions", "missing"], "at least one");
     }
     for (number, version) in file.versions.iter().enumerate() {
+        let number = number.to_string();
         let broken = version_config::validate(&version.config, &file.regions);
-        problems.extend(broken.joined().map(|at| format!("versions/{number}/config/{at}")));
-        let broken = display_name_violations(&version.display_name);
-        problems.extend(broken.joined().map(|at| format!("versions/{number}/{at}")));
+        problems.add_below(&["versions", &number, "config"], broken);
+        problems.add_below(&["versions", &number], display_name_violations(&version.display_name));
     }
-    problems.extend(display_name_violations(&file.display_name).joined());
+    problems.add_below(&[], display_name_violations(&file.display_name));
     for namespace in &file.namespaces {
         let NamespaceEntry { name_id, display_name, version_id, domains, .. } = namespace;
+        let at = ["namespaces", name_id.as_str()];
         let broken = matchmaker_config::validate(namespace.lobby_count_max, namespace.max_players_per_client);
-        let unnamed = display_name_violations(display_name);
-        let broken = broken.joined().chain(unnamed.joined());
-        problems.extend(broken.map(|at| format!("namespaces/{name_id}/{at}")));
+        problems.add_below(&at, broken);
+        problems.add_below(&at, display_name_violations(display_name));
+        let mut add = |path: &[&str], allowed: &str| problems.add(&[&at, path].concat(), allowed);
         if !file.versions.iter().any(|version| version.version_id == *version_id) {
-            problems.push(format!("namespaces/{name_id}/version_id/not-found"));
+            add(&["version_id", "not-found"], "the version_id of one of the file's versions");
         }
         if domains.len() > DOMAINS_MAX {
-            problems.push(format!("namespaces/{name_id}/domains/too-many"));
+            add(&["domains", "too-many"], &format!("at most {DOMAINS_MAX}"));
         }
-        let invalid = domains.iter().filter(|domain| domain.parse::<OriginHost>().is_err());
-        problems.extend(invalid.map(|domain| format!("namespaces/{name_id}/domains/{domain}/invalid")));
+        for domain in domains.iter().filter(|domain| domain.parse::<OriginHost>().is_err()) {
+            add(&["domains", domain, "invalid"], "a host name, without scheme, port and path");
+        }
     }
     problems
 }

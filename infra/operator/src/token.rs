@@ -273,6 +273,7 @@ async fn issue(kind: Kind, deployment: &Deployment) -> Result<String, CommandErr
             let (_, right) = lookup::namespace(store, &namespace).await?;
             let ports: BTreeMap<_, _> = ports.into_iter().collect();
             let ports = Ports::of_specs(&ports, Some(&hostname)).map_err(Error::Validation)?;
+            let hostname = ports.iter().next().map_or(hostname, |(_, port)| port.hostname.clone());
             issuer.await?.development(&right, DevelopmentHost { hostname, ports }).await?
         }
     })

@@ -14,6 +14,7 @@ use crate::{
         errors::{Error, TokenFault},
         ids::{GameId, LobbyId, NamespaceId},
         token::{Claims, CloudToken, Credential, DevelopmentHost, LobbyClaims, Owner, TokenKind},
+        warnings::Warning,
     },
     request::Request,
 };
@@ -75,7 +76,7 @@ impl MatchmakerAuth {
     }
 
     /// The caller of an operation for `needed` tokens, by the request's token; reads no table. Any cloud
-    /// token is of the wrong kind, even one that does not exist.
+    /// token is of the wrong kind, even one that does not exist. A developer's request gets a warning.
     ///
     /// # Errors
     /// [`Error::TokenInvalid`], [`Error::TokenExpired`], [`Error::WrongTokenKind`].
@@ -87,7 +88,10 @@ impl MatchmakerAuth {
             return Err(Error::WrongTokenKind { shown: TokenKind::Cloud, needed });
         }
         match self.keys.verify(text, self.ambient.now())? {
-            Claims::Development(credential, host) => Ok(Caller::Developer(credential, host)),
+            Claims::Development(credential, host) => {
+                request.warn(Warning::Mock);
+                Ok(Caller::Developer(credential, host))
+            }
             Claims::Public(credential) => Ok(Caller::Player(credential)),
             Claims::Server(credential) => Ok(Caller::GameServer(credential)),
             Claims::Lobby(claims) => Ok(Caller::Lobby(claims)),

@@ -1,10 +1,12 @@
-//! Strict JSON: only an object where an object is expected. A derived struct would also accept an array.
+//! Strict JSON: only an object where an object is expected, though a derived struct would also accept an
+//! array. And what is wrong with a JSON, in words.
 
-use std::{collections::BTreeMap, fmt, marker::PhantomData};
+use std::{collections::BTreeMap, fmt};
 
 use serde::{
     Deserialize, Deserializer,
-    de::{DeserializeOwned, MapAccess, Visitor, value::MapAccessDeserializer},
+    de::{DeserializeOwned, MapAccess, Visitor},
+    forward_to_deserialize_any,
 };
 
 /// Deserializes an optional JSON object as `T`.
@@ -44,26 +46,118 @@ pub fn objects_by_name<'de, D: Deserializer<'de>, K: Deserialize<'de> + Ord, T: 
     Ok(objects.into_iter().map(|(name, object)| (name, object.0)).collect())
 }
 
-/// A value that was an object on the wire. It passes the map on while reading, so that errors keep their
+/// A value that was an object on the wire. Its type sees the same deserializer, so that errors keep their
 /// path.
 struct Object<T>(T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Fields<T>(PhantomData<T>);
+        T::deserialize(OnlyObject(from)).map(Self)
+    }
+}
 
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for Fields<T> {
-            type Value = T;
+/// A deserializer of objects alone.
+struct OnlyObject<D>(D);
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
+impl<'de, D: Deserializer<'de>> Deserializer<'de> for OnlyObject<D> {
+    type Error = D::Error;
 
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
-                T::deserialize(MapAccessDeserializer::new(map))
-            }
-        }
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
+        self.0.deserialize_map(OnlyFields(visitor))
+    }
 
-        from.deserialize_map(Fields(PhantomData)).map(Self)
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, D::Error> {
+        self.0.deserialize_struct(name, fields, OnlyFields(visitor))
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
+        newtype_struct seq tuple tuple_struct map enum identifier ignored_any
+    }
+}
+
+/// A visitor that takes only an object.
+struct OnlyFields<V>(V);
+
+impl<'de, V: Visitor<'de>> Visitor<'de> for OnlyFields<V> {
+    type Value = V::Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<V::Value, A::Error> {
+        self.0.visit_map(map)
+    }
+}
+
+/// The problem with JSON for people who know JSON, but neither Rust nor serde.
+#[must_use]
+pub fn for_people(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let (problem, place) = text.rfind(" at line ").map_or((&*text, ""), |at| text.split_at(at));
+    let wrong = problem.strip_prefix("invalid type: ").or_else(|| problem.strip_prefix("invalid value: "));
+    let wrong = wrong.and_then(|wrong| wrong.rsplit_once(", expected "));
+    let Some((found, expected)) = wrong else { return text };
+    let found = match found.split_once(' ').map_or(found, |(kind, _)| kind) {
+        "string" => "a text",
+        "sequence" => "a list",
+        "map" => "an object",
+        // Numbers and truths are in backticks.
+        _ => found.split('`').nth(1).unwrap_or(found),
+    };
+    let expected = match expected {
+        "u16" => "a whole number from 0 to 65535",
+        "u32" => "a whole number from 0 to 4294967295",
+        "u64" => "a whole number, 0 or more,",
+        "a string" => "a text",
+        "a boolean" => "true or false",
+        // All lists of the interface are of texts.
+        "a sequence" => "a list of texts",
+        "a map" => "an object",
+        expected if expected.starts_with("struct ") => "an object",
+        expected => expected,
+    };
+    format!("{expected} is needed, not {found}{place}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem<T: DeserializeOwned>(json: &str) -> String {
+        for_people(&serde_json::from_str::<T>(json).err().unwrap())
+    }
+
+    #[test]
+    fn a_wrong_type_is_named_for_people() {
+        let at = " at line 1 column ";
+        assert_eq!(
+            problem::<u32>(r#""7, expected 7""#),
+            format!("a whole number from 0 to 4294967295 is needed, not a text{at}15")
+        );
+        assert_eq!(
+            problem::<u32>("-1"),
+            format!("a whole number from 0 to 4294967295 is needed, not -1{at}2")
+        );
+        assert_eq!(problem::<u16>("0.5"), format!("a whole number from 0 to 65535 is needed, not 0.5{at}3"));
+        assert_eq!(problem::<u64>("[]"), format!("a whole number, 0 or more, is needed, not a list{at}1"));
+        assert_eq!(problem::<String>("true"), format!("a text is needed, not true{at}4"));
+        assert_eq!(problem::<bool>("null"), format!("true or false is needed, not null{at}4"));
+        assert_eq!(problem::<Vec<String>>("{}"), format!("a list of texts is needed, not an object{at}1"));
+        assert_eq!(
+            problem::<BTreeMap<String, String>>("[]"),
+            format!("an object is needed, not a list{at}1")
+        );
+        assert_eq!(
+            problem::<Object<BTreeMap<String, String>>>("3"),
+            format!("an object is needed, not 3{at}1")
+        );
+        assert_eq!(problem::<u32>("{"), "EOF while parsing an object at line 1 column 1".to_owned());
     }
 }

@@ -17,6 +17,7 @@ use crate::{
         token::CloudToken,
         version::{ListedVersion, Version, VersionConfig},
         version_secrets::VersionSecrets,
+        violations::Violations,
     },
     rules::{names::is_name_id, version_config::validate},
     store::{catalog::NameOutcome, client::Store},
@@ -79,9 +80,9 @@ pub enum ProvisionError {
         "a game needs regions with short names, not UUIDs, latitudes from -90 to 90 and longitudes from -180 to 180"
     )]
     InvalidRegions,
-    /// A version configuration with violations, as paths.
-    #[error("the version configuration is not valid at {}", .0.join(", "))]
-    InvalidConfig(Vec<String>),
+    /// A version configuration with violations.
+    #[error("the version configuration is not valid: {0}")]
+    InvalidConfig(Violations),
     /// The store failed.
     #[error("{}", .0.cause().unwrap_or("the store failed"))]
     Store(#[from] Error),
@@ -104,7 +105,7 @@ pub async fn create_game(
     }
     let violations = validate(&new.config, &new.regions);
     if !violations.is_empty() {
-        return Err(ProvisionError::InvalidConfig(violations.joined().collect()));
+        return Err(ProvisionError::InvalidConfig(violations));
     }
 
     let now = ambient.now();

@@ -10,7 +10,7 @@ use std::{convert::Infallible, future::Future, pin::Pin, process::ExitCode, sync
 
 use lambda_http::{
     Adapter, Body, Response,
-    http::{HeaderValue, StatusCode, header},
+    http::{HeaderName, HeaderValue, StatusCode, header},
     service_fn,
 };
 use serde::Serialize;
@@ -32,6 +32,9 @@ use crate::{
     wire::explanation::Explanation,
 };
 
+/// The header of a response with the warnings of its request.
+pub const WARNING_HEADER: &str = "muster-warning";
+
 /// One operation of the interface.
 pub trait Operation: Sized + Send + Sync + 'static {
     /// The body of a success.
@@ -39,6 +42,9 @@ pub trait Operation: Sized + Send + Sync + 'static {
 
     /// The operation's name in logs and metrics, verb-noun.
     const NAME: &'static str;
+
+    /// The query parameters that it knows, beside the origin, which every operation may get.
+    const PARAMETERS: &'static [&'static str] = &[];
 
     /// Makes the operation of the parts of `instance` that it needs.
     ///
@@ -74,6 +80,7 @@ pub async fn answer_counted<O: Operation>(
     let id = request.id().into_owned();
     let span = tracing::info_span!("request", operation = O::NAME, request.id = %id);
     async {
+        request.warn_of_unknown_parameters(O::PARAMETERS);
         // On the heap, because every future that contains it would reserve space for it.
         let called = Box::pin(operation.call(&request));
         let answered = match request.time_left(ambient) {
@@ -86,13 +93,16 @@ pub async fn answer_counted<O: Operation>(
                 .map_err(|error| Error::Bug(format!("a response did not serialize: {error}")))
         });
         let counts = Counts::of(request.trace(), outcome.as_ref().err());
-        let response = match outcome {
+        let mut response = match outcome {
             Ok(body) => {
+                request.warn_of_unread_body();
                 tracing::info!(status = 200, "the operation succeeded");
                 respond(StatusCode::OK, &id, body, None)
             }
             Err(error) => refuse(&error, &id, request.explanation(), documentation),
         };
+        let warnings = request.warnings().and_then(|line| HeaderValue::try_from(line).ok());
+        response.headers_mut().extend(warnings.map(|line| (HeaderName::from_static(WARNING_HEADER), line)));
         (response, counts)
     }
     .instrument(span)

@@ -24,7 +24,7 @@ use crate::{
         rights::NamespaceRight,
         server::Server,
         token::Owner,
-        violations::Violations,
+        violations::{Violations, listed},
     },
     rules::registration::{Registration, Start},
     store::{
@@ -200,9 +200,11 @@ impl GameServers {
         if unknown.is_empty() {
             return Ok(());
         }
+        let modes: Vec<_> = current.keys().map(GameMode::as_str).collect();
         let mut violations = Violations::default();
         for mode in unknown {
-            violations.add(&["game_modes", mode.as_str(), "not-found"]);
+            let allowed = format!("no version of this game has it; the current one has {}", listed(&modes));
+            violations.add(&["game_modes", mode.as_str(), "not-found"], allowed);
         }
         Err(Error::InvalidServer(violations))
     }
@@ -216,7 +218,7 @@ impl GameServers {
     /// keys and 0.5 per lobby.
     ///
     /// # Errors
-    /// [`Error::ServerNotFound`]; [`Error::Unavailable`], [`Error::Bug`].
+    /// [`Error::ServerNotFound`], [`Error::OtherStart`]; [`Error::Unavailable`], [`Error::Bug`].
     pub async fn heartbeat(
         &self,
         right: &GameServerRight,
@@ -224,8 +226,11 @@ impl GameServers {
         cursor: Option<&LobbyCursor>,
     ) -> Result<Heartbeat, Error> {
         let (key, now) = (key(right, server_id), self.ambient.now());
-        let outcome = self.store.extend_server_lease(&key, start_id, &right.owner(), now).await?;
-        let HeartbeatOutcome::Alive(server) = outcome else { return Err(Error::ServerNotFound) };
+        let server = match self.store.extend_server_lease(&key, start_id, &right.owner(), now).await? {
+            HeartbeatOutcome::Alive(server) => server,
+            HeartbeatOutcome::OtherStart => return Err(Error::OtherStart),
+            HeartbeatOutcome::Unknown => return Err(Error::ServerNotFound),
+        };
         if server.is_clearing {
             if !self.end_earlier_lobbies(&server).await? {
                 let _is_open = self.store.open_server(&server).await?;
@@ -243,11 +248,11 @@ impl GameServers {
 
     /// Removes a server from the matching permanently: it gets no more lobbies, its lobbies close, and each
     /// ends when it is empty, or immediately if `ends_lobbies`. Until then its heartbeats keep them alive. A
-    /// retry is harmless. A server of another start than `start_id`, if given, counts as unknown.
+    /// retry is harmless. With `start_id`, only a server of that start.
     ///
     /// # Errors
-    /// [`Error::ServerNotFound`]; [`Error::Contention`] when not every lobby could be closed yet, for which
-    /// the server retries; [`Error::Unavailable`], [`Error::Bug`].
+    /// [`Error::ServerNotFound`], [`Error::OtherStart`]; [`Error::Contention`] when not every lobby could be
+    /// closed yet, for which the server retries; [`Error::Unavailable`], [`Error::Bug`].
     pub async fn deregister(
         &self,
         right: &GameServerRight,
@@ -323,9 +328,11 @@ impl GameServers {
         ends_lobbies: bool,
     ) -> Result<(), Error> {
         let mut seen = self.store.server(key).await?.ok_or(Error::ServerNotFound)?;
-        let is_other_start = start_id.is_some() && seen.start_id.as_ref() != start_id;
+        if start_id.is_some() && seen.start_id.as_ref() != start_id {
+            return Err(Error::OtherStart);
+        }
         let is_others = |seen: &Server| owner.is_some() && seen.owner.as_ref() != owner;
-        if is_other_start || is_others(&seen) {
+        if is_others(&seen) {
             return Err(Error::ServerNotFound);
         }
         let start = seen.start();

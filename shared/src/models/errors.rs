@@ -8,7 +8,7 @@ use crate::models::{
     shortage::Shortage,
     token::{InvalidToken, TokenKind},
     version::CaptchaProvider,
-    violations::Violations,
+    violations::{Violations, listed},
 };
 
 /// Why an operation failed.
@@ -69,7 +69,7 @@ pub enum Error {
     #[error("the token in the body is not valid")]
     BodyTokenInvalid,
     /// 400: values that validation refuses.
-    #[error("the values are not valid at {0}")]
+    #[error("the values are not valid: {0}")]
     Validation(Violations),
     /// 409: another game or namespace has the name.
     #[error("the name is taken")]
@@ -105,12 +105,12 @@ pub enum Error {
     /// 400: a find without a game mode.
     #[error("name at least one game mode")]
     NoGameModeProvided,
-    /// 400: a mode that the namespace's current version lacks.
+    /// 400: no mode that the namespace's current version has.
     #[error("the namespace's current version has no game mode `{mode}`; it has {}", listed(modes))]
     GameModeNotFound {
-        /// The mode.
+        /// The first mode of the request.
         mode: String,
-        /// The modes that it has.
+        /// The modes that the version has.
         modes: Vec<String>,
     },
     /// 400: more than 8 tags.
@@ -123,13 +123,16 @@ pub enum Error {
     #[error("a tag is at most 512 bytes long")]
     TagTooLong,
     /// 400: tags for a mode that is not taggable.
-    #[error("the game mode `{0}` does not take tags")]
+    #[error("the game mode `{0}` does not take tags; `taggable` of the mode in the version allows them")]
     TagsDisabled(GameMode),
     /// 400: `max_players` for a mode that does not allow it.
-    #[error("the game mode `{0}` does not let requests choose max_players")]
+    #[error(
+        "the game mode `{0}` does not let requests choose max_players; `allow_dynamic_max_players` of the mode in \
+         the version allows it"
+    )]
     DynamicMaxPlayersDisabled(GameMode),
     /// 400: `max_players` of 0 or above the mode's own.
-    #[error("max_players must lie between 1 and the game mode's own maximum")]
+    #[error("max_players must lie between 1 and the game mode's own maximum{}", max.map(|max| format!(", {max}")).unwrap_or_default())]
     DynamicMaxPlayersInvalid {
         /// The mode's own maximum, when that is what was exceeded.
         max: Option<u32>,
@@ -146,7 +149,9 @@ pub enum Error {
     #[error("no requested game mode runs in a requested region")]
     RegionNotEnabledForGameMode,
     /// 400: a requested mode forbids find.
-    #[error("the game mode `{0}` cannot be found, only joined or created")]
+    #[error(
+        "the game mode `{0}` cannot be found; `actions.find.enabled` of the mode in the version is false"
+    )]
     FindDisabled(GameMode),
     /// 400: nothing joinable, and creation was prevented.
     #[error("no lobby fits, and creating one was prevented")]
@@ -174,10 +179,16 @@ pub enum Error {
     #[error("the lobby is full")]
     LobbyFull,
     /// 400: the lobby's mode forbids joining.
-    #[error("lobbies of the game mode `{0}` cannot be joined by their identifier")]
+    #[error(
+        "lobbies of the game mode `{0}` cannot be joined by their identifier; `actions.join.enabled` of the mode in \
+         the version is false"
+    )]
     JoinDisabled(GameMode),
     /// 400: the mode forbids lobbies that players create.
-    #[error("the game mode `{0}` does not let players create lobbies")]
+    #[error(
+        "the game mode `{0}` does not let players create lobbies; `actions.create.enabled` of the mode in the \
+         version is not true"
+    )]
     CustomLobbiesDisabled(GameMode),
     /// 400: a transition that the lobby's state does not allow.
     #[error("the lobby's state does not allow this: {0}")]
@@ -195,11 +206,17 @@ pub enum Error {
     #[error("the player's seat is in another lobby")]
     PlayerInDifferentLobby,
     /// 400: a registration that is not valid.
-    #[error("the game server is not valid at {0}")]
+    #[error("the game server is not valid: {0}")]
     InvalidServer(Violations),
     /// 400: a game server that never registered, or deregistered.
     #[error("there is no such game server")]
     ServerNotFound,
+    /// 400: a game server that another start registered.
+    #[error(
+        "the game server is registered by another start: either `start_id` is not the one of its registration, or \
+         another process registered under this `server_id`"
+    )]
+    OtherStart,
     /// 403: the version needs a captcha, and the client's last pass no longer counts.
     #[error("a captcha must be passed first")]
     CaptchaRequired {
@@ -221,7 +238,7 @@ pub enum Error {
     #[error("the game's backend could not verify this player")]
     VerificationRequestFailed,
     /// 503: the game server did not report the lobby ready in time; the seat was given back.
-    #[error("the lobby did not become ready in time; try again shortly")]
+    #[error("the lobby's game server did not call `lobbies/ready` within 25 seconds; try again shortly")]
     LobbyStartTimeout,
     /// 503: no game server has a place in the region.
     #[error("{}", no_server(.0.as_ref()))]
@@ -275,19 +292,6 @@ impl From<InvalidToken> for Error {
             InvalidToken::SignedElsewhere => Self::TokenInvalid(TokenFault::SignedElsewhere),
             InvalidToken::Expired => Self::TokenExpired,
         }
-    }
-}
-
-/// How many names a message lists.
-const LISTED_MAX: usize = 16;
-
-/// Names in a message.
-fn listed(names: &[String]) -> String {
-    let (shown, others) = names.split_at(names.len().min(LISTED_MAX));
-    match (shown, others.len()) {
-        ([], _) => "none".to_owned(),
-        (_, 0) => format!("`{}`", shown.join("`, `")),
-        (_, others) => format!("`{}` and {others} more", shown.join("`, `")),
     }
 }
 
@@ -377,7 +381,7 @@ impl Error {
             Self::PlayerRemoved => (BAD_REQUEST, "MATCHMAKER_PLAYER_REMOVED"),
             Self::PlayerInDifferentLobby => (BAD_REQUEST, "MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY"),
             Self::InvalidServer(_) => (BAD_REQUEST, "MATCHMAKER_INVALID_SERVER"),
-            Self::ServerNotFound => (BAD_REQUEST, "MATCHMAKER_SERVER_NOT_FOUND"),
+            Self::ServerNotFound | Self::OtherStart => (BAD_REQUEST, "MATCHMAKER_SERVER_NOT_FOUND"),
             Self::CaptchaRequired { .. } => (StatusCode::FORBIDDEN, "CAPTCHA_CAPTCHA_REQUIRED"),
             Self::CaptchaFailed => (BAD_REQUEST, "CAPTCHA_CAPTCHA_FAILED"),
             Self::CaptchaUnavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, "CAPTCHA_UNAVAILABLE"),
@@ -403,8 +407,9 @@ impl Error {
             | Self::JoinDisabled(mode)
             | Self::CustomLobbiesDisabled(mode) => Some(json!({ "game_mode": mode })),
             Self::Validation(violations) | Self::InvalidServer(violations) => {
-                let errors: Vec<_> =
-                    violations.clone().into_iter().map(|path| json!({ "path": path })).collect();
+                let errors =
+                    violations.clone().into_iter().map(|violation| json!({ "path": violation.path }));
+                let errors: Vec<_> = errors.collect();
                 Some(json!({ "errors": errors }))
             }
             Self::GameModeNotFound { mode, modes } => Some(json!({ "game_mode": mode, "game_modes": modes })),

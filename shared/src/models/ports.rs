@@ -35,7 +35,9 @@ impl TryFrom<String> for Protocol {
             "tcp" => Ok(Self::Tcp),
             "tcp_tls" => Ok(Self::TcpTls),
             "udp" => Ok(Self::Udp),
-            _ => Err("must be `http`, `https`, `tcp`, `tcp_tls` or `udp`"),
+            _ => Err(
+                "must be `http`, `https`, `tcp`, `tcp_tls` or `udp`; for ws:// use `http`, for wss:// use `https`",
+            ),
         }
     }
 }

@@ -2,23 +2,47 @@
 
 use std::fmt;
 
-/// Violated rules in the order of the checks, each as a path: the parts of its place, then the violation,
-/// such as `game_modes`, `arena`, `max_players`, `too-high`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Violations(Vec<Vec<String>>);
+/// A violated rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// The parts of its place, then the violation, such as `game_modes`, `arena`, `max_players`, `too-high`.
+    pub path: Vec<String>,
+    /// What the rule allows there.
+    pub allowed: String,
+}
 
-/// Paths that a message shows; the metadata has all of them.
-const PATHS_SHOWN: usize = 5;
+impl Violation {
+    /// Its path as one text.
+    #[must_use]
+    pub fn joined(&self) -> String {
+        self.path.join("/")
+    }
+}
+
+/// The path, and what is allowed there.
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.joined(), self.allowed)
+    }
+}
+
+/// Violated rules in the order of the checks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Violations(Vec<Violation>);
+
+/// Violations that a message shows; the metadata has the paths of all.
+const SHOWN: usize = 5;
 
 impl Violations {
-    /// Adds the violation at `path`.
-    pub fn add(&mut self, path: &[&str]) {
-        self.0.push(owned(path).collect());
+    /// Adds the violation at `path`, where the rule allows what `allowed` says.
+    pub fn add(&mut self, path: &[&str], allowed: impl Into<String>) {
+        self.0.push(Violation { path: owned(path).collect(), allowed: allowed.into() });
     }
 
     /// Adds `others`, the violations below `path`.
     pub fn add_below(&mut self, path: &[&str], others: Self) {
-        self.0.extend(others.into_iter().map(|rest| owned(path).chain(rest).collect()));
+        let below = |other: Violation| Violation { path: owned(path).chain(other.path).collect(), ..other };
+        self.0.extend(others.into_iter().map(below));
     }
 
     /// Whether there are none.
@@ -27,9 +51,9 @@ impl Violations {
         self.0.is_empty()
     }
 
-    /// Each as one text, its parts joined by `/`.
+    /// Each path as one text, its parts joined by `/`.
     pub fn joined(&self) -> impl Iterator<Item = String> {
-        self.0.iter().map(|path| path.join("/"))
+        self.0.iter().map(Violation::joined)
     }
 }
 
@@ -38,8 +62,8 @@ fn owned(path: &[&str]) -> impl Iterator<Item = String> {
 }
 
 impl IntoIterator for Violations {
-    type Item = Vec<String>;
-    type IntoIter = std::vec::IntoIter<Vec<String>>;
+    type Item = Violation;
+    type IntoIter = std::vec::IntoIter<Violation>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.0.into_iter()
@@ -49,11 +73,24 @@ impl IntoIterator for Violations {
 /// The first ones, and how many more there are.
 impl fmt::Display for Violations {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown: Vec<_> = self.joined().take(PATHS_SHOWN).collect();
-        let more = self.0.len().saturating_sub(PATHS_SHOWN);
+        let mut shown: Vec<_> = self.0.iter().take(SHOWN).map(ToString::to_string).collect();
+        let more = self.0.len().saturating_sub(SHOWN);
         if more > 0 {
             shown.push(format!("and {more} more"));
         }
-        f.write_str(&shown.join(", "))
+        f.write_str(&shown.join("; "))
+    }
+}
+
+/// Names in a message, of which it lists at most 16.
+#[must_use]
+pub fn listed<T: AsRef<str>>(names: &[T]) -> String {
+    const LISTED_MAX: usize = 16;
+    let (shown, others) = names.split_at(names.len().min(LISTED_MAX));
+    let shown: Vec<_> = shown.iter().map(|name| format!("`{}`", name.as_ref())).collect();
+    match (shown.join(", "), others.len()) {
+        (shown, _) if shown.is_empty() => "none".to_owned(),
+        (shown, 0) => shown,
+        (shown, others) => format!("{shown} and {others} more"),
     }
 }

@@ -7,7 +7,7 @@ use crate::{
         coordinates::Coordinates,
         errors::{Error, bad_body},
         game::Game,
-        ids::{GameMode, RegionId},
+        ids::{GameMode, IDENTIFIER_CHARS_MAX, RegionId},
         namespace::Namespace,
         pool::{Pool, Tags},
         tag_digests::TagDigests,
@@ -36,6 +36,8 @@ pub struct Criteria {
     pub tags: Tags,
     /// The lobby to create when none fits.
     pub new_lobby: NewLobby,
+    /// Requested modes that the version lacks, beside others that it has.
+    pub left_out: Vec<String>,
 }
 
 /// A pool to look in.
@@ -81,7 +83,7 @@ impl Criteria {
         version: &Version,
         viewer: Option<Coordinates>,
     ) -> Result<Self, Error> {
-        let modes = modes(&request.game_modes, version)?;
+        let (modes, left_out) = modes(&request.game_modes, version)?;
         check_tags(&request.tags, &modes)?;
         check_max_players(request.max_players, &modes)?;
         let regions = regions(&request.regions, game, &modes, viewer)?;
@@ -116,6 +118,7 @@ impl Criteria {
                 request.max_players,
                 tag_digests.clone(),
             ),
+            left_out,
         })
     }
 
@@ -132,7 +135,7 @@ impl Criteria {
         version: &Version,
         viewer: Option<Coordinates>,
     ) -> Result<Self, Error> {
-        let modes = modes(std::slice::from_ref(&request.game_mode), version)?;
+        let (modes, _none) = modes(std::slice::from_ref(&request.game_mode), version)?;
         check_tags(&request.tags, &modes)?;
         check_max_players(request.max_players, &modes)?;
         let regions = regions(request.region.as_slice(), game, &modes, viewer)?;
@@ -158,6 +161,7 @@ impl Criteria {
                 is_private,
                 ..NewLobby::new(pool, mode.config, request.max_players, tag_digests)
             },
+            left_out: Vec::new(),
         })
     }
 }
@@ -193,21 +197,26 @@ impl Mode<'_> {
     }
 }
 
-fn modes<'a>(requested: &[String], version: &'a Version) -> Result<Vec<Mode<'a>>, Error> {
+/// The requested modes that `version` has, each once, and the names of the others. Clients ask for a removed
+/// mode until they are updated.
+fn modes<'a>(requested: &[String], version: &'a Version) -> Result<(Vec<Mode<'a>>, Vec<String>), Error> {
     let mut seen = BTreeSet::new();
-    let mut modes = Vec::new();
+    let (mut modes, mut left_out) = (Vec::new(), Vec::new());
     for name in requested {
-        let (name, config) = version.config.game_modes.get_key_value(name.as_str()).ok_or_else(|| {
-            Error::GameModeNotFound {
-                mode: name.chars().take(64).collect(),
-                modes: version.config.game_modes.keys().map(ToString::to_string).collect(),
-            }
-        })?;
-        if seen.insert(name) {
-            modes.push(Mode { name, config });
+        match version.config.game_modes.get_key_value(name.as_str()) {
+            Some((name, config)) if seen.insert(name) => modes.push(Mode { name, config }),
+            Some(_) => {}
+            None => left_out.push(name.chars().take(IDENTIFIER_CHARS_MAX).collect()),
         }
     }
-    if modes.is_empty() { Err(Error::NoGameModeProvided) } else { Ok(modes) }
+    match left_out.first() {
+        _ if !modes.is_empty() => Ok((modes, left_out)),
+        None => Err(Error::NoGameModeProvided),
+        Some(mode) => Err(Error::GameModeNotFound {
+            mode: mode.clone(),
+            modes: version.config.game_modes.keys().map(ToString::to_string).collect(),
+        }),
+    }
 }
 
 fn check_tags(tags: &Tags, modes: &[Mode<'_>]) -> Result<(), Error> {

@@ -12,16 +12,17 @@ const PLAYER_SOURCES: [&str; 5] = ["client", "vpn", "proxy", "tor", "hosting"];
 #[must_use]
 pub fn validate(lobby_count_max: u32, max_players: u32) -> Violations {
     let mut violations = Violations::default();
+    let lobbies = format!("1 to {LOBBY_COUNT_MAX_LIMIT}");
     if lobby_count_max == 0 {
-        violations.add(&["lobby-count", "too-low"]);
+        violations.add(&["lobby-count", "too-low"], lobbies.clone());
     }
     if lobby_count_max > LOBBY_COUNT_MAX_LIMIT {
-        violations.add(&["lobby-count", "too-high"]);
+        violations.add(&["lobby-count", "too-high"], lobbies);
     }
     if max_players == 0 {
-        violations.add(&["max-players", "too-low"]);
+        violations.add(&["max-players", "too-low"], "1 or more");
         for source in PLAYER_SOURCES {
-            violations.add(&["max-players", source, "too-low"]);
+            violations.add(&["max-players", source, "too-low"], "1 or more");
         }
     }
     violations

@@ -21,7 +21,7 @@ pub fn is_name_id(text: &str) -> bool {
 pub fn namespace_violations(display_name: &str, name_id: &str) -> Violations {
     let mut violations = display_name_violations(display_name);
     if !is_name_id(name_id) {
-        violations.add(&["name-id", "invalid"]);
+        violations.add(&["name-id", "invalid"], "1 to 64 characters of a-z, 0-9 and inner hyphens");
     }
     violations
 }
@@ -39,7 +39,7 @@ pub fn display_name_violations(text: &str) -> Violations {
     } else {
         return violations;
     };
-    violations.add(&["display-name", violation]);
+    violations.add(&["display-name", violation], "1 to 128 characters, no control characters");
     violations
 }
 
@@ -65,11 +65,8 @@ mod tests {
         for (name, violation) in
             [("", "too-short"), (" ", "too-short"), (&*"x".repeat(129), "too-long"), ("a\nb", "invalid")]
         {
-            assert_eq!(
-                display_name_violations(name).to_string(),
-                format!("display-name/{violation}"),
-                "{name}"
-            );
+            let found: Vec<_> = display_name_violations(name).joined().collect();
+            assert_eq!(found, [format!("display-name/{violation}")], "{name}");
         }
     }
 }

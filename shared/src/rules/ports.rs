@@ -1,12 +1,13 @@
 //! Which ports a game server may have (decision 7): all with TLS or none, sane labels, hosts and numbers.
 
-use std::{collections::BTreeMap, net::Ipv6Addr};
+use std::collections::BTreeMap;
 
 use crate::{
     models::{
         ports::{PortNumbers, PortRange, Ports, ServerPort},
-        violations::Violations,
+        violations::{Violations, listed},
     },
+    rules::hostname,
     wire::ports::{PortRangeSpec, PortSpec},
 };
 
@@ -14,10 +15,6 @@ use crate::{
 pub const PORTS_MAX: usize = 16;
 /// Longest label, in characters.
 const LABEL_CHARS_MAX: usize = 16;
-/// Longest hostname, in characters (RFC 1035).
-const HOSTNAME_CHARS_MAX: usize = 253;
-/// Longest part of a hostname between two dots, in characters (RFC 1035).
-const HOST_LABEL_CHARS_MAX: usize = 63;
 /// Longest label in a violation, since a refused label may be any text.
 const SHOWN_LABEL_CHARS_MAX: usize = 64;
 
@@ -26,39 +23,46 @@ impl Ports {
     ///
     /// # Errors
     /// Every violation: `too-few`, `too-many`, and by label `label/invalid`, `hostname/invalid`,
+    /// `hostname/not-reachable`,
     /// `port/missing`, `port/ambiguous`, `port/out-of-range`, `port_range/out-of-range`,
     /// `port_range/min-above-max`, `mixed-tls`.
     pub fn of_specs(specs: &BTreeMap<String, PortSpec>, hostname: Option<&str>) -> Result<Self, Violations> {
         let mut violations = Violations::default();
         if specs.is_empty() {
-            violations.add(&["ports", "too-few"]);
+            violations.add(&["ports", "too-few"], format!("1 to {PORTS_MAX}"));
         }
         if specs.len() > PORTS_MAX {
-            violations.add(&["ports", "too-many"]);
+            violations.add(&["ports", "too-many"], format!("1 to {PORTS_MAX}"));
             // A list of each port's violations would have no bound.
             return Err(violations);
         }
         let mut ports = BTreeMap::new();
         let is_tls = |spec: &PortSpec| spec.protocol.is_tls();
-        let is_mixed = specs.values().any(is_tls) && !specs.values().all(is_tls);
+        let mixed = specs.values().any(is_tls) && !specs.values().all(is_tls);
+        let mixed = mixed.then(|| {
+            let with_tls = specs.iter().filter(|(_, spec)| is_tls(spec));
+            let with_tls: Vec<String> = with_tls.map(|(label, _)| shown(label)).collect();
+            format!("https and tcp_tls on all ports or on none; here only on {}", listed(&with_tls))
+        });
         for (label, spec) in specs {
-            let shown: String = label.chars().take(SHOWN_LABEL_CHARS_MAX).collect();
+            let shown = shown(label);
             if !is_label(label) {
-                violations.add(&["ports", &shown, "label", "invalid"]);
+                let allowed = format!("1 to {LABEL_CHARS_MAX} characters of a-z, 0-9 and inner hyphens");
+                violations.add(&["ports", &shown, "label", "invalid"], allowed);
             }
-            let hostname = spec.hostname.as_deref().or(hostname).unwrap_or_default();
-            if !is_hostname(hostname) {
-                violations.add(&["ports", &shown, "hostname", "invalid"]);
+            let hostname = hostname::parse(spec.hostname.as_deref().or(hostname).unwrap_or_default());
+            if let Err(invalid) = hostname {
+                violations.add(&["ports", &shown, "hostname", invalid.violation()], invalid.to_string());
             }
-            if is_mixed {
-                violations.add(&["ports", &shown, "mixed-tls"]);
+            if let Some(mixed) = &mixed {
+                violations.add(&["ports", &shown, "mixed-tls"], mixed);
             }
-            match numbers(spec) {
-                Ok(numbers) => {
-                    let port = ServerPort { hostname: hostname.to_owned(), numbers, protocol: spec.protocol };
-                    ports.insert(label.clone(), port);
-                }
-                Err([field, violation]) => violations.add(&["ports", &shown, field, violation]),
+            let numbers = numbers(spec);
+            if let Err(([field, violation], allowed)) = numbers {
+                violations.add(&["ports", &shown, field, violation], allowed);
+            }
+            if let (Ok(hostname), Ok(numbers)) = (hostname, numbers) {
+                ports.insert(label.clone(), ServerPort { hostname, numbers, protocol: spec.protocol });
             }
         }
         if violations.is_empty() { Ok(Self(ports)) } else { Err(violations) }
@@ -80,22 +84,30 @@ impl TryFrom<BTreeMap<String, ServerPort>> for Ports {
             PortSpec { hostname: Some(hostname.clone()), port, port_range, protocol: *protocol }
         };
         let specs = ports.iter().map(|(label, port)| (label.clone(), spec(port))).collect();
-        Self::of_specs(&specs, None).map_err(|violations| format!("the ports are not valid at {violations}"))
+        Self::of_specs(&specs, None).map_err(|violations| format!("the ports are not valid: {violations}"))
     }
 }
 
-fn numbers(spec: &PortSpec) -> Result<PortNumbers, [&'static str; 2]> {
+/// What a violation is of and which it is, and what is allowed.
+type Refused = ([&'static str; 2], &'static str);
+
+fn numbers(spec: &PortSpec) -> Result<PortNumbers, Refused> {
     let number = |number: u32| u16::try_from(number).ok().filter(|number| *number > 0);
+    let out_of_range = |field| ([field, "out-of-range"], "1 to 65535");
     match (spec.port, spec.port_range) {
-        (Some(port), None) => number(port).map(PortNumbers::Port).ok_or(["port", "out-of-range"]),
+        (Some(port), None) => number(port).map(PortNumbers::Port).ok_or(out_of_range("port")),
         (None, Some(PortRangeSpec { min, max })) => match (number(min), number(max)) {
             (Some(min), Some(max)) if min <= max => Ok(PortNumbers::PortRange(PortRange { min, max })),
-            (Some(_), Some(_)) => Err(["port_range", "min-above-max"]),
-            _ => Err(["port_range", "out-of-range"]),
+            (Some(_), Some(_)) => Err((["port_range", "min-above-max"], "`min` is at most `max`")),
+            _ => Err(out_of_range("port_range")),
         },
-        (None, None) => Err(["port", "missing"]),
-        (Some(_), Some(_)) => Err(["port", "ambiguous"]),
+        (None, None) => Err((["port", "missing"], "`port` or `port_range`")),
+        (Some(_), Some(_)) => Err((["port", "ambiguous"], "`port` or `port_range`, not both")),
     }
+}
+
+fn shown(label: &str) -> String {
+    label.chars().take(SHOWN_LABEL_CHARS_MAX).collect()
 }
 
 fn is_label(text: &str) -> bool {
@@ -104,21 +116,6 @@ fn is_label(text: &str) -> bool {
         && !text.starts_with('-')
         && !text.ends_with('-')
         && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
-}
-
-/// A name of plain labels, an IPv4 address, or an IPv6 address in brackets, so that a colon and a port can
-/// follow.
-fn is_hostname(text: &str) -> bool {
-    let is_plain_label = |label: &str| {
-        (1..=HOST_LABEL_CHARS_MAX).contains(&label.len())
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
-    };
-    if let Some(address) = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')) {
-        return address.parse::<Ipv6Addr>().is_ok();
-    }
-    text.len() <= HOSTNAME_CHARS_MAX && text.split('.').all(is_plain_label)
 }
 
 #[cfg(test)]
@@ -152,7 +149,9 @@ mod tests {
             one("g", json!({ "port_range": { "min": 1, "max": 65_535 } })),
             one("g", json!({ "port_range": { "min": 7, "max": 7 } })),
             one("g", json!({ "port": 7, "hostname": "[2001:db8::1]" })),
+            one("g", json!({ "port": 7, "hostname": "2001:db8::1" })),
             one("g", json!({ "port": 7, "hostname": "192.0.2.7" })),
+            one("g", json!({ "port": 7, "hostname": "game_1.example.com" })),
         ] {
             assert_eq!(violations(specs.clone()), [""; 0], "{specs}");
         }
@@ -186,7 +185,7 @@ mod tests {
             (json!({ "port": 1, "hostname": "a:80" }), "hostname/invalid"),
             (json!({ "port": 1, "hostname": "a..b" }), "hostname/invalid"),
             (json!({ "port": 1, "hostname": "-a" }), "hostname/invalid"),
-            (json!({ "port": 1, "hostname": "::1" }), "hostname/invalid"),
+            (json!({ "port": 1, "hostname": "0.0.0.0" }), "hostname/not-reachable"),
             (json!({ "port": 1, "hostname": "a".repeat(254) }), "hostname/invalid"),
         ] {
             assert_eq!(violations(one("g", fields.clone())), [format!("ports/g/{refused}")], "{fields}");

@@ -38,7 +38,7 @@ pub fn parse(text: &str) -> Result<Url, &'static str> {
 }
 
 /// Whether a name may be on the public Internet: others resolve, if at all, to the machine or its network.
-fn is_public_name(name: &str) -> bool {
+pub(super) fn is_public_name(name: &str) -> bool {
     let name = name.trim_end_matches('.').to_ascii_lowercase();
     name.contains('.')
         && !name.ends_with(".localhost")

@@ -6,11 +6,14 @@ use crate::{
     base::ambient::Timestamp,
     models::{
         game::Game,
-        ids::{GameMode, NamespaceId, RegionId, ServerId, ServerKey, StartId, TokenId, WriteId},
+        ids::{
+            GameMode, IDENTIFIER_CHARS_MAX, NamespaceId, RegionId, ServerId, ServerKey, StartId, TokenId, WriteId,
+        },
         ports::Ports,
         server::{PlacementPool, Server, look_again},
-        violations::Violations,
+        violations::{Violations, listed},
     },
+    rules::hostname,
     wire::RegisterServerRequest,
 };
 
@@ -58,29 +61,40 @@ impl Registration {
     /// Every violation; those of ports by [`crate::rules::ports`].
     pub fn check(request: &RegisterServerRequest, game: &Game) -> Result<Self, Violations> {
         let mut violations = Violations::default();
-        let mut refuse = |field: &str, violation: &str| violations.add(&[field, violation]);
+        let mut refuse =
+            |field: &str, violation: &str, allowed: String| violations.add(&[field, violation], allowed);
         let region_id = game.regions.get_key_value(request.region_id.as_str()).map(|(id, _)| id.clone());
         if region_id.is_none() {
-            refuse("region_id", "not-found");
+            let regions: Vec<_> = game.regions.keys().map(RegionId::as_str).collect();
+            let named: String = request.region_id.chars().take(IDENTIFIER_CHARS_MAX).collect();
+            refuse("region_id", "not-found", format!("`{named}` is not one of {}", listed(&regions)));
         }
         let capacity = request.capacity.unwrap_or(1);
         if capacity == 0 {
-            refuse("capacity", "too-low");
+            refuse("capacity", "too-low", format!("1 to {CAPACITY_MAX}"));
         } else if capacity > CAPACITY_MAX {
-            refuse("capacity", "too-high");
+            refuse("capacity", "too-high", format!("1 to {CAPACITY_MAX}"));
         }
         let lease_seconds = request.lease_seconds.unwrap_or(LEASE_SECONDS_DEFAULT);
         if lease_seconds > LEASE_SECONDS_MAX {
-            refuse("lease_seconds", "too-high");
+            refuse("lease_seconds", "too-high", format!("0 to {LEASE_SECONDS_MAX}, 0 for no lease"));
         }
         let mut game_modes = None;
         if let Some(names) = &request.game_modes {
             let known: Result<BTreeSet<GameMode>, _> = names.iter().map(|name| name.parse()).collect();
             match known {
-                Ok(modes) if modes.is_empty() => refuse("game_modes", "too-few"),
-                Ok(modes) if modes.len() > GAME_MODES_MAX => refuse("game_modes", "too-many"),
+                Ok(modes) if modes.is_empty() => {
+                    refuse(
+                        "game_modes",
+                        "too-few",
+                        "at least one, or no `game_modes` for every mode".to_owned(),
+                    );
+                }
+                Ok(modes) if modes.len() > GAME_MODES_MAX => {
+                    refuse("game_modes", "too-many", format!("at most {GAME_MODES_MAX}"));
+                }
                 Ok(modes) => game_modes = Some(modes),
-                Err(_) => refuse("game_modes", "invalid"),
+                Err(form) => refuse("game_modes", "invalid", format!("a mode {form}")),
             }
         }
         let ports = match Ports::of_specs(&request.ports, None) {
@@ -102,6 +116,11 @@ impl Registration {
             }),
             _ => Err(violations),
         }
+    }
+
+    /// Its hosts that only its own machine or network can reach.
+    pub fn private_hosts(&self) -> impl Iterator<Item = &str> {
+        self.ports.iter().map(|(_, port)| port.hostname.as_str()).filter(|host| !hostname::is_public(host))
     }
 
     /// The modes that it names; empty when it runs all.
@@ -168,10 +187,11 @@ impl Registration {
         if let Some(same) = same.filter(|same| same.used > 0 && !same.is_clearing) {
             let mut violations = Violations::default();
             if same.region_id != self.region_id {
-                violations.add(&["region_id", "in-use"]);
+                let allowed = format!("`{}` until its lobbies have ended", same.region_id);
+                violations.add(&["region_id", "in-use"], allowed);
             }
             if same.ports != self.ports {
-                violations.add(&["ports", "in-use"]);
+                violations.add(&["ports", "in-use"], "the same ports until its lobbies have ended");
             }
             if !violations.is_empty() {
                 return Err(violations);
@@ -293,7 +313,8 @@ mod tests {
         let moved = json!({ "start_id": "a", "region_id": "nyc", "ports": { "game": { "hostname": "b", "port": 1, "protocol": "udp" } } });
         let refused =
             check(moved.clone()).unwrap().into_server(key(), Some(&running), start(), id(), Timestamp(9));
-        assert_eq!(refused.unwrap_err().to_string(), "region_id/in-use, ports/in-use");
+        let refused: Vec<_> = refused.unwrap_err().joined().collect();
+        assert_eq!(refused, ["region_id/in-use", "ports/in-use"]);
         assert!(check(moved).unwrap().into_server(key(), Some(&first), start(), id(), Timestamp(9)).is_ok());
         let smaller = check(json!({ "start_id": "a", "capacity": 1 })).unwrap();
         let smaller = smaller.into_server(key(), Some(&running), start(), id(), Timestamp(9)).unwrap();

@@ -10,7 +10,7 @@ use crate::{
         ids::RegionId,
         version::{CaptchaConfig, GameModeConfig, Verification, VersionConfig},
         version_secrets::{SECRETS_BYTES_MAX, VersionSecrets},
-        violations::Violations,
+        violations::{Violations, listed},
     },
     rules::public_url,
 };
@@ -53,11 +53,11 @@ const HEADERS_OF_TRANSPORT: [&str; 11] = [
 pub fn validate(config: &VersionConfig, regions: &BTreeMap<RegionId, Region>) -> Violations {
     let mut violations = Violations::default();
     if config.game_modes.is_empty() {
-        violations.add(&["game_modes", "too-few"]);
+        violations.add(&["game_modes", "too-few"], format!("1 to {GAME_MODES_MAX} modes"));
     }
     if config.game_modes.len() > GAME_MODES_MAX {
         // A list of each mode's violations would have no bound.
-        violations.add(&["game_modes", "too-many"]);
+        violations.add(&["game_modes", "too-many"], format!("1 to {GAME_MODES_MAX} modes"));
         return violations;
     }
     for (name, mode) in &config.game_modes {
@@ -73,7 +73,7 @@ pub fn validate(config: &VersionConfig, regions: &BTreeMap<RegionId, Region>) ->
         violations.add_below(&["captcha"], captcha_violations(captcha));
     }
     if VersionSecrets::of(config).bytes() > SECRETS_BYTES_MAX {
-        violations.add(&["secrets", "too-large"]);
+        violations.add(&["secrets", "too-large"], format!("at most {SECRETS_BYTES_MAX} bytes in all"));
     }
     violations
 }
@@ -81,24 +81,30 @@ pub fn validate(config: &VersionConfig, regions: &BTreeMap<RegionId, Region>) ->
 fn verification_violations(verification: &Verification) -> Violations {
     let mut violations = Violations::default();
     if let Err(problem) = public_url::parse(&verification.url) {
-        violations.add(&["url", problem]);
+        violations.add(&["url", problem], "an https URL of a public host, without a user, up to 2048 bytes");
     }
     if verification.headers.len() > HEADERS_MAX {
         // As with modes, a bound for the list.
-        violations.add(&["headers", "too-many"]);
+        violations.add(&["headers", "too-many"], format!("at most {HEADERS_MAX}"));
         return violations;
     }
     let mut names = BTreeSet::new();
     for (name, value) in &verification.headers {
         let lower = name.to_ascii_lowercase();
         if name.len() > HEADER_NAME_BYTES_MAX || HeaderName::from_bytes(name.as_bytes()).is_err() {
-            violations.add(&["headers", "name-invalid"]);
+            violations.add(
+                &["headers", "name-invalid"],
+                format!("a header name of at most {HEADER_NAME_BYTES_MAX} bytes"),
+            );
         } else if HEADERS_OF_TRANSPORT.contains(&lower.as_str()) {
-            violations.add(&["headers", name, "not-allowed"]);
+            violations.add(&["headers", name, "not-allowed"], "none of the headers that the transport sets");
         } else if !names.insert(lower) {
-            violations.add(&["headers", name, "duplicate"]);
+            violations.add(&["headers", name, "duplicate"], "each header once, whatever its case");
         } else if let Some(problem) = header_value_problem(value.reveal()) {
-            violations.add(&["headers", name, problem]);
+            violations.add(
+                &["headers", name, problem],
+                format!("printable ASCII of at most {HEADER_VALUE_BYTES_MAX} bytes"),
+            );
         }
     }
     violations
@@ -116,15 +122,17 @@ fn header_value_problem(value: Option<&str>) -> Option<&'static str> {
 fn captcha_violations(captcha: &CaptchaConfig) -> Violations {
     let mut violations = Violations::default();
     if captcha.requests_before_reverify > REQUESTS_BEFORE_REVERIFY_MAX {
-        violations.add(&["requests_before_reverify", "too-high"]);
+        violations
+            .add(&["requests_before_reverify", "too-high"], format!("0 to {REQUESTS_BEFORE_REVERIFY_MAX}"));
     }
     if captcha.verification_ttl > VERIFICATION_TTL_MS_MAX {
-        violations.add(&["verification_ttl", "too-high"]);
+        violations
+            .add(&["verification_ttl", "too-high"], format!("0 to {VERIFICATION_TTL_MS_MAX} milliseconds"));
     }
     match captcha.providers().count() {
-        0 => violations.add(&["provider", "missing"]),
+        0 => violations.add(&["provider", "missing"], "`hcaptcha` or `turnstile`"),
         1 => {}
-        _ => violations.add(&["provider", "too-many"]),
+        _ => violations.add(&["provider", "too-many"], "`hcaptcha` or `turnstile`, not both"),
     }
     for (provider, keys) in captcha.providers() {
         for (field, key) in
@@ -136,7 +144,10 @@ fn captcha_violations(captcha: &CaptchaConfig) -> Violations {
                 Some(key) if !key.bytes().all(|byte| byte.is_ascii_graphic()) => "invalid",
                 Some(_) => continue,
             };
-            violations.add(&[provider.name(), field, problem]);
+            violations.add(
+                &[provider.name(), field, problem],
+                format!("1 to {CAPTCHA_KEY_BYTES_MAX} printable ASCII characters"),
+            );
         }
     }
     violations
@@ -145,19 +156,21 @@ fn captcha_violations(captcha: &CaptchaConfig) -> Violations {
 fn mode_violations(mode: &GameModeConfig, regions: &BTreeMap<RegionId, Region>) -> Violations {
     let mut violations = Violations::default();
     if mode.regions.is_empty() {
-        violations.add(&["regions", "too-few"]);
+        violations.add(&["regions", "too-few"], "at least one region");
     }
     if mode.regions.iter().collect::<BTreeSet<_>>().len() < mode.regions.len() {
-        violations.add(&["regions", "duplicate"]);
+        violations.add(&["regions", "duplicate"], "each region once");
     }
-    if mode.regions.iter().any(|region| !regions.contains_key(region)) {
-        violations.add(&["regions", "not-found"]);
+    let unknown: Vec<_> = mode.regions.iter().filter(|region| !regions.contains_key(*region)).collect();
+    if !unknown.is_empty() {
+        let allowed = format!("{} is not one of {}", listed(&texts(unknown)), listed(&texts(regions.keys())));
+        violations.add(&["regions", "not-found"], allowed);
     }
     let mut bound = |field, value: u32, min: u32, max: u32| {
         if value < min {
-            violations.add(&[field, "too-low"]);
+            violations.add(&[field, "too-low"], format!("{min} to {max}"));
         } else if value > max {
-            violations.add(&[field, "too-high"]);
+            violations.add(&[field, "too-high"], format!("{min} to {max}"));
         }
     };
     bound("max_players", mode.max_players, 1, MAX_PLAYERS_LIMIT);
@@ -170,6 +183,10 @@ fn mode_violations(mode: &GameModeConfig, regions: &BTreeMap<RegionId, Region>) 
     bound("reservation_seconds", mode.reservation_seconds, 5, 600);
     bound("idle_seconds", mode.idle_seconds, 0, IDLE_SECONDS_MAX);
     violations
+}
+
+fn texts<'a>(regions: impl IntoIterator<Item = &'a RegionId>) -> Vec<&'a str> {
+    regions.into_iter().map(RegionId::as_str).collect()
 }
 
 #[cfg(test)]

@@ -77,6 +77,8 @@ enum Gone {
 pub enum HeartbeatOutcome {
     /// The server is alive. The server as it now is.
     Alive(Box<Server>),
+    /// Another start registered last.
+    OtherStart,
     /// It never registered, or it deregistered and no longer runs a lobby.
     Unknown,
 }
@@ -272,12 +274,12 @@ impl Store {
         let server = match self.update_server(write).await? {
             Ok(server) => server,
             Err(Some(server)) if start_id.is_some() && server.start_id.as_ref() != start_id => {
-                return Ok(HeartbeatOutcome::Unknown);
+                return Ok(HeartbeatOutcome::OtherStart);
             }
             Err(Some(server)) if !server.is_gone() && server.lease_ms.is_none() => {
                 match self.transfer_server(server, start_id, owner).await? {
                     Some(server) => server,
-                    None => return Ok(HeartbeatOutcome::Unknown),
+                    None => return Ok(HeartbeatOutcome::OtherStart),
                 }
             }
             // A later heartbeat was quicker.

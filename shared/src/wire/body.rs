@@ -5,9 +5,13 @@ use std::collections::HashMap;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, value::RawValue};
 
-use crate::models::{
-    errors::{Error, bad_body},
-    handed_on::{DEPTH_MAX, HandedOn},
+use crate::{
+    base::{fields::fields_at, json::for_people},
+    models::{
+        errors::{Error, bad_body},
+        handed_on::{DEPTH_MAX, HandedOn},
+        warnings::{Warning, Warnings},
+    },
 };
 
 /// A body of valid JSON, not parsed further yet.
@@ -15,12 +19,13 @@ use crate::models::{
 pub struct JsonBody<'a> {
     text: &'a [u8],
     value: Value,
+    warnings: &'a Warnings,
 }
 
 impl<'a> JsonBody<'a> {
-    /// The body `text`, which holds `value`.
-    pub(crate) const fn new(text: &'a [u8], value: Value) -> Self {
-        Self { text, value }
+    /// The body `text`, which holds `value`, of the request with `warnings`.
+    pub(crate) const fn new(text: &'a [u8], value: Value, warnings: &'a Warnings) -> Self {
+        Self { text, value, warnings }
     }
 
     /// The canonical text of all bodies that parse alike: names in order, without fields that are `null`.
@@ -41,13 +46,15 @@ impl<'a> JsonBody<'a> {
         self
     }
 
-    /// The field `name`, as it was sent, to pass on to another party; `None` when it is absent or `null`.
+    /// Takes out the field `name`, as it was sent, to pass on to another party; `None` when it is absent or
+    /// `null`.
     ///
     /// # Errors
     /// As [`HandedOn::new`].
-    pub fn handed_on(&self, name: &str) -> Result<Option<HandedOn>, Error> {
+    pub fn take_handed_on(&mut self, name: &str) -> Result<Option<HandedOn>, Error> {
         // Only the text has the field as it was sent. Most bodies lack it and are not read twice.
-        if self.value.get(name).is_none_or(Value::is_null) {
+        let taken = self.value.as_object_mut().and_then(|fields| fields.remove(name));
+        if taken.is_none_or(|value| value.is_null()) {
             return Ok(None);
         }
         let fields: HashMap<String, &RawValue> =
@@ -55,7 +62,8 @@ impl<'a> JsonBody<'a> {
         fields.get(name).map(|text| HandedOn::new(text, name, DEPTH_MAX)).transpose()
     }
 
-    /// The body as `T`, from an object; unknown fields are ignored, `null` equals absent for optional fields.
+    /// The body as `T`, from an object; unknown fields get a warning, `null` equals absent for optional
+    /// fields.
     ///
     /// # Errors
     /// [`Error::BadBody`], whose message names the path.
@@ -64,9 +72,29 @@ impl<'a> JsonBody<'a> {
         if !self.value.is_object() {
             return Err(bad_body(".", "an object is needed"));
         }
-        serde_path_to_error::deserialize(self.value)
-            .map_err(|error| bad_body(&error.path().to_string(), &error.inner().to_string()))
+        let mut warn = |path: serde_ignored::Path<'_>| {
+            self.warnings.add(|| {
+                let path = steps(&path);
+                Warning::unknown_field(&path, fields_at::<T>(&path))
+            });
+        };
+        serde_path_to_error::deserialize(serde_ignored::Deserializer::new(self.value, &mut warn))
+            .map_err(|error| bad_body(&error.path().to_string(), &for_people(error.inner())))
     }
+}
+
+/// The names and numbers on the way to a value.
+fn steps(path: &serde_ignored::Path<'_>) -> Vec<String> {
+    use serde_ignored::Path;
+    let (parent, step) = match path {
+        Path::Root => return Vec::new(),
+        Path::Seq { parent, index } => (parent, Some(index.to_string())),
+        Path::Map { parent, key } => (parent, Some(key.clone())),
+        Path::Some { parent } | Path::NewtypeStruct { parent } | Path::NewtypeVariant { parent } => {
+            (parent, None)
+        }
+    };
+    steps(parent).into_iter().chain(step).collect()
 }
 
 fn strip_nulls(value: &mut Value, kept: &[&str]) {

@@ -483,7 +483,12 @@ impl ValidationResponse {
     /// The response for `violations`.
     #[must_use]
     pub fn new(violations: Violations) -> Self {
-        Self { errors: violations.into_iter().map(|path| ValidationError { path }).collect() }
+        Self {
+            errors: violations
+                .into_iter()
+                .map(|violation| ValidationError { path: violation.path })
+                .collect(),
+        }
     }
 }
 

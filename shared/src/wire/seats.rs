@@ -14,7 +14,11 @@ use crate::{
         pool::Tags,
         ports::{PortNumbers, PortRange, Ports, ServerPort},
     },
-    wire::{body::JsonBody, explanation::Explanation, values::null_as_default},
+    wire::{
+        body::JsonBody,
+        explanation::Explanation,
+        values::{null_as_default, taken_out},
+    },
 };
 
 /// Request of lobbies.find.
@@ -38,7 +42,7 @@ pub struct FindLobbyRequest {
     #[serde(default, deserialize_with = "optional_object")]
     pub captcha: Option<Captcha>,
     /// Data for the studio's verification, not parsed, so that it stays as it was sent.
-    #[serde(skip)]
+    #[serde(default, deserialize_with = "taken_out")]
     pub verification_data: Option<HandedOn>,
 }
 
@@ -47,8 +51,8 @@ impl FindLobbyRequest {
     ///
     /// # Errors
     /// [`Error::BadBody`].
-    pub fn read(body: JsonBody<'_>) -> Result<Self, Error> {
-        let verification_data = verification_data(&body)?;
+    pub fn read(mut body: JsonBody<'_>) -> Result<Self, Error> {
+        let verification_data = verification_data(&mut body)?;
         Ok(Self { verification_data, ..body.parse()? })
     }
 }
@@ -62,7 +66,7 @@ pub struct JoinLobbyRequest {
     #[serde(default, deserialize_with = "optional_object")]
     pub captcha: Option<Captcha>,
     /// Data for the studio's verification, not parsed, so that it stays as it was sent.
-    #[serde(skip)]
+    #[serde(default, deserialize_with = "taken_out")]
     pub verification_data: Option<HandedOn>,
 }
 
@@ -71,8 +75,8 @@ impl JoinLobbyRequest {
     ///
     /// # Errors
     /// [`Error::BadBody`].
-    pub fn read(body: JsonBody<'_>) -> Result<Self, Error> {
-        let verification_data = verification_data(&body)?;
+    pub fn read(mut body: JsonBody<'_>) -> Result<Self, Error> {
+        let verification_data = verification_data(&mut body)?;
         Ok(Self { verification_data, ..body.parse()? })
     }
 }
@@ -118,13 +122,13 @@ pub struct CreateLobbyRequest {
     #[serde(default)]
     pub max_players: Option<u32>,
     /// Any JSON for its lobby server, not parsed, so that it stays as it was sent.
-    #[serde(skip)]
+    #[serde(default, deserialize_with = "taken_out")]
     pub lobby_config: Option<LobbyConfig>,
     /// The client's captcha response.
     #[serde(default, deserialize_with = "optional_object")]
     pub captcha: Option<Captcha>,
     /// Data for the studio's verification, not parsed, so that it stays as it was sent.
-    #[serde(skip)]
+    #[serde(default, deserialize_with = "taken_out")]
     pub verification_data: Option<HandedOn>,
 }
 
@@ -133,16 +137,16 @@ impl CreateLobbyRequest {
     ///
     /// # Errors
     /// [`Error::BadBody`].
-    pub fn read(body: JsonBody<'_>) -> Result<Self, Error> {
-        let lobby_config = body.handed_on("lobby_config")?.map(LobbyConfig::new).transpose()?;
-        let verification_data = verification_data(&body)?;
+    pub fn read(mut body: JsonBody<'_>) -> Result<Self, Error> {
+        let lobby_config = body.take_handed_on("lobby_config")?.map(LobbyConfig::new).transpose()?;
+        let verification_data = verification_data(&mut body)?;
         Ok(Self { lobby_config, verification_data, ..body.parse()? })
     }
 }
 
 /// The verification data of a request, which must be an object.
-fn verification_data(body: &JsonBody<'_>) -> Result<Option<HandedOn>, Error> {
-    let data = body.handed_on("verification_data")?;
+fn verification_data(body: &mut JsonBody<'_>) -> Result<Option<HandedOn>, Error> {
+    let data = body.take_handed_on("verification_data")?;
     if data.as_ref().is_some_and(|data| !data.is_object()) {
         return Err(bad_body("verification_data", "an object is needed"));
     }

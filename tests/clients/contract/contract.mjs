@@ -302,7 +302,7 @@ await check("find refuses a malformed token and tokens of other kinds", async ()
 
 await check("find refuses unusable game modes and regions", async () => {
 	await refusesAsBadRequest(find({ gameModes: [] }), "MATCHMAKER_NO_GAME_MODE_PROVIDED");
-	await refusesAsBadRequest(find({ gameModes: ["duel", "no-such-mode"] }), "MATCHMAKER_GAME_MODE_NOT_FOUND");
+	await refusesAsBadRequest(find({ gameModes: ["no-such-mode", "nor-this"] }), "MATCHMAKER_GAME_MODE_NOT_FOUND");
 	await refusesAsBadRequest(find({ gameModes: ["duel"], regions: ["no-such-region"] }), "MATCHMAKER_REGION_NOT_FOUND");
 });
 
@@ -1045,7 +1045,7 @@ await check("a browser game may call from any origin and read the request's id",
 
 	const answer = await send("GET", "/cloud/bootstrap", { headers: { origin } });
 	assert.ok(["*", origin].includes(answer.headers["access-control-allow-origin"]));
-	for (const header of ["x-request-id", "rvt-ray-id", "retry-after"]) {
+	for (const header of ["x-request-id", "rvt-ray-id", "retry-after", "muster-warning"]) {
 		assert.ok(listed(answer.headers["access-control-expose-headers"]).includes(header), `${header} is exposed`);
 	}
 	assert.equal(answer.headers["access-control-allow-credentials"], undefined);

@@ -83,6 +83,10 @@ async fn a_registration_that_cannot_work_is_refused_and_names_every_label() {
             json!({ "ports": { "g": { "hostname": "not a host", "port": 1, "protocol": "udp" } } }),
             vec!["ports/g/hostname/invalid"],
         ),
+        (
+            json!({ "ports": { "g": { "hostname": "0.0.0.0", "port": 1, "protocol": "udp" } } }),
+            vec!["ports/g/hostname/not-reachable"],
+        ),
         (json!({ "ports": {} }), vec!["ports/too-few"]),
         (json!({ "region_id": "mars", "capacity": 0 }), vec!["capacity/too-low", "region_id/not-found"]),
         (
@@ -95,6 +99,29 @@ async fn a_registration_that_cannot_work_is_refused_and_names_every_label() {
     }
     let nothing = heartbeat(&stack, &game, "bad").await;
     assert_eq!(nothing.refusal(), (400, "MATCHMAKER_SERVER_NOT_FOUND"));
+}
+
+#[tokio::test]
+async fn players_get_a_host_that_they_can_put_into_a_url() {
+    let stack = TestStack::start().await;
+    for (name, hostname, shown) in [
+        ("bare", "2001:db8::7", "[2001:db8::7]"),
+        ("bracketed", "[2001:db8::7]", "[2001:db8::7]"),
+        ("underscored", "game_1.example.com", "game_1.example.com"),
+        ("international", "b\u{fc}cher.example", "xn--bcher-kva.example"),
+    ] {
+        let game = game(&stack, name, json!({})).await;
+        let port = json!({ "hostname": hostname, "port": 7_777, "protocol": "http" });
+        register(&stack, &game, "one", json!({ "ports": { "game": port } })).await.expect_ok();
+        let found = find(&stack, &game).await.expect_ok();
+        let port = &found.body["ports"]["game"];
+        assert_eq!(
+            (port["hostname"].as_str(), port["host"].as_str()),
+            (Some(shown), Some(&*format!("{shown}:7777")))
+        );
+        let url: url::Url = format!("ws://{}/", port["host"].as_str().unwrap()).parse().unwrap();
+        assert_eq!((url.host_str(), url.port()), (Some(shown), Some(7_777)));
+    }
 }
 
 #[tokio::test]

@@ -50,6 +50,44 @@ async fn each_request_is_one_readable_line() {
 }
 
 #[tokio::test]
+async fn warnings_and_what_a_rule_allows_are_in_the_line() {
+    let mut local = Local::start(&[]).await;
+    let tokens = local.demo().await["tokens"].clone();
+    let public = tokens["public"].as_str().unwrap();
+    local.find(public, json!({ "game_modes": ["duel"], "region": "nyc" })).await.expect_ok();
+    let line = local.logged(" created ").await;
+    assert!(
+        line.contains(r#" created (warning: unknown field "region" (did you mean "regions"?)) "#),
+        "{line}"
+    );
+    local.find(tokens["development"].as_str().unwrap(), json!({})).await.expect_ok();
+    let line = local.logged(" dev-lcl ").await;
+    assert!(line.contains("(warning: the response to a development token is a mock: "), "{line}");
+
+    let port = json!({ "hostname": "0.0.0.0", "port": "7777", "protocol": "udp" });
+    let mut registration = json!({ "region_id": "fr", "ports": { "game": port } });
+    let url = format!("{}/matchmaker/servers/register", local.base_url);
+    let server = tokens["server"].as_str().unwrap();
+    post(&url, server, &registration.to_string()).await;
+    let line = local.logged(" 400 API_BAD_BODY ").await;
+    assert!(
+        line.contains(
+            "(the body does not fit at `ports.game.port`: a number from 1 to 65535 is needed, not a text) "
+        ),
+        "{line}"
+    );
+    registration["ports"]["game"]["port"] = json!(7_777);
+    post(&url, server, &registration.to_string()).await;
+    let line = local.logged(" 400 MATCHMAKER_INVALID_SERVER ").await;
+    assert!(
+        line.contains(
+            "region_id/not-found (`fr` is not one of `fra`, `nyc`); ports/game/hostname/not-reachable"
+        ),
+        "{line}"
+    );
+}
+
+#[tokio::test]
 async fn of_a_servers_heartbeats_the_first_has_a_line_and_a_refused_one_always() {
     let mut local = Local::start(&[]).await;
     let tokens = local.demo().await["tokens"].clone();

@@ -137,15 +137,20 @@ async fn a_file_that_cannot_be_read_or_used_is_named_with_the_place_in_it() {
         assert!(invalid.starts_with(&wanted), "{text}: {invalid}");
     }
     for (text, places) in [
-        (r#"{"game_modes": {}}"#, "game_modes/too-few"),
-        (r#"{"game_modes": {"arena": {"regions": ["mars"]}}}"#, "game_modes/arena/regions/not-found"),
+        (r#"{"game_modes": {}}"#, "game_modes/too-few (1 to 32 modes)"),
+        (
+            r#"{"game_modes": {"arena": {"regions": ["mars"]}}}"#,
+            "game_modes/arena/regions/not-found (`mars` is not one of ",
+        ),
         (
             r#"{"game_modes": {"a": {"regions": []}, "b": {"regions": ["fra"], "max_players": 0}}}"#,
-            "game_modes/a/regions/too-few, game_modes/b/max_players/too-low",
+            "game_modes/a/regions/too-few (at least one region); game_modes/b/max_players/too-low (1 to 256)",
         ),
     ] {
         let path = config(&folder, text);
-        assert_eq!(refusal_of(&path).await, format!("the version configuration is not valid at {places}"));
+        let (refused, wanted) =
+            (refusal_of(&path).await, format!("the version configuration is not valid: {places}"));
+        assert!(refused.starts_with(&wanted), "{refused}");
     }
     // Nothing was made under the name by any of these.
     let path = config(&folder, MODES);

@@ -119,7 +119,9 @@ fn a_version_reads_back_and_is_valid_within_its_limits() {
         let violations = version_config::validate(&config, &game.regions);
         let is_valid = (1..=32).contains(&modes.len()) && modes.values().all(is_valid_mode);
         prop_assert_eq!(violations.is_empty(), is_valid, "{:?}", violations);
-        prop_assert!(violations.into_iter().all(|path| path[0] == "game_modes" && path.len() > 1));
+        prop_assert!(
+            violations.into_iter().all(|broken| broken.path[0] == "game_modes" && broken.path.len() > 1)
+        );
         prop_assert_eq!(&serde_json::from_value::<VersionConfig>(json!(config)).unwrap(), &config);
         let stored: AttributeValue = serde_dynamo::to_attribute_value(&config).unwrap();
         prop_assert_eq!(&serde_dynamo::from_attribute_value::<_, VersionConfig>(stored).unwrap(), &config);
@@ -173,9 +175,9 @@ fn a_game_server_registers_within_its_limits() {
         let checked = Registration::check(&request, &game);
         prop_assert_eq!(checked.is_ok(), is_valid, "{:?}", checked);
         prop_assert!(
-            checked
-                .err()
-                .is_none_or(|paths| !paths.is_empty() && paths.into_iter().all(|path| path.len() > 1))
+            checked.err().is_none_or(
+                |paths| !paths.is_empty() && paths.into_iter().all(|broken| broken.path.len() > 1)
+            )
         );
         Ok(())
     });

@@ -147,11 +147,13 @@ fn requested(modes: usize, regions: usize) -> impl Strategy<Value = Requested> {
 /// The code of the first violated rule, of checks 4 to 7 of decision 4.
 fn violation(requested: &Requested) -> Option<&'static str> {
     let Requested { modes, regions, tags, max_players } = requested;
-    let known: Option<Vec<&Mode>> =
-        modes.iter().map(|name| MODES.iter().find(|mode| mode.name == name)).collect();
-    let Some(modes) = known else { return Some("MATCHMAKER_GAME_MODE_NOT_FOUND") };
     if modes.is_empty() {
         return Some("MATCHMAKER_NO_GAME_MODE_PROVIDED");
+    }
+    let modes: Vec<&Mode> =
+        modes.iter().filter_map(|name| MODES.iter().find(|mode| mode.name == name)).collect();
+    if modes.is_empty() {
+        return Some("MATCHMAKER_GAME_MODE_NOT_FOUND");
     }
     if tags.len() > 8 {
         return Some("MATCHMAKER_TOO_MANY_TAGS");
@@ -248,6 +250,11 @@ fn a_find_is_judged_in_the_order_of_the_decisions() {
             (size, size)
         );
         prop_assert_eq!(criteria.tags, requested.tags);
+        let is_unknown = |name: &&String| MODES.iter().all(|mode| mode.name != *name);
+        prop_assert_eq!(
+            criteria.left_out,
+            requested.modes.iter().filter(is_unknown).cloned().collect::<Vec<_>>()
+        );
         Ok(())
     });
 }

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    net::{IpAddr, Ipv6Addr},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
 };
 
 use aws_sdk_dynamodb::{
@@ -26,6 +26,7 @@ use shared::{
     rules::origin::OriginHost,
     wire::{self, ports::PortSpec},
 };
+use url::Url;
 
 use crate::fuzz::{check_plain, json::text};
 
@@ -80,19 +81,32 @@ fn an_origin_is_a_named_host_or_nothing() {
     });
 }
 
-/// Whether a port may follow the text after a colon: a name of plain labels, an IPv4 address, an IPv6 address
-/// in brackets.
-fn is_hostname(text: &str) -> bool {
-    if text.starts_with('[') {
-        return text.ends_with(']') && text[1..text.len() - 1].parse::<Ipv6Addr>().is_ok();
+/// The host that clients get for a text: as URLs have it, if a player can connect there.
+fn host_in_urls(text: &str) -> Option<String> {
+    let whole = text.parse::<Ipv6Addr>().map_or_else(|_| text.to_owned(), |_| format!("[{text}]"));
+    let address = match whole.strip_prefix('[') {
+        Some(rest) => Some(rest.strip_suffix(']')?.parse::<Ipv6Addr>().ok()?.to_canonical()),
+        None => whole.parse::<Ipv4Addr>().ok().map(IpAddr::V4),
+    };
+    if let Some(address) = address {
+        let is_of_one = address != IpAddr::V4(Ipv4Addr::BROADCAST) && !address.is_multicast();
+        return (is_of_one && !address.is_unspecified()).then_some(whole);
     }
-    let label = Regex::new("^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$").unwrap();
-    text.len() <= 253 && text.split('.').all(|part| label.is_match(part))
+    let is_part =
+        |letter: char| !letter.is_control() && !letter.is_whitespace() && !"/:@?#\\".contains(letter);
+    let url = Url::parse(&format!("http://{text}/")).ok().filter(|_| text.chars().all(is_part))?;
+    let name = if text.is_ascii() { text } else { url.host_str()? };
+    let label = Regex::new("^[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?$").unwrap();
+    let is_name = name.len() <= 253 && name.split('.').all(|part| label.is_match(part));
+    (is_name && url.host_str()?.eq_ignore_ascii_case(name)).then(|| name.to_owned())
 }
 
 fn near_hostname() -> impl Strategy<Value = String> + Clone {
     prop_oneof![
-        6 => "[a-zA-Z0-9]{1,5}(\\.[a-z0-9-]{1,5}){0,3}",
+        6 => "[a-zA-Z0-9_]{1,5}(\\.[a-z0-9-]{1,5}){0,3}",
+        1 => "[a-z\u{e4}\u{df}\u{4e00}-\u{4e20}-]{1,5}(\\.[a-z\u{e4}]{1,5}){0,2}",
+        1 => select(&["0.0.0.0", "::", "[::]", "255.255.255.255", "224.0.0.1", "ff02::1", "127.1", "0x7f.1", "xn--a"][..])
+            .prop_map(str::to_owned),
         1 => any::<IpAddr>().prop_map(|ip| ip.to_string()),
         2 => any::<Ipv6Addr>().prop_map(|ip| format!("[{ip}]")),
         1 => "\\[?[0-9a-f:.%]{0,10}\\]?",
@@ -156,7 +170,7 @@ fn the_ports_of_a_server_are_those_that_clients_can_use() {
             && described.keys().all(|text| text.len() <= 16 && label.is_match(text))
             && described
                 .values()
-                .all(|port| host_of(port).is_some_and(|host| is_hostname(&host)) && numbers(port))
+                .all(|port| host_of(port).is_some_and(|host| host_in_urls(&host).is_some()) && numbers(port))
             && (described.values().all(is_tls) || !described.values().any(is_tls));
 
         let ports = match Ports::of_specs(&specs, hostname.as_deref()) {
@@ -165,7 +179,9 @@ fn the_ports_of_a_server_are_those_that_clients_can_use() {
                 prop_assert!(!is_valid, "{} are refused: {}", json!(described), invalid);
                 prop_assert!(
                     !invalid.is_empty()
-                        && invalid.into_iter().all(|path| path[0] == "ports" && path.len() > 1)
+                        && invalid
+                            .into_iter()
+                            .all(|broken| broken.path[0] == "ports" && broken.path.len() > 1)
                 );
                 return Ok(());
             }
@@ -180,7 +196,8 @@ fn the_ports_of_a_server_are_those_that_clients_can_use() {
             let expected: BTreeMap<_, _> = described
                 .iter()
                 .map(|(label, port)| {
-                    let hostname = hostname.map_or_else(|| host_of(port).unwrap(), str::to_owned);
+                    let registered = || host_in_urls(&host_of(port).unwrap()).unwrap();
+                    let hostname = hostname.map_or_else(registered, str::to_owned);
                     let host = port["port"].as_u64().map(|port| format!("{hostname}:{port}"));
                     let expected = json!({ "host": host, "hostname": hostname, "port": port["port"],
                                            "port_range": port["port_range"], "is_tls": is_tls(port) });
