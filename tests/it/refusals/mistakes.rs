@@ -64,6 +64,7 @@ async fn check(stack: &TestStack, mistakes: impl IntoIterator<Item = Mistake>) {
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "a table with a row for each mistake")]
 async fn a_wrong_token_leads_to_the_right_one() {
     let stack = TestStack::start().await;
     let scene = Scene::on(&stack).await;
@@ -168,6 +169,7 @@ async fn a_wrong_token_leads_to_the_right_one() {
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "a table with a row for each mistake")]
 async fn a_misspelt_request_leads_to_the_right_one() {
     let stack = TestStack::start().await;
     let scene = Scene::on(&stack).await;
@@ -265,6 +267,7 @@ async fn a_misspelt_request_leads_to_the_right_one() {
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "a table with a row for each mistake")]
 async fn a_wrong_registration_leads_to_the_right_one() {
     let stack = TestStack::start().await;
     let server = &stack.demo().tokens.server;
