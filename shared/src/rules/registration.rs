@@ -7,7 +7,8 @@ use crate::{
     models::{
         game::Game,
         ids::{
-            GameMode, IDENTIFIER_CHARS_MAX, NamespaceId, RegionId, ServerId, ServerKey, StartId, TokenId, WriteId,
+            GameMode, IDENTIFIER_CHARS_MAX, NamespaceId, RegionId, ServerId, ServerKey, StartId, TokenId,
+            WriteId,
         },
         ports::Ports,
         server::{PlacementPool, Server, look_again},
