@@ -30,6 +30,7 @@ mod load;
 mod log;
 mod operator;
 mod own_game;
+mod private;
 mod releases;
 mod restoring;
 mod store;

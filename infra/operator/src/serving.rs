@@ -1,6 +1,16 @@
 //! `muster console`: the page on a loopback port, over the operator's own credentials.
 
-use std::{convert::Infallible, net::Ipv4Addr, pin::pin, process::Stdio, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    env, fs,
+    io::{self, Write as _},
+    net::{Ipv4Addr, SocketAddr},
+    path::{Path, PathBuf},
+    pin::pin,
+    process::Stdio,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use clap::Args;
 use http_body_util::{BodyExt as _, Full, Limited};
@@ -12,6 +22,7 @@ use muster_console::{
     host::{AwsCounts, Host, Keys, Kind},
 };
 use serde_json::json;
+use shared::base::ambient::Ambient;
 use tokio::{net::TcpListener, process::Command, task::JoinSet};
 
 use crate::{CommandError, api::api, console::commands_on, deployment::Deployment, report::Report};
@@ -40,18 +51,21 @@ pub(crate) async fn serve(
     deployment: Deployment,
     counts: Option<AwsCounts>,
 ) -> Result<Report, CommandError> {
-    let unusable = |error: std::io::Error| CommandError::Refused(format!("cannot listen: {error}"));
+    let unusable = |error: io::Error| CommandError::Refused(format!("cannot listen: {error}"));
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port)).await.map_err(unusable)?;
     let address = listener.local_addr().map_err(unusable)?;
     let session = Arc::new(Session::new(&deployment.ambient));
     let url = format!("http://{address}/#token={}", session.token().unwrap_or_default());
-    let name = deployment.name.clone();
+    let (name, ambient) = (deployment.name.clone(), deployment.ambient.clone());
     let kind = if counts.is_some() { Kind::Aws } else { Kind::Local };
-    let console = Arc::new(Console::new(host(deployment, Access::Session(session), kind, counts)));
+    let access = Access::Session(Arc::clone(&session));
+    let console = Console::new(host(deployment, access, kind, counts));
     say(&format!("The console of {name}, for this machine and once: {url}"));
-    if !options.no_browser {
-        open(&url);
+    let way = if options.no_browser { None } else { Way::to(&url, &ambient).ok() };
+    if let Some(way) = &way {
+        open(&way.page());
     }
+    let served = Arc::new(Served { console, session, way: Mutex::new(way) });
     let mut connections = JoinSet::new();
     let mut end = pin!(tokio::signal::ctrl_c());
     let mut reports = tokio::time::interval(REPORT_EVERY);
@@ -59,13 +73,13 @@ pub(crate) async fn serve(
         tokio::select! {
             _ = &mut end => break,
             Some(_) = connections.join_next() => {}
-            _ = reports.tick() => report(&console, kind),
+            _ = reports.tick() => report(&served.console, kind),
             accepted = listener.accept() => {
                 let Ok((stream, peer)) = accepted else { continue };
-                let console = Arc::clone(&console);
+                let served = Arc::clone(&served);
                 let service = service_fn(move |request| {
-                    let console = Arc::clone(&console);
-                    async move { Ok::<_, Infallible>(answer(&console, request, peer).await) }
+                    let served = Arc::clone(&served);
+                    async move { Ok::<_, Infallible>(served.answer(request, peer).await) }
                 });
                 let mut http = http1::Builder::new();
                 http.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
@@ -73,19 +87,83 @@ pub(crate) async fn serve(
             }
         }
     }
-    console.close();
+    served.console.close();
+    served.close_way();
     Ok(Report { text: "the console has ended".to_owned(), json: json!({}) })
 }
 
-async fn answer(console: &Console, request: Request<Incoming>, peer: std::net::SocketAddr) -> Response<Body> {
-    let (parts, body) = request.into_parts();
-    match Limited::new(body, BODY_BYTES_MAX).collect().await {
-        Ok(body) => console.answer(&parts, body.to_bytes(), peer).await,
-        Err(_) => {
-            let mut response = Response::new(Full::default().boxed_unsync());
-            *response.status_mut() = StatusCode::PAYLOAD_TOO_LARGE;
-            response
+/// The console, and the way to it until somebody has come.
+struct Served {
+    console: Console,
+    session: Arc<Session>,
+    way: Mutex<Option<Way>>,
+}
+
+impl Served {
+    async fn answer(&self, request: Request<Incoming>, peer: SocketAddr) -> Response<Body> {
+        let (parts, body) = request.into_parts();
+        let response = match Limited::new(body, BODY_BYTES_MAX).collect().await {
+            Ok(body) => self.console.answer(&parts, body.to_bytes(), peer).await,
+            Err(_) => {
+                let mut response = Response::new(Full::default().boxed_unsync());
+                *response.status_mut() = StatusCode::PAYLOAD_TOO_LARGE;
+                response
+            }
+        };
+        if self.session.token().is_none() {
+            self.close_way();
         }
+        response
+    }
+
+    fn close_way(&self) {
+        self.way.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+}
+
+/// A file that leads a browser to the console, in a folder of this user alone, both removed when dropped.
+///
+/// Every user of the machine can read the arguments of every program, so no argument holds the token.
+struct Way {
+    folder: PathBuf,
+}
+
+impl Way {
+    fn to(url: &str, ambient: &Ambient) -> io::Result<Self> {
+        // A browser in a sandbox, as distributions package them, reads the home folder, and a temporary folder
+        // of its own.
+        let home = env::home_dir().and_then(|home| Self::below(&home, url, ambient).ok());
+        home.map_or_else(|| Self::below(&env::temp_dir(), url, ambient), Ok)
+    }
+
+    fn below(parent: &Path, url: &str, ambient: &Ambient) -> io::Result<Self> {
+        let folder = parent.join(format!("muster-console-{}", ambient.uuid()));
+        let (mut builder, mut options) = (fs::DirBuilder::new(), fs::OpenOptions::new());
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        }
+        builder.create(&folder)?;
+        let way = Self { folder };
+        let page = format!(
+            r#"<!doctype html><meta charset="utf-8"><meta name="referrer" content="no-referrer"><title>Muster</title>
+<meta http-equiv="refresh" content="0; url={url}"><a href="{url}">The console</a>
+"#
+        );
+        options.open(way.page())?.write_all(page.as_bytes())?;
+        Ok(way)
+    }
+
+    fn page(&self) -> PathBuf {
+        self.folder.join("console.html")
+    }
+}
+
+impl Drop for Way {
+    fn drop(&mut self) {
+        let _gone = fs::remove_dir_all(&self.folder);
     }
 }
 
@@ -120,13 +198,12 @@ fn report(console: &Console, kind: Kind) {
 }
 
 fn say(text: &str) {
-    use std::io::Write as _;
     // The console goes on without a reader.
-    let _no_reader = writeln!(std::io::stdout(), "{text}");
+    let _no_reader = writeln!(io::stdout(), "{text}");
 }
 
 /// Shows the page, if this machine has a browser; its address is printed anyway.
-fn open(url: &str) {
+fn open(page: &Path) {
     let (program, before) = if cfg!(target_os = "macos") {
         ("open", &[][..])
     } else if cfg!(windows) {
@@ -136,5 +213,5 @@ fn open(url: &str) {
     };
     let quiet = || Stdio::null();
     let _no_browser =
-        Command::new(program).args(before).arg(url).stdin(quiet()).stdout(quiet()).stderr(quiet()).spawn();
+        Command::new(program).args(before).arg(page).stdin(quiet()).stdout(quiet()).stderr(quiet()).spawn();
 }
