@@ -144,7 +144,7 @@ impl Muster {
         run(gateway, &find_in(&game), CAPACITY, is_seat).await;
         let lobbies = all_lobbies(self.local.store(), &game.namespace_id).await;
         let write = self.local.raw_write(&lobbies[0].lobby_id);
-        let database = connections(self.local.store_endpoint(), CONNECTIONS).await;
+        let database = connections(self.local.store_url(), CONNECTIONS).await;
         run(database, &write, WRITES, |reply| reply.status == 200).await
     }
 

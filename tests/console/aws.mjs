@@ -21,7 +21,8 @@ export async function emulatedAws(apiUrl, { endpoint, signing_key: key, tables }
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
   const own = `http://127.0.0.1:${server.address().port}`;
-  const variables = { AWS_ENDPOINT_URL: own, AWS_ENDPOINT_URL_DYNAMODB: endpoint, AWS_ACCESS_KEY_ID: "none", AWS_SECRET_ACCESS_KEY: "none", AWS_REGION: "us-east-1", AWS_EC2_METADATA_DISABLED: "true" };
+  const { origin, username: accessKey } = new URL(endpoint);
+  const variables = { AWS_ENDPOINT_URL: own, AWS_ENDPOINT_URL_DYNAMODB: origin, AWS_ACCESS_KEY_ID: accessKey, AWS_SECRET_ACCESS_KEY: "none", AWS_REGION: "us-east-1", AWS_EC2_METADATA_DISABLED: "true" };
   return { variables, close: () => server.close() };
 }
 

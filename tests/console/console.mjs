@@ -293,8 +293,9 @@ check("nothing shifts while lobbies come", async () => {
 });
 
 check("a foreign page can neither read nor change anything, whatever it tries", async () => {
+  const { endpoint } = await stack.store();
   for (const host of ["127.0.0.1", "localhost", "rebound.example"]) {
-    const foreign = await foreignPage(base, stack.demo);
+    const foreign = await foreignPage(base, stack.demo, endpoint);
     const page = await browser.newPage();
     await page.goto(`http://${host}:${foreign.port}/`);
     const tried = await page.evaluate(() => globalThis.tried);
@@ -305,15 +306,18 @@ check("a foreign page can neither read nor change anything, whatever it tries", 
   }
   const names = (await stack.read("deployment")).games.flatMap(({ namespaces }) => namespaces.map(({ name_id }) => name_id));
   assert.ok(!names.includes("foreign"), names.join());
+  assert.deepEqual(await stack.ask("GetItem", { TableName: "TokensTable", Key: { digest: { S: "foreign" } } }), {});
 }, { isSmoke: true });
 
 check("a name of somebody else's that leads here gets nothing", async () => {
   const page = await browser.newPage();
   const { port } = new URL(base);
-  for (const path of ["/", "/errors", "/_console/main.js", "/_console/deployment"]) {
+  for (const path of ["/", "/errors", "/_console/main.js", "/_console/deployment", "/_local/demo", "/_local/store"]) {
     const answer = await page.goto(`http://rebound.example:${port}${path}`);
     assert.equal(answer.status(), 403, path);
   }
+  const { port: ofStore } = new URL((await stack.store()).endpoint);
+  assert.equal((await page.goto(`http://rebound.example:${ofStore}/`)).status(), 403);
   await page.close();
   assert.equal(await rawStatus(base, "GET", "/", { host: "rebound.example" }), 403);
 }, { isSmoke: true });

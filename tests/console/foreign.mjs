@@ -4,16 +4,18 @@ import { once } from "node:events";
 import { createServer, request } from "node:http";
 
 /** A server of such a page; `globalThis.tried` is what came of each try. */
-export async function foreignPage(base, demo) {
+export async function foreignPage(base, demo, endpoint) {
   const words = ["namespace", "create", "demo/foreign", "--version", "1.0"];
   const question = encodeURIComponent(JSON.stringify({ game: demo.game_id, namespace: demo.namespace_id, filter: {} }));
+  // Even one that knows the database's key gets nothing.
+  const { origin: store, username: key } = new URL(endpoint);
+  const item = JSON.stringify({ TableName: "TokensTable", Item: { digest: { S: "foreign" } } });
   const script = `
-    const base = ${JSON.stringify(base)};
+    const base = ${JSON.stringify(base)}, store = ${JSON.stringify(store)}, item = ${JSON.stringify(item)};
+    const signed = { "content-type": "application/x-amz-json-1.0", "x-amz-target": "DynamoDB_20120810.PutItem", "x-amz-date": "20260101T000000Z", authorization: "AWS4-HMAC-SHA256 Credential=${key}/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=none" };
+    const asked = async (url, options) => (await fetch(url, options).catch(() => null))?.ok ? "let in" : "kept out";
     const body = JSON.stringify({ words: ${JSON.stringify(words)} });
-    const fetched = async (path, options) => {
-      const response = await fetch(base + path, options).catch(() => null);
-      return response?.ok ? "let in" : "kept out";
-    };
+    const fetched = (path, options) => asked(base + path, options);
     const events = (element, url) => new Promise((came) => {
       element.onload = element.onopen = element.onmessage = () => came("let in");
       element.onerror = () => came("kept out");
@@ -49,6 +51,12 @@ export async function foreignPage(base, demo) {
       listen: () => events(new EventSource(base + "/_console/events?q=${question}")),
       loadScript: () => events(document.createElement("script"), base + "/_console/main.js"),
       loadData: () => events(document.createElement("script"), base + "/_console/deployment"),
+      readDemo: () => fetched("/_local/demo"),
+      readStore: () => fetched("/_local/store"),
+      loadStore: () => events(document.createElement("script"), base + "/_local/store"),
+      writeDatabase: () => asked(store, { method: "POST", headers: signed, body: item }),
+      writeDatabaseUnheard: async () => { await fetch(store, { method: "POST", mode: "no-cors", body: item }).catch(() => null); return "kept out"; },
+      loadDatabase: () => events(document.createElement("img"), store),
       frame: framed,
       form,
     }).map(async ([way, go]) => [way, await go()])).then(Object.fromEntries);`;

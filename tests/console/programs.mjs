@@ -113,9 +113,9 @@ export class Stack {
   }
 
   async ask(operation, body) {
-    const { endpoint } = await this.store();
-    const headers = { "content-type": "application/x-amz-json-1.0", "x-amz-target": `DynamoDB_20120810.${operation}`, "x-amz-date": "20260101T000000Z", authorization: "AWS4-HMAC-SHA256 Credential=local/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=none" };
-    return answered(await fetch(endpoint, { method: "POST", headers, body: JSON.stringify(body) }));
+    const { origin, username: key } = new URL((await this.store()).endpoint);
+    const headers = { "content-type": "application/x-amz-json-1.0", "x-amz-target": `DynamoDB_20120810.${operation}`, "x-amz-date": "20260101T000000Z", authorization: `AWS4-HMAC-SHA256 Credential=${key}/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=none` };
+    return answered(await fetch(origin, { method: "POST", headers, body: JSON.stringify(body) }));
   }
 
   async end() {

@@ -62,16 +62,21 @@ pub struct Ended {
 impl Program {
     /// Starts a binary of the workspace with `environment` and nothing of this process's own.
     pub fn start(name: &str, arguments: &[&str], environment: &BTreeMap<String, String>) -> Self {
-        Self::start_reading(name, arguments, environment, Stdio::null())
+        Self::start_at(binary(name), arguments, environment)
+    }
+
+    /// Starts any program likewise.
+    pub fn start_at(path: &Path, arguments: &[&str], environment: &BTreeMap<String, String>) -> Self {
+        Self::start_reading(path, arguments, environment, Stdio::null())
     }
 
     fn start_reading(
-        name: &str,
+        path: &Path,
         arguments: &[&str],
         environment: &BTreeMap<String, String>,
         input: Stdio,
     ) -> Self {
-        let mut child = Command::new(binary(name))
+        let mut child = Command::new(path)
             .args(arguments)
             .env_clear()
             .envs(environment)
@@ -80,7 +85,7 @@ impl Program {
             .stderr(Stdio::piped())
             .kill_on_drop(true)
             .spawn()
-            .unwrap_or_else(|error| panic!("{name} does not start: {error}"));
+            .unwrap_or_else(|error| panic!("{} does not start: {error}", path.display()));
         let stdout = Lines::of(child.stdout.take().expect("a pipe"));
         let stderr = Lines::of(child.stderr.take().expect("a pipe"));
         Self { child, stdout, stderr }
@@ -93,7 +98,7 @@ impl Program {
 
     /// Runs a binary of the workspace with `input` piped in until it ends.
     pub async fn run_with(name: &str, arguments: &[&str], input: &str) -> Ended {
-        let mut program = Self::start_reading(name, arguments, &BTreeMap::new(), Stdio::piped());
+        let mut program = Self::start_reading(binary(name), arguments, &BTreeMap::new(), Stdio::piped());
         let mut pipe = program.child.stdin.take().expect("a pipe");
         // What it does not read it need not get.
         let _read = pipe.write_all(input.as_bytes()).await;

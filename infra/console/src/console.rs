@@ -20,7 +20,7 @@ use crate::{
     details, errors,
     events::{Feed, Shown},
     files::{FILES, PAGE},
-    guard::{Access, is_for_this_machine, is_of_own_page},
+    guard::{Access, is_for_this_machine, is_of_own_page, protect},
     host::{Host, Refusal, Words},
     queries::{Begun, Command, NamedLobby, Watched, of_query},
     watch::Watches,
@@ -32,13 +32,10 @@ const HTML: &str = "text/html; charset=utf-8";
 /// Allows only the page's own files, and no frame around it.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
                                        connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-const HEADERS: [(HeaderName, &str); 6] = [
+const HEADERS: [(HeaderName, &str); 3] = [
     (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
-    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::REFERRER_POLICY, "no-referrer"),
-    (header::CACHE_CONTROL, "no-store"),
     (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
-    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
 ];
 
 /// What an answer consists of.
@@ -125,6 +122,7 @@ impl Console {
         };
         let headers = response.headers_mut();
         headers.extend(HEADERS.map(|(name, value)| (name, HeaderValue::from_static(value))));
+        protect(headers);
         response
     }
 

@@ -1,9 +1,10 @@
-//! Who may use the console: its own page, in a browser on this machine.
+//! Who may use a listener of this machine: the guard of the console, and of all that is not for the world.
 //!
 //! Any page that a browser on this machine shows can send requests here. A name of its own that resolves to a
 //! loopback address shows in `Host`. A foreign page, even one of another port of this machine, shows in
-//! `Sec-Fetch-Site`, which browsers set and pages cannot. Where a client sends no such header, it needs
-//! [`OWN_HEADER`], which a foreign page can send only after a preflight, and the console answers none.
+//! `Sec-Fetch-Site` or `Origin`, which browsers set and pages cannot. What changes something behind the
+//! console needs the first, or [`OWN_HEADER`], which a foreign page can send only after a preflight, and no
+//! guarded listener answers any.
 
 use std::{
     net::{Ipv4Addr, Ipv6Addr, SocketAddr},
@@ -12,7 +13,7 @@ use std::{
 
 use http::{
     HeaderMap, HeaderValue, Uri,
-    header::{COOKIE, HOST, HeaderName},
+    header::{CACHE_CONTROL, COOKIE, HOST, HeaderName, ORIGIN, X_CONTENT_TYPE_OPTIONS},
     uri::Authority,
 };
 use ring::digest::{SHA256, digest};
@@ -23,15 +24,52 @@ pub const OWN_HEADER: HeaderName = HeaderName::from_static("muster-console");
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// The cookie of a session. A browser shares cookies between ports, so its name has the port.
 const COOKIE_PREFIX: &str = "muster_console_";
+/// Keep every response from pages of other origins, which may embed it even where they cannot read it, and
+/// from caches.
+const OF_RESPONSES: [(HeaderName, &str); 3] = [
+    (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (CACHE_CONTROL, "no-store"),
+    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+];
 
 /// Whether a request comes from this machine and was meant for it.
 #[must_use]
 pub fn is_for_this_machine(headers: &HeaderMap, uri: &Uri, peer: SocketAddr) -> bool {
+    peer.ip().to_canonical().is_loopback() && is_meant_for(headers, uri, is_loopback)
+}
+
+/// Whether a request was meant for a name of the listener's own, which `is_own` recognises in its `Host` and
+/// in the authority of its target.
+pub fn is_meant_for(headers: &HeaderMap, uri: &Uri, is_own: impl Fn(&str) -> bool) -> bool {
     let mut hosts = headers.get_all(HOST).iter();
     let (Some(host), None) = (hosts.next(), hosts.next()) else { return false };
-    peer.ip().to_canonical().is_loopback()
-        && host.to_str().is_ok_and(is_loopback)
-        && uri.authority().is_none_or(|authority| is_loopback(authority.as_str()))
+    host.to_str().is_ok_and(&is_own) && uri.authority().is_none_or(|authority| is_own(authority.as_str()))
+}
+
+/// Whether a page of another origin sent a request. A program sends neither header, and a person who types
+/// the address is no page.
+#[must_use]
+pub fn is_of_foreign_page(headers: &HeaderMap) -> bool {
+    let is_here = |origin: &HeaderValue| {
+        let origin = origin.as_bytes().strip_prefix(b"http://");
+        origin.is_some() && origin == headers.get(HOST).map(HeaderValue::as_bytes)
+    };
+    headers.get_all(SEC_FETCH_SITE).iter().any(|site| site != "same-origin" && site != "none")
+        || !headers.get_all(ORIGIN).iter().all(is_here)
+}
+
+/// Keeps a response from pages of other origins and from caches.
+pub fn protect(response: &mut HeaderMap) {
+    response.extend(OF_RESPONSES.map(|(name, value)| (name, HeaderValue::from_static(value))));
+}
+
+/// Whether the host of `authority`, with or without a port, is `name`.
+#[must_use]
+pub fn is_host(authority: &str, name: &str) -> bool {
+    let authority = authority.parse::<Authority>();
+    authority.is_ok_and(|authority| {
+        !authority.as_str().contains('@') && authority.host().eq_ignore_ascii_case(name)
+    })
 }
 
 /// Whether `authority`, a host with or without a port, is this machine by a name that nobody else can own.
@@ -92,7 +130,7 @@ impl Session {
     #[must_use]
     pub fn begin(&self, shown: &str, headers: &HeaderMap) -> Option<HeaderValue> {
         let mut token = self.token.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        token.take_if(|token| equal(token, shown))?;
+        token.take_if(|token| is_secret(token, shown))?;
         let (name, cookie) = (cookie_name(headers), &self.cookie);
         let header = format!("{name}={cookie}; Path=/_console; HttpOnly; SameSite=Strict");
         HeaderValue::from_str(&header).ok()
@@ -102,7 +140,7 @@ impl Session {
         let name = cookie_name(headers);
         let cookies = headers.get_all(COOKIE).iter().filter_map(|header| header.to_str().ok());
         let mut pairs = cookies.flat_map(|header| header.split(';')).filter_map(|pair| pair.split_once('='));
-        pairs.any(|(shown, value)| shown.trim() == name && equal(&self.cookie, value.trim()))
+        pairs.any(|(shown, value)| shown.trim() == name && is_secret(&self.cookie, value.trim()))
     }
 }
 
@@ -123,9 +161,11 @@ fn cookie_name(headers: &HeaderMap) -> String {
     format!("{COOKIE_PREFIX}{port}")
 }
 
-fn equal(one: &str, other: &str) -> bool {
+/// Whether `shown` is the secret `own`.
+#[must_use]
+pub fn is_secret(own: &str, shown: &str) -> bool {
     // Comparing digests in variable time reveals nothing of the secrets.
-    digest(&SHA256, one.as_bytes()).as_ref() == digest(&SHA256, other.as_bytes()).as_ref()
+    digest(&SHA256, own.as_bytes()).as_ref() == digest(&SHA256, shown.as_bytes()).as_ref()
 }
 
 #[cfg(test)]
@@ -174,6 +214,49 @@ mod tests {
         assert!(!reaches("127.0.0.1:9", "/", &["localhost", "evil.example"]));
         assert!(!reaches("127.0.0.1:9", "http://evil.example/", &["localhost"]));
         assert!(!reaches("192.0.2.7:9", "/", &["localhost"]));
+    }
+
+    #[test]
+    fn a_page_of_another_origin_is_known_even_on_this_machine() {
+        let of = |pairs: &[(&'static str, &str)]| {
+            is_of_foreign_page(&headers(&[&[("host", "127.0.0.1:3000")], pairs].concat()))
+        };
+        for own in [
+            &[][..],
+            &[("sec-fetch-site", "none")],
+            &[("sec-fetch-site", "same-origin")],
+            &[("sec-fetch-site", "same-origin"), ("origin", "http://127.0.0.1:3000")],
+        ] {
+            assert!(!of(own), "{own:?}");
+        }
+        for origin in [
+            "https://evil.example",
+            "http://evil.example",
+            "null",
+            "",
+            "http://127.0.0.1:3001",
+            "http://localhost:3000",
+            "https://127.0.0.1:3000",
+            "http://127.0.0.1:3000.evil.example",
+        ] {
+            assert!(of(&[("origin", origin)]), "{origin}");
+        }
+        for site in ["cross-site", "same-site", ""] {
+            assert!(of(&[("sec-fetch-site", site)]), "{site}");
+            assert!(of(&[("sec-fetch-site", "same-origin"), ("sec-fetch-site", site)]), "{site}");
+        }
+        assert!(is_of_foreign_page(&headers(&[("origin", "http://127.0.0.1:3000")])), "without a host");
+    }
+
+    #[test]
+    fn a_host_is_a_whole_name() {
+        for authority in ["db.example", "DB.example:8000"] {
+            assert!(is_host(authority, "db.example"), "{authority}");
+        }
+        for authority in ["db.example.evil", "x.db.example", "evil@db.example", "db.example@evil", ""] {
+            assert!(!is_host(authority, "db.example"), "{authority}");
+        }
+        assert!(is_host("[fd00::1]:8000", "[fd00::1]"));
     }
 
     #[test]

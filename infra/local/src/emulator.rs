@@ -1,4 +1,4 @@
-//! The DynamoDB of the local stack: an emulator in this process, on its own loopback port.
+//! The DynamoDB of the local stack: an emulator in this process, behind a guarded loopback port of its own.
 //!
 //! It runs on its own thread and runtime, and the stack's own calls go there without the port. It answers
 //! requests one at a time under a lock and never yields, so it would stall other tasks on its runtime. When
@@ -6,7 +6,7 @@
 //! When the runtime is dropped, no connection holds the database, so a stopped emulator has certainly closed
 //! its file.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -15,6 +15,8 @@ use std::thread;
 use std::time::Duration;
 
 use dynoxide::Database;
+use http::Request;
+use hyper::body::Incoming;
 use tokio::runtime::{self, Handle, Runtime};
 use tokio::sync::oneshot;
 
@@ -22,13 +24,15 @@ use self::{
     error::EmulatorError,
     in_process::InProcess,
     link::{Broken, Call, Carried, Link},
+    port::Port,
 };
-use crate::template::Table;
+use crate::{listening, private, signing_key, template::Table};
 
 pub mod error;
 pub mod in_process;
 mod limits;
 pub mod link;
+pub(crate) mod port;
 mod schema;
 #[cfg(test)]
 mod tests;
@@ -39,9 +43,8 @@ const DATABASE_FILE: &str = "muster.db";
 /// Name of the empty file that a stack locks while it uses the folder.
 const LOCK_FILE: &str = "muster.lock";
 
-/// How long requests under way may take to finish at shutdown. A client may never send the rest of its
-/// request.
-const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
+/// The other files of SQLite, which have the database's rights when it creates them.
+const FILES_BESIDE: [&str; 3] = ["muster.db-wal", "muster.db-shm", "muster.db-journal"];
 
 /// The storage of the emulator's items.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,8 +58,10 @@ pub enum Storage {
 /// A running DynamoDB emulator; dropping it stops it too, without waiting.
 #[derive(Debug)]
 pub struct Emulator {
-    /// URL for the `endpoint_url` of a DynamoDB client.
+    /// URL for the operator and functions: `http://key@host:port` with the access key that the port demands.
     pub endpoint: String,
+    /// The same without the key.
+    pub url: String,
     /// The link to it without a socket; broken once the emulator has stopped.
     pub link: Arc<dyn Link>,
     /// Its thread; `None` when it runs elsewhere.
@@ -77,31 +82,35 @@ impl Emulator {
     ///
     /// # Errors
     ///
-    /// [`EmulatorError::NotAFolder`], [`EmulatorError::Folder`] and [`EmulatorError::FolderInUse`] for a
-    /// folder that cannot be used, [`EmulatorError::TableDiffers`] for one of another template,
-    /// [`EmulatorError::Database`] and [`EmulatorError::Table`] for errors of the database, and
-    /// [`EmulatorError::Start`] when the process has no port or thread left.
+    /// [`EmulatorError::NotAFolder`], [`EmulatorError::Folder`], [`EmulatorError::FolderInUse`] and
+    /// [`EmulatorError::Unreadable`] for a folder that cannot be used, [`EmulatorError::TableDiffers`] for one
+    /// of another template, [`EmulatorError::Database`] and [`EmulatorError::Table`] for errors of the
+    /// database, and [`EmulatorError::Start`] when the process has no port or thread left.
     pub fn start(storage: &Storage, tables: &[Table]) -> Result<Self, EmulatorError> {
-        Self::start_on(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), storage, tables)
+        Self::start_on(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), None, storage, tables)
     }
 
-    /// The same at an address of this machine; port 0 takes a free one.
+    /// The same at an address of this machine, which programs elsewhere may know as `name`; port 0 takes a
+    /// free one.
     ///
     /// # Errors
     ///
     /// As [`Emulator::start`]; [`EmulatorError::Start`] also when the port is taken or the address is another
     /// machine's.
-    pub fn start_on(address: SocketAddr, storage: &Storage, tables: &[Table]) -> Result<Self, EmulatorError> {
+    pub fn start_on(
+        address: SocketAddr,
+        name: Option<&str>,
+        storage: &Storage,
+        tables: &[Table],
+    ) -> Result<Self, EmulatorError> {
         let (database, lock) = match storage {
-            Storage::Memory => (Database::memory().map_err(EmulatorError::Database)?, None),
+            Storage::Memory => (with_tables(Database::memory(), tables)?, None),
             Storage::Folder(folder) => {
                 let lock = lock(folder)?;
-                (open(folder)?, Some(lock))
+                let unreadable = |error: EmulatorError| error.in_file(folder.join(DATABASE_FILE));
+                (with_tables(open(folder)?, tables).map_err(unreadable)?, Some(lock))
             }
         };
-        for table in tables {
-            schema::ensure(&database, table)?;
-        }
 
         let listener = TcpListener::bind(address).map_err(EmulatorError::Start)?;
         listener.set_nonblocking(true).map_err(EmulatorError::Start)?;
@@ -110,12 +119,14 @@ impl Emulator {
             runtime::Builder::new_current_thread().enable_all().build().map_err(EmulatorError::Start)?;
         let in_process = Arc::new(InProcess::from(database.clone()).without_retries());
         let direct = Direct { runtime: runtime.handle().clone(), database: Arc::downgrade(&in_process) };
+        let port = Port::new(InProcess::from(database), address, name);
+        let endpoint = format!("http://{}@{address}", port.key());
         let (stop, stop_requested) = oneshot::channel();
         let (report, stopped) = oneshot::channel();
         thread::Builder::new()
             .name("dynamodb".to_owned())
             .spawn(move || {
-                let served = serve(runtime, listener, database, stop_requested);
+                let served = serve(runtime, listener, port, stop_requested);
                 drop(in_process);
                 drop(lock);
                 // There is no receiver when the emulator was dropped instead of shut down.
@@ -123,7 +134,8 @@ impl Emulator {
             })
             .map_err(EmulatorError::Start)?;
         Ok(Self {
-            endpoint: format!("http://{address}"),
+            endpoint,
+            url: format!("http://{address}"),
             link: Arc::new(direct.clone()),
             running: Some(Running { direct, stop, stopped }),
         })
@@ -132,7 +144,14 @@ impl Emulator {
     /// A database outside of this process, which already runs and has the tables.
     #[must_use]
     pub fn elsewhere(endpoint: String, link: Arc<dyn Link>) -> Self {
-        Self { endpoint, link, running: None }
+        Self { url: endpoint.clone(), endpoint, link, running: None }
+    }
+
+    /// [`Self::endpoint`] for programs that know this machine as `host`.
+    #[must_use]
+    pub fn endpoint_at(&self, host: &str) -> String {
+        let (key, port) = (self.endpoint.split('@').next(), self.endpoint.rsplit(':').next());
+        format!("{}@{host}:{}", key.unwrap_or_default(), port.unwrap_or_default())
     }
 
     /// Starts to delete expired items once a `period`, by the machine's clock, so that memory and folder do
@@ -192,54 +211,65 @@ impl Link for Direct {
 fn serve(
     runtime: Runtime,
     listener: TcpListener,
-    database: Database,
+    port: Port,
     stop: oneshot::Receiver<()>,
 ) -> Result<(), String> {
-    let (stopping, stopped) = oneshot::channel::<()>();
     let served = runtime.block_on(async move {
         let listener = tokio::net::TcpListener::from_std(listener).map_err(|error| error.to_string())?;
-        let shutdown = async move {
+        let answer = move |request: Request<Incoming>, _| {
+            let port = port.clone();
+            async move { port.answer(request).await }
+        };
+        let shutdown = async {
             let _ = stop.await;
-            drop(stopping);
         };
-        let grace = async move {
-            let _ = stopped.await;
-            tokio::time::sleep(SHUTDOWN_GRACE).await;
-        };
-        tokio::select! {
-            served = dynoxide::server::serve_with_shutdown(listener, database, shutdown) => served,
-            () = grace => Ok(()),
-        }
+        listening::serve(listener, answer, shutdown).await;
+        Ok(())
     });
     drop(runtime);
     served
 }
 
-/// Takes the folder for this process, until the returned file is closed.
+/// Takes the folder for this process, until the returned file is closed, and its files away from others.
 fn lock(folder: &Path) -> Result<File, EmulatorError> {
     let unusable = |source| EmulatorError::Folder { folder: folder.to_owned(), source };
     if folder.exists() && !folder.is_dir() {
         return Err(EmulatorError::NotAFolder(folder.to_owned()));
     }
-    fs::create_dir_all(folder).map_err(unusable)?;
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(folder.join(LOCK_FILE))
-        .map_err(unusable)?;
+    private::create_folder(folder).map_err(unusable)?;
+    let file = private::open(&folder.join(LOCK_FILE)).map_err(unusable)?;
     match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(EmulatorError::FolderInUse(folder.to_owned())),
-        Err(TryLockError::Error(source)) => Err(unusable(source)),
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Err(EmulatorError::FolderInUse(folder.to_owned())),
+        Err(TryLockError::Error(source)) => return Err(unusable(source)),
     }
+    if let Some(mode) = private::rights_of_others(folder).map_err(unusable)? {
+        let folder = folder.display();
+        tracing::warn!(
+            "other users have rights on the data folder {folder} (mode {mode:o}): chmod 700 {folder}"
+        );
+    }
+    for name in FILES_BESIDE.into_iter().chain([signing_key::FILE]) {
+        private::close(&folder.join(name)).map_err(unusable)?;
+    }
+    // Opened before SQLite does, which would create it for everybody to read.
+    private::open(&folder.join(DATABASE_FILE)).map_err(unusable)?;
+    Ok(file)
 }
 
-fn open(folder: &Path) -> Result<Database, EmulatorError> {
+fn open(folder: &Path) -> Result<dynoxide::Result<Database>, EmulatorError> {
     // SQLite would read a relative path that begins with `file:` as a URI.
     let path = std::path::absolute(folder.join(DATABASE_FILE)).and_then(|path| {
         path.into_os_string().into_string().map_err(|_| io::Error::other("its name is not UTF-8"))
     });
     let path = path.map_err(|source| EmulatorError::Folder { folder: folder.to_owned(), source })?;
-    Database::new(&path).map_err(EmulatorError::Database)
+    Ok(Database::new(&path))
+}
+
+fn with_tables(database: dynoxide::Result<Database>, tables: &[Table]) -> Result<Database, EmulatorError> {
+    let database = database.map_err(EmulatorError::Database)?;
+    for table in tables {
+        schema::ensure(&database, table)?;
+    }
+    Ok(database)
 }

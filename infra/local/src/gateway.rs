@@ -4,7 +4,6 @@
 //! event, so that an operation gets the same request as when deployed. The gateway also sends API Gateway's
 //! own responses (no route, too large, preflight, a failed function).
 
-use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
@@ -15,26 +14,23 @@ use bytes::{Bytes, BytesMut};
 use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, TRANSFER_ENCODING};
 use http::{Method, Request, Response, StatusCode, request};
 use http_body_util::{BodyExt as _, Full};
-use hyper::body::Body as Received;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper::body::{Body as Received, Incoming};
 use muster_console::console::{Body, Console};
+use muster_console::guard::protect;
 use muster_console::tape::Answered;
 use percent_encoding::percent_decode_str;
 use serde_json::json;
 use shared::base::ambient::{Ambient, within};
 use time::OffsetDateTime;
 use tokio::net::TcpListener;
-use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use uuid::Uuid;
 
 use crate::console::Shown;
 use crate::cors::Cors;
 use crate::event::{Arrival, EventError};
 use crate::hints;
+use crate::listening;
 use crate::local::{self, LocalHandler};
 use crate::observed::said;
 use crate::route::Route;
@@ -48,23 +44,11 @@ const BODY_LIMIT_BYTES: usize = 10 * 1024 * 1024;
 /// How much of a larger body the gateway reads before it closes the connection.
 const DISCARD_LIMIT_BYTES: usize = 4 * BODY_LIMIT_BYTES;
 
-/// Largest request line and headers together that API Gateway accepts.
-const HEADER_LIMIT_BYTES: usize = 10_240;
-
 /// How long a client may take to send a body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a client may take to send headers. This also bounds the idle time between two requests.
-const HEADER_TIMEOUT: Duration = Duration::from_secs(60);
-
 /// How long API Gateway waits for a function.
 const FUNCTION_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// How long requests under way may take to finish at shutdown.
-const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
-
-/// Pause after a failed `accept`: usually the process has no file descriptor left until a client disconnects.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Answers a request as the function of a route would.
 pub type Handler = Arc<
@@ -139,39 +123,16 @@ impl Gateway {
     /// most five seconds.
     pub async fn serve(self, listener: TcpListener, shutdown: impl Future<Output = ()>) {
         let gateway = Arc::new(self);
-        let mut http = http1::Builder::new();
-        http.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT).max_header_size(HEADER_LIMIT_BYTES);
-        let graceful = GracefulShutdown::new();
-        let mut connections = JoinSet::new();
-        let mut shutdown = pin!(shutdown);
-        loop {
-            tokio::select! {
-                () = &mut shutdown => break,
-                Some(_) = connections.join_next() => {}
-                accepted = listener.accept() => match accepted {
-                    Ok((stream, peer)) => {
-                        // A response is one write, which Nagle's algorithm would only delay.
-                        let _ = stream.set_nodelay(true);
-                        let gateway = Arc::clone(&gateway);
-                        let service = service_fn(move |request| {
-                            let gateway = Arc::clone(&gateway);
-                            async move { Ok::<_, Infallible>(gateway.answer(request, peer).await) }
-                        });
-                        let connection = http.serve_connection(TokioIo::new(stream), service);
-                        connections.spawn(graceful.watch(connection));
-                    }
-                    Err(error) => {
-                        tracing::warn!(%error, "a connection could not be accepted");
-                        sleep(ACCEPT_PAUSE).await;
-                    }
-                },
-            }
-        }
-        drop(listener);
-        gateway.console.iter().for_each(Shown::close);
-        if timeout(SHUTDOWN_GRACE, graceful.shutdown()).await.is_err() {
-            tracing::warn!(connections = connections.len(), "connections were cut at shutdown");
-        }
+        let served = Arc::clone(&gateway);
+        let answer = move |request: Request<Incoming>, peer| {
+            let gateway = Arc::clone(&served);
+            async move { gateway.answer(request, peer).await }
+        };
+        let shutdown = async {
+            shutdown.await;
+            gateway.console.iter().for_each(Shown::close);
+        };
+        listening::serve(listener, answer, shutdown).await;
     }
 
     async fn answer(&self, request: Request<impl Received<Data = Bytes>>, peer: SocketAddr) -> Answer {
@@ -180,7 +141,9 @@ impl Gateway {
             return refusal(StatusCode::BAD_REQUEST);
         };
         if local::is_local(&path) {
-            return self.answer_locally(request, body, peer).await.unwrap_or_else(refusal);
+            let mut answer = self.answer_locally(request, body, peer).await.unwrap_or_else(refusal);
+            protect(answer.headers_mut());
+            return answer;
         }
         if let Some(console) = self.console.as_ref().filter(|_| Console::is_at(&path)) {
             return match read(body).await {

@@ -5,9 +5,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::ORIGIN;
-use http::{HeaderValue, Request, StatusCode, request};
-use muster_console::guard::{is_for_this_machine, is_loopback};
+use http::{Request, StatusCode, request};
+use muster_console::guard::{is_for_this_machine, is_of_foreign_page};
 use serde_json::Value;
 
 /// Answers a local-only route with JSON.
@@ -19,18 +18,9 @@ pub fn is_local(path: &str) -> bool {
     path.strip_prefix("/_local").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Whether a request comes from this machine and is meant for it.
-///
-/// A page of any site can make a browser send requests here. Its own host name, resolved to a loopback
-/// address, shows in `Host`; a request to the right host but from a foreign page shows in `Origin`.
+/// Whether a request comes from this machine, is meant for it, and is not a foreign page's.
 pub fn may_use(request: &request::Parts, peer: SocketAddr) -> bool {
-    is_for_this_machine(&request.headers, &request.uri, peer)
-        && request.headers.get_all(ORIGIN).iter().all(is_loopback_origin)
-}
-
-fn is_loopback_origin(origin: &HeaderValue) -> bool {
-    let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
-    origin.is_some_and(|(_, authority)| is_loopback(authority))
+    is_for_this_machine(&request.headers, &request.uri, peer) && !is_of_foreign_page(&request.headers)
 }
 
 #[cfg(test)]
@@ -50,8 +40,9 @@ mod tests {
         let host = ("host", "localhost:3000");
         assert!(!may("192.0.2.7:9", "/_local/x", &[host]));
         assert!(may("[::ffff:127.0.0.1]:9", "/_local/x", &[host]));
-        assert!(may("127.0.0.1:9", "/_local/x", &[host, ("origin", "http://localhost:8080")]));
-        for origin in ["https://evil.example", "null", "http://localhost.evil.example"] {
+        assert!(may("127.0.0.1:9", "/_local/x", &[host, ("origin", "http://localhost:3000")]));
+        assert!(!may("127.0.0.1:9", "/_local/x", &[host, ("sec-fetch-site", "cross-site")]));
+        for origin in ["https://evil.example", "null", "http://localhost:8080"] {
             assert!(!may("127.0.0.1:9", "/_local/x", &[host, ("origin", origin)]), "{origin}");
         }
     }

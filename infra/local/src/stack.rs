@@ -98,8 +98,16 @@ pub enum StackError {
         source: io::Error,
     },
     /// The signing key cannot be kept.
-    #[error("the signing key in the data folder cannot be used: {0}")]
-    SigningKey(String),
+    #[error("the signing key {path} cannot be used: {source}")]
+    SigningKey {
+        /// Its file.
+        path: PathBuf,
+        /// The error.
+        source: io::Error,
+    },
+    /// The signing key is too short.
+    #[error("{0}")]
+    KeyTooShort(#[from] SigningKeyTooShort),
     /// A variable of the environment is not valid.
     #[error("{0}")]
     Config(#[from] InvalidConfig),
@@ -109,12 +117,6 @@ pub enum StackError {
     /// The studio's own game cannot be used.
     #[error("{0}")]
     Game(#[from] CommandError),
-}
-
-impl From<SigningKeyTooShort> for StackError {
-    fn from(error: SigningKeyTooShort) -> Self {
-        Self::SigningKey(error.to_string())
-    }
 }
 
 /// The tables' local names: their logical identifiers in the template.
@@ -168,7 +170,7 @@ impl Stack {
         let key = match &storage {
             Storage::Memory => signing_key::fresh(&ambient),
             Storage::Folder(folder) => signing_key::kept(folder, &ambient)
-                .map_err(|error| StackError::SigningKey(error.to_string()))?,
+                .map_err(|source| StackError::SigningKey { path: folder.join(signing_key::FILE), source })?,
         };
         let keys = Arc::new(TokenKeys::new(&key, None)?);
         let store = Store::new(patient_client_over(Arc::clone(&emulator.link)), table_names());
@@ -237,7 +239,7 @@ impl Stack {
         &self.store
     }
 
-    /// The URL of the stack's database.
+    /// The URL of the stack's database, with the key that it demands.
     #[must_use]
     pub fn store_endpoint(&self) -> &str {
         &self.emulator.endpoint

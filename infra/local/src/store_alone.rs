@@ -2,10 +2,9 @@
 //! local` and `cargo lambda watch`.
 
 use std::{
-    fs::{self, OpenOptions},
-    io::{self, Write as _},
+    fs,
     net::{IpAddr, SocketAddr},
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::Arc,
     time::Duration,
 };
@@ -16,8 +15,8 @@ use shared::{auth::keys::TokenKeys, base::ambient::Ambient, store::client::Store
 
 use crate::{
     demo::Demo,
-    emulator::{Emulator, Storage, link::patient_client_over},
-    signing_key,
+    emulator::{Emulator, Storage, link::patient_client_over, port::in_url},
+    private, signing_key,
     stack::{StackError, TEMPLATE, table_names},
     template::Template,
 };
@@ -63,15 +62,16 @@ impl StoreAlone {
     /// [`StackError`].
     pub async fn start(options: Options) -> Result<Self, StackError> {
         let Options { address, container_host, environment, ambient } = options;
-        let emulator = Emulator::start_on(address, &Storage::Memory, &Template::parse(TEMPLATE)?.tables)?;
+        let container_host = container_host.unwrap_or_else(|| host_for_containers(address.ip()));
+        let tables = Template::parse(TEMPLATE)?.tables;
+        let emulator = Emulator::start_on(address, Some(&container_host), &Storage::Memory, &tables)?;
         // As text, for a variable of the functions.
         let key = BASE64.encode(signing_key::fresh(&ambient));
         let keys = Arc::new(TokenKeys::new(key.as_bytes(), None)?);
         let store = Store::new(patient_client_over(Arc::clone(&emulator.link)), table_names());
         let demo = Demo::prepare(&store, &keys, &ambient, SAM_LOCAL_URL.to_owned()).await?;
 
-        let container_host = container_host.unwrap_or_else(|| host_for_containers(address.ip()));
-        let from_containers = emulator.endpoint.replacen(&in_url(address.ip()), &container_host, 1);
+        let from_containers = emulator.endpoint_at(&container_host);
         let tables = table_names();
         let parameters = json!({
             "AWS_ENDPOINT_URL_DYNAMODB": from_containers,
@@ -92,9 +92,11 @@ impl StoreAlone {
         ];
         // Quoted, because cargo-lambda fails at the key's equals signs.
         let lines: String = lines.iter().map(|(name, value)| format!("{name}='{value}'\n")).collect();
+        let unusable = |path| |source| StackError::EnvironmentFile { path, source };
+        fs::create_dir_all(&environment).map_err(unusable(environment.clone()))?;
         for (file, text) in [(SAM_LOCAL_FILE, sam_local), (LINES_FILE, lines)] {
             let path = environment.join(file);
-            write_for_owner(&path, &text).map_err(|source| StackError::EnvironmentFile { path, source })?;
+            private::write(&path, text.as_bytes()).map_err(unusable(path))?;
         }
         Ok(Self { demo, emulator, environment })
     }
@@ -138,7 +140,7 @@ VERSION_ID={version}
 
 Ctrl-C stops it.
 "#,
-            endpoint = self.emulator.endpoint,
+            endpoint = self.emulator.url,
             architecture = ARCHITECTURE,
             sam_local = sam_local.display(),
             lines = lines.display(),
@@ -165,30 +167,6 @@ Ctrl-C stops it.
 /// machine's loopback, but Docker Desktop resolves its name for the machine to it.
 fn host_for_containers(address: IpAddr) -> String {
     if address.is_loopback() { "host.docker.internal".to_owned() } else { in_url(address) }
-}
-
-/// An address in a URL.
-fn in_url(address: IpAddr) -> String {
-    match address {
-        IpAddr::V4(address) => address.to_string(),
-        IpAddr::V6(address) => format!("[{address}]"),
-    }
-}
-
-/// Writes a file that only its owner may read.
-fn write_for_owner(path: &Path, text: &str) -> io::Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)?.write_all(text.as_bytes())
 }
 
 #[cfg(test)]

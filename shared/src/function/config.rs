@@ -71,8 +71,8 @@ impl Environment {
 
     /// A store over [`Self::tables`].
     ///
-    /// `AWS_ENDPOINT_URL_DYNAMODB`: an emulator, as `http://host:port`, or DynamoDB at another address than
-    /// the region's, as `https://host`. `AWS_CA_BUNDLE`: a file of the authorities to trust instead of AWS's
+    /// `AWS_ENDPOINT_URL_DYNAMODB`: an emulator, as `http://key@host:port` with the access key that it demands,
+    /// or DynamoDB at another address than the region's, as `https://host`. `AWS_CA_BUNDLE`: a file of the authorities to trust instead of AWS's
     /// own. `AWS_REGION`, `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`: set by Lambda.
     ///
     /// # Errors

@@ -152,7 +152,8 @@ pub fn aws_client(
     Client::from_conf(settings.build())
 }
 
-/// A client of an emulator at `endpoint`, over plain HTTP: no trust store is loaded.
+/// A client of an emulator at `endpoint`, `http://host:port` or `http://key@host:port` with the access key that
+/// it demands, over plain HTTP: no trust store is loaded.
 #[must_use]
 pub fn emulator_client(endpoint: &str) -> Client {
     emulator_client_over(endpoint, aws::plain_client())
@@ -161,7 +162,12 @@ pub fn emulator_client(endpoint: &str) -> Client {
 /// A client of an emulator at `endpoint` that sends through `http`, which may work without a network.
 #[must_use]
 pub fn emulator_client_over(endpoint: &str, http: impl HttpClient + 'static) -> Client {
-    let credentials = Credentials::new("local", "local", None, None, "emulator");
+    let keyed = endpoint.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.split_once('@')?)));
+    let (key, endpoint) = match keyed {
+        Some((scheme, (key, address))) => (key, format!("{scheme}://{address}")),
+        None => ("local", endpoint.to_owned()),
+    };
+    let credentials = Credentials::new(key, "local", None, None, "emulator");
     let settings = client_settings("us-east-1".to_owned())
         .endpoint_url(endpoint)
         .credentials_provider(credentials)

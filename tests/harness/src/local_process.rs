@@ -70,7 +70,9 @@ pub struct Memory {
 pub struct LocalProcess {
     server: ServerProcess,
     store: Store,
-    store_endpoint: String,
+    /// Where its database listens, and the access key that it demands.
+    store_url: String,
+    store_key: String,
 }
 
 /// A game that was made there, with one game server or more.
@@ -108,9 +110,11 @@ impl LocalProcess {
         let server = ServerProcess::start(&mut command, "Muster listens on ").await;
         let response =
             Connection::open(&server.base_url).await.ask(Method::GET, "/_local/store").await.expect_ok();
-        let store_endpoint = response["endpoint"].as_str().expect("an endpoint").to_owned();
-        let store = Store::new(emulator_client(&store_endpoint), table_names());
-        Self { server, store, store_endpoint }
+        let endpoint = response["endpoint"].as_str().expect("an endpoint");
+        let store = Store::new(emulator_client(endpoint), table_names());
+        let (key, address) = endpoint.trim_start_matches("http://").split_once('@').expect("a key");
+        let (store_url, store_key) = (format!("http://{address}"), key.to_owned());
+        Self { server, store, store_url, store_key }
     }
 
     /// The memory that the process holds now, which only Linux reports.
@@ -140,8 +144,8 @@ impl LocalProcess {
 
     /// Where its database listens.
     #[must_use]
-    pub fn store_endpoint(&self) -> &str {
-        &self.store_endpoint
+    pub fn store_url(&self) -> &str {
+        &self.store_url
     }
 
     /// A conditional write on a lobby as a find makes it, for the database itself.
@@ -161,14 +165,16 @@ impl LocalProcess {
             "ReturnValues": "ALL_NEW",
             "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
         });
-        // The emulator wants a signature and does not check it.
-        let signature = "AWS4-HMAC-SHA256 Credential=local/20260101/us-east-1/dynamodb/aws4_request, \
-                         SignedHeaders=host, Signature=0";
+        // The emulator wants its key and does not check the signature.
+        let signature = format!(
+            "AWS4-HMAC-SHA256 Credential={}/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0",
+            self.store_key
+        );
         let headers = [
             ("content-type", "application/x-amz-json-1.0"),
             ("x-amz-target", "DynamoDB_20120810.UpdateItem"),
             ("x-amz-date", "20260101T000000Z"),
-            ("authorization", signature),
+            ("authorization", &signature),
         ];
         let headers = headers.map(|(name, value)| (name, value.to_owned())).to_vec();
         Post { path: "/".to_owned(), headers, body: body.to_string().into() }

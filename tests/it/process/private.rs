@@ -3,6 +3,7 @@
 use std::{os::unix::fs::MetadataExt as _, path::Path};
 
 use super::*;
+use crate::artefacts::binary;
 
 fn mode(path: &str) -> u32 {
     fs::metadata(path).unwrap().mode() & 0o777
@@ -10,6 +11,131 @@ fn mode(path: &str) -> u32 {
 
 fn set_mode(path: &str, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+/// Files of a data folder, and their modes.
+fn modes(folder: &str) -> BTreeMap<String, u32> {
+    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    files
+        .map(|path| {
+            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+            (name, mode(path.to_str().unwrap()))
+        })
+        .collect()
+}
+
+const FILES: [&str; 5] = ["muster.db", "muster.db-shm", "muster.db-wal", "muster.lock", "signing-key"];
+
+#[tokio::test]
+async fn a_data_folder_and_its_files_are_for_their_owner_alone() {
+    let folder = TestFolder::new();
+    let data = folder.path("new/data");
+    let local = Local::start_in(&data).await;
+    assert_eq!(mode(&data), 0o700);
+    assert_eq!(modes(&data), FILES.map(|name| (name.to_owned(), 0o600)).into());
+    let ended = local.interrupt().await;
+    assert!(!ended.stderr.contains("chmod"), "{}", ended.stderr);
+}
+
+#[tokio::test]
+async fn a_wider_data_folder_is_named_and_its_files_are_taken_back() {
+    let folder = TestFolder::new();
+    let data = folder.path("data");
+    let mut local = Local::start_in(&data).await;
+    // Killed, so that all of SQLite's files stay.
+    local.program.kill().await;
+    set_mode(&data, 0o755);
+    for name in FILES {
+        set_mode(&format!("{data}/{name}"), 0o644);
+    }
+    let mut local = Local::start_in(&data).await;
+    let line = local.program.logged("chmod").await.unwrap();
+    let said = format!("other users have rights on the data folder {data} (mode 755): chmod 700 {data}");
+    assert!(line.ends_with(&said), "{line}");
+    assert_eq!(modes(&data), FILES.map(|name| (name.to_owned(), 0o600)).into());
+}
+
+/// A data folder of a stack that has ended.
+async fn data_in(folder: &TestFolder) -> String {
+    let data = folder.path("data");
+    Local::start_in(&data).await.interrupt().await;
+    data
+}
+
+#[tokio::test]
+async fn a_damaged_signing_key_is_named_with_its_remedy() {
+    let folder = TestFolder::new();
+    let data = data_in(&folder).await;
+    let key = format!("{data}/signing-key");
+    for (bytes, left) in [(0, &[][..]), (31, &[7; 31][..])] {
+        fs::write(&key, left).unwrap();
+        let message = refusal(&["--port", "0", "--data", &data]).await;
+        let expected = format!(
+            "the signing key {key} cannot be used: it has {bytes} bytes instead of 32; restore it from a copy, or delete \
+             it, and all tokens become invalid"
+        );
+        assert_eq!(message, expected);
+    }
+    fs::remove_file(&key).unwrap();
+    // A process that was killed before the key had its name.
+    fs::write(format!("{key}.new"), "half").unwrap();
+    Local::start_in(&data).await.interrupt().await;
+    assert_eq!((fs::read(&key).unwrap().len(), mode(&key)), (32, 0o600));
+    assert!(!Path::new(&format!("{key}.new")).exists());
+}
+
+#[tokio::test]
+async fn a_damaged_database_is_named_with_its_remedy() {
+    let folder = TestFolder::new();
+    let data = data_in(&folder).await;
+    let path = format!("{data}/muster.db");
+    let whole = fs::read(&path).unwrap();
+    let mut flipped = whole.clone();
+    // The first page lists the tables, and its first bytes say that it is a database.
+    flipped.iter_mut().take(100).for_each(|byte| *byte ^= 0xff);
+    let mut pages = whole.clone();
+    pages.iter_mut().skip(100).for_each(|byte| *byte ^= 0xff);
+    for damaged in [&flipped[..], &pages, &whole[..whole.len() / 2], &whole[..5_000]] {
+        fs::write(&path, damaged).unwrap();
+        let message = refusal(&["--port", "0", "--data", &data]).await;
+        assert!(message.starts_with(&format!("the database {path} cannot be read: ")), "{message}");
+        let remedy = "; if it is damaged, restore the folder from a copy or choose another folder";
+        assert!(message.ends_with(remedy) && !message.contains("encrypt"), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn a_full_disk_is_named_once_and_as_what_it_is() {
+    let folder = TestFolder::new();
+    let data = data_in(&folder).await;
+    // No file may grow beyond this: as on a full disk, but for the signal, which is ignored.
+    let limited = format!(
+        "trap '' XFSZ; ulimit -f 1500; exec {} --port 0 --data {data}",
+        binary(BINARY).to_str().unwrap()
+    );
+    let mut program = Program::start_at(Path::new("/bin/sh"), &["-c", &limited], &BTreeMap::new());
+    let line = program.line_with("Muster listens on ").await.unwrap();
+    let base_url = line.strip_prefix("Muster listens on ").unwrap().to_owned();
+    let mut local = Local::new(program, base_url);
+    let demo = local.demo().await;
+    let token = demo["tokens"]["public"].as_str().unwrap();
+    let is_full = async {
+        loop {
+            let answer = local.find(token, json!({ "game_modes": ["solo"] })).await;
+            if answer.status != 200 {
+                return answer;
+            }
+        }
+    };
+    let answer = timeout(PATIENCE, is_full).await.expect("a full disk");
+    assert_eq!(answer.refusal(), (503, "API_UNAVAILABLE"));
+    local.program.signal("INT");
+    let stderr = local.program.end().await.stderr;
+    assert!(stderr.contains("full") || stderr.contains("disk I/O"), "it says why: {stderr}");
+    assert!(
+        !stderr.contains("marking the connection") && !stderr.contains("mark the connection"),
+        "{stderr}"
+    );
 }
 
 /// Programs by the names that a system opens a browser with. Each notes its arguments and environment, what

@@ -24,6 +24,17 @@ pub enum EmulatorError {
     /// The database cannot be opened.
     #[error("the database cannot be opened: {0}")]
     Database(#[source] DynoxideError),
+    /// The database of the data folder cannot be read.
+    #[error(
+        "the database {path} cannot be read: {problem}; if it is damaged, restore the folder from a copy or choose \
+         another folder"
+    )]
+    Unreadable {
+        /// Its file.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
     /// The data folder holds a table of another shape.
     #[error(
         "table {table} in the data folder differs from the template in its {part}; choose another folder"
@@ -48,4 +59,23 @@ pub enum EmulatorError {
     /// The emulator ended before it was stopped.
     #[error("the database stopped: {0}")]
     Stopped(String),
+}
+
+impl EmulatorError {
+    /// The same of the data folder's database in `path`.
+    pub(super) fn in_file(self, path: PathBuf) -> Self {
+        use DynoxideError::{InternalServerError, SqliteError};
+        match self {
+            Self::Database(source)
+            | Self::Table { source: source @ (SqliteError(_) | InternalServerError(_)), .. } => {
+                // The emulator suspects encryption, which the local stack never has.
+                let problem = match source.to_string() {
+                    text if text.contains("encrypted") => "it is no database".to_owned(),
+                    text => text,
+                };
+                Self::Unreadable { path, problem }
+            }
+            other => other,
+        }
+    }
 }

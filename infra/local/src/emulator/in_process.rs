@@ -54,7 +54,12 @@ impl InProcess {
     pub fn answer(&self, operation: &str, body: &[u8]) -> WireAnswer {
         let database = &self.database;
         let answered = match operation {
+            "CreateTable" => run(body, |request| database.create_table(request)),
+            "DescribeTable" => run(body, |request| database.describe_table(request)),
+            "DescribeTimeToLive" => run(body, |request| database.describe_time_to_live(request)),
+            "ListTables" => run(body, |request| database.list_tables(request)),
             "GetItem" => run(body, |request| database.get_item(request)),
+            "TransactGetItems" => run(body, |request| database.transact_get_items(request)),
             "BatchWriteItem" => run(body, |request| database.batch_write_item(request)),
             "BatchGetItem" => run(body, |request| database.batch_get_item(request)),
             "Query" => run_limited(body, |request| database.query(request)),
@@ -67,7 +72,7 @@ impl InProcess {
                 database.transact_write_items(request)
             }),
             other => Err(DynoxideError::ValidationException(format!(
-                "{other} is not an operation that Muster uses"
+                "{other} is none of the operations that the embedded database has here"
             ))),
         };
         match answered {

@@ -6,7 +6,13 @@
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
-use aws_sdk_dynamodb::{Client, config::timeout::TimeoutConfig};
+use aws_sdk_dynamodb::{
+    Client,
+    config::{
+        retry::{ReconnectMode, RetryConfig},
+        timeout::TimeoutConfig,
+    },
+};
 use aws_smithy_runtime_api::{
     client::{
         http::{HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector},
@@ -47,7 +53,11 @@ pub trait Link: fmt::Debug + Send + Sync + 'static {
 #[must_use]
 pub fn client_over(link: Arc<dyn Link>) -> Client {
     // The client never resolves the name.
-    emulator_client_over("http://emulator.invalid", Linked(link))
+    let client = emulator_client_over("http://emulator.invalid", Linked(link));
+    let retries = client.config().retry_config().cloned().unwrap_or_else(RetryConfig::standard);
+    // There is no connection to close after an error, which the SDK would log as one of its own.
+    let retries = retries.with_reconnect_mode(ReconnectMode::ReuseAllConnections);
+    Client::from_conf(client.config().to_builder().retry_config(retries).build())
 }
 
 /// A DynamoDB client over a `link` that loses nothing: it waits for each response, however long a busy

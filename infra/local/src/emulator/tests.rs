@@ -1,4 +1,4 @@
-use std::env;
+use std::{env, fs};
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -46,13 +46,13 @@ fn lobbies() -> Table {
 }
 
 async fn call(emulator: &Emulator, operation: &str, request: Value) -> Value {
-    let address = emulator.endpoint.strip_prefix("http://").unwrap();
+    let (key, address) = emulator.endpoint.strip_prefix("http://").unwrap().split_once('@').unwrap();
     let mut stream = TcpStream::connect(address).await.unwrap();
     let request = request.to_string();
     let text = format!(
         "POST / HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-type: application/x-amz-json-1.0\r\n\
          content-length: {}\r\nx-amz-target: DynamoDB_20120810.{operation}\r\nx-amz-date: 20260101T000000Z\r\n\
-         authorization: AWS4-HMAC-SHA256 Credential=local/20260101/us-east-1/dynamodb/aws4_request, \
+         authorization: AWS4-HMAC-SHA256 Credential={key}/20260101/us-east-1/dynamodb/aws4_request, \
          SignedHeaders=host, Signature=none\r\n\r\n{request}",
         request.len()
     );
@@ -241,7 +241,7 @@ async fn a_folder_keeps_its_items_and_is_free_after_shutdown() {
 async fn an_open_connection_does_not_hold_up_shutdown() {
     let folder = TestFolder::new();
     let emulator = Emulator::start(&folder.storage(), &[lobbies()]).unwrap();
-    let address = emulator.endpoint.strip_prefix("http://").unwrap();
+    let address = emulator.url.strip_prefix("http://").unwrap();
     let mut kept_alive = TcpStream::connect(address).await.unwrap();
     kept_alive.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
     kept_alive.read_u8().await.unwrap();
@@ -297,9 +297,16 @@ fn a_folder_that_cannot_be_used_is_refused() {
     assert!(matches!(start(file.clone()), EmulatorError::NotAFolder(at) if at == file));
     assert!(matches!(start(file.join("below")), EmulatorError::Folder { .. }));
 
-    fs::write(folder.0.join(DATABASE_FILE), "no database, but long enough to be read as one".repeat(100))
-        .unwrap();
-    assert!(matches!(start(folder.0.clone()), EmulatorError::Database(_)));
+    let path = folder.0.join(DATABASE_FILE);
+    fs::write(&path, "no database, but long enough to be read as one".repeat(100)).unwrap();
+    assert_eq!(
+        start(folder.0.clone()).to_string(),
+        format!(
+            "the database {} cannot be read: it is no database; if it is damaged, restore the folder from a copy or \
+             choose another folder",
+            path.display()
+        )
+    );
 }
 
 #[test]

@@ -166,10 +166,12 @@ async fn an_answer_to_a_page_carries_cors_headers() {
 #[tokio::test]
 async fn a_local_route_answers_a_loopback_host_without_cors() {
     let gateway = gateway(vec![]);
-    let page = request("POST", "/_local/tokens").header(ORIGIN, "http://localhost:8080");
+    let page = request("POST", "/_local/tokens").header(ORIGIN, "http://localhost:3000");
     let (status, headers, body) = ask(&gateway, page, b"x").await;
     assert_eq!((status, body), (StatusCode::OK, json!({ "local": "x" })));
     assert!(!headers.contains_key(ACCESS_CONTROL_ALLOW_ORIGIN));
+    assert_eq!(headers["x-content-type-options"], "nosniff");
+    assert_eq!(headers["cross-origin-resource-policy"], "same-origin");
 }
 
 #[tokio::test]
@@ -183,9 +185,10 @@ async fn a_local_route_is_closed_to_others_and_to_preflights() {
         (evil_host("/_local/tokens"), StatusCode::FORBIDDEN),
         (evil_host("/%5Flocal/tokens"), StatusCode::FORBIDDEN),
         (request("POST", "/_local/tokens").header(ORIGIN, "https://evil.example"), StatusCode::FORBIDDEN),
+        (request("POST", "/_local/tokens").header("sec-fetch-site", "cross-site"), StatusCode::FORBIDDEN),
         (request("POST", "/_local/unknown"), StatusCode::NOT_FOUND),
         (request("GET", "/_local/tokens"), StatusCode::NOT_FOUND),
-        (preflight, StatusCode::NOT_FOUND),
+        (preflight, StatusCode::FORBIDDEN),
     ] {
         let (status, headers, _) = ask(&gateway, request, b"").await;
         assert_eq!(status, expected);
@@ -274,7 +277,7 @@ async fn a_silent_client_holds_up_no_other() {
 async fn headers_over_the_limit_are_refused() {
     let (address, _stop, _serving) = run(vec![route(Method::GET, "/", echo("root"))]).await;
     let mut stream = TcpStream::connect(address).await.unwrap();
-    let padding = "x".repeat(HEADER_LIMIT_BYTES);
+    let padding = "x".repeat(listening::HEADER_LIMIT_BYTES);
     let request = format!("GET / HTTP/1.1\r\nhost: localhost\r\nx-padding: {padding}\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
     assert!(rest_of(stream).await.starts_with("HTTP/1.1 431 "));
