@@ -4,13 +4,15 @@
 // muster. Exits with 77 where there is no Chromium.
 
 import assert from "node:assert/strict";
-import { access, mkdir, readFile } from "node:fs/promises";
+import { access, mkdir, mkdtemp, readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import puppeteer from "puppeteer-core";
 import { emulatedAws } from "./aws.mjs";
 import { foreignPage, rawStatus } from "./foreign.mjs";
+import { measured, passing } from "./hour.mjs";
 import { Program, Stack } from "./programs.mjs";
 
 const { values: options, positionals: [binaries] } = parseArgs({ allowPositionals: true, options: { smoke: { type: "boolean" }, only: { type: "string" }, pictures: { type: "string" } } });
@@ -30,7 +32,7 @@ if (!executablePath) {
 const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 /** How long a state is waited for. */
 const PATIENCE_MS = 20_000;
-const SIZES = { wide: [1280, 900], narrow: [390, 844] };
+const SIZES = { broad: [1600, 900], wide: [1280, 900], narrow: [400, 844] };
 
 const browser = await puppeteer.launch({
   executablePath,
@@ -46,7 +48,7 @@ const check = (name, body, { isSmoke = false } = {}) => { if ((isSmoke || !optio
 const wrong = [];
 
 /** A page whose errors and foreign requests are noted. */
-async function open(url, { scheme = "light", size = "wide", expects = [] } = {}) {
+async function open(url, { scheme = "light", size = "wide", expects = [], prepare = async () => {} } = {}) {
   const page = await browser.newPage();
   const { origin } = new URL(url);
   page.setDefaultTimeout(PATIENCE_MS);
@@ -55,6 +57,7 @@ async function open(url, { scheme = "light", size = "wide", expects = [] } = {})
   page.on("request", (request) => { if (new URL(request.url()).origin !== origin && !request.url().startsWith("data:")) wrong.push(`request to ${request.url()}`); });
   await page.setViewport({ width: SIZES[size][0], height: SIZES[size][1] });
   await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
+  await prepare(page);
   await page.goto(url);
   return page;
 }
@@ -115,7 +118,7 @@ check("a session is played alone: find, connect, close, disconnect, end", async 
   await click(page, "form button", "Find a lobby");
   await shows(page, ".notice", "A seat is reserved.");
   await shows(page, ".why", "It looked for arena in fra.");
-  await shows(page, ".why", "per million such requests");
+  await shows(page, ".why", "with Lambda and the HTTP API");
   const lobby = await page.$eval(".seats li", (row) => row.dataset.lobby);
   const seats = async (state) => (await stack.lobby(lobby))[state];
   await click(page, ".seats button", "Connect");
@@ -240,14 +243,211 @@ check("a token is shown in the moment of its making, and never again", async () 
 check("the cost is shown by operation", async () => {
   const page = await open(demo("cost"));
   await shows(page, "td", "find-lobby");
-  assert.match(await text(page, ".figures"), /A month at this pace\$\d/);
+  assert.match(await text(page, ".figures"), /So far\$\d.*of it DynamoDB/);
+  await click(page, ".hint a", "what a month costs");
+  await shows(page, "h1", "What a month costs");
+  assert.deepEqual(await violations(page), []);
   await page.close();
 });
+
+check("a figure is written out, and a month is guessed of ten minutes at least", async () => {
+  const page = await open(demo("cost"));
+  const [tiny, early, late] = await page.evaluate(async () => {
+    const { dollars } = await import("/_console/elements.js");
+    const { pace } = await import("/_console/cost.js");
+    return [dollars(8.8e-7), pace(1, 39_000), pace(1, 30 * 60_000)];
+  });
+  assert.equal(tiny, "$0.00000088");
+  assert.deepEqual(early, ["–", "39 s say nothing of a month; here in 9 min"]);
+  assert.deepEqual(late, ["$1,440.00", "roughly: 30 days like the last 30 min"]);
+  await page.close();
+}, { isSmoke: true });
+
+check("a full lobby is not called open, and is created once", async () => {
+  const page = await open(demo("live"));
+  await page.waitForSelector(".server");
+  const { lobby: { lobby_id: id } } = await stack.find({ game_modes: ["solo"] });
+  const row = `.lobby[data-id="${id}"]`;
+  await shows(page, `${row} .tag`, "full");
+  await page.select('[aria-label="State of lobbies"]', "full");
+  await page.waitForSelector(row);
+  await page.select('[aria-label="State of lobbies"]', "open");
+  await page.waitForFunction((gone) => !document.querySelector(gone), {}, row);
+  await page.select('[aria-label="State of lobbies"]', "");
+  await (await page.waitForSelector(`${row} a`)).click();
+  await shows(page, ".timeline", "created, solo in");
+  assert.equal(await page.$$eval(".timeline li", (events) => events.filter((event) => event.textContent.includes("created")).length), 1);
+  await page.close();
+}, { isSmoke: true });
+
+check("an address that names no screen says so, and leads on", async () => {
+  const config = await stack.file("odd.json", '{"game_modes": {"constructor": {"regions": ["name"], "max_players": 2}}}');
+  await stack.operator(["game", "create", "odd", "--region", "name=Name@50.11,8.68", "--config", config]);
+  for (const address of ["%", "__proto__", "constructor", "live%", "toString/demo/prod"]) {
+    const page = await open(`${base}/#/${address}`);
+    await shows(page, "h1", "There is no such screen");
+    await click(page, "#screens a", "Live");
+    await page.waitForSelector(".server");
+    await page.close();
+  }
+  for (const address of ["live/%/prod", "live/__proto__/prod", "game/demo/constructor"]) {
+    const page = await open(`${base}/#/${address}`);
+    await shows(page, "h1", "There is no such namespace");
+    assert.equal(await page.$$eval("#screens a", (links) => links.length), 4);
+    await page.close();
+  }
+  const page = await open(`${base}/#/live/odd/prod`);
+  await shows(page, '[data-cell="constructor/name"]', "0/0 seats");
+  await page.close();
+}, { isSmoke: true });
+
+check("events leave a page as large as those of the first minute did", async () => {
+  const page = await open(demo("live"), { prepare: passing });
+  await page.waitForSelector(".server");
+  await page.evaluate(() => globalThis.minute());
+  const first = await measured(page);
+  const minutes = options.smoke ? 4 : 59;
+  for (let more = 0; more < minutes; more += 1) await page.evaluate(() => globalThis.minute());
+  const last = await measured(page);
+  console.log(`        after ${minutes + 1} minutes ${last.nodes} nodes and ${last.heap} bytes, after the first ${first.nodes} and ${first.heap}`);
+  assert.ok(last.nodes <= first.nodes * 1.1, "nodes");
+  assert.ok(last.heap <= first.heap * 1.1, "heap");
+  await page.close();
+}, { isSmoke: true });
+
+check("after a restart of the stack each open screen shows what is there now", async () => {
+  let own = await Stack.start(binaries);
+  const { lobby: { lobby_id: id } } = await own.find({ game_modes: ["duel"] });
+  const expects = ["net::ERR_"];
+  const at = (screen, of) => open(`${own.base}/#/${[screen, "demo", "prod", of].filter(Boolean).join("/")}`, { expects });
+  const pages = { live: await at("live"), play: await at("play"), game: await at("game"), cost: await at("cost"), lobby: await at("lobby", id), server: await at("server", "demo-fra") };
+  await pages.live.bringToFront();
+  await pages.live.waitForSelector(`.lobby[data-id="${id}"]`);
+  const drawn = Object.fromEntries(await Promise.all(Object.entries(pages).map(async ([name, page]) => [name, await page.waitForSelector("main > *")])));
+  await own.end();
+  await shows(pages.live, "#connection", "The host does not answer");
+  own = await own.again();
+  const recovers = async (name, proof) => {
+    await pages[name].bringToFront();
+    await pages[name].waitForFunction((before) => !before.isConnected && document.getElementById("connection").textContent === "", {}, drawn[name]);
+    await proof(pages[name]);
+    const said = await pages[name].$$eval(".notice.bad:not([hidden])", (notices) => notices.map((notice) => notice.textContent));
+    assert.deepEqual(said, name === "lobby" ? [`there is no lobby ${id}`] : [], name);
+  };
+  await recovers("live", async (page) => {
+    await shows(page, ".server", "demo-fra");
+    const found = await own.find({ game_modes: ["duel"] });
+    await page.waitForSelector(`.lobby[data-id="${found.lobby.lobby_id}"] .seat.reserved`);
+    await shows(page, ".tape", found.lobby.lobby_id.slice(0, 8));
+    assert.equal(await page.$(`.lobby[data-id="${id}"]`), null);
+  });
+  await recovers("play", async (page) => {
+    await click(page, "form button", "Find a lobby");
+    await shows(page, ".notice", "A seat is reserved.");
+  });
+  await recovers("game", async (page) => {
+    await click(page, "button", "Make a token");
+    const made = await (await page.waitForFunction(() => [...document.querySelectorAll("pre")].find((shown) => shown.textContent.startsWith("pub_"))?.textContent)).jsonValue();
+    assert.equal(await own.finds(made), 200);
+  });
+  await recovers("cost", async (page) => shows(page, ".figure b", String((await own.read("cost")).operations.reduce((sum, { requests }) => sum + requests, 0))));
+  await recovers("lobby", async (page) => {
+    await shows(page, ".notice", "there is no lobby");
+    assert.equal(await page.$("main h1"), null);
+  });
+  await recovers("server", async (page) => shows(page, ".facts", "fra"));
+  for (const page of Object.values(pages)) await page.close();
+  await own.end();
+}, { isSmoke: true });
+
+check("after a restart with its data an open page goes on with the requests of the new run", async () => {
+  const data = ["--data", join(await mkdtemp(join(tmpdir(), "muster-console-")), "data")];
+  let own = await Stack.start(binaries, ["--port", "0", ...data]);
+  const page = await open(`${own.base}/#/live/demo/prod`, { expects: ["net::ERR_"] });
+  for (let count = 0; count < 5; count += 1) await own.find({ game_modes: ["duel"] });
+  await shows(page, ".tape", "find-lobby");
+  await own.end();
+  own = await own.again(data);
+  const found = await own.find({ game_modes: ["solo"] });
+  await shows(page, ".tape", found.lobby.lobby_id.slice(0, 8));
+  await page.close();
+  await own.end();
+});
+
+check("an identifier leads to its screen", async () => {
+  const found = await stack.post("/matchmaker/lobbies/find", stack.demo.tokens.public, { game_modes: ["solo"] });
+  const { lobby: { lobby_id: id } } = await found.json();
+  const refused = await stack.post("/matchmaker/lobbies/find", stack.demo.tokens.public, { game_modes: ["chess"] });
+  const page = await open(demo("live"));
+  await page.waitForSelector(`.lobby[data-id="${id}"]`);
+  const search = async (text, heading) => {
+    await page.$eval("#searched", (field, value) => { field.value = value; }, text);
+    await page.focus("#searched");
+    await page.keyboard.press("Enter");
+    await shows(page, "h1", heading);
+  };
+  await search(id, `Lobby ${id}`);
+  const seat = await (await page.waitForSelector("td code")).evaluate((shown) => shown.textContent);
+  await page.goto(demo("live"));
+  await page.waitForSelector(`.lobby[data-id="${id}"]`);
+  await search(id.slice(0, 8), `Lobby ${id}`);
+  await search(seat, `Lobby ${id}`);
+  await search("demo-nyc", "Game server demo-nyc");
+  await search(found.headers.get("x-request-id"), "Request");
+  await shows(page, ".facts a", id);
+  await search(refused.headers.get("x-request-id"), "Request");
+  await shows(page, ".facts", "MATCHMAKER_GAME_MODE_NOT_FOUND");
+  assert.deepEqual(await violations(page), []);
+  await search("<b>nothing%", "Search: <b>nothing%");
+  await shows(page, ".card", "Nothing found");
+  assert.deepEqual(await violations(page), []);
+  await page.close();
+}, { isSmoke: true });
+
+check("one seat is freed from its lobby's screen, after a question", async () => {
+  const { lobby: { lobby_id: id }, player } = await stack.find({ game_modes: ["solo"], regions: ["nyc"] });
+  await stack.call("connected", id, { player_token: player.token });
+  const page = await open(demo("lobby", id));
+  await shows(page, "td .tag", "connected");
+  await click(page, "td button", "Free");
+  await click(page, "dialog button", "Cancel");
+  assert.equal((await stack.lobby(id)).connected, 1);
+  await click(page, "td button", "Free");
+  await click(page, "dialog button", "Free the seat");
+  await shows(page, "p", "No seat is taken.");
+  assert.equal((await stack.lobby(id)).connected, 0);
+  await page.close();
+});
+
+check("a session that may only look changes nothing, and has no button for it", async () => {
+  const { lobby: { lobby_id: id } } = await stack.find({ game_modes: ["arena"] });
+  const program = new Program(join(binaries, "muster"), ["console", `--local=${base}`, "--no-browser", "--read-only"]);
+  const page = await open((await program.says(/once: (\S+)$/))[1]);
+  const own = new URL(page.url()).origin;
+  await page.waitForSelector(".server");
+  const buttons = () => page.$$eval("main button:not(.cell), main form button", (all) => all.map((button) => button.textContent));
+  for (const [screen, of, ready] of [["live", "", ".lobby"], ["game", "", "td b"], ["cost", "", ".card"], ["lobby", id, "td code"], ["server", "demo-fra", ".facts"], ["play", "", "h1"]]) {
+    await page.goto(`${own}/#/${[screen, "demo", "prod", of].filter(Boolean).join("/")}`);
+    await page.waitForSelector(ready);
+    if (screen === "game") await shows(page, "td", "public");
+    assert.deepEqual(await buttons(), [], screen);
+  }
+  assert.deepEqual(await page.$$eval("#screens a", (links) => links.map((link) => link.textContent)), ["Live", "Game", "Cost"]);
+  const named = { game: stack.demo.game_id, namespace: stack.demo.namespace_id };
+  const posts = [["command", { words: ["lobby", "end", id] }], ["command", { words: ["server", "remove", "demo/prod", "demo-fra"] }], ["command", { words: ["token", "create", "public", "demo/prod"] }],
+    ...["find", "join", "create"].map((act) => ["call", { ...named, act, request: { game_modes: ["arena"], lobby_id: id } }]),
+    ...["ready", "connected", "disconnected", "closed", "end"].map((act) => ["call", { ...named, act, lobby: id, request: {} }]), ["call", { ...named, act: "free", lobby: id, seat: id }]];
+  const said = await page.evaluate((all) => Promise.all(all.map(async ([name, body]) => (await (await fetch(`/_console/${name}`, { method: "POST", headers: { "muster-console": "1" }, body: JSON.stringify(body) })).json()).refused?.message)), posts);
+  assert.deepEqual(said, posts.map(() => "this console may only look"));
+  assert.equal((await stack.lobby(id)).stage, "ready");
+  await page.close();
+  await program.end();
+}, { isSmoke: true });
 
 check("no screen has what axe finds, light or dark, wide or narrow", async () => {
   const { lobby: { lobby_id: id } } = await stack.find({ game_modes: ["arena"] });
   const screens = { live: demo("live"), play: demo("play"), lobby: demo("lobby", id), server: demo("server", "demo-fra"), game: demo("game"), cost: demo("cost") };
-  for (const [scheme, size] of [["light", "wide"], ["dark", "wide"], ["light", "narrow"]]) {
+  for (const [scheme, size] of [["light", "wide"], ["dark", "broad"], ["light", "narrow"], ["dark", "narrow"]]) {
     for (const [name, url] of Object.entries(screens)) {
       const page = await open(url, { scheme, size });
       await page.waitForSelector(".card");
@@ -259,6 +459,11 @@ check("no screen has what axe finds, light or dark, wide or narrow", async () =>
       if (name === "live") await page.waitForSelector(".lobby");
       assert.deepEqual(await violations(page), [], `${name}, ${scheme}, ${size}`);
       assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true, `${name} is wider than a ${size} screen`);
+      const cut = await page.$$eval("main :is(button, td, dd, small, .tape span)", (all) => all.filter((one) => {
+        const { right, width } = one.getBoundingClientRect();
+        return width > 0 && (right > innerWidth || getComputedStyle(one).textOverflow === "ellipsis");
+      }).map((one) => one.textContent));
+      assert.deepEqual(cut, [], `${name}, ${size}: cut off`);
       await picture(page, `${name}-${scheme}-${size}`);
       await page.close();
     }
@@ -382,6 +587,16 @@ check("`muster console --stack` reads within its budget, and says what it costs"
   assert.equal(await page.$$eval("svg.curve rect", (columns) => columns.length), 30);
   await picture(page, "deployed");
   assert.deepEqual(await violations(page), [], "live");
+  const queries = () => aws.asked.filter((target) => target?.endsWith(".StartQuery")).length;
+  await click(page, ".card button", "Search the logs");
+  await shows(page, "dialog p", "The functions logged 22 MB in this time. A search scans it all: $0.00011.");
+  assert.equal(queries(), 0);
+  await click(page, "dialog button", "Search for $0.00011");
+  await shows(page, "td code", "MATCHMAKER_NO_SERVER_AVAILABLE");
+  await shows(page, "td code", "Kx9Xyz=");
+  assert.equal(queries(), 1);
+  assert.deepEqual(await violations(page), [], "refusals");
+  await picture(page, "deployed-refusals");
   await click(page, "#screens a", "Cost");
   await click(page, ".card button", "Read this month's bill");
   await shows(page, "tbody td", "HTTP API, requests");

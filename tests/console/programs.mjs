@@ -51,15 +51,25 @@ async function answered(response) {
 
 /** The local stack with its demo game. */
 export class Stack {
-  static async start(binaries) {
+  static async start(binaries, more = ["--port", "0"]) {
     const stack = new Stack();
     stack.binaries = binaries;
-    stack.program = new Program(join(binaries, "muster-local"), ["--port", "0"]);
+    stack.program = new Program(join(binaries, "muster-local"), more);
     [, stack.base] = await stack.program.says(/^Muster listens on (\S+)$/);
     stack.demo = await (await fetch(`${stack.base}/_local/demo`)).json();
-    stack.config = join(await mkdtemp(join(tmpdir(), "muster-console-")), "arena.json");
-    await writeFile(stack.config, '{"game_modes": {"arena": {"regions": ["fra"], "max_players": 10}}}');
+    stack.config = await stack.file("arena.json", '{"game_modes": {"arena": {"regions": ["fra"], "max_players": 10}}}');
     return stack;
+  }
+
+  /** Another run at the same address, with these options, once this one has ended. */
+  again(more = []) {
+    return Stack.start(this.binaries, ["--port", new URL(this.base).port, ...more]);
+  }
+
+  async file(name, text) {
+    const path = join(await mkdtemp(join(tmpdir(), "muster-console-")), name);
+    await writeFile(path, text);
+    return path;
   }
 
   /** What the stack tells programs of its operator. */
@@ -94,6 +104,13 @@ export class Stack {
   async lobby(id) {
     const { Item } = await this.ask("GetItem", { TableName: "LobbiesTable", Key: { lobby_id: { S: id } }, ConsistentRead: true });
     return { connected: Object.keys(Item.connected.M).length, stage: Item.stage.S };
+  }
+
+  /** A call of a lobby's server, by the console. */
+  async call(act, lobby, request) {
+    const { game_id: game, namespace_id: namespace } = this.demo;
+    const headers = { "muster-console": "1" };
+    return answered(await fetch(`${this.base}/_console/call`, { method: "POST", headers, body: JSON.stringify({ game, namespace, act, lobby, request }) }));
   }
 
   async operator(words) {

@@ -1,14 +1,17 @@
 // The usage of DynamoDB by operation, and its cost.
 
-import { card, dollars, el, plural, setNow, table, when } from "./elements.js";
-import { read } from "./host.js";
+import { card, dollars, el, plural, setNow, span, table, when } from "./elements.js";
+import { Unanswered, read } from "./host.js";
 
 const EVERY_MS = 2_000;
+/** A shorter time says nothing of a month. */
+const PACE_MS = 10 * 60_000;
 const MONTH_MS = 30 * 24 * 3_600_000;
 
 const units = (number) => number.toLocaleString("en", { maximumFractionDigits: 1 });
 
-export function show(screen, { deployment }) {
+export function show(screen, context) {
+  const { deployment } = context;
   const body = el("div", { className: "stack" });
   screen.append(el("div", { className: "stack" }, el("h1", { className: "unseen" }, "Cost"), body));
   if (!deployment.has_requests) {
@@ -21,13 +24,22 @@ export function show(screen, { deployment }) {
     setNow(cost.now);
     body.replaceChildren(...draw(cost));
   };
-  const fail = (error) => body.replaceChildren(el("p", { className: "notice bad", role: "alert" }, error.message));
+  const fail = (error) => {
+    if (error instanceof Unanswered) context.connected(false);
+    else body.replaceChildren(el("p", { className: "notice bad", role: "alert" }, error.message));
+  };
   look().catch(fail);
   const going = setInterval(() => look().catch(fail), EVERY_MS);
   return () => clearInterval(going);
 }
 
-const figure = (name, value, note) => el("section", { className: "card figure" }, el("h2", {}, name), el("b", {}, value), el("small", { title: note }, note));
+/** What a month costs at the pace of so many milliseconds, and what that guess is based on. */
+export function pace(total, elapsed) {
+  if (elapsed < PACE_MS) return ["–", `${span(elapsed)} say nothing of a month; here in ${span(PACE_MS - elapsed)}`];
+  return [dollars((total / elapsed) * MONTH_MS), `roughly: 30 days like the last ${span(elapsed)}`];
+}
+
+const figure = (name, value, note) => el("section", { className: "figure" }, el("h2", {}, name), el("b", {}, value), el("small", {}, note));
 
 /** The bill of a stack's month so far: reading it costs, too, so nothing reads it unasked. */
 function bill() {
@@ -56,8 +68,8 @@ function drawBill({ since, items, month, whole_month: whole }) {
   return [
     el("div", { className: "figures" },
       figure("So far", dollars(month), isWhole ? "every item" : "what was read"),
-      figure("A month at this pace", dollars(whole), "the whole month like its days so far"),
-      el("section", { className: "card figure" }, el("h2", {}, "Since"), el("b", {}, when(Date.parse(since))), el("small", {}, "the beginning of the month"))),
+      figure("A month at this pace", dollars(whole), "roughly: the whole month like its days so far"),
+      el("section", { className: "figure" }, el("h2", {}, "Since"), el("b", {}, when(Date.parse(since))), el("small", {}, "the beginning of the month"))),
     card("By item", table(["item", "#units", "#dollars"], rows), el("p", { className: "hint" }, "As `muster cost --stack` prints it. AWS counts the units of DynamoDB by table, not by operation; the local stack's page has them by operation.")),
   ];
 }
@@ -68,15 +80,15 @@ function draw(cost) {
   const total = sum((operation) => operation.dollars);
   const rows = cost.operations.toSorted((one, other) => other.dollars - one.dollars).map((operation) => [
     operation.operation, operation.requests.toLocaleString("en"), (operation.calls / operation.requests).toFixed(2), units(operation.read_units), units(operation.write_units),
-    dollars(operation.dollars), dollars((operation.dollars / operation.requests) * 1e6),
+    dollars(operation.dynamodb_dollars), dollars(operation.dollars), dollars((operation.dollars / operation.requests) * 1e6),
   ]);
   return [
     el("div", { className: "figures" },
-      figure("So far", dollars(total), "DynamoDB alone, had this run in AWS"),
-      figure("A month at this pace", dollars((total / elapsed) * MONTH_MS), "30 days like the time since the start"),
+      figure("So far", dollars(total), `had this run in AWS; ${dollars(sum((operation) => operation.dynamodb_dollars))} of it DynamoDB`),
+      figure("A month at this pace", ...pace(total, elapsed)),
       figure("Requests", sum((operation) => operation.requests).toLocaleString("en"), `${units(sum((operation) => operation.calls))} calls of DynamoDB`),
-      el("section", { className: "card figure" }, el("h2", {}, "Since"), el("b", {}, when(cost.since)), el("small", {}, "the start of this stack"))),
-    card("By operation", rows.length ? table(["operation", "#requests", "#calls each", "#read units", "#write units", "#dollars", "#a million"], rows) : el("p", { className: "quiet" }, "No request yet."),
-      el("p", { className: "hint" }, "On demand in us-east-1. Lambda, the HTTP API, logs and alarms come on top: the page “operating” of the documentation has them all.")),
+      el("section", { className: "figure" }, el("h2", {}, "Since"), el("b", {}, when(cost.since)), el("small", {}, "the start of this stack"))),
+    card("By operation", rows.length ? table(["operation", "#requests", "#calls each", "#read units", "#write units", "#DynamoDB", "#in all", "#a million of it"], rows) : el("p", { className: "quiet" }, "No request yet."),
+      el("p", { className: "hint" }, "List prices of us-east-1. In all: DynamoDB, Lambda and the HTTP API. Logs, metrics, alarms and keys come on top: ", el("a", { href: "/_console/cost.html" }, "what a month costs"), " has them all.")),
   ];
 }

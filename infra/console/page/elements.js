@@ -6,6 +6,9 @@ let ahead = 0;
 export const setNow = (now) => { ahead = now - Date.now(); };
 export const now = () => Date.now() + ahead;
 
+/** What an object of texts from outside has by a name, and not what every object has. */
+export const own = (object, name, otherwise) => (Object.hasOwn(object, name) ? object[name] : otherwise);
+
 /** An element with attributes, listeners (`onclick`) and children; what is null or false is left out. */
 export function el(name, attributes = {}, ...children) {
   const element = document.createElement(name);
@@ -15,7 +18,7 @@ export function el(name, attributes = {}, ...children) {
     else if (key in element && typeof value !== "string") element[key] = value;
     else element.setAttribute(key === "className" ? "class" : key, value === true ? "" : value);
   }
-  element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  element.append(...children.flat(2).filter((child) => child !== null && child !== undefined && child !== false));
   return element;
 }
 
@@ -37,22 +40,19 @@ export function span(milliseconds) {
 
 export const absolute = (at) => new Date(at).toISOString().replace("T", " ").replace("Z", " UTC");
 
-/** What is to be brought up to date each second, as long as it is in the page. */
-const going = new Map();
+/** What an element is brought up to date by; an element that is gone takes its entry with it. */
+const updates = new WeakMap();
 
-/** Has `update` called at once, and each second while `element` is shown. */
+/** Has `update` called at once, and each second while `element` is in the page. */
 export function goesOn(element, update) {
-  going.set(element, update);
+  updates.set(element, update);
+  element.setAttribute("data-goes-on", "");
   update();
   return element;
 }
 
 setInterval(() => {
-  for (const [element, update] of going) {
-    if (element.isConnected) update();
-    else if (element.wasConnected) going.delete(element);
-    element.wasConnected ||= element.isConnected;
-  }
+  for (const element of document.querySelectorAll("[data-goes-on]")) updates.get(element)?.();
 }, 1000);
 
 /** A time as "5 s ago" or "in 5 s", and in full on hover. */
@@ -69,20 +69,21 @@ export function clock(at) {
   return el("time", { datetime: new Date(at).toISOString(), title: absolute(at) }, new Date(at).toTimeString().slice(0, 8));
 }
 
-const TONES = {
-  open: "good", free: "good", valid: "good", taken: "good", silent: "bad", revoked: "bad", full: "warn", closed: "warn", starting: "warn",
-  draining: "warn", clearing: "warn", expired: "warn", retired: "warn",
-};
+const TONES = new Map(Object.entries({
+  good: ["open", "free", "valid", "taken"], bad: ["silent", "revoked"],
+  warn: ["full", "closed", "starting", "draining", "clearing", "expired", "retired"],
+}).flatMap(([tone, states]) => states.map((state) => [state, tone])));
 
-export const tag = (text) => el("span", { className: `tag ${TONES[text] ?? ""}` }, text);
+export const tag = (text) => el("span", { className: `tag ${TONES.get(text) ?? ""}` }, text);
 
 /** Names and values. */
 export const facts = (pairs) => el("dl", { className: "facts" },
   pairs.filter(([, value]) => value !== null && value !== undefined).flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
 
-export const table = (heads, rows) => el("div", { className: "scroll", tabindex: "0" }, el("table", {},
+/** Heads that begin with "#" are of numbers. Where a table has no room for its columns, each row is a block and each cell has its head. */
+export const table = (heads, rows) => el("div", { className: "fitted" }, el("div", { className: "scroll", tabindex: "0" }, el("table", {},
   el("thead", {}, el("tr", {}, heads.map((head) => (head ? el("th", { scope: "col", className: head.startsWith("#") ? "number" : null }, head.replace("#", "")) : el("td"))))),
-  el("tbody", {}, rows.map((row) => el("tr", {}, row.map((cell, at) => el("td", { className: heads[at].startsWith("#") ? "number" : null }, cell)))))));
+  el("tbody", {}, rows.map((row) => el("tr", {}, row.map((cell, at) => el("td", { className: heads[at].startsWith("#") ? "number" : null, "data-head": heads[at].replace("#", "") }, cell))))))));
 
 export const card = (title, ...children) => el("section", { className: "card" }, el("h2", {}, title), ...children);
 
@@ -113,6 +114,6 @@ export const plural = (count, one, many = `${one}s`) => `${count.toLocaleString(
 
 export function dollars(amount) {
   if (amount === 0) return "$0";
-  if (amount < 0.01) return `$${amount.toPrecision(2)}`;
+  if (amount < 0.01) return `$${amount.toLocaleString("en", { maximumSignificantDigits: 2 })}`;
   return `$${amount.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`;
 }

@@ -6,9 +6,9 @@ import { versions } from "./versions.js";
 
 export function show(screen, context) {
   const parts = { versions: el("div", { className: "stack" }), limits: el("div"), domains: el("div"), tokens: el("div") };
-  const { game, namespace } = context;
+  const { game, namespace, deployment: { may_change: mayChange } } = context;
   screen.append(el("div", { className: "stack" }, el("h1", {}, game.display_name),
-    el("div", { className: "columns" }, parts.versions, el("div", { className: "stack" }, parts.limits, parts.domains, parts.tokens))));
+    el("div", { className: "columns" }, parts.versions, el("div", { className: "stack side" }, parts.limits, parts.domains, parts.tokens))));
   const name = `${game.name_id}/${namespace.name_id}`;
   const draw = async (part, make) => {
     try {
@@ -19,9 +19,9 @@ export function show(screen, context) {
   };
   const redraw = {
     versions: () => draw("versions", () => versions(context, async () => { await context.look(); redraw.versions(); })),
-    limits: () => draw("limits", () => limits(name)),
-    domains: () => draw("domains", () => domains(name, redraw.domains)),
-    tokens: () => draw("tokens", () => tokens(game, namespace, name, redraw.tokens)),
+    limits: () => draw("limits", () => limits(name, mayChange)),
+    domains: () => draw("domains", () => domains(name, mayChange, redraw.domains)),
+    tokens: () => draw("tokens", () => tokens(context, name, redraw.tokens)),
   };
   Object.values(redraw).forEach((again) => again());
 }
@@ -30,34 +30,34 @@ export function show(screen, context) {
 const doing = (said, words, then) => command(words).then(then, (error) => { said.hidden = false; said.textContent = error.message; });
 const notice = () => el("p", { className: "notice", hidden: true, role: "alert" });
 
-async function limits(name) {
+async function limits(name, mayChange) {
   const { namespace } = await command(["namespace", "show", name]);
   const { lobby_count_max: lobbies, max_players_per_client: seats } = namespace.config.matchmaker;
   const said = notice();
-  const field = (label, value) => el("label", { className: "field" }, el("span", {}, label), el("input", { type: "number", min: "1", required: true, value: String(value) }));
+  const field = (label, value) => el("label", { className: "field" }, el("span", {}, label), el("input", { type: "number", min: "1", required: true, disabled: !mayChange, value: String(value) }));
   const [most, perClient] = [field("Lobbies", lobbies), field("Seats per IP address", seats)];
   const value = (label) => label.querySelector("input").value;
   const form = el("form", { className: "inline", onsubmit: (event) => {
     event.preventDefault();
     doing(said, ["mm-config", name, "--lobby-count-max", value(most), "--max-players-per-client", value(perClient)], () => { said.hidden = false; said.textContent = "The limits are set."; });
-  } }, most, perClient, el("button", {}, "Set"));
+  } }, most, perClient, mayChange && el("button", {}, "Set"));
   return card(`Limits of ${name}`, el("div", { className: "stack" }, form, el("p", { className: "hint" }, "Above 1,000 seats per address there is no limit. Lowering the lobbies ends none."), said));
 }
 
-async function domains(name, again) {
+async function domains(name, mayChange, again) {
   const { domains: all } = await command(["domain", "list", name]);
   const said = notice();
   const added = el("input", { "aria-label": "Domain", placeholder: "game.example", required: true, autocomplete: "off" });
-  const rows = all.map((domain) => [domain.domain ?? domain, el("button", { type: "button", className: "small danger", onclick: async () => {
+  const rows = all.map((domain) => [domain.domain ?? domain, mayChange && el("button", { type: "button", className: "small danger", onclick: async () => {
     const host = domain.domain ?? domain;
     if (await confirmed(`Remove ${host}? Its pages need a token then.`, "Remove it")) doing(said, ["domain", "remove", name, host], again);
   } }, "Remove")]);
   return card("Domains", el("div", { className: "stack" }, el("p", { className: "hint" }, "Pages of these hosts find, join and create without a token."),
     rows.length ? table(["host", ""], rows) : el("p", { className: "quiet" }, "None."),
-    el("form", { className: "inline", onsubmit: (event) => { event.preventDefault(); doing(said, ["domain", "add", name, added.value.trim()], again); } }, added, el("button", {}, "Add")), said));
+    mayChange && el("form", { className: "inline", onsubmit: (event) => { event.preventDefault(); doing(said, ["domain", "add", name, added.value.trim()], again); } }, added, el("button", {}, "Add")), said));
 }
 
-async function tokens(game, namespace, name, again) {
+async function tokens({ game, namespace, deployment: { may_change: mayChange } }, name, again) {
   const { tokens: all } = await command(["token", "list", game.name_id]);
   const said = notice();
   const shown = el("div");
@@ -67,9 +67,9 @@ async function tokens(game, namespace, name, again) {
   });
   const here = all.filter((token) => !token.namespace_id || token.namespace_id === namespace.namespace_id);
   const rows = here.map((token) => [token.kind, when(Date.parse(token.issued_at)), token.expires_at ? when(Date.parse(token.expires_at)) : "never", tag(token.state),
-    token.state === "valid" && el("button", { type: "button", className: "small danger", onclick: async () => {
+    token.state === "valid" && mayChange && el("button", { type: "button", className: "small danger", onclick: async () => {
       if (await confirmed(`Revoke this ${token.kind} token? Whoever uses it is refused within 30 seconds.`, "Revoke it")) doing(said, ["token", "revoke", game.name_id, token.token_id], again);
     } }, "Revoke")]);
-  return card("Tokens", el("div", { className: "stack" }, el("div", { className: "inline" }, kind, el("button", { type: "button", onclick: create }, "Make a token")), shown, said,
+  return card("Tokens", el("div", { className: "stack" }, mayChange && el("div", { className: "inline" }, kind, el("button", { type: "button", onclick: create }, "Make a token")), shown, said,
     rows.length ? table(["kind", "issued", "expires", "state", ""], rows) : el("p", { className: "quiet" }, "None was issued.")));
 }

@@ -10,7 +10,15 @@ export class Refused extends Error {
   }
 }
 
-async function answered(response) {
+/** The host is gone, or not there again yet. */
+export class Unanswered extends Error {
+  constructor() {
+    super("The host does not answer. Is it still running?");
+  }
+}
+
+async function answered(fetched) {
+  const response = await fetched.catch(() => { throw new Unanswered(); });
   const answer = await response.json().catch(() => null);
   if (!response.ok || answer?.refused) throw new Refused(response.status, answer?.refused);
   return answer;
@@ -19,9 +27,9 @@ async function answered(response) {
 /** The address of what changes nothing. */
 export const address = (name, question) => `${PREFIX}${name}${question ? `?q=${encodeURIComponent(JSON.stringify(question))}` : ""}`;
 
-export const read = async (name, question) => answered(await fetch(address(name, question), { headers: { "muster-console": "1" } }));
+export const read = async (name, question) => answered(fetch(address(name, question), { headers: { "muster-console": "1" } }));
 
-export const change = async (name, body) => answered(await fetch(PREFIX + name, {
+export const change = async (name, body) => answered(fetch(PREFIX + name, {
   method: "POST", headers: { "muster-console": "1", "content-type": "application/json" }, body: JSON.stringify(body),
 }));
 

@@ -2,13 +2,14 @@
 
 import { Rows, key } from "./bars.js";
 import { Columns, OUTCOMES, findsByMinute, sum } from "./curves.js";
-import { dollars, el, empty, goesOn, now, plural, setNow, span, tag, when } from "./elements.js";
+import { dollars, el, empty, goesOn, now, own, plural, setNow, span, tag, when } from "./elements.js";
 import { follow } from "./feed.js";
 import { read } from "./host.js";
+import { refusals } from "./refusals.js";
 import { Tape } from "./tape.js";
 
 const PAGE = 60;
-const STATES = ["open", "starting", "closed", "private", "silent"];
+const STATES = ["open", "full", "starting", "closed", "private", "silent"];
 /** Columns of the curve are so long. */
 const COLUMN_SECONDS = 5;
 /** AWS counts by the minute. */
@@ -19,7 +20,7 @@ export function show(screen, context) {
   const filter = { mode: null, region: null, state: null, page: 0 };
   const columns = new Columns();
   const figures = { players: figure("Players"), lobbies: figure("Lobbies"), finds: figure("Finds a second"), servers: figure("Game servers") };
-  const grid = el("div", { className: "scroll" });
+  const grid = el("div", { className: "fitted" });
   const list = el("ol", { className: "lobbies" });
   const none = el("div");
   const pages = el("div", { className: "buttons" });
@@ -35,13 +36,12 @@ export function show(screen, context) {
   screen.append(el("div", { className: "stack" },
     el("h1", { className: "unseen" }, `${game.display_name}, ${namespace.display_name}: live`), problem,
     el("div", { className: "figures" }, Object.values(figures).map(({ element }) => element)),
-    el("div", { className: "columns" },
-      el("div", { className: "stack" },
-        el("section", { className: "card" }, el("h2", {}, "Modes by regions"), grid),
-        el("section", { className: "card" }, el("div", { className: "head" }, el("h2", {}, "Lobbies ", total), state), key(), list, none, pages)),
-      el("div", { className: "stack" },
+    el("div", { className: "columns live" },
+      el("section", { className: "card stack" }, el("div", { className: "head" }, el("h2", {}, "Lobbies ", total), state), grid, key(), list, none, pages),
+      el("div", { className: "stack side" },
         el("section", { className: "card" }, el("h2", {}, "Game servers"), servers),
-        el("section", { className: "card" }, el("h2", {}, title), tapeList)))));
+        el("section", { className: "card" }, el("h2", {}, title), tapeList),
+        deployment.has_counts && refusals()))));
 
   let end = () => {};
   let rows = null;
@@ -57,7 +57,7 @@ export function show(screen, context) {
     rows = new Rows(list, (id) => context.link("lobby", id));
     end = follow({ ...context.named, filter }, {
       open: (isOpen) => { if (!isOpen) context.connected(false); },
-      hello: ({ now: at }) => setNow(at),
+      hello: greet,
       sums: (sums) => showSums(sums),
       servers: (all) => showServers(all),
       rows: (page) => showPage(page),
@@ -71,7 +71,14 @@ export function show(screen, context) {
       pace: (pace) => showPace(pace),
     });
   }
-  let [lastRequest, lastChange] = [0, 0];
+  let [run, lastRequest, lastChange] = [null, 0, 0];
+
+  /** Requests and changes are numbered anew by each run of the host. */
+  function greet(hello) {
+    setNow(hello.now);
+    if (hello.run !== run) [run, lastRequest, lastChange] = [hello.run, 0, 0];
+    context.greeted(run);
+  }
 
   function showSums(sums) {
     figures.players.show((sums.connected + sums.reserved).toLocaleString("en"), `${sums.connected.toLocaleString("en")} connected, ${sums.reserved.toLocaleString("en")} reserved`);
@@ -84,19 +91,19 @@ export function show(screen, context) {
 
   function showGrid(cells) {
     const focused = grid.contains(document.activeElement) ? document.activeElement.dataset.cell : null;
-    const regions = game.available_regions;
-    const modes = [...new Set([...(game.modes[namespace.version_id] ?? []), ...Object.keys(cells)])].sort();
+    const regions = context.game.available_regions;
+    const modes = [...new Set([...own(context.game.modes, context.namespace.version_id, []), ...Object.keys(cells)])].sort();
     const cell = (mode, region) => {
-      const { lobbies, players, seats } = cells[mode]?.[region] ?? { lobbies: 0, players: 0, seats: 0 };
+      const { lobbies, players, seats } = own(own(cells, mode, {}), region, { lobbies: 0, players: 0, seats: 0 });
       const isChosen = filter.mode === mode && filter.region === region;
       const fill = el("i");
       fill.style.width = seats ? `${(100 * players) / seats}%` : "0";
       return el("button", { type: "button", className: "cell", "aria-pressed": String(isChosen), "data-cell": `${mode}/${region}`, onclick: () => choose(isChosen ? { mode: null, region: null } : { mode, region }) },
         el("b", {}, lobbies.toLocaleString("en")), " ", el("small", {}, `${players.toLocaleString("en")}/${seats.toLocaleString("en")} seats`), el("span", { className: "unseen" }, ` ${mode} in ${region}`), el("div", { className: "meter" }, fill));
     };
-    grid.replaceChildren(el("table", { className: "grid" },
+    grid.replaceChildren(el("div", { className: "scroll", tabindex: "0" }, el("table", { className: "grid", "aria-label": "Modes by regions" },
       el("thead", {}, el("tr", {}, el("td"), regions.map((region) => el("th", { scope: "col" }, region.region_display_name)))),
-      el("tbody", {}, modes.map((mode) => el("tr", {}, el("th", { scope: "row" }, mode), regions.map((region) => el("td", {}, cell(mode, region.region_id))))))));
+      el("tbody", {}, modes.map((mode) => el("tr", {}, el("th", { scope: "row" }, mode), regions.map((region) => el("td", { "data-head": region.region_display_name }, cell(mode, region.region_id)))))))));
     if (focused) grid.querySelector(`[data-cell="${CSS.escape(focused)}"]`)?.focus();
   }
 
@@ -112,8 +119,8 @@ export function show(screen, context) {
   function showPage({ total: count, order, changed }) {
     total.textContent = count.toLocaleString("en");
     rows.show({ order, changed });
-    const isFiltered = filter.mode || filter.state;
-    none.replaceChildren(count > 0 ? "" : isFiltered ? empty("No such lobby now.") : el("div", { className: "empty" }, el("p", {}, "No lobby yet: the first find creates one."), el("a", { href: context.link("play") }, "Find a lobby")));
+    const isFiltered = filter.mode || filter.state || filter.page > 0;
+    none.replaceChildren(count > 0 ? "" : isFiltered ? empty("No such lobby now.") : el("div", { className: "empty" }, el("p", {}, "No lobby yet: the first find creates one."), deployment.may_change && el("a", { href: context.link("play") }, "Find a lobby")));
     list.hidden = count === 0;
     const last = Math.max(0, Math.ceil(count / PAGE) - 1);
     pages.replaceChildren(...(last === 0 ? [] : [
@@ -182,8 +189,8 @@ export function show(screen, context) {
 function figure(name) {
   const [value, note, curve] = [el("b", {}, "–"), el("small", {}, " "), el("div", { className: "curve" })];
   return {
-    element: el("section", { className: "card figure" }, el("h2", {}, name), value, note, curve),
-    show: (text, more) => { value.textContent = text; note.textContent = more; note.title = more; },
+    element: el("section", { className: "figure" }, el("h2", {}, name), value, note, curve),
+    show: (text, more) => { value.textContent = text; note.textContent = more; },
     draw: (drawn) => curve.replaceChildren(drawn),
   };
 }

@@ -2,7 +2,7 @@
 
 import { bar, key } from "./bars.js";
 import { absolute, card, confirmed, el, facts, setNow, table, tag, when } from "./elements.js";
-import { change, command, read } from "./host.js";
+import { Unanswered, change, command, read } from "./host.js";
 
 /** How often it is read: one read unit. */
 const EVERY_MS = { local: 1_000, aws: 5_000 };
@@ -14,7 +14,8 @@ export const ports = (all) => el("ul", { className: "why" }, Object.entries(all)
 export function show(screen, context) {
   const body = el("div", { className: "stack" });
   const said = el("p", { className: "notice", hidden: true, role: "alert" });
-  screen.append(el("div", { className: "stack" }, said, body));
+  const trouble = el("p", { className: "notice bad", hidden: true, role: "alert" });
+  screen.append(el("div", { className: "stack" }, said, trouble, body));
   const say = (error) => { said.hidden = false; said.textContent = error.message; };
   let isOver = false;
   let known = "";
@@ -42,8 +43,24 @@ export function show(screen, context) {
     }
   }
 
-  look().catch(say);
-  const going = setInterval(() => look().catch(say), EVERY_MS[context.deployment.kind]);
+  /** A lobby that is not there is not shown as it was. */
+  async function follow() {
+    try {
+      await look();
+      trouble.hidden = true;
+    } catch (error) {
+      if (error instanceof Unanswered) {
+        context.connected(false);
+        return;
+      }
+      known = "";
+      body.replaceChildren();
+      [trouble.hidden, trouble.textContent] = [false, error.message];
+    }
+  }
+
+  follow();
+  const going = setInterval(follow, EVERY_MS[context.deployment.kind]);
   return () => { isOver = true; clearInterval(going); };
 }
 
@@ -51,7 +68,11 @@ function draw(context, lobby, act) {
   const { row } = lobby;
   const call = (name, request) => change("call", { ...context.named, namespace: lobby.namespace_id, act: name, lobby: row.id, request });
   const hasEnded = row.state === "ended";
-  const buttons = !hasEnded && el("div", { className: "buttons" },
+  const mayChange = context.deployment.may_change && !hasEnded;
+  const free = (seat) => el("button", { type: "button", className: "small danger", onclick: async () => {
+    if (await confirmed(`Free the seat ${seat.slice(0, 8)}? Its player loses it, and another one may take it. The game server is not asked.`, "Free the seat")) act(() => change("call", { ...context.named, namespace: lobby.namespace_id, act: "free", lobby: row.id, seat }));
+  } }, "Free");
+  const buttons = mayChange && el("div", { className: "buttons" },
     row.state === "starting" && el("button", { type: "button", onclick: () => act(() => call("ready", {})) }, "Ready"),
     el("button", { type: "button", disabled: lobby.draining, onclick: () => act(() => call("closed", { is_closed: !lobby.closed })) }, lobby.closed ? "Reopen" : "Close"),
     el("button", { type: "button", className: "danger", onclick: async () => {
@@ -59,7 +80,7 @@ function draw(context, lobby, act) {
     } }, "End"));
   return [
     el("div", { className: "head" }, el("h1", {}, `Lobby ${row.id}`), buttons),
-    el("section", { className: "card stack" }, bar(row), key()),
+    el("section", { className: "card stack seating" }, bar(row), key()),
     el("div", { className: "halves" },
       card("What is known", facts([
         ["state", el("span", {}, tag(row.state), row.is_private ? " private" : "", lobby.draining ? " draining" : "")],
@@ -72,8 +93,8 @@ function draw(context, lobby, act) {
         ["tags", lobby.tags ? Object.entries(lobby.tags).map(([name, value]) => `${name}=${value}`).join(", ") : "none"],
         ["ports", ports(lobby.ports)],
       ])),
-      el("div", { className: "stack" },
-        card("Seats", lobby.seats.length ? table(["seat", "state", "until"], lobby.seats.map((seat) => [el("code", { title: seat.seat_id }, seat.seat_id.slice(0, 8)), tag(seat.state), when(seat.until)])) : el("p", { className: "quiet" }, "No seat is taken.")),
+      el("div", { className: "stack side" },
+        card("Seats", lobby.seats.length ? table(["seat", "state", "until", ...(mayChange ? [""] : [])], lobby.seats.map((seat) => [el("code", {}, seat.seat_id), tag(seat.state), when(seat.until), ...(mayChange ? [free(seat.seat_id)] : [])])) : el("p", { className: "quiet" }, "No seat is taken.")),
         card("Timeline", timeline(lobby.timeline)),
         lobby.state && card("State", el("pre", { tabindex: "0" }, JSON.stringify(lobby.state, null, 2))),
         lobby.config && card("Configuration", el("pre", { tabindex: "0" }, JSON.stringify(lobby.config, null, 2))))),

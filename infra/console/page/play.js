@@ -7,10 +7,10 @@ import { change, read } from "./host.js";
 const PATHS = { find: "/matchmaker/lobbies/find", join: "/matchmaker/lobbies/join", create: "/matchmaker/lobbies/create" };
 const VERBS = { find: "Find a lobby", join: "Join the lobby", create: "Create a lobby" };
 /** What a find would have done with a lobby. */
-const VERDICTS = {
+const VERDICTS = new Map(Object.entries({
   taken: "taken", "joinable, less full or younger": "fits, but is less full or younger", full: "full", closed: "closed, private or over",
   lease_expired: "silent game server", tag_mismatch: "lacks a tag", other_version: "other mode, region or version", race_lost: "lost to another find",
-};
+}));
 
 /** Seats taken from this page, by namespace; gone with the page. */
 const taken = new Map();
@@ -108,10 +108,10 @@ function outcome(context, came) {
   const isFine = came.status === 200;
   const said = isFine ? "A seat is reserved." : `${came.response.code ?? came.status}: ${came.response.message ?? "no message"}`;
   const considered = came.candidates && came.candidates.lobbies > 0 && el("div", { className: "stack" },
-    el("h3", {}, `Of ${plural(came.candidates.lobbies, "lobby", "lobbies")} before the find: ${came.candidates.counts.map(([verdict, count]) => `${count} ${VERDICTS[verdict] ?? verdict}`).join(", ")}`),
+    el("h3", {}, `Of ${plural(came.candidates.lobbies, "lobby", "lobbies")} before the find: ${came.candidates.counts.map(([verdict, count]) => `${count} ${VERDICTS.get(verdict) ?? verdict}`).join(", ")}`),
     el("ul", { className: "lobbies considered" }, came.candidates.first.map(({ lobby, verdict }) => {
       const row = lobbyRow(lobby, (id) => context.link("lobby", id));
-      row.lastElementChild.replaceWith(el("span", { title: VERDICTS[verdict] ?? verdict }, VERDICTS[verdict] ?? verdict));
+      row.lastElementChild.replaceWith(el("span", {}, VERDICTS.get(verdict) ?? verdict));
       return row;
     })));
   return [

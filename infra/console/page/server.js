@@ -3,31 +3,36 @@
 import { Rows, key } from "./bars.js";
 import { card, confirmed, el, facts, plural, setNow, tag, when } from "./elements.js";
 import { follow } from "./feed.js";
-import { command, read } from "./host.js";
+import { Unanswered, command, read } from "./host.js";
 import { ports, timeline } from "./lobby.js";
 
 export function show(screen, context) {
   const { game, namespace, id } = context;
   const said = el("p", { className: "notice", hidden: true, role: "alert" });
-  const known = el("div", { className: "stack" });
+  const trouble = el("p", { className: "notice bad", hidden: true, role: "alert" });
+  const known = el("div", { className: "stack side" });
+  const none = el("p", { className: "quiet", hidden: true }, "None now.");
   const list = el("ol", { className: "lobbies" });
   const total = el("span", { className: "quiet" });
   const say = (text) => { said.hidden = !text; said.textContent = text; };
-  const remove = el("button", { type: "button", className: "danger", onclick: async () => {
+  const remove = context.deployment.may_change && el("button", { type: "button", className: "danger", onclick: async () => {
     if (!await confirmed(`Take ${id} out of service? It gets no lobby any more, and its lobbies end at once.`, "Remove it")) return;
     await command(["server", "remove", `${game.name_id}/${namespace.name_id}`, id]).then(() => say("It is out of service."), (error) => say(error.message));
     look();
   } }, "Remove");
-  screen.append(el("div", { className: "stack" }, said, el("div", { className: "head" }, el("h1", {}, `Game server ${id}`), remove),
-    el("div", { className: "halves" }, known, el("section", { className: "card" }, el("h2", {}, "Its lobbies ", total), key(), list))));
+  screen.append(el("div", { className: "stack" }, said, trouble, el("div", { className: "head" }, el("h1", {}, `Game server ${id}`), remove),
+    el("div", { className: "columns" }, el("section", { className: "card stack" }, el("h2", {}, "Its lobbies ", total), key(), list, none), known)));
 
   async function look() {
     try {
       const server = await read("server", { namespace: context.named.namespace, server: id });
       setNow(server.now);
       known.replaceChildren(...draw(server));
+      trouble.hidden = true;
     } catch (error) {
-      say(error.message);
+      if (error instanceof Unanswered) return;
+      known.replaceChildren();
+      [trouble.hidden, trouble.textContent] = [false, error.message];
     }
   }
 
@@ -35,9 +40,9 @@ export function show(screen, context) {
   const rows = new Rows(list, (lobby) => context.link("lobby", lobby));
   return follow({ ...context.named, filter: { server: id, page: 0 } }, {
     open: (isOpen) => context.connected(isOpen),
-    hello: ({ now }) => setNow(now),
+    hello: ({ now, run }) => { setNow(now); context.greeted(run); },
     servers: () => look(),
-    rows: (page) => { total.textContent = page.total.toLocaleString("en"); rows.show(page); },
+    rows: (page) => { total.textContent = page.total.toLocaleString("en"); rows.show(page); [list.hidden, none.hidden] = [page.total === 0, page.total > 0]; },
   });
 }
 

@@ -6,13 +6,17 @@ const ENTRIES_MAX = 200;
 
 const tone = (status) => (status < 300 ? "good" : status < 500 || status === 503 ? "warn" : "bad");
 
-function request(entry) {
+export const status = (code) => el("span", { className: `tag ${tone(code)}` }, String(code));
+
+function request(entry, link) {
   const name = entry.operation ?? entry.path;
-  const values = entry.values.map((text) => (text.length === 36 ? text.slice(0, 8) : text)).join(" ");
+  const values = entry.values.filter((text) => text !== entry.lobby_id).map((text) => (text.length === 36 ? text.slice(0, 8) : text)).join(" ");
   const line = el("div", { className: "line" },
     clock(entry.at),
-    el("span", { className: `tag ${tone(entry.status)}` }, String(entry.status)),
-    el("span", { title: `${entry.method} ${entry.path}` }, el("b", {}, name), values ? ` ${values}` : "", entry.code ? el("code", {}, ` ${entry.code}`) : ""),
+    status(entry.status),
+    el("span", { title: `${entry.method} ${entry.path}` }, entry.request_id ? el("a", { href: link({ of: "request", id: entry.request_id }) }, name) : el("b", {}, name),
+      values ? ` ${values}` : "", entry.lobby_id ? [" ", el("a", { className: "mono", href: link({ of: "lobby", id: entry.lobby_id }) }, entry.lobby_id.slice(0, 8))] : "",
+      entry.code ? el("code", {}, ` ${entry.code}`) : ""),
     el("span", { className: "ms" }, entry.times > 1 ? `×${entry.times}` : `${entry.ms} ms`));
   const why = [...(entry.status >= 300 ? entry.why : []), ...(entry.warnings ? [`warning: ${entry.warnings}`] : [])];
   return el("li", {}, line, why.length > 0 && el("ul", {}, why.map((sentence) => el("li", {}, sentence))));
@@ -37,7 +41,7 @@ export class Tape {
       const folded = isHeartbeat && this.heartbeat?.entry.values[0] === entry.values[0] && this.heartbeat.made === this.list.firstElementChild;
       const times = folded ? this.heartbeat.entry.times + 1 : 1;
       if (folded) this.heartbeat.made.remove();
-      const made = request({ ...entry, times });
+      const made = request({ ...entry, times }, this.link);
       this.add(made);
       this.heartbeat = isHeartbeat ? { entry: { ...entry, times }, made } : null;
     }

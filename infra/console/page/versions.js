@@ -10,7 +10,7 @@ const PAUSE_MS = 400;
 const configuration = async (game, version) => JSON.stringify((await command(["version", "show", game.name_id, version])).version.config, null, 2);
 
 export async function versions(context, refresh) {
-  const { game, namespace } = context;
+  const { game, namespace, deployment: { may_change: mayChange } } = context;
   const all = (await command(["version", "list", game.name_id])).versions;
   const history = (await command(["version", "history", `${game.name_id}/${namespace.name_id}`])).versions;
   const running = history[0]?.version_id ?? namespace.version_id;
@@ -23,15 +23,15 @@ export async function versions(context, refresh) {
   };
   const rows = all.map((version) => [
     el("b", {}, version.display_name), el("code", {}, version.version_id.slice(0, 8)), when(Date.parse(version.create_ts)),
-    el("span", {}, version.retired ? tag("retired") : version.namespaces.join(", ")),
-    version.version_id === running ? tag("running here") : el("button", { type: "button", className: "small", disabled: version.retired, onclick: () => set(version.version_id) }, "Run here"),
+    version.retired ? tag("retired") : version.namespaces.join(", ") || null,
+    version.version_id === running ? tag("running here") : mayChange && el("button", { type: "button", className: "small", disabled: version.retired, onclick: () => set(version.version_id) }, "Run here"),
   ]);
   return [
     el("section", { className: "card stack" }, el("div", { className: "head" }, el("h2", {}, "Versions"),
-      before && el("button", { type: "button", className: "small", onclick: () => set(before.version_id) }, `Take back: run ${named(before.version_id)} again`)),
+      before && mayChange && el("button", { type: "button", className: "small", onclick: () => set(before.version_id) }, `Take back: run ${named(before.version_id)} again`)),
     said, table(["name", "identifier", "made", "run by", ""], rows)),
-    comparison(game, all), editor(context, all, running, refresh),
-  ];
+    comparison(game, all), mayChange && editor(context, all, running, refresh),
+  ].filter(Boolean);
 }
 
 function comparison(game, all) {

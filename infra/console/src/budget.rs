@@ -4,7 +4,9 @@ use std::{collections::VecDeque, time::Duration};
 
 use shared::base::{ambient::Timestamp, usage::Usage};
 
-use crate::prices::{METRIC_READS, READ_UNITS, WRITE_UNITS};
+use crate::prices::{
+    API_REQUESTS, LAMBDA_GB_SECONDS, LAMBDA_REQUESTS, METRIC_READS, READ_UNITS, WRITE_UNITS, gb_seconds,
+};
 
 /// Read units a minute, of everything that one console watches. A thousand lobbies take some 520 units: they
 /// are read every ten seconds or so, and more of them less often.
@@ -65,10 +67,21 @@ impl Budget {
     }
 }
 
-/// What `usage` costs on demand, in dollars.
+/// What `usage` of DynamoDB costs on demand, in dollars.
 #[must_use]
 pub fn dollars(usage: Usage) -> f64 {
     READ_UNITS.of(usage.read_units) + WRITE_UNITS.of(usage.write_units)
+}
+
+/// What so many requests with this `usage` cost together in dollars: DynamoDB, Lambda and the HTTP API. Logs
+/// and metrics are not in it.
+#[must_use]
+pub fn dollars_in_all(requests: u64, usage: Usage) -> f64 {
+    let count = requests as f64;
+    dollars(usage)
+        + API_REQUESTS.of(count)
+        + LAMBDA_REQUESTS.of(count)
+        + LAMBDA_GB_SECONDS.of(gb_seconds(count, usage.calls as f64))
 }
 
 /// What so many read units a minute cost an hour, in dollars.
@@ -110,6 +123,16 @@ mod tests {
     fn few_lobbies_are_looked_at_as_often_as_one_likes() {
         let (mut budget, now) = (Budget::default(), Timestamp(1_000_000));
         assert!(budget.spend(now, 5.0) < now + Duration::from_secs(1));
+    }
+
+    #[test]
+    fn a_request_costs_in_all_what_the_page_of_counted_ones_says() {
+        let page = include_str!("../../../tests/bench/cost.md");
+        let row = page.lines().find(|line| line.starts_with("| connected |")).unwrap();
+        let cells: Vec<f64> = row.split('|').filter_map(|cell| cell.trim().parse().ok()).collect();
+        let (calls, read_units, write_units) = (cells[0] as u64, cells[1], cells[2]);
+        let million = dollars_in_all(1, Usage { calls, read_units, write_units }) * 1e6;
+        assert!((million - cells.last().unwrap()).abs() < 0.005, "{million}, {cells:?}");
     }
 
     #[test]

@@ -23,6 +23,7 @@ use crate::{
     guard::{Access, is_for_this_machine, is_of_own_page, protect},
     host::{Host, Refusal, Words},
     queries::{Begun, Command, NamedLobby, Watched, of_query},
+    search,
     watch::Watches,
 };
 
@@ -48,6 +49,7 @@ pub struct Console {
     counts: Option<Counts>,
     tokens: Tokens,
     closing: watch::Sender<bool>,
+    run: Arc<str>,
 }
 
 /// An answer that is no file.
@@ -83,7 +85,8 @@ impl Console {
     pub fn new(host: Host) -> Self {
         let Host { store, ambient, kind, tape, .. } = host.clone();
         let (watches, counts) = (Arc::new(Watches::new(store, ambient, kind, tape)), Counts::of(&host));
-        Self { host, watches, counts, tokens: Tokens::default(), closing: watch::Sender::new(false) }
+        let run = host.ambient.uuid().to_string().into();
+        Self { host, watches, counts, tokens: Tokens::default(), closing: watch::Sender::new(false), run }
     }
 
     /// Whether the console answers a request for `path`.
@@ -176,15 +179,21 @@ impl Console {
     /// Requests that change nothing.
     async fn read(&self, named: &str, query: Option<&str>) -> Result<Answer, Refused> {
         Ok(Answer::Json(match named {
-            "deployment" => details::deployment(&self.host).await?,
+            "deployment" => details::deployment(&self.host, &self.run).await?,
             "namespace" => details::namespace(&self.host, queried(query)?).await?,
             "lobby" => {
                 let NamedLobby { lobby } = queried(query)?;
                 details::lobby(&self.host, &self.watches, &lobby).await?
             }
             "server" => details::server(&self.host, &self.watches, queried(query)?).await?,
+            "search" => search::found(&self.host, &self.watches, queried(query)?).await?,
+            "request" => search::request(&self.host, &queried(query)?)?,
             "cost" => details::cost(&self.host),
             "finds" => self.counts()?.finds(self.host.ambient.now(), &self.watches).await?,
+            "refusals" => {
+                let now = self.host.ambient.now();
+                self.counts()?.refusals_price(now, &queried(query)?, &self.watches).await?
+            }
             "bill" => self.counts()?.bill(self.host.ambient.now()).await?,
             "events" => return Ok(Answer::Events(Box::new(self.feed(queried(query)?)))),
             _ => return Err(StatusCode::NOT_FOUND.into()),
@@ -204,6 +213,12 @@ impl Console {
                 let cookie = session.begin(&token, headers).ok_or(StatusCode::UNAUTHORIZED)?;
                 return Ok(Answer::Began(cookie));
             }
+            // It changes nothing, but it costs: no page begins it by a link.
+            "refusals" => self.counts()?.refusals(self.host.ambient.now(), &read(body)?).await?,
+            // Reading commands go on: the host refuses the others.
+            "call" if !self.host.may_change => {
+                return Err(Refusal::from("this console may only look".to_owned()).into());
+            }
             "call" => calls::call(&self.host, &self.watches, &self.tokens, read(body)?).await?,
             "command" => {
                 let Command { words, text } = read(body)?;
@@ -217,7 +232,8 @@ impl Console {
         let Watched { game, namespace, filter } = watched;
         let (watch, seen) = self.watches.watch(&game, &namespace);
         let (watches, tape) = (Arc::clone(&self.watches), self.host.tape.clone());
-        let shown = Shown { watches, watch, seen, tape, closing: self.closing.subscribe() };
+        let (closing, run) = (self.closing.subscribe(), Arc::clone(&self.run));
+        let shown = Shown { watches, watch, seen, tape, closing, run };
         Feed::new(shown, self.host.ambient.clone(), self.host.kind, filter)
     }
 }
@@ -235,6 +251,7 @@ fn file(path: &str) -> Option<(&'static str, &'static str)> {
     match path {
         "/" => return Some((HTML, PAGE)),
         errors::PATH => return Some((HTML, &errors::PAGE)),
+        errors::COST_PATH => return Some((HTML, &errors::COST_PAGE)),
         _ => {}
     }
     let name = path.strip_prefix(PREFIX)?;

@@ -9,7 +9,8 @@ use tokio::sync::Mutex;
 
 use crate::{
     host::{AwsCounts, Counted, FindsByMinute, Host, Refusal},
-    prices::METRIC_READS,
+    prices::{LOG_GB_SCANNED, METRIC_READS},
+    queries::Lately,
     tape::Finds,
     watch::Watches,
 };
@@ -20,6 +21,10 @@ const MINUTE: Duration = Duration::from_secs(60);
 const MINUTES: u32 = 10;
 /// After how long every count of a minute has come.
 const DELAY: Duration = Duration::from_secs(60);
+
+/// A day: a longer search is one for the CloudWatch console.
+const SEARCHED_MINUTES_MAX: u32 = 24 * 60;
+const GB: f64 = 1e9;
 
 /// The counts of one deployment, and the last that was read of them.
 pub struct Counts {
@@ -61,12 +66,40 @@ impl Counts {
         Ok(json!({ "now": now, "minutes": minutes.collect::<Vec<_>>() }))
     }
 
+    /// What a search of the logs for refusals would cost: by the bytes that CloudWatch took in meanwhile.
+    pub async fn refusals_price(
+        &self,
+        now: Timestamp,
+        lately: &Lately,
+        watches: &Watches,
+    ) -> Result<Value, Refusal> {
+        let Counted { counts, metrics } = (self.aws.log_bytes)(began(now, lately)?).await;
+        watches.spend_metrics(metrics);
+        let bytes = counts?;
+        Ok(json!({ "bytes": bytes, "dollars": LOG_GB_SCANNED.of(bytes / GB) }))
+    }
+
+    /// The refusals of all namespaces by operation and code, out of the logs. It costs what
+    /// [`Counts::refusals_price`] says.
+    pub async fn refusals(&self, now: Timestamp, lately: &Lately) -> Result<Value, Refusal> {
+        let refusals = (self.aws.refusals)(began(now, lately)?).await?;
+        Ok(json!({ "now": now, "refusals": refusals }))
+    }
+
     /// What this month has cost so far, and what it costs to know that.
     pub async fn bill(&self, now: Timestamp) -> Result<Value, Refusal> {
         let Counted { counts, metrics } = (self.aws.bill)().await;
         let dollars = METRIC_READS.of(metrics as f64);
         Ok(json!({ "now": now, "bill": counts?, "metrics": metrics, "dollars": dollars }))
     }
+}
+
+/// When the time began that is searched, at most a day ago.
+fn began(now: Timestamp, Lately { minutes }: &Lately) -> Result<Timestamp, Refusal> {
+    if !(1..=SEARCHED_MINUTES_MAX).contains(minutes) {
+        return Err(format!("a search looks at 1 to {SEARCHED_MINUTES_MAX} minutes").into());
+    }
+    Ok(now.before(MINUTE * *minutes))
 }
 
 /// The beginning of the minute that `at` lies in, in milliseconds.

@@ -17,7 +17,7 @@ use shared::{
 };
 
 use crate::{
-    budget::dollars,
+    budget::{dollars, dollars_in_all},
     calls::refusal,
     host::{Host, Refusal},
     queries::{Named, NamedServer},
@@ -35,7 +35,7 @@ struct GameWithModes {
 }
 
 /// The deployment and its games.
-pub async fn deployment(host: &Host) -> Result<Value, Refusal> {
+pub async fn deployment(host: &Host, run: &str) -> Result<Value, Refusal> {
     let store = &host.store;
     let mut games = Vec::new();
     for game in store.games().await.map_err(refusal)? {
@@ -50,11 +50,11 @@ pub async fn deployment(host: &Host) -> Result<Value, Refusal> {
     }
     games.sort_by(|(one, _), (other, _)| one.cmp(other));
     let games: Vec<_> = games.into_iter().map(|(_, game)| game).collect();
-    let Host { name, kind, api_url, .. } = host;
+    let Host { name, kind, api_url, may_change, .. } = host;
     let (has_requests, has_counts) = (host.tape.is_some(), host.counts.is_some());
     Ok(json!({
-        "name": name, "kind": kind, "api_url": api_url, "has_requests": has_requests, "has_counts": has_counts,
-        "games": games,
+        "run": run, "name": name, "kind": kind, "api_url": api_url, "may_change": may_change,
+        "has_requests": has_requests, "has_counts": has_counts, "games": games,
     }))
 }
 
@@ -113,15 +113,31 @@ fn seats(lobby: &Lobby, now: Timestamp) -> Vec<Value> {
 
 /// A lobby's recorded and observed events, oldest first.
 fn timeline(lobby: &Lobby, changes: Vec<Change>) -> Vec<Value> {
-    let toggled = lobby.toggled_at.map(|at| (at, if lobby.closed { "closed" } else { "reopened" }));
+    let (toggled, seen) = if lobby.closed { ("closed", "closed") } else { ("reopened", "open") };
     let recorded = [
-        Some((lobby.created_at, "created")),
-        toggled,
-        lobby.vacated_at.map(|at| (at, "last seat freed, or ready")),
+        Some((lobby.created_at, "created", &["created"][..])),
+        lobby.toggled_at.map(|at| (at, toggled, std::slice::from_ref(&seen))),
+        lobby.vacated_at.map(|at| (at, "last seat freed, or ready", &["ready"][..])),
     ];
-    let recorded = recorded.into_iter().flatten().map(|(at, what)| (at, what.to_owned(), "recorded"));
-    let seen = changes.into_iter().map(|change| (change.at, change.what, "seen"));
-    let mut all: Vec<_> = recorded.chain(seen).collect();
+    merged(recorded.into_iter().flatten(), changes)
+}
+
+/// Recorded events among those seen from here, oldest first. What was recorded and then seen, by one of the
+/// words that its change begins with, is one event: at the recorded time, in the words that say more.
+fn merged<'a>(
+    recorded: impl Iterator<Item = (Timestamp, &'a str, &'a [&'a str])>,
+    mut changes: Vec<Change>,
+) -> Vec<Value> {
+    let mut all = Vec::new();
+    for (at, what, words) in recorded {
+        let first_word =
+            |change: &Change| change.what.split([',', ' ']).next().unwrap_or_default().to_owned();
+        let is_same = |change: &Change| change.at >= at && words.contains(&first_word(change).as_str());
+        let seen = changes.iter().position(is_same).map(|place| changes.remove(place).what);
+        let what = seen.filter(|seen| seen.len() > what.len()).unwrap_or_else(|| what.to_owned());
+        all.push((at, what, "recorded"));
+    }
+    all.extend(changes.into_iter().map(|change| (change.at, change.what, "seen")));
     all.sort();
     all.into_iter().map(|(at, what, how)| json!({ "at": at, "what": what, "how": how })).collect()
 }
@@ -134,10 +150,8 @@ pub async fn server(host: &Host, watches: &Watches, named: NamedServer) -> Resul
     let found = found.ok_or_else(|| Refusal::from(format!("there is no game server {server}")))?;
     let seen = watches.of(&namespace);
     let changes = seen.map(|watch| watch.changes_of(server.as_str())).unwrap_or_default();
-    let timeline =
-        changes.into_iter().map(|change| json!({ "at": change.at, "what": change.what, "how": "seen" }));
-    let mut timeline: Vec<_> = timeline.collect();
-    timeline.insert(0, json!({ "at": found.started_at, "what": "this start registered", "how": "recorded" }));
+    let start = (found.started_at, "this start registered", &["registered", "restarted"][..]);
+    let timeline = merged(std::iter::once(start), changes);
     let now = host.ambient.now();
     Ok(json!({
         "now": now, "row": ServerRow::of(&found, now), "start_id": found.start_id,
@@ -153,10 +167,53 @@ pub fn cost(host: &Host) -> Value {
     let operations = operations.unwrap_or_default().into_iter().map(|(name, Totals { requests, usage })| {
         json!({
             "operation": name, "requests": requests, "calls": usage.calls, "read_units": usage.read_units,
-            "write_units": usage.write_units, "dollars": dollars(usage),
+            "write_units": usage.write_units, "dynamodb_dollars": dollars(usage),
+            "dollars": dollars_in_all(requests, usage),
         })
     });
     json!({
         "now": host.ambient.now(), "since": since, "operations": operations.collect::<Vec<_>>(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(at: u64, what: &str) -> Change {
+        Change { number: at, at: Timestamp(at), of: "lobby", id: "one".to_owned(), what: what.to_owned() }
+    }
+
+    fn texts(timeline: Vec<Value>) -> Vec<String> {
+        timeline
+            .into_iter()
+            .map(|event| format!("{} {}", event["at"], event["what"].as_str().unwrap()))
+            .collect()
+    }
+
+    #[test]
+    fn what_was_recorded_and_seen_is_one_event() {
+        let recorded = [
+            (Timestamp(10), "created", &["created"][..]),
+            (Timestamp(50), "closed", &["closed"]),
+            (Timestamp(20), "last seat freed, or ready", &["ready"]),
+        ];
+        let changes = vec![
+            seen(12, "created, duel in fra, 1 of 2 seats held"),
+            seen(21, "ready"),
+            seen(31, "closed"),
+            seen(41, "open"),
+            seen(52, "closed"),
+        ];
+        assert_eq!(
+            texts(merged(recorded.into_iter(), changes)),
+            [
+                "10 created, duel in fra, 1 of 2 seats held",
+                "20 last seat freed, or ready",
+                "31 closed",
+                "41 open",
+                "50 closed"
+            ]
+        );
+    }
 }

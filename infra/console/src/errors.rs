@@ -1,4 +1,4 @@
-//! The page of errors, which the errors of a local stack link: `infra/docs/errors.md`.
+//! Pages of `infra/docs`: that of errors, which the errors of a local stack link, and that of what a month costs.
 
 use std::sync::LazyLock;
 
@@ -7,10 +7,19 @@ use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd, html::push_html};
 /// Where the page is.
 pub const PATH: &str = "/errors";
 
-/// The page.
-pub(crate) static PAGE: LazyLock<String> = LazyLock::new(|| {
-    include_str!("../page/errors.html").replace("{errors}", &html(include_str!("../../docs/errors.md")))
-});
+/// Where the page on cost is.
+pub(crate) const COST_PATH: &str = "/_console/cost.html";
+
+/// The page of errors.
+pub(crate) static PAGE: LazyLock<String> =
+    LazyLock::new(|| page("Muster errors", include_str!("../../docs/errors.md")));
+/// The page on cost.
+pub(crate) static COST_PAGE: LazyLock<String> =
+    LazyLock::new(|| page("What a month costs", include_str!("../../docs/cost.md")));
+
+fn page(title: &str, markdown: &str) -> String {
+    include_str!("../page/document.html").replace("{title}", title).replace("{document}", &html(markdown))
+}
 
 /// `markdown` as HTML. Its links lead to other files of `infra/docs`, which nothing serves here: a link
 /// becomes its words with the file's name.

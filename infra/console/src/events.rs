@@ -38,6 +38,7 @@ pub struct Feed {
     closing: watch::Receiver<bool>,
     ambient: Ambient,
     kind: Kind,
+    run: Arc<str>,
     filter: Filter,
     known: Known,
 }
@@ -70,18 +71,20 @@ pub struct Shown {
     pub tape: Option<Arc<Tape>>,
     /// Whether the host is about to end.
     pub closing: watch::Receiver<bool>,
+    /// Which run of the host this is: the numbers of requests and changes begin anew with each.
+    pub run: Arc<str>,
 }
 
 impl Feed {
     /// A feed of `shown`, with the lobbies of `filter`.
     pub fn new(shown: Shown, ambient: Ambient, kind: Kind, filter: Filter) -> Self {
-        let Shown { watches, watch, seen, tape, closing } = shown;
+        let Shown { watches, watch, seen, tape, closing, run } = shown;
         let tape = tape.map(|tape| {
             let last = tape.last();
             (tape, last)
         });
         let known = Known::default();
-        Self { watches, watch, seen, tape, closing, ambient, kind, filter, known }
+        Self { watches, watch, seen, tape, closing, ambient, kind, run, filter, known }
     }
 
     /// The events, until the host ends or the page goes.
@@ -99,7 +102,11 @@ impl Feed {
         if !self.known.is_greeted {
             self.known.is_greeted = true;
             let now = self.ambient.now();
-            return Some(event("hello", &json!({ "now": now, "namespace_id": self.watch.namespace_id() })));
+            let namespace_id = self.watch.namespace_id();
+            return Some(event(
+                "hello",
+                &json!({ "now": now, "namespace_id": namespace_id, "run": self.run }),
+            ));
         }
         loop {
             let events = self.news();

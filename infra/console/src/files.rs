@@ -39,6 +39,9 @@ pub const FILES: &[File] = files! {
     "lobby.js" SCRIPT
     "main.js" SCRIPT
     "play.js" SCRIPT
+    "refusals.js" SCRIPT
+    "request.js" SCRIPT
+    "search.js" SCRIPT
     "server.js" SCRIPT
     "tape.js" SCRIPT
     "versions.js" SCRIPT

@@ -34,8 +34,25 @@ pub type FindsByMinute = BTreeMap<Timestamp, Finds>;
 pub struct AwsCounts {
     /// Reads the finds of each minute since a time, of all namespaces.
     pub finds: Arc<dyn Fn(Timestamp) -> Coming<Counted<FindsByMinute>> + Send + Sync>,
+    /// Reads how many bytes its functions have logged since a time: what a query of their logs scans.
+    pub log_bytes: Arc<dyn Fn(Timestamp) -> Coming<Counted<f64>> + Send + Sync>,
+    /// Searches these logs for refusals, which costs by the bytes scanned; why it cannot, in words.
+    pub refusals: Arc<dyn Fn(Timestamp) -> Coming<Result<Vec<RefusalCount>, String>> + Send + Sync>,
     /// Reads what this month has cost so far, as `muster cost --json` prints it.
     pub bill: Arc<dyn Fn() -> Coming<Counted<Value>> + Send + Sync>,
+}
+
+/// Refusals of one kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct RefusalCount {
+    /// The operation.
+    pub operation: String,
+    /// The code of the error.
+    pub code: String,
+    /// How many there were.
+    pub requests: u64,
+    /// The identifiers of the first and the last request.
+    pub examples: Vec<String>,
 }
 
 /// What was read of AWS's counts.
@@ -111,6 +128,8 @@ pub struct Host {
     pub commands: Commands,
     /// Who may use the console.
     pub access: Access,
+    /// Whether its page may change something; if not, `commands` refuses changes, too.
+    pub may_change: bool,
     /// The requests that the host itself answers, when it does.
     pub tape: Option<Arc<Tape>>,
     /// What AWS counts, when the deployment runs there.

@@ -17,6 +17,7 @@ pub mod guard;
 pub mod host;
 pub mod prices;
 mod queries;
+mod search;
 pub mod standing;
 pub mod tape;
 mod view;

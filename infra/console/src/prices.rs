@@ -46,6 +46,8 @@ pub const BACKUP_GB: Price = each(0.20);
 pub const LOG_GB_WRITTEN: Price = each(0.50);
 /// GB that CloudWatch Logs keeps, compressed, a month.
 pub const LOG_GB_KEPT: Price = each(0.03);
+/// GB that a query of CloudWatch Logs scans, as they were taken in.
+pub const LOG_GB_SCANNED: Price = each(0.005);
 /// Metrics of one's own, a month of hours in which each is counted.
 pub const METRICS: Price = each(0.30);
 /// Metrics that alarms of standard resolution watch, a month: an alarm over an expression watches each metric

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
-use shared::models::ids::{GameId, LobbyId, NamespaceId, ServerId};
+use shared::models::ids::{GameId, LobbyId, NamespaceId, SeatId, ServerId};
 
 use crate::view::Filter;
 
@@ -31,6 +31,29 @@ pub struct Watched {
 pub struct NamedLobby {
     /// The lobby.
     pub lobby: LobbyId,
+}
+
+/// What is searched, in a namespace first.
+#[derive(Debug, Deserialize)]
+pub struct Searched {
+    /// The namespace.
+    pub namespace: NamespaceId,
+    /// An identifier, or the beginning of one.
+    pub text: String,
+}
+
+/// A time until now in which logs are searched.
+#[derive(Debug, Deserialize)]
+pub struct Lately {
+    /// How long it is.
+    pub minutes: u32,
+}
+
+/// A request.
+#[derive(Debug, Deserialize)]
+pub struct NamedRequest {
+    /// Its identifier.
+    pub request: String,
 }
 
 /// A game server of a namespace.
@@ -75,6 +98,8 @@ pub enum Act {
     Connected,
     /// The lobby server saw a player leave.
     Disconnected,
+    /// The same of a seat whose player token nobody here has.
+    Free,
     /// The lobby server closes or reopens it.
     Closed,
     /// The lobby server ends it.
@@ -93,7 +118,11 @@ pub struct Call {
     /// The lobby, for an action of a lobby server.
     #[serde(default)]
     pub lobby: Option<LobbyId>,
+    /// The seat to free.
+    #[serde(default)]
+    pub seat: Option<SeatId>,
     /// The request's body.
+    #[serde(default)]
     pub request: Value,
 }
 

@@ -39,6 +39,8 @@ pub struct Answered {
     pub operation: Option<String>,
     /// The namespace of the token.
     pub namespace_id: Option<NamespaceId>,
+    /// The identifier that the response carries.
+    pub request_id: Option<String>,
     /// HTTP status.
     pub status: u16,
     /// The code of a refusal.
@@ -100,18 +102,24 @@ pub struct Entry {
     pub path: String,
     /// The operation.
     pub operation: Option<String>,
+    /// The identifier that the response carries.
+    pub request_id: Option<String>,
     /// HTTP status.
     pub status: u16,
     /// The code of a refusal.
     pub code: Option<String>,
+    /// The lobby of its response, else of the request.
+    pub lobby_id: Option<String>,
+    /// The game server.
+    pub server_id: Option<String>,
     /// Values of the request.
     pub values: Vec<String>,
     /// The refusal, and why, in sentences.
     pub why: Vec<String>,
     /// The warnings of its response, in one line.
     pub warnings: Option<String>,
-    #[serde(skip)]
-    namespace_id: Option<NamespaceId>,
+    /// The namespace of the token.
+    pub namespace_id: Option<NamespaceId>,
 }
 
 /// An operation's usage of DynamoDB so far.
@@ -193,6 +201,13 @@ impl Tape {
         kept.entries.iter().filter(|entry| entry.number > number).filter(is_its).cloned().collect()
     }
 
+    /// The request whose identifier begins so, if it is still kept.
+    #[must_use]
+    pub fn request(&self, beginning: &str) -> Option<Entry> {
+        let is_it = |entry: &&Entry| entry.request_id.as_ref().is_some_and(|id| id.starts_with(beginning));
+        self.kept().entries.iter().rev().find(is_it).cloned()
+    }
+
     /// The finds of a namespace in a column.
     #[must_use]
     pub fn finds(&self, column: u64, namespace_id: &NamespaceId) -> Finds {
@@ -229,13 +244,46 @@ impl Finds {
 
 impl Entry {
     fn of(number: u64, answered: Answered) -> Self {
-        let Answered { at, took, method, path, operation, namespace_id, status, code, warnings, .. } =
-            answered;
+        let Answered {
+            at,
+            took,
+            method,
+            path,
+            operation,
+            namespace_id,
+            request_id,
+            status,
+            code,
+            warnings,
+            named,
+            got,
+            ..
+        } = answered;
+        let (lobby_id, server_id) = (
+            got.lobby_id.or_else(|| named.lobby_id.clone()),
+            got.server_id.or_else(|| named.server_id.clone()),
+        );
         let mut why: Vec<String> = answered.message.into_iter().chain(answered.hint).collect();
         why.extend(answered.explanation.iter().flat_map(sentences));
-        let values = answered.named.texts();
+        let values = named.texts();
         let ms = (took.as_secs_f64() * 10_000.0).round() / 10.0;
-        Self { number, at, ms, method, path, operation, status, code, values, why, warnings, namespace_id }
+        Self {
+            number,
+            at,
+            ms,
+            method,
+            path,
+            operation,
+            request_id,
+            status,
+            code,
+            lobby_id,
+            server_id,
+            values,
+            why,
+            warnings,
+            namespace_id,
+        }
     }
 }
 
@@ -266,6 +314,19 @@ mod tests {
         assert_eq!(tape.finds(2, &namespace), Finds::default());
         tape.note(find(7_000 + 600_000, "one", 200));
         assert_eq!(tape.finds(1, &namespace), Finds::default(), "it is ten minutes old");
+    }
+
+    #[test]
+    fn a_request_is_found_by_the_beginning_of_its_identifier() {
+        let tape = Tape::new(Timestamp(0));
+        let lobby = |id: &str| Named { lobby_id: Some(id.to_owned()), ..Named::default() };
+        for (id, got) in [("r-1", lobby("made")), ("r-2", Named::default())] {
+            let (request_id, named) = (Some(id.to_owned()), lobby("asked"));
+            tape.note(Answered { request_id, named, got, ..find(7_000, "one", 200) });
+        }
+        let lobby = |id: &str| tape.request(id).map(|entry| entry.lobby_id.unwrap());
+        assert_eq!([lobby("r-1"), lobby("r-2")], [Some("made".to_owned()), Some("asked".to_owned())]);
+        assert!(tape.request("r-3").is_none());
     }
 
     #[test]

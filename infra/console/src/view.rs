@@ -18,6 +18,14 @@ use crate::{
     watch::Snapshot,
 };
 
+/// A lobby's state as the page shows it: a find takes no seat in a full one.
+pub fn shown_state(lobby: &Lobby, now: Timestamp) -> &'static str {
+    match lobby_state(lobby, now) {
+        "open" if lobby.free_seats(now) == 0 => "full",
+        state => state,
+    }
+}
+
 /// Lobbies that one page shows.
 pub const PAGE: usize = 60;
 
@@ -70,7 +78,7 @@ impl LobbyRow {
             id: lobby.lobby_id.clone(),
             mode: game_mode.clone(),
             region: region_id.clone(),
-            state: lobby_state(lobby, now),
+            state: shown_state(lobby, now),
             is_private: lobby.is_private,
             max: lobby.max_players,
             connected: lobby.connected.values().filter(|until| **until > now).count(),
@@ -153,7 +161,7 @@ pub struct Sums {
 pub fn sums(seen: &Snapshot, now: Timestamp) -> Sums {
     let mut sums = Sums { lobbies: seen.lobbies.len(), servers: seen.servers.len(), ..Sums::default() };
     for lobby in seen.lobbies.iter() {
-        let state = lobby_state(lobby, now);
+        let state = shown_state(lobby, now);
         let connected = lobby.connected.values().filter(|until| **until > now).count();
         let players = lobby.held_seats(now);
         let seats = usize::try_from(lobby.max_players).unwrap_or(usize::MAX);
@@ -181,7 +189,7 @@ impl Filter {
         let server = || lobby.server.as_ref().map_or("", |server| server.server_id.as_str());
         is(&self.mode, lobby.pool.game_mode.as_str())
             && is(&self.region, lobby.pool.region_id.as_str())
-            && is(&self.state, lobby_state(lobby, now))
+            && is(&self.state, shown_state(lobby, now))
             && (self.server.is_none() || is(&self.server, server()))
     }
 
@@ -253,6 +261,25 @@ mod tests {
         assert_eq!(
             (&sums["connected"], &sums["reserved"], &sums["seats"]),
             (&json!(1), &json!(1), &json!(12))
+        );
+    }
+
+    #[test]
+    fn a_lobby_without_a_free_seat_is_full_and_can_be_filtered_by() {
+        let held: Value = (0..4).map(|number| (seat(number), json!(NOW.0 + 5))).collect();
+        let lapsed: Value = (0..4).map(|number| (seat(number), json!(NOW.0))).collect();
+        let full = |closed| json!({ "taken": 4, "connected": held, "closed": closed });
+        let seen = seen(vec![
+            lobby(1, "solo", full(false)),
+            lobby(2, "solo", full(true)),
+            lobby(3, "solo", json!({ "taken": 4, "reserved": lapsed })),
+        ]);
+        assert_eq!(json!(sums(&seen, NOW))["states"], json!({ "closed": 1, "full": 1, "open": 1 }));
+        let filter = Filter { state: Some("full".to_owned()), ..Filter::default() };
+        let (total, rows) = filter.page_of(&seen, NOW);
+        assert_eq!(
+            (total, rows[0].state, rows[0].id.as_str()),
+            (1, "full", seen.lobbies[0].lobby_id.as_str())
         );
     }
 

@@ -7,7 +7,7 @@ use shared::{
     wire::explanation::{Creation, Explanation, Place, Reason, Resolved},
 };
 
-use crate::budget::dollars;
+use crate::budget::{dollars, dollars_in_all};
 
 /// An explanation in sentences, the most telling ones first.
 #[must_use]
@@ -83,9 +83,10 @@ fn cost(explanation: &Explanation) -> String {
     let Explanation { calls, read_units, write_units, .. } = *explanation;
     let usage = Usage { calls, read_units, write_units };
     let calls = if calls == 1 { "1 call".to_owned() } else { format!("{calls} calls") };
-    let million = dollars(usage) * 1e6;
+    let (million, in_all) = (dollars(usage) * 1e6, dollars_in_all(1, usage) * 1e6);
     format!(
-        "It made {calls} to DynamoDB, with {} read and {} write units: ${million:.2} per million such requests.",
+        "It made {calls} to DynamoDB, with {} read and {} write units. A million such requests cost ${million:.2} \
+         of DynamoDB, and ${in_all:.2} with Lambda and the HTTP API.",
         json!(read_units),
         json!(write_units)
     )
@@ -121,7 +122,8 @@ mod tests {
                 "It looked for duel in fra.",
                 "It saw no lobby with a free seat there.",
                 "No lobby could be created: `fra` has no game server: start one.",
-                "It made 2 calls to DynamoDB, with 0.5 read and 1.0 write units: $0.69 per million such requests.",
+                "It made 2 calls to DynamoDB, with 0.5 read and 1.0 write units. A million such requests cost \
+                 $0.69 of DynamoDB, and $1.91 with Lambda and the HTTP API.",
             ]
         );
         find.servers = Some(Obstacles::from([(Obstacle::Silent, 1), (Obstacle::Unfit, 2)]));

@@ -62,6 +62,7 @@ impl Shown {
             }),
             commands,
             access: Access::ThisMachine,
+            may_change: true,
             tape: Some(Arc::clone(&tape)),
             counts: None,
         };

@@ -104,7 +104,9 @@ pub fn said(operation: &str, response: &Response<lambda_http::Body>) -> Answered
         server_id: text("/server_id"),
         tags: Vec::new(),
     };
+    let request_id = response.headers().get("x-request-id").and_then(|id| id.to_str().ok());
     Answered {
+        request_id: request_id.map(ToOwned::to_owned),
         status: status.as_u16(),
         code: text("/code"),
         message: text("/message"),

@@ -24,23 +24,27 @@ struct Line {
 /// The commands on the deployment of `store`, for a process that holds its keys.
 #[must_use]
 pub fn commands(store: Store, keys: Arc<TokenKeys>, ambient: Ambient, name: String) -> Commands {
-    commands_on(Deployment {
+    let deployment = Deployment {
         store,
         ambient,
         name,
         key: KeySource::Held(keys),
         #[cfg(feature = "aws")]
         api_url: None,
-    })
+    };
+    commands_on(deployment, true)
 }
 
-/// The commands on a deployment.
-pub(crate) fn commands_on(deployment: Deployment) -> Commands {
+/// The commands on a deployment; only those that change nothing, unless it `may_change`.
+pub(crate) fn commands_on(deployment: Deployment, may_change: bool) -> Commands {
     let deployment = Arc::new(deployment);
     Arc::new(move |words| {
         let deployment = Arc::clone(&deployment);
         Box::pin(async move {
             let topic = read(words)?;
+            if !may_change && !only_reads(&topic) {
+                return Err("this console may only look".to_owned().into());
+            }
             let report = in_deployment(topic, &deployment).await.map_err(refusal)?;
             Ok(report.json)
         })
@@ -94,6 +98,22 @@ fn read(words: Words) -> Result<Topic, Refusal> {
     Ok(topic)
 }
 
+/// Whether a command changes nothing. One that is not known here is taken for a change.
+const fn only_reads(topic: &Topic) -> bool {
+    matches!(
+        topic,
+        Topic::Version(
+            version::Action::List { .. }
+                | version::Action::Show { .. }
+                | version::Action::Validate { .. }
+                | version::Action::History { .. }
+        ) | Topic::Game(game::Action::List | game::Action::Show { .. })
+            | Topic::Namespace(namespace::Action::List { .. } | namespace::Action::Show { .. })
+            | Topic::Token(token::Action::List { .. })
+            | Topic::Domain(cdn::DomainAction::List { .. })
+    )
+}
+
 fn refusal(error: CommandError) -> Refusal {
     let message = error.to_string();
     let problems = match error {
@@ -133,6 +153,37 @@ mod tests {
         }
         assert!(says(&["game", "import", "x"], Some("{}")).is_err());
         assert!(says(&["token", "list", "demo"], None).is_ok());
+    }
+
+    #[test]
+    fn a_command_that_changes_something_is_none_of_those_that_only_read() {
+        let only_reads = |words: &[&str], text| only_reads(&says(words, text).unwrap());
+        for words in [
+            &["version", "list", "demo"][..],
+            &["version", "history", "demo/prod"],
+            &["game", "show", "demo"],
+            &["namespace", "show", "demo/prod"],
+            &["token", "list", "demo"],
+            &["domain", "list", "demo/prod"],
+        ] {
+            assert!(only_reads(words, None), "{words:?}");
+        }
+        for words in [
+            &["version", "set", "demo/prod", "1"][..],
+            &["version", "delete", "demo", "1"],
+            &["namespace", "create", "demo/new", "--version", "1"],
+            &["mm-config", "demo/prod", "--lobby-count-max", "1"],
+            &["token", "create", "public", "demo/prod"],
+            &["token", "revoke", "demo", "00000000-0000-4000-8000-000000000000"],
+            &["token", "revoke-all", "demo/prod", "public"],
+            &["domain", "add", "demo/prod", "game.example"],
+            &["domain", "remove", "demo/prod", "game.example"],
+            &["lobby", "end", "00000000-0000-4000-8000-000000000000"],
+            &["server", "remove", "demo/prod", "one"],
+        ] {
+            assert!(!only_reads(words, None), "{words:?}");
+        }
+        assert!(!only_reads(&["version", "create", "demo", "-"], Some("{}")));
     }
 
     #[test]

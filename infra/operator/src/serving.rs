@@ -36,6 +36,9 @@ pub(crate) struct Options {
     /// Only print the address.
     #[arg(long)]
     no_browser: bool,
+    /// Only look: the page changes nothing, and takes no seat.
+    #[arg(long)]
+    read_only: bool,
 }
 
 /// Largest body of a request: a version's configuration.
@@ -59,7 +62,7 @@ pub(crate) async fn serve(
     let (name, ambient) = (deployment.name.clone(), deployment.ambient.clone());
     let kind = if counts.is_some() { Kind::Aws } else { Kind::Local };
     let access = Access::Session(Arc::clone(&session));
-    let console = Console::new(host(deployment, access, kind, counts));
+    let console = Console::new(host(deployment, access, kind, counts, !options.read_only));
     say(&format!("The console of {name}, for this machine and once: {url}"));
     let way = if options.no_browser { None } else { Way::to(&url, &ambient).ok() };
     if let Some(way) = &way {
@@ -167,7 +170,13 @@ impl Drop for Way {
     }
 }
 
-fn host(deployment: Deployment, access: Access, kind: Kind, counts: Option<AwsCounts>) -> Host {
+fn host(
+    deployment: Deployment,
+    access: Access,
+    kind: Kind,
+    counts: Option<AwsCounts>,
+    may_change: bool,
+) -> Host {
     let keyed = deployment.clone();
     let keys: Keys = Arc::new(move || {
         let deployment = keyed.clone();
@@ -182,8 +191,9 @@ fn host(deployment: Deployment, access: Access, kind: Kind, counts: Option<AwsCo
         store: deployment.store.clone(),
         ambient: deployment.ambient.clone(),
         keys,
-        commands: commands_on(deployment),
+        commands: commands_on(deployment, may_change),
         access,
+        may_change,
         tape: None,
         counts,
     }

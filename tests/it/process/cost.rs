@@ -1,5 +1,7 @@
 //! What `muster cost` prints, estimated and read from a double of AWS, and what the console shows of it.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use wiremock::{Mock, MockServer, Request as ReceivedRequest, ResponseTemplate, matchers::any};
 
 use super::*;
@@ -73,6 +75,7 @@ type Denied = fn(&str) -> bool;
 /// AWS with one stack, of which CloudWatch has counted a little.
 async fn double(denied: Denied) -> (MockServer, BTreeMap<String, String>) {
     let server = MockServer::start().await;
+    let looks = AtomicUsize::new(0);
     let answer = move |request: &ReceivedRequest| {
         let body = String::from_utf8_lossy(&request.body).into_owned();
         let target = request.headers.get("x-amz-target").and_then(|target| target.to_str().ok());
@@ -108,6 +111,14 @@ async fn double(denied: Denied) -> (MockServer, BTreeMap<String, String>) {
                 ] }))
             }
             "GetMetricData" => json_answer(metric_data(&parameters)),
+            "StartQuery" => {
+                assert_eq!(parameters["logGroupName"], "functions");
+                json_answer(json!({ "queryId": "12ab3456-12ab-123a-789e-1234567890ab" }))
+            }
+            "GetQueryResults" => {
+                assert_eq!(parameters["queryId"], "12ab3456-12ab-123a-789e-1234567890ab");
+                json_answer(query_results(looks.fetch_add(1, Ordering::Relaxed)))
+            }
             other => panic!("an unknown call: {other} {body}"),
         }
     };
@@ -373,6 +384,64 @@ async fn the_console_shows_the_finds_and_the_bill_that_aws_counted() {
 fn requested_metrics(requests: &[ReceivedRequest]) -> usize {
     let bodies = requests.iter().filter_map(|request| serde_json::from_slice::<Value>(&request.body).ok());
     bodies.filter_map(|body| Some(body["MetricDataQueries"].as_array()?.len())).sum()
+}
+
+/// What CloudWatch Logs answers at each look at a query, in the shape of its API reference.
+fn query_results(look: usize) -> Value {
+    let statistics = json!({ "recordsMatched": 3.0, "recordsScanned": 12.0, "bytesScanned": 4_000.0 });
+    if look == 0 {
+        return json!({ "status": "Running", "results": [], "statistics": statistics });
+    }
+    let row =
+        |fields: [(&str, &str); 5]| fields.map(|(field, value)| json!({ "field": field, "value": value }));
+    let full = [
+        ("span.operation", "find-lobby"),
+        ("code", "MATCHMAKER_NO_SERVER_AVAILABLE"),
+        ("requests", "2"),
+        ("first", "r-1"),
+        ("last", "r-2"),
+    ];
+    let once = [
+        ("span.operation", "join-lobby"),
+        ("code", "MATCHMAKER_LOBBY_FULL"),
+        ("requests", "1"),
+        ("first", "r-3"),
+        ("last", "r-3"),
+    ];
+    json!({ "status": "Complete", "results": [row(full), row(once)], "statistics": statistics })
+}
+
+#[tokio::test]
+async fn refusals_of_a_stack_are_searched_for_in_its_logs_once_their_price_is_known() {
+    let (server, environment) = double(|_| false).await;
+    let console = Console::start(&environment).await;
+    let question = |minutes: u32| format!("refusals?q=%7B%22minutes%22%3A{minutes}%7D");
+    let price = console.read(&question(60)).await;
+    let bytes = number(&price["bytes"]);
+    assert!(bytes > 0.0 && (number(&price["dollars"]) - bytes * 0.005 / 1e9).abs() < 1e-12, "{price}");
+    let queries = || async {
+        let requests = server.received_requests().await.unwrap();
+        let target = |request: &ReceivedRequest| request.headers.get("x-amz-target").cloned();
+        requests.iter().filter_map(target).filter(|target| target == "Logs_20140328.StartQuery").count()
+    };
+    assert_eq!(queries().await, 0, "its price costs no query");
+    let found = console.ask(Method::POST, "refusals", r#"{ "minutes": 60 }"#).await.expect_ok().body;
+    assert_eq!(
+        found["refusals"],
+        json!([
+            { "operation": "find-lobby", "code": "MATCHMAKER_NO_SERVER_AVAILABLE", "requests": 2,
+              "examples": ["r-1", "r-2"] },
+            { "operation": "join-lobby", "code": "MATCHMAKER_LOBBY_FULL", "requests": 1, "examples": ["r-3"] },
+        ])
+    );
+    for minutes in [0, 24 * 60 + 1] {
+        let body = json!({ "minutes": minutes }).to_string();
+        let refused = console.ask(Method::POST, "refusals", &body).await.expect_ok().body;
+        assert_eq!(refused["refused"]["message"], "a search looks at 1 to 1440 minutes");
+        assert!(!console.read(&question(minutes)).await["refused"].is_null());
+    }
+    assert_eq!(queries().await, 1);
+    console.end().await;
 }
 
 #[tokio::test]

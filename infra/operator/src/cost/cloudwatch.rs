@@ -1,9 +1,11 @@
-//! The two calls of CloudWatch that `muster cost` and `muster console` make, in its JSON protocol.
+//! The calls of CloudWatch that `muster cost` and `muster console` make, in its JSON protocol: of its metrics, and
+//! of its logs.
 //!
-//! Its own client would bring nine crates for them, and features that would have `cargo run` and `cargo test`
+//! Its own clients would bring many crates for them, and features that would have `cargo run` and `cargo test`
 //! build the AWS SDK twice. A refused call is not repeated: its reason is shown.
 
 use std::{
+    collections::BTreeMap,
     sync::atomic::{AtomicUsize, Ordering},
     time::{Duration, UNIX_EPOCH},
 };
@@ -31,11 +33,26 @@ const QUERIES_MAX: usize = 500;
 const ALARMS_MAX: usize = 100;
 /// Largest answer: 100,800 values with their times.
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// The prefix of its operations.
-const SERVICE: &str = "GraniteServiceVersion20100801";
+/// A service: its name in hosts and signatures, the prefix of its operations, and its type of content.
+struct Service {
+    name: &'static str,
+    prefix: &'static str,
+    content_type: &'static str,
+}
+
+const METRICS: Service = Service {
+    name: "monitoring",
+    prefix: "GraniteServiceVersion20100801",
+    content_type: "application/x-amz-json-1.0",
+};
+const LOGS: Service =
+    Service { name: "logs", prefix: "Logs_20140328", content_type: "application/x-amz-json-1.1" };
+/// How often a query of the logs is looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Looks until it counts as hanging.
+const LOOKS_MAX: usize = 60;
 /// How long a call may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
-const CONTENT_TYPE: &str = "application/x-amz-json-1.0";
 
 /// A metric: its namespace, name and dimensions.
 #[derive(Clone, Debug, PartialEq)]
@@ -97,6 +114,27 @@ struct Alarm {
     metrics: Vec<Value>,
 }
 
+/// A query of the logs that has begun.
+#[derive(Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Begun {
+    query_id: String,
+}
+
+#[derive(Deserialize)]
+struct Results {
+    status: String,
+    #[serde(default)]
+    results: Vec<Vec<Field>>,
+}
+
+#[derive(Deserialize)]
+struct Field {
+    field: String,
+    #[serde(default)]
+    value: String,
+}
+
 /// Why a call is refused.
 #[derive(Deserialize)]
 struct Refusal {
@@ -156,7 +194,8 @@ impl<'a> CloudWatch<'a> {
                 next_token: None,
             };
             loop {
-                let Page { metric_data_results, next_token } = self.call("GetMetricData", &request).await?;
+                let Page { metric_data_results, next_token } =
+                    self.call(&METRICS, "GetMetricData", &request).await?;
                 for Values { id, timestamps, values, status_code } in metric_data_results {
                     if let Some(code @ ("Forbidden" | "InternalError")) = status_code.as_deref() {
                         return Err(format!("CloudWatch says {code}"));
@@ -185,7 +224,7 @@ impl<'a> CloudWatch<'a> {
         let mut watched = 0;
         for names in alarms.chunks(ALARMS_MAX) {
             let request = json!({ "AlarmNames": names, "MaxRecords": ALARMS_MAX });
-            let Alarms { metric_alarms } = self.call("DescribeAlarms", &request).await?;
+            let Alarms { metric_alarms } = self.call(&METRICS, "DescribeAlarms", &request).await?;
             for Alarm { metrics } in metric_alarms {
                 // An alarm without an expression names its only metric elsewhere.
                 watched += metrics.iter().filter(|metric| metric.get("MetricStat").is_some()).count().max(1);
@@ -194,13 +233,43 @@ impl<'a> CloudWatch<'a> {
         Ok(watched)
     }
 
+    /// The rows that a query of a group's logs since then finds, each by the names of its fields. It costs by the
+    /// bytes that it scans.
+    ///
+    /// # Errors
+    /// Why there are none.
+    pub async fn query(
+        &self,
+        group: &str,
+        query: &str,
+        since: Timestamp,
+    ) -> Result<Vec<BTreeMap<String, String>>, String> {
+        let request = json!({ "logGroupName": group, "queryString": query,
+                              "startTime": since.secs(), "endTime": self.now.secs() });
+        let begun: Begun = self.call(&LOGS, "StartQuery", &request).await?;
+        for _ in 0..LOOKS_MAX {
+            let Results { status, results } = self.call(&LOGS, "GetQueryResults", &begun).await?;
+            match status.as_str() {
+                "Complete" => {
+                    let row =
+                        |row: Vec<Field>| row.into_iter().map(|field| (field.field, field.value)).collect();
+                    return Ok(results.into_iter().map(row).collect());
+                }
+                "Scheduled" | "Running" => tokio::time::sleep(LOOK_EVERY).await,
+                status => return Err(format!("CloudWatch Logs says {status}")),
+            }
+        }
+        Err("CloudWatch Logs does not answer in time".to_owned())
+    }
+
     async fn call<T: for<'de> Deserialize<'de>>(
         &self,
+        service: &Service,
         operation: &str,
         request: &(impl Serialize + Sync),
     ) -> Result<T, String> {
         let body = serde_json::to_string(request).map_err(|error| error.to_string())?;
-        let request = self.signed(operation, body).await?;
+        let request = self.signed(service, operation, body).await?;
         let answered = async {
             let answer = self.connector.call(request).await.map_err(|error| error.to_string())?;
             let status = answer.status();
@@ -218,21 +287,21 @@ impl<'a> CloudWatch<'a> {
         Err(format!("{}: {message}", code.rsplit('#').next().unwrap_or_default()))
     }
 
-    async fn signed(&self, operation: &str, body: String) -> Result<HttpRequest, String> {
+    async fn signed(&self, service: &Service, operation: &str, body: String) -> Result<HttpRequest, String> {
         let text = |error: &dyn std::error::Error| error.to_string();
         let provider = self.config.credentials_provider().ok_or("there are no credentials")?;
         let credentials = provider.provide_credentials().await.map_err(|error| text(&error))?;
         let region = self.config.region().ok_or("there is no region: give --aws-region")?.as_ref();
         let suffix = if region.starts_with("cn-") { ".cn" } else { "" };
-        let own = || format!("https://monitoring.{region}.amazonaws.com{suffix}/");
+        let own = || format!("https://{}.{region}.amazonaws.com{suffix}/", service.name);
         let uri = self.config.endpoint_url().map_or_else(own, ToOwned::to_owned);
-        let target = format!("{SERVICE}.{operation}");
-        let headers = [("content-type", CONTENT_TYPE), ("x-amz-target", target.as_str())];
+        let target = format!("{}.{operation}", service.prefix);
+        let headers = [("content-type", service.content_type), ("x-amz-target", target.as_str())];
         let identity = credentials.into();
         let parameters = SigningParams::builder()
             .identity(&identity)
             .region(region)
-            .name("monitoring")
+            .name(service.name)
             .time(UNIX_EPOCH + Duration::from_millis(self.now.0))
             .settings(SigningSettings::default());
         let parameters = parameters.build().map_err(|error| text(&error))?.into();

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use muster_console::{
-    host::{AwsCounts, Counted, FindsByMinute},
+    host::{AwsCounts, Counted, FindsByMinute, RefusalCount},
     tape::Finds,
 };
 use shared::{
@@ -27,22 +27,39 @@ const HOUR: Duration = Duration::from_secs(3_600);
 /// The function whose requests are finds, in the template.
 const FUNCTION: &str = "FindLobbyFunction";
 
+/// The log group of all functions, in the template.
+const LOGS: &str = "FunctionLogs";
+/// Refusals and failures by operation and code, the most frequent first, as the saved query `refusals` has them, with
+/// two requests to look at.
+const REFUSALS: &str = "filter ispresent(code) \
+    | stats count(*) as requests, earliest(span.request.id) as first, latest(span.request.id) as last by span.operation, code \
+    | sort requests desc | limit 100";
+
 /// The counts of the stack in AWS.
 ///
 /// # Errors
 /// [`CommandError::Target`] when it cannot be described.
 pub(crate) async fn of(target: &Target) -> Result<AwsCounts, CommandError> {
     let stack = Arc::new(target.described().await?);
+    let (of_size, of_refusals) = (Arc::clone(&stack), Arc::clone(&stack));
     let (of_finds, function) = (Arc::clone(&stack), Arc::new(OnceCell::new()));
     Ok(AwsCounts {
         finds: Arc::new(move |since| {
             let (stack, function) = (Arc::clone(&of_finds), Arc::clone(&function));
             Box::pin(async move {
-                match function.get_or_try_init(|| function_of(&stack)).await {
+                match function.get_or_try_init(|| part(&stack, FUNCTION)).await {
                     Ok(function) => finds(&stack, function, since).await,
                     Err(problem) => Counted { counts: Err(problem), metrics: 0 },
                 }
             })
+        }),
+        log_bytes: Arc::new(move |since| {
+            let stack = Arc::clone(&of_size);
+            Box::pin(async move { log_bytes(&stack, since).await })
+        }),
+        refusals: Arc::new(move |since| {
+            let stack = Arc::clone(&of_refusals);
+            Box::pin(async move { refusals(&stack, since).await })
         }),
         bill: Arc::new(move || {
             let stack = Arc::clone(&stack);
@@ -71,12 +88,41 @@ pub(crate) async fn refused_by_address(stack: &Described) -> Result<u64, String>
     Ok(sums.into_iter().flatten().sum::<f64>() as u64)
 }
 
-/// The name of the function that finds.
-async fn function_of(stack: &Described) -> Result<String, String> {
+/// The name of a part of the stack.
+async fn part(stack: &Described, logical: &str) -> Result<String, String> {
     let found = resources(stack).await?;
-    let function = found.iter().find(|resource| resource.logical_resource_id() == Some(FUNCTION));
-    let name = function.and_then(|resource| resource.physical_resource_id());
-    name.map(ToOwned::to_owned).ok_or_else(|| format!("the stack has no {FUNCTION}"))
+    let part = found.iter().find(|resource| resource.logical_resource_id() == Some(logical));
+    let name = part.and_then(|resource| resource.physical_resource_id());
+    name.map(ToOwned::to_owned).ok_or_else(|| format!("the stack has no {logical}"))
+}
+
+/// The bytes that all functions have logged since then: a query of their group scans them.
+async fn log_bytes(stack: &Described, since: Timestamp) -> Counted<f64> {
+    let cloudwatch = CloudWatch::new(&stack.config, Ambient::system().now());
+    let counts = async {
+        let group = part(stack, LOGS).await?;
+        let metric = metric("AWS/Logs", "IncomingBytes", "LogGroupName", &group);
+        let sums = cloudwatch.sums(&[metric], since, MINUTE).await?;
+        Ok(sums.into_iter().flatten().sum())
+    };
+    Counted { counts: counts.await, metrics: cloudwatch.metrics() }
+}
+
+/// The refusals since then, out of the logs.
+async fn refusals(stack: &Described, since: Timestamp) -> Result<Vec<RefusalCount>, String> {
+    let cloudwatch = CloudWatch::new(&stack.config, Ambient::system().now());
+    let rows = cloudwatch.query(&part(stack, LOGS).await?, REFUSALS, since).await?;
+    Ok(rows.into_iter().map(refusal).collect())
+}
+
+fn refusal(mut row: BTreeMap<String, String>) -> RefusalCount {
+    let mut field = |name: &str| row.remove(name).unwrap_or_default();
+    let (operation, code) = (field("span.operation"), field("code"));
+    let requests = field("requests").parse().unwrap_or_default();
+    let mut examples = vec![field("first"), field("last")];
+    examples.dedup();
+    examples.retain(|id| !id.is_empty());
+    RefusalCount { operation, code, requests, examples }
 }
 
 /// The finds of each minute since then: Lambda counts them and those that crash, Muster those that get a seat
