@@ -225,6 +225,16 @@ check("a namespace runs a version, and the one before again", async () => {
   await page.close();
 });
 
+check("a namespace is made beside another one", async () => {
+  const page = await open(`${base}/#/game/demo/prod`);
+  await (await page.waitForSelector('[aria-label="Name of the new namespace"]')).type("beside");
+  await click(page, "form button", "Make the namespace");
+  await shows(page, "h2", "Limits of demo/beside");
+  await page.goto(`${base}/#/play/demo/beside`);
+  await page.waitForSelector("form");
+  await page.close();
+});
+
 check("a token is shown in the moment of its making, and never again", async () => {
   const page = await open(`${base}/#/game/demo/prod`);
   await click(page, "button", "Make a token");
@@ -241,6 +251,7 @@ check("a token is shown in the moment of its making, and never again", async () 
 });
 
 check("the cost is shown by operation", async () => {
+  await stack.find({ game_modes: ["duel"] });
   const page = await open(demo("cost"));
   await shows(page, "td", "find-lobby");
   assert.match(await text(page, ".figures"), /So far\$\d.*of it DynamoDB/);
@@ -484,6 +495,7 @@ check("the keyboard reaches every screen", async () => {
 });
 
 check("nothing shifts while lobbies come", async () => {
+  await stack.find({ game_modes: ["duel"] });
   const page = await open(demo("live"));
   await page.waitForSelector(".lobby");
   await page.evaluate(() => {

@@ -98,7 +98,7 @@ function sameCall(context, act, request) {
   const url = `${context.deployment.api_url.replace(/\/$/, "")}${PATHS[act]}`;
   const json = JSON.stringify(request);
   const curl = `curl -s ${url} \\\n  -H "Authorization: Bearer $PUBLIC" \\\n  -d '${json.replaceAll("'", "'\\''")}'`;
-  const fetched = `const response = await fetch(${JSON.stringify(url)}, {\n  method: "POST",\n  headers: { authorization: \`Bearer \${publicToken}\` },\n  body: JSON.stringify(${json}),\n});`;
+  const fetched = `const response = await fetch(${JSON.stringify(url)}, {\n  method: "POST",\n  headers: { authorization: \`Bearer \${publicToken}\` },\n  body: JSON.stringify(${json}),\n});\nif (!response.ok) throw new Error(await response.text());\nconst { lobby, player } = await response.json();\nconst { host, is_tls: isTls } = lobby.ports.default;\nconst socket = new WebSocket(\`\${isTls ? "wss" : "ws"}://\${host}\`);\n// Your game server hands the token on in its call of players/connected.\nsocket.onopen = () => socket.send(player.token);`;
   const open = (title, text) => el("details", {}, el("summary", {}, title), copyable(text));
   return el("div", { className: "stack" }, open("The same as curl", curl), open("The same as fetch", fetched),
     el("p", { className: "hint" }, "The token: ", el("a", { href: context.link("game") }, "make a public one"), "."));

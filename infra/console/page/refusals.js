@@ -33,7 +33,7 @@ export function refusals() {
     }
   }
 
-  const draw = (found) => shown.replaceChildren(found.length === 0 ? el("p", {}, "None.") : table(["code", "operation", "#requests", "first and last request"],
+  const draw = (found) => shown.replaceChildren(found.length === 0 ? el("p", {}, "None.") : table(["code", "operation", "#requests", "examples"],
     found.map(({ code, operation, requests, examples }) => [el("code", {}, code), operation, requests.toLocaleString("en"), examples.map((id) => el("code", { className: "block" }, id))])));
 
   return card("Refusals", el("div", { className: "stack" }, el("div", { className: "inline" }, chosen, button), said, shown));

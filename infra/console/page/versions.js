@@ -30,8 +30,23 @@ export async function versions(context, refresh) {
     el("section", { className: "card stack" }, el("div", { className: "head" }, el("h2", {}, "Versions"),
       before && mayChange && el("button", { type: "button", className: "small", onclick: () => set(before.version_id) }, `Take back: run ${named(before.version_id)} again`)),
     said, table(["name", "identifier", "made", "run by", ""], rows)),
-    comparison(game, all), mayChange && editor(context, all, running, refresh),
+    comparison(game, all), mayChange && editor(context, all, running, refresh), mayChange && another(context, running),
   ].filter(Boolean);
+}
+
+/** A namespace more, which runs what this one does. */
+function another({ game, namespace, look }, running) {
+  const said = el("p", { className: "notice", hidden: true, role: "alert" });
+  const name = el("input", { "aria-label": "Name of the new namespace", placeholder: "staging", required: true, autocomplete: "off", size: 18 });
+  const make = async () => {
+    await command(["namespace", "create", `${game.name_id}/${name.value.trim()}`, "--version", running]);
+    await look();
+    location.hash = `#/game/${[game.name_id, name.value.trim()].map(encodeURIComponent).join("/")}`;
+  };
+  return card("Another namespace", el("form", { className: "stack", onsubmit: (event) => {
+    event.preventDefault();
+    make().catch((error) => { said.hidden = false; said.textContent = error.message; });
+  } }, el("p", { className: "hint" }, `It runs the version of ${namespace.name_id}, with lobbies and tokens of its own.`), el("div", { className: "buttons" }, name, el("button", {}, "Make the namespace")), said));
 }
 
 function comparison(game, all) {

@@ -12,13 +12,16 @@ pub(crate) const COST_PATH: &str = "/_console/cost.html";
 
 /// The page of errors.
 pub(crate) static PAGE: LazyLock<String> =
-    LazyLock::new(|| page("Muster errors", include_str!("../../docs/errors.md")));
+    LazyLock::new(|| page("Muster errors", "errors", include_str!("../../docs/errors.md")));
 /// The page on cost.
 pub(crate) static COST_PAGE: LazyLock<String> =
-    LazyLock::new(|| page("What a month costs", include_str!("../../docs/cost.md")));
+    LazyLock::new(|| page("What a month costs", "document", include_str!("../../docs/cost.md")));
 
-fn page(title: &str, markdown: &str) -> String {
-    include_str!("../page/document.html").replace("{title}", title).replace("{document}", &html(markdown))
+fn page(title: &str, class: &str, markdown: &str) -> String {
+    include_str!("../page/document.html")
+        .replace("{title}", title)
+        .replace("{class}", class)
+        .replace("{document}", &html(markdown))
 }
 
 /// `markdown` as HTML. Its links lead to other files of `infra/docs`, which nothing serves here: a link
@@ -35,5 +38,6 @@ fn html(markdown: &str) -> String {
     });
     let mut html = String::new();
     push_html(&mut html, events);
-    html
+    // The empty corner of a table heads nothing.
+    html.replace("<th></th>", "<td></td>")
 }

@@ -48,7 +48,8 @@ pub async fn found(host: &Host, watches: &Watches, searched: Searched) -> Result
     let seen = seen.filter(|seen| seen.at > Timestamp::default() && now.since(seen.at) <= SEEN_AGE_MAX);
     if text.len() >= BEGINNING_MIN {
         if let Some(seen) = &seen {
-            hits.extend(seen_hits(seen, &namespace, text));
+            // What has the whole identifier is there already.
+            hits.extend(seen_hits(seen, &namespace, text).filter(|hit| hit["id"] != text));
         }
         if let Some(Entry { request_id: Some(id), namespace_id, .. }) =
             host.tape.as_ref().and_then(|tape| tape.request(text))
@@ -56,14 +57,6 @@ pub async fn found(host: &Host, watches: &Watches, searched: Searched) -> Result
             hits.push(hit("request", &id, namespace_id.as_ref(), "its identifier"));
         }
     }
-    // A lobby by its identifier was seen, too.
-    let mut known = Vec::new();
-    hits.retain(|hit| {
-        let key = (hit["kind"].clone(), hit["id"].clone());
-        let is_new = !known.contains(&key);
-        known.push(key);
-        is_new
-    });
     hits.truncate(HITS_MAX);
     Ok(json!({ "hits": hits, "lobbies_seen": seen.map(|seen| seen.lobbies.len()) }))
 }
@@ -89,7 +82,8 @@ fn seen_hits<'a>(
 
 /// A request that the host answered and still remembers.
 pub fn request(host: &Host, named: &NamedRequest) -> Result<Value, Refusal> {
-    let entry = host.tape.as_ref().and_then(|tape| tape.request(&named.request));
+    let tape = host.tape.as_ref().filter(|_| named.request.len() >= BEGINNING_MIN);
+    let entry = tape.and_then(|tape| tape.request(&named.request));
     let entry = entry.ok_or_else(|| {
         Refusal::from(format!("the request {} is not among the last ones of this stack", named.request))
     })?;
