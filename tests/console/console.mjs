@@ -317,7 +317,7 @@ check("events leave a page as large as those of the first minute did", async () 
   await page.waitForSelector(".server");
   await page.evaluate(() => globalThis.minute());
   const first = await measured(page);
-  const minutes = options.smoke ? 4 : 59;
+  const minutes = options.smoke ? 2 : 59;
   for (let more = 0; more < minutes; more += 1) await page.evaluate(() => globalThis.minute());
   const last = await measured(page);
   console.log(`        after ${minutes + 1} minutes ${last.nodes} nodes and ${last.heap} bytes, after the first ${first.nodes} and ${first.heap}`);

@@ -41,7 +41,6 @@ export const passing = (page) => page.evaluateOnNewDocument(() => {
     send("servers", Array.from({ length: 8 }, (_, place) => server(at, place)));
     send("sums", { lobbies: 60, connected: made % 300, reserved: 9, seats: 600, states: { open: 48, full: 12 }, cells: { arena: { fra: cell } }, servers: 8, server_states: { free: 7, silent: 1 } });
     send("rows", { total: 600, order: rows.map(({ id }) => id), changed: [...fresh, ...changed] });
-    send("columns", columns(Math.floor(at / 5_000), number === 1_000_020 ? 120 : 3));
   }
 
   globalThis.minute = () => {
@@ -49,6 +48,7 @@ export const passing = (page) => page.evaluateOnNewDocument(() => {
     stream.close();
     for (let second = 0; second < 60; second += 1) {
       look(Date.now());
+      send("columns", columns(Math.floor(Date.now() / 5_000), second === 0 ? 120 : 3));
       ahead += 500;
       look(Date.now());
       ahead += 500;
