@@ -1,4 +1,4 @@
-//! Pages of `infra/docs`: that of errors, which the errors of a local stack link, and that of what a month costs.
+//! Two pages of `infra/docs`: of errors, which the errors of a local stack link, and of what a month costs.
 
 use std::sync::LazyLock;
 
@@ -6,7 +6,6 @@ use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd, html::push_html};
 
 /// Where the page is.
 pub const PATH: &str = "/errors";
-
 /// Where the page on cost is.
 pub(crate) const COST_PATH: &str = "/_console/cost.html";
 

@@ -85,8 +85,8 @@ fn cost(explanation: &Explanation) -> String {
     let calls = if calls == 1 { "1 call".to_owned() } else { format!("{calls} calls") };
     let (million, in_all) = (dollars(usage) * 1e6, dollars_in_all(1, usage) * 1e6);
     format!(
-        "It made {calls} to DynamoDB, with {} read and {} write units. A million such requests cost ${million:.2} \
-         of DynamoDB, and ${in_all:.2} with Lambda and the HTTP API.",
+        "It made {calls} to DynamoDB, with {} read and {} write units. A million such requests cost \
+         ${million:.2} of DynamoDB, and ${in_all:.2} with Lambda and the HTTP API.",
         json!(read_units),
         json!(write_units)
     )

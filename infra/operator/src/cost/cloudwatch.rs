@@ -1,8 +1,8 @@
-//! The calls of CloudWatch that `muster cost` and `muster console` make, in its JSON protocol: of its metrics, and
-//! of its logs.
+//! The calls of CloudWatch that `muster cost` and `muster console` make, of its metrics and of its logs, in its
+//! JSON protocol.
 //!
-//! Its own clients would bring many crates for them, and features that would have `cargo run` and `cargo test`
-//! build the AWS SDK twice. A refused call is not repeated: its reason is shown.
+//! Its own clients would bring many crates, and features that would have `cargo run` and `cargo test` build the
+//! AWS SDK twice. A refused call is not repeated: its reason is shown.
 
 use std::{
     collections::BTreeMap,
@@ -233,8 +233,8 @@ impl<'a> CloudWatch<'a> {
         Ok(watched)
     }
 
-    /// The rows that a query of a group's logs since then finds, each by the names of its fields. It costs by the
-    /// bytes that it scans.
+    /// The rows that a query of a group's logs since then finds, each by the names of its fields. It costs by
+    /// the bytes that it scans.
     ///
     /// # Errors
     /// Why there are none.

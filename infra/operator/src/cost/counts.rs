@@ -29,10 +29,11 @@ const FUNCTION: &str = "FindLobbyFunction";
 
 /// The log group of all functions, in the template.
 const LOGS: &str = "FunctionLogs";
-/// Refusals and failures by operation and code, the most frequent first, as the saved query `refusals` has them, with
-/// two requests to look at.
+/// Refusals and failures by operation and code, the most frequent first, as the saved query `refusals` has
+/// them, with two requests to look at.
 const REFUSALS: &str = "filter ispresent(code) \
-    | stats count(*) as requests, earliest(span.request.id) as first, latest(span.request.id) as last by span.operation, code \
+    | stats count(*) as requests, earliest(span.request.id) as first, latest(span.request.id) as last \
+      by span.operation, code \
     | sort requests desc | limit 100";
 
 /// The counts of the stack in AWS.
