@@ -38,11 +38,12 @@ use crate::{
 
 /// Lobbies that the server runs at the same time.
 const CAPACITY: u32 = 4;
-/// The server's lease after each heartbeat.
-const LEASE: Duration = Duration::from_secs(15);
-/// Time between heartbeats: three per lease, so that one may be late or lost before the leases of server and
-/// lobbies expire. A lobby of a dead server is never found, and ends when a find needs its capacity.
-const HEARTBEAT: Duration = Duration::from_secs(LEASE.as_secs() / 3);
+/// Time between heartbeats. Each writes the lease of every lobby, so that half the time costs twice as much;
+/// players of a new lobby cause one of their own, and wait for none.
+pub const HEARTBEAT: Duration = Duration::from_secs(30);
+/// Heartbeats per lease: one may be late or lost before the leases of server and lobbies expire. A lobby of a
+/// dead server is never found, and ends when a find needs its capacity.
+const HEARTBEATS_PER_LEASE: u32 = 3;
 /// How long the list of a heartbeat may lag behind a lobby's creation, if the database is in AWS.
 const LIST_LAG: Duration = Duration::from_secs(2);
 /// Tries to find a new lobby in the list, and the pause between them.
@@ -60,6 +61,8 @@ pub struct GameServer {
     server_id: String,
     /// New in each process, so that late requests of an old process change nothing.
     start_id: String,
+    /// Time between heartbeats.
+    heartbeat: Duration,
     listener: TcpListener,
     is_draining: AtomicBool,
     /// Notified when the server drained and its last lobby ended.
@@ -90,6 +93,7 @@ impl GameServer {
         service: Client,
         server_id: &str,
         port: u16,
+        heartbeat: Duration,
         events: Events,
     ) -> Result<Arc<Self>, ExampleError> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(ExampleError::Listen)?;
@@ -100,7 +104,7 @@ impl GameServer {
             "start_id": start_id,
             "region_id": REGION,
             "capacity": CAPACITY,
-            "lease_seconds": LEASE.as_secs(),
+            "lease_seconds": (heartbeat * HEARTBEATS_PER_LEASE).as_secs(),
             "ports": {
                 PORT: { "hostname": address.ip().to_string(), "port": address.port(), "protocol": "tcp" },
             },
@@ -109,7 +113,17 @@ impl GameServer {
         let _: IgnoredAny = service.post("/matchmaker/servers/register", body).await?;
         events.note(format!("game server registered, players come to {address}"));
         let (is_draining, gone, lobbies) = (AtomicBool::new(false), Notify::new(), Mutex::default());
-        Ok(Arc::new(Self { service, server_id, start_id, listener, is_draining, gone, lobbies, events }))
+        Ok(Arc::new(Self {
+            service,
+            server_id,
+            start_id,
+            heartbeat,
+            listener,
+            is_draining,
+            gone,
+            lobbies,
+            events,
+        }))
     }
 
     /// Runs lobbies until `until` is over, and drains for at most `limit`. On failure it ends every lobby.
@@ -155,7 +169,7 @@ impl GameServer {
     }
 
     async fn keep_lease(&self) -> Result<(), ClientError> {
-        let mut heartbeats = interval(HEARTBEAT);
+        let mut heartbeats = interval(self.heartbeat);
         loop {
             heartbeats.tick().await;
             self.send_heartbeat().await?;
@@ -165,7 +179,7 @@ impl GameServer {
     /// Sends a heartbeat. The next one makes up for a failure.
     async fn send_heartbeat(&self) -> Result<(), ClientError> {
         let mut lobbies = self.lobbies.lock().await;
-        match timeout(HEARTBEAT, self.heartbeat(&mut lobbies)).await {
+        match timeout(self.heartbeat, self.heartbeat(&mut lobbies)).await {
             Ok(Err(error @ ClientError::Refused { .. })) => Err(error),
             _ => Ok(()),
         }

@@ -13,7 +13,7 @@ use tokio::{
 
 use bot::Bot;
 use client::{Client, ClientError};
-use game_server::GameServer;
+use game_server::{GameServer, HEARTBEAT};
 use report::{Events, short};
 use setup::Namespace;
 
@@ -61,6 +61,8 @@ pub struct ServerOptions {
     pub server_id: String,
     /// The players' port on this machine; 0 takes a free one.
     pub port: u16,
+    /// Time between its heartbeats.
+    pub heartbeat: Duration,
     /// How long its lobbies may take to end after the end request.
     pub limit: Duration,
 }
@@ -125,11 +127,11 @@ pub async fn serve(
     end: impl Future<Output = ()>,
     mut show: impl FnMut(&Event),
 ) -> Result<(), ExampleError> {
-    let ServerOptions { url, token, server_id, port, limit } = options;
+    let ServerOptions { url, token, server_id, port, heartbeat, limit } = options;
     let (events, mut received) = Events::channel();
     let served = async {
         let service = Client::new(url).with_token(token.clone());
-        let server = GameServer::start(service, server_id, *port, events).await?;
+        let server = GameServer::start(service, server_id, *port, *heartbeat, events).await?;
         let until_the_end = async {
             end.await;
             Ok(())
@@ -151,7 +153,7 @@ async fn session(
 ) -> Result<String, ExampleError> {
     let namespace = Namespace::make(&Client::new(&options.url)).await?;
     events.note(format!("namespace {}", namespace.name_id));
-    let server = GameServer::start(namespace.server.clone(), "example", 0, events.clone()).await?;
+    let server = GameServer::start(namespace.server.clone(), "example", 0, HEARTBEAT, events.clone()).await?;
     let playing = timeout(options.limit, play(options, &namespace.public, &events));
     let until_played = async {
         tokio::select! {

@@ -42,6 +42,9 @@ enum Command {
         /// The players' port on 127.0.0.1; 0 takes a free one.
         #[arg(long, default_value_t = 0)]
         port: u16,
+        /// Seconds between heartbeats, 1 to 3600. The lease is three times as long.
+        #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3_600))]
+        heartbeat: u64,
     },
 }
 
@@ -54,8 +57,9 @@ async fn main() -> ExitCode {
     let ended = async {
         // Listens before the output says that the session runs.
         let end = end_request().map_err(ExampleError::Signals)?;
-        if let Some(Command::Serve { token, server_id, port }) = command {
-            let options = ServerOptions { url, token, server_id, port, limit };
+        if let Some(Command::Serve { token, server_id, port, heartbeat }) = command {
+            let heartbeat = Duration::from_secs(heartbeat);
+            let options = ServerOptions { url, token, server_id, port, heartbeat, limit };
             return serve(&options, end, |event| print(event)).await;
         }
         let options = Options { bots, limit, ..Options::at(url) };

@@ -34,7 +34,8 @@ async fn find(stack: &TestStack, game: &TestGame) -> Answer {
 
 /// Starts the namespace's game server; also where its players come to.
 async fn serve(stack: &TestStack, game: &TestGame, arguments: &[&str]) -> (Program, String) {
-    let arguments = [&["serve", "--url", &stack.demo().base_url], arguments].concat();
+    // These tests wait for heartbeats.
+    let arguments = [&["serve", "--heartbeat", "5", "--url", &stack.demo().base_url], arguments].concat();
     let environment = [("MUSTER_SERVER_TOKEN".to_owned(), game.server.clone())].into();
     let mut server = Program::start(BINARY, &arguments, &environment);
     let Some(line) = server.line_with("game server registered").await else {
