@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use shared::base::ambient::{Ambient, time};
 
 use super::{
-    month::{Bill, Counted, HEAD, Stage, money},
+    month::{Bill, Counted, HEAD, HEARTBEAT_SECS, Stage, Use, money},
     reading::{self, SoFar},
 };
 use crate::{CommandError, report::Report, target::Target};
@@ -20,6 +20,15 @@ pub(crate) struct Options {
     /// Game servers that run twenty lobbies each, all month.
     #[arg(long, value_name = "N")]
     servers: Option<u64>,
+    /// Seconds between two heartbeats of a game server, 1 to 86400.
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = HEARTBEAT_SECS,
+        value_parser = clap::value_parser!(u32).range(1..=86_400),
+        requires = "servers"
+    )]
+    heartbeat: u32,
     /// The stage; both when absent, or `prod` for one month.
     #[arg(long)]
     stage: Option<Stage>,
@@ -27,9 +36,10 @@ pub(crate) struct Options {
 
 /// Prints what a month costs: estimated, or of the deployment.
 pub(crate) async fn run(options: Options, target: &Target) -> Result<Report, CommandError> {
-    let Options { visits, servers, stage } = options;
+    let Options { visits, servers, heartbeat, stage } = options;
     if visits.is_some() || servers.is_some() {
-        return Ok(month(stage.unwrap_or(Stage::Prod), visits.unwrap_or(0), servers.unwrap_or(0)));
+        let of = Use { visits: visits.unwrap_or(0), servers: servers.unwrap_or(0), heartbeat };
+        return Ok(month(stage.unwrap_or(Stage::Prod), of));
     }
     if stage.is_some() || !target.is_named() {
         return Ok(table(stage));
@@ -54,10 +64,11 @@ fn table(stage: Option<Stage>) -> Report {
     Report { text: text.collect::<Vec<_>>().join("\n\n"), json: Value::Object(json.collect::<Map<_, _>>()) }
 }
 
-fn month(stage: Stage, visits: u64, servers: u64) -> Report {
-    let bill = Counted::committed().month(stage, visits, servers);
-    let json = json!({ "stage": stage, "visits": visits, "servers": servers, "items": bill.json(),
-                       "month": bill.dollars() });
+fn month(stage: Stage, of: Use) -> Report {
+    let bill = Counted::committed().month_of(stage, of);
+    let Use { visits, servers, heartbeat } = of;
+    let json = json!({ "stage": stage, "visits": visits, "servers": servers, "heartbeat_seconds": heartbeat,
+                       "items": bill.json(), "month": bill.dollars() });
     Report { text: text(&bill, &format!("A month in {}:", stage.name())), json }
 }
 

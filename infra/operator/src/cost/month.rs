@@ -17,8 +17,10 @@ use serde_json::{Map, Value, json};
 pub const HOURS: f64 = 730.0;
 /// Days of a month.
 pub const DAYS: f64 = HOURS / 24.0;
-/// Heartbeats of a game server in a month, one every half minute.
-const HEARTBEATS: f64 = HOURS * 120.0;
+/// Seconds of an hour.
+const HOUR_SECS: f64 = 3_600.0;
+/// Seconds between two heartbeats of a game server, unless others are given: as the example has them.
+pub const HEARTBEAT_SECS: u32 = 30;
 /// Bytes of a GB.
 pub const GB: f64 = 1e9;
 /// How much of a log is left after compression, as AWS's own calculator assumes.
@@ -34,6 +36,17 @@ const ITEM_DAYS: f64 = 3.0;
 pub const VISITS: [u64; 4] = [0, 100_000, 1_000_000, 10_000_000];
 /// Game servers in the table.
 pub const SERVERS: [u64; 3] = [1, 5, 20];
+
+/// How a stage is used in a month.
+#[derive(Clone, Copy, Debug)]
+pub struct Use {
+    /// Visits.
+    pub visits: u64,
+    /// Game servers, all month.
+    pub servers: u64,
+    /// Seconds between two heartbeats of each.
+    pub heartbeat: u32,
+}
 
 /// Something that AWS charges for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -312,9 +325,15 @@ impl Counted {
     /// The bill of a month with so many visits and with so many game servers all the time.
     #[must_use]
     pub fn month(&self, stage: Stage, visits: u64, servers: u64) -> Bill {
+        self.month_of(stage, Use { visits, servers, heartbeat: HEARTBEAT_SECS })
+    }
+
+    /// The bill of a month of this use.
+    #[must_use]
+    pub fn month_of(&self, stage: Stage, Use { visits, servers, heartbeat }: Use) -> Bill {
         let mut work = Work::default();
         work.add(&self.visit, visits as f64);
-        work.add(&self.heartbeat, servers as f64 * HEARTBEATS);
+        work.add(&self.heartbeat, servers as f64 * HOURS * HOUR_SECS / f64::from(heartbeat));
         let requests = work.requests.values().fold(0.0, |sum, requests| sum + requests);
         let logs = work.log_bytes / GB;
         let stored = |bytes: f64| bytes / GB * ITEM_DAYS / DAYS;
@@ -437,6 +456,9 @@ mod tests {
             [2e6, 4e6, 1.0]
         );
         assert!((units(Item::LogsKept) - 0.15 * 90.0 / DAYS).abs() < 1e-9);
+        let frequent = Use { visits: 1_000_000, servers: 2, heartbeat: 5 };
+        let frequent = counted().month_of(Stage::Prod, frequent).units(Item::ApiRequests).unwrap();
+        assert_eq!(frequent, 1_000_000.0 + 6.0 * heartbeats);
         let [_, _, api, _, dynamodb, logs, .., sum] = counted().row(Stage::Prod, 1_000_000, 2);
         assert_eq!([api.as_str(), &dynamodb, &logs], ["1.18", "2.75", "0.51"]);
         assert_eq!(sum, money(bill.dollars()));
