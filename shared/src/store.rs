@@ -20,6 +20,7 @@
 //! | Clients | `pk`: `holds/…`, `replay/…`, `captcha/…` | all of them expire |
 //! | Ledger | `pk`: `allotted/…`, `head/…`, `room/…`, `statistics/…` | |
 
+pub mod actions;
 pub mod allotment;
 mod batches;
 pub mod captcha;
@@ -32,7 +33,7 @@ pub mod deployments;
 pub mod ending;
 mod expressions;
 pub mod failed_searches;
-mod failures;
+pub mod failures;
 pub mod holds;
 mod items;
 mod keys;

@@ -18,6 +18,7 @@ use shared::models::{
     namespace::{CdnAuthType, Namespace},
 };
 
+mod actions;
 mod auth_users;
 mod deleting;
 mod namespaces;

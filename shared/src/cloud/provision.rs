@@ -23,6 +23,9 @@ use crate::{
     store::{catalog::NameOutcome, client::Store},
 };
 
+/// Numbers that are tried for one version.
+const NUMBER_TRIES: usize = 100;
+
 /// A game to create.
 #[derive(Clone, Debug)]
 pub struct NewGame {
@@ -166,6 +169,41 @@ pub async fn add_version(
     display_name: String,
     config: VersionConfig,
 ) -> Result<Version, Error> {
+    let (version, secrets) = new_version(ambient, game_id, display_name, config);
+    store.add_version(&version, secrets).await?;
+    Ok(version)
+}
+
+/// Adds a checked version, with its secrets, under the next number that names no version of the game. Of
+/// callers at the same time, each gets a number of its own.
+///
+/// # Errors
+/// [`Error::Contention`] while others take every number; [`Error::Unavailable`], [`Error::Bug`].
+pub async fn add_numbered_version(
+    store: &Store,
+    ambient: &Ambient,
+    game_id: &GameId,
+    config: VersionConfig,
+) -> Result<Version, Error> {
+    let listed = store.listed_versions(game_id).await?;
+    let numbers = listed.iter().filter_map(|version| version.display_name.parse::<u64>().ok());
+    let next = numbers.max().unwrap_or_default().saturating_add(1);
+    // Numbers of deleted versions are not given again, so that there may be several to pass over.
+    for number in (next..).take(NUMBER_TRIES) {
+        let (version, secrets) = new_version(ambient, game_id, number.to_string(), config.clone());
+        if store.add_numbered_version(&version, secrets, number).await? == NameOutcome::Created {
+            return Ok(version);
+        }
+    }
+    Err(Error::Contention)
+}
+
+fn new_version(
+    ambient: &Ambient,
+    game_id: &GameId,
+    display_name: String,
+    config: VersionConfig,
+) -> (Version, VersionSecrets) {
     let secrets = VersionSecrets::of(&config);
     let version = Version {
         game_id: game_id.clone(),
@@ -175,8 +213,7 @@ pub async fn add_version(
         config,
         has_secrets: !secrets.is_empty(),
     };
-    store.add_version(&version, secrets).await?;
-    Ok(version)
+    (version, secrets)
 }
 
 impl NewNamespace {

@@ -1,10 +1,11 @@
 //! The catalogue: games with their regions, namespaces, versions and version history.
 //!
 //! Partition `GAME#<game>` holds the sort keys `GAME`, `NAME#<name_id>`, `NAMESPACE#<id>`, `CDN#<namespace>`,
-//! `VERSION#<id>` and, of the same version, `LISTED#<id>`: DynamoDB charges a read for whole items, so a list
+//! `VERSION#<id>`, `NUMBER#<number>` for each number that named a version, and, of the same version, `LISTED#<id>`: DynamoDB charges a read for whole items, so a list
 //! of versions reads small items, written in the same transaction. Partition `HISTORY#<namespace>` has an
 //! entry for each change of version, by time. Partition `DOMAIN#<host>` has the namespace of a domain,
-//! `GAMENAME#<name_id>` the game of a name, `TOKENS#<game>` the issued tokens.
+//! `GAMENAME#<name_id>` the game of a name, `TOKENS#<game>` the issued tokens, `ACTIONS#<game>` what operators
+//! did.
 
 use std::collections::HashMap;
 
@@ -323,6 +324,30 @@ impl Store {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn add_version(&self, version: &Version, secrets: VersionSecrets) -> Result<(), Error> {
+        match self.add(self.parts_of_version(version, secrets)?).await? {
+            NameOutcome::Created => Ok(()),
+            NameOutcome::Taken => Err(Error::Bug("a fresh version identifier was taken".to_owned())),
+        }
+    }
+
+    /// Adds a version in the same way, whose name is a `number` that never named a version of the game before.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn add_numbered_version(
+        &self,
+        version: &Version,
+        secrets: VersionSecrets,
+        number: u64,
+    ) -> Result<NameOutcome, Error> {
+        let key = (game_key(&version.game_id), format!("NUMBER#{number}"));
+        let claim = self.put_new(key, &HashMap::from([("version_id", &version.version_id)]))?;
+        let mut parts = self.parts_of_version(version, secrets)?;
+        parts.push(claim);
+        self.add(parts).await
+    }
+
+    fn parts_of_version(&self, version: &Version, secrets: VersionSecrets) -> Result<Vec<Write>, Error> {
         let (game, id) = (game_key(&version.game_id), &version.version_id);
         let mut parts = vec![
             self.put_new((game.clone(), version_key(id)), version)?,
@@ -331,10 +356,7 @@ impl Store {
         if !secrets.is_empty() {
             parts.push(self.put_secrets(&version.version_id, secrets)?);
         }
-        match self.add(parts).await? {
-            NameOutcome::Created => Ok(()),
-            NameOutcome::Taken => Err(Error::Bug("a fresh version identifier was taken".to_owned())),
-        }
+        Ok(parts)
     }
 
     /// Adds a namespace under a name that no other of its game has, with the first entry of its version

@@ -17,6 +17,23 @@ const PASSING_CODES: [&str; 9] = [
     "TransactionInProgressException",
 ];
 
+/// Codes of refusals of the caller's credentials.
+const DENIED_CODES: [&str; 5] = [
+    "AccessDeniedException",
+    "ExpiredTokenException",
+    "InvalidSignatureException",
+    "MissingAuthenticationTokenException",
+    "UnrecognizedClientException",
+];
+
+/// Whether DynamoDB refused the caller's credentials: a defect of a deployment for its functions, no defect
+/// for an operator.
+#[must_use]
+pub fn is_denial(error: &Error) -> bool {
+    let cause = error.cause().unwrap_or_default();
+    DENIED_CODES.iter().any(|code| cause.starts_with(&format!("DynamoDB: {code}: ")))
+}
+
 pub(super) fn failure<E: ProvideErrorMetadata + std::error::Error + 'static>(error: &SdkError<E>) -> Error {
     let cause = describe(error);
     match error {

@@ -11,6 +11,7 @@ use crate::{
         version::{ListedVersion, Version},
     },
     store::{
+        actions::OperatorAction,
         allotment::Allotment,
         captcha::CaptchaPass,
         catalog::{DomainOwner, NameOwner},
@@ -63,6 +64,7 @@ records! {
     NameOwner,
     Namespace,
     ListedToken,
+    OperatorAction,
     ReplayRecord,
     Server,
     Sign,

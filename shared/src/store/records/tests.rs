@@ -280,6 +280,10 @@ sampled! {
         "revocations": { "not_before": { "public": 1 }, "token_ids": ["t"] }, "tag_key": "key",
     }),
     ListedToken => json!({ "pk": "TOKENS#g", "sk": "t", "namespace_id": "n", "digest": "d" }),
+    OperatorAction => json!({
+        "pk": "ACTIONS#g", "sk": "1#id", "game_id": "g", "at": 1, "who": "ada", "verb": "token revoke", "target": "game t",
+        "has_failed": true, "expires_at": 1,
+    }),
     ReplayRecord => json!({
         "pk": "replay", "body": "b", "seat": "s", "run": "r", "lease_until": 1, "lobby": "l", "taken_at": 1, "answer": "answer",
         "key_id": "k", "is_held": true, "refusal": "code", "first_waits_until": 1, "second_waits_until": 1, "expires_at": 1,
