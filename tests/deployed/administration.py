@@ -74,7 +74,7 @@ def steps(scene):
         ]["lobby_id"]
         assert lobby in verb("lobby list", "kart/cup") and lobby in verb("lobby show", lobby)
         assert lobby in verb("lobby explain", "kart/cup", "--mode", "arena")
-        verb("lobby end", lobby)
+        verb("lobby end", lobby, "--yes")
         assert "one" in verb("server list", "kart/cup")
         assert "kart/cup" in verb("doctor")
         # The emulator counts no requests but those that are sent to a function itself.
@@ -83,22 +83,23 @@ def steps(scene):
         costs = {item["item"]: item for item in json.loads(verb("cost", "--json"))["items"]}
         assert len(costs) == 15 and all("units" in item or item["not_read"] for item in costs.values()), costs
         assert costs["Lambda, requests"]["units"] > 0, costs
-        verb("server remove", "kart/cup", "one")
+        verb("server remove", "kart/cup", "one", "--alive", "--yes")
         verb("domain add", "kart/cup", "play.example.com")
         assert "play.example.com" in verb("domain list", "kart/cup")
         verb("domain public-auth", "kart/cup", "on")
-        verb("domain remove", "kart/cup", "play.example.com")
+        verb("domain remove", "kart/cup", "play.example.com", "--yes")
         verb("cdn auth", "kart/cup", "basic")
         verb("cdn user set", "kart/cup", "tester", input="a placeholder\n")
         assert "tester" in verb("cdn user list", "kart/cup")
-        verb("cdn user remove", "kart/cup", "tester")
+        verb("cdn user remove", "kart/cup", "tester", "--yes")
         listed = json.loads(verb("token list", "kart", "--json"))["tokens"]
         of_players = next(token for token in listed if token["kind"] == "public")
-        verb("token revoke", "kart", of_players["token_id"])
+        verb("token revoke", "kart", of_players["token_id"], "--yes")
         # Instances know a namespace's settings for half a minute.
         until("a revoked token is refused", lambda: find(public) == "401 TOKEN_REVOKED")
-        verb("token revoke-all", "kart/cup", "server")
-        verb("version delete", "kart", "screened", check=False)
+        verb("token revoke-all", "kart/cup", "server", "--yes")
+        assert "token revoke-all kart/cup server" in verb("history", "kart")
+        verb("version delete", "kart", "screened", "--yes", check=False)
         verb("version delete", "kart", "screened", "--cancel")
         exported = folder / "kart.json"
         exported.write_text(verb("game export", "kart"))
@@ -118,7 +119,7 @@ def steps(scene):
         blank = account.folder / "blank.json"
         blank.write_text(json.dumps({**exported, "name_id": "kart-2"}))
         refused = muster.run("game", "import", blank, check=False)
-        assert refused.returncode == 1 and "secret_key" in refused.stderr, refused
+        assert refused.returncode == 4 and "secret_key" in refused.stderr, refused
         filled = account.folder / "filled.json"
         filled.write_text(blank.read_text().replace("null", '"placeholder"'))
         game = muster("game", "import", filled)
@@ -142,7 +143,7 @@ def steps(scene):
             load = ["load", "kart/load", "--api-url", front.url, "--rate", "2", "--seconds", "2"]
             load += ["--connect-seconds", "1", "--stay-seconds", "0"]
             refused = muster.run(*load, check=False)
-            assert refused.returncode == 1 and "--yes" in refused.stderr, refused
+            assert refused.returncode == 4 and "--yes" in refused.stderr, refused
             report = muster(*load, "--yes")
         assert report["results"]["disconnect-player"] == {"200": 4}, report
         assert 0 < report["dollars"] < 0.01 and not report["left_behind"], report

@@ -36,7 +36,9 @@ def steps(scene):
         # Instances know a namespace's settings for half a minute.
         until("finds are refused", lambda: find() != "OK")
         administrator = {"env": account.environment}
-        assert scene.muster("restore", *(f"{name}=restored-{name}" for name in LOST), **administrator) == items
+        assert scene.muster(
+            "restore", *(f"{name}=restored-{name}" for name in LOST), "--yes", **administrator
+        ) == items
         until("finds are answered", lambda: find() == "OK")
         world.cloud("GET", "")
         scene.muster.run("doctor")

@@ -96,7 +96,7 @@ def steps(scene):
             tail.says("read units a minute")
             lobby, _ = world.found()
             tail.says(f"lobby {lobby} created, arena in fra")
-            muster.run("lobby", "end", lobby)
+            muster.run("lobby", "end", lobby, "--yes")
             tail.says(f"lobby {lobby} ended")
 
     def looks():

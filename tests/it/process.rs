@@ -23,6 +23,7 @@ use tokio::time::{sleep, timeout};
 use crate::artefacts::{Ended, PATIENCE, Program, TestFolder};
 
 mod commands;
+mod consent;
 mod cost;
 mod exchange;
 mod leaks;
@@ -32,6 +33,7 @@ mod log;
 mod operator;
 mod own_game;
 mod private;
+mod refusals;
 mod releases;
 mod restoring;
 mod store;

@@ -5,10 +5,10 @@ import { command } from "./host.js";
 import { versions } from "./versions.js";
 
 export function show(screen, context) {
-  const parts = { versions: el("div", { className: "stack" }), limits: el("div"), domains: el("div"), tokens: el("div") };
+  const parts = { versions: el("div", { className: "stack" }), limits: el("div"), domains: el("div"), tokens: el("div"), actions: el("div") };
   const { game, namespace, deployment: { may_change: mayChange } } = context;
   screen.append(el("div", { className: "stack" }, el("h1", {}, game.display_name),
-    el("div", { className: "columns" }, parts.versions, el("div", { className: "stack side" }, parts.limits, parts.domains, parts.tokens))));
+    el("div", { className: "columns" }, parts.versions, el("div", { className: "stack side" }, parts.limits, parts.domains, parts.tokens, parts.actions))));
   const name = `${game.name_id}/${namespace.name_id}`;
   const draw = async (part, make) => {
     try {
@@ -18,10 +18,11 @@ export function show(screen, context) {
     }
   };
   const redraw = {
-    versions: () => draw("versions", () => versions(context, async () => { await context.look(); redraw.versions(); })),
+    versions: () => draw("versions", () => versions(context, async () => { await context.look(); redraw.versions(); redraw.actions(); })),
     limits: () => draw("limits", () => limits(name, mayChange)),
-    domains: () => draw("domains", () => domains(name, mayChange, redraw.domains)),
-    tokens: () => draw("tokens", () => tokens(context, name, redraw.tokens)),
+    domains: () => draw("domains", () => domains(name, mayChange, () => { redraw.domains(); redraw.actions(); })),
+    tokens: () => draw("tokens", () => tokens(context, name, () => { redraw.tokens(); redraw.actions(); })),
+    actions: () => draw("actions", () => actions(game)),
   };
   Object.values(redraw).forEach((again) => again());
 }
@@ -50,11 +51,11 @@ async function domains(name, mayChange, again) {
   const added = el("input", { "aria-label": "Domain", placeholder: "game.example", required: true, autocomplete: "off" });
   const rows = all.map((domain) => [domain.domain ?? domain, mayChange && el("button", { type: "button", className: "small danger", onclick: async () => {
     const host = domain.domain ?? domain;
-    if (await confirmed(`Remove ${host}? Its pages need a token then.`, "Remove it")) doing(said, ["domain", "remove", name, host], again);
+    if (await confirmed(`Remove ${host}? Its pages need a token then.`, "Remove it")) doing(said, ["domain", "remove", "--yes", "--", name, host], again);
   } }, "Remove")]);
   return card("Domains", el("div", { className: "stack" }, el("p", { className: "hint" }, "Pages of these hosts find, join and create without a token."),
     rows.length ? table(["host", ""], rows) : el("p", { className: "quiet" }, "None."),
-    mayChange && el("form", { className: "inline", onsubmit: (event) => { event.preventDefault(); doing(said, ["domain", "add", name, added.value.trim()], again); } }, added, el("button", {}, "Add")), said));
+    mayChange && el("form", { className: "inline", onsubmit: (event) => { event.preventDefault(); doing(said, ["domain", "add", "--", name, added.value.trim()], again); } }, added, el("button", {}, "Add")), said));
 }
 
 async function tokens({ game, namespace, deployment: { may_change: mayChange } }, name, again) {
@@ -68,8 +69,15 @@ async function tokens({ game, namespace, deployment: { may_change: mayChange } }
   const here = all.filter((token) => !token.namespace_id || token.namespace_id === namespace.namespace_id);
   const rows = here.map((token) => [token.kind, when(Date.parse(token.issued_at)), token.expires_at ? when(Date.parse(token.expires_at)) : "never", tag(token.state),
     token.state === "valid" && mayChange && el("button", { type: "button", className: "small danger", onclick: async () => {
-      if (await confirmed(`Revoke this ${token.kind} token? Whoever uses it is refused within 30 seconds.`, "Revoke it")) doing(said, ["token", "revoke", game.name_id, token.token_id], again);
+      if (await confirmed(`Revoke this ${token.kind} token? Whoever uses it is refused within 30 seconds.`, "Revoke it")) doing(said, ["token", "revoke", "--yes", "--", game.name_id, token.token_id], again);
     } }, "Revoke")]);
   return card("Tokens", el("div", { className: "stack" }, mayChange && el("div", { className: "inline" }, kind, el("button", { type: "button", onclick: create }, "Make a token")), shown, said,
     rows.length ? table(["kind", "issued", "expires", "state", ""], rows) : el("p", { className: "quiet" }, "None was issued.")));
+}
+
+/** What operators did: the last twenty changes. */
+async function actions(game) {
+  const { actions: all } = await command(["history", "--", game.name_id]);
+  const rows = all.slice(0, 20).map(({ at, who, verb, target, failed }) => [when(Date.parse(at)), who, el("span", {}, el("b", {}, verb), ` ${target}`, failed && tag("failed"))]);
+  return card("What operators did", rows.length ? table(["when", "who", "what"], rows) : el("p", { className: "quiet" }, "Nothing in the last 90 days."));
 }

@@ -76,7 +76,7 @@ function draw(context, lobby, act) {
     row.state === "starting" && el("button", { type: "button", onclick: () => act(() => call("ready", {})) }, "Ready"),
     el("button", { type: "button", disabled: lobby.draining, onclick: () => act(() => call("closed", { is_closed: !lobby.closed })) }, lobby.closed ? "Reopen" : "Close"),
     el("button", { type: "button", className: "danger", onclick: async () => {
-      if (await confirmed("End this lobby? Everybody in it loses the seat.", "End the lobby")) act(() => command(["lobby", "end", row.id]));
+      if (await confirmed("End this lobby? Everybody in it loses the seat.", "End the lobby")) act(() => command(["lobby", "end", "--yes", "--", row.id]));
     } }, "End"));
   return [
     el("div", { className: "head" }, el("h1", {}, `Lobby ${row.id}`), buttons),

@@ -15,9 +15,11 @@ export function show(screen, context) {
   const list = el("ol", { className: "lobbies" });
   const total = el("span", { className: "quiet" });
   const say = (text) => { said.hidden = !text; said.textContent = text; };
+  let isAlive = false;
   const remove = context.deployment.may_change && el("button", { type: "button", className: "danger", onclick: async () => {
-    if (!await confirmed(`Take ${id} out of service? It gets no lobby any more, and its lobbies end at once.`, "Remove it")) return;
-    await command(["server", "remove", `${game.name_id}/${namespace.name_id}`, id]).then(() => say("It is out of service."), (error) => say(error.message));
+    const alive = isAlive ? " It is alive: its players lose their match." : "";
+    if (!await confirmed(`Take ${id} out of service? It gets no lobby any more, and its lobbies end at once.${alive}`, "Remove it")) return;
+    await command(["server", "remove", "--yes", ...(isAlive ? ["--alive"] : []), "--", `${game.name_id}/${namespace.name_id}`, id]).then(() => say("It is out of service."), (error) => say(error.message));
     look();
   } }, "Remove");
   screen.append(el("div", { className: "stack" }, said, trouble, el("div", { className: "head" }, el("h1", {}, `Game server ${id}`), remove),
@@ -27,6 +29,7 @@ export function show(screen, context) {
     try {
       const server = await read("server", { namespace: context.named.namespace, server: id });
       setNow(server.now);
+      isAlive = !server.row.lease_until || server.row.lease_until > server.now;
       known.replaceChildren(...draw(server));
       trouble.hidden = true;
     } catch (error) {

@@ -7,7 +7,7 @@ import { command } from "./host.js";
 const PAUSE_MS = 400;
 
 /** The configuration of a version as a file has it. */
-const configuration = async (game, version) => JSON.stringify((await command(["version", "show", game.name_id, version])).version.config, null, 2);
+const configuration = async (game, version) => JSON.stringify((await command(["version", "show", "--", game.name_id, version])).version.config, null, 2);
 
 export async function versions(context, refresh) {
   const { game, namespace, deployment: { may_change: mayChange } } = context;
@@ -19,7 +19,7 @@ export async function versions(context, refresh) {
   const said = el("p", { className: "notice", hidden: true, role: "alert" });
   const set = async (id) => {
     if (!await confirmed(`Have ${game.name_id}/${namespace.name_id} run version ${named(id)}? Finds match its lobbies alone from then on.`, "Run it")) return;
-    await command(["version", "set", `${game.name_id}/${namespace.name_id}`, id]).then(refresh, (error) => { said.hidden = false; said.textContent = error.message; });
+    await command(["version", "set", "--", `${game.name_id}/${namespace.name_id}`, id]).then(refresh, (error) => { said.hidden = false; said.textContent = error.message; });
   };
   const rows = all.map((version) => [
     el("b", {}, version.display_name), el("code", {}, version.version_id.slice(0, 8)), when(Date.parse(version.create_ts)),
@@ -110,7 +110,7 @@ function editor(context, all, running, refresh) {
   async function create() {
     make.disabled = true;
     const named = name.value.trim();
-    await command(["version", "create", game.name_id, "-", ...(named ? ["--name", named] : [])], text.value).then(refresh, (error) => show([{ line: null, problem: error.message }]));
+    await command(["version", "create", game.name_id, "-", ...(named ? [`--name=${named}`] : [])], text.value).then(refresh, (error) => show([{ line: null, problem: error.message }]));
   }
 
   configuration(game, running).then((config) => { text.value = config; number(); validate(); }, (error) => show([{ line: null, problem: error.message }]));

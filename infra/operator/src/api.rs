@@ -1,6 +1,6 @@
 //! The API of a deployment, over HTTP.
 
-use std::{error::Error, sync::Arc};
+use std::sync::Arc;
 
 use aws_smithy_http_client::Connector;
 use aws_smithy_runtime_api::client::{http::HttpConnector as _, orchestrator::HttpRequest};
@@ -8,6 +8,8 @@ use http_body_util::{BodyExt as _, Limited};
 use hyper::{Request, Response, body::Bytes};
 use muster_console::host::Api;
 use shared::base::aws::CRYPTOGRAPHY;
+
+use crate::calls::root_cause;
 
 /// Largest answer of the API: a list of lobbies with their states.
 const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
@@ -31,12 +33,4 @@ pub(crate) fn api(base: String) -> Api {
             Response::builder().status(status).body(body).map_err(|error| error.to_string())
         })
     })
-}
-
-/// The root cause of the client's errors, whose own texts say less.
-fn root_cause(mut error: &dyn Error) -> String {
-    while let Some(source) = error.source() {
-        error = source;
-    }
-    error.to_string()
 }

@@ -19,7 +19,8 @@ use crate::{
     CommandError,
     deployment::Deployment,
     lookup::{self, NamespaceName},
-    report::Report,
+    operator::Consent,
+    report::{Report, counted},
 };
 
 /// The cost of new hashes: a quarter of a second.
@@ -50,6 +51,15 @@ pub(crate) enum AuthType {
     Basic,
 }
 
+impl AuthType {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Basic => "basic",
+        }
+    }
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum UserAction {
     /// Lists the users.
@@ -76,6 +86,8 @@ pub(crate) enum UserAction {
         /// The user's name.
         #[arg(value_parser = |text: &str| text.parse::<CdnUserName>())]
         user: CdnUserName,
+        #[command(flatten)]
+        consent: Consent,
     },
 }
 
@@ -104,6 +116,8 @@ pub(crate) enum DomainAction {
         /// The host name.
         #[arg(value_parser = |text: &str| text.parse::<OriginHost>())]
         domain: OriginHost,
+        #[command(flatten)]
+        consent: Consent,
     },
     /// Sets whether pages of the domains need no token.
     PublicAuth {
@@ -112,6 +126,8 @@ pub(crate) enum DomainAction {
         namespace: NamespaceName,
         /// On or off.
         switch: Switch,
+        #[command(flatten)]
+        consent: Consent,
     },
 }
 
@@ -121,13 +137,22 @@ pub(crate) enum Switch {
     Off,
 }
 
+impl Switch {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::On => "on",
+            Self::Off => "off",
+        }
+    }
+}
+
 pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Report, CommandError> {
     match action {
         Action::Auth { namespace, auth_type } => auth(namespace, auth_type, deployment).await,
         Action::User(UserAction::List { namespace }) => list_users(namespace, deployment).await,
         Action::User(UserAction::Set { namespace, user }) => set_user(namespace, user, deployment).await,
-        Action::User(UserAction::Remove { namespace, user }) => {
-            remove_user(namespace, user, deployment).await
+        Action::User(UserAction::Remove { namespace, user, consent }) => {
+            remove_user(namespace, user, consent, deployment).await
         }
     }
 }
@@ -176,10 +201,13 @@ async fn set_user(
 async fn remove_user(
     namespace: NamespaceName,
     user: CdnUserName,
+    consent: Consent,
     deployment: &Deployment,
 ) -> Result<Report, CommandError> {
     let store = &deployment.store;
     let (_, right) = lookup::namespace(store, &namespace).await?;
+    consent
+        .to(&format!("removes the user {} of {namespace} with the password", user.as_str()), deployment)?;
     store.remove_cdn_user(&right, &user).await?;
     Ok(Report::done())
 }
@@ -191,8 +219,12 @@ pub(crate) async fn run_on_domains(
     match action {
         DomainAction::List { namespace } => list_domains(namespace, deployment).await,
         DomainAction::Add { namespace, domain } => add_domain(namespace, domain, deployment).await,
-        DomainAction::Remove { namespace, domain } => remove_domain(namespace, domain, deployment).await,
-        DomainAction::PublicAuth { namespace, switch } => public_auth(namespace, switch, deployment).await,
+        DomainAction::Remove { namespace, domain, consent } => {
+            remove_domain(namespace, domain, consent, deployment).await
+        }
+        DomainAction::PublicAuth { namespace, switch, consent } => {
+            public_auth(namespace, switch, consent, deployment).await
+        }
     }
 }
 
@@ -225,10 +257,13 @@ async fn add_domain(
 async fn remove_domain(
     namespace: NamespaceName,
     domain: OriginHost,
+    consent: Consent,
     deployment: &Deployment,
 ) -> Result<Report, CommandError> {
     let store = &deployment.store;
     let (_, right) = lookup::namespace(store, &namespace).await?;
+    let loss = format!("removes {domain} from {namespace}, so that its pages need a token");
+    consent.to(&loss, deployment)?;
     store.remove_domain(&right, &domain).await?;
     Ok(Report::done())
 }
@@ -237,10 +272,17 @@ async fn remove_domain(
 async fn public_auth(
     namespace: NamespaceName,
     switch: Switch,
+    consent: Consent,
     deployment: &Deployment,
 ) -> Result<Report, CommandError> {
     let store = &deployment.store;
     let (_, right) = lookup::namespace(store, &namespace).await?;
+    if matches!(switch, Switch::Off) {
+        let domains = store.cdn_settings(&right).await?.domains.len();
+        let loss =
+            format!("pages of {} of {namespace} need a token from then on", counted(domains, "domain"));
+        consent.to(&loss, deployment)?;
+    }
     store.set_domain_public_auth(&right, matches!(switch, Switch::On)).await?;
     Ok(Report::done())
 }

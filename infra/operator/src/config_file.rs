@@ -1,9 +1,13 @@
 //! Files with a version's configuration, and the places of their errors.
 
-use std::{collections::BTreeMap, ffi::OsString, fs, path::PathBuf};
+use std::{
+    ffi::OsString,
+    fs,
+    io::{self, ErrorKind, Read as _},
+    path::{Path, PathBuf},
+};
 
 use saphyr::{LoadableYamlNode as _, MarkedYaml};
-use serde::de::IgnoredAny;
 use shared::{
     base::{
         json::for_people,
@@ -17,8 +21,8 @@ use shared::{
 
 use crate::{CommandError, error::Problem};
 
-/// The field that an exported game has and a version's configuration has not.
-const GAME_FILE_FIELD: &str = "muster_game";
+/// The longest file of a configuration that is read, in bytes. A version may have 400 KB.
+const CONFIG_BYTES_MAX: u64 = 1024 * 1024;
 
 /// Where a configuration is read from.
 #[derive(Clone, Debug)]
@@ -49,10 +53,7 @@ pub(crate) struct ConfigFile {
 /// [`CommandError::UnreadableFile`]; [`CommandError::InvalidFile`], which names path, line and column.
 pub(crate) fn read(source: &ConfigSource) -> Result<ConfigFile, CommandError> {
     let (path, text) = match source {
-        ConfigSource::File(path) => {
-            let unreadable = |error| CommandError::UnreadableFile { path: path.clone(), error };
-            (path.clone(), fs::read_to_string(path).map_err(unreadable)?)
-        }
+        ConfigSource::File(path) => (path.clone(), text_of(path, CONFIG_BYTES_MAX)?),
         ConfigSource::Text(text) => (PathBuf::from("the text"), text.clone()),
     };
     let invalid = |at: String, line: Option<usize>, problem: String| CommandError::InvalidFile {
@@ -61,13 +62,16 @@ pub(crate) fn read(source: &ConfigSource) -> Result<ConfigFile, CommandError> {
         line,
         problem,
     };
+    if is_game_file(&text) {
+        return Err(CommandError::OtherFile {
+            path,
+            is: "an exported game, which `muster game import` and the local stack's `--config` read",
+            wanted: "the configuration of a version",
+        });
+    }
     let mut json = serde_json::Deserializer::from_str(&text);
     let config: Strict<VersionConfig> = serde_path_to_error::deserialize(&mut json).map_err(|error| {
-        let mut problem = for_people(error.inner());
-        if has_field(&text, GAME_FILE_FIELD) {
-            problem.push_str("; this is an exported game, which `muster game import` and `--config` read");
-        }
-        invalid(error.path().to_string(), Some(error.inner().line()), problem)
+        invalid(error.path().to_string(), Some(error.inner().line()), for_people(error.inner()))
     })?;
     json.end().map_err(|error| invalid(".".to_owned(), Some(error.line()), error.to_string()))?;
     let config = config.known().map_err(|UnknownField(field)| {
@@ -79,10 +83,32 @@ pub(crate) fn read(source: &ConfigSource) -> Result<ConfigFile, CommandError> {
     Ok(ConfigFile { config, path, text })
 }
 
-/// Whether the JSON `text` is an object with the field `name`.
-pub(crate) fn has_field(text: &str, name: &str) -> bool {
-    let fields: Result<BTreeMap<String, IgnoredAny>, _> = serde_json::from_str(text);
-    fields.is_ok_and(|fields| fields.contains_key(name))
+/// The text of a file of at most so many bytes. A device may have no end.
+pub(crate) fn text_of(path: &Path, bytes_max: u64) -> Result<String, CommandError> {
+    let read = || {
+        let mut text = String::new();
+        let bytes = fs::File::open(path)?.take(bytes_max + 1).read_to_string(&mut text)?;
+        if bytes as u64 > bytes_max {
+            let problem = format!("it has more than {} KB", bytes_max / 1_024);
+            return Err(io::Error::new(ErrorKind::FileTooLarge, problem));
+        }
+        Ok(text)
+    };
+    read().map_err(|error| CommandError::UnreadableFile { path: path.to_owned(), error })
+}
+
+/// Whether a text is an exported game, by the field that only such a file has.
+fn is_game_file(text: &str) -> bool {
+    has_field(text, "muster_game")
+}
+
+/// Whether a text is the configuration of a version, as far as a field shows that no exported game has.
+pub(crate) fn is_config_file(text: &str) -> bool {
+    has_field(text, "game_modes") && !is_game_file(text)
+}
+
+fn has_field(text: &str, name: &str) -> bool {
+    serde_json::from_str::<serde_json::Map<_, _>>(text).is_ok_and(|fields| fields.contains_key(name))
 }
 
 impl ConfigFile {
@@ -119,19 +145,6 @@ pub(crate) fn line(text: &str, path: &[String]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_exported_game_is_no_configuration() {
-        let game = ConfigSource::Text(r#"{ "muster_game": 1, "versions": [] }"#.to_owned());
-        let refused = read(&game).unwrap_err().to_string();
-        assert!(refused.contains("missing field `game_modes`"), "{refused}");
-        assert!(
-            refused.ends_with("this is an exported game, which `muster game import` and `--config` read"),
-            "{refused}"
-        );
-        let broken = read(&ConfigSource::Text("{}".to_owned())).unwrap_err().to_string();
-        assert!(!broken.contains("exported"), "{broken}");
-    }
 
     #[test]
     fn a_path_leads_to_its_line() {

@@ -10,7 +10,11 @@ use crate::{
     CommandError, Topic, cdn,
     config_file::ConfigSource,
     deployment::{Deployment, KeySource},
-    game, in_deployment, lobby, namespace, token, version,
+    game,
+    history::{Deed, noted},
+    in_deployment, lobby, namespace,
+    operator::Operator,
+    token, version,
 };
 
 /// A command without its first word and without the deployment.
@@ -31,22 +35,25 @@ pub fn commands(store: Store, keys: Arc<TokenKeys>, ambient: Ambient, name: Stri
         key: KeySource::Held(keys),
         #[cfg(feature = "aws")]
         api_url: None,
+        operator: Operator::here(),
     };
     commands_on(deployment, true)
 }
 
 /// The commands on a deployment; only those that change nothing, unless it `may_change`.
 pub(crate) fn commands_on(deployment: Deployment, may_change: bool) -> Commands {
-    let deployment = Arc::new(deployment);
+    let operator = deployment.operator.clone().in_console();
+    let deployment = Arc::new(Deployment { operator, ..deployment });
     Arc::new(move |words| {
         let deployment = Arc::clone(&deployment);
         Box::pin(async move {
             let topic = read(words)?;
-            if !may_change && !only_reads(&topic) {
+            let deed = Deed::of(&topic);
+            if !may_change && deed.is_some() {
                 return Err("this console may only look".to_owned().into());
             }
-            let report = in_deployment(topic, &deployment).await.map_err(refusal)?;
-            Ok(report.json)
+            let done = noted(deed, &deployment, in_deployment(topic, &deployment)).await;
+            Ok(done.map_err(refusal)?.json)
         })
     })
 }
@@ -90,28 +97,13 @@ fn read(words: Words) -> Result<Topic, Refusal> {
             )
             | Topic::Lobby(lobby::Action::Explain { .. } | lobby::Action::End { .. })
             | Topic::Doctor
+            | Topic::History { .. }
             | Topic::Server(lobby::ServerAction::Remove { .. }),
             None,
         ) => {}
         _ => return Err("the console does not run this command; a terminal does".to_owned().into()),
     }
     Ok(topic)
-}
-
-/// Whether a command changes nothing. One that is not known here is taken for a change.
-const fn only_reads(topic: &Topic) -> bool {
-    matches!(
-        topic,
-        Topic::Version(
-            version::Action::List { .. }
-                | version::Action::Show { .. }
-                | version::Action::Validate { .. }
-                | version::Action::History { .. }
-        ) | Topic::Game(game::Action::List | game::Action::Show { .. })
-            | Topic::Namespace(namespace::Action::List { .. } | namespace::Action::Show { .. })
-            | Topic::Token(token::Action::List { .. })
-            | Topic::Domain(cdn::DomainAction::List { .. })
-    )
 }
 
 fn refusal(error: CommandError) -> Refusal {
@@ -157,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_command_that_changes_something_is_none_of_those_that_only_read() {
-        let only_reads = |words: &[&str], text| only_reads(&says(words, text).unwrap());
+        let only_reads = |words: &[&str], text| Deed::of(&says(words, text).unwrap()).is_none();
         for words in [
             &["version", "list", "demo"][..],
             &["version", "history", "demo/prod"],

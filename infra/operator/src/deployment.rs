@@ -10,7 +10,9 @@ use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use shared::auth::settings::SETTINGS_AGE_MAX;
 use shared::{auth::keys::TokenKeys, base::ambient::Ambient, cloud::issuing::Issuer, store::client::Store};
 
-use crate::CommandError;
+#[cfg(feature = "aws")]
+use crate::calls;
+use crate::{CommandError, operator::Operator};
 
 /// The source of the signing key.
 #[derive(Clone, Debug)]
@@ -31,8 +33,17 @@ pub enum TargetError {
     /// The command does not name one.
     #[error("name a deployment: --local for the local stack, or --stack NAME for a stack in AWS")]
     Missing,
-    /// The stack in AWS cannot be described, or is not Muster's.
-    #[error("the stack `{stack}` cannot be used: {problem}; check its name, the region and your credentials")]
+    /// No source of settings names an AWS region.
+    #[error("no AWS region: give --aws-region, or set AWS_REGION or the region of your profile")]
+    NoRegion,
+    /// AWS did not respond.
+    #[error("cannot reach AWS: {0}")]
+    Unreachable(String),
+    /// AWS refused the credentials, or there are none.
+    #[error("your credentials may not do this: {0}")]
+    Denied(String),
+    /// The stack in AWS is not there, or is not Muster's.
+    #[error("the stack `{stack}` cannot be used: {problem}; check its name and the region")]
     NoStack {
         /// Its name.
         stack: String,
@@ -63,6 +74,8 @@ pub(crate) struct Deployment {
     /// The address of its API, where it is known.
     #[cfg(feature = "aws")]
     pub api_url: Option<String>,
+    /// Who works in it.
+    pub operator: Operator,
 }
 
 /// How old settings may be in the local stack, whose functions are threads of one process.
@@ -97,10 +110,7 @@ impl Deployment {
             #[cfg(feature = "aws")]
             KeySource::Secret(secrets, id) => {
                 let secret = secrets.get_secret_value().secret_id(id).send().await;
-                let secret = secret.map_err(|error| {
-                    let problem = aws_sdk_secretsmanager::error::DisplayErrorContext(&error);
-                    TargetError::NoSigningKey(problem.to_string())
-                })?;
+                let secret = secret.map_err(|error| calls::problem(&error, TargetError::NoSigningKey))?;
                 signing_with(secret.secret_string.unwrap_or_default().as_bytes())
             }
         }

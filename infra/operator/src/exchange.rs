@@ -6,7 +6,6 @@
 
 use std::{
     collections::BTreeMap,
-    fs,
     path::{Path, PathBuf},
 };
 
@@ -38,6 +37,9 @@ use crate::{CommandError, config_file, deployment::Deployment, error::Problem, l
 
 /// The format of the file, which changes when an older command could not read it.
 const FORM: u32 = 1;
+
+/// The longest file that is read, in bytes: more than a hundred versions of the largest configuration.
+const GAME_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// A game.
 #[derive(Debug, Serialize, Deserialize)]
@@ -218,7 +220,7 @@ pub(crate) async fn furnish(
 
 /// The text of a file.
 pub(crate) fn text_of(path: &Path) -> Result<String, CommandError> {
-    fs::read_to_string(path).map_err(|error| CommandError::UnreadableFile { path: path.to_owned(), error })
+    config_file::text_of(path, GAME_BYTES_MAX)
 }
 
 /// The game in the `text` of a file that follows every rule. (The creation checks the names of the game and
@@ -249,16 +251,19 @@ pub(crate) fn checked(path: &Path, text: &str) -> Result<GameFile<VersionConfig>
 }
 
 fn parsed(path: &Path, text: &str) -> Result<GameFile<VersionConfig>, CommandError> {
+    if config_file::is_config_file(text) {
+        return Err(CommandError::OtherFile {
+            path: path.to_owned(),
+            is: "the configuration of a version, which `muster version create` and `muster game create --config` read",
+            wanted: "an exported game, as `muster game export` prints it",
+        });
+    }
     let mut json = serde_json::Deserializer::from_str(text);
     let invalid =
         |at: String, problem: String| CommandError::InvalidGameFile { path: path.to_owned(), at, problem };
     let file: GameFile<Strict<VersionConfig>> =
         serde_path_to_error::deserialize(&mut json).map_err(|error| {
-            let mut problem = for_people(error.inner());
-            if config_file::has_field(text, "game_modes") {
-                problem.push_str("; this is a version's configuration, which `muster version create` reads");
-            }
-            invalid(error.path().to_string(), problem)
+            invalid(error.path().to_string(), for_people(error.inner()))
         })?;
     json.end().map_err(|error| invalid(".".to_owned(), error.to_string()))?;
     if file.muster_game != FORM {

@@ -105,6 +105,10 @@ pub(crate) struct NamedRegion {
 }
 
 impl NamedRegion {
+    pub const fn region_id(&self) -> &RegionId {
+        &self.region_id
+    }
+
     fn into_region(self, provider: &str) -> (RegionId, Region) {
         let Self { region_id, display_name, latitude, longitude } = self;
         let provider_display_name = provider.to_owned();
@@ -245,6 +249,10 @@ async fn list_regions(game: String, deployment: &Deployment) -> Result<Report, C
 }
 
 impl CreateGame {
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     fn into_new_game(self) -> Result<NewGame, CommandError> {
         let config = config_file::read(&self.config)?.config;
         let mut regions = BTreeMap::new();

@@ -10,6 +10,8 @@ use clap::{CommandFactory as _, Parser};
 
 #[cfg(feature = "aws")]
 mod api;
+#[cfg(feature = "aws")]
+mod calls;
 mod cdn;
 mod config_file;
 mod console;
@@ -19,11 +21,13 @@ mod doctor;
 mod error;
 mod exchange;
 mod game;
+mod history;
 #[cfg(feature = "aws")]
 mod load;
 mod lobby;
 mod lookup;
 mod namespace;
+mod operator;
 mod own_game;
 #[cfg(feature = "aws")]
 mod refusals;
@@ -40,12 +44,14 @@ mod watching;
 
 pub use console::commands;
 pub use deployment::TargetError;
-pub use error::{CommandError, Problem};
+pub use error::{CommandError, Problem, Status};
 pub use own_game::{Applied, OwnGame};
 #[cfg(feature = "aws")]
 pub use target::Target;
 
 use deployment::Deployment;
+#[cfg(feature = "aws")]
+use history::{Deed, noted};
 use report::Report;
 
 /// Operates a Muster deployment.
@@ -97,6 +103,11 @@ enum Topic {
     Server(lobby::ServerAction),
     /// Copies tables that were restored from a backup into the deployment's own, over items of the same key.
     Restore(restore::Restore),
+    /// Lists what operators did in the last 90 days, newest first, at most 100.
+    History {
+        /// The game. Without one, what concerned the whole deployment.
+        game: Option<String>,
+    },
     /// Checks the deployment, and reports problems.
     Doctor,
     /// Prints what a month costs in AWS, by visits and game servers; with --stack, what the deployment has
@@ -124,6 +135,15 @@ enum Topic {
     },
 }
 
+#[cfg(feature = "aws")]
+impl Command {
+    /// Whether it prints JSON.
+    #[must_use]
+    pub const fn prints_json(&self) -> bool {
+        self.json
+    }
+}
+
 /// Runs the command, and returns the text to print.
 ///
 /// # Errors
@@ -131,6 +151,7 @@ enum Topic {
 #[cfg(feature = "aws")]
 pub async fn run(command: Command) -> Result<String, CommandError> {
     let Command { topic, target, json } = command;
+    let deed = Deed::of(&topic);
     let report = match topic {
         Topic::Completions { shell } => {
             let mut script = Vec::new();
@@ -150,13 +171,16 @@ pub async fn run(command: Command) -> Result<String, CommandError> {
         }
         Topic::Tail { namespace } => watching::tail(&namespace, &target.open().await?, json).await?,
         Topic::Load(options) => {
-            let is_local = target.is_local();
-            load::run(options, &target.open().await?, is_local).await?
+            let (is_local, deployment) = (target.is_local(), target.open().await?);
+            noted(deed, &deployment, load::run(options, &deployment, is_local)).await?
         }
         Topic::Doctor => {
             doctor::run(&target.open().await?, Some(refusals::by_address(&target).await)).await?
         }
-        topic => in_deployment(topic, &target.open().await?).await?,
+        topic => {
+            let deployment = target.open().await?;
+            noted(deed, &deployment, in_deployment(topic, &deployment)).await?
+        }
     };
     Ok(report.show(json))
 }
@@ -174,6 +198,7 @@ async fn in_deployment(topic: Topic, deployment: &Deployment) -> Result<Report, 
         Topic::Lobby(action) => lobby::run(action, deployment).await,
         Topic::Server(action) => lobby::run_on_servers(action, deployment).await,
         Topic::Restore(tables) => restore::run(tables, deployment).await,
+        Topic::History { game } => history::list(game, deployment).await,
         Topic::Doctor => doctor::run(deployment, None).await,
         #[cfg(feature = "aws")]
         Topic::Completions { .. }

@@ -91,15 +91,9 @@ pub(crate) async fn run(
     if !is_local {
         plan.check_cost(options.dollars_max)?;
     }
-    let asks = !is_local && !options.yes;
-    if asks && !io::stdin().is_terminal() {
-        return Err(CommandError::Refused(
-            "a load of a stack costs money: begin it on a terminal, or with --yes".to_owned(),
-        ));
-    }
     say(&plan.text(is_local));
-    if asks && !is_agreed() {
-        return Err(CommandError::Refused("nothing was begun".to_owned()));
+    if !is_local {
+        options.consent.to("begins this load, which costs money", deployment)?;
     }
     let game_servers = GameServers::new(store.clone(), ambient.clone());
     for server_id in dead {
@@ -137,14 +131,6 @@ fn check_servers(
         )));
     }
     Ok(of_loads.into_iter().map(|server| server.server.server_id.clone()).collect())
-}
-
-/// Asks on the terminal whether to begin.
-fn is_agreed() -> bool {
-    let mut answer = String::new();
-    let _no_reader = write!(io::stderr(), "Begin? [y/N] ");
-    let is_read = io::stdin().read_line(&mut answer).is_ok();
-    is_read && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
 }
 
 impl Scene<'_> {

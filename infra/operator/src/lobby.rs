@@ -14,8 +14,8 @@ use shared::{
     models::{
         errors::Error,
         game::Game,
-        ids::{LobbyId, NamespaceId, ServerId, StartId},
-        lobby::{EndCause, Lobby, READY_WAIT_MAX},
+        ids::{LobbyId, NamespaceId, ServerId, ServerKey, StartId},
+        lobby::{EndCause, Lobby, READY_WAIT_MAX, Stage},
         pool::{Pool, Tags},
         server::Server,
         shortage::obstacles,
@@ -33,7 +33,8 @@ use crate::{
     CommandError,
     deployment::Deployment,
     lookup::{self, NamespaceName},
-    report::Report,
+    operator::Consent,
+    report::{Report, counted},
 };
 
 /// How long a game server that fell silent without lobbies is listed.
@@ -75,6 +76,8 @@ pub(crate) enum Action {
     End {
         /// The lobby.
         lobby_id: LobbyId,
+        #[command(flatten)]
+        consent: Consent,
     },
 }
 
@@ -94,6 +97,11 @@ pub(crate) enum ServerAction {
         namespace: NamespaceName,
         /// The game server.
         server_id: ServerId,
+        /// Remove it although its lease has not expired, or it has none.
+        #[arg(long)]
+        alive: bool,
+        #[command(flatten)]
+        consent: Consent,
     },
 }
 
@@ -104,7 +112,7 @@ pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Repor
             explain(namespace, game_modes, regions, tags, deployment).await
         }
         Action::Show { lobby_id } => show(lobby_id, deployment).await,
-        Action::End { lobby_id } => end(lobby_id, deployment).await,
+        Action::End { lobby_id, consent } => end(lobby_id, consent, deployment).await,
     }
 }
 
@@ -246,13 +254,26 @@ async fn show(lobby_id: LobbyId, deployment: &Deployment) -> Result<Report, Comm
     Ok(Report::list(lines, json))
 }
 
-async fn end(lobby_id: LobbyId, deployment: &Deployment) -> Result<Report, CommandError> {
+async fn end(lobby_id: LobbyId, consent: Consent, deployment: &Deployment) -> Result<Report, CommandError> {
     let store = &deployment.store;
     let lobby = find(deployment, &lobby_id).await?;
+    if lobby.stage != Stage::Ended {
+        let owner = lookup::owner(store, &lobby.pool.namespace_id).await?;
+        let owner = owner.map(|(game, namespace)| format!(" of {}/{}", game.name_id, namespace.name_id));
+        let players = connected([&lobby], deployment.ambient.now());
+        let loss = format!("ends the lobby {lobby_id}{} with {players}", owner.unwrap_or_default());
+        consent.to(&loss, deployment)?;
+    }
     let outcome = store.end_lobby(&lobby, EndCause::Requested, &deployment.ambient).await?;
     let has_ended = outcome == EndOutcome::Ended;
     let text = if has_ended { "the lobby has ended" } else { "the lobby had ended before" };
     Ok(Report { text: text.to_owned(), json: json!({ "lobby_id": lobby_id, "ended": has_ended }) })
+}
+
+/// The connected players of lobbies, in words.
+fn connected<'a>(lobbies: impl IntoIterator<Item = &'a Lobby>, now: Timestamp) -> String {
+    let players = lobbies.into_iter().flat_map(|lobby| lobby.connected.values());
+    counted(players.filter(|until| **until > now).count(), "connected player")
 }
 
 /// The result of a find that no lobby fits.
@@ -293,8 +314,8 @@ pub(crate) async fn run_on_servers(
 ) -> Result<Report, CommandError> {
     match action {
         ServerAction::List { namespace } => list_servers(namespace, deployment).await,
-        ServerAction::Remove { namespace, server_id } => {
-            remove_server(namespace, server_id, deployment).await
+        ServerAction::Remove { namespace, server_id, alive, consent } => {
+            remove_server(namespace, server_id, alive, consent, deployment).await
         }
     }
 }
@@ -356,9 +377,30 @@ async fn list_servers(namespace: NamespaceName, deployment: &Deployment) -> Resu
 async fn remove_server(
     namespace: NamespaceName,
     server_id: ServerId,
+    is_alive_meant: bool,
+    consent: Consent,
     deployment: &Deployment,
 ) -> Result<Report, CommandError> {
-    let (_, right) = lookup::namespace(&deployment.store, &namespace).await?;
+    let (store, now) = (&deployment.store, deployment.ambient.now());
+    let (_, right) = lookup::namespace(store, &namespace).await?;
+    let key = ServerKey { namespace_id: right.namespace_id().clone(), server_id: server_id.clone() };
+    if let Some(server) = store.server(&key).await? {
+        if server.lease_until > now && !is_alive_meant {
+            let lease = lease_end(server.lease_until);
+            let lease =
+                lease.map_or_else(|| "has no lease".to_owned(), |end| format!("has a lease until {end}"));
+            return Err(CommandError::Refused(format!(
+                "{server_id} of {namespace} {lease}, so it counts as alive; to end its lobbies all the same, add --alive"
+            )));
+        }
+        let lobbies = lobbies_on(store, &key).await?;
+        let loss = format!(
+            "removes the game server {server_id} of {namespace} and ends {} with {}",
+            counted(lobbies.len(), "lobby"),
+            connected(&lobbies, now)
+        );
+        consent.to(&loss, deployment)?;
+    }
     let servers = GameServers::new(deployment.store.clone(), deployment.ambient.clone());
     match servers.remove(&right, server_id.clone()).await {
         Ok(()) => Ok(Report {

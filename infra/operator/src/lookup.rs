@@ -1,13 +1,16 @@
 //! Finding games, namespaces and versions by name or identifier.
 
-use std::str::FromStr;
+use std::{fmt, str::FromStr};
 
 use shared::{
     models::{
         game::Game,
+        ids::NamespaceId,
+        namespace::Namespace,
         rights::{GameRight, NamespaceRight},
         version::ListedVersion,
     },
+    rules::names::is_name_id,
     store::client::Store,
 };
 
@@ -35,13 +38,22 @@ impl FromStr for NamespaceName {
     }
 }
 
+impl fmt::Display for NamespaceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.game, self.namespace)
+    }
+}
+
 fn unknown(what: &'static str, name: &str, hint: impl Into<String>) -> CommandError {
     CommandError::Unknown { what, name: name.to_owned(), hint: hint.into() }
 }
 
 /// The game of this name or identifier.
 pub(crate) async fn game(store: &Store, name: &str) -> Result<Game, CommandError> {
-    if let Some(game) = store.game_by_name(name).await? {
+    // No other text is the name of a game, and DynamoDB refuses a key of any length.
+    if is_name_id(name)
+        && let Some(game) = store.game_by_name(name).await?
+    {
         return Ok(game);
     }
     let game = match name.parse() {
@@ -49,6 +61,19 @@ pub(crate) async fn game(store: &Store, name: &str) -> Result<Game, CommandError
         Err(_) => None,
     };
     game.ok_or_else(|| unknown("game", name, "`muster game list` lists those there are"))
+}
+
+/// The game and the namespace of this identifier, which a lobby names.
+pub(crate) async fn owner(
+    store: &Store,
+    namespace_id: &NamespaceId,
+) -> Result<Option<(Game, Namespace)>, CommandError> {
+    for game in store.games().await? {
+        if let Some(namespace) = store.namespace(&game.game_id, namespace_id).await? {
+            return Ok(Some((game, namespace)));
+        }
+    }
+    Ok(None)
 }
 
 /// The game, and the operator's right to the namespace.

@@ -52,7 +52,7 @@ pub(crate) enum Action {
 pub(crate) struct MatchmakerConfig {
     /// The namespace.
     #[arg(value_name = "GAME/NAMESPACE")]
-    namespace: NamespaceName,
+    pub namespace: NamespaceName,
     /// Lobbies that it may hold, 1 to 32767. A lower limit ends none.
     #[arg(long)]
     lobby_count_max: Option<u32>,
@@ -60,6 +60,17 @@ pub(crate) struct MatchmakerConfig {
     /// limit.
     #[arg(long)]
     max_players_per_client: Option<u32>,
+}
+
+impl MatchmakerConfig {
+    /// What it changes, in words; `None` when it only shows the limits.
+    pub fn changes(&self) -> Option<String> {
+        let Self { namespace, lobby_count_max: lobbies, max_players_per_client: seats } = self;
+        let lobbies = lobbies.map(|lobbies| format!(" --lobby-count-max {lobbies}"));
+        let seats = seats.map(|seats| format!(" --max-players-per-client {seats}"));
+        let changes: String = lobbies.into_iter().chain(seats).collect();
+        (!changes.is_empty()).then(|| format!("{namespace}{changes}"))
+    }
 }
 
 pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Report, CommandError> {

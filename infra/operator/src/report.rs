@@ -63,6 +63,15 @@ impl Report {
     }
 }
 
+/// A number of things in words, such as `1 lobby` or `3 domains`.
+pub(crate) fn counted(count: usize, one: &str) -> String {
+    match (count, one.strip_suffix('y')) {
+        (1, _) => format!("1 {one}"),
+        (_, Some(stem)) => format!("{count} {stem}ies"),
+        (_, None) => format!("{count} {one}s"),
+    }
+}
+
 /// Rows in columns under a head, which also shows when there are none.
 fn table<const N: usize>(head: [&str; N], rows: Vec<[String; N]>) -> String {
     let head = head.map(str::to_uppercase);
@@ -83,6 +92,12 @@ fn table<const N: usize>(head: [&str; N], rows: Vec<[String; N]>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_number_of_things_is_said_in_words() {
+        let said = [counted(0, "lobby"), counted(1, "lobby"), counted(37, "player")];
+        assert_eq!(said, ["0 lobbies", "1 lobby", "37 players"]);
+    }
 
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {

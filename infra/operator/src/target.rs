@@ -14,7 +14,11 @@ use shared::{
     store::client::{Store, TableNames, emulator_client},
 };
 
-use crate::deployment::{Deployment, KeySource, TargetError};
+use crate::{
+    calls,
+    deployment::{Deployment, KeySource, TargetError},
+    operator::Operator,
+};
 
 /// The deployment to use.
 #[derive(Debug, Args)]
@@ -141,6 +145,7 @@ impl Target {
                 name: url.clone(),
                 key: KeySource::Local(local.signing_key),
                 api_url: Some(url.clone()),
+                operator: Operator::here(),
             });
         }
         let stack = self.described().await?;
@@ -150,7 +155,7 @@ impl Target {
         );
         let store = Store::new(aws_sdk_dynamodb::Client::new(&stack.config), stack.tables()?);
         let api_url = stack.output("ApiUrl").ok();
-        Ok(Deployment { store, ambient, name: stack.name, key, api_url })
+        Ok(Deployment { store, ambient, name: stack.name, key, api_url, operator: Operator::here() })
     }
 
     /// What the local stack counts, if that is the deployment; why it cannot be read, in words.
@@ -162,16 +167,17 @@ impl Target {
     /// The stack in AWS.
     ///
     /// # Errors
-    /// [`TargetError::Missing`], [`TargetError::NoStack`].
+    /// [`TargetError`].
     pub(crate) async fn described(&self) -> Result<Described, TargetError> {
         let name = self.stack.clone().ok_or(TargetError::Missing)?;
         let config = self.aws_config().await;
+        if config.region().is_none() {
+            return Err(TargetError::NoRegion);
+        }
         let response =
             aws_sdk_cloudformation::Client::new(&config).describe_stacks().stack_name(&name).send().await;
-        let answer = response.map_err(|error| TargetError::NoStack {
-            stack: name.clone(),
-            problem: aws_sdk_cloudformation::error::DisplayErrorContext(&error).to_string(),
-        })?;
+        let no_stack = |problem| TargetError::NoStack { stack: name.clone(), problem };
+        let answer = response.map_err(|error| calls::problem(&error, no_stack))?;
         let stack = answer.stacks.unwrap_or_default().into_iter().next();
         let problem = || TargetError::NoStack { stack: name.clone(), problem: "it is not there".to_owned() };
         Ok(Described { stack: stack.ok_or_else(problem)?, name, config })

@@ -24,6 +24,7 @@ use crate::{
     CommandError,
     deployment::Deployment,
     lookup::{self, NamespaceName},
+    operator::Consent,
     report::Report,
 };
 
@@ -44,6 +45,8 @@ pub(crate) enum Action {
         game: String,
         /// The token's identifier, from the list.
         token_id: TokenId,
+        #[command(flatten)]
+        consent: Consent,
     },
     /// Revokes all tokens of a kind that a namespace issued until now; server tokens with their game servers,
     /// as `revoke` does.
@@ -53,6 +56,8 @@ pub(crate) enum Action {
         namespace: NamespaceName,
         /// The kind.
         kind: NamespaceKind,
+        #[command(flatten)]
+        consent: Consent,
     },
 }
 
@@ -98,6 +103,16 @@ pub(crate) enum NamespaceKind {
     Development,
 }
 
+impl NamespaceKind {
+    pub const fn token_kind(self) -> TokenKind {
+        match self {
+            Self::Public => TokenKind::Public,
+            Self::Server => TokenKind::Server,
+            Self::Development => TokenKind::Development,
+        }
+    }
+}
+
 fn port(text: &str) -> Result<(String, PortSpec), String> {
     let form = || "write a port as LABEL=PORT/PROTOCOL, such as default=7777/udp".to_owned();
     let (label, rest) = text.split_once('=').ok_or_else(form)?;
@@ -117,8 +132,10 @@ pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Repor
     match action {
         Action::Create(kind) => create(kind, deployment).await,
         Action::List { game } => list(game, deployment).await,
-        Action::Revoke { game, token_id } => revoke(game, token_id, deployment).await,
-        Action::RevokeAll { namespace, kind } => revoke_all(namespace, kind, deployment).await,
+        Action::Revoke { game, token_id, consent } => revoke(game, token_id, consent, deployment).await,
+        Action::RevokeAll { namespace, kind, consent } => {
+            revoke_all(namespace, kind, consent, deployment).await
+        }
     }
 }
 
@@ -157,9 +174,21 @@ async fn list(game: String, deployment: &Deployment) -> Result<Report, CommandEr
     Ok(Report::table(["id", "kind", "namespace", "issued", "expires", "state"], rows, json))
 }
 
-async fn revoke(game: String, token_id: TokenId, deployment: &Deployment) -> Result<Report, CommandError> {
+async fn revoke(
+    game: String,
+    token_id: TokenId,
+    consent: Consent,
+    deployment: &Deployment,
+) -> Result<Report, CommandError> {
     let store = &deployment.store;
     let game = lookup::game(store, &game).await?;
+    let issued = store.issued_tokens(&game.game_id).await?;
+    if let Some(token) = issued.iter().find(|token| token.token_id == token_id && token.revoked_at.is_none())
+    {
+        let kind = token.kind.map_or("unknown", TokenKind::name);
+        let loss = format!("revokes the {kind} token {token_id} of {}, for good", game.name_id);
+        consent.to(&loss, deployment)?;
+    }
     let right = GameRight::of_operator(game.game_id.clone());
     let is_revoked_now = match store.revoke_token(&right, &token_id, deployment.ambient.now()).await? {
         RevokeOutcome::Revoked => true,
@@ -228,17 +257,28 @@ async fn remove_servers(
 async fn revoke_all(
     namespace: NamespaceName,
     kind: NamespaceKind,
+    consent: Consent,
     deployment: &Deployment,
 ) -> Result<Report, CommandError> {
     let store = &deployment.store;
     let (game, right) = lookup::namespace(store, &namespace).await?;
     // Tokens have whole seconds, and those of the current second count as issued until now.
     let limit = Timestamp(deployment.ambient.now().secs() * 1_000) + Duration::from_secs(1);
-    let kind = match kind {
-        NamespaceKind::Public => TokenKind::Public,
-        NamespaceKind::Server => TokenKind::Server,
-        NamespaceKind::Development => TokenKind::Development,
+    let kind = kind.token_kind();
+    let issued = store.issued_tokens(&game.game_id).await?;
+    let is_lost = |token: &&IssuedToken| {
+        token.kind == Some(kind)
+            && token.namespace_id.as_ref() == Some(right.namespace_id())
+            && state(token, Some(right.namespace()), limit) == "valid"
     };
+    let lost = issued.iter().filter(is_lost).count();
+    let loss = format!(
+        "revokes every {} token of {}/{}, for good: {lost} are valid",
+        kind.name(),
+        game.name_id,
+        right.namespace().name_id
+    );
+    consent.to(&loss, deployment)?;
     store.revoke_tokens_before(&right, kind, limit).await?;
     let limit = time(limit);
     let (name, of) = (kind.name(), &right.namespace().name_id);

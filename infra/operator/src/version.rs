@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use shared::{
     base::ambient::{Timestamp, time},
     cloud::{
-        provision::add_version,
+        provision::{add_numbered_version, add_version},
         retirement::{Deletion, delete_version},
     },
     models::{
@@ -25,6 +25,7 @@ use crate::{
     config_file::{self, ConfigFile, ConfigSource},
     deployment::Deployment,
     lookup::{self, NamespaceName},
+    operator::Consent,
     report::Report,
 };
 
@@ -78,6 +79,8 @@ pub(crate) enum Action {
         /// Keep the version: namespaces can be set to it again.
         #[arg(long)]
         cancel: bool,
+        #[command(flatten)]
+        consent: Consent,
     },
     /// Lists the versions that a namespace ran, newest first.
     History {
@@ -106,7 +109,9 @@ pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Repor
         Action::List { game } => list(game, deployment).await,
         Action::Show { game, version } => show(game, version, deployment).await,
         Action::Set { namespace, version } => set(namespace, version, deployment).await,
-        Action::Delete { game, version, cancel } => delete(game, version, cancel, deployment).await,
+        Action::Delete { game, version, cancel, consent } => {
+            delete(game, version, cancel, consent, deployment).await
+        }
         Action::History { namespace, limit } => history(namespace, limit, deployment).await,
         Action::Validate { file, game: Some(game) } => validate_in_game(file, game, deployment).await,
         Action::Validate { file, game: None } => validate(&file),
@@ -125,11 +130,7 @@ async fn create(
     let game = lookup::game(store, &game).await?;
     let read = config_file::read(&file)?;
     check(&read, &game.regions)?;
-    let name = match name {
-        Some(name) => name,
-        None => next_name(&store.listed_versions(&game.game_id).await?),
-    };
-    if !display_name_violations(&name).is_empty() {
+    if name.as_ref().is_some_and(|name| !display_name_violations(name).is_empty()) {
         let form = "a version's name has 1 to 128 characters, no control characters among them";
         return Err(CommandError::Refused(form.to_owned()));
     }
@@ -146,9 +147,13 @@ async fn create(
         }
         rights.push(right);
     }
-    let version = add_version(store, &deployment.ambient, &game.game_id, name, read.config).await?;
+    let (ambient, game_id) = (&deployment.ambient, &game.game_id);
+    let version = match name {
+        Some(name) => add_version(store, ambient, game_id, name, read.config).await?,
+        None => add_numbered_version(store, ambient, game_id, read.config).await?,
+    };
     for right in &rights {
-        store.set_version(right, &version.version_id, deployment.ambient.now()).await?;
+        store.set_version(right, &version.version_id, ambient.now()).await?;
     }
     let lines = vec![("version", format!("{}  {}", version.version_id, version.display_name))];
     Ok(Report::list(lines, json!({ "version_id": version.version_id })))
@@ -222,12 +227,18 @@ async fn delete(
     game: String,
     version: String,
     cancel: bool,
+    consent: Consent,
     deployment: &Deployment,
 ) -> Result<Report, CommandError> {
     let store = &deployment.store;
     let game = lookup::game(store, &game).await?;
     let version = lookup::version(store, &game, &version).await?;
-    if cancel { keep(deployment, &version).await } else { try_to_delete(deployment, &game, &version).await }
+    if cancel {
+        return keep(deployment, &version).await;
+    }
+    let loss = format!("deletes the version {} of {} with its secrets", version.display_name, game.name_id);
+    consent.to(&loss, deployment)?;
+    try_to_delete(deployment, &game, &version).await
 }
 
 async fn history(
@@ -297,12 +308,6 @@ async fn try_to_delete(
         Deletion::Kept => "another command canceled its deletion just now".to_owned(),
     };
     Err(CommandError::Refused(format!("{named} is not deleted yet: {obstacle}")))
-}
-
-/// The default name of a version: one more than the highest of `versions` that is a number.
-fn next_name(versions: &[ListedVersion]) -> String {
-    let numbers = versions.iter().filter_map(|version| version.display_name.parse::<u64>().ok());
-    numbers.max().unwrap_or_default().saturating_add(1).to_string()
 }
 
 /// Checks a file without a deployment, and accepts all regions.

@@ -57,10 +57,16 @@ impl Operator<'_> {
         token.find(&answer).unwrap_or_else(|| panic!("{answer}")).as_str().to_owned()
     }
 
-    /// The refusal of a command, one line that says what to do.
+    /// The refusal of a command, one line that says what to do: a text, or an object with a code.
     async fn refusal(&self, command: &str, arguments: &[&str]) -> String {
         let Ended { status, stdout, stderr } = self.end(command, arguments, "").await;
-        assert_eq!((status.code(), stdout.as_str()), (Some(1), ""), "{command} {arguments:?}: {stderr}");
+        assert_eq!(stdout, "", "{command} {arguments:?}: {stderr}");
+        assert!(matches!(status.code(), Some(3 | 4)), "{command} {arguments:?}: {status} {stderr}");
+        if self.is_json {
+            let refusal: Value = serde_json::from_str(&stderr).unwrap_or_else(|_| panic!("{stderr}"));
+            assert!(!refusal["code"].as_str().unwrap().is_empty(), "{refusal}");
+            return refusal["message"].as_str().unwrap().to_owned();
+        }
         stderr.strip_prefix("muster: ").unwrap_or_else(|| panic!("{stderr}")).trim_end().to_owned()
     }
 
@@ -103,6 +109,7 @@ async fn every_command_does_its_work_and_says_so_in_both_forms() {
         let cost = operator.ask("cost", &[]).await;
         assert!(is_json || cost.starts_with("the local stack costs nothing; "), "{cost}");
         assert!(operator.ask("completions", &["bash"]).await.contains("muster"));
+        consent::assert_noted(&operator.ask("history", &[&operator.game]).await, is_json);
     }
     let mut run = run.into_inner().unwrap();
     // These have tests of their own.
@@ -111,7 +118,7 @@ async fn every_command_does_its_work_and_says_so_in_both_forms() {
 }
 
 /// The commands that have none below them, as their help lists them.
-async fn leaves() -> BTreeSet<String> {
+pub(super) async fn leaves() -> BTreeSet<String> {
     let listed = Regex::new(r"(?m)^  ([a-z-]+)( |$)").unwrap();
     let (mut open, mut found) = (vec![String::new()], BTreeSet::new());
     while let Some(command) = open.pop() {
@@ -222,10 +229,10 @@ async fn versions(operator: &Operator<'_>, file: &str) {
     assert!(history.contains(&id), "{history}");
     let unknown = operator.refusal("version set", &[&prod, "three"]).await;
     assert!(unknown.starts_with("there is no version `three`; `muster version list "), "{unknown}");
-    let run = operator.refusal("version delete", &[game, &id]).await;
+    let run = operator.refusal("version delete", &[game, &id, "--yes"]).await;
     assert!(run.contains("runs it: set another version first"), "{run}");
     let unused = operator.ask_id("version create", &[game, file, "--name", "unused"]).await;
-    let retired = operator.refusal("version delete", &[game, "unused"]).await;
+    let retired = operator.refusal("version delete", &[game, "unused", "--yes"]).await;
     assert!(retired.contains("it is retired, and functions may remember it"), "{retired}");
     assert!(operator.ask("version list", &[game]).await.contains("retired"));
     let refused = operator.refusal("version set", &[&prod, "unused"]).await;
@@ -304,7 +311,7 @@ async fn tokens(operator: &Operator<'_>) {
     assert!(new.len() >= 3, "{after}");
     for token_id in &new {
         // Namespaces have identifiers, too.
-        let _outcome = operator.end("token revoke", &[game, token_id], "").await;
+        let _outcome = operator.end("token revoke", &[game, token_id, "--yes"], "").await;
     }
     wait_for(async || regions(&first).await.refusal() == (401, "TOKEN_REVOKED")).await;
     assert_eq!(regions(&development).await.refusal(), (401, "TOKEN_REVOKED"));
@@ -312,7 +319,7 @@ async fn tokens(operator: &Operator<'_>) {
     assert!(unknown.starts_with("there is no token `nothing`; "), "{unknown}");
     let second = operator.ask_token(&["public", &staging]).await;
     assert_eq!(regions(&second).await.status, 200);
-    operator.ask("token revoke-all", &[&staging, "public"]).await;
+    operator.ask("token revoke-all", &[&staging, "public", "--yes"]).await;
     wait_for(async || regions(&second).await.refusal() == (401, "TOKEN_REVOKED")).await;
     let listed = operator.ask("token list", &[game]).await;
     assert!(listed.contains("revoked") && listed.contains("valid"), "{listed}");
@@ -338,15 +345,15 @@ async fn pages(operator: &Operator<'_>) {
     assert_eq!(none, "a password is required, at the terminal or piped in");
     let users = operator.ask("cdn user list", &[&prod]).await;
     assert!(users.contains("tester") && !users.contains("$2"), "{users}");
-    operator.ask("cdn user remove", &[&prod, "tester"]).await;
+    operator.ask("cdn user remove", &[&prod, "tester", "--yes"]).await;
     assert!(!operator.ask("cdn user list", &[&prod]).await.contains("tester"));
     operator.ask("domain add", &[&prod, &domain]).await;
     let taken = operator.refusal("domain add", &[&operator.namespace("staging"), &domain]).await;
     assert_eq!(taken, "the domain belongs to another namespace");
     assert!(operator.ask("domain list", &[&prod]).await.contains(&domain));
-    operator.ask("domain public-auth", &[&prod, "off"]).await;
+    operator.ask("domain public-auth", &[&prod, "off", "--yes"]).await;
     assert!(operator.ask("namespace show", &[&prod]).await.contains(&domain));
-    operator.ask("domain remove", &[&prod, &domain]).await;
+    operator.ask("domain remove", &[&prod, &domain, "--yes"]).await;
     assert!(!operator.ask("domain list", &[&prod]).await.contains(&domain));
 }
 
@@ -362,7 +369,7 @@ async fn play(operator: &Operator<'_>) {
     let servers = operator.ask("server list", &[&prod]).await;
     assert!(["one", "free", "first-start"].iter().all(|text| servers.contains(text)), "{servers}");
     let found = operator.local.find(&public, json!({ "game_modes": ["duel"] })).await.expect_ok();
-    let removed = operator.ask("server remove", &[&prod, "one"]).await;
+    let removed = operator.ask("server remove", &[&prod, "one", "--alive", "--yes"]).await;
     assert!(removed.contains("one"), "{removed}");
     let explained = operator.ask("lobby explain", &[&prod, "--mode", "duel"]).await;
     let says = if operator.is_json { "\"creates\":false" } else { "`fra` has no game server" };
@@ -381,7 +388,7 @@ async fn play(operator: &Operator<'_>) {
     assert!(explained.contains(&lobby) && explained.contains("taken"), "{explained}");
     let elsewhere = operator.refusal("lobby explain", &[&prod, "--mode", "nothing"]).await;
     assert!(elsewhere.contains("no game mode `nothing`"), "{elsewhere}");
-    operator.ask("lobby end", &[&lobby]).await;
+    operator.ask("lobby end", &[&lobby, "--yes"]).await;
     assert!(!operator.ask("lobby list", &[&prod]).await.contains(&lobby));
     let ended = operator.ask("lobby show", &[&lobby]).await;
     assert!(ended.contains("ended"), "{ended}");
@@ -467,7 +474,7 @@ async fn a_file_is_validated_without_a_stack_by_line_and_path() {
         ("{\n \"game_modes\": {}}", "line 2: game_modes/too-few"),
     ] {
         let Ended { status, stdout, stderr } = validate(text).await;
-        assert_eq!((status.code(), stdout.as_str()), (Some(1), ""), "{text}");
+        assert_eq!((status.code(), stdout.as_str()), (Some(4), ""), "{text}");
         assert!(stderr.contains(expected) && stderr.contains(&file), "{stderr}");
     }
 }

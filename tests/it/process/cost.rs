@@ -48,6 +48,12 @@ async fn a_month_is_estimated_without_a_deployment() {
         assert_eq!(one["month"], same["month"]);
         assert_eq!(one["items"].as_array().unwrap().len(), 15);
     }
+    let of = async |heartbeat: &str| {
+        let arguments = ["--servers", "1", "--stage", "dev", "--heartbeat", heartbeat];
+        let month = json_of(&arguments, &nowhere).await;
+        units(&month, "DynamoDB, write units")
+    };
+    assert_eq!(of("5").await, 6.0 * of("30").await);
     let text = cost(&[], &nowhere).await.stdout;
     assert_eq!(text.matches("VISITS").count(), 2, "{text}");
     assert!(text.contains("10,000,000"), "{text}");
@@ -61,8 +67,14 @@ async fn a_month_is_estimated_without_a_deployment() {
 
 #[tokio::test]
 async fn numbers_and_stages_that_there_are_not_are_refused() {
-    for arguments in [["--visits", "-1"], ["--visits", "many"], ["--servers", "1.5"], ["--stage", "staging"]]
-    {
+    for arguments in [
+        ["--visits", "-1"],
+        ["--visits", "many"],
+        ["--servers", "1.5"],
+        ["--stage", "staging"],
+        // Without servers there is none.
+        ["--heartbeat", "5"],
+    ] {
         let Ended { status, stdout, stderr } = cost(&arguments, &BTreeMap::new()).await;
         assert_eq!((status.code(), stdout.as_str()), (Some(2), ""), "{arguments:?}");
         assert!(stderr.contains(arguments[0]) || stderr.contains(arguments[1]), "{stderr}");
@@ -456,9 +468,9 @@ async fn what_the_console_may_not_read_is_said() {
 }
 
 #[tokio::test]
-async fn a_stack_that_is_not_there_is_an_error() {
+async fn a_stack_that_may_not_be_described_is_an_error() {
     let (_server, environment) = double(|operation| operation == "DescribeStacks").await;
     let Ended { status, stdout, stderr } = cost(&["--stack", "own"], &environment).await;
-    assert_eq!((status.code(), stdout.as_str()), (Some(1), ""));
-    assert!(stderr.starts_with("muster: the stack `own` cannot be used: "), "{stderr}");
+    assert_eq!((status.code(), stdout.as_str()), (Some(6), ""));
+    assert_eq!(stderr, "muster: your credentials may not do this: AccessDenied: not you\n");
 }

@@ -164,8 +164,8 @@ const COMMANDS: [&[&str]; 12] = [
     &["version", "set", "mine/prod", "2"],
     &["version", "history", "mine/prod"],
     &["token", "list", "mine"],
-    &["token", "revoke-all", "mine/prod", "public"],
-    &["token", "revoke-all", "mine/prod", "development"],
+    &["token", "revoke-all", "mine/prod", "public", "--yes"],
+    &["token", "revoke-all", "mine/prod", "development", "--yes"],
     &["lobby", "list", "mine/prod"],
     &["server", "list", "mine/prod"],
     &["domain", "list", "mine/prod"],
@@ -241,7 +241,7 @@ async fn what_a_later_release_stored_is_worked_with_and_kept() {
         server: muster(&local, &["token", "create", "server", "mine/prod"]).await,
     };
     muster(&local, &["version", "create", "mine", &screened]).await;
-    muster(&local, &["token", "revoke-all", "mine/prod", "development"]).await;
+    muster(&local, &["token", "revoke-all", "mine/prod", "development", "--yes"]).await;
     scene.manage(&local).await;
     scene.register(&local).await;
     let criteria = json!({ "game_modes": ["arena"], "tags": { "map": "dust" } });

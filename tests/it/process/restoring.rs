@@ -55,10 +55,11 @@ async fn a_game_finds_lobbies_with_its_tokens_of_before_once_its_tables_are_copi
     let of_tokens = move_items(&client, "TokensTable", "restored-tokens", &["digest"]).await;
     assert!(!muster(&["game", "show", "mine"]).await.status.success());
     // Another table's items have another key.
-    let mistaken = muster(&["restore", "tokens=restored-catalog"]).await;
-    assert!(!mistaken.status.success(), "{}", mistaken.stdout);
+    let mistaken = muster(&["restore", "tokens=restored-catalog", "--yes"]).await;
+    assert_eq!(mistaken.status.code(), Some(4), "{}", mistaken.stderr);
+    assert!(mistaken.stderr.contains("restored-catalog is no copy of tokens"), "{}", mistaken.stderr);
 
-    let both = ["restore", "catalog=restored-catalog", "tokens=restored-tokens", "--json"];
+    let both = ["restore", "catalog=restored-catalog", "tokens=restored-tokens", "--yes", "--json"];
     let restored = muster(&both).await;
     assert!(restored.status.success(), "{}", restored.stderr);
     let counts: Value = serde_json::from_str(&restored.stdout).unwrap();

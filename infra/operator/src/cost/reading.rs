@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use aws_sdk_cloudformation::types::StackResourceSummary;
 use aws_sdk_dynamodb::{
-    error::{DisplayErrorContext, ProvideErrorMetadata},
+    error::ProvideErrorMetadata,
     types::{PointInTimeRecoveryStatus, TableDescription},
 };
 use shared::{
@@ -19,7 +19,7 @@ use super::{
     cloudwatch::{CloudWatch, Metric},
     month::{Bill, COMPRESSED, GB, Item},
 };
-use crate::{CommandError, target::Described};
+use crate::{CommandError, calls::root_cause, target::Described};
 
 const SECOND_MS: f64 = 1e3;
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -327,7 +327,7 @@ fn reason<E: ProvideErrorMetadata + std::error::Error>(error: &E) -> String {
     match (error.code(), error.message()) {
         (Some(code), Some(message)) => format!("{code}: {message}"),
         (Some(code), None) => code.to_owned(),
-        (None, _) => DisplayErrorContext(error).to_string(),
+        (None, _) => format!("cannot reach AWS: {}", root_cause(error)),
     }
 }
 

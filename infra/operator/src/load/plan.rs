@@ -17,6 +17,7 @@ use crate::{
         namespace::{check_clients, check_lobbies, check_screening, mode, region},
     },
     lookup::NamespaceName,
+    operator::Consent,
 };
 
 /// Of so many players one finds and never connects.
@@ -36,8 +37,8 @@ const LOBBIES_PER_SERVER_MAX: u32 = 1_000;
 /// Requests that may be under way at least; otherwise as many as arrive in a second.
 const UNDER_WAY_MIN: u32 = 100;
 
-/// The lease of a game server after each heartbeat, and the time between two: as the example has them. The
-/// lobbies of a load that was killed are out of players' sight after the lease.
+/// The lease of a game server after each heartbeat, and the time between two: shorter than players' servers
+/// need, so that the lobbies of a load that was killed are soon out of players' sight.
 pub(crate) const LEASE: Duration = Duration::from_secs(15);
 pub(crate) const HEARTBEAT: Duration = Duration::from_secs(5);
 /// The least time between two heartbeats of a game server that a player comes to in a new lobby.
@@ -84,9 +85,8 @@ pub(crate) struct Options {
     /// and the load takes seats in theirs.
     #[arg(long)]
     pub among_players: bool,
-    /// Begins without asking.
-    #[arg(long)]
-    pub yes: bool,
+    #[command(flatten)]
+    pub consent: Consent,
 }
 
 fn dollars(text: &str) -> Result<f64, &'static str> {
