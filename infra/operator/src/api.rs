@@ -9,7 +9,7 @@ use hyper::{Request, Response, body::Bytes};
 use muster_console::host::Api;
 use shared::base::aws::CRYPTOGRAPHY;
 
-use crate::calls::root_cause;
+use crate::reach::root_cause;
 
 /// Largest answer of the API: a list of lobbies with their states.
 const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;

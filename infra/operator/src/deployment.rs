@@ -11,8 +11,8 @@ use shared::auth::settings::SETTINGS_AGE_MAX;
 use shared::{auth::keys::TokenKeys, base::ambient::Ambient, cloud::issuing::Issuer, store::client::Store};
 
 #[cfg(feature = "aws")]
-use crate::calls;
-use crate::{CommandError, operator::Operator};
+use crate::reach::problem;
+use crate::{CommandError, operator::Operator, reach::TargetError};
 
 /// The source of the signing key.
 #[derive(Clone, Debug)]
@@ -25,42 +25,6 @@ pub(crate) enum KeySource {
     /// A secret in AWS.
     #[cfg(feature = "aws")]
     Secret(SecretsManager, String),
-}
-
-/// Why a deployment cannot be reached.
-#[derive(Debug, thiserror::Error)]
-pub enum TargetError {
-    /// The command does not name one.
-    #[error("name a deployment: --local for the local stack, or --stack NAME for a stack in AWS")]
-    Missing,
-    /// No source of settings names an AWS region.
-    #[error("no AWS region: give --aws-region, or set AWS_REGION or the region of your profile")]
-    NoRegion,
-    /// AWS did not respond.
-    #[error("cannot reach AWS: {0}")]
-    Unreachable(String),
-    /// AWS refused the credentials, or there are none.
-    #[error("your credentials may not do this: {0}")]
-    Denied(String),
-    /// The stack in AWS is not there, or is not Muster's.
-    #[error("the stack `{stack}` cannot be used: {problem}; check its name and the region")]
-    NoStack {
-        /// Its name.
-        stack: String,
-        /// The problem.
-        problem: String,
-    },
-    /// The key that tokens are signed with cannot be read.
-    #[error("the signing key cannot be read: {0}")]
-    NoSigningKey(String),
-    /// The local stack did not respond.
-    #[error("no local stack answers at {url} ({problem}); start it with `cargo run`")]
-    NoLocalStack {
-        /// Its URL.
-        url: String,
-        /// The problem.
-        problem: String,
-    },
 }
 
 /// The deployment that a command works in.
@@ -110,7 +74,7 @@ impl Deployment {
             #[cfg(feature = "aws")]
             KeySource::Secret(secrets, id) => {
                 let secret = secrets.get_secret_value().secret_id(id).send().await;
-                let secret = secret.map_err(|error| calls::problem(&error, TargetError::NoSigningKey))?;
+                let secret = secret.map_err(|error| problem(&error, TargetError::NoSigningKey))?;
                 signing_with(secret.secret_string.unwrap_or_default().as_bytes())
             }
         }

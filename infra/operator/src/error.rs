@@ -8,7 +8,7 @@ use shared::{
     store::failures::is_denial,
 };
 
-use crate::deployment::TargetError;
+use crate::reach::TargetError;
 
 /// An error of the command.
 #[derive(Debug, thiserror::Error)]

@@ -10,10 +10,9 @@ use clap::{CommandFactory as _, Parser};
 
 #[cfg(feature = "aws")]
 mod api;
-#[cfg(feature = "aws")]
-mod calls;
 mod cdn;
 mod config_file;
+mod consent;
 mod console;
 pub mod cost;
 mod deployment;
@@ -29,6 +28,7 @@ mod lookup;
 mod namespace;
 mod operator;
 mod own_game;
+mod reach;
 #[cfg(feature = "aws")]
 mod refusals;
 mod report;
@@ -43,9 +43,9 @@ mod version;
 mod watching;
 
 pub use console::commands;
-pub use deployment::TargetError;
 pub use error::{CommandError, Problem, Status};
 pub use own_game::{Applied, OwnGame};
+pub use reach::TargetError;
 #[cfg(feature = "aws")]
 pub use target::Target;
 

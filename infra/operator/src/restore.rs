@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use serde_json::{Map, Value};
 use shared::store::{client::TableNames, restoring::CopyOutcome};
 
-use crate::{CommandError, deployment::Deployment, operator::Consent, report::Report};
+use crate::{CommandError, consent::Consent, deployment::Deployment, report::Report};
 
 /// What is copied.
 #[derive(Debug, Args)]

@@ -15,9 +15,9 @@ use shared::{
 };
 
 use crate::{
-    calls,
-    deployment::{Deployment, KeySource, TargetError},
+    deployment::{Deployment, KeySource},
     operator::Operator,
+    reach::{TargetError, problem},
 };
 
 /// The deployment to use.
@@ -177,7 +177,7 @@ impl Target {
         let response =
             aws_sdk_cloudformation::Client::new(&config).describe_stacks().stack_name(&name).send().await;
         let no_stack = |problem| TargetError::NoStack { stack: name.clone(), problem };
-        let answer = response.map_err(|error| calls::problem(&error, no_stack))?;
+        let answer = response.map_err(|error| problem(&error, no_stack))?;
         let stack = answer.stacks.unwrap_or_default().into_iter().next();
         let problem = || TargetError::NoStack { stack: name.clone(), problem: "it is not there".to_owned() };
         Ok(Described { stack: stack.ok_or_else(problem)?, name, config })

@@ -22,9 +22,9 @@ use shared::{
 
 use crate::{
     CommandError,
+    consent::Consent,
     deployment::Deployment,
     lookup::{self, NamespaceName},
-    operator::Consent,
     report::Report,
 };
 

@@ -23,9 +23,9 @@ use shared::{
 use crate::{
     CommandError,
     config_file::{self, ConfigFile, ConfigSource},
+    consent::Consent,
     deployment::Deployment,
     lookup::{self, NamespaceName},
-    operator::Consent,
     report::Report,
 };
 

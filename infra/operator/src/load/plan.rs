@@ -12,12 +12,12 @@ use shared::models::{
 
 use crate::{
     CommandError,
+    consent::Consent,
     load::{
         cost::{self, Spent},
         namespace::{check_clients, check_lobbies, check_screening, mode, region},
     },
     lookup::NamespaceName,
-    operator::Consent,
 };
 
 /// Of so many players one finds and never connects.

@@ -1,12 +1,49 @@
-//! Failed calls of AWS, in words.
+//! Why a deployment cannot be reached, in words.
 
+#[cfg(feature = "aws")]
 use std::error::Error;
 
+#[cfg(feature = "aws")]
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 
-use crate::deployment::TargetError;
+/// Why a deployment cannot be reached.
+#[derive(Debug, thiserror::Error)]
+pub enum TargetError {
+    /// The command does not name one.
+    #[error("name a deployment: --local for the local stack, or --stack NAME for a stack in AWS")]
+    Missing,
+    /// No source of settings names an AWS region.
+    #[error("no AWS region: give --aws-region, or set AWS_REGION or the region of your profile")]
+    NoRegion,
+    /// AWS did not respond.
+    #[error("cannot reach AWS: {0}")]
+    Unreachable(String),
+    /// AWS refused the credentials, or there are none.
+    #[error("your credentials may not do this: {0}")]
+    Denied(String),
+    /// The stack in AWS is not there, or is not Muster's.
+    #[error("the stack `{stack}` cannot be used: {problem}; check its name and the region")]
+    NoStack {
+        /// Its name.
+        stack: String,
+        /// The problem.
+        problem: String,
+    },
+    /// The key that tokens are signed with cannot be read.
+    #[error("the signing key cannot be read: {0}")]
+    NoSigningKey(String),
+    /// The local stack did not respond.
+    #[error("no local stack answers at {url} ({problem}); start it with `cargo run`")]
+    NoLocalStack {
+        /// Its URL.
+        url: String,
+        /// The problem.
+        problem: String,
+    },
+}
 
 /// Parts of the codes by which services of AWS refuse credentials.
+#[cfg(feature = "aws")]
 const DENIALS: [&str; 6] = [
     "AccessDenied",
     "ExpiredToken",
@@ -17,6 +54,7 @@ const DENIALS: [&str; 6] = [
 ];
 
 /// What a failed call means for its user. `refusal` makes an error of the text of any other refusal.
+#[cfg(feature = "aws")]
 pub(crate) fn problem<E: ProvideErrorMetadata + Error + 'static, R>(
     error: &SdkError<E, R>,
     refusal: impl FnOnce(String) -> TargetError,
@@ -39,6 +77,7 @@ where
 }
 
 /// The root cause of the client's errors, whose own texts say less.
+#[cfg(feature = "aws")]
 pub(crate) fn root_cause(mut error: &dyn Error) -> String {
     while let Some(source) = error.source() {
         error = source;
