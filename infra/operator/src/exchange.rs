@@ -261,10 +261,8 @@ fn parsed(path: &Path, text: &str) -> Result<GameFile<VersionConfig>, CommandErr
     let mut json = serde_json::Deserializer::from_str(text);
     let invalid =
         |at: String, problem: String| CommandError::InvalidGameFile { path: path.to_owned(), at, problem };
-    let file: GameFile<Strict<VersionConfig>> =
-        serde_path_to_error::deserialize(&mut json).map_err(|error| {
-            invalid(error.path().to_string(), for_people(error.inner()))
-        })?;
+    let file: GameFile<Strict<VersionConfig>> = serde_path_to_error::deserialize(&mut json)
+        .map_err(|error| invalid(error.path().to_string(), for_people(error.inner())))?;
     json.end().map_err(|error| invalid(".".to_owned(), error.to_string()))?;
     if file.muster_game != FORM {
         let problem = format!("this command reads the form {FORM}; use the one that it was exported with");
