@@ -66,7 +66,8 @@ where
         let cause = root_cause(error);
         // A request without credentials is not sent at all.
         return if cause.contains("credential") {
-            TargetError::Denied(format!("there are none: {cause}"))
+            let first = cause.lines().next().unwrap_or_default().trim_end_matches(" Attempted:");
+            TargetError::Denied(format!("there are none: {first}"))
         } else {
             TargetError::Unreachable(cause)
         };

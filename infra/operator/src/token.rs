@@ -273,7 +273,7 @@ async fn revoke_all(
     };
     let lost = issued.iter().filter(is_lost).count();
     let loss = format!(
-        "revokes every {} token of {}/{}, for good: {lost} are valid",
+        "revokes every {} token of {}/{}, for good ({lost} valid)",
         kind.name(),
         game.name_id,
         right.namespace().name_id

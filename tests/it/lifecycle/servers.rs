@@ -268,7 +268,7 @@ async fn a_server_that_fell_silent_without_lobbies_is_listed_until_it_is_heard_a
     let refused = async || {
         let instance = stack.instance();
         let outcome = instance.find(&game.public, &json!({ "game_modes": ["arena"] })).await;
-        assert!(matches!(outcome, Err(Error::NoServerAvailable)), "{outcome:?}");
+        assert!(matches!(outcome, Err(Error::NoServerAvailable(_))), "{outcome:?}");
         instance.usage().read_units
     };
     let first = refused().await;

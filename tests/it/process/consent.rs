@@ -185,7 +185,7 @@ async fn without_consent_nothing_ends_and_the_refusal_says_what_would() {
         format!("removes the game server {runs} of kart/prod and ends 1 lobby with 1 connected player");
     let of_lobby = format!("ends the lobby {} of kart/prod with 1 connected player", scene.lobby);
     let revokes = format!("revokes the public token {} of kart, for good", scene.public_id);
-    let of_kind = "revokes every public token of kart/prod, for good: 1 are valid";
+    let of_kind = "revokes every public token of kart/prod, for good (1 valid)";
     let verbs: [(&str, &[&str], &str); 9] = [
         ("server remove", &["--alive", "kart/prod", "--", &runs], &removal),
         ("lobby end", &[&scene.lobby], &of_lobby),
