@@ -69,7 +69,7 @@ async function tokens({ game, namespace, deployment: { may_change: mayChange } }
   const here = all.filter((token) => !token.namespace_id || token.namespace_id === namespace.namespace_id);
   const rows = here.map((token) => [token.kind, when(Date.parse(token.issued_at)), token.expires_at ? when(Date.parse(token.expires_at)) : "never", tag(token.state),
     token.state === "valid" && mayChange && el("button", { type: "button", className: "small danger", onclick: async () => {
-      if (await confirmed(`Revoke this ${token.kind} token? Whoever uses it is refused within 30 seconds.`, "Revoke it")) doing(said, ["token", "revoke", "--yes", "--", game.name_id, token.token_id], again);
+      if (await confirmed(`Revoke this ${token.kind} token? ${token.kind === "server" ? "Its game servers go out of service and their lobbies end, which takes half a minute." : "Whoever uses it is refused within 30 seconds."}`, "Revoke it")) doing(said, ["token", "revoke", "--yes", "--", game.name_id, token.token_id], again);
     } }, "Revoke")]);
   return card("Tokens", el("div", { className: "stack" }, mayChange && el("div", { className: "inline" }, kind, el("button", { type: "button", onclick: create }, "Make a token")), shown, said,
     rows.length ? table(["kind", "issued", "expires", "state", ""], rows) : el("p", { className: "quiet" }, "None was issued.")));

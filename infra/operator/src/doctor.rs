@@ -16,10 +16,10 @@ use shared::{
     },
     rules::capacity::lobbies_of,
     screening::secrets::SecretsCache,
-    store::{client::Store, listing::servers_of, replays::ReplayKey},
+    store::{client::Store, replays::ReplayKey},
 };
 
-use crate::{CommandError, deployment::Deployment, report::Report};
+use crate::{CommandError, deployment::Deployment, lookup, report::Report};
 
 /// Game servers that a warning names at most.
 const NAMED_MAX: usize = 5;
@@ -162,7 +162,7 @@ async fn games(deployment: &Deployment) -> Result<Vec<Finding>, CommandError> {
                 let problem = secrets.of(version).await.err().map(|error| cause(&error));
                 findings.push(Finding::of_secret(format!("{at} can read its secrets"), problem));
             }
-            let servers = servers_of(store, &game, namespace_id).await?;
+            let servers = lookup::servers_with_silent(store, &game, namespace_id, now).await?;
             let (living, silent): (Vec<_>, Vec<_>) =
                 servers.iter().partition(|server| server.lease_until > now);
             let living: Vec<_> = living.into_iter().filter(|server| !server.is_deregistered()).collect();

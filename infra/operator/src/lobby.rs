@@ -1,9 +1,6 @@
 //! Lobbies and game servers of a namespace.
 
-use std::{
-    collections::{HashMap, HashSet},
-    time::Duration,
-};
+use std::collections::HashMap;
 
 use clap::Subcommand;
 use muster_console::standing::{Verdict, judged, lobby_state, server_state};
@@ -13,8 +10,7 @@ use shared::{
     hosting::game_server::GameServers,
     models::{
         errors::Error,
-        game::Game,
-        ids::{LobbyId, NamespaceId, ServerId, ServerKey, StartId},
+        ids::{LobbyId, ServerId, ServerKey, StartId},
         lobby::{EndCause, Lobby, READY_WAIT_MAX, Stage},
         pool::{Pool, Tags},
         server::Server,
@@ -22,9 +18,8 @@ use shared::{
     },
     rules::{capacity::Outlook, criteria::Criteria},
     store::{
-        client::Store,
         ending::EndOutcome,
-        listing::{lobbies_on, servers_let_go_of, servers_of},
+        listing::{lobbies_on, servers_of},
     },
     wire::{FindLobbyRequest, explanation::Resolved, lease_end},
 };
@@ -36,9 +31,6 @@ use crate::{
     lookup::{self, NamespaceName},
     report::{Report, counted},
 };
-
-/// How long a game server that fell silent without lobbies is listed.
-const SILENT_FOR: Duration = Duration::from_secs(24 * 3_600);
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Action {
@@ -163,7 +155,7 @@ async fn explain(
     let version = version.ok_or_else(|| CommandError::from(Error::VersionNotFound))?;
     let criteria = Criteria::resolve(&request, right.namespace(), &game, &version, None)?;
     // As they are now: the index may lag.
-    let listed = servers_with_silent(store, &game, right.namespace_id(), now).await?;
+    let listed = lookup::servers_with_silent(store, &game, right.namespace_id(), now).await?;
     let listed: Vec<_> = listed.into_iter().map(|server| server.server).collect();
     let servers = store.servers_as_they_are(&listed).await?;
     let mut lobbies = Vec::new();
@@ -271,7 +263,7 @@ async fn end(lobby_id: LobbyId, consent: Consent, deployment: &Deployment) -> Re
 }
 
 /// The connected players of lobbies, in words.
-fn connected<'a>(lobbies: impl IntoIterator<Item = &'a Lobby>, now: Timestamp) -> String {
+pub(crate) fn connected<'a>(lobbies: impl IntoIterator<Item = &'a Lobby>, now: Timestamp) -> String {
     let players = lobbies.into_iter().flat_map(|lobby| lobby.connected.values());
     counted(players.filter(|until| **until > now).count(), "connected player")
 }
@@ -320,26 +312,10 @@ pub(crate) async fn run_on_servers(
     }
 }
 
-/// The game servers of a namespace, and those that fell silent without lobbies in the last day, which finds
-/// no longer read.
-async fn servers_with_silent(
-    store: &Store,
-    game: &Game,
-    namespace_id: &NamespaceId,
-    now: Timestamp,
-) -> Result<Vec<Server>, Error> {
-    let mut servers = servers_of(store, game, namespace_id).await?;
-    servers.extend(servers_let_go_of(store, game, namespace_id, now.before(SILENT_FOR)).await?);
-    // One that a find lets go between the two reads is in both.
-    let mut known = HashSet::new();
-    servers.retain(|server| known.insert(server.server.clone()));
-    Ok(servers)
-}
-
 async fn list_servers(namespace: NamespaceName, deployment: &Deployment) -> Result<Report, CommandError> {
     let (store, now) = (&deployment.store, deployment.ambient.now());
     let (game, right) = lookup::namespace(store, &namespace).await?;
-    let servers = servers_with_silent(store, &game, right.namespace_id(), now).await?;
+    let servers = lookup::servers_with_silent(store, &game, right.namespace_id(), now).await?;
     let modes = |server: &Server| match &server.game_modes {
         Some(modes) => modes.iter().map(ToString::to_string).collect::<Vec<_>>().join(","),
         None => "all".to_owned(),

@@ -1,20 +1,29 @@
 //! Finding games, namespaces and versions by name or identifier.
 
-use std::{fmt, str::FromStr};
+use std::{collections::HashSet, fmt, str::FromStr, time::Duration};
 
 use shared::{
+    base::ambient::Timestamp,
     models::{
+        errors::Error,
         game::Game,
         ids::NamespaceId,
         namespace::Namespace,
         rights::{GameRight, NamespaceRight},
+        server::Server,
         version::ListedVersion,
     },
     rules::names::is_name_id,
-    store::client::Store,
+    store::{
+        client::Store,
+        listing::{servers_let_go_of, servers_of},
+    },
 };
 
 use crate::CommandError;
+
+/// How long a game server that fell silent without lobbies is listed.
+const SILENT_FOR: Duration = Duration::from_secs(24 * 3_600);
 
 /// A namespace in a command: `GAME/NAMESPACE`, each by name or identifier.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +70,22 @@ pub(crate) async fn game(store: &Store, name: &str) -> Result<Game, CommandError
         Err(_) => None,
     };
     game.ok_or_else(|| unknown("game", name, "`muster game list` lists those there are"))
+}
+
+/// The game servers of a namespace, and those that fell silent without lobbies in the last day, which finds
+/// no longer read.
+pub(crate) async fn servers_with_silent(
+    store: &Store,
+    game: &Game,
+    namespace_id: &NamespaceId,
+    now: Timestamp,
+) -> Result<Vec<Server>, Error> {
+    let mut servers = servers_of(store, game, namespace_id).await?;
+    servers.extend(servers_let_go_of(store, game, namespace_id, now.before(SILENT_FOR)).await?);
+    // One that a find lets go between the two reads is in both.
+    let mut known = HashSet::new();
+    servers.retain(|server| known.insert(server.server.clone()));
+    Ok(servers)
 }
 
 /// The game and the namespace of this identifier, which a lobby names.

@@ -14,9 +14,12 @@ use shared::{
         namespace::{Namespace, REVOKED_TOKENS_MAX},
         ports::Ports,
         rights::GameRight,
-        token::{CredentialKind, DevelopmentHost, TokenKind},
+        token::{CredentialKind, DevelopmentHost, Owner, TokenKind},
     },
-    store::tokens::{IssuedToken, RevokeOutcome},
+    store::{
+        listing::{lobbies_on, servers_of},
+        tokens::{IssuedToken, RevokeOutcome},
+    },
     wire::ports::PortSpec,
 };
 
@@ -24,8 +27,9 @@ use crate::{
     CommandError,
     consent::Consent,
     deployment::Deployment,
+    lobby::connected,
     lookup::{self, NamespaceName},
-    report::Report,
+    report::{Report, counted},
 };
 
 #[derive(Debug, Subcommand)]
@@ -187,7 +191,13 @@ async fn revoke(
     {
         let kind = token.kind.map_or("unknown", TokenKind::name);
         let loss = format!("revokes the {kind} token {token_id} of {}, for good", game.name_id);
-        consent.to(&loss, deployment)?;
+        let servers = match &token.namespace_id {
+            Some(namespace_id) if token.kind == Some(TokenKind::Server) => {
+                lost_with(&game, namespace_id, deployment, |owner| owner.token_id == token_id).await?
+            }
+            _ => String::new(),
+        };
+        consent.to(&format!("{loss}{servers}"), deployment)?;
     }
     let right = GameRight::of_operator(game.game_id.clone());
     let is_revoked_now = match store.revoke_token(&right, &token_id, deployment.ambient.now()).await? {
@@ -218,6 +228,27 @@ async fn revoke(
         Some(namespace_id) => remove_servers(report, &game, &namespace_id, deployment).await,
         None => Ok(report),
     }
+}
+
+/// What ends with the server tokens that are meant, in words.
+async fn lost_with(
+    game: &Game,
+    namespace_id: &NamespaceId,
+    deployment: &Deployment,
+    is_meant: impl Fn(&Owner) -> bool,
+) -> Result<String, CommandError> {
+    let (store, now) = (&deployment.store, deployment.ambient.now());
+    let mut servers = servers_of(store, game, namespace_id).await?;
+    servers.retain(|server| server.owner.as_ref().is_some_and(&is_meant));
+    if servers.is_empty() {
+        return Ok(String::new());
+    }
+    let mut lobbies = Vec::new();
+    for server in &servers {
+        lobbies.extend(lobbies_on(store, &server.server).await?);
+    }
+    let (servers, ended) = (counted(servers.len(), "game server"), counted(lobbies.len(), "lobby"));
+    Ok(format!(", removes {servers} and ends {ended} with {}", connected(&lobbies, now)))
 }
 
 /// Takes the game servers of revoked tokens out of service, and adds to `report` which went.
@@ -278,7 +309,11 @@ async fn revoke_all(
         game.name_id,
         right.namespace().name_id
     );
-    consent.to(&loss, deployment)?;
+    let servers = match kind {
+        TokenKind::Server => lost_with(&game, right.namespace_id(), deployment, |_| true).await?,
+        _ => String::new(),
+    };
+    consent.to(&format!("{loss}{servers}"), deployment)?;
     store.revoke_tokens_before(&right, kind, limit).await?;
     let limit = time(limit);
     let (name, of) = (kind.name(), &right.namespace().name_id);
