@@ -126,7 +126,8 @@ async fn request(
     let body = match (call.act, &call.lobby, &call.seat) {
         (Act::Free, Some(lobby), Some(seat)) => {
             let (namespace_id, lobby_id, seat_id) = (call.namespace.clone(), lobby.clone(), seat.clone());
-            // Nobody knows the address that took the seat: its place under a cap is free once the hold expires.
+            // Nobody knows the address that took the seat: its place under a cap is free once the hold
+            // expires.
             let seat = PlayerSeat { namespace_id, lobby_id, seat_id, client: None };
             json!({ "player_token": (host.keys)().await?.issue_player(&seat, host.ambient.now()) })
         }

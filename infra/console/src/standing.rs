@@ -32,6 +32,15 @@ pub fn lobby_state(lobby: &Lobby, now: Timestamp) -> &'static str {
     }
 }
 
+/// A lobby's state as it is shown: `lobby_state`, but a full lobby is not open.
+#[must_use]
+pub fn shown_state(lobby: &Lobby, now: Timestamp) -> &'static str {
+    match lobby_state(lobby, now) {
+        "open" if lobby.free_seats(now) == 0 => "full",
+        state => state,
+    }
+}
+
 /// Whether a game server gets lobbies, and if not, why.
 #[must_use]
 pub fn server_state(server: &Server, now: Timestamp) -> &'static str {

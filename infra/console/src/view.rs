@@ -14,17 +14,9 @@ use shared::{
 };
 
 use crate::{
-    standing::{lobby_state, server_state},
+    standing::{lobby_state, server_state, shown_state},
     watch::Snapshot,
 };
-
-/// A lobby's state as the page shows it: a find takes no seat in a full one.
-pub fn shown_state(lobby: &Lobby, now: Timestamp) -> &'static str {
-    match lobby_state(lobby, now) {
-        "open" if lobby.free_seats(now) == 0 => "full",
-        state => state,
-    }
-}
 
 /// Lobbies that one page shows.
 pub const PAGE: usize = 60;

@@ -83,8 +83,8 @@ impl Emulator {
     /// # Errors
     ///
     /// [`EmulatorError::NotAFolder`], [`EmulatorError::Folder`], [`EmulatorError::FolderInUse`] and
-    /// [`EmulatorError::Unreadable`] for a folder that cannot be used, [`EmulatorError::TableDiffers`] for one
-    /// of another template, [`EmulatorError::Database`] and [`EmulatorError::Table`] for errors of the
+    /// [`EmulatorError::Unreadable`] for a folder that cannot be used, [`EmulatorError::TableDiffers`] for
+    /// one of another template, [`EmulatorError::Database`] and [`EmulatorError::Table`] for errors of the
     /// database, and [`EmulatorError::Start`] when the process has no port or thread left.
     pub fn start(storage: &Storage, tables: &[Table]) -> Result<Self, EmulatorError> {
         Self::start_on(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), None, storage, tables)

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use clap::Subcommand;
-use muster_console::standing::{Verdict, judged, lobby_state, server_state};
+use muster_console::standing::{Verdict, judged, server_state, shown_state};
 use serde_json::{Value, json};
 use shared::{
     base::ambient::{Timestamp, time},
@@ -122,7 +122,7 @@ pub(crate) async fn list(namespace: &NamespaceName, deployment: &Deployment) -> 
             lobby.pool.game_mode.to_string(),
             lobby.pool.region_id.to_string(),
             format!("{}/{}", lobby.held_seats(now), lobby.max_players),
-            lobby_state(lobby, now).to_owned(),
+            shown_state(lobby, now).to_owned(),
             lobby.server.as_ref().map(|server| server.server_id.to_string()).unwrap_or_default(),
             time(lobby.created_at),
         ]
@@ -235,7 +235,7 @@ async fn show(lobby_id: LobbyId, deployment: &Deployment) -> Result<Report, Comm
         ("version", lobby.pool.version_id.to_string()),
         ("mode", lobby.pool.game_mode.to_string()),
         ("region", lobby.pool.region_id.to_string()),
-        ("state", lobby_state(&lobby, now).to_owned()),
+        ("state", shown_state(&lobby, now).to_owned()),
         ("seats", seats),
         ("tags", shown.collect::<Vec<_>>().join(" ")),
         ("server", lobby.server.as_ref().map(|server| server.server_id.to_string()).unwrap_or_default()),
@@ -405,7 +405,7 @@ fn describe(lobby: &Lobby, tags: &HashMap<LobbyId, Tags>, now: Timestamp) -> Val
     let tags = tags.get(&lobby.lobby_id).cloned().unwrap_or_default();
     json!({
         "lobby_id": lobby.lobby_id, "namespace_id": lobby.pool.namespace_id, "version_id": lobby.pool.version_id,
-        "game_mode": lobby.pool.game_mode, "region_id": lobby.pool.region_id, "state": lobby_state(lobby, now),
+        "game_mode": lobby.pool.game_mode, "region_id": lobby.pool.region_id, "state": shown_state(lobby, now),
         "players": lobby.held_seats(now), "max_players": lobby.max_players,
         "max_players_direct": lobby.max_players_direct, "private": lobby.is_private, "closed": lobby.closed,
         "tags": tags, "server_id": lobby.server.as_ref().map(|server| &server.server_id),

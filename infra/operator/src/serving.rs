@@ -133,8 +133,8 @@ struct Way {
 
 impl Way {
     fn to(url: &str, ambient: &Ambient) -> io::Result<Self> {
-        // A browser in a sandbox, as distributions package them, reads the home folder, and a temporary folder
-        // of its own.
+        // A browser in a sandbox, as distributions package them, reads the home folder, and a temporary
+        // folder of its own.
         let home = env::home_dir().and_then(|home| Self::below(&home, url, ambient).ok());
         home.map_or_else(|| Self::below(&env::temp_dir(), url, ambient), Ok)
     }

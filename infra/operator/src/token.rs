@@ -315,6 +315,8 @@ async fn revoke_all(
     };
     consent.to(&format!("{loss}{servers}"), deployment)?;
     store.revoke_tokens_before(&right, kind, limit).await?;
+    // What is issued next shall count.
+    deployment.ambient.sleep(limit.since(deployment.ambient.now())).await;
     let limit = time(limit);
     let (name, of) = (kind.name(), &right.namespace().name_id);
     let report = Report {

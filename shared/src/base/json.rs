@@ -147,7 +147,11 @@ mod tests {
             (problem::<Vec<String>>("{}"), "a list of texts is needed, not an object at ".to_owned()),
             (problem::<BTreeMap<String, String>>("[]"), "an object is needed, not a list at ".to_owned()),
             (problem::<Object<BTreeMap<String, String>>>("3"), "an object is needed, not 3 at ".to_owned()),
-            (problem::<u32>("{"), "EOF while parsing an object at line 1 column ".to_owned()),
+            (problem::<u32>("{"), format!("{u32s} an object at line 1 column ")),
+            (
+                problem::<BTreeMap<String, u8>>("{"),
+                "EOF while parsing an object at line 1 column ".to_owned(),
+            ),
         ] {
             assert!(said.starts_with(&expected), "{said}: {expected}");
         }

@@ -71,9 +71,10 @@ impl Environment {
 
     /// A store over [`Self::tables`].
     ///
-    /// `AWS_ENDPOINT_URL_DYNAMODB`: an emulator, as `http://key@host:port` with the access key that it demands,
-    /// or DynamoDB at another address than the region's, as `https://host`. `AWS_CA_BUNDLE`: a file of the authorities to trust instead of AWS's
-    /// own. `AWS_REGION`, `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`: set by Lambda.
+    /// `AWS_ENDPOINT_URL_DYNAMODB`: an emulator, as `http://key@host:port` with the access key that it
+    /// demands, or DynamoDB at another address than the region's, as `https://host`. `AWS_CA_BUNDLE`: a
+    /// file of the authorities to trust instead of AWS's own. `AWS_REGION`, `AWS_ACCESS_KEY_ID`,
+    /// `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`: set by Lambda.
     ///
     /// # Errors
     /// [`InvalidConfig`] when region or credentials are missing, or the endpoint is no such address.

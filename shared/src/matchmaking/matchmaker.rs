@@ -50,8 +50,8 @@ impl Matchmaker {
         }
     }
 
-    /// Finds a seat: in the fullest fitting lobby, else in a new one. Where its lobby ends before it is ready,
-    /// it finds another seat.
+    /// Finds a seat: in the fullest fitting lobby, else in a new one. Where its lobby ends before it is
+    /// ready, it finds another seat.
     ///
     /// # Errors
     /// [`Error::NoAvailableLobbies`], [`Error::TooManyLobbies`], [`Error::NoServerAvailable`],

@@ -1,11 +1,11 @@
 //! The catalogue: games with their regions, namespaces, versions and version history.
 //!
-//! Partition `GAME#<game>` holds the sort keys `GAME`, `NAME#<name_id>`, `NAMESPACE#<id>`, `CDN#<namespace>`,
-//! `VERSION#<id>`, `NUMBER#<number>` for each number that named a version, and, of the same version, `LISTED#<id>`: DynamoDB charges a read for whole items, so a list
-//! of versions reads small items, written in the same transaction. Partition `HISTORY#<namespace>` has an
-//! entry for each change of version, by time. Partition `DOMAIN#<host>` has the namespace of a domain,
-//! `GAMENAME#<name_id>` the game of a name, `TOKENS#<game>` the issued tokens, `ACTIONS#<game>` what operators
-//! did.
+//! Partition `GAME#<game>` holds the sort keys `GAME`, `NAME#<name_id>`, `NAMESPACE#<id>`,
+//! `CDN#<namespace>`, `VERSION#<id>`, `NUMBER#<number>` for each number that named a version, and, of the
+//! same version, `LISTED#<id>`: DynamoDB charges a read for whole items, so a list of versions reads small
+//! items, written in the same transaction. Partition `HISTORY#<namespace>` has an entry for each change of
+//! version, by time. Partition `DOMAIN#<host>` has the namespace of a domain, `GAMENAME#<name_id>` the game
+//! of a name, `TOKENS#<game>` the issued tokens, `ACTIONS#<game>` what operators did.
 
 use std::collections::HashMap;
 
@@ -330,7 +330,8 @@ impl Store {
         }
     }
 
-    /// Adds a version in the same way, whose name is a `number` that never named a version of the game before.
+    /// Adds a version in the same way, whose name is a `number` that never named a version of the game
+    /// before.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].

@@ -152,8 +152,8 @@ pub fn aws_client(
     Client::from_conf(settings.build())
 }
 
-/// A client of an emulator at `endpoint`, `http://host:port` or `http://key@host:port` with the access key that
-/// it demands, over plain HTTP: no trust store is loaded.
+/// A client of an emulator at `endpoint`, `http://host:port` or `http://key@host:port` with the access key
+/// that it demands, over plain HTTP: no trust store is loaded.
 #[must_use]
 pub fn emulator_client(endpoint: &str) -> Client {
     emulator_client_over(endpoint, aws::plain_client())

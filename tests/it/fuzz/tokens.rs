@@ -243,10 +243,14 @@ fn an_issued_token_counts_to_the_last_second_of_its_life() {
                     CredentialKind::Public,
                     &Credential::fresh(&game_id, &namespace_id, &then),
                 ),
-                "serverToken" => service.keys().issue_credential(
-                    CredentialKind::Server,
-                    &Credential::fresh(&game_id, &namespace_id, &then),
-                ),
+                // Of the token that the game servers belong to.
+                "serverToken" => {
+                    let owner = service.keys().verify(&service.token(right), service.stack.clock.now());
+                    let Ok(Claims::Server(owner)) = owner else { panic!("no server token") };
+                    let fresh = Credential::fresh(&game_id, &namespace_id, &then);
+                    let credential = Credential { token_id: owner.token_id, ..fresh };
+                    service.keys().issue_credential(CredentialKind::Server, &credential)
+                }
                 "developmentToken" => service
                     .keys()
                     .issue_development(&Credential::fresh(&game_id, &namespace_id, &then), host("a")),

@@ -405,12 +405,12 @@ async fn servers_go(operator: &Operator<'_>, mut registration: Value, (url, publ
     let list = ["server", "list", &prod, &operator.local.option, "--json"];
     let servers: Value = serde_json::from_str(&Program::run_with("muster", &list, "").await.stdout).unwrap();
     let token_id = servers["servers"][0]["token_id"].as_str().unwrap();
-    let revoked = operator.ask("token revoke", &[game, token_id]).await;
+    let revoked = operator.ask("token revoke", &[game, token_id, "--yes"]).await;
     let says =
         if operator.is_json { r#""lobbies":1,"players":1,"server_id":"one""# } else { "server one is out" };
     assert!(revoked.contains(says), "{revoked}");
     assert!(operator.ask("lobby show", &[&found.lobby_id()]).await.contains("ended"));
-    let again = operator.ask("token revoke", &[game, token_id]).await;
+    let again = operator.ask("token revoke", &[game, token_id, "--yes"]).await;
     assert!(!again.contains("\"one\"") && !again.contains("server one"), "{again}");
 
     let server = operator.ask_token(&["server", &prod]).await;
@@ -426,7 +426,7 @@ async fn servers_go(operator: &Operator<'_>, mut registration: Value, (url, publ
     let explained = operator.ask("lobby explain", &[&prod, "--mode", "duel"]).await;
     let says = if operator.is_json { "\"silent\":1" } else { "1 silent" };
     assert!(explained.contains(says), "{explained}");
-    let revoked = operator.ask("token revoke-all", &[&prod, "server"]).await;
+    let revoked = operator.ask("token revoke-all", &[&prod, "server", "--yes"]).await;
     assert!(!revoked.contains("brief"), "it is over: {revoked}");
 }
 

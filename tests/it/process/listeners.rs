@@ -56,7 +56,8 @@ struct Attacked {
     path: &'static str,
     headers: Vec<(&'static str, String)>,
     body: String,
-    /// Whether it is for every page: the API is, and asks for a token. The page's files are, and hold no data.
+    /// Whether it is for every page: the API is, and asks for a token. The page's files are, and hold no
+    /// data.
     is_public: bool,
 }
 

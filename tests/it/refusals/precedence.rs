@@ -186,7 +186,7 @@ async fn find_looks_at_modes_then_tags_then_max_players_then_regions() {
     let nine_tags: serde_json::Map<_, _> = (0..9).map(|n| (n.to_string(), json!("x"))).collect();
     let long = |bytes: usize| "x".repeat(bytes);
     let mut body = json!({
-        "game_modes": ["duel", "chess"],
+        "game_modes": ["chess"],
         "tags": nine_tags,
         "max_players": 0,
         "regions": ["mars"],

@@ -61,7 +61,13 @@ impl Deployment {
         let credential = |kind| {
             keys.issue_credential(kind, &Credential::fresh(&demo.game_id, &demo.namespace_id, &ambient))
         };
-        let (public, server) = (credential(CredentialKind::Public), credential(CredentialKind::Server));
+        let public = credential(CredentialKind::Public);
+        // Its own key, but the token that the servers belong to.
+        let Ok(Claims::Server(owner)) = stack.stack.keys().verify(&demo.tokens.server, stack.clock.now())
+        else {
+            panic!("no server token");
+        };
+        let server = keys.issue_credential(CredentialKind::Server, &owner);
         let cloud =
             issue_cloud_token(stack.store(), &ambient, &GameRight::of_operator(demo.game_id.clone())).await;
         let cloud = cloud.unwrap().reveal().to_owned();

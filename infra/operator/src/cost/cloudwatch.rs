@@ -1,8 +1,8 @@
-//! The calls of CloudWatch that `muster cost` and `muster console` make, of its metrics and of its logs, in its
-//! JSON protocol.
+//! The calls of CloudWatch that `muster cost` and `muster console` make, of its metrics and of its logs, in
+//! its JSON protocol.
 //!
-//! Its own clients would bring many crates, and features that would have `cargo run` and `cargo test` build the
-//! AWS SDK twice. A refused call is not repeated: its reason is shown.
+//! Its own clients would bring many crates, and features that would have `cargo run` and `cargo test` build
+//! the AWS SDK twice. A refused call is not repeated: its reason is shown.
 
 use std::{
     collections::BTreeMap,
