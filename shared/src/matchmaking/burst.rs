@@ -158,9 +158,6 @@ impl Matchmaker {
         if self.is_full(search) {
             return Ok(Step::NoCapacity(NoCapacity::AtCap));
         }
-        if self.is_still_without_server(search, seeker).await? {
-            return Ok(Step::NoCapacity(NoCapacity::NoServer));
-        }
         let pool = &search.criteria.new_lobby.pool;
         let contention = self.pools.contention(pool, self.ambient.now());
         if contention == Contention::Busy && search.criteria.tags.is_empty() {

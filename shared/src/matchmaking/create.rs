@@ -309,31 +309,6 @@ impl Matchmaker {
         Ok((silent, has_place))
     }
 
-    /// Whether a search for a place had no result a moment ago, and no server has come since: then the find
-    /// could not create the lobby for which others of a burst would wait. The limit of lobbies comes first
-    /// (decision 29).
-    pub(super) async fn is_still_without_server(
-        &self,
-        search: &Search,
-        seeker: &Seeker,
-    ) -> Result<bool, Error> {
-        let pool = &search.criteria.new_lobby.pool;
-        let now = self.ambient.now();
-        let Some(obstacles) = self.searches.failed_search(pool, NoCapacity::NoServer, now) else {
-            return Ok(false);
-        };
-        let (silent, has_place) = self.learn_servers(pool).await?;
-        seeker.trace().silent_servers(&silent);
-        if has_place
-            || self.store.allotted_lobbies(&pool.namespace_id).await?
-                >= search.settings.namespace.lobby_count_max
-        {
-            return Ok(false);
-        }
-        seeker.trace().servers(obstacles);
-        Ok(true)
-    }
-
     /// Ends some lobbies of a long-silent server. Once the last has ended, the server costs nothing more
     /// (I14).
     async fn end_lobbies_of_silent(&self, server: &Server) -> Result<(), Error> {
