@@ -360,9 +360,11 @@ impl Store {
     ) -> Result<Result<Server, Option<Server>>, Error> {
         let owner = seen.owner.as_ref().map(to_value).transpose()?;
         let owned = if owner.is_some() { " AND #owner = :owner" } else { "" };
+        // One that was let go stays out of finds' sight.
+        let sight = if seen.was_let_go_in_silence() { "" } else { ", #free_from = :later" };
         let write = self
             .on_server(&seen.server)
-            .change("SET #ranked_at = :later, #free_from = :later, #capacity = :zero")
+            .change(format!("SET #ranked_at = :later{sight}, #capacity = :zero"))
             .when(format!("#registration = :registration{owned}"))
             .with(":later", number(seen.look_again(now)))
             .with(":owner", owner)
