@@ -37,7 +37,7 @@ pub struct AwsCounts {
     /// Reads how many bytes its functions have logged since a time: what a query of their logs scans.
     pub log_bytes: Arc<dyn Fn(Timestamp) -> Coming<Counted<f64>> + Send + Sync>,
     /// Searches these logs for refusals, which costs by the bytes scanned; why it cannot, in words.
-    pub refusals: Arc<dyn Fn(Timestamp) -> Coming<Result<Vec<RefusalCount>, String>> + Send + Sync>,
+    pub refusals: Refusals,
     /// Reads what this month has cost so far, as `muster cost --json` prints it.
     pub bill: Arc<dyn Fn() -> Coming<Counted<Value>> + Send + Sync>,
 }
@@ -106,6 +106,9 @@ pub enum Kind {
     /// In AWS: reads cost money.
     Aws,
 }
+
+/// Reads the refusals since a time, by code and operation; `Err` says why it cannot.
+pub type Refusals = Arc<dyn Fn(Timestamp) -> Coming<Result<Vec<RefusalCount>, String>> + Send + Sync>;
 
 /// A deployment, and the ways to it.
 #[derive(Clone)]

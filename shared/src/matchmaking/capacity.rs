@@ -386,14 +386,13 @@ impl Matchmaker {
         let begin = self.ambient.below(lobbies.len() as u64);
         lobbies.rotate_left(usize::try_from(begin).unwrap_or(0));
         for lobby in lobbies {
-            match ending.needed.may_end(&lobby, self.ambient.now()) {
-                Some(MayEnd::Now(cause)) => {
-                    if self.end(lobby, cause, ending).await? {
-                        return Ok(true);
-                    }
-                }
-                Some(MayEnd::Last) => ending.spared.push(lobby),
-                None => {}
+            let Some(may_end) = ending.needed.may_end(&lobby, self.ambient.now()) else { continue };
+            let MayEnd::Now(cause) = may_end else {
+                ending.spared.push(lobby);
+                continue;
+            };
+            if self.end(lobby, cause, ending).await? {
+                return Ok(true);
             }
         }
         Ok(false)

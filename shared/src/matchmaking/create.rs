@@ -131,6 +131,7 @@ impl Matchmaker {
     /// A find that stalled may be late for its burst, which another one has replaced by then, so that its
     /// lobby would be a needless one. The write of a young burst is given up when the burst may be replaced,
     /// and a later one renews the burst or is refused. A lobby that is there late all the same is counted.
+    #[expect(clippy::too_many_lines, reason = "one loop, each of whose outcomes decides how it goes on")]
     async fn attempt_on_servers(
         &self,
         search: &Search,
