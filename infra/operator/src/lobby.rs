@@ -135,6 +135,7 @@ pub(crate) async fn list(namespace: &NamespaceName, deployment: &Deployment) -> 
 }
 
 /// The result of a find for each lobby that has not ended.
+#[expect(clippy::too_many_lines, reason = "one report, a part after the other")]
 async fn explain(
     namespace: NamespaceName,
     game_modes: Vec<String>,

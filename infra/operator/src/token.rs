@@ -281,7 +281,9 @@ async fn remove_servers(
     let removed = removed.iter().map(|Removed { server_id, lobbies, players }| {
         json!({ "server_id": server_id, "lobbies": lobbies, "players": players })
     });
-    json["servers"] = removed.collect();
+    if let Some(json) = json.as_object_mut() {
+        let _none_before = json.insert("servers".to_owned(), removed.collect());
+    }
     Ok(Report { text, json })
 }
 
