@@ -1,6 +1,13 @@
 //! Why a find has its result, in four voices that must agree: the find's own explanation, `muster lobby
 //! explain`, `muster doctor` and the console's page; at once, and a second later.
 
+#![expect(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "code of tests outside of test functions"
+)]
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     time::Duration,

@@ -1,6 +1,8 @@
 //! Finds that stall between the election of a burst's creator and the creation: they make no second lobby,
 //! and one that comes about all the same is counted (I9).
 
+#![expect(clippy::unwrap_used, reason = "code of tests outside of test functions")]
+
 use std::{
     sync::{Arc, Mutex, PoisonError},
     time::Duration,

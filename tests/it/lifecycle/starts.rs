@@ -1,5 +1,7 @@
 //! Processes that run game servers start, crash and start again under the same name.
 
+#![expect(clippy::panic, reason = "code of tests outside of test functions")]
+
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use aws_sdk_dynamodb::types::AttributeValue;

@@ -1,6 +1,8 @@
 //! When the alarms of the stage prod go off: played requests of real operations, whose lines of metrics the
 //! alarms' own expressions judge.
 
+#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "code of tests outside of test functions")]
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,

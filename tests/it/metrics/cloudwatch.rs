@@ -1,6 +1,13 @@
 //! The part of CloudWatch that the templates' alarms use: sums of metrics over periods, and expressions over
 //! these sums. What is not counted is missing, not zero, as there.
 
+#![expect(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "code of tests outside of test functions"
+)]
+
 use std::{collections::BTreeMap, sync::LazyLock};
 
 use regex_lite::Regex;
