@@ -332,8 +332,8 @@ impl Store {
     }
 
     /// Opens a server to lobbies, as it registered, once no lobby of an earlier start is left. `Ok` with the
-    /// server after it, `Err` with the server as it is when one is left or it registered again. One write
-    /// unit, and two of the index.
+    /// server after it. `Err` with the server as it is when one is left, or when it registered again or was
+    /// let go. One write unit, and two of the index.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -341,15 +341,18 @@ impl Store {
         let write = self
             .on_server(&server.server)
             .change("SET #free_from = #ranked_at REMOVE #is_clearing")
-            .when("#registration = :registration AND attribute_exists(#is_clearing) AND #used = :zero")
+            .when(
+                "#registration = :registration AND attribute_exists(#is_clearing) AND #used = :zero \
+                 AND attribute_not_exists(#expires_at)",
+            )
             .with(":registration", text(server.registration.as_str()));
         self.update_server(write).await
     }
 
-    /// Hides a server permanently, so that it gets no more lobbies, unless it registered again or changed its
-    /// owner since it was `seen`. `Ok` with the server after it, `Err` with the server as it is otherwise.
-    /// One write unit, and two of the index. If it runs no lobby, its record also expires, for another one,
-    /// or four with an allotment, and one of the index.
+    /// Hides a server permanently, so that it gets no more lobbies, unless it registered again, changed its
+    /// owner or was let go since it was `seen`. `Ok` with the server after it, `Err` with the server as it is
+    /// otherwise. One write unit, and two of the index. If it runs no lobby, its record also expires, for
+    /// another one, or four with an allotment, and one of the index.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -360,12 +363,16 @@ impl Store {
     ) -> Result<Result<Server, Option<Server>>, Error> {
         let owner = seen.owner.as_ref().map(to_value).transpose()?;
         let owned = if owner.is_some() { " AND #owner = :owner" } else { "" };
-        // One that was let go stays out of finds' sight.
-        let sight = if seen.was_let_go_in_silence() { "" } else { ", #free_from = :later" };
+        // One that was let go, or is meanwhile, stays out of finds' sight.
+        let (hidden, in_sight) = if seen.was_let_go_in_silence() {
+            ("", "")
+        } else {
+            (", #free_from = :later", " AND #free_from <= :never")
+        };
         let write = self
             .on_server(&seen.server)
-            .change(format!("SET #ranked_at = :later{sight}, #capacity = :zero"))
-            .when(format!("#registration = :registration{owned}"))
+            .change(format!("SET #ranked_at = :later{hidden}, #capacity = :zero"))
+            .when(format!("#registration = :registration{owned}{in_sight}"))
             .with(":later", number(seen.look_again(now)))
             .with(":owner", owner)
             .with(":registration", text(seen.registration.as_str()));

@@ -9,7 +9,7 @@ use std::{
 use harness::{
     Answer, TestStack, all_servers,
     instance::Instance,
-    interference::{Before, Repeating},
+    interference::{Before, Losing, Repeating},
     live_lobbies,
 };
 use muster_local::{
@@ -557,6 +557,33 @@ async fn leaving_politely_is_never_worse_than_crashing() {
         let one = all_servers(stack.store(), game.namespace_id()).await;
         let one = one.into_iter().find(|server| server.server.server_id.as_str() == "one").unwrap();
         assert_eq!(one.is_gone() && one.placement_pool.is_none(), is_polite, "I14");
+    }
+}
+
+/// The deregistration crashes after its first write.
+#[tokio::test]
+async fn a_server_that_was_let_go_stays_out_of_sight_while_it_deregisters() {
+    for goes_meanwhile in [false, true] {
+        let stack = TestStack::start().await;
+        let game = game(&stack, "let-go", json!({})).await;
+        register(&stack, &game, "one", json!({ "lease_seconds": 1 })).await;
+        stack.clock.advance(Duration::from_secs(2));
+        let (instance, public) = (stack.instance(), game.public.clone());
+        let is_let_go = async move {
+            let outcome = instance.find(&public, &json!({ "game_modes": ["arena"] })).await;
+            assert!(matches!(outcome, Err(Error::NoServerAvailable(_))), "{outcome:?}");
+        };
+        let is_second = |call: &Call| String::from_utf8_lossy(&call.body).contains("REMOVE #placement_pool");
+        let mut link: Arc<dyn Link> = Arc::new(Losing::calls(stack.stack.store_link(), is_second));
+        if goes_meanwhile {
+            let is_first = |call: &Call| String::from_utf8_lossy(&call.body).contains("#ranked_at = :later");
+            link = Arc::new(Before::new(&link, is_first, is_let_go));
+        } else {
+            is_let_go.await;
+        }
+        assert_eq!(serve_over(&stack, &game, link, "deregister-server").await, 503);
+        let server = all_servers(stack.store(), game.namespace_id()).await.remove(0);
+        assert!(server.is_deregistered() && server.was_let_go_in_silence(), "I14, {goes_meanwhile}");
     }
 }
 

@@ -249,6 +249,22 @@ async fn an_opening_that_is_repeated_late_shows_no_server_that_was_let_go() {
     assert!(!server(&stack, &game, "one").await.was_let_go_in_silence(), "I10");
 }
 
+/// Its lease lapses while the start before it is cleared away.
+#[tokio::test]
+async fn a_server_that_was_let_go_before_it_opened_stays_out_of_sight() {
+    let stack = TestStack::start().await;
+    let game = game(&stack, "slow-clear", json!({})).await;
+    register(&stack, &game, "one", json!({ "lease_seconds": 1 })).await;
+    set_clearing(&stack, &server(&stack, &game, "one").await).await;
+    let clearing = server(&stack, &game, "one").await;
+    stack.clock.advance(Duration::from_secs(2));
+    assert_eq!(find(&stack, &game).await.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"));
+    stack.store().open_server(&clearing).await.unwrap().unwrap_err();
+    assert!(server(&stack, &game, "one").await.was_let_go_in_silence(), "I14");
+    heartbeat(&stack, &game, "one").await.expect_ok();
+    find(&stack, &game).await.expect_ok();
+}
+
 #[tokio::test]
 async fn a_start_that_deregistered_does_not_come_back_while_it_runs_lobbies() {
     let stack = TestStack::start().await;

@@ -334,7 +334,7 @@ pub fn all() -> Vec<Condition> {
                 "attribute_exists(#is_clearing)",
             ]],
         ),
-        (Write::Deregister, &[&["#registration = :registration", "#owner = :owner"]]),
+        (Write::Deregister, &[&["#registration = :registration", "#owner = :owner", "#free_from <= :never"]]),
         (
             Write::Heartbeat,
             &[&[
@@ -347,7 +347,12 @@ pub fn all() -> Vec<Condition> {
         (Write::TransferServer, &[&["#start_id = :start_id"]]),
         (
             Write::OpenServer,
-            &[&["#registration = :registration", "attribute_exists(#is_clearing)", "#used = :zero"]],
+            &[&[
+                "#registration = :registration",
+                "attribute_exists(#is_clearing)",
+                "#used = :zero",
+                "attribute_not_exists(#expires_at)",
+            ]],
         ),
         (
             Write::ShowServer,

@@ -139,6 +139,11 @@ pub const RARE: &[(Write, &str, Elsewhere)] = &[
         Elsewhere::Test("an_opening_that_is_repeated_late_shows_no_server_that_was_let_go"),
     ),
     (
+        Write::OpenServer,
+        "attribute_not_exists(#expires_at)",
+        Elsewhere::Test("a_server_that_was_let_go_before_it_opened_stays_out_of_sight"),
+    ),
+    (
         Write::PutServer,
         "attribute_exists(#is_clearing)",
         Elsewhere::Test("a_repeated_registration_clears_no_server_that_has_opened_since"),
