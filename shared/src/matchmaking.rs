@@ -1,6 +1,7 @@
 //! Matching, a file for each step.
 //!
-//! - [`matchmaker`] runs the rounds of a find, and [`join`] the other ways to a seat.
+//! - [`matchmaker`] holds what one instance works with. `find` runs the rounds of a find, and [`join`] the other
+//!   ways to a seat.
 //! - `look` compares candidates and sorts the fullest first; `busy` reads them ahead in a pool with many
 //!   finds.
 //! - `take` takes a seat in one lobby, and `waiting` waits until the lobby is ready.
@@ -15,6 +16,7 @@ mod busy;
 mod capacity;
 mod contention;
 mod create;
+mod find;
 pub mod join;
 mod limits;
 mod look;

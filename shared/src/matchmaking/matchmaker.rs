@@ -1,26 +1,12 @@
-//! Matching: finds a seat in an existing lobby, else creates a lobby, else reports why it cannot.
-//!
-//! A quiet find is one query of the index (a hint) and one conditional write on the lobby (the truth). From
-//! five finds a second on, an untagged find in a single pool uses the instance's memory. Creation is elected,
-//! see [`crate::store::creation`]. Every loop is bounded: a find that loses every race ends in
-//! [`Error::Contention`] (I3).
+//! The matchmaker of one function instance, and what it remembers between requests.
 
 use std::sync::Arc;
 
 use crate::{
     auth::settings::SettingsCache,
-    base::ambient::{Ambient, Timestamp},
-    matchmaking::{
-        contention::Contention,
-        limits::{FIND_DEADLINE, ROUND_PAUSES, ROUNDS_MAX},
-        memory::{bursts::Bursts, pools::Pools, searches::Searches, servers::Servers},
-        outcomes::{Step, refusal},
-        search::{Existing, Search},
-    },
-    models::{errors::Error, lobby::SeatState},
-    seating::{reply::Found, seeker::Seeker},
+    base::ambient::Ambient,
+    matchmaking::memory::{bursts::Bursts, pools::Pools, searches::Searches, servers::Servers},
     store::client::Store,
-    wire::explanation::{self, FindOutcome},
 };
 
 /// The matchmaker of one function instance.
@@ -48,98 +34,5 @@ impl Matchmaker {
             servers: Servers::default(),
             searches: Searches::default(),
         }
-    }
-
-    /// Finds a seat: in the fullest fitting lobby, else in a new one. Where its lobby ends before it is
-    /// ready, it finds another seat.
-    ///
-    /// # Errors
-    /// [`Error::NoAvailableLobbies`], [`Error::TooManyLobbies`], [`Error::NoServerAvailable`],
-    /// [`Error::Contention`], [`Error::LobbyStartTimeout`]; the errors of [`Seeker::aim`];
-    /// [`Error::Unavailable`], [`Error::Bug`]. An error may leave a seat reserved, which lapses by itself.
-    pub async fn find(&self, search: &Search, seeker: &Seeker) -> Result<Found, Error> {
-        let began_at = self.ambient.now();
-        let mut found = match self.find_interrupted(seeker).await? {
-            Some(found) => found,
-            None => self.find_seat(search, seeker, began_at + FIND_DEADLINE).await?,
-        };
-        loop {
-            if let Some(found) = self.until_ready(found, seeker).await? {
-                return Ok(found);
-            }
-            found = self.find_seat(search, seeker, self.deadline_after(seeker)?).await?;
-        }
-    }
-
-    /// The seat that an earlier run of the same request took before it crashed, if any.
-    pub(super) async fn find_interrupted(&self, seeker: &Seeker) -> Result<Option<Found>, Error> {
-        let Some(aim) = seeker.interrupted() else { return Ok(None) };
-        let Some(lobby) = self.store.lobby(&aim.lobby_id).await? else { return Ok(None) };
-        if lobby.seat_state(seeker.seat_id(), self.ambient.now()) != SeatState::Held {
-            return Ok(None);
-        }
-        let taken_at = seeker.resume(aim.clone()).await?;
-        Ok(Some(Found { lobby, seat_id: seeker.seat_id().clone(), taken_at, outcome: FindOutcome::Joined }))
-    }
-
-    async fn find_seat(&self, search: &Search, seeker: &Seeker, deadline: Timestamp) -> Result<Found, Error> {
-        if let Some(searched) = search.only_pool()
-            && self.pools.begin_find(&searched.pool, self.ambient.now()) >= Contention::Loaded
-            && let Some(found) = self.take_tip(searched, seeker).await?
-        {
-            return Ok(found);
-        }
-        self.find_by_looking(search, seeker, deadline).await
-    }
-
-    /// Looks for a seat, creates a lobby where there is none, and retries while other finds are quicker.
-    async fn find_by_looking(
-        &self,
-        search: &Search,
-        seeker: &Seeker,
-        deadline: Timestamp,
-    ) -> Result<Found, Error> {
-        for round in 0..ROUNDS_MAX {
-            let existing = match self.searched_ahead(search, self.ambient.now()) {
-                Some(searched) => self.take_any(search, searched, seeker, deadline).await?,
-                None => self.take_existing(search, seeker, search.may_create, deadline).await?,
-            };
-            let has_more = match existing {
-                Existing::Taken(found) => return Ok(*found),
-                Existing::None { has_more } => has_more,
-            };
-            if !search.may_create {
-                seeker.trace().creation(explanation::Creation::Prevented);
-                return Err(Error::NoAvailableLobbies);
-            }
-            seeker.trace().creation(explanation::Creation::NothingJoinable);
-            match self.create(search, seeker, round > 0).await? {
-                Step::Found(found) => return Ok(Self::counted(*found, has_more)),
-                Step::LookAgain => {}
-                Step::NoCapacity(reason) => {
-                    // Seats may have come into sight since the look above.
-                    return match self.take_existing(search, seeker, false, deadline).await? {
-                        Existing::Taken(found) => Ok(*found),
-                        Existing::None { .. } => {
-                            Err(refusal(reason, &search.criteria.new_lobby.pool, seeker.trace()))
-                        }
-                    };
-                }
-            }
-            if self.ambient.now() >= deadline {
-                break;
-            }
-            ROUND_PAUSES.wait(round, &self.ambient).await;
-        }
-        Err(Error::Contention)
-    }
-
-    /// Counts as a race a lobby created after a look that ended at its limit: a lobby that the look did not
-    /// read may have had a seat (I9).
-    fn counted(mut found: Found, has_more: bool) -> Found {
-        if has_more && found.outcome == (FindOutcome::Created { is_race_create: false }) {
-            found.outcome = FindOutcome::Created { is_race_create: true };
-        }
-        found
     }
 }
