@@ -49,7 +49,7 @@ use shared::{
     store::{
         allotment::AllotmentOutcome,
         client::{Store, TableNames},
-        creation::{Beginning, Burst, Creation, CreationOutcome, Election, HeadKey},
+        creation::{Burst, Creation, CreationOutcome, HeadKey, Renewal},
         ending::EndOutcome,
         meter::Meter,
         transitions::TransitionOutcome,
@@ -58,6 +58,11 @@ use shared::{
 
 /// What [`Error::Contention`] answers.
 const CONTENDED: (StatusCode, &str) = (StatusCode::SERVICE_UNAVAILABLE, "MATCHMAKER_CONTENTION");
+
+/// A burst whose first position alone is drawn.
+fn begun(first: LobbyId, secret: BurstSecret) -> Burst {
+    Burst { first, secret, opened_at: Timestamp(1), positions: 1, is_announced: false }
+}
 
 #[tokio::test]
 async fn a_write_that_conflicts_with_a_transaction_is_retried() {
@@ -74,7 +79,7 @@ async fn a_write_that_conflicts_with_a_transaction_is_retried() {
         Store::new(patient_client(&endpoint), TableNames { ledger: "t".to_owned(), ..TableNames::default() });
     let key = HeadKey::new(&"n/v/m/r".parse().unwrap(), &TagDigests::default(), 2);
     let secret = serde_json::from_value(json!("s")).unwrap();
-    let burst = Burst::beginning_with(first.parse().unwrap(), secret, Timestamp(1));
+    let burst = begun(first.parse().unwrap(), secret);
     let outcome = store.draw_position(&key, &burst).await.unwrap();
     assert_eq!(outcome, Ok(Burst { positions: 2, ..burst }));
 }
@@ -153,7 +158,7 @@ async fn a_database_that_only_conflicts_is_unavailable_not_broken() {
         Store::new(patient_client(&endpoint), TableNames { ledger: "t".to_owned(), ..TableNames::default() });
     let key = HeadKey::new(&"n/v/m/r".parse().unwrap(), &TagDigests::default(), 2);
     let secret = BurstSecret::random(&Ambient::system());
-    let burst = Burst::beginning_with(LobbyId::nil(), secret, Timestamp(1));
+    let burst = begun(LobbyId::nil(), secret);
     let error = store.draw_position(&key, &burst).await.unwrap_err();
     assert_eq!(error.status_and_code().1, "API_UNAVAILABLE");
 }
@@ -176,7 +181,7 @@ async fn a_creation_that_succeeded_unheard_is_answered_as_it_is_there() {
         server: other,
         lobby_count_max: 9,
         block: Some(1),
-        election: None,
+        renewal: None,
         tags: Tags::new(),
         config: None,
     };
@@ -215,10 +220,9 @@ async fn a_refused_creation_is_read_in_the_order_of_the_rules() {
     let lobby = stack.store().lobby(&found.lobby_id().parse().unwrap()).await.unwrap().unwrap();
     let server = stack.store().servers(&lobby.pool.placement(), None).await.unwrap().0.remove(0);
     let key = HeadKey::new(&lobby.pool, &TagDigests::default(), 2);
-    let secret = BurstSecret::random(&Ambient::system());
-    let election = Some(Election::Begins(Beginning { key, secret, exhausted: None }));
+    let renewal = Some(Renewal { key, first: lobby.lobby_id.clone() });
     let (block, tags) = (Some(1), Tags::new());
-    let creation = Creation { lobby, server, lobby_count_max: 9, block, election, tags, config: None };
+    let creation = Creation { lobby, server, lobby_count_max: 9, block, renewal, tags, config: None };
     let (none, failed, conflict) = ("None", "ConditionalCheckFailed", "TransactionConflict");
     let conflict_at = |is_at_server, is_at_index| CreationOutcome::Conflict { is_at_server, is_at_index };
     // The parts are lobby, server, head and allotment.

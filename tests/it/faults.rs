@@ -21,7 +21,7 @@ use muster_local::{
 };
 use serde_json::{Value, json};
 use shared::{
-    base::ambient::{Ambient, Timestamp},
+    base::ambient::Timestamp,
     function::{
         config::InvalidConfig,
         instance::Instance as Parts,
@@ -29,7 +29,7 @@ use shared::{
     },
     models::{
         errors::Error,
-        ids::{BurstSecret, SeatId, ServerKey, WriteId},
+        ids::{SeatId, ServerKey, WriteId},
         lifecycle::Transition,
         lobby::{Access, Lobby, Refusal},
         server::Server,
@@ -39,7 +39,7 @@ use shared::{
     request::Request,
     store::{
         client::Store,
-        creation::{Burst, HeadKey},
+        creation::HeadKey,
         lobbies::{Hiding, SeatClaim, SeatOutcome},
         servers::HeartbeatOutcome,
         transitions::TransitionOutcome,
@@ -347,8 +347,8 @@ async fn finds_of_a_burst_go_on_when_a_creator_crashed() {
     assert_eq!(game.find(&stack, find()).await.expect_ok().lobby_id(), first);
     // Two finds draw positions and crash: the second one was to create the burst's second lobby.
     let key = HeadKey::new(&game.pool("arena", "fra"), &TagDigests::default(), 2);
-    let any = BurstSecret::random(&Ambient::system());
-    let mut burst = Burst::beginning_with(first.parse().unwrap(), any, stack.clock.now());
+    let mut burst = stack.store().burst(&key).await.unwrap().unwrap();
+    assert_eq!(burst.first.as_str(), first);
     for positions in [2, 3] {
         burst = stack.store().draw_position(&key, &burst).await.unwrap().unwrap();
         assert_eq!(burst.positions, positions);

@@ -80,7 +80,7 @@ async fn lobby_with(stack: &TestStack, game: &TestGame, shard: u8, taken: u32) -
         block: server.next_block(99),
         server,
         lobby_count_max: 99,
-        election: None,
+        renewal: None,
         tags: Tags::new(),
         config: None,
     };

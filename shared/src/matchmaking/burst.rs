@@ -235,8 +235,8 @@ impl Matchmaker {
     /// Begins a burst and creates its first lobby, or returns the burst that is under way.
     ///
     /// Two writes, the head's first: in one transaction, the many finds that lose the election would block
-    /// other transactions on their other items. An instance that was alone the last time uses one
-    /// transaction. One that knows no server reads the servers meanwhile.
+    /// other transactions on their other items, and it costs a write unit more. An instance that knows no
+    /// server reads the servers meanwhile.
     async fn begin_burst(
         &self,
         search: &Search,
@@ -246,26 +246,6 @@ impl Matchmaker {
     ) -> Result<Begun, Error> {
         let key = &beginning.key;
         let first = LobbyId::from(self.ambient.uuid());
-        if self.bursts.is_alone(key) {
-            match self.attempt(search, &first, seeker, Placing::default(), Origin::Begins(&beginning)).await?
-            {
-                Attempt::Created(found) => {
-                    let secret = beginning.secret.clone();
-                    let burst = Burst::beginning_with(first.clone(), secret, found.taken_at);
-                    self.bursts.remember(key, burst, first, found.taken_at);
-                    self.bursts.note_alone(key, !contended);
-                    self.bursts.note_seen(&found.lobby, found.taken_at);
-                    return self.created(search, found, contended).await.map(Begun::Step);
-                }
-                Attempt::NoCapacity(reason) => return Ok(Begun::Step(Step::NoCapacity(reason))),
-                Attempt::Exists => return Ok(Begun::Step(Step::LookAgain)),
-                Attempt::Outrun(burst) => {
-                    self.bursts.note_alone(key, false);
-                    return Ok(Begun::Outrun(burst, Placing::default()));
-                }
-                Attempt::Lost => self.bursts.note_alone(key, false),
-            }
-        }
         let election = self.store.begin_burst(&beginning, &first, self.ambient.now());
         let meeting = self.meet_servers(&search.criteria.new_lobby.pool, seeker);
         let (outcome, is_without_server) = future::join(election, meeting).await;
@@ -273,7 +253,6 @@ impl Matchmaker {
         match outcome? {
             BurstOutcome::Begun(burst) => {
                 self.bursts.remember(key, burst.clone(), first, self.ambient.now());
-                self.bursts.note_alone(key, !contended);
                 let patience = Patience::ForCreator;
                 let step = self.take_position(search, &burst, seeker, placing, contended, patience).await?;
                 if matches!(step, Step::NoCapacity(_)) {
@@ -358,7 +337,7 @@ impl Matchmaker {
                 self.bursts.note_exhausted(&key, &burst);
                 Ok(Step::NoCapacity(reason))
             }
-            Attempt::Outrun(other) => Err(Unseated::Replaced(Some(other))),
+            Attempt::Replaced(other) => Err(Unseated::Replaced(Some(other))),
             Attempt::Exists | Attempt::Lost => Err(Unseated::Replaced(None)),
         })
     }
@@ -398,7 +377,7 @@ impl Matchmaker {
                     }
                     Attempt::NoCapacity(reason) => return Ok(Step::NoCapacity(reason)),
                     Attempt::Exists => {}
-                    Attempt::Outrun(_) | Attempt::Lost => return Ok(Step::LookAgain),
+                    Attempt::Replaced(_) | Attempt::Lost => return Ok(Step::LookAgain),
                 }
             } else if wait > 0 || role == Role::Follower {
                 // The creator of the burst's first lobby began with the burst.
@@ -459,8 +438,8 @@ mod tests {
 
     fn positions(is_announced: bool) -> Vec<(u32, Role, bool, bool)> {
         let secret = BurstSecret::random(&Ambient::system());
-        let burst =
-            Burst { is_announced, ..Burst::beginning_with(LobbyId::nil(), secret, Timestamp::default()) };
+        let (first, opened_at) = (LobbyId::nil(), Timestamp::default());
+        let burst = Burst { first, secret, opened_at, positions: 1, is_announced };
         let drawn = (1..=2 * CAPACITY).map(|positions| Burst { positions, ..burst.clone() });
         let taken = drawn.map(|burst| Position::drawn_last(&burst, CAPACITY));
         taken.map(|at| (at.nth, at.role, at.is_last, at.is_promised)).collect()

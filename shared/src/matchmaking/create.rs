@@ -31,7 +31,7 @@ use crate::{
     rules::criteria::NewLobby,
     seating::{reply::Found, seeker::Seeker},
     store::{
-        creation::{BURST_WINDOW, Creation, CreationOutcome, Election, YOUNG_BURST_AGE},
+        creation::{BURST_WINDOW, Creation, CreationOutcome, Renewal, YOUNG_BURST_AGE},
         ending::CONFLICT_PAUSES,
     },
     wire::explanation::{self, FindOutcome},
@@ -90,7 +90,7 @@ impl Matchmaker {
                 Ok(Step::Found(found))
             }
             Attempt::NoCapacity(reason) => Ok(Step::NoCapacity(reason)),
-            Attempt::Exists | Attempt::Outrun(_) | Attempt::Lost => Ok(Step::LookAgain),
+            Attempt::Exists | Attempt::Replaced(_) | Attempt::Lost => Ok(Step::LookAgain),
         }
     }
 
@@ -125,8 +125,7 @@ impl Matchmaker {
         Ok(Attempt::Lost)
     }
 
-    /// Tries to create the lobby `lobby_id`, on one server after the other while they have no place. With a
-    /// burst that it begins it tries once.
+    /// Tries to create the lobby `lobby_id`, on one server after the other while they have no place.
     ///
     /// A find that stalled may be late for its burst, which another one has replaced by then, so that its
     /// lobby would be a needless one. The write of a young burst is given up when the burst may be replaced,
@@ -162,13 +161,13 @@ impl Matchmaker {
                 lobby: new_lobby(search, lobby_id, seeker.seat_id(), &server, placing.sight_after, now),
                 lobby_count_max,
                 block: allotment.of_block(server.next_block(lobby_count_max)),
-                election: self.election(search, origin, now),
+                renewal: renewal(search, origin, now),
                 tags: search.criteria.tags.clone(),
                 config: search.config.clone(),
                 server,
             };
             let creating = seeker.while_noted(self.store.create_lobby(&creation, now));
-            let outcome = match (origin, &creation.election) {
+            let outcome = match (origin, &creation.renewal) {
                 (Origin::Has(burst), None) => {
                     let left = (burst.opened_at + BURST_WINDOW).since(now);
                     within(&self.ambient, left, creating).await.transpose()?
@@ -188,7 +187,7 @@ impl Matchmaker {
                 CreationOutcome::Created => {
                     let after = creation.server.clone().with_another(creation.block, lobby_count_max);
                     self.servers.correct(&creation.server, Some(after));
-                    let is_race = creation.election.is_none() && self.is_replaced(search, origin).await;
+                    let is_race = creation.renewal.is_none() && self.is_replaced(search, origin).await;
                     let lobby = creation.lobby;
                     return self.created_now(lobby, seeker, taken_at, placing.is_promised(), is_race).await;
                 }
@@ -200,7 +199,7 @@ impl Matchmaker {
                     return self.created_now(*lobby, seeker, taken_at, placing.is_promised(), is_race).await;
                 }
                 CreationOutcome::Exists(_) => return Ok(Attempt::Exists),
-                CreationOutcome::Outrun(burst) => return Ok(Attempt::Outrun(burst)),
+                CreationOutcome::Replaced(burst) => return Ok(Attempt::Replaced(burst)),
                 CreationOutcome::AtCap => {
                     let was_block = creation.block.is_some_and(|block| block > 1);
                     allotment = if was_block { Allotment::Singly } else { Allotment::None };
@@ -208,7 +207,6 @@ impl Matchmaker {
                 CreationOutcome::NoPlace(seen) => {
                     self.servers.note_no_place(&creation.server, seen.map(|seen| *seen), now);
                 }
-                CreationOutcome::Conflict { .. } if matches!(origin, Origin::Begins(_)) => break,
                 CreationOutcome::Conflict { is_at_server, is_at_index } => {
                     let index = is_at_index.then_some(&new.pool);
                     let server = is_at_server.then_some(&creation.server);
@@ -217,18 +215,6 @@ impl Matchmaker {
             }
         }
         Ok(Attempt::Lost)
-    }
-
-    /// What the creation writes to the head.
-    fn election(&self, search: &Search, origin: Origin<'_>, now: Timestamp) -> Option<Election> {
-        match origin {
-            Origin::Begins(beginning) => Some(Election::Begins(beginning.clone())),
-            Origin::Has(burst) if now.since(burst.opened_at) >= YOUNG_BURST_AGE => {
-                let (key, first) = (search.head_key(), burst.first.clone());
-                Some(Election::Renews { key, first })
-            }
-            Origin::Alone | Origin::Has(_) => None,
-        }
     }
 
     /// Whether another burst may have been there before the lobby just created for a burst: the head names
@@ -375,6 +361,16 @@ impl Matchmaker {
             found.outcome = FindOutcome::Created { is_race_create };
         }
         Ok(Step::Found(found))
+    }
+}
+
+/// The burst that a creation renews at `now`: one that is no longer young, which another find may replace.
+fn renewal(search: &Search, origin: Origin<'_>, now: Timestamp) -> Option<Renewal> {
+    match origin {
+        Origin::Has(burst) if now.since(burst.opened_at) >= YOUNG_BURST_AGE => {
+            Some(Renewal { key: search.head_key(), first: burst.first.clone() })
+        }
+        Origin::Alone | Origin::Has(_) => None,
     }
 }
 

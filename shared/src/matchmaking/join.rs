@@ -145,7 +145,7 @@ impl Matchmaker {
                 Attempt::NoCapacity(reason) => {
                     return Err(refusal(reason, &search.criteria.new_lobby.pool, seeker.trace()));
                 }
-                Attempt::Exists | Attempt::Outrun(_) | Attempt::Lost => {}
+                Attempt::Exists | Attempt::Replaced(_) | Attempt::Lost => {}
             }
             if self.ambient.now() >= deadline {
                 break;

@@ -7,7 +7,7 @@ use crate::{
     models::{errors::Error, pool::Pool, shortage::Shortage},
     request::trace::Trace,
     seating::reply::Found,
-    store::creation::{Beginning, Burst},
+    store::creation::Burst,
 };
 
 /// The result of a round of creation.
@@ -56,8 +56,6 @@ impl Placing {
 pub(super) enum Origin<'a> {
     /// Nothing but its need: no other find waits for the lobby.
     Alone,
-    /// The burst that the creation begins.
-    Begins(&'a Beginning),
     /// A position of a burst. While the burst is young, nobody replaces it before its lobbies are full.
     Has(&'a Burst),
 }
@@ -66,7 +64,8 @@ pub(super) enum Origin<'a> {
 pub(super) enum Attempt {
     Created(Box<Found>),
     Exists,
-    Outrun(Burst),
+    /// Another burst has replaced the find's.
+    Replaced(Burst),
     Lost,
     NoCapacity(NoCapacity),
 }

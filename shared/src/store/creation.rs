@@ -9,9 +9,8 @@
 //! for each criteria, names the burst's first lobby. A find replaces the head only if it saw nothing joinable
 //! and the last burst is older than [`BURST_WINDOW`] or exhausted. A find that loses this election draws a
 //! position: position p belongs to lobby p / capacity, whose identifier every find computes from the head's
-//! secret (I9, decision 22). A find that was alone the last time combines election and creation in one
-//! transaction, which saves a call. A creation that comes late for its burst checks in its own transaction
-//! that the head still names the burst.
+//! secret (I9, decision 22). A creation that comes late for its burst checks in its own transaction that the
+//! head still names the burst.
 //!
 //! When a seat becomes free in a full lobby, or a lobby reopens, the head announces it as if a burst began
 //! there, unless one is under way. Finds to which the index does not show the seat yet go there.
@@ -82,12 +81,6 @@ pub struct Burst {
 }
 
 impl Burst {
-    /// A burst that began at `opened_at` with the lobby `first`, whose first seat is its creator's.
-    #[must_use]
-    pub const fn beginning_with(first: LobbyId, secret: BurstSecret, opened_at: Timestamp) -> Self {
-        Self { first, secret, opened_at, positions: 1, is_announced: false }
-    }
-
     /// The lobby of the find at `position`, counted from 0, when each has `capacity` seats.
     #[must_use]
     pub fn lobby_of(&self, position: u32, capacity: u32) -> LobbyId {
@@ -106,19 +99,14 @@ pub struct Beginning {
     pub exhausted: Option<Burst>,
 }
 
-/// What a creation writes to the head of its criteria.
+/// A burst that a late creation renews, unless another burst has replaced it: its other finds, and the index,
+/// need as long again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Election {
-    /// It begins a burst with its lobby.
-    Begins(Beginning),
-    /// It renews the burst that begins with the lobby `first`, unless another burst has replaced it: its
-    /// other finds, and the index, need as long again.
-    Renews {
-        /// The criteria.
-        key: HeadKey,
-        /// The burst's first lobby.
-        first: LobbyId,
-    },
+pub struct Renewal {
+    /// The criteria.
+    pub key: HeadKey,
+    /// The burst's first lobby.
+    pub first: LobbyId,
 }
 
 /// The result of beginning a burst.
@@ -141,8 +129,8 @@ pub struct Creation {
     pub lobby_count_max: u32,
     /// How many of them to allot to the server with this creation, if any.
     pub block: Option<u32>,
-    /// What the same transaction writes to the head, if anything.
-    pub election: Option<Election>,
+    /// The burst that it renews, if it comes late.
+    pub renewal: Option<Renewal>,
     /// Its tags, of which the lobby itself has the digests.
     pub tags: Tags,
     /// Its creator's configuration.
@@ -159,8 +147,8 @@ pub enum CreationOutcome {
     CreatedBefore(Box<Lobby>),
     /// Another find created this very lobby. The lobby as it is.
     Exists(Box<Lobby>),
-    /// Another burst is under way.
-    Outrun(Burst),
+    /// Another burst has replaced the one to renew.
+    Replaced(Burst),
     /// Less than the block is left of the namespace's `lobby_count_max`.
     AtCap,
     /// The server has no such place (any more). The server as it is, unless it is gone.
@@ -187,24 +175,20 @@ impl Store {
     /// Creates a lobby, or returns why it cannot.
     ///
     /// One transaction: 2 write units for each of lobby (and 1 for each of its two indexes, with tags
-    /// three), server, the head when it begins or renews a burst, the ledger when a block is allotted, and
-    /// for each KB of tags and of a configuration. A retry is harmless, since the lobby's identifier
-    /// decides.
+    /// three), server, the head when it renews a burst, the ledger when a block is allotted, and for each KB of
+    /// tags and of a configuration. A retry is harmless, since the lobby's identifier decides.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`]; the lobby may exist all the same, and its reservation then
     /// lapses.
     pub async fn create_lobby(&self, creation: &Creation, now: Timestamp) -> Result<CreationOutcome, Error> {
-        let Creation { lobby, server, lobby_count_max, block, election, tags, config } = creation;
+        let Creation { lobby, server, lobby_count_max, block, renewal, tags, config } = creation;
         let namespace_id = &lobby.pool.namespace_id;
         let mut kinds = vec![Part::Lobby, Part::Server];
         let mut parts = vec![self.put_lobby(lobby)?, self.take_place(server, *block, *lobby_count_max, now)];
-        if let Some(election) = election {
+        if let Some(renewal) = renewal {
             kinds.push(Part::Head);
-            parts.push(match election {
-                Election::Begins(beginning) => self.replace_head(beginning, &lobby.lobby_id, None, now),
-                Election::Renews { key, first } => self.renew_head(key, first, now),
-            });
+            parts.push(self.renew_head(renewal, now));
         }
         if let Some(block) = block {
             kinds.push(Part::Allotment);
@@ -373,8 +357,8 @@ impl Store {
             .with(":drawn", seen.map(|burst| number(burst.positions)))
     }
 
-    /// Renews the burst that begins with `first`, if the head still names it.
-    fn renew_head(&self, key: &HeadKey, first: &LobbyId, now: Timestamp) -> Write {
+    /// Renews a burst, if the head still names it.
+    fn renew_head(&self, Renewal { key, first }: &Renewal, now: Timestamp) -> Write {
         self.on_ledger(&key.0)
             .change("SET #opened_at = :renewed_at, #expires_at = :expiry")
             .when("#first = :first")
@@ -388,8 +372,8 @@ fn is_throttling(code: &str) -> bool {
     matches!(code, "ThrottlingError" | "ProvisionedThroughputExceeded")
 }
 
-/// The refusal that counts most: an existing lobby has a seat to offer, an outrun election leads to one, and
-/// the cap counts before servers (decision 29).
+/// The refusal that counts most: an existing lobby has a seat to offer, a later burst leads to one, and the
+/// cap counts before servers (decision 29).
 fn read_refusal(
     reasons: &[CancellationReason],
     kinds: &[Part],
@@ -413,7 +397,7 @@ fn read_refusal(
     if let Some(reason) = refused(Part::Head)
         && let Some(item) = item(reason)
     {
-        return Ok(CreationOutcome::Outrun(from_item(item)?));
+        return Ok(CreationOutcome::Replaced(from_item(item)?));
     }
     if refused(Part::Allotment).is_some() {
         return Ok(CreationOutcome::AtCap);

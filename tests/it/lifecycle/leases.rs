@@ -260,7 +260,7 @@ async fn a_creation_that_comes_late_takes_no_place_on_a_record_that_is_to_go() {
         server,
         lobby_count_max: 1_000,
         block: Some(1),
-        election: None,
+        renewal: None,
         tags: Tags::new(),
         config: None,
     };

@@ -25,8 +25,6 @@ struct KnownBurst {
     /// The burst's last lobby so far.
     last_lobby: LobbyId,
     is_exhausted: bool,
-    /// Whether this instance began it without a conflict.
-    is_alone: bool,
 }
 
 impl Bursts {
@@ -38,7 +36,7 @@ impl Bursts {
         last_lobby: LobbyId,
         now: Timestamp,
     ) {
-        let known = KnownBurst { burst, last_lobby, is_exhausted: false, is_alone: false };
+        let known = KnownBurst { burst, last_lobby, is_exhausted: false };
         self.known.insert(key.clone(), now, known);
     }
 
@@ -67,16 +65,6 @@ impl Bursts {
     /// Notes that no find needs to look at `burst` again.
     pub(in crate::matchmaking) fn note_exhausted(&self, key: &HeadKey, burst: &Burst) {
         self.known.with(key, |known| known.is_exhausted |= known.burst == *burst);
-    }
-
-    /// Notes whether this instance began the burst that it knows of `key` without a conflict.
-    pub(in crate::matchmaking) fn note_alone(&self, key: &HeadKey, is_alone: bool) {
-        self.known.with(key, |known| known.is_alone = is_alone);
-    }
-
-    /// Whether this instance was alone when it last began a burst of `key`, and saw no other burst since.
-    pub(in crate::matchmaking) fn is_alone(&self, key: &HeadKey) -> bool {
-        self.known.with(key, |known| known.is_alone).unwrap_or(false)
     }
 
     /// The burst of `key`, when it is younger than `age_max` and not known to be exhausted.
