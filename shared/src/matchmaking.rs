@@ -23,6 +23,7 @@ mod look;
 pub mod matchmaker;
 mod memory;
 mod outcomes;
+mod round;
 pub mod search;
 mod sharding;
 mod take;

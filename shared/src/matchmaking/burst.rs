@@ -14,11 +14,11 @@ use std::time::Duration;
 use futures_util::future;
 
 use crate::{
-    base::pauses::Pauses,
     matchmaking::{
         contention::Contention,
         matchmaker::Matchmaker,
         outcomes::{Attempt, NoCapacity, Origin, Placing, Step},
+        round::Round,
         search::{Claimed, Search},
     },
     models::{
@@ -46,15 +46,6 @@ const BUSY_SPAN: Duration = Duration::from_millis(80);
 const CREATION_SPACING: Duration = Duration::from_millis(12);
 /// Spacings that a creation waits for at most: beyond that, conflicts are rare.
 const SPACINGS_MAX: u32 = 16;
-/// How long a find waits for the lobby that another find of its burst is creating: first about as long as its
-/// transaction takes.
-const CREATOR_PAUSES: Pauses = Pauses::doubling(Duration::from_millis(16));
-/// The same for a find that lost a seat of the burst while it waited: it looks for the next one at once, then
-/// after this.
-const CREATOR_PAUSES_AFTER_LOSS: Pauses = Pauses::doubling(Duration::from_millis(15));
-/// Waits for that lobby before the find creates it itself: the creator may have crashed.
-const CREATOR_WAITS: u32 = 4;
-
 /// What a find does about the lobby of its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
@@ -109,34 +100,6 @@ impl Position {
     }
 }
 
-/// How long a find waits for the lobby of its position.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Patience {
-    /// As long as a creation takes.
-    ForCreator,
-    /// Not at all at first: the find lost its last seat while it waited.
-    AfterLoss,
-}
-
-impl Patience {
-    /// The pause before the find tries the lobby for the `wait`-th time, counted from 0.
-    fn pause(self, wait: u32) -> Duration {
-        match self {
-            Self::ForCreator => CREATOR_PAUSES.nth(wait),
-            Self::AfterLoss if wait == 0 => Duration::ZERO,
-            Self::AfterLoss => CREATOR_PAUSES_AFTER_LOSS.nth(wait - 1),
-        }
-    }
-}
-
-/// The result of beginning a burst.
-enum Begun {
-    /// It has begun.
-    Step(Step),
-    /// Another burst is under way; with what the find learnt of the servers meanwhile.
-    Outrun(Burst, Placing),
-}
-
 /// Why a burst gave a find no seat.
 enum Unseated {
     /// It has none for the find.
@@ -148,14 +111,15 @@ enum Unseated {
 }
 
 impl Matchmaker {
-    /// Runs one round: creates a lobby, or takes a seat in one that another find creates.
+    /// Runs one round: creates a lobby, or takes a seat in one that another find creates. A find that `has_lost`
+    /// a seat before looks for the next one at once.
     pub(super) async fn create(
         &self,
         search: &Search,
         seeker: &Seeker,
-        contended: bool,
+        has_lost: bool,
     ) -> Result<Step, Error> {
-        if self.is_full(search) {
+        if self.searches.is_full(&search.settings.namespace, self.ambient.now()) {
             return Ok(Step::NoCapacity(NoCapacity::AtCap));
         }
         let pool = &search.criteria.new_lobby.pool;
@@ -172,7 +136,7 @@ impl Matchmaker {
         }
         let key = search.head_key();
         // On the heap, as it holds all that a creation does, twice.
-        match Box::pin(self.create_elected(search, &key, seeker, contended)).await {
+        match Box::pin(self.create_elected(search, &key, seeker, Round::new(has_lost))).await {
             // The head is throttled: the pool is busier than any instance sees.
             Err(Error::Unavailable(cause)) => {
                 tracing::warn!(cause, "a lobby could not be created by election");
@@ -189,37 +153,36 @@ impl Matchmaker {
         search: &Search,
         key: &HeadKey,
         seeker: &Seeker,
-        contended: bool,
+        mut round: Round,
     ) -> Result<Step, Error> {
         let pool = &search.criteria.new_lobby.pool;
         let mut exhausted = self.bursts.exhausted(key);
-        // A find that looks again has lost a seat.
-        let (lost_before, mut contended) = (contended, contended);
         let mut young = self.bursts.young(key, self.ambient.now(), YOUNG_BURST_AGE);
-        let mut lost = None;
         let is_young = |burst: &Burst| self.ambient.now().since(burst.opened_at) < YOUNG_BURST_AGE;
         for _ in 0..ELECTIONS_MAX {
-            let (burst, placing) = match young.take() {
-                Some(burst) => (burst, Placing::default()),
+            round.is_without_server = false;
+            let burst = match young.take() {
+                Some(burst) => burst,
                 None => {
                     let secret = BurstSecret::random(&self.ambient);
                     let beginning = Beginning { key: key.clone(), secret, exhausted: exhausted.take() };
-                    match self.begin_burst(search, beginning, seeker, contended).await? {
-                        Begun::Step(step) => return Ok(step),
-                        Begun::Outrun(other, placing) => (other, placing),
+                    match self.begin_burst(search, beginning, seeker, &mut round).await? {
+                        Ok(step) => return Ok(step),
+                        Err(other) => other,
                     }
                 }
             };
-            contended = true;
-            let patience =
-                if lost.is_none() && !lost_before { Patience::ForCreator } else { Patience::AfterLoss };
-            match self.join_burst(search, burst, seeker, placing, lost.as_ref(), patience).await? {
+            round.lose_election();
+            match self.join_burst(search, burst, seeker, &round).await? {
                 Ok(step) => return Ok(step),
                 Err(Unseated::Exhausted(burst)) => exhausted = Some(burst),
                 // A find that saw the lobby in the index was quicker: the burst may have another seat.
-                Err(Unseated::Lost(burst, lobby_id)) if lost.is_none() => {
-                    lost = Some(lobby_id);
-                    if is_young(&burst) { young = Some(burst) } else { exhausted = Some(burst) }
+                Err(Unseated::Lost(burst, lobby_id)) if round.lose_seat(&lobby_id) => {
+                    if is_young(&burst) {
+                        young = Some(burst)
+                    } else {
+                        exhausted = Some(burst)
+                    }
                 }
                 // So many finds are quicker that this burst cannot share lobbies.
                 Err(Unseated::Lost(..)) => {
@@ -242,43 +205,40 @@ impl Matchmaker {
         search: &Search,
         beginning: Beginning,
         seeker: &Seeker,
-        contended: bool,
-    ) -> Result<Begun, Error> {
+        round: &mut Round,
+    ) -> Result<Result<Step, Burst>, Error> {
         let key = &beginning.key;
         let first = LobbyId::from(self.ambient.uuid());
         let election = self.store.begin_burst(&beginning, &first, self.ambient.now());
         let meeting = self.meet_servers(&search.criteria.new_lobby.pool, seeker);
         let (outcome, is_without_server) = future::join(election, meeting).await;
-        let placing = Placing { is_without_server, ..Placing::default() };
+        round.is_without_server = is_without_server;
         match outcome? {
             BurstOutcome::Begun(burst) => {
                 self.bursts.remember(key, burst.clone(), first, self.ambient.now());
-                let patience = Patience::ForCreator;
-                let step = self.take_position(search, &burst, seeker, placing, contended, patience).await?;
+                let step = self.take_position(search, &burst, seeker, round).await?;
                 if matches!(step, Step::NoCapacity(_)) {
                     // Nobody creates its lobby: the next find need not wait for it.
                     self.bursts.note_exhausted(key, &burst);
                 }
-                Ok(Begun::Step(step))
+                Ok(Ok(step))
             }
-            BurstOutcome::Outrun(burst) => Ok(Begun::Outrun(burst, placing)),
+            BurstOutcome::Outrun(burst) => Ok(Err(burst)),
         }
     }
 
-    /// Takes the seat that `burst` has for this find, which already found the burst's lobby `lost` full.
+    /// Takes the seat that `burst` has for this find.
     async fn join_burst(
         &self,
         search: &Search,
         burst: Burst,
         seeker: &Seeker,
-        placing: Placing,
-        lost: Option<&LobbyId>,
-        patience: Patience,
+        round: &Round,
     ) -> Result<Result<Step, Unseated>, Error> {
         let (new, key) = (&search.criteria.new_lobby, search.head_key());
         let capacity = new.max_players;
         if self.ambient.now().since(burst.opened_at) >= YOUNG_BURST_AGE {
-            return self.join_older_burst(search, burst, seeker, placing).await;
+            return self.join_older_burst(search, burst, seeker, round).await;
         }
         let next = burst.lobby_of(burst.positions, capacity);
         if burst.is_announced && self.bursts.was_full(&next, burst.opened_at, self.ambient.now()) {
@@ -290,7 +250,7 @@ impl Matchmaker {
         };
         let lobby_id = burst.lobby_of(burst.positions.saturating_sub(1), capacity);
         self.bursts.remember(&key, burst.clone(), lobby_id.clone(), self.ambient.now());
-        if lost == Some(&lobby_id) {
+        if round.has_lost_in(&lobby_id) {
             return Ok(Err(Unseated::Lost(burst, lobby_id)));
         }
         let now = self.ambient.now();
@@ -301,7 +261,7 @@ impl Matchmaker {
             // At this rate, lobbies fill, empty and fill again too often for one shard.
             self.pools.note_slow_index(&new.pool, now);
         }
-        Ok(match self.take_position(search, &burst, seeker, placing, true, patience).await? {
+        Ok(match self.take_position(search, &burst, seeker, round).await? {
             Step::LookAgain => Err(Unseated::Lost(burst, lobby_id)),
             step => Ok(step),
         })
@@ -314,7 +274,7 @@ impl Matchmaker {
         search: &Search,
         burst: Burst,
         seeker: &Seeker,
-        placing: Placing,
+        round: &Round,
     ) -> Result<Result<Step, Unseated>, Error> {
         let (new, key) = (&search.criteria.new_lobby, search.head_key());
         let last = burst.lobby_of(burst.positions.saturating_sub(1), new.max_players);
@@ -328,11 +288,10 @@ impl Matchmaker {
             Err(Refusal::Missing) if !was_there => {}
             Err(_) => return Ok(Err(Unseated::Exhausted(burst))),
         }
-        Ok(match self.attempt(search, &last, seeker, placing, Origin::Has(&burst)).await? {
-            Attempt::Created(found) => {
-                self.bursts.note_seen(&found.lobby, self.ambient.now());
-                Ok(self.created(search, found, true).await?)
-            }
+        let placing = Placing { is_without_server: round.is_without_server, ..Placing::default() };
+        let origin = Origin::Has { burst: &burst, may_be_needless: true };
+        Ok(match self.attempt(search, &last, seeker, placing, origin).await? {
+            Attempt::Created(found) => Ok(Step::Found(found)),
             Attempt::NoCapacity(reason) => {
                 self.bursts.note_exhausted(&key, &burst);
                 Ok(Step::NoCapacity(reason))
@@ -348,9 +307,7 @@ impl Matchmaker {
         search: &Search,
         burst: &Burst,
         seeker: &Seeker,
-        placing: Placing,
-        contended: bool,
-        patience: Patience,
+        round: &Round,
     ) -> Result<Step, Error> {
         let new = &search.criteria.new_lobby;
         let position = Position::drawn_last(burst, new.max_players);
@@ -362,19 +319,13 @@ impl Matchmaker {
         }
         let drawn_for = YOUNG_BURST_AGE.saturating_sub(self.ambient.now().since(burst.opened_at));
         let sight_after = if position.is_promised { drawn_for } else { Duration::ZERO };
-        // Without a server the creator most likely gave up.
-        let waits = if placing.is_without_server { 1 } else { CREATOR_WAITS };
-        let placing = Placing { nth: nth.into(), sight_after, ..placing };
+        let waits = round.waits();
+        let placing = Placing { nth: nth.into(), sight_after, is_without_server: round.is_without_server };
+        let origin = Origin::Has { burst, may_be_needless: round.may_be_needless(nth) };
         for wait in 0..=waits {
             if role == Role::Creator || wait == waits {
-                match self.attempt(search, &position.lobby_id, seeker, placing, Origin::Has(burst)).await? {
-                    Attempt::Created(found) => {
-                        self.bursts.note_seen(&found.lobby, self.ambient.now());
-                        // All seats before this lobby's are promised, so it is needed, unless the find drew
-                        // it after a loss, when another find may have got a seat meanwhile.
-                        let may_be_needless = nth == 0 || patience == Patience::AfterLoss;
-                        return self.created(search, found, contended && may_be_needless).await;
-                    }
+                match self.attempt(search, &position.lobby_id, seeker, placing, origin).await? {
+                    Attempt::Created(found) => return Ok(Step::Found(found)),
                     Attempt::NoCapacity(reason) => return Ok(Step::NoCapacity(reason)),
                     Attempt::Exists => {}
                     Attempt::Replaced(_) | Attempt::Lost => return Ok(Step::LookAgain),
@@ -384,7 +335,7 @@ impl Matchmaker {
                 let is_first = wait == 0 && nth == 0;
                 let begun = if is_first { self.ambient.now().since(burst.opened_at) } else { Duration::ZERO };
                 let spacing = if wait == 0 { spacing } else { Duration::ZERO };
-                let pause = spacing + patience.pause(wait);
+                let pause = spacing + round.pause(wait);
                 self.ambient.sleep(pause.saturating_sub(begun)).await;
             }
             let claimed = in_burst(new, position.lobby_id.clone(), hiding);

@@ -37,12 +37,6 @@ const READ_MIN: usize = 2;
 const READ_MAX: usize = 8;
 
 impl Matchmaker {
-    /// The only pool of an untagged search that may create, if this instance reads lobbies ahead there.
-    pub(super) fn searched_ahead<'a>(&self, search: &'a Search, now: Timestamp) -> Option<&'a SearchedPool> {
-        let searched = search.only_pool().filter(|_| search.may_create)?;
-        (self.pools.contention(&searched.pool, now) >= Contention::Loaded).then_some(searched)
-    }
-
     /// Takes a seat in any lobby that had one when it was read: all finds would compete for the fullest.
     pub(super) async fn take_any(
         &self,

@@ -25,7 +25,6 @@ use crate::{
         errors::Error,
         ids::{LobbyId, RegionId},
         lobby::{EndCause, Lobby},
-        namespace::Namespace,
         pool::Pool,
         server::{PlacementPool, Server},
         shortage::{Obstacle, Obstacles, obstacles},
@@ -234,12 +233,6 @@ impl Matchmaker {
             }
             NoCapacity::NoServer => self.searches.remember_failed(wanted, needed, failed.obstacles, until),
         }
-    }
-
-    /// Whether the namespace was full just now.
-    pub(super) fn is_full(&self, search: &Search) -> bool {
-        let Namespace { namespace_id, lobby_count_max, .. } = &search.settings.namespace;
-        self.searches.is_full(namespace_id, *lobby_count_max, self.ambient.now())
     }
 
     /// Whether the servers of `running`, as seen one after the other a moment ago, run as many lobbies as the

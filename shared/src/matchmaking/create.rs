@@ -31,7 +31,7 @@ use crate::{
     rules::criteria::NewLobby,
     seating::{reply::Found, seeker::Seeker},
     store::{
-        creation::{BURST_WINDOW, Creation, CreationOutcome, Renewal, YOUNG_BURST_AGE},
+        creation::{BURST_WINDOW, Burst, Creation, CreationOutcome, Renewal, YOUNG_BURST_AGE},
         ending::CONFLICT_PAUSES,
     },
     wire::explanation::{self, FindOutcome},
@@ -105,7 +105,7 @@ impl Matchmaker {
         origin: Origin<'_>,
     ) -> Result<Attempt, Error> {
         let (mut freed, mut pauses) = (0, 0);
-        if self.is_full(search) {
+        if self.searches.is_full(&search.settings.namespace, self.ambient.now()) {
             return Ok(Attempt::NoCapacity(NoCapacity::AtCap));
         }
         while freed < FREED_MAX {
@@ -156,7 +156,6 @@ impl Matchmaker {
                 }
                 continue;
             };
-            let taken_at = seeker.aim(lobby_id, now).await?;
             let creation = Creation {
                 lobby: new_lobby(search, lobby_id, seeker.seat_id(), &server, placing.sight_after, now),
                 lobby_count_max,
@@ -166,37 +165,38 @@ impl Matchmaker {
                 config: search.config.clone(),
                 server,
             };
-            let creating = seeker.while_noted(self.store.create_lobby(&creation, now));
-            let outcome = match (origin, &creation.renewal) {
-                (Origin::Has(burst), None) => {
-                    let left = (burst.opened_at + BURST_WINDOW).since(now);
-                    within(&self.ambient, left, creating).await.transpose()?
+            let creates = async |_| {
+                let creating = self.store.create_lobby(&creation, now);
+                match (origin, &creation.renewal) {
+                    (Origin::Has { burst, .. }, None) => {
+                        let left = (burst.opened_at + BURST_WINDOW).since(now);
+                        within(&self.ambient, left, creating).await.transpose()
+                    }
+                    _ => creating.await.map(Some),
                 }
-                _ => Some(creating.await?),
             };
-            let Some(outcome) = outcome else {
+            let is_refused = |outcome: &Option<CreationOutcome>| {
+                !was_given_up && outcome.as_ref().is_some_and(CreationOutcome::is_refused)
+            };
+            let tried = seeker.attempt(lobby_id, now, creates, is_refused).await?;
+            let taken_at = tried.taken_at;
+            let Some(outcome) = tried.outcome else {
                 was_given_up = true;
                 continue;
             };
-            if !was_given_up
-                && !matches!(outcome, CreationOutcome::Created | CreationOutcome::CreatedBefore(_))
-            {
-                seeker.ascertain();
-            }
             match outcome {
                 CreationOutcome::Created => {
                     let after = creation.server.clone().with_another(creation.block, lobby_count_max);
                     self.servers.correct(&creation.server, Some(after));
-                    let is_race = creation.renewal.is_none() && self.is_replaced(search, origin).await;
-                    let lobby = creation.lobby;
-                    return self.created_now(lobby, seeker, taken_at, placing.is_promised(), is_race).await;
+                    let how = (placing, origin, creation.renewal.is_some());
+                    return self.created(search, creation.lobby, seeker, taken_at, how).await;
                 }
                 // The stored lobby shows where and how it was created: this attempt may have chosen another
                 // server.
                 CreationOutcome::CreatedBefore(lobby) => {
                     self.servers.forget(&creation.server.pool());
-                    let is_race = self.is_replaced(search, origin).await;
-                    return self.created_now(*lobby, seeker, taken_at, placing.is_promised(), is_race).await;
+                    let how = (placing, origin, false);
+                    return self.created(search, *lobby, seeker, taken_at, how).await;
                 }
                 CreationOutcome::Exists(_) => return Ok(Attempt::Exists),
                 CreationOutcome::Replaced(burst) => return Ok(Attempt::Replaced(burst)),
@@ -217,24 +217,6 @@ impl Matchmaker {
         Ok(Attempt::Lost)
     }
 
-    /// Whether another burst may have been there before the lobby just created for a burst: the head names
-    /// another one. No call while no find could have replaced it. The find has its seat, so a failure must
-    /// not fail it.
-    async fn is_replaced(&self, search: &Search, origin: Origin<'_>) -> bool {
-        let Origin::Has(burst) = origin else { return false };
-        if self.ambient.now().since(burst.opened_at) < BURST_WINDOW {
-            return false;
-        }
-        match self.store.burst(&search.head_key()).await {
-            Ok(named) => named.is_none_or(|named| named.first != burst.first),
-            Err(error) => {
-                let cause = error.cause().unwrap_or("refused").to_owned();
-                tracing::warn!(cause, "could not determine whether a lobby was needed");
-                false
-            }
-        }
-    }
-
     /// Remembers a conflict at the index of a pool or at a server, and waits after it.
     async fn after_conflict(
         &self,
@@ -252,17 +234,37 @@ impl Matchmaker {
         CONFLICT_PAUSES.wait(tries, &self.ambient).await;
     }
 
-    async fn created_now(
+    /// Remembers the lobby just created, and counts whether it was needed (I9). The find has its seat, so a
+    /// failure there must not fail it.
+    async fn created(
         &self,
+        search: &Search,
         lobby: Lobby,
         seeker: &Seeker,
         taken_at: Timestamp,
-        is_promised: bool,
-        is_race_create: bool,
+        (placing, origin, is_renewed): (Placing, Origin<'_>, bool),
     ) -> Result<Attempt, Error> {
-        self.learn(&lobby, taken_at, is_promised).await?;
+        self.learn(&lobby, taken_at, placing.is_promised()).await?;
+        let mut is_race_create = false;
+        if let Origin::Has { burst, may_be_needless } = origin {
+            self.bursts.note_seen(&lobby, self.ambient.now());
+            is_race_create = !is_renewed && self.is_replaced(search, burst).await.unwrap_or_else(uncounted);
+            if may_be_needless && !is_race_create {
+                is_race_create = self.is_another_joinable(search, &lobby).await.unwrap_or_else(uncounted);
+            }
+        }
         let outcome = FindOutcome::Created { is_race_create };
         Ok(Attempt::Created(Box::new(Found { seat_id: seeker.seat_id().clone(), taken_at, outcome, lobby })))
+    }
+
+    /// Whether another burst may have been there before the lobby just created for `burst`: the head names
+    /// another one. No call while no find could have replaced it.
+    async fn is_replaced(&self, search: &Search, burst: &Burst) -> Result<bool, Error> {
+        if self.ambient.now().since(burst.opened_at) < BURST_WINDOW {
+            return Ok(false);
+        }
+        let named = self.store.burst(&search.head_key()).await?;
+        Ok(named.is_none_or(|named| named.first != burst.first))
     }
 
     /// Reads the servers that lobbies of `pool` can be placed on, as a function's first creation does.
@@ -341,36 +343,21 @@ impl Matchmaker {
         }
         Ok(self.servers.nth_fullest(&pool, pick, Duration::MAX, now, fits))
     }
+}
 
-    /// Returns the created lobby's seat; after a race, with whether another lobby was joinable.
-    ///
-    /// The find already holds its seat, so a failure here must not fail it.
-    pub(super) async fn created(
-        &self,
-        search: &Search,
-        mut found: Box<Found>,
-        contended: bool,
-    ) -> Result<Step, Error> {
-        if contended && found.outcome == (FindOutcome::Created { is_race_create: false }) {
-            let is_race_create =
-                self.is_another_joinable(search, &found.lobby).await.unwrap_or_else(|error| {
-                    let cause = error.cause().unwrap_or("refused").to_owned();
-                    tracing::warn!(cause, "could not determine whether a lobby was needed");
-                    false
-                });
-            found.outcome = FindOutcome::Created { is_race_create };
-        }
-        Ok(Step::Found(found))
-    }
+fn uncounted(error: Error) -> bool {
+    let cause = error.cause().unwrap_or("refused").to_owned();
+    tracing::warn!(cause, "could not determine whether a lobby was needed");
+    false
 }
 
 /// The burst that a creation renews at `now`: one that is no longer young, which another find may replace.
 fn renewal(search: &Search, origin: Origin<'_>, now: Timestamp) -> Option<Renewal> {
     match origin {
-        Origin::Has(burst) if now.since(burst.opened_at) >= YOUNG_BURST_AGE => {
+        Origin::Has { burst, .. } if now.since(burst.opened_at) >= YOUNG_BURST_AGE => {
             Some(Renewal { key: search.head_key(), first: burst.first.clone() })
         }
-        Origin::Alone | Origin::Has(_) => None,
+        Origin::Alone | Origin::Has { .. } => None,
     }
 }
 

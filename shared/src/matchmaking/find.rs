@@ -13,8 +13,10 @@ use crate::{
         matchmaker::Matchmaker,
         outcomes::{Step, refusal},
         search::{Existing, Search},
+        waiting::deadline_after,
     },
     models::{errors::Error, lobby::SeatState},
+    rules::criteria::SearchedPool,
     seating::{reply::Found, seeker::Seeker},
     wire::explanation::{self, FindOutcome},
 };
@@ -37,7 +39,7 @@ impl Matchmaker {
             if let Some(found) = self.until_ready(found, seeker).await? {
                 return Ok(found);
             }
-            found = self.find_seat(search, seeker, self.deadline_after(seeker)?).await?;
+            found = self.find_seat(search, seeker, deadline_after(seeker, self.ambient.now())?).await?;
         }
     }
 
@@ -102,6 +104,12 @@ impl Matchmaker {
             ROUND_PAUSES.wait(round, &self.ambient).await;
         }
         Err(Error::Contention)
+    }
+
+    /// The only pool of an untagged search that may create, if this instance reads lobbies ahead there.
+    fn searched_ahead<'a>(&self, search: &'a Search, now: Timestamp) -> Option<&'a SearchedPool> {
+        let searched = search.only_pool().filter(|_| search.may_create)?;
+        (self.pools.contention(&searched.pool, now) >= Contention::Loaded).then_some(searched)
     }
 
     /// Counts as a race a lobby created after a look that ended at its limit: a lobby that the look did not

@@ -10,6 +10,7 @@ use crate::{
         matchmaker::Matchmaker,
         outcomes::{Attempt, Origin, Placing, refusal},
         search::Search,
+        waiting::deadline_after,
     },
     models::{
         errors::Error,
@@ -76,34 +77,34 @@ impl Matchmaker {
         if let Some(found) = self.find_interrupted(seeker).await? {
             return self.joined(found, seeker).await;
         }
-        let taken_at = seeker.aim(&joinable.lobby.lobby_id, self.ambient.now()).await?;
-        let now = self.ambient.now();
-        let claim = SeatClaim {
+        let mut claim = SeatClaim {
             lobby_id: joinable.lobby.lobby_id.clone(),
             access: Access::Direct,
             seat_id: seeker.seat_id().clone(),
-            until: now + joinable.lobby.reservation(),
+            until: Timestamp::default(),
             hiding: Hiding::No,
         };
-        match seeker.while_noted(self.store.take_seat(&claim, now)).await? {
+        let tried = self.claim(&mut claim, joinable.lobby.reservation(), seeker).await?;
+        match tried.outcome {
             SeatOutcome::Taken(lobby) => {
-                self.learn(&lobby, now, false).await?;
-                let found =
-                    Found { lobby: *lobby, seat_id: claim.seat_id, taken_at, outcome: FindOutcome::Joined };
+                self.learn(&lobby, tried.at, false).await?;
+                let found = Found {
+                    lobby: *lobby,
+                    seat_id: claim.seat_id,
+                    taken_at: tried.taken_at,
+                    outcome: FindOutcome::Joined,
+                };
                 self.joined(found, seeker).await
             }
-            SeatOutcome::Refused(refusal, _) => {
-                seeker.ascertain();
-                Err(match refusal {
-                    Refusal::Full => Error::LobbyFull,
-                    Refusal::Ended => Error::LobbyStopped,
-                    Refusal::Missing
-                    | Refusal::LeaseLapsed
-                    | Refusal::Hidden
-                    | Refusal::OtherPool
-                    | Refusal::TagMissing => Error::LobbyNotFound,
-                })
-            }
+            SeatOutcome::Refused(refusal, _) => Err(match refusal {
+                Refusal::Full => Error::LobbyFull,
+                Refusal::Ended => Error::LobbyStopped,
+                Refusal::Missing
+                | Refusal::LeaseLapsed
+                | Refusal::Hidden
+                | Refusal::OtherPool
+                | Refusal::TagMissing => Error::LobbyNotFound,
+            }),
         }
     }
 
@@ -128,7 +129,7 @@ impl Matchmaker {
             if let Some(found) = self.until_ready(found, seeker).await? {
                 return Ok(found);
             }
-            found = self.create_own(search, seeker, self.deadline_after(seeker)?).await?;
+            found = self.create_own(search, seeker, deadline_after(seeker, self.ambient.now())?).await?;
         }
     }
 

@@ -57,7 +57,11 @@ pub(super) enum Origin<'a> {
     /// Nothing but its need: no other find waits for the lobby.
     Alone,
     /// A position of a burst. While the burst is young, nobody replaces it before its lobbies are full.
-    Has(&'a Burst),
+    Has {
+        burst: &'a Burst,
+        /// Whether another find may have left a seat meanwhile, so that the lobby may be a needless one.
+        may_be_needless: bool,
+    },
 }
 
 /// The result of one attempt to create one lobby.

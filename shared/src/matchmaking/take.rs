@@ -17,7 +17,10 @@ use crate::{
         lobby::{Access, Availability, EndCause, Lobby, Refusal},
     },
     rules::criteria::SearchedPool,
-    seating::{reply::Found, seeker::Seeker},
+    seating::{
+        reply::Found,
+        seeker::{Seeker, Tried},
+    },
     store::{
         ending::end_in_passing,
         lobbies::{Hiding, SeatClaim, SeatOutcome},
@@ -52,24 +55,22 @@ impl Matchmaker {
         claimed: Claimed,
         seeker: &Seeker,
     ) -> Result<Result<Found, Refusal>, Error> {
-        let mut taken_at = seeker.aim(&claimed.lobby_id, self.ambient.now()).await?;
-        let now = self.ambient.now();
         let mut claim = SeatClaim {
             lobby_id: claimed.lobby_id,
             access: Access::Find(claimed.pool, searched.tag_digests.clone()),
             seat_id: seeker.seat_id().clone(),
-            until: now + searched.reservation,
+            until: Timestamp::default(),
             hiding: claimed.hiding,
         };
-        let mut outcome = seeker.while_noted(self.store.take_seat(&claim, now)).await;
-        if matches!(outcome, Err(Error::Unavailable(_))) && claim.hiding != Hiding::No {
+        let mut tried = self.claim(&mut claim, searched.reservation, seeker).await;
+        if matches!(tried, Err(Error::Unavailable(_))) && claim.hiding != Hiding::No {
             // Retries without a write of the index, which may be what was throttled.
-            self.pools.note_slow_index(&searched.pool, now);
+            self.pools.note_slow_index(&searched.pool, self.ambient.now());
             claim.hiding = Hiding::No;
-            taken_at = seeker.aim(&claim.lobby_id, self.ambient.now()).await?;
-            outcome = seeker.while_noted(self.store.take_seat(&claim, now)).await;
+            tried = self.claim(&mut claim, searched.reservation, seeker).await;
         }
-        match outcome? {
+        let Tried { outcome, at: now, taken_at } = tried?;
+        match outcome {
             SeatOutcome::Taken(lobby) => {
                 // Seats of a lobby out of sight are promised to others, unless this instance made it for
                 // itself.
@@ -83,7 +84,6 @@ impl Matchmaker {
                 }))
             }
             SeatOutcome::Refused(refusal, seen) => {
-                seeker.ascertain();
                 let is_race = refusal == Refusal::Full;
                 seeker.trace().refused(if is_race { Some(Reason::RaceLost) } else { Reason::of(refusal) });
                 self.pools.forget_lobby(&searched.pool, &claim.lobby_id);
@@ -94,6 +94,21 @@ impl Matchmaker {
                 Ok(Err(refusal))
             }
         }
+    }
+
+    /// Sends the write for a seat, which lasts for `reservation` from then on.
+    pub(super) async fn claim(
+        &self,
+        claim: &mut SeatClaim,
+        reservation: Duration,
+        seeker: &Seeker,
+    ) -> Result<Tried<SeatOutcome>, Error> {
+        let lobby_id = claim.lobby_id.clone();
+        let take = async |now: Timestamp| {
+            claim.until = now + reservation;
+            self.store.take_seat(claim, now).await
+        };
+        seeker.attempt(&lobby_id, self.ambient.now(), take, SeatOutcome::is_refused).await
     }
 
     /// Remembers the lobby of a seat just taken, unless its other seats are promised to other finds. Hides a

@@ -30,7 +30,6 @@ impl Matchmaker {
         mut found: Found,
         seeker: &Seeker,
     ) -> Result<Option<Found>, Error> {
-        seeker.ascertain();
         // First, so that a crash during the wait leaves no hold that names another lobby.
         match seeker.settle(&found).await {
             Ok(()) => {}
@@ -56,15 +55,6 @@ impl Matchmaker {
         Ok(is_there.then_some(found))
     }
 
-    /// How long a request whose lobby ended before it was ready may look for another seat.
-    ///
-    /// # Errors
-    /// [`Error::LobbyStartTimeout`] when its time is over.
-    pub(super) fn deadline_after(&self, seeker: &Seeker) -> Result<Timestamp, Error> {
-        let (now, end) = (self.ambient.now(), seeker.began_at() + READY_WAIT_MAX);
-        if now < end { Ok(end.min(now + FIND_DEADLINE)) } else { Err(Error::LobbyStartTimeout) }
-    }
-
     /// Gives the seat back after `refusal`, which it returns, unless a retry of the request continues with
     /// it. If that fails, the seat lapses once the lobby is ready.
     async fn give_back(&self, found: Found, seeker: &Seeker, refusal: Error) -> Result<Error, Error> {
@@ -73,4 +63,13 @@ impl Matchmaker {
         self.store.make_transition(&found.lobby.lobby_id, &leave, self.ambient.now()).await?;
         Ok(refusal)
     }
+}
+
+/// How long a request whose lobby ended before it was ready may look for another seat.
+///
+/// # Errors
+/// [`Error::LobbyStartTimeout`] when its time is over.
+pub(super) fn deadline_after(seeker: &Seeker, now: Timestamp) -> Result<Timestamp, Error> {
+    let end = seeker.began_at() + READY_WAIT_MAX;
+    if now < end { Ok(end.min(now + FIND_DEADLINE)) } else { Err(Error::LobbyStartTimeout) }
 }

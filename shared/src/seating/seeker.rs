@@ -65,6 +65,17 @@ pub struct Aim {
     pub taken_at: Timestamp,
 }
 
+/// A try at a seat.
+#[derive(Debug)]
+pub struct Tried<T> {
+    /// What its write came to.
+    pub outcome: T,
+    /// When that was sent.
+    pub at: Timestamp,
+    /// The time in the seat's token.
+    pub taken_at: Timestamp,
+}
+
 /// An aim, and when its run noted it.
 #[derive(Clone, Debug)]
 pub(super) struct DatedAim {
@@ -135,30 +146,47 @@ impl Seeker {
         Ok(())
     }
 
-    /// Notes that the run is about to take the seat in `lobby_id` at `now`, and returns the time for its
-    /// token.
+    /// Tries to take the seat in `lobby_id`: notes that the run is about to, sends the write of `take`, and keeps
+    /// in mind that the seat may be taken there, unless the write `is_refused` for certain. `take` gets the time
+    /// after the notes; `now` is that of the seat's token.
+    ///
+    /// The order is what keeps I5: a retry waits or goes on where this run may have the seat, and a write that
+    /// outlasts the run's lease would take a second seat besides that of the retry, so it is given up.
     ///
     /// Under a cap one write unit the first time, with an `Idempotency-Key` one for each lobby, otherwise
     /// none.
     ///
     /// # Errors
-    /// [`Error::TooManyPlayersFromSource`]; [`Error::Contention`] when another run of the request is under
-    /// way, which ends this one; [`Error::Unavailable`], also when the run may have taken the seat in another
-    /// lobby, and [`Error::Bug`].
-    pub async fn aim(&self, lobby_id: &LobbyId, now: Timestamp) -> Result<Timestamp, Error> {
-        self.aim_as(Aim { lobby_id: lobby_id.clone(), taken_at: now }, now).await
+    /// The errors of `take`; [`Error::TooManyPlayersFromSource`]; [`Error::Contention`] when another run of the
+    /// request is under way, which ends this one; [`Error::Unavailable`], also when the run may have taken the
+    /// seat, here or in another lobby, and [`Error::Bug`].
+    pub async fn attempt<T>(
+        &self,
+        lobby_id: &LobbyId,
+        now: Timestamp,
+        take: impl AsyncFnOnce(Timestamp) -> Result<T, Error>,
+        is_refused: impl FnOnce(&T) -> bool,
+    ) -> Result<Tried<T>, Error> {
+        let taken_at = self.aim(Aim { lobby_id: lobby_id.clone(), taken_at: now }, now).await?;
+        let at = self.ambient.now();
+        let outcome = self.while_noted(take(at)).await?;
+        if is_refused(&outcome) {
+            self.progress().is_uncertain = false;
+        }
+        Ok(Tried { outcome, at, taken_at })
     }
 
-    /// As [`Seeker::aim`], for a seat that an earlier run took, with the time for its token.
+    /// Goes on with a seat that an earlier run took, and returns the time for its token.
     ///
     /// # Errors
-    /// As [`Seeker::aim`].
+    /// As [`Seeker::attempt`].
     pub async fn resume(&self, aim: Aim) -> Result<Timestamp, Error> {
         let now = self.ambient.now();
-        self.aim_as(aim, now).await
+        self.aim(aim, now).await
     }
 
-    async fn aim_as(&self, aim: Aim, now: Timestamp) -> Result<Timestamp, Error> {
+    /// Notes that the run is about to take, or has taken, the seat of `aim`, and returns the time for its token.
+    async fn aim(&self, aim: Aim, now: Timestamp) -> Result<Timestamp, Error> {
         if self.run.is_none() && self.holds_max.is_none() {
             return Ok(aim.taken_at);
         }
@@ -234,13 +262,8 @@ impl Seeker {
         Ok(())
     }
 
-    /// The output of `taking` the seat in the noted lobby, if it ends within the run's lease: a later write
-    /// would take a second seat besides that of a retry (I5).
-    ///
-    /// # Errors
-    /// The errors of `taking`; [`Error::Unavailable`] when it took too long, and the seat may be taken all
-    /// the same.
-    pub async fn while_noted<T>(&self, taking: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    /// The output of `taking` the seat in the noted lobby, if it ends within the run's lease.
+    async fn while_noted<T>(&self, taking: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
         // On the heap, because every future that contains it would reserve space for it.
         let taking = Box::pin(taking);
         let noted_at = self.progress().noted.as_ref().map(|noted| noted.at);
@@ -248,12 +271,6 @@ impl Seeker {
         let left = (noted_at + RUN_LEASE).before(LEASE_MARGIN).since(self.ambient.now());
         let too_late = || Err(Error::Unavailable("a seat was not taken while its note counted".to_owned()));
         within(&self.ambient, left, taking).await.unwrap_or_else(too_late)
-    }
-
-    /// Notes that the result of the last try is certain: it did not take the seat, or it did and no other
-    /// lobby is tried.
-    pub fn ascertain(&self) {
-        self.progress().is_uncertain = false;
     }
 
     async fn hold_in(&self, lobby_id: &LobbyId, now: Timestamp) -> Result<(), Error> {
@@ -324,14 +341,19 @@ impl Seeker {
         Error::TooManyPlayersFromSource { limit: self.holds_max }
     }
 
-    /// Points the hold to the seat's lobby. One write unit if that is not the first that was tried.
+    /// Ends the search with `found`, and points the hold to its lobby. One write unit if that is not the first
+    /// that was tried.
     ///
     /// # Errors
     /// [`Error::TooManyPlayersFromSource`] when another request of the client has replaced the hold, because
     /// the lobby that it named had ended. [`Error::Unavailable`], [`Error::Bug`]: the hold would look stale,
     /// so the seat is not used.
     pub async fn settle(&self, found: &Found) -> Result<(), Error> {
-        let hold = self.progress().hold.clone();
+        let hold = {
+            let mut progress = self.progress();
+            progress.is_uncertain = false;
+            progress.hold.clone()
+        };
         let (Some((client, _)), Some(hold)) = (self.capped(), hold) else { return Ok(()) };
         if hold.lobby_id == found.lobby.lobby_id {
             return Ok(());

@@ -162,6 +162,14 @@ pub enum CreationOutcome {
     },
 }
 
+impl CreationOutcome {
+    /// Whether this creation certainly took no seat.
+    #[must_use]
+    pub const fn is_refused(&self) -> bool {
+        !matches!(self, Self::Created | Self::CreatedBefore(_))
+    }
+}
+
 /// The transaction's parts, in its order. The last two are optional.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {

@@ -103,6 +103,14 @@ pub enum SeatOutcome {
     Refused(Refusal, Option<Box<Lobby>>),
 }
 
+impl SeatOutcome {
+    /// Whether the seat is certainly not taken.
+    #[must_use]
+    pub const fn is_refused(&self) -> bool {
+        matches!(self, Self::Refused(..))
+    }
+}
+
 /// A place in the list of a server's lobbies: the last one read.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct LobbyCursor {

@@ -3,7 +3,7 @@
 use crate::{
     base::{ambient::Timestamp, cache::Kept},
     matchmaking::outcomes::NoCapacity,
-    models::{ids::NamespaceId, pool::Pool, shortage::Obstacles},
+    models::{ids::NamespaceId, namespace::Namespace, pool::Pool, shortage::Obstacles},
 };
 
 /// What an instance knows of searches.
@@ -39,15 +39,11 @@ impl Searches {
         self.failed.insert((wanted.whole(), needed), until, (until, obstacles));
     }
 
-    /// Whether the namespace was seen to hold its `cap` of lobbies within the last second: then a refused
-    /// find need not read all servers again.
-    pub(in crate::matchmaking) fn is_full(
-        &self,
-        namespace_id: &NamespaceId,
-        cap: u32,
-        now: Timestamp,
-    ) -> bool {
-        self.full.with(namespace_id, |(seen, until)| *seen == cap && now < *until).unwrap_or(false)
+    /// Whether the namespace was seen to hold as many lobbies as it may within the last second: then a
+    /// refused find need not read all servers again.
+    pub(in crate::matchmaking) fn is_full(&self, namespace: &Namespace, now: Timestamp) -> bool {
+        let is_full = |(cap, until): &mut (u32, Timestamp)| *cap == namespace.lobby_count_max && now < *until;
+        self.full.with(&namespace.namespace_id, is_full).unwrap_or(false)
     }
 
     /// Notes that the namespace holds its `cap` of lobbies, which is believed `until` then, unless this
