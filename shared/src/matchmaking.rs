@@ -1,8 +1,8 @@
 //! Matching, a file for each step.
 //!
-//! - [`matchmaker`] holds what one instance works with. `find` runs the rounds of a find, and [`join`] the other
-//!   ways to a seat.
-//! - `look` compares candidates and sorts the fullest first; `busy` reads them ahead in a pool with many
+//! - [`matchmaker`] holds what one instance works with. `find` runs the rounds of a find, and [`join`] the
+//!   other ways to a seat.
+//! - `compare` looks for candidates and tries the fullest first; `ahead` reads them ahead in a pool with many
 //!   finds.
 //! - `take` takes a seat in one lobby, and `waiting` waits until the lobby is ready.
 //! - `burst` shares new lobbies between finds with the same criteria. `create` creates one lobby, and
@@ -11,15 +11,15 @@
 //! - `memory` keeps what an instance learnt from earlier finds, and `contention` measures how many finds
 //!   compete.
 
+mod ahead;
 mod burst;
-mod busy;
 mod capacity;
+mod compare;
 mod contention;
 mod create;
 mod find;
 pub mod join;
 mod limits;
-mod look;
 pub mod matchmaker;
 mod memory;
 mod outcomes;

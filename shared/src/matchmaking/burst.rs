@@ -111,8 +111,8 @@ enum Unseated {
 }
 
 impl Matchmaker {
-    /// Runs one round: creates a lobby, or takes a seat in one that another find creates. A find that `has_lost`
-    /// a seat before looks for the next one at once.
+    /// Runs one round: creates a lobby, or takes a seat in one that another find creates. A find that
+    /// `has_lost` a seat before looks for the next one at once.
     pub(super) async fn create(
         &self,
         search: &Search,

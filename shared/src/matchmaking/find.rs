@@ -57,7 +57,7 @@ impl Matchmaker {
     async fn find_seat(&self, search: &Search, seeker: &Seeker, deadline: Timestamp) -> Result<Found, Error> {
         if let Some(searched) = search.only_pool()
             && self.pools.begin_find(&searched.pool, self.ambient.now()) >= Contention::Loaded
-            && let Some(found) = self.take_tip(searched, seeker).await?
+            && let Some(found) = self.take_in_last_used(searched, seeker).await?
         {
             return Ok(found);
         }
@@ -72,9 +72,13 @@ impl Matchmaker {
         deadline: Timestamp,
     ) -> Result<Found, Error> {
         for round in 0..ROUNDS_MAX {
-            let existing = match self.searched_ahead(search, self.ambient.now()) {
-                Some(searched) => self.take_any(search, searched, seeker, deadline).await?,
-                None => self.take_existing(search, seeker, search.may_create, deadline).await?,
+            let ahead = match self.searched_ahead(search, self.ambient.now()) {
+                Some(searched) => self.find_ahead(searched, seeker).await?,
+                None => None,
+            };
+            let existing = match ahead {
+                Some(existing) => existing,
+                None => self.find_by_comparing(search, seeker, search.may_create, deadline).await?,
             };
             let has_more = match existing {
                 Existing::Taken(found) => return Ok(*found),
@@ -90,7 +94,7 @@ impl Matchmaker {
                 Step::LookAgain => {}
                 Step::NoCapacity(reason) => {
                     // Seats may have come into sight since the look above.
-                    return match self.take_existing(search, seeker, false, deadline).await? {
+                    return match self.find_by_comparing(search, seeker, false, deadline).await? {
                         Existing::Taken(found) => Ok(*found),
                         Existing::None { .. } => {
                             Err(refusal(reason, &search.criteria.new_lobby.pool, seeker.trace()))

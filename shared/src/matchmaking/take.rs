@@ -39,13 +39,13 @@ const STALE_HINT_AGE: Duration = Duration::from_secs(2);
 
 impl Matchmaker {
     /// Takes a seat where the last find took one, if memory shows another there.
-    pub(super) async fn take_tip(
+    pub(super) async fn take_in_last_used(
         &self,
         searched: &SearchedPool,
         seeker: &Seeker,
     ) -> Result<Option<Found>, Error> {
-        let Some(tip) = self.pools.tip(&searched.pool, self.ambient.now()) else { return Ok(None) };
-        Ok(self.take(searched, tip, seeker).await?.ok())
+        let Some(claimed) = self.pools.last_used(&searched.pool, self.ambient.now()) else { return Ok(None) };
+        Ok(self.take(searched, claimed, seeker).await?.ok())
     }
 
     /// Takes a seat in one lobby, or returns why it has none.
@@ -147,17 +147,29 @@ impl Matchmaker {
         }
     }
 
-    /// How to take a seat in `lobby` as it was read at `seen_at`: if it is the last one, the same write hides
-    /// the lobby. Seats taken there since then lapse later than one taken at `seen_at` would.
-    pub(super) async fn claim_as_seen(&self, lobby: &Lobby, seen_at: Timestamp) -> Result<Claimed, Error> {
-        let lapse = lobby.earliest_lapse().min(seen_at + lobby.reservation());
-        let is_last = lobby.taken + 1 == lobby.max_players && lapse > self.ambient.now();
-        let hiding = if is_last {
-            Hiding::IfLast { taken: lobby.taken, lapse, shard: self.choose_shard(&lobby.pool).await? }
-        } else {
-            Hiding::No
+    /// Takes a seat in `lobby` as it was read at `seen_at`. If it is the last one, the same write hides the
+    /// lobby.
+    pub(super) async fn take_seen(
+        &self,
+        searched: &SearchedPool,
+        lobby: &Lobby,
+        seen_at: Timestamp,
+        seeker: &Seeker,
+    ) -> Result<Result<Found, Refusal>, Error> {
+        let now = self.ambient.now();
+        let hiding = match lobby.last_seat_hides_until(seen_at, now) {
+            Some(lapse) => {
+                let shard = self.choose_shard(&lobby.pool).await?;
+                Hiding::IfLast { taken: lobby.taken, lapse, shard }
+            }
+            None => Hiding::No,
         };
-        Ok(Claimed { pool: lobby.pool.clone(), lobby_id: lobby.lobby_id.clone(), hiding })
+        let claimed = Claimed { pool: lobby.pool.clone(), lobby_id: lobby.lobby_id.clone(), hiding };
+        let taken = self.take(searched, claimed, seeker).await?;
+        if taken.is_err() {
+            self.pools.note_lost_seat(&searched.pool, now);
+        }
+        Ok(taken)
     }
 
     /// Hides lobbies without a seat from later finds: those of silent servers until their next heartbeat, and

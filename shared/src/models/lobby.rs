@@ -258,6 +258,15 @@ impl Lobby {
         expiries.get(beyond).copied().unwrap_or(Timestamp::NEVER)
     }
 
+    /// Until when a find that takes a seat here can hide the lobby, as it was read at `seen_at`: if it is the
+    /// last one, until the first of its seats lapses. Seats taken since `seen_at` lapse later than one taken
+    /// then.
+    #[must_use]
+    pub fn last_seat_hides_until(&self, seen_at: Timestamp, now: Timestamp) -> Option<Timestamp> {
+        let lapse = self.earliest_lapse().min(seen_at + self.reservation());
+        (self.taken + 1 == self.max_players && lapse > now).then_some(lapse)
+    }
+
     /// Whether a seat counts as taken, lapsed or not.
     #[must_use]
     pub fn has_seat(&self, seat_id: &SeatId) -> bool {

@@ -146,20 +146,20 @@ impl Seeker {
         Ok(())
     }
 
-    /// Tries to take the seat in `lobby_id`: notes that the run is about to, sends the write of `take`, and keeps
-    /// in mind that the seat may be taken there, unless the write `is_refused` for certain. `take` gets the time
-    /// after the notes; `now` is that of the seat's token.
+    /// Tries to take the seat in `lobby_id`: notes that the run is about to, sends the write of `take`, and
+    /// keeps in mind that the seat may be taken there, unless the write `is_refused` for certain. `take` gets
+    /// the time after the notes; `now` is that of the seat's token.
     ///
-    /// The order is what keeps I5: a retry waits or goes on where this run may have the seat, and a write that
-    /// outlasts the run's lease would take a second seat besides that of the retry, so it is given up.
+    /// The order is what keeps I5: a retry waits or goes on where this run may have the seat, and a write
+    /// that outlasts the run's lease would take a second seat besides that of the retry, so it is given up.
     ///
     /// Under a cap one write unit the first time, with an `Idempotency-Key` one for each lobby, otherwise
     /// none.
     ///
     /// # Errors
-    /// The errors of `take`; [`Error::TooManyPlayersFromSource`]; [`Error::Contention`] when another run of the
-    /// request is under way, which ends this one; [`Error::Unavailable`], also when the run may have taken the
-    /// seat, here or in another lobby, and [`Error::Bug`].
+    /// The errors of `take`; [`Error::TooManyPlayersFromSource`]; [`Error::Contention`] when another run of
+    /// the request is under way, which ends this one; [`Error::Unavailable`], also when the run may have
+    /// taken the seat, here or in another lobby, and [`Error::Bug`].
     pub async fn attempt<T>(
         &self,
         lobby_id: &LobbyId,
@@ -185,7 +185,8 @@ impl Seeker {
         self.aim(aim, now).await
     }
 
-    /// Notes that the run is about to take, or has taken, the seat of `aim`, and returns the time for its token.
+    /// Notes that the run is about to take, or has taken, the seat of `aim`, and returns the time for its
+    /// token.
     async fn aim(&self, aim: Aim, now: Timestamp) -> Result<Timestamp, Error> {
         if self.run.is_none() && self.holds_max.is_none() {
             return Ok(aim.taken_at);
@@ -341,8 +342,8 @@ impl Seeker {
         Error::TooManyPlayersFromSource { limit: self.holds_max }
     }
 
-    /// Ends the search with `found`, and points the hold to its lobby. One write unit if that is not the first
-    /// that was tried.
+    /// Ends the search with `found`, and points the hold to its lobby. One write unit if that is not the
+    /// first that was tried.
     ///
     /// # Errors
     /// [`Error::TooManyPlayersFromSource`] when another request of the client has replaced the hold, because

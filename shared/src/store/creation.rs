@@ -182,9 +182,9 @@ enum Part {
 impl Store {
     /// Creates a lobby, or returns why it cannot.
     ///
-    /// One transaction: 2 write units for each of lobby (and 1 for each of its two indexes, with tags
-    /// three), server, the head when it renews a burst, the ledger when a block is allotted, and for each KB of
-    /// tags and of a configuration. A retry is harmless, since the lobby's identifier decides.
+    /// One transaction: 2 write units for each of lobby (and 1 for each of its two indexes, with tags three),
+    /// server, the head when it renews a burst, the ledger when a block is allotted, and for each KB of tags
+    /// and of a configuration. A retry is harmless, since the lobby's identifier decides.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`]; the lobby may exist all the same, and its reservation then

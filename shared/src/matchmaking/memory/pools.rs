@@ -45,42 +45,23 @@ struct KnownPool {
     shards: Shards,
 }
 
+/// A lobby, and the seats that this instance knows to be taken there.
 #[derive(Debug)]
 struct KnownLobby {
-    lobby_id: LobbyId,
-    /// Its pool, in its shard.
-    pool: Pool,
-    /// Free seats, less one for a find that was sent there.
-    free: u32,
-    max_players: u32,
-    first_lapse: Timestamp,
+    lobby: Lobby,
     learnt_at: Timestamp,
 }
 
 impl KnownLobby {
-    fn of(lobby: &Lobby, free: u32, now: Timestamp) -> Self {
-        Self {
-            lobby_id: lobby.lobby_id.clone(),
-            pool: lobby.pool.clone(),
-            free,
-            max_players: lobby.max_players,
-            first_lapse: lobby.earliest_lapse(),
-            learnt_at: now,
-        }
-    }
-
     /// Whether it should have a seat.
     fn has_seat(&self, now: Timestamp) -> bool {
-        self.free > 0 && now.since(self.learnt_at) < LEARNT_AGE_MAX
+        self.lobby.taken < self.lobby.max_players && now.since(self.learnt_at) < LEARNT_AGE_MAX
     }
 
     fn hiding(&self, now: Timestamp) -> Hiding {
-        if self.free == 1 && self.first_lapse > now {
-            let taken = self.max_players.saturating_sub(1);
-            Hiding::IfLast { taken, lapse: self.first_lapse, shard: self.pool.shard }
-        } else {
-            Hiding::No
-        }
+        let Lobby { taken, pool: Pool { shard, .. }, .. } = self.lobby;
+        let lapse = self.lobby.last_seat_hides_until(self.learnt_at, now);
+        lapse.map_or(Hiding::No, |lapse| Hiding::IfLast { taken, lapse, shard })
     }
 }
 
@@ -99,7 +80,7 @@ impl KnownPool {
     }
 
     fn known(&mut self, id: &LobbyId) -> Option<&mut KnownLobby> {
-        self.lobby.as_mut().filter(|lobby| lobby.lobby_id == *id)
+        self.lobby.as_mut().filter(|known| known.lobby.lobby_id == *id)
     }
 }
 
@@ -136,14 +117,15 @@ impl Pools {
 
     /// The lobby used last, to try without a look: if it was used within the last second and should have a
     /// seat.
-    pub(in crate::matchmaking) fn tip(&self, pool: &Pool, now: Timestamp) -> Option<Claimed> {
-        let tip = |known: &mut KnownPool| {
-            let lobby = known.lobby.as_mut().filter(|lobby| lobby.has_seat(now))?;
-            let hiding = lobby.hiding(now);
-            lobby.free -= 1;
-            Some(Claimed { pool: lobby.pool.clone(), lobby_id: lobby.lobby_id.clone(), hiding })
+    pub(in crate::matchmaking) fn last_used(&self, pool: &Pool, now: Timestamp) -> Option<Claimed> {
+        let claim = |known: &mut KnownPool| {
+            let known = known.lobby.as_mut().filter(|known| known.has_seat(now))?;
+            let hiding = known.hiding(now);
+            // For this find.
+            known.lobby.taken += 1;
+            Some(Claimed { pool: known.lobby.pool.clone(), lobby_id: known.lobby.lobby_id.clone(), hiding })
         };
-        self.0.with(&pool.whole(), tip).flatten()
+        self.0.with(&pool.whole(), claim).flatten()
     }
 
     /// How to take a seat in a lobby that was looked up: if this instance last saw one seat left, however
@@ -157,21 +139,22 @@ impl Pools {
     /// instance, or its own seats are promised to other finds.
     pub(in crate::matchmaking) fn remember_lobby(&self, lobby: &Lobby, is_promised: bool, now: Timestamp) {
         self.0.with_new(lobby.pool.whole(), now, |known| {
-            let free = lobby.max_players.saturating_sub(lobby.taken);
+            let learnt = KnownLobby { lobby: lobby.clone(), learnt_at: now };
             if let Some(known) = known.known(&lobby.lobby_id) {
-                known.free = known.free.min(free);
-                known.learnt_at = now;
-            } else if free > 0
+                // Other finds were sent there.
+                let taken = known.lobby.taken.max(lobby.taken);
+                *known = KnownLobby { lobby: Lobby { taken, ..learnt.lobby }, ..learnt };
+            } else if learnt.has_seat(now)
                 && !is_promised
-                && known.lobby.as_ref().is_none_or(|lobby| !lobby.has_seat(now))
+                && known.lobby.as_ref().is_none_or(|known| !known.has_seat(now))
             {
-                known.lobby = Some(KnownLobby::of(lobby, free, now));
+                known.lobby = Some(learnt);
             }
         });
     }
 
     pub(in crate::matchmaking) fn forget_lobby(&self, pool: &Pool, id: &LobbyId) {
-        self.0.with(&pool.whole(), |known| known.lobby.take_if(|lobby| lobby.lobby_id == *id));
+        self.0.with(&pool.whole(), |known| known.lobby.take_if(|known| known.lobby.lobby_id == *id));
     }
 
     /// Notes that a lobby that a look at `pool` showed had no seat for the find.

@@ -8,15 +8,12 @@
 //! spread over the index.
 //!
 //! After three full ones, a find in a busy pool creates a lobby (decision 21). If a candidate refused it for
-//! another reason than being full, the find first looks as in a quiet pool.
+//! another reason than being full, the find first compares as in a quiet pool.
 
 use crate::{
     base::ambient::Timestamp,
     matchmaking::{
-        contention::Contention,
-        limits::TRIED_WHILE_BUSY_MAX,
-        matchmaker::Matchmaker,
-        search::{Existing, Search},
+        contention::Contention, limits::TRIED_WHILE_BUSY_MAX, matchmaker::Matchmaker, search::Existing,
     },
     models::{
         errors::Error,
@@ -38,13 +35,13 @@ const READ_MAX: usize = 8;
 
 impl Matchmaker {
     /// Takes a seat in any lobby that had one when it was read: all finds would compete for the fullest.
-    pub(super) async fn take_any(
+    /// `None` where other lobbies in sight may have seats, for example because those tried were of a dead
+    /// server.
+    pub(super) async fn find_ahead(
         &self,
-        search: &Search,
         searched: &SearchedPool,
         seeker: &Seeker,
-        deadline: Timestamp,
-    ) -> Result<Existing, Error> {
+    ) -> Result<Option<Existing>, Error> {
         let pool = &searched.pool;
         let (mut looks, mut tries, mut are_all_full) = (0, 0, true);
         let mut has_read_all = false;
@@ -63,23 +60,17 @@ impl Matchmaker {
                 }
                 continue;
             };
-            let claimed = self.claim_as_seen(&lobby, read_at).await?;
-            match self.take(searched, claimed, seeker).await? {
-                Ok(found) => return Ok(Existing::of(Some(found), false)),
+            match self.take_seen(searched, &lobby, read_at, seeker).await? {
+                Ok(found) => return Ok(Some(Existing::of(Some(found), false))),
                 Err(refusal) => {
                     tries += 1;
                     are_all_full &= refusal == Refusal::Full;
-                    self.pools.note_lost_seat(pool, now);
                     self.pools.forget_older_lobbies(pool, now);
                 }
             }
         }
         let is_enough = has_read_all || self.pools.contention(pool, self.ambient.now()) == Contention::Busy;
-        if are_all_full && is_enough {
-            return Ok(Existing::None { has_more: false });
-        }
-        // Other lobbies in sight may have seats, for example where those tried were of a dead server.
-        self.take_existing(search, seeker, search.may_create, deadline).await
+        Ok((are_all_full && is_enough).then_some(Existing::None { has_more: false }))
     }
 
     /// Looks into another part of the index, and keeps some of the lobbies that it shows and that have a

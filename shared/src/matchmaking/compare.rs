@@ -65,7 +65,7 @@ impl Matchmaker {
     /// Takes a seat in the fullest lobby in sight that has one. In a busy pool, a find that `may_create`
     /// otherwise tries three. One that may not tries all, and those that other instances keep for their own
     /// finds.
-    pub(super) async fn take_existing(
+    pub(super) async fn find_by_comparing(
         &self,
         search: &Search,
         seeker: &Seeker,
@@ -208,13 +208,9 @@ impl Matchmaker {
             }
             for lobby in lobbies {
                 let Some(searched) = searched(pools, &lobby.pool) else { continue };
-                let claimed = self.claim_as_seen(&lobby, now).await?;
-                match self.take(searched, claimed, seeker).await? {
+                match self.take_seen(searched, &lobby, now, seeker).await? {
                     Ok(found) => return Ok(Ok(found)),
-                    Err(refusal) => {
-                        are_all_full &= refusal == Refusal::Full;
-                        self.pools.note_lost_seat(&searched.pool, now);
-                    }
+                    Err(refusal) => are_all_full &= refusal == Refusal::Full,
                 }
             }
             let silent: Vec<_> =
