@@ -11,11 +11,12 @@
 //! 5. [`store`]: one function for each intention, with all conditions on items. Only this floor names
 //!    attributes.
 //! 6. [`request`]: a gateway event, parsed once, and its trace.
-//! 7. [`auth`]: tokens in, rights out; signing keys and cached settings.
-//! 8. [`seating`]: a request for a seat from its first check to its response: caps, retries.
-//! 9. [`hosting`], [`screening`], [`cloud`], [`overview`]: services, which do not import each other.
-//! 10. [`matchmaking`]: looking, taking, creating.
-//! 11. [`function`]: a Lambda function: its environment, its loop, its responses, its metrics.
+//! 7. [`outside`]: guarded calls of services outside of the deployment.
+//! 8. [`auth`]: tokens in, rights out; signing keys and cached settings.
+//! 9. [`seating`]: a request for a seat from its first check to its response: caps, retries.
+//! 10. [`hosting`], [`screening`], [`cloud`], [`overview`]: services, which do not import each other.
+//! 11. [`matchmaking`]: looking, taking, creating.
+//! 12. [`function`]: a Lambda function: its environment, its loop, its responses, its metrics.
 
 pub mod auth;
 pub mod base;
@@ -24,6 +25,7 @@ pub mod function;
 pub mod hosting;
 pub mod matchmaking;
 pub mod models;
+pub mod outside;
 pub mod overview;
 pub mod request;
 pub mod rules;

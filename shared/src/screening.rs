@@ -5,7 +5,5 @@
 
 pub mod captcha;
 pub mod check;
-pub mod outside;
 pub mod secrets;
 pub mod verification;
-pub mod web_client;

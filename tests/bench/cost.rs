@@ -41,8 +41,8 @@ use shared::{
         ids::{LobbyId, SeatId, ServerKey},
         lobby::Lobby,
     },
+    outside::{endpoints::Outside, web_client::Reach},
     request::Request,
-    screening::{outside::Outside, web_client::Reach},
     store::meter::Meter,
 };
 use tokio::sync::Mutex;

@@ -27,7 +27,7 @@ use muster_local::{functions::Functions, gateway::Handler, stack::TEMPLATE, temp
 use serde_json::{Value, json};
 use shared::{
     base::{ambient::Timestamp, usage::Usage},
-    screening::outside::Outside,
+    outside::endpoints::Outside,
     store::meter::Meter,
 };
 

@@ -15,8 +15,8 @@ use shared::{
     base::usage::Usage,
     cloud::provision::add_version,
     models::{errors::Error, version::VersionConfig},
+    outside::endpoints::Outside,
     request::Request,
-    screening::outside::Outside,
     store::meter::Meter,
 };
 

@@ -17,7 +17,7 @@ use muster_local::{
     template::Template,
 };
 use serde_json::{Value, json};
-use shared::{screening::outside::Outside, store::client::Store};
+use shared::{outside::endpoints::Outside, store::client::Store};
 
 mod allotment;
 mod churn;

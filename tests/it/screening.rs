@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use shared::{
     cloud::provision::add_version,
     models::version::VersionConfig,
-    screening::{outside::Outside, web_client::Reach},
+    outside::{endpoints::Outside, web_client::Reach},
 };
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},

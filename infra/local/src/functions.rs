@@ -25,8 +25,8 @@ use shared::{
         errors::Error,
         ids::{GameId, NamespaceId},
     },
+    outside::endpoints::Outside,
     request::trace::Trace,
-    screening::outside::Outside,
     store::{client::Store, meter::metered},
 };
 

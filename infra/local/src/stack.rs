@@ -17,7 +17,7 @@ use shared::{
     auth::keys::{SigningKeyTooShort, TokenKeys},
     base::ambient::Ambient,
     function::config::InvalidConfig,
-    screening::outside::Outside,
+    outside::endpoints::Outside,
     store::client::{Store, TableNames},
 };
 use tokio::{sync::oneshot, task::JoinHandle};

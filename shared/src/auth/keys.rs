@@ -15,7 +15,7 @@ use crate::{
     auth::ring_provider::RING_PROVIDER,
     base::ambient::{Ambient, Timestamp},
     models::{
-        client::ClientAddress,
+        client::ClientId,
         ids::{GameId, LobbyId, NamespaceId, SeatId, TokenId},
         token::{
             CREDENTIAL_LIFE, Claims, Credential, CredentialKind, DevelopmentHost, InvalidToken, LobbyClaims,
@@ -51,7 +51,7 @@ struct SignedClaims {
     #[serde(skip_serializing_if = "Option::is_none")]
     seat: Option<SeatId>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    client: Option<ClientAddress>,
+    client: Option<ClientId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     host: Option<DevelopmentHost>,
 }

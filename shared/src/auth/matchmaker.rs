@@ -136,7 +136,7 @@ impl MatchmakerAuth {
         &self,
         caller: Caller,
         request: &Request,
-    ) -> Result<(PlayerRight, Arc<Settings>), Error> {
+    ) -> Result<(PublicRight, Arc<Settings>), Error> {
         let (credential, settings) = match caller {
             Caller::Player(credential) => {
                 let settings = self.settings_of(&credential, TokenKind::Public).await?;
@@ -151,7 +151,7 @@ impl MatchmakerAuth {
             }
             other => return Err(other.refused(TokenKind::Public)),
         };
-        Ok((PlayerRight { namespace_id: settings.namespace.namespace_id.clone(), credential }, settings))
+        Ok((PublicRight { namespace_id: settings.namespace.namespace_id.clone(), credential }, settings))
     }
 
     /// The right of a game server, with the settings of its namespace.
@@ -196,12 +196,12 @@ impl MatchmakerAuth {
 
 /// The right to be matched in one namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlayerRight {
+pub struct PublicRight {
     namespace_id: NamespaceId,
     credential: String,
 }
 
-impl PlayerRight {
+impl PublicRight {
     /// The namespace.
     #[must_use]
     pub const fn namespace_id(&self) -> &NamespaceId {

@@ -10,7 +10,7 @@ use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use crate::{
     auth::keys::{SigningKeyTooShort, TokenKeys},
     base::aws,
-    screening::{outside::Outside, web_client::Reach},
+    outside::{endpoints::Outside, web_client::Reach},
     store::client::{Store, TableNames, aws_client, emulator_client},
 };
 

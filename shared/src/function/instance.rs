@@ -20,7 +20,8 @@ use crate::{
     cloud::issuing::Issuer,
     function::config::{Environment, InvalidConfig},
     matchmaking::matchmaker::Matchmaker,
-    screening::{check::Screening, outside::Outside},
+    outside::endpoints::Outside,
+    screening::check::Screening,
     seating::entrance::Seating,
     store::client::Store,
 };

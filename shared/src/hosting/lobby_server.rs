@@ -114,8 +114,8 @@ impl LobbyServer {
         let outcome = self.transition(right, &Transition::Leave(seat_id.clone())).await?;
         let is_new = matches!(outcome, TransitionOutcome::Made(_));
         let lobby = accepted(outcome)?;
-        if let Some(address) = client {
-            self.release(&Client { namespace_id, address }, &seat_id).await;
+        if let Some(client_id) = client {
+            self.release(&Client { namespace_id, client_id }, &seat_id).await;
         }
         match lobby.end_cause(self.ambient.now()) {
             // Also on a retry: the first call may have crashed before this.

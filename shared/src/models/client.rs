@@ -1,4 +1,4 @@
-//! The client of a request: a keyed hash of its address, so that no table holds a readable address.
+//! Who the client of a request is: a keyed hash of its address, so that no table holds a readable address.
 //!
 //! A client with an IPv6 address usually has a whole /64 network, so IPv6 addresses count by /64. The hash
 //! differs between namespaces, so that studios cannot recognise each other's players. A rotated signing key
@@ -17,12 +17,12 @@ const HASH_BYTES: usize = 16;
 /// Bytes of an IPv6 address that name its network.
 const NETWORK_BYTES: usize = 8;
 
-/// A client's address as Muster keeps it: 22 characters of unpadded URL-safe Base64.
+/// Who a client is, within its namespace: 22 characters of unpadded URL-safe Base64.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct ClientAddress(String);
+pub struct ClientId(String);
 
-impl ClientAddress {
+impl ClientId {
     /// The client of `namespace_id` at `address`, as [`crate::request::Request::client_ip`] returns it, under
     /// the deployment's `key`. All clients without an address are one.
     #[must_use]
@@ -58,19 +58,19 @@ impl ClientAddress {
 pub struct Client {
     /// The namespace.
     pub namespace_id: NamespaceId,
-    /// Its address.
-    pub address: ClientAddress,
+    /// Which of its clients.
+    pub client_id: ClientId,
 }
 
 impl Client {
     /// The key of its item for `matter`.
     #[must_use]
     pub fn key(&self, matter: &str) -> String {
-        format!("{matter}/{}/{}", self.namespace_id, self.address)
+        format!("{matter}/{}/{}", self.namespace_id, self.client_id)
     }
 }
 
-impl fmt::Display for ClientAddress {
+impl fmt::Display for ClientId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
@@ -84,16 +84,16 @@ mod tests {
         name.parse().unwrap()
     }
 
-    fn of(address: &str, secret: u8) -> ClientAddress {
+    fn of(address: &str, secret: u8) -> ClientId {
         let key = hmac::Key::new(hmac::HMAC_SHA256, &[secret; 32]);
-        ClientAddress::of(Some(address.parse().unwrap()), &namespace("n"), &key)
+        ClientId::of(Some(address.parse().unwrap()), &namespace("n"), &key)
     }
 
     #[test]
     fn a_client_is_another_one_in_each_namespace() {
         let key = hmac::Key::new(hmac::HMAC_SHA256, &[1; 32]);
         let in_namespace =
-            |name: &str| ClientAddress::of(Some("192.0.2.1".parse().unwrap()), &namespace(name), &key);
+            |name: &str| ClientId::of(Some("192.0.2.1".parse().unwrap()), &namespace(name), &key);
         assert_eq!(in_namespace("n"), in_namespace("n"));
         assert_ne!(in_namespace("n"), in_namespace("m"), "I11");
     }
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn clients_without_an_address_are_one() {
         let key = hmac::Key::new(hmac::HMAC_SHA256, &[1; 32]);
-        let unknown = || ClientAddress::of(None, &namespace("n"), &key);
+        let unknown = || ClientId::of(None, &namespace("n"), &key);
         assert_eq!(unknown(), unknown());
         assert_ne!(unknown(), of("0.0.0.0", 1));
     }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     base::ambient::{Ambient, Timestamp},
     models::{
-        client::ClientAddress,
+        client::ClientId,
         ids::{GameId, InvalidIdentifier, LobbyId, NamespaceId, SeatId, TokenId},
         ports::Ports,
     },
@@ -189,7 +189,7 @@ pub struct PlayerSeat {
     /// The seat in it.
     pub seat_id: SeatId,
     /// The client that holds it, if the namespace has a cap of seats.
-    pub client: Option<ClientAddress>,
+    pub client: Option<ClientId>,
 }
 
 /// The claims of a verified token.

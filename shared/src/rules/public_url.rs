@@ -2,7 +2,7 @@
 //! its own machine, its network or the cloud's metadata.
 //!
 //! This file checks only a host name's form. Each call checks the addresses that it resolves to
-//! ([`crate::screening::web_client`]).
+//! ([`crate::outside::web_client`]).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -21,14 +21,12 @@ use url::form_urlencoded;
 use crate::{
     base::{ambient::Timestamp, json::strict_json},
     models::{
-        client::{Client, ClientAddress},
+        client::{Client, ClientId},
         errors::Error,
         version::{CaptchaConfig, CaptchaKeys, CaptchaProvider},
     },
-    screening::{
-        check::{Admission, Screening},
-        web_client::{NoAnswer, Post},
-    },
+    outside::web_client::{NoAnswer, Post},
+    screening::check::{Admission, Screening},
     seating::seeker::Seeker,
     store::captcha::{CaptchaPass, CaptchaTerms, PassState},
     wire::Captcha,
@@ -75,8 +73,8 @@ impl Screening {
         client_ip: Option<IpAddr>,
         seeker: &Seeker,
     ) -> Result<(), Error> {
-        let address = ClientAddress::of(client_ip, admission.namespace_id, self.keys.address_key());
-        let client = &Client { namespace_id: admission.namespace_id.clone(), address };
+        let client_id = ClientId::of(client_ip, admission.namespace_id, self.keys.address_key());
+        let client = &Client { namespace_id: admission.namespace_id.clone(), client_id };
         let terms = CaptchaTerms { ttl: config.ttl(), requests: config.requests_before_reverify };
         let now = self.ambient.now();
         let last = match self.store.count_captcha_request(client, terms, now).await? {
@@ -178,7 +176,7 @@ impl Screening {
     /// A digest of `parts`, different for each client, namespace and deployment.
     fn digest(&self, client: &Client, parts: &[&str]) -> uuid::Uuid {
         let mut digest = hmac::Context::with_key(self.keys.address_key());
-        let of_client = [client.namespace_id.as_str(), client.address.as_str()];
+        let of_client = [client.namespace_id.as_str(), client.client_id.as_str()];
         for part in ["captcha"].iter().chain(&of_client).chain(parts) {
             digest.update(&u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
             digest.update(part.as_bytes());

@@ -4,7 +4,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use crate::{
-    auth::{keys::TokenKeys, matchmaker::PlayerRight},
+    auth::{keys::TokenKeys, matchmaker::PublicRight},
     base::ambient::Ambient,
     models::{
         errors::Error,
@@ -14,9 +14,10 @@ use crate::{
         pool::Tags,
         version::{EntryKind, Version},
     },
+    outside::{endpoints::Outside, web_client::WebClient},
     request::Request,
     rules::criteria::Criteria,
-    screening::{outside::Outside, secrets::SecretsCache, web_client::WebClient},
+    screening::secrets::SecretsCache,
     seating::seeker::Seeker,
     store::client::Store,
     wire::{Captcha, CreateLobbyRequest, FindLobbyRequest, JoinLobbyRequest},
@@ -42,7 +43,7 @@ impl<'a> Admission<'a> {
     pub fn find(
         body: &'a FindLobbyRequest,
         criteria: &'a Criteria,
-        right: &'a PlayerRight,
+        right: &'a PublicRight,
         version: &'a Version,
     ) -> Self {
         let named: BTreeSet<_> = body.game_modes.iter().map(String::as_str).collect();

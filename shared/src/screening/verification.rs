@@ -22,10 +22,8 @@ use crate::{
         version::{EntryKind, Verification},
         version_secrets::VersionSecrets,
     },
-    screening::{
-        check::{Admission, Screening},
-        web_client::Post,
-    },
+    outside::web_client::Post,
+    screening::check::{Admission, Screening},
     seating::seeker::Seeker,
 };
 

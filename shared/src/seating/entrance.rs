@@ -4,7 +4,7 @@ use std::{sync::Mutex, time::Duration};
 
 use crate::{
     auth::{
-        matchmaker::{MatchmakerAuth, PlayerRight},
+        matchmaker::{MatchmakerAuth, PublicRight},
         settings::Settings,
     },
     base::{
@@ -12,7 +12,7 @@ use crate::{
         pauses::Pauses,
     },
     models::{
-        client::{Client, ClientAddress},
+        client::{Client, ClientId},
         errors::Error,
         ids::{LobbyId, SeatId, WriteId},
         lobby::SeatState,
@@ -83,7 +83,7 @@ impl Seating {
     pub async fn begin(
         &self,
         request: &Request,
-        right: &PlayerRight,
+        right: &PublicRight,
         settings: &Settings,
         operation: &str,
     ) -> Result<Entrance, Error> {
@@ -93,11 +93,11 @@ impl Seating {
             return Err(Error::NotThroughEdge);
         }
         let (client_ip, namespace_id) = (request.client_ip(edge_secret), right.namespace_id());
-        let address = ClientAddress::of(client_ip, namespace_id, self.auth.keys().address_key());
-        let client = Client { namespace_id: namespace_id.clone(), address };
+        let client_id = ClientId::of(client_ip, namespace_id, self.auth.keys().address_key());
+        let client = Client { namespace_id: namespace_id.clone(), client_id };
         let run = match request.idempotency_key()? {
             Some(key) => {
-                let caller = [right.namespace_id().as_str(), right.credential(), client.address.as_str()];
+                let caller = [right.namespace_id().as_str(), right.credential(), client.client_id.as_str()];
                 Some(Run {
                     key: ReplayKey::new(caller, key),
                     body: hex_digest(format!("{operation} {}", request.json()?.canonical()).as_bytes()),
@@ -164,7 +164,7 @@ impl Seating {
         };
         found.log();
         seeker.trace.found(found.outcome);
-        let client = seeker.capped().map(|(client, _)| client.address.clone());
+        let client = seeker.capped().map(|(client, _)| client.client_id.clone());
         let is_held = client.is_some();
         let answer = found.into_response(settings, client, self.auth.keys())?;
         if let Some(run) = &seeker.run {
@@ -270,7 +270,7 @@ impl Seating {
             namespace_id: client.namespace_id.clone(),
             lobby_id: lobby.lobby_id.clone(),
             seat_id: record.seat.clone(),
-            client: record.is_held.then(|| client.address.clone()),
+            client: record.is_held.then(|| client.client_id.clone()),
         };
         let key_id = record.key_id.as_deref().unwrap_or_default();
         let token = self.auth.keys().issue_player_again(&seat, record.taken_at, key_id);

@@ -4,7 +4,7 @@ use crate::{
     auth::{keys::TokenKeys, settings::Settings},
     base::ambient::{Ambient, Timestamp},
     models::{
-        client::ClientAddress,
+        client::ClientId,
         errors::Error,
         ids::{LobbyId, RegionId, SeatId},
         lobby::Lobby,
@@ -35,7 +35,7 @@ impl Found {
     pub fn into_response(
         self,
         settings: &Settings,
-        client: Option<ClientAddress>,
+        client: Option<ClientId>,
         keys: &TokenKeys,
     ) -> Result<FindLobbyResponse, Error> {
         let Self { lobby, seat_id, taken_at, .. } = self;

@@ -22,8 +22,8 @@ use shared::{
         operation::{Operation as _, answer_counted},
     },
     models::{errors::Error, pool::Pool},
+    outside::endpoints::Outside,
     request::Request,
-    screening::outside::Outside,
     store::{
         client::{Store, emulator_client},
         meter::Meter,

@@ -46,8 +46,8 @@ use shared::{
         server::Server,
         token::{Claims, Credential, CredentialKind, LobbyClaims, PlayerSeat},
     },
+    outside::endpoints::Outside,
     rules::origin::OriginHost,
-    screening::outside::Outside,
     store::{cdn::DomainOutcome, client::Store},
 };
 use tokio::sync::Notify;

@@ -16,7 +16,7 @@ use shared::{
     auth::keys::TokenKeys,
     base::ambient::Ambient,
     models::token::{CloudToken, Credential, CredentialKind},
-    screening::outside::Outside,
+    outside::endpoints::Outside,
     store::client::{Store, emulator_client},
 };
 

@@ -10,7 +10,7 @@ use std::{
 
 use aws_smithy_runtime_api::client::dns::{DnsFuture, ResolveDns, SharedDnsResolver};
 use harness::instance::{Instance, patient_client};
-use shared::screening::web_client::GuardedResolver;
+use shared::outside::web_client::GuardedResolver;
 
 use super::*;
 

@@ -220,7 +220,7 @@ async fn no_more_lapsed_seats_are_forgotten_than_one_write_replaces() {
     stack.clock.advance(Duration::from_secs(121));
     let found = find_from(&stack, &game, HOME).await.expect_ok();
     let PlayerSeat { namespace_id, client, .. } = stack.seat(&found);
-    let client = Client { namespace_id, address: client.unwrap() };
+    let client = Client { namespace_id, client_id: client.unwrap() };
     assert_eq!(stack.store().holds(&client).await.unwrap().len(), 150 - REPLACED_MAX + 1);
 }
 

@@ -22,7 +22,7 @@ use muster_local::emulator::link::{Call, Carried, Link, patient_client_over};
 use serde_json::{Value, json};
 use shared::{
     models::{
-        client::{Client, ClientAddress},
+        client::{Client, ClientId},
         ids::{LobbyId, NamespaceId, SeatId, WriteId},
         lobby::Stage,
     },
@@ -522,9 +522,9 @@ async fn a_note_that_is_repeated_late_does_not_hide_the_one_after_it() {
     assert_eq!(store.replay(&run.key).await.unwrap().unwrap().lobby, Some(second.clone()), "I5");
 
     let namespace_id = NamespaceId::from(ambient.uuid());
-    let address =
-        ClientAddress::of(Some(Ipv4Addr::LOCALHOST.into()), &namespace_id, stack.stack.keys().address_key());
-    let client = Client { namespace_id, address };
+    let client_id =
+        ClientId::of(Some(Ipv4Addr::LOCALHOST.into()), &namespace_id, stack.stack.keys().address_key());
+    let client = Client { namespace_id, client_id };
     let in_lobby =
         |lobby_id: &LobbyId, since| Hold { seat_id: seat_id.clone(), lobby_id: lobby_id.clone(), since };
     let (noted, pointed, settled) =

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use muster_local::{functions::Functions, template::FunctionProperties};
 use serde_json::Value;
-use shared::screening::outside::Outside;
+use shared::outside::endpoints::Outside;
 use tokio::{sync::Notify, task::JoinSet, time::sleep};
 
 use super::{

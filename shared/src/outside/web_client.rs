@@ -69,7 +69,7 @@ pub enum NoAnswer {
 
 /// A POST.
 #[derive(Debug)]
-pub(super) struct Post<'a> {
+pub(crate) struct Post<'a> {
     pub url: &'a str,
     pub content_type: &'static str,
     pub headers: Vec<(&'a str, &'a str)>,
@@ -81,14 +81,14 @@ pub(super) struct Post<'a> {
 
 /// A response.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(crate) struct Answer {
     pub status: StatusCode,
     /// Empty unless it was read.
     pub body: Vec<u8>,
 }
 
 /// Calls URLs that studios configure.
-pub(super) struct WebClient {
+pub(crate) struct WebClient {
     reach: Reach,
     resolver: SharedDnsResolver,
     ambient: Ambient,
@@ -97,12 +97,12 @@ pub(super) struct WebClient {
 }
 
 impl WebClient {
-    pub(super) const fn new(reach: Reach, resolver: SharedDnsResolver, ambient: Ambient) -> Self {
+    pub(crate) const fn new(reach: Reach, resolver: SharedDnsResolver, ambient: Ambient) -> Self {
         Self { reach, resolver, ambient, connector: OnceLock::new() }
     }
 
     /// Sends `post` and reads the response, all within `span`.
-    pub(super) async fn post(&self, post: Post<'_>, span: Duration) -> Result<Answer, NoAnswer> {
+    pub(crate) async fn post(&self, post: Post<'_>, span: Duration) -> Result<Answer, NoAnswer> {
         within(&self.ambient, span, self.exchange(post)).await.unwrap_or(Err(NoAnswer::TimedOut))
     }
 

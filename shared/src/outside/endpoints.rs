@@ -2,7 +2,7 @@
 
 use aws_smithy_runtime_api::client::dns::SharedDnsResolver;
 
-use crate::screening::web_client::{Reach, SystemResolver};
+use crate::outside::web_client::{Reach, SystemResolver};
 
 /// The services outside of the deployment, and which of them it may call.
 #[derive(Clone, Debug)]

@@ -1,0 +1,4 @@
+//! Whatever is outside of a deployment, and how it is called.
+
+pub mod endpoints;
+pub mod web_client;
