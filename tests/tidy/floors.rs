@@ -1,15 +1,12 @@
-//! Files import only from their own floor and from lower ones, and none import each other in a circle.
+//! Files import only from their own floor and from lower ones.
 //!
 //! The floors are the numbered list of `shared/src/lib.rs`.
 
-use std::{collections::BTreeSet, fs};
+use std::collections::BTreeSet;
 
 use syn::{Item, Visibility};
 
-use crate::{
-    repository::workspace,
-    sources::{Imports, Module, Paths, circle, imports, shared, sources},
-};
+use crate::sources::{Imports, Module, Paths, imports, shared};
 
 /// Fewer imports than this between files of `shared` would mean that they are no longer understood.
 const IMPORTS_MIN: usize = 300;
@@ -65,20 +62,6 @@ fn no_file_of_the_common_crate_imports_from_a_higher_floor() {
     let count: usize = imports.values().map(BTreeSet::len).sum();
     assert!(count >= IMPORTS_MIN, "only {count} imports were understood");
     assert_eq!(upward(&imports, &floors), [""; 0]);
-}
-
-#[test]
-fn no_files_import_each_other_in_a_circle() {
-    let mut folders = vec![workspace().join("shared/src")];
-    for group in ["infra", "functions"] {
-        let crates =
-            fs::read_dir(workspace().join(group)).unwrap().map(|entry| entry.unwrap().path().join("src"));
-        folders.extend(crates.filter(|folder| folder.is_dir()));
-    }
-    assert!(folders.len() > 30, "{folders:?}");
-    for folder in folders {
-        assert_eq!(circle(&imports(&sources(&folder))), None, "{}", folder.display());
-    }
 }
 
 /// What plain values and rules may not use, of that which a file uses.
@@ -161,7 +144,6 @@ fn the_structure_in_figures() {
     let figures = [
         ("files of `shared`", sources.len(), usize::MAX),
         ("imports between them", imports.values().map(BTreeSet::len).sum(), usize::MAX),
-        ("circles", usize::from(circle(&imports).is_some()), 0),
         ("imports up a floor", upward(&imports, &floors).len(), 0),
         ("floors", floors.len(), FLOORS_MAX),
         ("flat files in shared/src", flat, FLAT_FILES_MAX),
@@ -174,7 +156,7 @@ fn the_structure_in_figures() {
 }
 
 #[test]
-fn a_circle_and_an_upward_import_are_found() {
+fn an_upward_import_is_found() {
     let module = |name: &str| vec![name.to_owned()];
     let texts = [
         ("one", "use crate::two::A;"),
@@ -182,10 +164,6 @@ fn a_circle_and_an_upward_import_are_found() {
         ("three", "use crate::one;"),
     ];
     let sources = texts.into_iter().map(|(name, text)| (module(name), text.to_owned())).collect();
-    let imports = imports(&sources);
-    assert_eq!(circle(&imports).map(|way| way.len()), Some(4));
     let floors = floors("//! text\n//! 1. [`one`]: x\n//! 2. [`two`], [`three`]: y");
-    assert_eq!(upward(&imports, &floors), ["one imports two", "two imports three"]);
-    let without_one: Imports = imports.into_iter().filter(|(from, _)| *from != module("one")).collect();
-    assert_eq!(circle(&without_one), None);
+    assert_eq!(upward(&imports(&sources), &floors), ["one imports two", "two imports three"]);
 }

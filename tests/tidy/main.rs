@@ -10,9 +10,11 @@
     reason = "this is test code: what cannot go on panics"
 )]
 
+mod calls;
 mod defaults;
 mod floors;
 mod functions;
+mod methods;
 mod pages;
 mod pins;
 mod repository;

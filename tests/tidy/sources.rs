@@ -150,7 +150,7 @@ pub fn sources(folder: &Path) -> BTreeMap<Module, String> {
 }
 
 /// The module that `path`, named in `module`, leads into; nothing outside of the crate.
-fn resolve(path: &[String], module: &[String], modules: &BTreeSet<Module>) -> Option<Module> {
+pub fn resolve(path: &[String], module: &[String], modules: &BTreeSet<Module>) -> Option<Module> {
     let (first, rest) = path.split_first()?;
     let whole: Module = match first.as_str() {
         "crate" => rest.to_vec(),
@@ -179,30 +179,6 @@ pub fn imports(sources: &BTreeMap<Module, String>) -> Imports {
         (module.clone(), targets.filter(|target| target != module && !target.is_empty()).collect())
     };
     sources.iter().map(of).collect()
-}
-
-/// A way from a module back to itself, if there is one.
-pub fn circle(imports: &Imports) -> Option<Vec<Module>> {
-    fn walk(at: &Module, imports: &Imports, way: &mut Vec<Module>, done: &mut BTreeSet<Module>) -> bool {
-        if way.contains(at) {
-            way.push(at.clone());
-            return true;
-        }
-        way.push(at.clone());
-        for next in imports.get(at).into_iter().flatten() {
-            if !done.contains(next) && walk(next, imports, way, done) {
-                return true;
-            }
-        }
-        done.insert(at.clone());
-        way.pop();
-        false
-    }
-    let mut done = BTreeSet::new();
-    imports.keys().find_map(|from| {
-        let mut way = Vec::new();
-        walk(from, imports, &mut way, &mut done).then_some(way)
-    })
 }
 
 /// The common crate.
