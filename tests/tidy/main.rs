@@ -12,8 +12,10 @@
 
 mod calls;
 mod defaults;
+mod figures;
 mod floors;
 mod functions;
+mod limits;
 mod methods;
 mod pages;
 mod pins;
