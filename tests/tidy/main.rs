@@ -10,6 +10,7 @@
     reason = "this is test code: what cannot go on panics"
 )]
 
+mod budgets;
 mod calls;
 mod defaults;
 mod figures;
