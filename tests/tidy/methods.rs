@@ -144,7 +144,7 @@ pub fn types(sources: &BTreeMap<Module, String>) -> BTreeMap<TypeName, Methods> 
     let modules: BTreeSet<Module> = sources.keys().cloned().collect();
     let mut types: BTreeMap<TypeName, Methods> = BTreeMap::new();
     for (module, of_file) in &items {
-        let paths = Paths::of(&sources[*module]).found;
+        let paths = Paths::of_file(&parsed[*module]).found;
         for of_type in &of_file.impls {
             let Some(name) = type_name(&of_type.self_ty) else { continue };
             let defines =

@@ -35,8 +35,12 @@ pub fn is_test(attributes: &[syn::Attribute]) -> bool {
 
 impl Paths {
     pub fn of(source: &str) -> Self {
+        Self::of_file(&syn::parse_file(source).expect("Rust"))
+    }
+
+    pub fn of_file(file: &syn::File) -> Self {
         let mut paths = Self::default();
-        paths.visit_file(&syn::parse_file(source).expect("Rust"));
+        paths.visit_file(file);
         paths
     }
 

@@ -1,10 +1,13 @@
-//! Functions have no tests of their own, since cargo does not run any there.
+//! Which packages have tests, and in which order cargo runs them.
 
-use std::path::Path;
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use crate::repository::{files, read};
 
-/// Why a function would have tests, if it would: by its manifest or by one of its sources.
+/// How the manifest or a source of a function breaks the rule; `None` if none does.
 fn tested(manifest: &str, sources: &[&str]) -> Option<&'static str> {
     if manifest.matches("\ntest = false\n").count() != 2 {
         return Some("builds test binaries without a test");
@@ -34,4 +37,32 @@ fn a_test_of_a_function_is_found() {
     assert_eq!(tested(manifest, &["fn main() {}"]), None);
     assert_eq!(tested(manifest, &["", "#[cfg(test)] mod tests;"]), Some("has tests that never run"));
     assert_eq!(tested("[lib]\ntest = false\n", &[]), Some("builds test binaries without a test"));
+}
+
+/// The name of the package in each folder, of those with a manifest.
+fn names() -> BTreeMap<String, String> {
+    let manifests = files(&["toml"]).into_iter().filter(|(path, _)| path.ends_with("Cargo.toml"));
+    let name = |(path, text): (PathBuf, String)| {
+        let name = text.lines().find_map(|line| line.strip_prefix("name = \"")?.strip_suffix('"'))?;
+        Some((path.parent()?.to_string_lossy().into_owned(), name.to_owned()))
+    };
+    manifests.filter_map(name).collect()
+}
+
+/// The folder whose tests cargo runs last.
+fn last(names: &BTreeMap<String, String>) -> Option<&str> {
+    names.iter().max_by_key(|(_, name)| *name).map(|(folder, _)| folder.as_str())
+}
+
+/// Cargo runs tests in the order of their packages' names.
+#[test]
+fn the_summary_of_what_was_left_out_comes_last() {
+    let names = names();
+    assert!(names.len() > 50, "{names:?}");
+    assert_eq!(last(&names), Some("tests/summary"));
+    let other = [("tests/summary", "summary"), ("tests/tidy", "tidy")];
+    assert_eq!(
+        last(&other.map(|(folder, name)| (folder.to_owned(), name.to_owned())).into()),
+        Some("tests/tidy")
+    );
 }
