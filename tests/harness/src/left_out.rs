@@ -1,7 +1,7 @@
 //! Tests that need a program which this machine lacks: `cargo test` names them at its end.
 //!
-//! Such a test leaves a file with the reason in a folder beside the test's own binary; the package `summary`,
-//! whose only test runs after all others, prints what is there.
+//! Such a test leaves a file with the reason in a folder beside the test's own binary; the package
+//! `workspace-summary`, whose only test runs after all others, prints what is there.
 
 use std::{env, fs, path::PathBuf};
 

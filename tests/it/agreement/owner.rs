@@ -1,4 +1,4 @@
-//! What an owner relies on besides the service: rights, logs, and the programs that deploy.
+//! What an owner relies on besides the service: rights and logs.
 
 use std::{collections::BTreeSet, fs};
 
@@ -75,32 +75,5 @@ fn logs_outlive_their_stack_and_are_in_the_way_of_no_later_one() {
         assert_eq!(texts(get(group, &["UpdateReplacePolicy"])), ["Retain"]);
         let name = get(group, &["Properties"]).as_mapping_get("LogGroupName");
         assert!(name.is_none_or(|name| texts(name)[0].ends_with("-${StackId}")), "{name:?}");
-    }
-}
-
-#[test]
-fn programs_of_python_are_exact_with_all_that_they_need() {
-    let requirement = Regex::new(
-        r"(?m)^([a-z0-9._-]+)(\[[^\]]+\])?==(\S+)([^\n]*)\n((?:    --hash=sha256:[0-9a-f]{64}[^\n]*\n)*)",
-    )
-    .unwrap();
-    for name in ["requirements", "conformance-requirements", "deployed-requirements"] {
-        let (wanted, locked) = (read(&format!(".ci/{name}.in")), read(&format!(".ci/{name}.txt")));
-        let mut found = BTreeSet::new();
-        for one in requirement.captures_iter(&locked) {
-            assert!(!one[5].is_empty(), "{name}: {} has no hash", &one[1]);
-            found.insert(format!("{}{}=={}", &one[1], one.get(2).map_or("", |it| it.as_str()), &one[3]));
-        }
-        let lines = locked.lines().filter(|line| !line.starts_with([' ', '#']));
-        assert_eq!(found.len(), lines.count(), "{name}: run .ci/lock-python");
-        for wanted in wanted.lines().filter(|line| !line.starts_with('#')) {
-            assert!(found.contains(wanted), "{name}: {wanted} is not locked: run .ci/lock-python");
-        }
-        // pip 23 does not see that a package with extras is that package.
-        let extras = Regex::new(r"\[.*\]").unwrap();
-        for one in &found {
-            let plain = extras.replace(one, "");
-            assert!(found.contains(plain.as_ref()), "{name}: {plain} is missing: run .ci/lock-python");
-        }
     }
 }
