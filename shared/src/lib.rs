@@ -1,7 +1,7 @@
 //! Muster's common crate: the domain, the wire and the tables, for every operation.
 //!
 //! Its folders are floors. A file imports only from its own floor and from lower ones, and no files import
-//! each other in a circle; `tests/it/floors.rs` reads this list and checks both.
+//! each other in a circle; `tests/tidy` reads this list and checks both.
 //!
 //! 1. [`base`]: clock, randomness, pauses, bounded memory, strict JSON, lenient records, logs, connections.
 //!    No game concepts.

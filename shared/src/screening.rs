@@ -3,6 +3,7 @@
 //! Both fail closed (decision 48). Muster calls neither for a client at its limit, nor for a request that
 //! another run has claimed.
 
+pub mod admission;
 pub mod captcha;
 pub mod check;
 pub mod secrets;

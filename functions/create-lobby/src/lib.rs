@@ -10,7 +10,7 @@ use shared::{
     models::{errors::Error, token::TokenKind},
     request::Request,
     rules::criteria::Criteria,
-    screening::check::{Admission, Screening},
+    screening::admission::{Admission, Screening},
     seating::{
         entrance::{Entrance, Seating},
         reply::mock_seat,

@@ -7,7 +7,7 @@ use shared::{
     matchmaking::matchmaker::Matchmaker,
     models::{errors::Error, token::TokenKind},
     request::Request,
-    screening::check::{Admission, Screening},
+    screening::admission::{Admission, Screening},
     seating::{
         entrance::{Entrance, Seating},
         reply::mock_seat,

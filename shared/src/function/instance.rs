@@ -21,7 +21,7 @@ use crate::{
     function::config::{Environment, InvalidConfig},
     matchmaking::matchmaker::Matchmaker,
     outside::endpoints::Outside,
-    screening::check::Screening,
+    screening::admission::Screening,
     seating::entrance::Seating,
     store::client::Store,
 };

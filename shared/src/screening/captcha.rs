@@ -26,7 +26,7 @@ use crate::{
         version::{CaptchaConfig, CaptchaKeys, CaptchaProvider},
     },
     outside::web_client::{NoAnswer, Post},
-    screening::check::{Admission, Screening},
+    screening::admission::{Admission, Screening},
     seating::seeker::Seeker,
     store::captcha::{CaptchaPass, CaptchaTerms, PassState},
     wire::Captcha,

@@ -23,7 +23,7 @@ use crate::{
         version_secrets::VersionSecrets,
     },
     outside::web_client::Post,
-    screening::check::{Admission, Screening},
+    screening::admission::{Admission, Screening},
     seating::seeker::Seeker,
 };
 

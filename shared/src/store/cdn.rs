@@ -105,7 +105,8 @@ impl Store {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn cdn_settings(&self, right: &NamespaceRight) -> Result<CdnSettings, Error> {
-        let cdn = self.catalog_item(game_key(right.game_id()), cdn_key(right.namespace_id())).await?;
+        let key = key(game_key(right.game_id()), cdn_key(right.namespace_id()));
+        let cdn = self.read(&self.tables.catalog, key).await?;
         let Cdn { users, domains } = cdn.unwrap_or_default();
         Ok(CdnSettings { users: users.into_keys().collect(), domains })
     }

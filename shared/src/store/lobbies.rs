@@ -34,7 +34,6 @@ use crate::{
         items::{Item, from_item, from_items, number, text},
         keys::tag_set,
         shards::signed_shards,
-        transitions::leave,
         writes::Write,
     },
 };
@@ -46,6 +45,9 @@ pub const CANDIDATES_INDEX: &str = "candidates";
 pub const TAGGED_INDEX: &str = "tagged";
 /// The index of the lobbies of a game server, oldest first.
 pub const BY_SERVER_INDEX: &str = "by_server";
+
+/// Neither ended nor starting for longer than it may.
+pub(super) const ALIVE: &str = "#stage <> :ended AND (#stage = :ready OR #created_at > :start_limit)";
 
 /// A lobby as the index of candidates shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -358,12 +360,12 @@ impl Store {
         let mut write = self.take_free_seat(&claim, claim.hiding, now, now);
         let mut refusal = SeatOutcome::Refused(Refusal::Full, None);
         for _ in 0..ATTEMPTS {
-            let lobby = match self.update_lobby(write).await? {
+            let lobby = match self.update::<Lobby>(write).await? {
                 Ok(lobby) if lobby.is_understood() => return Ok(SeatOutcome::Taken(Box::new(lobby))),
                 // No condition checks fields that only a later release knows.
                 Ok(lobby) => {
                     let leave = leave(self.on_lobby(&claim.lobby_id), &claim.seat_id, Some(&lobby), now);
-                    let _left = self.update_lobby(leave).await?;
+                    let _left = self.update::<Lobby>(leave).await?;
                     return Ok(SeatOutcome::Refused(Refusal::Hidden, Some(Box::new(lobby))));
                 }
                 Err(None) => return Ok(SeatOutcome::Refused(Refusal::Missing, None)),
@@ -416,7 +418,7 @@ impl Store {
             .with(":lapse", number(lobby.first_lapse()))
             .with(":pool", text(lobby.pool.in_shard(shard).to_string()))
             .with(":vacated_at", lobby.vacated_at.map(number));
-        self.update_lobby(write).await.map(|_| ())
+        self.update::<Lobby>(write).await.map(|_| ())
     }
 
     /// Hides a lobby whose server's lease lapsed from the index until a heartbeat extends the lease. This is
@@ -430,7 +432,7 @@ impl Store {
             .change("SET #joinable_from = :never")
             .when("#lease_until <= :now AND attribute_exists(#joinable_from)")
             .with(":now", number(now));
-        self.update_lobby(write).await.map(|_| ())
+        self.update::<Lobby>(write).await.map(|_| ())
     }
 
     /// A copy of the write that arrives after its player left must not take the seat again, for a spent token
@@ -516,12 +518,24 @@ impl Store {
             write.with(format!(":tag{n}"), AttributeValue::B(Blob::new(tag.bytes())))
         })
     }
+}
 
-    /// Sends a conditional update of a lobby: `Ok` with the lobby after it, `Err` with the lobby that refused
-    /// it.
-    pub(super) async fn update_lobby(&self, write: Write) -> Result<Result<Lobby, Option<Lobby>>, Error> {
-        self.update(write).await
-    }
+/// Leaving brings the lobby back into sight, unless it is closed or private.
+pub(super) fn leave(write: Write, seat: &SeatId, seen: Option<&Lobby>, now: Timestamp) -> Write {
+    let is_reserved = seen.is_some_and(|lobby| lobby.reserved.contains_key(seat));
+    let is_hidden = seen.is_some_and(|lobby| lobby.joinable_from.is_none());
+    let held = if is_reserved { "#reserved.#seat" } else { "#connected.#seat" };
+    let (show, sight) = if is_hidden {
+        ("", "attribute_not_exists(#joinable_from)")
+    } else {
+        (", #joinable_from = #created_at", "attribute_exists(#joinable_from)")
+    };
+    write
+        .change(format!("SET #taken = #taken - :one, #vacated_at = :now{show} REMOVE {held}"))
+        .when(format!("{ALIVE} AND attribute_exists({held}) AND {sight}"))
+        .name("#seat", seat.as_str())
+        .with(":now", number(now))
+        .with(":start_limit", number(now.before(STARTING_MAX)))
 }
 
 fn enterable(access: &Access) -> String {

@@ -60,7 +60,7 @@ impl Store {
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn note_lobby_state(&self, lobby_id: &LobbyId) -> Result<bool, Error> {
         let note = self.on_lobby(lobby_id).change("SET #has_state = :true");
-        Ok(self.update_lobby(note.when("attribute_exists(#server)")).await?.is_ok())
+        Ok(self.update::<Lobby>(note.when("attribute_exists(#server)")).await?.is_ok())
     }
 
     /// Sets the state of a lobby. One write unit for each started KB.

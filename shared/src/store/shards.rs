@@ -105,7 +105,7 @@ impl Store {
             .when("#pool = :pool")
             .with(":first", text(lobby.pool.whole().to_string()))
             .with(":pool", text(lobby.pool.to_string()));
-        self.update_lobby(write).await.map(|_| ())
+        self.update::<Lobby>(write).await.map(|_| ())
     }
 
     fn on_sign(&self, pool: &Pool) -> Write {

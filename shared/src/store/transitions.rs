@@ -22,6 +22,7 @@ use crate::{
     store::{
         client::Store,
         items::{number, text},
+        lobbies::{ALIVE, leave},
         writes::Write,
     },
 };
@@ -39,8 +40,6 @@ pub enum TransitionOutcome {
     Missing,
 }
 
-/// Neither ended nor starting for longer than it may.
-const ALIVE: &str = "#stage <> :ended AND (#stage = :ready OR #created_at > :start_limit)";
 /// The lobby is of the given start, or of a release that knew no starts.
 const OF_START: &str = "(attribute_not_exists(#start) OR #start = :start)";
 /// Writes of one transition, each based on the lobby that the last refused write returned. Only
@@ -76,7 +75,7 @@ impl Store {
                 });
             }
             let write = make(self.on_lobby(lobby_id), transition, seen.as_ref(), now);
-            match self.update_lobby(write).await? {
+            match self.update::<Lobby>(write).await? {
                 Ok(lobby) => return Ok(TransitionOutcome::Made(Box::new(lobby))),
                 Err(None) => return Ok(TransitionOutcome::Missing),
                 Err(Some(lobby)) => seen = Some(lobby),
@@ -119,7 +118,7 @@ impl Store {
             .with(":heartbeat_at", number(heartbeat_at))
             .with(":start", start_text(server.start().as_ref()))
             .with(":server", text(server.server.to_string()));
-        let lobby = match self.update_lobby(write).await? {
+        let lobby = match self.update::<Lobby>(write).await? {
             Ok(lobby) => lobby,
             // A later heartbeat was quicker.
             Err(Some(lobby)) if lobby.lease_until >= until && server.runs(&lobby) => lobby,
@@ -127,7 +126,7 @@ impl Store {
         };
         if lobby.joinable_from == Some(Timestamp::NEVER) {
             let show = self.on_lobby(lobby_id).change("SET #joinable_from = #created_at");
-            let _hidden_for_good = self.update_lobby(show.when("#joinable_from = :never")).await?;
+            let _hidden_for_good = self.update::<Lobby>(show.when("#joinable_from = :never")).await?;
         }
         Ok(true)
     }
@@ -194,24 +193,6 @@ fn ready(write: Write, seen: Option<&Lobby>, now: Timestamp) -> Write {
         .with(":now", number(now))
         .with(":start_limit", number(now.before(STARTING_MAX)))
         .with(":anew", is_full.then(|| number(restarted)))
-}
-
-/// Leaving brings the lobby back into sight, unless it is closed or private.
-pub(super) fn leave(write: Write, seat: &SeatId, seen: Option<&Lobby>, now: Timestamp) -> Write {
-    let is_reserved = seen.is_some_and(|lobby| lobby.reserved.contains_key(seat));
-    let is_hidden = seen.is_some_and(|lobby| lobby.joinable_from.is_none());
-    let held = if is_reserved { "#reserved.#seat" } else { "#connected.#seat" };
-    let (show, sight) = if is_hidden {
-        ("", "attribute_not_exists(#joinable_from)")
-    } else {
-        (", #joinable_from = #created_at", "attribute_exists(#joinable_from)")
-    };
-    write
-        .change(format!("SET #taken = #taken - :one, #vacated_at = :now{show} REMOVE {held}"))
-        .when(format!("{ALIVE} AND attribute_exists({held}) AND {sight}"))
-        .name("#seat", seat.as_str())
-        .with(":now", number(now))
-        .with(":start_limit", number(now.before(STARTING_MAX)))
 }
 
 /// Makes `write` close or reopen a lobby if `condition` holds. Unlike other transitions, these may alternate,
