@@ -16,9 +16,9 @@ use shared::{
 };
 
 use crate::{
-    CommandError,
     consent::Consent,
     deployment::Deployment,
+    error::CommandError,
     lookup::{self, NamespaceName},
     report::{Report, counted},
 };

@@ -7,9 +7,10 @@ use muster_console::host::{Commands, Problem, Refusal, Words};
 use shared::{auth::keys::TokenKeys, base::ambient::Ambient, store::client::Store};
 
 use crate::{
-    CommandError, Topic, cdn,
+    Topic, cdn,
     config_file::ConfigSource,
     deployment::{Deployment, KeySource},
+    error::{self, CommandError},
     game,
     history::{Deed, noted},
     in_deployment, lobby, namespace,
@@ -110,7 +111,7 @@ fn refusal(error: CommandError) -> Refusal {
     let message = error.to_string();
     let problems = match error {
         CommandError::BrokenRules { problems, .. } => {
-            let problem = |broken: crate::Problem| Problem { line: broken.line, problem: broken.at };
+            let problem = |broken: error::Problem| Problem { line: broken.line, problem: broken.at };
             problems.into_iter().map(problem).collect()
         }
         CommandError::InvalidFile { at, line, problem, .. } => {

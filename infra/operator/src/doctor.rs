@@ -19,7 +19,7 @@ use shared::{
     store::{client::Store, replays::ReplayKey},
 };
 
-use crate::{CommandError, deployment::Deployment, lookup, report::Report};
+use crate::{deployment::Deployment, error::CommandError, lookup, report::Report};
 
 /// Game servers that a warning names at most.
 const NAMED_MAX: usize = 5;

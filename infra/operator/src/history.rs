@@ -10,8 +10,12 @@ use shared::{
 };
 
 use crate::{
-    CommandError, Topic, cdn, deployment::Deployment, error::Status, game, lobby, lookup, namespace,
-    report::Report, token, version,
+    Topic, cdn,
+    deployment::Deployment,
+    error::{CommandError, Status},
+    game, lobby, lookup, namespace,
+    report::Report,
+    token, version,
 };
 
 /// The most actions that a list has.

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use serde_json::{Map, Value};
 use shared::store::{client::TableNames, restoring::CopyOutcome};
 
-use crate::{CommandError, consent::Consent, deployment::Deployment, report::Report};
+use crate::{consent::Consent, deployment::Deployment, error::CommandError, report::Report};
 
 /// What is copied.
 #[derive(Debug, Args)]

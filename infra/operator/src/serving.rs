@@ -25,7 +25,7 @@ use serde_json::json;
 use shared::base::ambient::Ambient;
 use tokio::{net::TcpListener, process::Command, task::JoinSet};
 
-use crate::{CommandError, api::api, console::commands_on, deployment::Deployment, report::Report};
+use crate::{api::api, console::commands_on, deployment::Deployment, error::CommandError, report::Report};
 
 /// How the page is shown.
 #[derive(Debug, Args)]

@@ -8,7 +8,7 @@ use super::{
     month::{Bill, Counted, HEAD, HEARTBEAT_SECS, Stage, Use, money},
     reading::{self, SoFar},
 };
-use crate::{CommandError, report::Report, target::Target};
+use crate::{error::CommandError, report::Report, target::Target};
 
 /// The month to estimate. With one of these, no deployment is read.
 #[derive(Debug, Args)]
