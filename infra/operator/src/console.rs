@@ -7,13 +7,13 @@ use muster_console::host::{Commands, Problem, Refusal, Words};
 use shared::{auth::keys::TokenKeys, base::ambient::Ambient, store::client::Store};
 
 use crate::{
-    Topic, cdn,
+    cdn,
+    command::Topic,
     config_file::ConfigSource,
+    deed::{Deed, noted},
     deployment::{Deployment, KeySource},
     error::{self, CommandError},
-    game,
-    history::{Deed, noted},
-    in_deployment, lobby, namespace,
+    game, lobby, namespace,
     operator::Operator,
     token, version,
 };
@@ -53,7 +53,7 @@ pub(crate) fn commands_on(deployment: Deployment, may_change: bool) -> Commands 
             if !may_change && deed.is_some() {
                 return Err("this console may only look".to_owned().into());
             }
-            let done = noted(deed, &deployment, in_deployment(topic, &deployment)).await;
+            let done = noted(deed, &deployment, topic.run(&deployment)).await;
             Ok(done.map_err(refusal)?.json)
         })
     })
