@@ -168,7 +168,7 @@ fn of_token(action: &token::Action) -> Option<Deed> {
 fn of_cdn(action: &cdn::Action) -> Option<Deed> {
     Some(match action {
         cdn::Action::Auth { namespace, auth_type } => {
-            on_game("cdn auth", &namespace.game, format!("{namespace} {}", auth_type.name()))
+            on_game("cdn auth", &namespace.game, format!("{namespace} {auth_type}"))
         }
         cdn::Action::User(cdn::UserAction::Set { namespace, user }) => {
             on_game("cdn user set", &namespace.game, format!("{namespace} {}", user.as_str()))
@@ -189,7 +189,7 @@ fn of_domain(action: &cdn::DomainAction) -> Option<Deed> {
             on_game("domain remove", &namespace.game, format!("{namespace} {domain}"))
         }
         cdn::DomainAction::PublicAuth { namespace, switch, .. } => {
-            on_game("domain public-auth", &namespace.game, format!("{namespace} {}", switch.name()))
+            on_game("domain public-auth", &namespace.game, format!("{namespace} {switch}"))
         }
         cdn::DomainAction::List { .. } => return None,
     })
