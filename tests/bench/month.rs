@@ -111,7 +111,7 @@ impl<O: Operation> Function<O> {
         let mut log = String::from_utf8(lines.0.lock().expect("no panic").clone()).expect("text");
         log.extend(self.counter.line(O::NAME, counts.clone(), ambient.now()));
         log.push_str(&self.access_line.replace("$context.responseLength", &body.len().to_string()));
-        let counted = Metric::ALL.into_iter().filter(|metric| counts.get(*metric) > 0);
+        let counted = Metric::ALL.iter().filter(|metric| counts.get(**metric) > 0);
         let counted = counted.map(|metric| (format!("{}/{}", O::NAME, metric.name()), 1.0));
         let cost = Cost::mean(usage, 1);
         let work = Work {
@@ -240,7 +240,7 @@ fn at<'a, 'b>(yaml: &'a Yaml<'b>, path: &[&str]) -> Option<&'a Yaml<'b>> {
 
 /// What a stage consists of, by the templates and by its settings of SAM.
 fn parts(stage: Stage) -> Parts {
-    let settings = SAM_CONFIG.split(&format!("[{}.deploy.parameters]", stage.name())).nth(1);
+    let settings = SAM_CONFIG.split(&format!("[{stage}.deploy.parameters]")).nth(1);
     let days = settings.and_then(|settings| settings.split("LogRetentionDays=").nth(1));
     let days = days.and_then(|days| days.split('"').next()?.parse().ok());
     let mut parts = Parts { log_days: days.expect("days that logs are kept"), ..Parts::default() };
@@ -295,11 +295,11 @@ pub fn tables(counted: &Counted) -> String {
     text.push_str("\n| stage | secrets | metrics that alarms watch | dashboards | days that logs are kept |\n|---|---|---|---|---|\n");
     for (stage, Parts { alarm_metrics, dashboards, secrets, log_days }) in &counted.stages {
         let _written =
-            writeln!(text, "| {} | {secrets} | {alarm_metrics} | {dashboards} | {log_days} |", stage.name());
+            writeln!(text, "| {stage} | {secrets} | {alarm_metrics} | {dashboards} | {log_days} |");
     }
     for stage in Stage::ALL {
         let (head, rule) = (HEAD.join(" | "), "---|".repeat(HEAD.len()));
-        let _written = writeln!(text, "\nDollars a month in {}:\n\n| {head} |\n|{rule}", stage.name());
+        let _written = writeln!(text, "\nDollars a month in {stage}:\n\n| {head} |\n|{rule}");
         for row in counted.table(stage) {
             let _written = writeln!(text, "| {} |", row.join(" | "));
         }

@@ -55,19 +55,14 @@ struct Package {
     binaries: Vec<String>,
 }
 
-/// What cargo says of the workspace.
-fn metadata() -> Value {
+fn packages() -> Vec<Package> {
     let metadata = Command::new(env!("CARGO"))
         .args(["metadata", "--no-deps", "--format-version", "1", "--locked"])
         .current_dir(workspace())
         .output()
         .unwrap();
     assert!(metadata.status.success(), "{}", String::from_utf8_lossy(&metadata.stderr));
-    serde_json::from_slice(&metadata.stdout).unwrap()
-}
-
-fn packages() -> Vec<Package> {
-    let metadata = metadata();
+    let metadata: Value = serde_json::from_slice(&metadata.stdout).unwrap();
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let package = |package: &Value| {
         let is_binary = |target: &&Value| target["kind"] == serde_json::json!(["bin"]);
@@ -125,24 +120,6 @@ fn each_function_folder_is_one_function_of_the_template_built_from_its_only_bina
         assert_eq!((&name, &binaries), (&folder, &vec![binary.clone()]), "{logical_id}");
         assert_eq!(name, *binary, "{logical_id}");
     }
-}
-
-#[test]
-fn cargo_lambda_watch_routes_as_the_gateway_does() {
-    let metadata = metadata();
-    let router = metadata["metadata"]["lambda"]["watch"]["router"].as_object().unwrap();
-    let routed: BTreeSet<_> = router
-        .iter()
-        .flat_map(|(path, methods)| {
-            let text = |value: &Value| value.as_str().unwrap().to_owned();
-            methods.as_array().unwrap().iter().map(move |route| {
-                let function = format!("functions/{}", text(&route["function"]));
-                (format!("{} {path}", text(&route["method"])), function)
-            })
-        })
-        .collect();
-    let routes = template().routes;
-    assert_eq!(routed, routes.iter().map(|route| (route.key(), route.code_uri.clone())).collect());
 }
 
 #[test]

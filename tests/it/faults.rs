@@ -145,7 +145,7 @@ async fn an_operation_that_does_not_end_is_answered_before_its_function_is_kille
     let body: Value = serde_json::from_slice(response.body().as_ref()).unwrap();
     assert_eq!(body["code"], "API_UNAVAILABLE", "I3");
 
-    // `cargo lambda watch` gives a span instead of a time.
+    // A deadline long past says nothing of the time that is left.
     let mut answered = Box::pin(answer(&Endless, event(600_000), &ambient));
     assert!((&mut answered).now_or_never().is_none());
     stack.clock.advance(Duration::from_secs(3_600));

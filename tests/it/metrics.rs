@@ -48,7 +48,7 @@ async fn counted(instance: &Instance, game: &TestGame, body: &Value) -> (u16, Ve
 }
 
 fn listed(counts: &Counts) -> Vec<(Metric, u64)> {
-    let counted = Metric::ALL.into_iter().map(|metric| (metric, counts.get(metric)));
+    let counted = Metric::ALL.iter().map(|metric| (*metric, counts.get(*metric)));
     counted.filter(|(_, count)| *count > 0).collect()
 }
 
@@ -186,7 +186,7 @@ async fn tables_that_do_not_answer_are_counted() {
 
 #[test]
 fn an_alarm_or_the_dashboard_uses_each_metric() {
-    let names: BTreeSet<_> = Metric::ALL.into_iter().map(Metric::name).collect();
+    let names: BTreeSet<_> = Metric::ALL.iter().map(|metric| metric.name()).collect();
     let shown = Regex::new(r#"\\"([A-Z]\w+)\\""#).unwrap();
     let searched: BTreeSet<_> =
         shown.captures_iter(OBSERVABILITY).map(|found| found.get(1).unwrap().as_str()).collect();

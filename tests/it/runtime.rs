@@ -32,7 +32,6 @@ mod cloud;
 mod deployment;
 mod lobbies;
 mod service;
-mod watch;
 
 pub(crate) use deployment::environment;
 use deployment::{Deployment, Example, SIGNING_KEY};

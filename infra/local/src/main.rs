@@ -63,7 +63,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Runs the embedded DynamoDB alone, in memory, for functions in `sam local` or `cargo lambda watch`.
+    /// Runs the embedded DynamoDB alone, in memory, for functions in `sam local`.
     Store {
         /// Address of this machine to listen on; on Linux, for `sam local`, that of Docker's bridge:
         /// 172.17.0.1 unless configured.

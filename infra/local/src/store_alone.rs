@@ -1,5 +1,4 @@
-//! The embedded DynamoDB alone, with the demo game, for functions that run elsewhere on this machine: in `sam
-//! local` and `cargo lambda watch`.
+//! The embedded DynamoDB alone, with the demo game, for functions in `sam local` on this machine.
 
 use std::{
     fs,
@@ -28,8 +27,6 @@ const ARCHITECTURE: &str =
 const SAM_LOCAL_URL: &str = "http://127.0.0.1:3000";
 /// The environment for `sam local`, which only passes variables of the function's template.
 const SAM_LOCAL_FILE: &str = "sam-local.json";
-/// The whole environment of a function, as lines, for `cargo lambda watch`.
-const LINES_FILE: &str = "functions.env";
 
 /// Options of the database.
 #[derive(Clone, Debug)]
@@ -72,32 +69,15 @@ impl StoreAlone {
         let demo = Demo::prepare(&store, &keys, &ambient, SAM_LOCAL_URL.to_owned()).await?;
 
         let from_containers = emulator.endpoint_at(&container_host);
-        let tables = table_names();
         let parameters = json!({
             "AWS_ENDPOINT_URL_DYNAMODB": from_containers,
             "MUSTER_SIGNING_KEY": key,
         });
         let sam_local = format!("{:#}\n", json!({ "Parameters": parameters }));
-        let lines = [
-            ("AWS_ENDPOINT_URL_DYNAMODB", emulator.endpoint.as_str()),
-            ("MUSTER_CATALOG_TABLE", &tables.catalog),
-            ("MUSTER_TOKENS_TABLE", &tables.tokens),
-            ("MUSTER_LOBBIES_TABLE", &tables.lobbies),
-            ("MUSTER_LOBBY_DATA_TABLE", &tables.lobby_data),
-            ("MUSTER_SERVERS_TABLE", &tables.servers),
-            ("MUSTER_LEDGER_TABLE", &tables.ledger),
-            ("MUSTER_CLIENTS_TABLE", &tables.clients),
-            ("MUSTER_SECRETS_TABLE", &tables.secrets),
-            ("MUSTER_SIGNING_KEY", &key),
-        ];
-        // Quoted, because cargo-lambda fails at the key's equals signs.
-        let lines: String = lines.iter().map(|(name, value)| format!("{name}='{value}'\n")).collect();
         let unusable = |path| |source| StackError::EnvironmentFile { path, source };
         fs::create_dir_all(&environment).map_err(unusable(environment.clone()))?;
-        for (file, text) in [(SAM_LOCAL_FILE, sam_local), (LINES_FILE, lines)] {
-            let path = environment.join(file);
-            private::write(&path, text.as_bytes()).map_err(unusable(path))?;
-        }
+        let path = environment.join(SAM_LOCAL_FILE);
+        private::write(&path, sam_local.as_bytes()).map_err(unusable(path))?;
         Ok(Self { demo, emulator, environment })
     }
 
@@ -111,7 +91,6 @@ impl StoreAlone {
     pub fn text(&self) -> String {
         let Demo { game_id, namespace_id, version_ids, tokens, .. } = &self.demo;
         let sam_local = self.environment.join(SAM_LOCAL_FILE);
-        let lines = self.environment.join(LINES_FILE);
         format!(
             r#"
 DynamoDB listens on {endpoint}
@@ -123,11 +102,6 @@ sam local start-api --env-vars {sam_local}{architecture}
 One of them, with a token of the demo:
 
 sed s/TOKEN/{public}/ tests/events/find-lobby.json | sam local invoke FindLobbyFunction --event - --env-vars {sam_local}{architecture}
-
-Without containers, by cargo-lambda:
-
-cargo lambda watch --ignore-changes --invoke-address 127.0.0.1 --env-file {lines}
-curl -s http://127.0.0.1:9000/matchmaker/lobbies/find -H 'Authorization: Bearer {public}' -d '{{"game_modes": ["duel"]}}'
 
 What tests/events/README.md calls
 
@@ -143,7 +117,6 @@ Ctrl-C stops it.
             endpoint = self.emulator.url,
             architecture = ARCHITECTURE,
             sam_local = sam_local.display(),
-            lines = lines.display(),
             public = tokens.public,
             cloud = tokens.cloud,
             server = tokens.server,

@@ -16,9 +16,9 @@ use shared::{
 };
 
 use crate::{
-    CommandError,
     consent::Consent,
     deployment::Deployment,
+    error::CommandError,
     lookup::{self, NamespaceName},
     report::{Report, counted},
 };
@@ -43,21 +43,13 @@ pub(crate) enum Action {
     User(UserAction),
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, ValueEnum, strum::Display)]
+#[strum(serialize_all = "lowercase")]
 pub(crate) enum AuthType {
     /// No authentication.
     None,
     /// HTTP Basic, with the namespace's users.
     Basic,
-}
-
-impl AuthType {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Basic => "basic",
-        }
-    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -131,19 +123,11 @@ pub(crate) enum DomainAction {
     },
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, ValueEnum, strum::Display)]
+#[strum(serialize_all = "lowercase")]
 pub(crate) enum Switch {
     On,
     Off,
-}
-
-impl Switch {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::On => "on",
-            Self::Off => "off",
-        }
-    }
 }
 
 pub(crate) async fn run(action: Action, deployment: &Deployment) -> Result<Report, CommandError> {

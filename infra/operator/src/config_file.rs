@@ -19,7 +19,7 @@ use shared::{
     },
 };
 
-use crate::{CommandError, error::Problem};
+use crate::error::{CommandError, Problem};
 
 /// The longest file of a configuration that is read, in bytes. A version may have 400 KB.
 const CONFIG_BYTES_MAX: u64 = 1024 * 1024;

@@ -4,7 +4,7 @@ use std::io::{self, BufRead, Write};
 
 use clap::Args;
 
-use crate::{CommandError, deployment::Deployment};
+use crate::{deployment::Deployment, error::CommandError};
 
 /// Consent on the command line. Every verb that ends something for players or cannot be undone takes it.
 #[derive(Clone, Copy, Debug, Args)]

@@ -7,12 +7,13 @@ use muster_console::host::{Commands, Problem, Refusal, Words};
 use shared::{auth::keys::TokenKeys, base::ambient::Ambient, store::client::Store};
 
 use crate::{
-    CommandError, Topic, cdn,
+    cdn,
+    command::Topic,
     config_file::ConfigSource,
+    deed::{Deed, noted},
     deployment::{Deployment, KeySource},
-    game,
-    history::{Deed, noted},
-    in_deployment, lobby, namespace,
+    error::{self, CommandError},
+    game, lobby, namespace,
     operator::Operator,
     token, version,
 };
@@ -52,7 +53,7 @@ pub(crate) fn commands_on(deployment: Deployment, may_change: bool) -> Commands 
             if !may_change && deed.is_some() {
                 return Err("this console may only look".to_owned().into());
             }
-            let done = noted(deed, &deployment, in_deployment(topic, &deployment)).await;
+            let done = noted(deed, &deployment, topic.run(&deployment)).await;
             Ok(done.map_err(refusal)?.json)
         })
     })
@@ -110,7 +111,7 @@ fn refusal(error: CommandError) -> Refusal {
     let message = error.to_string();
     let problems = match error {
         CommandError::BrokenRules { problems, .. } => {
-            let problem = |broken: crate::Problem| Problem { line: broken.line, problem: broken.at };
+            let problem = |broken: error::Problem| Problem { line: broken.line, problem: broken.at };
             problems.into_iter().map(problem).collect()
         }
         CommandError::InvalidFile { at, line, problem, .. } => {

@@ -12,7 +12,7 @@ use shared::{auth::keys::TokenKeys, base::ambient::Ambient, cloud::issuing::Issu
 
 #[cfg(feature = "aws")]
 use crate::reach::problem;
-use crate::{CommandError, operator::Operator, reach::TargetError};
+use crate::{error::CommandError, operator::Operator, reach::TargetError};
 
 /// The source of the signing key.
 #[derive(Clone, Debug)]

@@ -19,7 +19,7 @@ use shared::{
     store::{client::Store, replays::ReplayKey},
 };
 
-use crate::{CommandError, deployment::Deployment, lookup, report::Report};
+use crate::{deployment::Deployment, error::CommandError, lookup, report::Report};
 
 /// Game servers that a warning names at most.
 const NAMED_MAX: usize = 5;
@@ -29,7 +29,6 @@ const SERVERS_READ_MAX: usize = 20;
 const LOBBIES_READ_MAX: usize = 50;
 
 /// Requests that were refused because their IP address held as many seats as it may.
-#[cfg_attr(not(feature = "aws"), expect(dead_code, reason = "only the command knows where to read them"))]
 pub(crate) struct RefusalsByAddress {
     /// Of which time, in words.
     pub span: &'static str,

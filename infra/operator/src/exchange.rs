@@ -33,7 +33,13 @@ use shared::{
     },
 };
 
-use crate::{CommandError, config_file, deployment::Deployment, error::Problem, lookup, report::Report};
+use crate::{
+    config_file,
+    deployment::Deployment,
+    error::{CommandError, Problem},
+    lookup,
+    report::Report,
+};
 
 /// The format of the file, which changes when an older command could not read it.
 const FORM: u32 = 1;

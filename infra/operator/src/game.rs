@@ -17,9 +17,9 @@ use shared::{
 };
 
 use crate::{
-    CommandError,
     config_file::{self, ConfigSource},
     deployment::Deployment,
+    error::CommandError,
     exchange, lookup,
     report::Report,
 };

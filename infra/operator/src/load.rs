@@ -31,7 +31,7 @@ use tokio::{
     time::{interval, timeout},
 };
 
-use crate::{CommandError, api::api, deployment::Deployment, lookup, report::Report};
+use crate::{api::api, deployment::Deployment, error::CommandError, lookup, report::Report};
 
 mod cost;
 mod namespace;

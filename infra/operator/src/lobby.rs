@@ -25,9 +25,9 @@ use shared::{
 };
 
 use crate::{
-    CommandError,
     consent::Consent,
     deployment::Deployment,
+    error::CommandError,
     lookup::{self, NamespaceName},
     report::{Report, counted},
 };

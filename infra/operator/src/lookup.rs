@@ -20,7 +20,7 @@ use shared::{
     },
 };
 
-use crate::CommandError;
+use crate::error::CommandError;
 
 /// How long a game server that fell silent without lobbies is listed.
 const SILENT_FOR: Duration = Duration::from_secs(24 * 3_600);

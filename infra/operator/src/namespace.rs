@@ -14,8 +14,8 @@ use shared::{
 };
 
 use crate::{
-    CommandError,
     deployment::Deployment,
+    error::CommandError,
     lookup::{self, NamespaceName},
     report::Report,
 };

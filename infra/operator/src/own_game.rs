@@ -18,7 +18,7 @@ use shared::{
 };
 
 use crate::{
-    CommandError, Problem,
+    error::{CommandError, Problem},
     exchange::{self, GameFile, NamespaceEntry, VersionEntry},
 };
 

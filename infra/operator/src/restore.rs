@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use serde_json::{Map, Value};
 use shared::store::{client::TableNames, restoring::CopyOutcome};
 
-use crate::{CommandError, consent::Consent, deployment::Deployment, report::Report};
+use crate::{consent::Consent, deployment::Deployment, error::CommandError, report::Report};
 
 /// What is copied.
 #[derive(Debug, Args)]
@@ -21,7 +21,7 @@ pub(crate) struct Restore {
 impl Restore {
     /// What is copied, in words.
     pub fn target(&self) -> String {
-        let tables = self.tables.iter().map(|table| format!("{}={}", table.own.name(), table.restored));
+        let tables = self.tables.iter().map(|table| format!("{}={}", table.own, table.restored));
         tables.collect::<Vec<_>>().join(" ")
     }
 }
@@ -34,7 +34,8 @@ struct RestoredTable {
 }
 
 /// The tables that do not fill again by themselves. Lobbies and game servers of another time would be ghosts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, strum::Display)]
+#[strum(serialize_all = "lowercase")]
 enum Table {
     Catalog,
     Tokens,
@@ -42,14 +43,6 @@ enum Table {
 }
 
 impl Table {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Catalog => "catalog",
-            Self::Tokens => "tokens",
-            Self::Secrets => "secrets",
-        }
-    }
-
     fn of(self, tables: &TableNames) -> &str {
         match self {
             Self::Catalog => &tables.catalog,
@@ -67,7 +60,7 @@ impl FromStr for RestoredTable {
         let own = Table::from_str(own, false)
             .map_err(|_| format!("`{own}` is none of catalog, tokens and secrets"))?;
         if restored.is_empty() {
-            return Err(format!("name the restored table, such as {}=restored", own.name()));
+            return Err(format!("name the restored table, such as {own}=restored"));
         }
         if !is_table_name(restored) {
             return Err("a table's name has 3 to 255 characters of A-Z a-z 0-9 _ . -".to_owned());
@@ -85,7 +78,7 @@ fn is_table_name(text: &str) -> bool {
 pub(crate) async fn run(restore: Restore, deployment: &Deployment) -> Result<Report, CommandError> {
     let store = &deployment.store;
     let (mut rows, mut json) = (Vec::new(), Map::new());
-    let copies = restore.tables.iter().map(|table| format!("{} over {}", table.restored, table.own.name()));
+    let copies = restore.tables.iter().map(|table| format!("{} over {}", table.restored, table.own));
     let copies = copies.collect::<Vec<_>>().join(", ");
     restore.consent.to(&format!("copies {copies}, and overwrites items of the same key"), deployment)?;
     for RestoredTable { own, restored } in restore.tables {
@@ -97,14 +90,13 @@ pub(crate) async fn run(restore: Restore, deployment: &Deployment) -> Result<Rep
                 return Err(CommandError::Unknown { what: "table", name: restored, hint: hint.to_owned() });
             }
             CopyOutcome::OtherKey => {
-                let own = own.name();
                 return Err(CommandError::Refused(format!(
                     "{restored} is no copy of {own}: it has another key"
                 )));
             }
         };
-        rows.push([own.name().to_owned(), restored, items.to_string()]);
-        json.insert(own.name().to_owned(), items.into());
+        rows.push([own.to_string(), restored, items.to_string()]);
+        json.insert(own.to_string(), items.into());
     }
     Ok(Report::table(["table", "copied from", "items"], rows, Value::Object(json)))
 }

@@ -19,13 +19,13 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use muster_console::{
     console::{Body, Console},
     guard::{Access, Session},
-    host::{AwsCounts, Host, Keys, Kind},
+    host::{AwsCounts, Commands, Host, Keys, Kind},
 };
 use serde_json::json;
 use shared::base::ambient::Ambient;
 use tokio::{net::TcpListener, process::Command, task::JoinSet};
 
-use crate::{CommandError, api::api, console::commands_on, deployment::Deployment, report::Report};
+use crate::{api::api, deployment::Deployment, error::CommandError, report::Report};
 
 /// How the page is shown.
 #[derive(Debug, Args)]
@@ -48,11 +48,19 @@ const REPORT_EVERY: Duration = Duration::from_secs(60);
 /// How long a client may take to send headers.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Serves the page until Ctrl-C.
+impl Options {
+    /// Whether the page may change anything.
+    pub const fn may_change(&self) -> bool {
+        !self.read_only
+    }
+}
+
+/// Serves the page until Ctrl-C; it runs `commands`.
 pub(crate) async fn serve(
     options: Options,
     deployment: Deployment,
     counts: Option<AwsCounts>,
+    commands: Commands,
 ) -> Result<Report, CommandError> {
     let unusable = |error: io::Error| CommandError::Refused(format!("cannot listen: {error}"));
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port)).await.map_err(unusable)?;
@@ -62,7 +70,7 @@ pub(crate) async fn serve(
     let (name, ambient) = (deployment.name.clone(), deployment.ambient.clone());
     let kind = if counts.is_some() { Kind::Aws } else { Kind::Local };
     let access = Access::Session(Arc::clone(&session));
-    let console = Console::new(host(deployment, access, kind, counts, !options.read_only));
+    let console = Console::new(host(deployment, access, kind, counts, commands, options.may_change()));
     say(&format!("The console of {name}, for this machine and once: {url}"));
     let way = if options.no_browser { None } else { Way::to(&url, &ambient).ok() };
     if let Some(way) = &way {
@@ -175,6 +183,7 @@ fn host(
     access: Access,
     kind: Kind,
     counts: Option<AwsCounts>,
+    commands: Commands,
     may_change: bool,
 ) -> Host {
     let keyed = deployment.clone();
@@ -191,7 +200,7 @@ fn host(
         store: deployment.store.clone(),
         ambient: deployment.ambient.clone(),
         keys,
-        commands: commands_on(deployment, may_change),
+        commands,
         access,
         may_change,
         tape: None,

@@ -24,9 +24,9 @@ use shared::{
 };
 
 use crate::{
-    CommandError,
     consent::Consent,
     deployment::Deployment,
+    error::CommandError,
     lobby::connected,
     lookup::{self, NamespaceName},
     report::{Report, counted},

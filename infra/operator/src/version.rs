@@ -21,10 +21,10 @@ use shared::{
 };
 
 use crate::{
-    CommandError,
     config_file::{self, ConfigFile, ConfigSource},
     consent::Consent,
     deployment::Deployment,
+    error::CommandError,
     lookup::{self, NamespaceName},
     report::Report,
 };

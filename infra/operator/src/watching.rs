@@ -27,8 +27,8 @@ use shared::{
 };
 
 use crate::{
-    CommandError,
     deployment::Deployment,
+    error::CommandError,
     lobby,
     lookup::{self, NamespaceName},
     report::Report,

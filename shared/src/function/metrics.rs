@@ -7,6 +7,7 @@ use std::{
 };
 
 use serde_json::{Map, Value, json};
+use strum::VariantArray as _;
 
 use crate::{
     base::ambient::Timestamp,
@@ -17,7 +18,9 @@ use crate::{
 };
 
 /// A metric; its dimension is the operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr, strum::VariantArray,
+)]
 pub enum Metric {
     /// A player got a seat in an existing lobby.
     LobbyFound,
@@ -49,40 +52,12 @@ pub enum Metric {
 
 impl Metric {
     /// Every metric.
-    pub const ALL: [Self; 13] = [
-        Self::LobbyFound,
-        Self::LobbyCreated,
-        Self::RaceCreate,
-        Self::SeatContention,
-        Self::NoServerAvailable,
-        Self::ServerSilent,
-        Self::TooManyLobbies,
-        Self::TooManyPlayersFromSource,
-        Self::CaptchaRejected,
-        Self::CaptchaUnavailable,
-        Self::AuthRefused,
-        Self::OperationFailed,
-        Self::ColdStart,
-    ];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Its name in CloudWatch.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::LobbyFound => "LobbyFound",
-            Self::LobbyCreated => "LobbyCreated",
-            Self::RaceCreate => "RaceCreate",
-            Self::SeatContention => "SeatContention",
-            Self::NoServerAvailable => "NoServerAvailable",
-            Self::ServerSilent => "ServerSilent",
-            Self::TooManyLobbies => "TooManyLobbies",
-            Self::TooManyPlayersFromSource => "TooManyPlayersFromSource",
-            Self::CaptchaRejected => "CaptchaRejected",
-            Self::CaptchaUnavailable => "CaptchaUnavailable",
-            Self::AuthRefused => "AuthRefused",
-            Self::OperationFailed => "OperationFailed",
-            Self::ColdStart => "ColdStart",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// Whether it is also counted without a dimension: the total of all operations, which an alarm watches

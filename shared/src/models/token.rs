@@ -19,8 +19,11 @@ use crate::{
 pub const CREDENTIAL_LIFE: Duration = Duration::from_secs(365 * 24 * 3_600);
 
 /// The kinds of token, each with a prefix of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, strum::IntoStaticStr,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum TokenKind {
     /// Every cloud operation of one game.
     Cloud,
@@ -51,16 +54,8 @@ impl TokenKind {
 
     /// Its name in records.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Cloud => "cloud",
-            Self::Public => "public",
-            Self::Development => "development",
-            Self::Server => "server",
-            Self::Lobby => "lobby",
-            Self::Player => "player",
-            Self::DevelopmentPlayer => "development_player",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// Where its holder gets one, for messages.

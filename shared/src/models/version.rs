@@ -42,8 +42,9 @@ impl Action {
 }
 
 /// A way into lobbies: an action.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum EntryKind {
     /// Matching.
     Find,
@@ -59,12 +60,8 @@ impl EntryKind {
 
     /// Its name on the wire.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Find => "find",
-            Self::Join => "join",
-            Self::Create => "create",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -178,7 +175,8 @@ pub struct CaptchaKeys {
 }
 
 /// The providers of captchas.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum CaptchaProvider {
     /// hCaptcha.
     Hcaptcha,
@@ -189,11 +187,8 @@ pub enum CaptchaProvider {
 impl CaptchaProvider {
     /// Its name on the wire.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Hcaptcha => "hcaptcha",
-            Self::Turnstile => "turnstile",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 

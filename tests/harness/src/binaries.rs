@@ -34,7 +34,7 @@ pub fn build(selection: &[&str], profile: &str) -> BTreeMap<String, PathBuf> {
 
 /// Environment variables to hide from a cargo that a test starts, because they make it rebuild crates: those
 /// that describe the test's own package, and `RUSTC_BOOTSTRAP`, which makes the test harness print times.
-pub fn variables_that_rebuild() -> impl Iterator<Item = String> {
+fn variables_that_rebuild() -> impl Iterator<Item = String> {
     let rebuilds = |name: &String| {
         name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") || name == "RUSTC_BOOTSTRAP"
     };

@@ -257,7 +257,7 @@ pub(super) fn watched(namespace: &str) -> Vec<(String, Metric)> {
 fn alarms_watch_metrics_that_functions_count_in_their_dimensions() {
     let operations: BTreeSet<_> = functions("").into_iter().map(|function| function.binary).collect();
     for (alarm, metric) in watched(&format!("Muster/{STACK}")) {
-        let counted = metrics::Metric::ALL.into_iter().find(|counted| counted.name() == metric.name).unwrap();
+        let counted = metrics::Metric::ALL.iter().find(|counted| counted.name() == metric.name).unwrap();
         match metric.dimensions.iter().collect::<Vec<_>>().as_slice() {
             [] => assert!(counted.has_total(), "{alarm}: {metric:?}"),
             [(name, operation)] => {

@@ -129,9 +129,10 @@ impl Listening {
         let arguments = ["store", "--port", "0", "--environment", &environment];
         let mut alone = Program::start(BINARY, &arguments, &BTreeMap::new());
         alone.line_with("Ctrl-C stops it").await.unwrap();
-        let lines = fs::read_to_string(folder.path("environment/functions.env")).unwrap();
-        let endpoint = Regex::new("AWS_ENDPOINT_URL_DYNAMODB='(.+)'").unwrap();
-        let alone_store = endpoint.captures(&lines).unwrap().get(1).unwrap().as_str().to_owned();
+        let written = fs::read_to_string(folder.path("environment/sam-local.json")).unwrap();
+        let written: Value = serde_json::from_str(&written).unwrap();
+        let endpoint = written["Parameters"]["AWS_ENDPOINT_URL_DYNAMODB"].as_str().unwrap();
+        let alone_store = endpoint.replace("host.docker.internal", "127.0.0.1");
         let arguments = ["console", "--no-browser", &local.option];
         let mut console = Program::start("muster", &arguments, &BTreeMap::new());
         let line = console.line_with("The console of").await.unwrap();

@@ -8,7 +8,7 @@ use super::{
     month::{Bill, Counted, HEAD, HEARTBEAT_SECS, Stage, Use, money},
     reading::{self, SoFar},
 };
-use crate::{CommandError, report::Report, target::Target};
+use crate::{error::CommandError, report::Report, target::Target};
 
 /// The month to estimate. With one of these, no deployment is read.
 #[derive(Debug, Args)]
@@ -58,9 +58,9 @@ fn table(stage: Option<Stage>) -> Report {
     let stages = stage.map_or_else(|| Stage::ALL.to_vec(), |stage| vec![stage]);
     let text = stages.iter().map(|stage| {
         let table = Report::table(HEAD, counted.table(*stage), Value::Null).text;
-        format!("Dollars a month in {}:\n{table}", stage.name())
+        format!("Dollars a month in {stage}:\n{table}")
     });
-    let json = stages.iter().map(|stage| (stage.name().to_owned(), counted.json(*stage)));
+    let json = stages.iter().map(|stage| (stage.to_string(), counted.json(*stage)));
     Report { text: text.collect::<Vec<_>>().join("\n\n"), json: Value::Object(json.collect::<Map<_, _>>()) }
 }
 
@@ -69,7 +69,7 @@ fn month(stage: Stage, of: Use) -> Report {
     let Use { visits, servers, heartbeat } = of;
     let json = json!({ "stage": stage, "visits": visits, "servers": servers, "heartbeat_seconds": heartbeat,
                        "items": bill.json(), "month": bill.dollars() });
-    Report { text: text(&bill, &format!("A month in {}:", stage.name())), json }
+    Report { text: text(&bill, &format!("A month in {stage}:")), json }
 }
 
 /// The month so far, and what a whole one costs at its pace.

@@ -18,7 +18,7 @@ use super::{
     reading::{metric, namespace_of, resources, so_far},
 };
 use crate::{
-    CommandError,
+    error::CommandError,
     target::{Described, Target},
 };
 

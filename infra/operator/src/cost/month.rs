@@ -216,8 +216,11 @@ impl Bill {
 }
 
 /// A stage of the template.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize, Deserialize, strum::Display,
+)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Stage {
     /// For development.
     Dev,
@@ -228,15 +231,6 @@ pub enum Stage {
 impl Stage {
     /// Both.
     pub const ALL: [Self; 2] = [Self::Dev, Self::Prod];
-
-    /// Its name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Dev => "dev",
-            Self::Prod => "prod",
-        }
-    }
 }
 
 /// What was counted.

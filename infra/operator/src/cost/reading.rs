@@ -19,7 +19,7 @@ use super::{
     cloudwatch::{CloudWatch, Metric},
     month::{Bill, COMPRESSED, GB, Item},
 };
-use crate::{CommandError, reach::root_cause, target::Described};
+use crate::{error::CommandError, reach::root_cause, target::Described};
 
 const SECOND_MS: f64 = 1e3;
 const HOUR: Duration = Duration::from_secs(3_600);

@@ -9,7 +9,7 @@ use shared::{
     rules::matchmaker_config::LOBBY_COUNT_MAX_LIMIT,
 };
 
-use crate::CommandError;
+use crate::error::CommandError;
 
 fn names<T: ToString>(all: impl IntoIterator<Item = T>) -> String {
     all.into_iter().map(|name| name.to_string()).collect::<Vec<_>>().join(", ")

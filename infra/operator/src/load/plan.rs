@@ -11,8 +11,8 @@ use shared::models::{
 };
 
 use crate::{
-    CommandError,
     consent::Consent,
+    error::CommandError,
     load::{
         cost::{self, Spent},
         namespace::{check_clients, check_lobbies, check_screening, mode, region},
