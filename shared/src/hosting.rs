@@ -2,3 +2,4 @@
 
 pub mod game_server;
 pub mod lobby_server;
+pub mod seats;

@@ -220,10 +220,11 @@ fn per_find(usage: Usage, finds: usize) -> (f64, f64, f64) {
     (usage.calls as f64 / finds, usage.read_units / finds, usage.write_units / finds)
 }
 
-/// Finds a tenth of a second apart: calls, units, cost; and times against the raw write, alternating.
-async fn quiet(bench: &mut Bench) {
-    // Within one reservation's life: in a real game players connect, here they do not.
-    const FINDS: usize = 500;
+/// Finds one at a time, so many `a_second`: calls, units, cost; and times against the raw write, alternating.
+async fn paced(bench: &mut Bench, a_second: u32) {
+    /// Within one reservation's life: in a real game players connect, here they do not.
+    const SECONDS: u32 = 50;
+    let count = (SECONDS * a_second) as usize;
     let (_game, token) = bench.game().await;
     let clock = SteppedClock::now();
     let instance = bench.instance(&clock.ambient());
@@ -231,17 +232,18 @@ async fn quiet(bench: &mut Bench) {
     let raw_lobby = bench.raw_lobby().await;
     let (mut finds, mut raws) = (Vec::new(), Vec::new());
     let before = instance.usage();
-    for _ in 0..FINDS {
-        clock.step(Duration::from_millis(100));
+    for _ in 0..count {
+        clock.step(Duration::from_secs(1) / a_second);
         finds.push(find(&instance, &token).await.0);
         raws.push(raw_update(instance.store(), &raw_lobby).await);
     }
-    let (calls, reads, writes) = per_find(instance.usage() - before, FINDS);
+    let (calls, reads, writes) = per_find(instance.usage() - before, count);
     let cost = Cost { calls, read_units: reads, write_units: writes };
-    line("calls per find, quiet (ten a second, one at a time)", format!("{calls:.2}"), "<= 2.1");
-    line("read units, write units per find, quiet", format!("{reads:.2}, {writes:.2}"), "-");
+    let of = |what: &str| format!("{what}, {a_second} a second, one at a time");
+    line(&of("calls per find"), format!("{calls:.2}"), "<= 2.1");
+    line(&of("read units, write units per find"), format!("{reads:.2}, {writes:.2}"), "-");
     line(
-        "dollars per million finds, quiet",
+        &of("dollars per million finds"),
         format!(
             "{:.2} (DynamoDB {:.2}, Lambda {:.2}, HTTP API {:.2})",
             cost.total(),
@@ -253,7 +255,7 @@ async fn quiet(bench: &mut Bench) {
     );
     let ratio = percentile(&mut finds, 50).as_secs_f64() / percentile(&mut raws, 50).as_secs_f64();
     line(
-        "p50 of a find over p50 of a raw conditional write, quiet",
+        &of("p50 of a find over p50 of a raw conditional write"),
         format!(
             "{ratio:.2} ({:?} / {:?}; p99 {:?} / {:?})",
             percentile(&mut finds, 50),
@@ -570,7 +572,9 @@ async fn main() {
     }
     let mut bench = Bench::start().await;
     if is_selected("--alone") {
-        quiet(&mut bench).await;
+        for a_second in [1, 10] {
+            paced(&mut bench, a_second).await;
+        }
         under_load(&mut bench, 1).await;
         under_load(&mut bench, 8).await;
         burst(&mut bench).await;

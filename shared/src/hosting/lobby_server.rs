@@ -1,29 +1,21 @@
 //! The operations of a lobby server on its lobby: ready, closed, state, players.
 //!
-//! When a seat of a full lobby becomes free, or a lobby reopens, this file announces it at the head of the
-//! lobby's criteria ([`crate::store::creation`]). A missing seat was left, or lapsed and was taken over. The
-//! lobby remembers the last eight that lapsed, so that their players get that reason (decision 40).
-
-use std::sync::Arc;
+//! A missing seat was left, or lapsed and was taken over. The lobby remembers the last eight that lapsed, so
+//! that their players get that reason (decision 40).
 
 use crate::{
     auth::{keys::TokenKeys, matchmaker::LobbyRight},
-    base::{ambient::Ambient, cache::Aged},
+    base::ambient::Ambient,
+    hosting::seats::Seats,
     models::{
-        client::Client,
         errors::Error,
         handed_on::HandedOn,
-        ids::{BurstSecret, SeatId, WriteId},
+        ids::WriteId,
         lifecycle::{Illegal, Transition},
         lobby::{EndCause, Lobby, Stage},
         token::{Claims, InvalidToken, PlayerSeat},
     },
-    store::{
-        client::Store,
-        creation::{BURST_WINDOW, HeadKey},
-        ending::end_in_passing,
-        transitions::TransitionOutcome,
-    },
+    store::{client::Store, ending::end_in_passing, transitions::TransitionOutcome},
 };
 
 /// The lobby server's side of a lobby.
@@ -31,19 +23,14 @@ use crate::{
 pub struct LobbyServer {
     store: Store,
     ambient: Ambient,
-    /// Heads at which this instance announced a free seat, with the start of the head's burst: until that is
-    /// old, the head accepts no other announcement.
-    announced: Arc<Aged<HeadKey, ()>>,
+    seats: Seats,
 }
-
-/// Heads remembered.
-const HEADS_MAX: usize = 1_024;
 
 impl LobbyServer {
     /// Lobbies in `store`.
     #[must_use]
     pub fn new(store: Store, ambient: Ambient) -> Self {
-        Self { store, ambient, announced: Arc::new(Aged::new(HEADS_MAX)) }
+        Self { seats: Seats::new(store.clone(), ambient.clone()), store, ambient }
     }
 
     /// Makes the lobby ready: its reservations restart, and waiting finds respond. A retry is harmless.
@@ -57,7 +44,7 @@ impl LobbyServer {
                 end_in_passing(&self.store, &lobby, EndCause::NeverReady, &self.ambient).await;
                 Err(Error::LobbyStopped)
             }
-            outcome => accepted(outcome).map(|_| ()),
+            outcome => outcome.accepted().map(|_| ()),
         }
     }
 
@@ -70,14 +57,14 @@ impl LobbyServer {
         let transition = if is_closed { Transition::Close } else { Transition::Reopen };
         let outcome = self.transition(right, &transition).await?;
         let is_new = matches!(outcome, TransitionOutcome::Made(_));
-        let lobby = accepted(outcome)?;
+        let lobby = outcome.accepted()?;
         // A closed lobby is not in the index, so its shard may have been retired meanwhile. Also on a retry,
         // because the first call may have crashed before this.
         if !is_closed && lobby.pool.shard > 0 {
             self.store.grow_shards(&lobby.pool, lobby.pool.shard + 1, self.ambient.now()).await?;
         }
         if is_new && !is_closed {
-            self.announce(&lobby).await;
+            self.seats.announce(&lobby).await;
         }
         Ok(())
     }
@@ -98,33 +85,17 @@ impl LobbyServer {
             return Err(Error::PlayerRegistrationExpired);
         }
         let write = WriteId::random(&self.ambient);
-        let lobby = accepted(self.transition(right, &Transition::Connect(seat.seat_id, write)).await?)?;
+        let lobby = self.transition(right, &Transition::Connect(seat.seat_id, write)).await?.accepted()?;
         self.keep_hidden(&lobby).await;
         Ok(())
     }
 
-    /// Frees the seat of the player of `token`, connected or not, and the client's hold under a cap at one
-    /// write unit. Finds can enter the lobby again, or it ends when it is empty and its mode keeps no empty
-    /// lobbies. A retry is harmless.
+    /// Releases the seat of the player of `token`, connected or not ([`Seats::release`]).
     ///
     /// # Errors
     /// As [`LobbyServer::connect`], except for the player errors; the token may have expired.
     pub async fn disconnect(&self, right: &LobbyRight, token: &str, keys: &TokenKeys) -> Result<(), Error> {
-        let PlayerSeat { namespace_id, seat_id, client, .. } = seat_of(right, token, keys)?;
-        let outcome = self.transition(right, &Transition::Leave(seat_id.clone())).await?;
-        let is_new = matches!(outcome, TransitionOutcome::Made(_));
-        let lobby = accepted(outcome)?;
-        if let Some(client_id) = client {
-            self.release(&Client { namespace_id, client_id }, &seat_id).await;
-        }
-        match lobby.end_cause(self.ambient.now()) {
-            // Also on a retry: the first call may have crashed before this.
-            Some(EndCause::Idle) => end_in_passing(&self.store, &lobby, EndCause::Idle, &self.ambient).await,
-            // Only a full lobby was hidden from the index.
-            _ if is_new && lobby.taken + 1 >= lobby.max_players => self.announce(&lobby).await,
-            _ => {}
-        }
-        Ok(())
+        self.seats.release(seat_of(right, token, keys)?).await
     }
 
     /// Sets the lobby's state.
@@ -165,43 +136,6 @@ impl LobbyServer {
             let cause = error.cause().unwrap_or("refused").to_owned();
             tracing::warn!(lobby.id = %lobby.lobby_id, cause, "a full lobby comes into sight too early");
         }
-    }
-
-    /// The seat is already free, so a hold that stays a while must not fail the call.
-    async fn release(&self, client: &Client, seat_id: &SeatId) {
-        if let Err(error) = self.store.release_hold(client, seat_id).await {
-            let cause = error.cause().unwrap_or("refused").to_owned();
-            tracing::warn!(cause, "a client's hold of a seat that it left stays for half a minute");
-        }
-    }
-
-    /// The seat is already free, so an unwritten hint must not fail the call.
-    async fn announce(&self, lobby: &Lobby) {
-        if lobby.joinable_from.is_none() || lobby.taken >= lobby.max_players {
-            return;
-        }
-        let now = self.ambient.now();
-        let key = HeadKey::new(&lobby.pool, &lobby.tag_digests, lobby.max_players);
-        if self.announced.get(&key, BURST_WINDOW, now).is_some() {
-            return;
-        }
-        match self.store.announce_free_seat(key.clone(), BurstSecret::random(&self.ambient), lobby, now).await
-        {
-            Ok(began_at) => self.announced.put(key, (), began_at),
-            Err(error) => {
-                let cause = error.cause().unwrap_or("refused").to_owned();
-                tracing::warn!(lobby.id = %lobby.lobby_id, cause, "a free seat could not be announced");
-                self.announced.put(key, (), now);
-            }
-        }
-    }
-}
-
-fn accepted(outcome: TransitionOutcome) -> Result<Box<Lobby>, Error> {
-    match outcome {
-        TransitionOutcome::Made(lobby) | TransitionOutcome::AlreadyMade(lobby) => Ok(lobby),
-        TransitionOutcome::Illegal(illegal, _) => Err(illegal.into()),
-        TransitionOutcome::Missing => Err(Error::LobbyNotFound),
     }
 }
 

@@ -40,6 +40,20 @@ pub enum TransitionOutcome {
     Missing,
 }
 
+impl TransitionOutcome {
+    /// The lobby, if the transition was made, now or before.
+    ///
+    /// # Errors
+    /// What the lobby's state refuses; [`Error::LobbyNotFound`].
+    pub fn accepted(self) -> Result<Box<Lobby>, Error> {
+        match self {
+            Self::Made(lobby) | Self::AlreadyMade(lobby) => Ok(lobby),
+            Self::Illegal(illegal, _) => Err(illegal.into()),
+            Self::Missing => Err(Error::LobbyNotFound),
+        }
+    }
+}
+
 /// The lobby is of the given start, or of a release that knew no starts.
 const OF_START: &str = "(attribute_not_exists(#start) OR #start = :start)";
 /// Writes of one transition, each based on the lobby that the last refused write returned. Only

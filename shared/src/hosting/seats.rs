@@ -1,0 +1,101 @@
+//! Seats that become free.
+//!
+//! When a seat of a full lobby becomes free, or a lobby reopens, this file announces it at the head of the
+//! lobby's criteria ([`crate::store::creation`]).
+
+use std::sync::Arc;
+
+use crate::{
+    base::{ambient::Ambient, cache::Aged},
+    models::{
+        client::Client,
+        errors::Error,
+        ids::{BurstSecret, SeatId},
+        lifecycle::Transition,
+        lobby::{EndCause, Lobby},
+        token::PlayerSeat,
+    },
+    store::{
+        client::Store,
+        creation::{BURST_WINDOW, HeadKey},
+        ending::end_in_passing,
+        transitions::TransitionOutcome,
+    },
+};
+
+/// Heads remembered.
+const HEADS_MAX: usize = 1_024;
+
+/// Releases seats.
+#[derive(Clone, Debug)]
+pub struct Seats {
+    store: Store,
+    ambient: Ambient,
+    /// Heads at which this instance announced a free seat, with the start of the head's burst: until that is
+    /// old, the head accepts no other announcement.
+    announced: Arc<Aged<HeadKey, ()>>,
+}
+
+impl Seats {
+    /// Seats of lobbies in `store`.
+    #[must_use]
+    pub fn new(store: Store, ambient: Ambient) -> Self {
+        Self { store, ambient, announced: Arc::new(Aged::new(HEADS_MAX)) }
+    }
+
+    /// Frees a seat, connected or not, and its client's hold under a cap at one write unit. Finds can enter
+    /// the lobby again, or it ends when it is empty and its mode keeps no empty lobbies. A retry is harmless.
+    ///
+    /// # Errors
+    /// [`Error::LobbyNotFound`], [`Error::LobbyStopped`]; [`Error::Contention`], [`Error::Unavailable`],
+    /// [`Error::Bug`].
+    pub async fn release(&self, seat: PlayerSeat) -> Result<(), Error> {
+        let PlayerSeat { namespace_id, lobby_id, seat_id, client, .. } = seat;
+        let leave = Transition::Leave(seat_id.clone());
+        let outcome = self.store.make_transition(&lobby_id, &leave, self.ambient.now()).await?;
+        let is_new = matches!(outcome, TransitionOutcome::Made(_));
+        let lobby = outcome.accepted()?;
+        if let Some(client_id) = client {
+            self.release_hold(&Client { namespace_id, client_id }, &seat_id).await;
+        }
+        match lobby.end_cause(self.ambient.now()) {
+            // Also on a retry: the first call may have crashed before this.
+            Some(EndCause::Idle) => end_in_passing(&self.store, &lobby, EndCause::Idle, &self.ambient).await,
+            // Only a full lobby was hidden from the index.
+            _ if is_new && lobby.taken + 1 >= lobby.max_players => self.announce(&lobby).await,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The seat is already free, so a hold that stays a while must not fail the call.
+    async fn release_hold(&self, client: &Client, seat_id: &SeatId) {
+        if let Err(error) = self.store.release_hold(client, seat_id).await {
+            let cause = error.cause().unwrap_or("refused").to_owned();
+            tracing::warn!(cause, "a client's hold of a seat that it left stays for half a minute");
+        }
+    }
+
+    /// Announces a free seat of `lobby` to finds that are about to create another.
+    ///
+    /// The seat is already free, so an unwritten hint must not fail the call.
+    pub(super) async fn announce(&self, lobby: &Lobby) {
+        if lobby.joinable_from.is_none() || lobby.taken >= lobby.max_players {
+            return;
+        }
+        let now = self.ambient.now();
+        let key = HeadKey::new(&lobby.pool, &lobby.tag_digests, lobby.max_players);
+        if self.announced.get(&key, BURST_WINDOW, now).is_some() {
+            return;
+        }
+        match self.store.announce_free_seat(key.clone(), BurstSecret::random(&self.ambient), lobby, now).await
+        {
+            Ok(began_at) => self.announced.put(key, (), began_at),
+            Err(error) => {
+                let cause = error.cause().unwrap_or("refused").to_owned();
+                tracing::warn!(lobby.id = %lobby.lobby_id, cause, "a free seat could not be announced");
+                self.announced.put(key, (), now);
+            }
+        }
+    }
+}
