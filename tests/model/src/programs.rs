@@ -4,9 +4,9 @@ use super::{
     State,
     tables::{
         Access, Availability, EndCause, Head, Hiding, LOBBIES, Lease, Lobby, NEVER, Rules, SERVERS, Server,
-        Stage,
+        Stage, first,
     },
-    writes::{Creation, LEFT_AT_REGISTRATION, Outcome, Part, SeenIdle, Sent, Store, note},
+    writes::{Creation, LEFT_AT_REGISTRATION, Outcome, Part, SeenIdle, SeenLapsed, Sent, Store, note},
 };
 
 /// Of a sweep that grants none.
@@ -921,12 +921,7 @@ impl Program<'_> {
                     return Mind::Send { sent, then };
                 }
                 Availability::TakeOver(lapsed) => {
-                    let reserved = (0..8).filter(|seat| lapsed & (1 << seat) != 0);
-                    let reserved = reserved
-                        .filter(|seat| lobby.reserved[*seat] > 0)
-                        .fold(0, |bits, seat| bits | (1 << seat));
-                    let connected = lapsed & !reserved;
-                    let sent = Sent::TakeOver { lobby: at, seat, until, access, reserved, connected, now };
+                    let sent = take_over(lobby, lapsed, (at, seat), access, (until, now));
                     return Mind::Send { sent, then };
                 }
                 _ => {}
@@ -1198,7 +1193,21 @@ impl Program<'_> {
     }
 }
 
-fn hide_full(lobby: &Lobby, at: usize, rules: &Rules) -> Sent {
+/// Takes a seat in place of `all` that `lobby` shows lapsed, a bit each.
+pub(super) fn take_over(
+    lobby: &Lobby,
+    all: u8,
+    (at, seat): (usize, usize),
+    access: Access,
+    (until, now): (u8, u8),
+) -> Sent {
+    let reserved = first(all).filter(|seat| lobby.reserved[*seat] > 0);
+    let reserved = reserved.fold(0, |bits, seat| bits | (1 << seat));
+    let seen = SeenLapsed { reserved, connected: all & !reserved, remembered: lobby.lapsed | reserved };
+    Sent::TakeOver { lobby: at, seat, until, access, seen, now }
+}
+
+pub(super) fn hide_full(lobby: &Lobby, at: usize, rules: &Rules) -> Sent {
     Sent::HideFull { lobby: at, lapse: lobby.first_lapse(rules), vacated_at: lobby.vacated_at }
 }
 

@@ -8,10 +8,10 @@
 use super::{
     State,
     history::{Broken, broken},
-    programs::{end_as_seen, registration_of},
+    programs::{end_as_seen, registration_of, take_over},
     tables::{
         Access, Availability, EndCause, FAR, Hiding, LOBBIES, Lease, Lobby, NEVER, SERVERS, SPARE, Server,
-        Stage, first,
+        Stage,
     },
     writes::{Creation, Outcome, Part, Sent, Store, check_tables},
 };
@@ -172,11 +172,7 @@ fn enter(store: &Store<'_>, state: &State, at: usize, now: u8) -> Result<(), Bro
     let mut state = state.clone();
     let (seat, until, access) = (SPARE, now + rules.reservation, Access::Find(lobby.version));
     let sent = match lobby.availability(rules, access, now) {
-        Availability::TakeOver(lapsed) => {
-            let reserved = first(lapsed).filter(|seat| lobby.reserved[*seat] > 0);
-            let reserved = reserved.fold(0, |bits, seat| bits | (1 << seat));
-            Sent::TakeOver { lobby: at, seat, until, access, reserved, connected: lapsed & !reserved, now }
-        }
+        Availability::TakeOver(lapsed) => take_over(&lobby, lapsed, (at, seat), access, (until, now)),
         _ => Sent::TakeFree { lobby: at, seat, until, access, hiding: Hiding::No, now },
     };
     let outcome = send(store, &mut state, &sent)?;

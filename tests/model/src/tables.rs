@@ -194,13 +194,17 @@ impl Lobby {
         self.reserved[seat] > 0 || self.connected[seat] > 0
     }
 
+    /// When a find can take the first of its seats to lapse: a later one where joins filled it beyond what
+    /// finds may take.
     pub(super) fn first_lapse(&self, rules: &Rules) -> u8 {
-        let untils = self.reserved.iter().chain(&self.connected).filter(|until| **until > 0);
-        match (untils.min(), self.stage) {
-            (None, _) => NEVER,
-            (Some(_), Stage::Starting) => self.created_at + rules.starting_max,
-            (Some(until), _) => *until,
+        let seats = self.reserved.iter().chain(&self.connected);
+        let mut untils: Vec<u8> = seats.copied().filter(|until| *until > 0).collect();
+        if self.stage == Stage::Starting && !untils.is_empty() {
+            return self.created_at + rules.starting_max;
         }
+        untils.sort_unstable();
+        let beyond = usize::from(self.taken.saturating_sub(rules.max_players));
+        untils.get(beyond).copied().unwrap_or(NEVER)
     }
 
     pub(super) fn is_overdue(&self, rules: &Rules, now: u8) -> bool {
@@ -240,7 +244,9 @@ impl Lobby {
         }
         let seats = self.reserved.iter().chain(&self.connected);
         let last_held = seats.fold(self.created_at.max(self.vacated_at), |last, until| last.max(*until));
-        (last_held.saturating_add(self.idle) <= now).then_some(EndCause::Idle)
+        // Reservations that lapse keep no lobby.
+        let idle = if self.connected_by > 0 { self.idle } else { 0 };
+        (last_held.saturating_add(idle) <= now).then_some(EndCause::Idle)
     }
 }
 

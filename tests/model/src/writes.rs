@@ -19,7 +19,7 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Sent {
     TakeFree { lobby: usize, seat: usize, until: u8, access: Access, hiding: Hiding, now: u8 },
-    TakeOver { lobby: usize, seat: usize, until: u8, access: Access, reserved: u8, connected: u8, now: u8 },
+    TakeOver { lobby: usize, seat: usize, until: u8, access: Access, seen: SeenLapsed, now: u8 },
     HideFull { lobby: usize, lapse: u8, vacated_at: u8 },
     HideSilent { lobby: usize, now: u8 },
     Ready { lobby: usize, reserved: Seats, anew: u8, is_full: bool, now: u8 },
@@ -42,6 +42,17 @@ pub(super) enum Sent {
     HideServer { server: usize, used: u8, now: u8 },
     LetGo { server: usize, allotted: u8, is_silent: bool, now: u8 },
     TakeBack { server: usize, allotted: u8, block: u8 },
+}
+
+/// What a take-over saw of the lobby: seats, a bit each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct SeenLapsed {
+    /// The lapsed ones that were reserved.
+    pub(super) reserved: u8,
+    /// The lapsed ones that were connected.
+    pub(super) connected: u8,
+    /// What the lobby remembers as lapsed with these.
+    pub(super) remembered: u8,
 }
 
 /// What an end for idleness saw of the lobby.
@@ -245,8 +256,9 @@ impl Store<'_> {
                     state.history.granted(self.rules, lobby, at, seat, until, access, now)
                 })
             }
-            Sent::TakeOver { lobby: at, seat, until, access, reserved, connected, now } => {
+            Sent::TakeOver { lobby: at, seat, until, access, seen, now } => {
                 let lobby = state.lobbies[at];
+                let SeenLapsed { reserved, connected, remembered } = seen;
                 enterable!(check, TakeOverSeat, lobby, seat, access, now, limit(now));
                 let count = (reserved | connected).count_ones() as u8;
                 let has_room = lobby.is_there() && lobby.taken < self.rules.capacity(access) + count;
@@ -265,7 +277,7 @@ impl Store<'_> {
                     first(reserved).for_each(|seat| lobby.reserved[seat] = 0);
                     first(connected).for_each(|seat| lobby.connected[seat] = 0);
                     lobby.reserved[seat] = until;
-                    lobby.lapsed |= reserved;
+                    lobby.lapsed = remembered;
                     state.history.taken_over(at, reserved | connected, now)?;
                     state.history.granted(self.rules, lobby, at, seat, until, access, now)
                 })
