@@ -160,7 +160,8 @@ pub fn clauses(expression: &str) -> Vec<String> {
     clauses.iter().map(|clause| normalized(clause)).collect()
 }
 
-fn normalized(clause: &str) -> String {
+/// `clause` without the numbers of numbered placeholders.
+pub(super) fn normalized(clause: &str) -> String {
     NUMBERED.iter().fold(clause.to_owned(), |clause, placeholder| {
         let mut text = String::new();
         let mut rest = clause.as_str();

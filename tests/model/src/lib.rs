@@ -22,6 +22,8 @@ pub mod mutations;
 mod programs;
 pub mod report;
 mod settling;
+#[cfg(test)]
+mod shipped;
 mod tables;
 mod writes;
 

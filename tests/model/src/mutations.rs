@@ -75,6 +75,50 @@ pub const LEFT_OUT: &[(Write, &str, &str)] = &[
     (Write::Reopen, "(attribute_not_exists(#toggled_at) OR #toggled_at < :toggled)", LATE),
 ];
 
+/// Attributes that the store writes and the model has not, and why.
+pub const UNMAPPED: &[(Table, &str, &str)] = &[
+    (Table::Lobbies, "toggled_at", LATE),
+    (Table::Lobbies, "expires_at", "no lobby of the model's is forgotten"),
+    (Table::Servers, "placement_pool", "the index shows any game server, in its one region"),
+    (Table::Ledger, "expires_at", "no head of the model's is forgotten"),
+];
+
+/// What a call may have otherwise without a difference from the model, and why.
+pub const UNSEEN: &[(Write, &str, &str)] = &[
+    (Write::TakeFreeSeat, ":vacated_at +1", CONDITION),
+    (Write::Deregister, ":never", CONDITION),
+    (Write::Close, "SET #toggled_at = :toggled", ATTRIBUTE),
+    (Write::Close, ":toggled", ATTRIBUTE),
+    (Write::Reopen, "SET #toggled_at = :toggled", ATTRIBUTE),
+    (Write::Reopen, ":toggled", ATTRIBUTE),
+    (Write::End, "SET #expires_at = :expiry", ATTRIBUTE),
+    (Write::End, ":expiry", ATTRIBUTE),
+    (Write::BeginBurst, "SET #expires_at = :expiry", ATTRIBUTE),
+    (Write::BeginBurst, ":expiry", ATTRIBUTE),
+    (Write::PutServer, "SET #placement_pool = :new_placement_pool", ATTRIBUTE),
+    (Write::PutServer, ":new_placement_pool", ATTRIBUTE),
+    (Write::ShowServer, "SET #placement_pool = :pool", ATTRIBUTE),
+    (Write::ShowServer, ":pool", ATTRIBUTE),
+    (Write::LetServerGo, "REMOVE #placement_pool", ATTRIBUTE),
+    (Write::HideServer, ":expiry", "the model knows that a record expires, not when"),
+    (Write::LetServerGo, ":expiry", "the model knows that a record expires, not when"),
+    (Write::HideFull, "SET #pool = :pool", SAME),
+    (Write::Heartbeat, "SET #owner = :token", SAME),
+    (Write::PutServer, "REMOVE #former_starts", SAME),
+    (Write::PutServer, "REMOVE #game_modes", SAME),
+    (Write::PutServer, "REMOVE #is_clearing", SAME),
+    (Write::TakePlace, ":later", SIGHT),
+    (Write::Deregister, ":later", SIGHT),
+    (Write::HideServer, ":later", SIGHT),
+    (Write::ShowServer, ":now +1", SIGHT),
+    (Write::Drain, "#closed IN (:true, :false)", "the other conditions hold for no lobby that is not there"),
+];
+
+const CONDITION: &str = "it is a value of a condition that the model leaves out";
+const ATTRIBUTE: &str = "the model has no such attribute";
+const SAME: &str = "all items of the model have the same";
+const SIGHT: &str = "the model knows one way of being out of sight";
+
 const CLIENTS: &str = "what is remembered of clients is no part of the model; the simulation has it";
 const LATE: &str = "the model repeats no write after its request was answered; the simulation does";
 const TAGS: &str = "no lobby of the model has tags, which never change; a test of the store refuses by it";

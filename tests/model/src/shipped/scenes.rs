@@ -1,0 +1,885 @@
+//! Random scenes of each write: what is in the tables, what its writer saw, and how the store is called.
+
+use std::{future::Future, pin::Pin};
+
+use muster_local::emulator::in_process::WireAnswer;
+use shared::{
+    base::ambient::Ambient,
+    models::{errors::Error, lifecycle, pool::Tags, tag_digests::TagDigests},
+    store::{
+        allotment::AllotmentOutcome,
+        client::Store,
+        creation::{Beginning, Creation as StoredCreation, CreationOutcome, HeadKey},
+        ending::EndOutcome,
+        lobbies::{Hiding as StoredHiding, SeatClaim},
+    },
+};
+
+use super::{mapping, wire};
+use crate::{
+    State,
+    history::History,
+    programs::{Actor, end_as_seen, hide_full, registration_of, take_over},
+    tables::{
+        Access, Availability, EPOCH, EndCause, Head, Hiding, LOBBIES, Lease, Lobby, NEVER, Rules, SEATS,
+        SERVERS, Server, Stage,
+    },
+    writes::{Creation, Outcome, Part, Sent},
+};
+
+type Sending = Pin<Box<dyn Future<Output = Vec<Outcome>>>>;
+
+/// A write to be judged.
+pub(super) struct Scene {
+    pub(super) rules: Rules,
+    pub(super) before: State,
+    pub(super) sent: Sent,
+    /// Answers to the calls before it.
+    pub(super) prior: Vec<WireAnswer>,
+    /// Has the store send it. Returns the outcomes that the store's result allows; none when it allows any.
+    pub(super) send: Box<dyn FnOnce(Store) -> Sending>,
+}
+
+/// Random numbers, and worlds of them.
+pub(super) struct Dice {
+    random: fastrand::Rng,
+    rules: Rules,
+    now: u8,
+}
+
+/// What a write is called, and its scenes. `None` where chance gave none.
+pub(super) type Kind = (&'static str, fn(&mut Dice) -> Option<Scene>);
+
+pub(super) const KINDS: &[Kind] = &[
+    ("take a free seat: a find's", |dice| dice.take_free(false, |_| Hiding::No)),
+    ("take a free seat: a find's, and hide its lobby with the last", |dice| {
+        dice.take_free(false, |dice| Hiding::IfLast { taken: dice.rules.max_players - 1, lapse: dice.time() })
+    }),
+    ("take a free seat: a find's, and hide its lobby", |dice| {
+        dice.take_free(false, |dice| Hiding::Promised(dice.time()))
+    }),
+    ("take a free seat: a join's", |dice| dice.take_free(true, |_| Hiding::No)),
+    ("take over lapsed seats: a find's", |dice| dice.take_over(false)),
+    ("take over lapsed seats: a join's", |dice| dice.take_over(true)),
+    ("hide a full lobby", Dice::hide_full),
+    ("hide a silent server's lobby", Dice::hide_silent),
+    ("become ready: full", |dice| dice.ready(true)),
+    ("become ready: not full", |dice| dice.ready(false)),
+    ("close", |dice| {
+        let (at, now) = (dice.below(LOBBIES), dice.now);
+        let lobby = dice.lobby();
+        dice.transition(at, lobby, None, Sent::Close { lobby: at, now }, lifecycle::Transition::Close)
+    }),
+    ("reopen: public", |dice| dice.reopen(false)),
+    ("reopen: private", |dice| dice.reopen(true)),
+    ("drain", |dice| {
+        let (at, now) = (dice.below(LOBBIES), dice.now);
+        let lobby = dice.lobby();
+        let transition = lifecycle::Transition::Drain(Some(mapping::start().mark()));
+        dice.transition(at, lobby, None, Sent::Drain { lobby: at, now }, transition)
+    }),
+    ("connect", Dice::connect),
+    ("leave: connected, in sight", |dice| dice.leave(false, false)),
+    ("leave: connected, out of sight", |dice| dice.leave(false, true)),
+    ("leave: reserved, in sight", |dice| dice.leave(true, false)),
+    ("leave: reserved, out of sight", |dice| dice.leave(true, true)),
+    ("extend a lobby's lease", Dice::extend_lease),
+    ("show a revived lobby", Dice::show_revived),
+    ("end: on request", |dice| dice.end(EndCause::Asked)),
+    ("end: of a silent server", |dice| dice.end(EndCause::ServerDead)),
+    ("end: never ready", |dice| dice.end(EndCause::NeverReady)),
+    ("end: idle", |dice| dice.end(EndCause::Idle)),
+    ("create: allotted", |dice| dice.create(None)),
+    ("create: allotted under another cap", |dice| dice.create(Some(0))),
+    ("create: with a block", |dice| {
+        let block = dice.within(1, 2);
+        dice.create(Some(block))
+    }),
+    ("begin a burst", |dice| dice.begin(false)),
+    ("begin a burst in place of an exhausted one", |dice| dice.begin(true)),
+    ("announce a free seat", Dice::announce),
+    ("draw a position", Dice::draw),
+    ("register: new", |dice| dice.register(false)),
+    ("register: again", |dice| dice.register(true)),
+    ("allot a first block", Dice::allot_ahead),
+    ("extend a server's lease", Dice::heartbeat),
+    ("show a revived server", Dice::show_server),
+    ("deregister", Dice::deregister),
+    ("hide a silent server", Dice::hide_server),
+    ("let a silent server go", |dice| dice.let_go(true, false)),
+    ("let a silent server go with its allotment", |dice| dice.let_go(true, true)),
+    ("let a deregistered server go", |dice| dice.let_go(false, false)),
+    ("let a deregistered server go with its allotment", |dice| dice.let_go(false, true)),
+    ("take an allotment back", Dice::take_back),
+];
+
+/// Nothing that the store returns is judged beyond its call.
+fn any<F: Future + 'static>(send: impl FnOnce(Store) -> F + 'static) -> Box<dyn FnOnce(Store) -> Sending> {
+    Box::new(|store| {
+        let sending = send(store);
+        Box::pin(async {
+            let _outcome = sending.await;
+            Vec::new()
+        })
+    })
+}
+
+fn bug(error: &Error) -> Outcome {
+    let causes = ["a lobby's game server does not know of it", "the ledger does not know of an allotment"];
+    let known = causes.into_iter().find(|known| error.cause() == Some(*known));
+    Outcome::Bug(known.unwrap_or_else(|| panic!("{error:?}")))
+}
+
+impl Dice {
+    /// Those of one scene.
+    pub(super) fn new(seed: u64) -> Self {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let max_players = random.u8(1..=2);
+        let rules = Rules {
+            max_players,
+            max_direct: max_players + random.u8(0..=1),
+            reservation: 2,
+            starting_max: 2,
+            connected_max: 192,
+            idle: random.u8(0..=2),
+            cap: 0,
+            ticks: 0,
+            rounds: 0,
+            late: 0,
+            block: 1,
+            election: None,
+            deregisters_again: true,
+            sends_heartbeats_without_lease: true,
+            window: 2,
+            patience: 0,
+            counts_exactly: false,
+            young: 0,
+        };
+        let now = EPOCH + random.u8(1..=4);
+        Self { random, rules, now }
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        self.random.usize(..end)
+    }
+
+    fn within(&mut self, low: u8, high: u8) -> u8 {
+        self.random.u8(low..=high)
+    }
+
+    /// True in one of `count`.
+    fn one_in(&mut self, count: u8) -> bool {
+        self.random.u8(..count) == 0
+    }
+
+    fn time(&mut self) -> u8 {
+        self.within(EPOCH, EPOCH + 6)
+    }
+
+    fn maybe_time(&mut self) -> u8 {
+        if self.one_in(2) { 0 } else { self.time() }
+    }
+
+    /// `usual`, or in one of four `other`.
+    fn usually<T>(&mut self, usual: T, other: T) -> T {
+        if self.one_in(4) { other } else { usual }
+    }
+
+    fn lobby(&mut self) -> Lobby {
+        let now = self.now;
+        let stage = match self.within(0, 15) {
+            0 => return Lobby::default(),
+            1..=2 => Stage::Ended,
+            3..=7 => Stage::Starting,
+            _ => Stage::Ready,
+        };
+        let created_at = self.within(now - 3, now);
+        let (hidden, shown_at) = (self.time(), self.usually(created_at, NEVER));
+        let late = self.time();
+        let mut lobby = Lobby {
+            stage,
+            version: self.usually(0, 1),
+            joinable_from: self.usually(shown_at, hidden),
+            created_at,
+            closed: self.one_in(3),
+            is_private: self.one_in(3),
+            is_draining: self.one_in(5),
+            server: self.within(1, SERVERS as u8),
+            lease_until: self.usually(now + 2, late),
+            freed_at: self.maybe_time(),
+            idle: self.within(0, 2),
+            vacated_at: self.maybe_time(),
+            connected_by: self.within(0, 3),
+            ..Lobby::default()
+        };
+        if self.one_in(4) {
+            lobby.lease_until = NEVER;
+        }
+        if self.one_in(3) {
+            lobby.joinable_from = 0;
+        }
+        if stage == Stage::Ended && !self.one_in(4) {
+            (lobby.joinable_from, lobby.server) = (0, 0);
+        }
+        for seat in 0..SEATS {
+            let until = self.time();
+            match self.within(0, 7) {
+                0 => lobby.reserved[seat] = until,
+                1 => lobby.connected[seat] = until,
+                2 => lobby.lapsed |= 1 << seat,
+                _ => {}
+            }
+        }
+        lobby.taken = lobby.entries();
+        lobby
+    }
+
+    /// The lobby a while after it was `seen`: as it was, or with something of another one.
+    fn later(&mut self, seen: &Lobby) -> Lobby {
+        let (mut lobby, other) = (*seen, self.lobby());
+        if !other.is_there() {
+            return other;
+        }
+        let (now, seat) = (self.now, self.below(SEATS));
+        match self.within(0, 22) {
+            0 if lobby.stage == Stage::Ended => lobby.stage = Stage::Ready,
+            0 | 1 => lobby.stage = Stage::Ended,
+            2 => lobby.stage = other.stage,
+            3 => lobby.version = 1 - lobby.version,
+            4 => lobby.joinable_from = if lobby.joinable_from == 0 { lobby.created_at } else { 0 },
+            5 => lobby.joinable_from = other.joinable_from,
+            6 => lobby.created_at = self.within(now - 3, now),
+            7 | 19 => (lobby.stage, lobby.created_at) = (Stage::Starting, self.within(now - 3, now)),
+            8 => lobby.closed = !lobby.closed,
+            9 => lobby.is_private = !lobby.is_private,
+            10 => lobby.is_draining = !lobby.is_draining,
+            11 => lobby.server = other.server,
+            12 => lobby.lease_until = self.within(now - 1, now + 1),
+            13 => lobby.vacated_at = if lobby.vacated_at == 0 { now } else { 0 },
+            14 => lobby.vacated_at = other.vacated_at,
+            15 => (lobby.reserved, lobby.connected) = (other.reserved, other.connected),
+            16 => std::mem::swap(&mut lobby.reserved[seat], &mut lobby.connected[seat]),
+            17 => (lobby.reserved[seat], lobby.connected[seat]) = (self.maybe_time(), 0),
+            18 => lobby.lapsed |= other.lapsed,
+            _ => {}
+        }
+        lobby.taken = lobby.entries();
+        let held = (0..SEATS).filter(|seat| lobby.holds(*seat)).fold(0, |bits, seat| bits | 1 << seat);
+        lobby.lapsed &= !held;
+        lobby
+    }
+
+    fn server(&mut self) -> Server {
+        if self.one_in(16) {
+            return Server::default();
+        }
+        let now = self.now;
+        let ranked_at = self.within(now - 3, now);
+        let (early, late) = (self.within(now - 2, now), self.time());
+        let mut server = Server {
+            registration: self.usually(1, 2),
+            used: self.within(0, 2),
+            allotted: self.within(0, 3),
+            cap_checked: self.within(1, 3),
+            capacity: self.within(1, 3),
+            lease_until: self.usually(now + 2, late),
+            lease: self.within(0, 3),
+            beat_at: self.usually(early, late),
+            free_from: self.usually(ranked_at, NEVER),
+            ranked_at,
+            auto_ready: self.one_in(2),
+            expires: self.one_in(6),
+        };
+        if self.one_in(4) {
+            (server.capacity, server.ranked_at, server.free_from) = (0, NEVER, NEVER);
+        }
+        if server.lease == 0 {
+            server.lease_until = NEVER;
+        }
+        server
+    }
+
+    /// The game server a while after it was `seen`.
+    fn server_later(&mut self, seen: &Server) -> Server {
+        let (mut server, other) = (*seen, self.server());
+        if !other.is_there() {
+            return other;
+        }
+        match self.within(0, 13) {
+            0 => server.registration = 3 - server.registration,
+            1 => server.used = other.used,
+            2 => server.used += 1,
+            3 => server.allotted = other.allotted,
+            4 => server.allotted += 1,
+            5 => server.cap_checked = other.cap_checked,
+            6 => server.capacity = other.capacity,
+            7 => server.lease_until = self.within(self.now - 1, self.now + 1),
+            8 => server.beat_at = other.beat_at,
+            9 => server.free_from = other.free_from,
+            10 => server.ranked_at = other.ranked_at,
+            11 => server.expires = !server.expires,
+            _ => {}
+        }
+        server
+    }
+
+    fn head(&mut self) -> Head {
+        if self.one_in(6) {
+            return Head::default();
+        }
+        let opened_at = self.within(self.now - 4, self.now);
+        let (first, positions) = (self.within(1, 2), self.within(1, 3));
+        Head { first, opened_at, positions, is_announced: self.one_in(2) }
+    }
+
+    fn scene(
+        &self,
+        sent: Sent,
+        set: impl FnOnce(&mut State),
+        prior: impl Into<Vec<WireAnswer>>,
+        send: Box<dyn FnOnce(Store) -> Sending>,
+    ) -> Option<Scene> {
+        let mut before = State {
+            now: self.now,
+            cap: 0,
+            version: 0,
+            ledger: 0,
+            head: Head::default(),
+            lobbies: Default::default(),
+            servers: Default::default(),
+            actors: [Actor::default(); crate::ACTORS],
+            late: None,
+            copies: 0,
+            history: History::default(),
+            broken: None,
+        };
+        set(&mut before);
+        Some(Scene { rules: self.rules, before, sent, prior: prior.into(), send })
+    }
+
+    fn lobby_item(&self, at: usize, lobby: &Lobby) -> mapping::Item {
+        mapping::lobby_item(&self.rules, at, lobby).unwrap()
+    }
+
+    fn claim(&self, at: usize, seat: usize, until: u8, access: Access, hiding: Hiding) -> SeatClaim {
+        let hiding = match hiding {
+            Hiding::No => StoredHiding::No,
+            Hiding::IfLast { taken, lapse } => {
+                StoredHiding::IfLast { taken: taken.into(), lapse: mapping::time(lapse), shard: 0 }
+            }
+            Hiding::Promised(lapse) => StoredHiding::Promised(mapping::time(lapse)),
+        };
+        let access = mapping::access(access);
+        let (lobby_id, seat_id) = (mapping::lobby_id(at), mapping::seat_id(seat));
+        SeatClaim { lobby_id, access, seat_id, until: mapping::time(until), hiding }
+    }
+
+    fn take_free(&mut self, is_direct: bool, hiding: fn(&mut Self) -> Hiding) -> Option<Scene> {
+        let (at, seat, now) = (self.below(LOBBIES), self.below(SEATS), self.now);
+        let mut lobby = self.lobby();
+        // Its own condition on the time of a leave is left out.
+        lobby.vacated_at = lobby.vacated_at.min(now);
+        let (until, hiding) = (now + self.rules.reservation, hiding(self));
+        let access = if is_direct { Access::Direct } else { Access::Find(0) };
+        let claim = self.claim(at, seat, until, access, hiding);
+        let send = any(move |store| async move { store.take_seat(&claim, mapping::time(now)).await });
+        let sent = Sent::TakeFree { lobby: at, seat, until, access, hiding, now };
+        self.scene(sent, |state| state.lobbies[at] = lobby, [], send)
+    }
+
+    fn take_over(&mut self, is_direct: bool) -> Option<Scene> {
+        let (at, seat, now) = (self.below(LOBBIES), self.below(SEATS), self.now);
+        let access = if is_direct { Access::Direct } else { Access::Find(0) };
+        let seen = self.lobby();
+        let Availability::TakeOver(lapsed) = seen.availability(&self.rules, access, now) else { return None };
+        if seen.holds(seat) || seen.lapsed & (1 << seat) != 0 {
+            return None;
+        }
+        let until = now + self.rules.reservation;
+        let claim = self.claim(at, seat, until, access, Hiding::No);
+        let send = any(move |store| async move { store.take_seat(&claim, mapping::time(now)).await });
+        let mut lobby = self.later(&seen);
+        let other = self.below(SEATS);
+        if lobby.is_there() && self.one_in(2) {
+            let held = (0..SEATS).find(|at| lapsed & (1 << *at) == 0 && seen.holds(*at));
+            match self.within(0, 5) {
+                // An earlier copy took the seat, and another player left.
+                choice @ 0..2 => {
+                    let left = held.unwrap_or(seat);
+                    (lobby.reserved[left], lobby.connected[left]) = (0, 0);
+                    (if choice == 0 { &mut lobby.reserved } else { &mut lobby.connected })[seat] = until;
+                }
+                // A lapsed one is held after all.
+                2 if lobby.connected[other] > 0 => lobby.connected[other] = now + 1,
+                2 => lobby.reserved[other] = now + 1,
+                // Joins took the free ones.
+                3 => (0..SEATS).filter(|at| *at != seat && !seen.holds(*at)).for_each(|at| {
+                    (lobby.reserved[at], lobby.connected[at]) = (until, 0);
+                }),
+                4 => lobby.version = 1,
+                _ => (lobby.stage, lobby.created_at) = (Stage::Starting, self.within(now - 2, now - 1)),
+            }
+            (lobby.taken, lobby.lapsed) = (lobby.entries(), 0);
+        }
+        let sent = take_over(&seen, lapsed, (at, seat), access, (until, now));
+        let prior = [wire::refused(&self.lobby_item(at, &seen))];
+        self.scene(sent, |state| state.lobbies[at] = lobby, prior, send)
+    }
+
+    fn hide_full(&mut self) -> Option<Scene> {
+        let at = self.below(LOBBIES);
+        let mut seen = self.lobby();
+        if seen.taken < self.rules.max_players {
+            return None;
+        }
+        seen.joinable_from = self.usually(seen.created_at, seen.joinable_from);
+        // A lobby's version never changes, and the write repeats it as the lobby's shard.
+        let mut lobby = self.later(&seen);
+        match self.within(0, 5) {
+            _ if !lobby.is_there() => {}
+            0 => (lobby.reserved, lobby.connected, lobby.taken) = ([0; SEATS], [0; SEATS], 0),
+            1 if seen.vacated_at > 0 => lobby.vacated_at = 0,
+            1 => lobby.vacated_at = self.now,
+            2 => lobby.vacated_at = self.time(),
+            _ => {}
+        }
+        lobby.version = if lobby.is_there() { seen.version } else { 0 };
+        let stored = mapping::lobby(&self.rules, at, &seen);
+        let send = any(move |store| async move { store.hide_full_lobby(&stored, 0).await });
+        let sent = hide_full(&seen, at, &self.rules);
+        self.scene(sent, |state| state.lobbies[at] = lobby, [], send)
+    }
+
+    fn hide_silent(&mut self) -> Option<Scene> {
+        let (at, now, mut lobby) = (self.below(LOBBIES), self.now, self.lobby());
+        if lobby.is_there() {
+            lobby.lease_until = self.within(now - 1, now + 1);
+        }
+        let send = any(move |store| async move {
+            store.hide_dead_lobby(&mapping::lobby_id(at), mapping::time(now)).await
+        });
+        self.scene(Sent::HideSilent { lobby: at, now }, |state| state.lobbies[at] = lobby, [], send)
+    }
+
+    /// A transition after the answer `prior`, if any.
+    fn transition(
+        &mut self,
+        at: usize,
+        lobby: Lobby,
+        prior: Option<WireAnswer>,
+        sent: Sent,
+        transition: lifecycle::Transition,
+    ) -> Option<Scene> {
+        let now = mapping::time(self.now);
+        let send = any(move |store| async move {
+            store.make_transition(&mapping::lobby_id(at), &transition, now).await
+        });
+        self.scene(sent, |state| state.lobbies[at] = lobby, Vec::from_iter(prior), send)
+    }
+
+    fn is_alive(&self, seen: &Lobby) -> bool {
+        matches!(seen.stage, Stage::Starting | Stage::Ready) && !seen.is_overdue(&self.rules, self.now)
+    }
+
+    fn ready(&mut self, is_full: bool) -> Option<Scene> {
+        let (at, now, seen) = (self.below(LOBBIES), self.now, self.lobby());
+        let seems_full = seen.joinable_from > 0 && seen.taken >= self.rules.max_players;
+        if seen.stage != Stage::Starting || !self.is_alive(&seen) || seems_full != is_full {
+            return None;
+        }
+        let anew = now + self.rules.reservation;
+        let sent = Sent::Ready { lobby: at, reserved: seen.reserved, anew, is_full, now };
+        let (lobby, prior) = (self.later(&seen), wire::read(&self.lobby_item(at, &seen)));
+        self.transition(at, lobby, Some(prior), sent, lifecycle::Transition::Ready)
+    }
+
+    fn reopen(&mut self, is_private: bool) -> Option<Scene> {
+        let (at, now, seen) = (self.below(LOBBIES), self.now, self.lobby());
+        let sent = Sent::Reopen { lobby: at, is_private, now };
+        if !is_private {
+            return self.transition(at, seen, None, sent, lifecycle::Transition::Reopen);
+        }
+        if !seen.is_private || !seen.closed || seen.is_draining || !self.is_alive(&seen) {
+            return None;
+        }
+        let (lobby, prior) = (self.later(&seen), wire::refused(&self.lobby_item(at, &seen)));
+        self.transition(at, lobby, Some(prior), sent, lifecycle::Transition::Reopen)
+    }
+
+    fn connect(&mut self) -> Option<Scene> {
+        let (at, seat, now, write) = (self.below(LOBBIES), self.below(SEATS), self.now, self.within(1, 4));
+        let mut lobby = self.lobby();
+        if lobby.is_there() && !lobby.holds(seat) && !self.one_in(3) {
+            lobby.reserved[seat] = self.time();
+            (lobby.taken, lobby.lapsed) = (lobby.entries(), lobby.lapsed & !(1 << seat));
+        }
+        let transition = lifecycle::Transition::Connect(mapping::seat_id(seat), mapping::write_id(write));
+        self.transition(at, lobby, None, Sent::Connect { lobby: at, seat, write, now }, transition)
+    }
+
+    fn leave(&mut self, is_reserved: bool, is_hidden: bool) -> Option<Scene> {
+        let (at, seat, now, seen) = (self.below(LOBBIES), self.below(SEATS), self.now, self.lobby());
+        let sent = Sent::Leave { lobby: at, seat, is_reserved, is_hidden, now };
+        let transition = lifecycle::Transition::Leave(mapping::seat_id(seat));
+        if !is_reserved && !is_hidden {
+            return self.transition(at, seen, None, sent, transition);
+        }
+        let is_so = seen.holds(seat) && is_reserved == (seen.reserved[seat] > 0);
+        if !is_so || is_hidden != (seen.joinable_from == 0) || !self.is_alive(&seen) {
+            return None;
+        }
+        let (lobby, prior) = (self.later(&seen), wire::refused(&self.lobby_item(at, &seen)));
+        self.transition(at, lobby, Some(prior), sent, transition)
+    }
+
+    fn lease_of_lobby(
+        &mut self,
+        at: usize,
+        lobby: Lobby,
+        prior: Option<WireAnswer>,
+        sent: Sent,
+        (server, lease): (usize, Lease),
+    ) -> Option<Scene> {
+        let granting = Server { registration: 1, lease_until: lease.until, ..Server::default() };
+        let stored = mapping::server(server, &granting);
+        let heartbeat_at = mapping::time(lease.heartbeat_at);
+        let send = any(move |store| async move {
+            store.extend_lease(&mapping::lobby_id(at), &stored, heartbeat_at).await
+        });
+        self.scene(sent, |state| state.lobbies[at] = lobby, Vec::from_iter(prior), send)
+    }
+
+    fn lease(&mut self) -> Lease {
+        let (until, heartbeat_at) = (self.time(), self.time());
+        Lease { until: self.usually(until, NEVER), heartbeat_at }
+    }
+
+    fn extend_lease(&mut self) -> Option<Scene> {
+        let (at, seen, lease) = (self.below(LOBBIES), self.lobby(), self.lease());
+        let (server, lobby) = (usize::from(seen.server.max(1)) - 1, self.later(&seen));
+        let sent = Sent::ExtendLease { lobby: at, server, lease };
+        self.lease_of_lobby(at, lobby, None, sent, (server, lease))
+    }
+
+    fn show_revived(&mut self) -> Option<Scene> {
+        let (at, seen, lease) = (self.below(LOBBIES), self.lobby(), self.lease());
+        if !seen.is_there() {
+            return None;
+        }
+        let seen = Lobby { joinable_from: NEVER, ..seen };
+        let (lobby, prior) = (self.later(&seen), wire::written(&self.lobby_item(at, &seen)));
+        self.lease_of_lobby(at, lobby, Some(prior), Sent::ShowRevived { lobby: at }, (0, lease))
+    }
+
+    fn end(&mut self, cause: EndCause) -> Option<Scene> {
+        let (at, now, mut seen, mut host) = (self.below(LOBBIES), self.now, self.lobby(), self.server());
+        if cause == EndCause::ServerDead && seen.is_there() && host.is_there() {
+            (seen.lease_until, host.lease_until) = (self.within(now - 1, now), self.within(now - 1, now + 1));
+        }
+        let is_meant = match cause {
+            EndCause::NeverReady => seen.stage == Stage::Starting,
+            EndCause::Idle => seen.stage == Stage::Ready,
+            _ => matches!(seen.stage, Stage::Starting | Stage::Ready),
+        };
+        if seen.server == 0 || !is_meant {
+            return None;
+        }
+        let (mut lobby, stored) = (self.later(&seen), mapping::lobby(&self.rules, at, &seen));
+        if cause == EndCause::ServerDead && lobby.is_there() && self.one_in(4) {
+            lobby.lease_until = now + 1;
+        }
+        if cause == EndCause::Idle && lobby.is_there() && self.one_in(4) {
+            let (seat, until) =
+                ((0..SEATS).find(|seat| !lobby.holds(*seat)).unwrap_or_default(), self.time());
+            (if self.one_in(2) { &mut lobby.reserved } else { &mut lobby.connected })[seat] = until;
+            (lobby.taken, lobby.lapsed) = (lobby.entries(), 0);
+        }
+        let send = move |store: Store| -> Sending {
+            let ambient = Ambient::new(move || mapping::time(now), |bytes| bytes.fill(7));
+            Box::pin(async move {
+                match store.end_lobby(&stored, mapping::cause(cause), &ambient).await {
+                    Ok(EndOutcome::Ended) => vec![Outcome::Made],
+                    Ok(EndOutcome::AlreadyEnded) => vec![Outcome::Refused(Part::Lobby)],
+                    Ok(EndOutcome::Outdated) if cause == EndCause::ServerDead => {
+                        vec![Outcome::Refused(Part::Lobby), Outcome::Refused(Part::Server)]
+                    }
+                    Ok(EndOutcome::Outdated) => vec![Outcome::Refused(Part::Lobby)],
+                    Err(error) => vec![bug(&error)],
+                }
+            })
+        };
+        let host_at = usize::from(seen.server) - 1;
+        let set = |state: &mut State| (state.lobbies[at], state.servers[host_at]) = (lobby, host);
+        self.scene(end_as_seen(&seen, at, cause, now), set, [], Box::new(send))
+    }
+
+    /// A creation without a write to a head: the model leaves its renewal out.
+    fn create(&mut self, block: Option<u8>) -> Option<Scene> {
+        let (at, seat, now, server) = (self.below(LOBBIES), self.below(SEATS), self.now, self.below(SERVERS));
+        let (mut seen, cap, ledger) = (self.server(), self.within(2, 4), self.within(0, 3));
+        if !seen.is_there() || seen.used >= seen.capacity {
+            return None;
+        }
+        seen.expires = self.one_in(8);
+        seen.allotted = self.within(seen.used, seen.used + 2);
+        seen.cap_checked = if block.is_none() { cap } else { seen.cap_checked };
+        seen.lease_until = self.within(now, now + 3);
+        let until = now + self.rules.reservation;
+        let is_private = self.one_in(3);
+        let creation = Creation {
+            lobby: at,
+            seat,
+            until,
+            version: self.within(0, 1),
+            is_private,
+            server,
+            seen,
+            block,
+            cap,
+            begins: None,
+            may_create: true,
+            now,
+        };
+        let lobby = if self.one_in(6) { self.lobby() } else { Lobby::default() };
+        let mut host = self.server_later(&seen);
+        match self.within(0, 9) {
+            _ if !host.is_there() => {}
+            0 => host.used = seen.capacity - 1,
+            1 => (host.used, host.allotted) = (seen.capacity, seen.capacity + 1),
+            2 => host.allotted += 1,
+            3 => host.cap_checked += 1,
+            4 => host.registration = 3 - seen.registration,
+            _ => {}
+        }
+        let stored = StoredCreation {
+            lobby: self.new_lobby(&creation),
+            server: mapping::server(server, &seen),
+            lobby_count_max: cap.into(),
+            block: block.map(Into::into),
+            renewal: None,
+            tags: Tags::new(),
+            config: None,
+        };
+        let send = move |store: Store| -> Sending {
+            Box::pin(async move {
+                vec![match store.create_lobby(&stored, mapping::time(now)).await.unwrap() {
+                    CreationOutcome::Created => Outcome::Made,
+                    CreationOutcome::CreatedBefore(_) | CreationOutcome::Exists(_) => {
+                        Outcome::Refused(Part::Lobby)
+                    }
+                    CreationOutcome::AtCap => Outcome::Refused(Part::Ledger),
+                    CreationOutcome::NoPlace(_) => Outcome::Refused(Part::Server),
+                    other => panic!("{other:?}"),
+                }]
+            })
+        };
+        let set = |state: &mut State| {
+            (state.lobbies[at], state.servers[server], state.ledger) = (lobby, host, ledger);
+        };
+        self.scene(Sent::Create(creation), set, [], Box::new(send))
+    }
+
+    /// The lobby that a find puts, whose fields matchmaking fills from the find and the game server.
+    fn new_lobby(&self, creation: &Creation) -> shared::models::lobby::Lobby {
+        let Creation { lobby, seat, until, version, is_private, server, seen, now, .. } = *creation;
+        let stage = if seen.auto_ready { Stage::Ready } else { Stage::Starting };
+        let bare = Lobby { stage, version, created_at: now, taken: 1, ..Lobby::default() };
+        let stored = shared::models::lobby::Lobby {
+            is_private,
+            server: Some(mapping::server_key(server)),
+            lease_until: mapping::time(seen.lease_until),
+            idle_secs: u32::try_from(mapping::span(self.rules.idle).as_secs()).unwrap(),
+            reserved: [(mapping::seat_id(seat), mapping::time(until))].into(),
+            ..mapping::lobby(&self.rules, lobby, &bare)
+        };
+        let in_sight_from = if stored.max_players > 1 { mapping::time(now) } else { stored.first_lapse() };
+        shared::models::lobby::Lobby { joinable_from: (!is_private).then_some(in_sight_from), ..stored }
+    }
+
+    fn key(&self) -> HeadKey {
+        HeadKey::new(&mapping::pool(0), &TagDigests::default(), self.rules.max_players.into())
+    }
+
+    fn begin(&mut self, replaces: bool) -> Option<Scene> {
+        let (first, now, head) = (self.below(LOBBIES), self.now, self.head());
+        let mut seen = self.head();
+        if self.one_in(2) {
+            seen = head;
+        }
+        if replaces && seen.first == 0 {
+            return None;
+        }
+        let seen = replaces.then_some(seen);
+        let exhausted = seen.as_ref().map(mapping::burst);
+        let beginning = Beginning { key: self.key(), secret: mapping::secret(), exhausted };
+        let send = any(move |store| async move {
+            store.begin_burst(&beginning, &mapping::lobby_id(first), mapping::head_time(now)).await
+        });
+        self.scene(Sent::Begin { seen, first, taken: None, now }, |state| state.head = head, [], send)
+    }
+
+    fn announce(&mut self) -> Option<Scene> {
+        let (first, now, head, taken) = (self.below(LOBBIES), self.now, self.head(), self.within(0, 3));
+        let lobby = Lobby { stage: Stage::Ready, taken, ..Lobby::default() };
+        let (key, stored) = (self.key(), mapping::lobby(&self.rules, first, &lobby));
+        let send = any(move |store| async move {
+            store.announce_free_seat(key, mapping::secret(), &stored, mapping::head_time(now)).await
+        });
+        let sent = Sent::Begin { seen: None, first, taken: Some(taken), now };
+        self.scene(sent, |state| state.head = head, [], send)
+    }
+
+    fn draw(&mut self) -> Option<Scene> {
+        let (head, seen, key) = (self.head(), self.head(), self.key());
+        if seen.first == 0 {
+            return None;
+        }
+        let burst = mapping::burst(&seen);
+        let send = any(move |store| async move { store.draw_position(&key, &burst).await });
+        self.scene(Sent::Draw { first: seen.first }, |state| state.head = head, [], send)
+    }
+
+    fn register(&mut self, is_known: bool) -> Option<Scene> {
+        let (at, now, registration) = (self.below(SERVERS), self.now, self.within(3, 4));
+        let seen = Some(self.server()).filter(|_| is_known);
+        if seen.is_some_and(|seen| !seen.is_there()) {
+            return None;
+        }
+        let truth = match seen {
+            Some(seen) => self.server_later(&seen),
+            None if self.one_in(2) => Server::default(),
+            None => self.server(),
+        };
+        let item = registration_of(seen, registration, self.within(1, 3), self.within(0, 3), now);
+        let (new, old) = (mapping::server(at, &item), seen.map(|seen| mapping::server(at, &seen)));
+        let send = any(move |store| async move {
+            match old {
+                Some(old) => store.replace_server(&new, &old).await,
+                None => store.add_server(&new).await,
+            }
+        });
+        let sent = Sent::Register { server: at, item, seen };
+        self.scene(sent, |state| state.servers[at] = truth, [], send)
+    }
+
+    fn allot_ahead(&mut self) -> Option<Scene> {
+        let (at, ledger, seen) = (self.below(SERVERS), self.within(0, 3), self.server());
+        // From a cap of 128 on, a 64th of it is more than one lobby.
+        let cap = [2, 3, 4, 128, 200][self.below(5)];
+        self.rules.block = cap / 64;
+        let seen = Server { allotted: 0, ..seen };
+        let block = seen.next_block(&self.rules, cap).unwrap();
+        if !seen.is_there() {
+            return None;
+        }
+        let ledger = if cap < 128 { ledger } else { cap / 2 - block + ledger - 1 };
+        let (truth, stored) = (self.server_later(&seen), mapping::server(at, &seen));
+        let send = move |store: Store| -> Sending {
+            Box::pin(async move {
+                let allotted = store.allot_at_registration(&stored, cap.into()).await.unwrap().unwrap();
+                let refused = [Part::Server, Part::Ledger].map(Outcome::Refused).to_vec();
+                if allotted.allotted > 0 { vec![Outcome::Made] } else { refused }
+            })
+        };
+        let sent = Sent::AllotAhead { server: at, registration: seen.registration, block, cap };
+        let set = |state: &mut State| (state.servers[at], state.ledger) = (truth, ledger);
+        self.scene(sent, set, [], Box::new(send))
+    }
+
+    fn beat(&self, at: usize, truth: Server, prior: Option<WireAnswer>, sent: Sent) -> Option<Scene> {
+        let now = mapping::time(self.now);
+        let send = any(move |store| async move {
+            let (start, owner) = (mapping::start(), mapping::owner());
+            store.extend_server_lease(&mapping::server_key(at), Some(&start), &owner, now).await
+        });
+        self.scene(sent, |state| state.servers[at] = truth, Vec::from_iter(prior), send)
+    }
+
+    fn heartbeat(&mut self) -> Option<Scene> {
+        let (at, truth) = (self.below(SERVERS), self.server());
+        self.beat(at, truth, None, Sent::Heartbeat { server: at, now: self.now })
+    }
+
+    fn show_server(&mut self) -> Option<Scene> {
+        let (at, seen) = (self.below(SERVERS), self.server());
+        if seen.free_from != NEVER || seen.used >= seen.capacity {
+            return None;
+        }
+        // Its own condition on a record that expires is left out.
+        let mut truth = Server { expires: false, ..self.server_later(&seen) };
+        if self.one_in(6) && truth.ranked_at < NEVER {
+            truth.free_from = truth.ranked_at;
+        }
+        let prior = wire::written(&mapping::server_item(at, &seen).unwrap());
+        let sent = Sent::ShowServer { server: at, registration: seen.registration };
+        self.beat(at, truth, Some(prior), sent)
+    }
+
+    fn deregister(&mut self) -> Option<Scene> {
+        let (at, now, seen) = (self.below(SERVERS), mapping::time(self.now), self.server());
+        if !seen.is_there() {
+            return None;
+        }
+        let (truth, stored) = (self.server_later(&seen), mapping::server(at, &seen));
+        let send = any(move |store| async move { store.deregister_server(&stored, now).await });
+        let sent = Sent::Deregister { server: at, registration: seen.registration };
+        self.scene(sent, |state| state.servers[at] = truth, [], send)
+    }
+
+    /// A look for places that meets `seen`.
+    fn look(&mut self, at: usize, seen: &Server, sent: Sent) -> Option<Scene> {
+        let (now, truth, ledger) = (mapping::time(self.now), self.server_later(seen), self.within(0, 3));
+        let prior = wire::listed(&mapping::server_item(at, seen).unwrap());
+        let send = move |store: Store| -> Sending {
+            Box::pin(async move {
+                let looked =
+                    store.servers_with_places(&mapping::placement(), &mapping::parsed("arena"), now).await;
+                looked.map_or_else(|error| vec![bug(&error)], |_| Vec::new())
+            })
+        };
+        let set = |state: &mut State| (state.servers[at], state.ledger) = (truth, ledger);
+        self.scene(sent, set, prior, Box::new(send))
+    }
+
+    fn hide_server(&mut self) -> Option<Scene> {
+        let (at, now, seen) = (self.below(SERVERS), self.now, self.server());
+        if !seen.is_there() || seen.lease_until > now || seen.used == 0 {
+            return None;
+        }
+        self.look(at, &seen, Sent::HideServer { server: at, used: seen.used, now })
+    }
+
+    fn let_go(&mut self, is_silent: bool, has_allotment: bool) -> Option<Scene> {
+        let (at, now, seen) = (self.below(SERVERS), self.now, self.server());
+        let is_over = if is_silent { seen.lease_until <= now } else { seen.is_deregistered() };
+        let seen = Server { used: 0, ..seen };
+        let is_meant = is_silent != seen.is_deregistered() && has_allotment == (seen.allotted > 0);
+        if !seen.is_there() || !is_over || !is_meant {
+            return None;
+        }
+        self.look(at, &seen, Sent::LetGo { server: at, allotted: seen.allotted, is_silent, now })
+    }
+
+    fn take_back(&mut self) -> Option<Scene> {
+        let (at, ledger, seen, cap) =
+            (self.below(SERVERS), self.within(0, 3), self.server(), self.within(1, 3));
+        let left = seen.left();
+        let block = if seen.cap_checked == cap { left.div_ceil(2) } else { left };
+        if block == 0 {
+            return None;
+        }
+        let (truth, stored) = (self.server_later(&seen), mapping::server(at, &seen));
+        let send = move |store: Store| -> Sending {
+            Box::pin(async move {
+                match store.take_allotment_back(&stored, cap.into()).await {
+                    Ok(AllotmentOutcome::Moved) => vec![Outcome::Made],
+                    Ok(_) => vec![Outcome::Refused(Part::Server)],
+                    Err(error) => vec![bug(&error)],
+                }
+            })
+        };
+        let sent = Sent::TakeBack { server: at, allotted: seen.allotted, block };
+        let set = |state: &mut State| (state.servers[at], state.ledger) = (truth, ledger);
+        self.scene(sent, set, [], Box::new(send))
+    }
+}
