@@ -140,8 +140,6 @@ pub(super) enum Allotment {
 pub(super) enum Burst {
     /// Not at all.
     None,
-    /// It begins one in the same transaction.
-    Begins(Option<Head>),
     /// It is the lobby of its last position.
     Has { burst: Head, tries: u8 },
 }
@@ -285,8 +283,6 @@ impl Program<'_> {
                     choices.push(1);
                 }
             }
-            // A find that was alone the last time begins a burst with the creation of its lobby.
-            Mind::Elect { tries: 0, .. } => choices.extend([0, 1]),
             Mind::Wait { .. } | Mind::Elect { .. } | Mind::Sweep { .. } | Mind::Send { .. } => {
                 choices.push(0);
             }
@@ -336,14 +332,12 @@ impl Program<'_> {
         let since = match actor.mind {
             Mind::Look { tried: 0, .. } => return false,
             Mind::Look { .. } | Mind::Elect { .. } => actor.looked_at,
-            Mind::Place { burst: Burst::Begins(_), .. } => actor.looked_at,
             Mind::Place { burst: Burst::Has { burst, .. }, .. } | Mind::Position { burst, .. } => {
                 burst.opened_at
             }
             Mind::Send { sent, then } => match (sent, then) {
                 (Sent::Begin { taken: Some(_), now, .. }, _) => now,
                 (Sent::Begin { .. }, _) => actor.looked_at,
-                (Sent::Create(Creation { begins: Some(_), .. }), _) => actor.looked_at,
                 (_, Then::Placed { burst: Burst::Has { burst, .. }, .. }) => burst.opened_at,
                 _ => return false,
             },
@@ -372,7 +366,7 @@ impl Program<'_> {
             }
             Mind::Room { round, needed, burst } => self.make_room(state, choice, round, needed, burst),
             Mind::Wait { lobby } => self.wait(state, lobby),
-            Mind::Elect { round, tries, exhausted } => self.elect(state, choice, round, tries, exhausted),
+            Mind::Elect { round, tries, exhausted } => self.elect(state, round, tries, exhausted),
             Mind::Position { round, tries, burst } => self.take_position(state, choice, round, tries, burst),
             Mind::Sweep { lobby, lease, pass } => self.sweep(state, lobby, lease, pass),
             Mind::Send { sent, then } => match self.store.apply(state, &sent) {
@@ -540,10 +534,9 @@ impl Program<'_> {
         if choice < SERVERS {
             let seen = state.servers[choice];
             let block = seen.next_block(self.rules(), cap);
-            let (lobby, begins) = match burst {
-                Burst::None => (self.actor, None),
-                Burst::Begins(exhausted) => (self.actor, Some(exhausted)),
-                Burst::Has { burst, .. } => (self.position(&burst).0, None),
+            let lobby = match burst {
+                Burst::None => self.actor,
+                Burst::Has { burst, .. } => self.position(&burst).0,
             };
             let creation = Creation {
                 lobby,
@@ -555,7 +548,6 @@ impl Program<'_> {
                 seen,
                 block: block.map(|block| if allotment == Allotment::Singly { block.min(1) } else { block }),
                 cap,
-                begins,
                 may_create: self.may_create(),
                 now,
             };
@@ -635,13 +627,9 @@ impl Program<'_> {
         (at, !is_there && position % capacity == 0)
     }
 
-    fn elect(&self, state: &State, choice: usize, round: u8, tries: u8, exhausted: Option<Head>) -> Mind {
+    fn elect(&self, state: &State, round: u8, tries: u8, exhausted: Option<Head>) -> Mind {
         if tries >= ELECTIONS_MAX || state.history.lobbies[self.actor].was_created {
             return self.again(round);
-        }
-        if choice == 1 {
-            let burst = Burst::Begins(exhausted);
-            return Mind::Place { round, tries: 0, allotment: Allotment::InBlocks, burst };
         }
         let sent = Sent::Begin { seen: exhausted, first: self.actor, taken: None, now: state.now };
         Mind::Send { sent, then: Then::Begun { round, tries } }
@@ -964,7 +952,7 @@ impl Program<'_> {
 
     fn placed(
         &self,
-        state: &mut State,
+        state: &State,
         sent: &Sent,
         outcome: Outcome,
         (round, tries, allotment, burst): (u8, u8, Allotment, Burst),
@@ -972,28 +960,20 @@ impl Program<'_> {
         let Sent::Create(Creation { lobby: at, seat, block, .. }) = *sent else {
             return Mind::Done(Answer::Bug);
         };
-        if matches!(burst, Burst::Begins(_)) {
-            if outcome == Outcome::Made {
-                self.judge_election(state, at, round);
-            } else {
-                state.actors[self.actor].is_contended = true;
-            }
-        }
         let allotment = match outcome {
             Outcome::Made => return self.learn(state, at),
             Outcome::Refused(Part::Lobby) if state.lobbies[at].holds(seat) => return self.learn(state, at),
             Outcome::Refused(Part::Lobby) => {
                 return match burst {
                     Burst::Has { burst, tries } => Mind::Position { round, tries, burst },
-                    _ => self.again(round),
+                    Burst::None => self.again(round),
                 };
             }
-            Outcome::Refused(Part::Head) => return self.join_burst(state, state.head, round, 0),
             Outcome::Refused(Part::Ledger) if block.is_some_and(|block| block > 1) => Allotment::Singly,
             Outcome::Refused(Part::Ledger) => Allotment::None,
             _ => allotment,
         };
-        if tries + 1 >= CREATIONS_MAX || matches!(burst, Burst::Begins(_)) {
+        if tries + 1 >= CREATIONS_MAX {
             return self.again(round);
         }
         Mind::Place { round, tries: tries + 1, allotment, burst }

@@ -232,7 +232,6 @@ fn fill(store: &Store<'_>, state: &mut State) -> Result<(), Broken> {
             seen,
             block: seen.next_block(store.rules, cap).map(|block| block.min(1)),
             cap,
-            begins: None,
             may_create: true,
             now: FAR,
         };

@@ -155,7 +155,7 @@ fn judge(case: &Case, (answer, after): &Made, rules: &Rules, without: Bits) -> R
     let refused: Vec<Part> = wire::refusals(answer)?.into_iter().map(kind).collect();
     // Of several parts that refuse, the one that the store reads first.
     let order = match sent {
-        Sent::Create(_) => [Part::Lobby, Part::Head, Part::Ledger, Part::Server],
+        Sent::Create(_) => [Part::Lobby, Part::Ledger, Part::Server, Part::Head],
         _ => [Part::Lobby, Part::Server, Part::Head, Part::Ledger],
     };
     let decides = order.into_iter().find(|part| refused.contains(part));

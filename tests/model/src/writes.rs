@@ -76,8 +76,6 @@ pub(super) struct Creation {
     pub(super) seen: Server,
     pub(super) block: Option<u8>,
     pub(super) cap: u8,
-    /// The election that is a part of it, and the head seen exhausted.
-    pub(super) begins: Option<Option<Head>>,
     pub(super) may_create: bool,
     pub(super) now: u8,
 }
@@ -745,7 +743,7 @@ impl Store<'_> {
 
     fn create(&self, state: &mut State, creation: &Creation) -> Outcome {
         let Creation { lobby: at, seat, until, version, is_private, server: server_at, .. } = *creation;
-        let Creation { seen, block, cap, begins, now, .. } = *creation;
+        let Creation { seen, block, cap, now, .. } = *creation;
         let (lobby, server) = (state.lobbies[at], state.servers[server_at]);
         let mut check = Check::default();
         clause!(check, PutLobby, "attribute_not_exists(#lobby_id)", !lobby.is_there());
@@ -775,15 +773,9 @@ impl Store<'_> {
         clause!(place, TakePlace, "#registration = :registration", server.registration == seen.registration);
         clause!(place, TakePlace, "#lease_until > :now", server.lease_until > now);
         clause!(place, TakePlace, "attribute_not_exists(#expires_at)", !server.expires);
-        let mut head = Check::default();
-        if let Some(exhausted) = begins {
-            self.check_head(&mut head, &state.head, exhausted, now);
-        }
         let ledger = block.map_or_else(Check::default, |block| self.allotting(state, cap, block));
-        self.note(&[&check, &place, &head, &ledger]);
-        for (check, part) in
-            [(&check, Part::Lobby), (&head, Part::Head), (&ledger, Part::Ledger), (&place, Part::Server)]
-        {
+        self.note(&[&check, &place, &ledger]);
+        for (check, part) in [(&check, Part::Lobby), (&ledger, Part::Ledger), (&place, Part::Server)] {
             if self.is_failing(check) {
                 return Outcome::Refused(part);
             }
@@ -816,9 +808,6 @@ impl Store<'_> {
         }
         if is_last {
             server.free_from = NEVER;
-        }
-        if begins.is_some() {
-            replace_head(state, at, None, now);
         }
         let created = state.history.created(self.rules, creation, &new, state.cap);
         note(state, created);

@@ -636,7 +636,6 @@ impl Dice {
             seen,
             block,
             cap,
-            begins: None,
             may_create: true,
             now,
         };
