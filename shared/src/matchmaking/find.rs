@@ -27,7 +27,7 @@ impl Matchmaker {
     ///
     /// # Errors
     /// [`Error::NoAvailableLobbies`], [`Error::TooManyLobbies`], [`Error::NoServerAvailable`],
-    /// [`Error::Contention`], [`Error::LobbyStartTimeout`]; the errors of [`Seeker::aim`];
+    /// [`Error::Contention`], [`Error::LobbyStartTimeout`]; the errors of [`Seeker::attempt`];
     /// [`Error::Unavailable`], [`Error::Bug`]. An error may leave a seat reserved, which lapses by itself.
     pub async fn find(&self, search: &Search, seeker: &Seeker) -> Result<Found, Error> {
         let began_at = self.ambient.now();
