@@ -208,7 +208,7 @@ fn every_write_of_the_model_does_what_the_store_sends() {
         match judged {
             [Ok(is_made), Ok(_)] => counts.entry(case.kind).or_default()[usize::from(!is_made)] += 1,
             [Err(what), _] | [_, Err(what)] => {
-                differences.entry(case.kind).or_default().push(format!("{what}\n{}", told(case)));
+                differences.entry(case.kind).or_default().push(format!("{what}\n{}", described(case)));
             }
         }
     }
@@ -230,7 +230,7 @@ fn every_write_of_the_model_does_what_the_store_sends() {
     assert_eq!(sent, VARIANTS.iter().copied().collect(), "a write of the model has no scene");
 }
 
-fn told(case: &Case) -> String {
+fn described(case: &Case) -> String {
     let Case { rules, before: State { lobbies, servers, head, ledger, .. }, sent, call, .. } = case;
     let lobby = lobbies.iter().find(|lobby| lobby.is_there());
     let body = String::from_utf8_lossy(&call.body);

@@ -139,17 +139,14 @@ impl Pools {
     /// instance, or its own seats are promised to other finds.
     pub(in crate::matchmaking) fn remember_lobby(&self, lobby: &Lobby, is_promised: bool, now: Timestamp) {
         self.0.with_new(lobby.pool.whole(), now, |known| {
-            let learnt = KnownLobby { lobby: lobby.clone(), learnt_at: now };
-            if let Some(known) = known.known(&lobby.lobby_id) {
-                // Other finds were sent there.
-                let taken = known.lobby.taken.max(lobby.taken);
-                *known = KnownLobby { lobby: Lobby { taken, ..learnt.lobby }, ..learnt };
-            } else if learnt.has_seat(now)
-                && !is_promised
-                && known.lobby.as_ref().is_none_or(|known| !known.has_seat(now))
-            {
-                known.lobby = Some(learnt);
+            // Other finds of this instance may have been sent there.
+            let taken = known.known(&lobby.lobby_id).map(|known| known.lobby.taken.max(lobby.taken));
+            let has_other = || known.lobby.as_ref().is_some_and(|known| known.has_seat(now));
+            if taken.is_none() && (is_promised || lobby.taken >= lobby.max_players || has_other()) {
+                return;
             }
+            let taken = taken.unwrap_or(lobby.taken);
+            known.lobby = Some(KnownLobby { lobby: Lobby { taken, ..lobby.clone() }, learnt_at: now });
         });
     }
 
