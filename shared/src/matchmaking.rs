@@ -7,7 +7,6 @@
 //! - `take` takes a seat in one lobby, and `waiting` waits until the lobby is ready.
 //! - `burst` shares new lobbies between finds with the same criteria. `create` creates one lobby, and
 //!   `capacity` frees capacity for it.
-//! - `sharding` spreads the lobbies of a busy pool over keys of the index.
 //! - `memory` keeps what an instance learnt from earlier finds, and `contention` measures how many finds
 //!   compete.
 
@@ -25,6 +24,5 @@ mod memory;
 mod outcomes;
 mod round;
 pub mod search;
-mod sharding;
 mod take;
 mod waiting;

@@ -108,18 +108,22 @@ impl Overview {
     ) -> Result<List, Error> {
         let modes = &settings.version.config.game_modes;
         let pools = modes.iter().filter(|(_, mode)| mode.listable).flat_map(|(game_mode, mode)| {
-            mode.regions.iter().map(|region_id| Pool {
-                namespace_id: settings.namespace.namespace_id.clone(),
-                version_id: settings.version.version_id.clone(),
-                game_mode: game_mode.clone(),
-                region_id: region_id.clone(),
-                shard: 0,
+            mode.regions.iter().map(|region_id| {
+                let pool = Pool {
+                    namespace_id: settings.namespace.namespace_id.clone(),
+                    version_id: settings.version.version_id.clone(),
+                    game_mode: game_mode.clone(),
+                    region_id: region_id.clone(),
+                    shard: 0,
+                };
+                (pool, mode.pool_shards)
             })
         });
-        let queries = stream::iter(pools.collect::<Vec<_>>())
-            .map(|pool| async move { self.store.candidates(&pool, Timestamp::NEVER, LISTED_MAX + 1).await });
-        let pages: Vec<_> = queries.buffered(QUERIES_AT_ONCE).try_collect().await?;
-        let mut candidates: Vec<_> = pages.into_iter().flat_map(|(page, _)| page).collect();
+        let queries = stream::iter(pools.collect::<Vec<_>>()).map(|(pool, shards)| async move {
+            self.store.candidates(&pool, shards, Timestamp::NEVER, LISTED_MAX + 1).await
+        });
+        let pages: Vec<Vec<_>> = queries.buffered(QUERIES_AT_ONCE).try_collect().await?;
+        let mut candidates = pages.concat();
         // Full lobbies are in sight from the time at which a seat lapses, so they sort after those with free
         // seats.
         candidates.sort_by_key(|candidate| candidate.joinable_from);

@@ -47,7 +47,6 @@ pub mod restoring;
 mod retirement;
 mod secrets;
 pub mod servers;
-pub mod shards;
 pub mod statistics;
 pub mod tokens;
 pub mod transitions;

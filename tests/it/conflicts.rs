@@ -224,14 +224,14 @@ async fn a_refused_creation_is_read_in_the_order_of_the_rules() {
     let (block, tags) = (Some(1), Tags::new());
     let creation = Creation { lobby, server, lobby_count_max: 9, block, renewal, tags, config: None };
     let (none, failed, conflict) = ("None", "ConditionalCheckFailed", "TransactionConflict");
-    let conflict_at = |is_at_server, is_at_index| CreationOutcome::Conflict { is_at_server, is_at_index };
+    let conflict_at = |is_at_server| CreationOutcome::Conflict { is_at_server };
     // The parts are lobby, server, head and allotment.
     let cases = [
-        ([none, none, conflict, none], conflict_at(false, false)),
-        ([none, conflict, none, none], conflict_at(true, false)),
-        ([none, "ThrottlingError", conflict, conflict], conflict_at(true, false)),
-        (["ProvisionedThroughputExceeded", none, none, none], conflict_at(false, true)),
-        ([conflict, none, none, none], conflict_at(false, false)),
+        ([none, none, conflict, none], conflict_at(false)),
+        ([none, conflict, none, none], conflict_at(true)),
+        ([none, "ThrottlingError", conflict, conflict], conflict_at(true)),
+        (["ProvisionedThroughputExceeded", none, none, none], conflict_at(false)),
+        ([conflict, none, none, none], conflict_at(false)),
         ([none, none, none, failed], CreationOutcome::AtCap),
         ([none, failed, none, failed], CreationOutcome::AtCap),
         ([none, failed, none, conflict], CreationOutcome::NoPlace(None)),

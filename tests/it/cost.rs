@@ -70,7 +70,7 @@ async fn an_instance_that_does_not_know_the_lobby_hides_it_by_a_second_write() {
     let (cost, answer) = cost_of(&second, &find).await;
     assert_eq!((cost, answer.unwrap()), (usage(3, 0.5, 4.0), lobby.to_string()));
     let candidates =
-        stack.store().candidates(&game.pool("arena", "fra"), stack.clock.now(), 9).await.unwrap().0;
+        stack.store().candidates(&game.pool("arena", "fra"), 1, stack.clock.now(), 9).await.unwrap();
     assert!(candidates.is_empty());
 }
 
@@ -92,7 +92,7 @@ async fn the_last_seat_of_a_lobby_that_was_read_is_taken_and_hidden_by_one_write
     // A look, two lobbies read, and the write with two units for each index: the lobby has tags.
     assert_eq!(cost, usage(3, 1.5, 5.0));
     let candidates =
-        stack.store().candidates(&game.pool("arena", "fra"), stack.clock.now(), 9).await.unwrap().0;
+        stack.store().candidates(&game.pool("arena", "fra"), 1, stack.clock.now(), 9).await.unwrap();
     let in_sight: Vec<_> = candidates.iter().map(|candidate| candidate.lobby_id.as_str()).collect();
     assert!(in_sight.len() == 1 && in_sight[0] != lobby);
 }

@@ -335,7 +335,7 @@ async fn hiding_a_lobby_that_is_not_full_does_nothing() {
     let found = game.find(&stack, find()).await.expect_ok();
     let id = found.lobby_id().parse().unwrap();
     let lobby = stack.store().lobby(&id).await.unwrap().unwrap();
-    stack.store().hide_full_lobby(&lobby, 0).await.unwrap();
+    stack.store().hide_full_lobby(&lobby).await.unwrap();
     assert_eq!(stack.store().lobby(&id).await.unwrap(), Some(lobby));
 }
 
@@ -406,11 +406,11 @@ async fn a_full_lobby_that_a_crashed_find_left_in_sight_is_put_right() {
         .unwrap();
     stack.clock.advance(Duration::from_secs(2));
     let now = stack.clock.now();
-    assert_eq!(stack.store().candidates(&pool, now, 9).await.unwrap().0.len(), 1);
+    assert_eq!(stack.store().candidates(&pool, 1, now, 9).await.unwrap().len(), 1);
     let second = game.find(&stack, find()).await.expect_ok().lobby_id();
     assert_ne!(second, found.lobby_id());
     assert!(
-        stack.store().candidates(&pool, now, 9).await.unwrap().0.is_empty(),
+        stack.store().candidates(&pool, 1, now, 9).await.unwrap().is_empty(),
         "both are full and out of sight"
     );
 }

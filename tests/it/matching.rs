@@ -379,9 +379,9 @@ async fn further_lobbies_of_a_burst_are_out_of_sight_while_their_positions_are_d
     assert_eq!(found[0], found[1]);
     assert_ne!(found[0], found[2]);
     let (pool, now) = (game.pool("duel", "fra"), stack.clock.now());
-    let seen_after = |millis| stack.store().candidates(&pool, now + Duration::from_millis(millis), 9);
-    assert_eq!(seen_after(299).await.unwrap().0, []);
-    let in_sight = seen_after(300).await.unwrap().0;
+    let seen_after = |millis| stack.store().candidates(&pool, 1, now + Duration::from_millis(millis), 9);
+    assert_eq!(seen_after(299).await.unwrap(), []);
+    let in_sight = seen_after(300).await.unwrap();
     assert_eq!(
         in_sight.iter().map(|other| other.lobby_id.to_string()).collect::<Vec<_>>(),
         [found[2].clone()]

@@ -1,5 +1,4 @@
-//! Pools in which more happens than one partition of the index takes: their lobbies are in shards, and found
-//! there.
+//! Busy pools, and those with several shards, for which one partition of the index is too slow.
 
 #![expect(
     clippy::indexing_slicing,
@@ -17,31 +16,28 @@ use shared::{
     base::ambient::Timestamp,
     models::{
         ids::SeatId,
-        lifecycle::Transition,
-        lobby::{Access, Lobby, Refusal},
-        pool::{Pool, Tags},
+        lobby::{Access, Lobby},
+        pool::Tags,
         tag_digests::TagDigests,
     },
     store::{
         creation::{Creation, CreationOutcome},
         lobbies::{Hiding, SeatClaim, SeatOutcome},
-        shards::SHARDS_MAX,
-        transitions::TransitionOutcome,
     },
 };
 
-async fn arena(stack: &TestStack, name: &str) -> TestGame {
-    let modes = json!({ "arena": { "regions": ["fra"], "max_players": 3 } });
+async fn arena(stack: &TestStack, name: &str, shards: u32) -> TestGame {
+    let modes = json!({ "arena": { "regions": ["fra"], "max_players": 3, "pool_shards": shards } });
     stack.make_game(name, modes, 99, 99).await
 }
 
 /// A lobby with one seat taken in a shard of the pool, as an instance under load creates one.
-async fn lobby_in(stack: &TestStack, game: &TestGame, shard: u8) -> Lobby {
+async fn lobby_in(stack: &TestStack, game: &TestGame, shard: u32) -> Lobby {
     lobby_with(stack, game, shard, 1).await
 }
 
 /// A lobby with so many of its three seats taken in a shard of the pool.
-async fn lobby_with(stack: &TestStack, game: &TestGame, shard: u8, taken: u32) -> Lobby {
+async fn lobby_with(stack: &TestStack, game: &TestGame, shard: u32, taken: u32) -> Lobby {
     let pool = game.pool("arena", "fra");
     let server = stack.store().servers(&pool.placement(), None).await.unwrap().0.remove(0);
     let now = stack.clock.now();
@@ -88,23 +84,15 @@ async fn lobby_with(stack: &TestStack, game: &TestGame, shard: u8, taken: u32) -
     lobby
 }
 
-async fn shards(stack: &TestStack, pool: &Pool) -> (usize, u8) {
-    let (candidates, shards) = stack.store().candidates(pool, stack.clock.now(), 99).await.unwrap();
-    (candidates.len(), shards)
-}
-
 #[tokio::test]
 async fn lobbies_of_every_shard_are_found_fullest_first_and_listed() {
     let stack = TestStack::start().await;
-    let game = arena(&stack, "found").await;
-    let pool = game.pool("arena", "fra");
-    assert_eq!(stack.store().grow_shards(&pool, 4, stack.clock.now()).await.unwrap(), 4);
+    let game = arena(&stack, "found", 4).await;
     let made = [
         lobby_in(&stack, &game, 3).await,
         lobby_in(&stack, &game, 0).await,
         lobby_in(&stack, &game, 1).await,
     ];
-    assert_eq!(shards(&stack, &pool).await, (3, 4));
     let find = json!({ "game_modes": ["arena"], "prevent_auto_create_lobby": true });
     let mut found = Vec::new();
     for _ in 0..6 {
@@ -122,9 +110,7 @@ async fn lobbies_of_every_shard_are_found_fullest_first_and_listed() {
 #[tokio::test]
 async fn the_first_find_of_an_instance_in_a_busy_pool_tries_three_unless_it_may_not_create() {
     let stack = TestStack::start().await;
-    let game = arena(&stack, "newcomer").await;
-    let pool = game.pool("arena", "fra");
-    assert_eq!(stack.store().grow_shards(&pool, 4, stack.clock.now()).await.unwrap(), 4);
+    let game = arena(&stack, "newcomer", 4).await;
     for nth in 0..24 {
         let _full = lobby_with(&stack, &game, nth % 4, 3).await;
     }
@@ -143,12 +129,12 @@ async fn the_first_find_of_an_instance_in_a_busy_pool_tries_three_unless_it_may_
 #[tokio::test]
 async fn a_find_that_may_not_create_tries_every_lobby_of_a_busy_pool() {
     let stack = TestStack::start().await;
-    let game = arena(&stack, "last-seat").await;
+    let game = arena(&stack, "last-seat", 1).await;
     let (store, ambient, now) = (stack.store().clone(), stack.ambient(), stack.clock.now());
     let pool = game.pool("arena", "fra");
     // Once the find has read the lobbies, others take all their seats but one.
     let others_take_seats = async move {
-        for candidate in store.candidates(&pool, now, 99).await.unwrap().0.into_iter().skip(1) {
+        for candidate in store.candidates(&pool, 1, now, 99).await.unwrap().into_iter().skip(1) {
             let claim = SeatClaim {
                 lobby_id: candidate.lobby_id,
                 access: Access::Find(pool.clone(), TagDigests::default()),
@@ -177,7 +163,7 @@ async fn a_find_that_may_not_create_tries_every_lobby_of_a_busy_pool() {
 #[tokio::test]
 async fn a_lobby_behind_as_many_full_ones_as_are_compared_is_found() {
     let stack = TestStack::start().await;
-    let game = arena(&stack, "behind").await;
+    let game = arena(&stack, "behind", 1).await;
     for _ in 0..16 {
         let _full = lobby_with(&stack, &game, 0, 3).await;
     }
@@ -207,35 +193,24 @@ async fn finds_in_several_pools_share_the_lobbies_that_a_busy_instance_creates_f
     assert_eq!(lobbies.len(), 2, "I9: {lobbies:?}");
 }
 
-/// Changes a stored lobby by `expression`, in which `:value` is `value` and `#pool` its attribute `pool`, a
-/// reserved word.
-async fn change(stack: &TestStack, lobby: &Lobby, expression: &str, value: AttributeValue) {
+/// Takes the last seat of a lobby.
+async fn fill(stack: &TestStack, lobby: &Lobby) {
     let store = stack.store();
     let write = store
         .client()
         .update_item()
         .table_name(&store.tables().lobbies)
         .key("lobby_id", AttributeValue::S(lobby.lobby_id.to_string()))
-        .update_expression(expression)
-        .set_expression_attribute_names(
-            expression.contains("#pool").then(|| [("#pool".into(), "pool".into())].into()),
-        )
-        .expression_attribute_values(":value", value);
-    let _changed = write.send().await.unwrap();
-}
-
-/// Takes the last seat of a lobby.
-async fn fill(stack: &TestStack, lobby: &Lobby) {
-    let never = AttributeValue::N(Timestamp::NEVER.to_string());
-    change(stack, lobby, "SET taken = max_players, joinable_from = :value", never).await;
+        .update_expression("SET taken = max_players, joinable_from = :never")
+        .expression_attribute_values(":never", AttributeValue::N(Timestamp::NEVER.to_string()));
+    let _filled = write.send().await.unwrap();
 }
 
 /// The calls of a busy instance's find, 150 ms after one that read lobbies ahead, in a pool of so many
 /// shards; if others fill them meanwhile, there are as many new ones.
-async fn calls_of_the_find_after_a_look(shards: u8, others_fill: bool) -> u64 {
+async fn calls_of_the_find_after_a_look(shards: u32, others_fill: bool) -> u64 {
     let stack = TestStack::start().await;
-    let game = arena(&stack, "kept").await;
-    stack.store().grow_shards(&game.pool("arena", "fra"), shards, stack.clock.now()).await.unwrap();
+    let game = arena(&stack, "kept", shards).await;
     let mut one_seat_left = Vec::new();
     for nth in 0..40 {
         one_seat_left.push(lobby_with(&stack, &game, nth % shards, 2).await);
@@ -273,152 +248,8 @@ async fn lobbies_read_ahead_are_dropped_sooner_after_a_loss_where_the_pool_has_s
     assert!(calls_of_the_find_after_a_look(1, true).await > 4, "no seat in any of three");
 }
 
-#[tokio::test]
-async fn a_lobby_hidden_into_another_shard_is_found_there_and_by_who_saw_it_before() {
-    let stack = TestStack::start().await;
-    let game = arena(&stack, "moved").await;
-    let (pool, store, now) = (game.pool("arena", "fra"), stack.store(), stack.clock.now());
-    store.grow_shards(&pool, 4, now).await.unwrap();
-    let Lobby { lobby_id, reserved, .. } = lobby_in(&stack, &game, 0).await;
-    let seat = reserved.into_keys().next().unwrap();
-    let claim = |pool: Pool| SeatClaim {
-        lobby_id: lobby_id.clone(),
-        access: Access::Find(pool, TagDigests::default()),
-        seat_id: SeatId::random(&stack.ambient()),
-        until: now + Duration::from_secs(120),
-        hiding: Hiding::No,
-    };
-    let mut last = None;
-    for _ in 0..2 {
-        let SeatOutcome::Taken(lobby) = store.take_seat(&claim(pool.clone()), now).await.unwrap() else {
-            panic!("it has seats")
-        };
-        last = Some(lobby);
-    }
-    store.hide_full_lobby(&last.unwrap(), 2).await.unwrap();
-    assert_eq!(shards(&stack, &pool).await, (0, 4), "it is full");
-
-    let left = store.make_transition(&lobby_id, &Transition::Leave(seat), now).await.unwrap();
-    assert!(matches!(left, TransitionOutcome::Made(_)));
-    let (candidates, _) = store.candidates(&pool, now, 99).await.unwrap();
-    assert_eq!(candidates[0].pool, pool.in_shard(2));
-    let other = game.pool("arena", "nyc");
-    let refused = store.take_seat(&claim(other), now).await.unwrap();
-    assert!(matches!(refused, SeatOutcome::Refused(Refusal::OtherPool, _)), "I6");
-    let taken = store.take_seat(&claim(pool), now).await.unwrap();
-    assert!(matches!(taken, SeatOutcome::Taken(_)), "by who saw it in the first shard");
-}
-
 async fn game_list(stack: &TestStack, game: &TestGame) -> usize {
     let path = "/matchmaker/lobbies/list";
     let answer = stack.call(http::Method::GET, path, Some(&game.public), "").await.expect_ok();
     answer.body["lobbies"].as_array().map_or(0, Vec::len)
-}
-
-#[tokio::test]
-async fn a_sign_grows_and_goes_only_when_its_shards_are_empty_and_it_is_old() {
-    let stack = TestStack::start().await;
-    let game = arena(&stack, "sign").await;
-    let (pool, store) = (game.pool("arena", "fra"), stack.store());
-    assert_eq!(shards(&stack, &pool).await, (0, 1));
-    assert_eq!(store.grow_shards(&pool, 4, stack.clock.now()).await.unwrap(), 4);
-    assert_eq!(store.grow_shards(&pool, 2, stack.clock.now()).await.unwrap(), 4, "it never shrinks");
-    assert_eq!(store.grow_shards(&pool, 200, stack.clock.now()).await.unwrap(), SHARDS_MAX);
-    assert_eq!(shards(&stack, &pool).await, (0, SHARDS_MAX));
-
-    store.retire_shards(&pool, SHARDS_MAX, stack.clock.now()).await.unwrap();
-    assert_eq!(shards(&stack, &pool).await, (0, SHARDS_MAX), "lobbies may be on their way");
-    let lobby = lobby_in(&stack, &game, 7).await;
-    stack.clock.advance(Duration::from_secs(60));
-    store.retire_shards(&pool, SHARDS_MAX, stack.clock.now()).await.unwrap();
-    assert_eq!(shards(&stack, &pool).await, (1, SHARDS_MAX), "a lobby is there");
-
-    let end = json!({ "lobby_id": lobby.lobby_id });
-    let _ended = game.serve(&stack, "end-lobby", end).await.expect_ok();
-    let find_in_vain = || async {
-        let find = json!({ "game_modes": ["arena"], "prevent_auto_create_lobby": true });
-        let none = game.find(&stack, find).await;
-        assert_eq!(none.refusal(), (400, "MATCHMAKER_NO_AVAILABLE_LOBBIES"));
-    };
-    find_in_vain().await;
-    assert_eq!(shards(&stack, &pool).await, (0, SHARDS_MAX), "an instance that has just started leaves it");
-    stack.clock.advance(Duration::from_secs(20));
-    find_in_vain().await;
-    assert_eq!(shards(&stack, &pool).await, (0, 1), "a find that sees nothing there takes it away");
-}
-
-/// Has a lobby stand in a shard of its pool, as those do that are filled in a busy one.
-async fn move_into(stack: &TestStack, lobby: &Lobby, shard: u8) {
-    let pool = AttributeValue::S(lobby.pool.in_shard(shard).to_string());
-    change(stack, lobby, "SET #pool = :value", pool).await;
-}
-
-#[tokio::test]
-async fn a_full_lobby_keeps_its_shard_until_a_heartbeat_after_a_minute_in_which_no_player_left() {
-    let stack = TestStack::start().await;
-    let game = arena(&stack, "leaves").await;
-    stack.store().grow_shards(&game.pool("arena", "fra"), 4, stack.clock.now()).await.unwrap();
-    let mut seats = Vec::new();
-    for has_left in [false, true] {
-        if has_left {
-            game.disconnect(&stack, &seats.remove(0)).await.expect_ok();
-        }
-        let mut found = Vec::new();
-        while seats.len() + found.len() < 3 {
-            found.push(game.find(&stack, json!({ "game_modes": ["arena"] })).await.expect_ok());
-        }
-        let lobby = game.lobby(&stack, &found[0].lobby_id()).await;
-        move_into(&stack, &lobby, 2).await;
-        for seat in found {
-            game.connect(&stack, &seat).await.expect_ok();
-            seats.push(seat);
-        }
-        let connected = game.lobby(&stack, lobby.lobby_id.as_str()).await;
-        assert!(connected.joinable_from > lobby.joinable_from, "I14");
-        for (passed, shard) in [(59, 2), (1, 0)] {
-            stack.clock.advance(Duration::from_secs(passed));
-            game.serve(&stack, "heartbeat", json!({ "server_id": "fra" })).await.expect_ok();
-            let kept = game.lobby(&stack, lobby.lobby_id.as_str()).await;
-            assert_eq!((kept.pool.shard, kept.joinable_from), (shard, connected.joinable_from), "{has_left}");
-        }
-    }
-}
-
-#[tokio::test]
-async fn a_closed_lobby_of_a_shard_is_found_when_it_reopens_though_the_sign_was_gone() {
-    let stack = TestStack::start().await;
-    let game = arena(&stack, "reopened").await;
-    let (pool, store) = (game.pool("arena", "fra"), stack.store());
-    store.grow_shards(&pool, 8, stack.clock.now()).await.unwrap();
-    let lobby = lobby_in(&stack, &game, 5).await.lobby_id.to_string();
-    let close = |is_closed: bool| {
-        let operation = (http::Method::PUT, "lobbies/closed");
-        game.host(&stack, &lobby, operation, json!({ "is_closed": is_closed }))
-    };
-    let _closed = close(true).await.expect_ok();
-    stack.clock.advance(Duration::from_secs(60));
-    store.retire_shards(&pool, 8, stack.clock.now()).await.unwrap();
-    assert_eq!(shards(&stack, &pool).await, (0, 1));
-    let _open = close(false).await.expect_ok();
-    let find = json!({ "game_modes": ["arena"], "prevent_auto_create_lobby": true });
-    assert_eq!(game.find(&stack, find).await.expect_ok().lobby_id(), lobby);
-}
-
-#[tokio::test]
-async fn a_retry_repairs_a_reopening_that_crashed_before_it_signed_its_shard() {
-    let stack = TestStack::start().await;
-    let game = arena(&stack, "reopening").await;
-    let (pool, store) = (game.pool("arena", "fra"), stack.store());
-    let lobby = lobby_in(&stack, &game, 5).await.lobby_id;
-    for transition in [Transition::Close, Transition::Reopen] {
-        let outcome = store.make_transition(&lobby, &transition, stack.clock.now()).await.unwrap();
-        assert!(matches!(outcome, TransitionOutcome::Made(_)), "{outcome:?}");
-        stack.clock.advance(Duration::from_secs(1));
-    }
-    assert_eq!(shards(&stack, &pool).await, (0, 1));
-    let operation = (http::Method::PUT, "lobbies/closed");
-    let open = json!({ "is_closed": false });
-    let _open = game.host(&stack, lobby.as_str(), operation, open).await.expect_ok();
-    let find = json!({ "game_modes": ["arena"], "prevent_auto_create_lobby": true });
-    assert_eq!(game.find(&stack, find).await.expect_ok().lobby_id(), lobby.to_string(), "I9");
 }

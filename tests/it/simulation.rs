@@ -50,7 +50,6 @@ const SOURCES: &[(&str, &str)] = &[
     ("holds", include_str!("../../shared/src/store/holds.rs")),
     ("replays", include_str!("../../shared/src/store/replays.rs")),
     ("servers", include_str!("../../shared/src/store/servers.rs")),
-    ("shards", include_str!("../../shared/src/store/shards.rs")),
     ("transitions", include_str!("../../shared/src/store/transitions.rs")),
 ];
 

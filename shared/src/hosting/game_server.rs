@@ -41,9 +41,6 @@ use crate::{
 pub const LOBBIES_A_PAGE: usize = 100;
 /// Lobbies written to at the same time.
 const WRITES_AT_ONCE: usize = 16;
-/// How long after a player left a lobby, or after its creation, its pool counts as active: longer than a
-/// constantly refilled lobby takes.
-const ASTIR_FOR: Duration = Duration::from_secs(60);
 /// Tries of closing a lobby permanently: it can become ready once meanwhile.
 const DRAIN_ATTEMPTS: usize = 3;
 /// Tries of a registration while the server's places change.
@@ -429,20 +426,7 @@ impl GameServers {
         let is_hidden = lobby.joinable_from == Some(Timestamp::NEVER);
         let needs_write = lobby.lease_until != server.lease_until || is_hidden;
         let lives = !needs_write || self.store.extend_lease(&lobby.lobby_id, server, now).await?;
-        if lives && lobby.pool.shard > 0 && lobby.joinable_from.is_some() && !is_astir(&lobby, now) {
-            self.leave_shard(&lobby).await;
-        }
         Ok(lives.then_some(lobby))
-    }
-
-    /// As long as a lobby stands in another shard than the first, every look reads all shards.
-    ///
-    /// The lobby already has its lease, so an unwritten hint must not fail the heartbeat.
-    async fn leave_shard(&self, lobby: &Lobby) {
-        if let Err(error) = self.store.leave_shard(lobby).await {
-            let cause = error.cause().unwrap_or("refused").to_owned();
-            tracing::warn!(lobby.id = %lobby.lobby_id, cause, "a lobby stays in its shard until the next heartbeat");
-        }
     }
 
     /// Closes every lobby of a deregistered server, and ends the empty ones, or all. Returns how many lived.
@@ -511,11 +495,6 @@ fn is_kept_from(seen: &Server, other: &Owner, settings: &Settings, now: Timestam
     let revocations = &settings.namespace.revocations;
     let is_theirs = |owner: &Owner| owner.token_id != other.token_id && revocations.respect(owner, now);
     seen.owner.as_ref().is_some_and(is_theirs) && seen.lease_until > now && !seen.is_gone()
-}
-
-/// Whether players left `lobby` so recently that its pool still needs its shards, or it is as young.
-fn is_astir(lobby: &Lobby, now: Timestamp) -> bool {
-    now.since(lobby.vacated_at.unwrap_or(lobby.created_at)) < ASTIR_FOR
 }
 
 fn key(right: &GameServerRight, server_id: ServerId) -> ServerKey {

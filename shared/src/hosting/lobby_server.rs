@@ -58,11 +58,6 @@ impl LobbyServer {
         let outcome = self.transition(right, &transition).await?;
         let is_new = matches!(outcome, TransitionOutcome::Made(_));
         let lobby = outcome.accepted()?;
-        // A closed lobby is not in the index, so its shard may have been retired meanwhile. Also on a retry,
-        // because the first call may have crashed before this.
-        if !is_closed && lobby.pool.shard > 0 {
-            self.store.grow_shards(&lobby.pool, lobby.pool.shard + 1, self.ambient.now()).await?;
-        }
         if is_new && !is_closed {
             self.seats.announce(&lobby).await;
         }
@@ -132,7 +127,7 @@ impl LobbyServer {
         if !lobby.reserved.is_empty() || lobby.taken < lobby.max_players || !is_early {
             return;
         }
-        if let Err(error) = self.store.hide_full_lobby(lobby, lobby.pool.shard).await {
+        if let Err(error) = self.store.hide_full_lobby(lobby).await {
             let cause = error.cause().unwrap_or("refused").to_owned();
             tracing::warn!(lobby.id = %lobby.lobby_id, cause, "a full lobby comes into sight too early");
         }

@@ -10,10 +10,17 @@
 //! After three full ones, a find in a busy pool creates a lobby (decision 21). If a candidate refused it for
 //! another reason than being full, the find first compares as in a quiet pool.
 
+use std::iter;
+
+use futures_util::future::try_join_all;
+
 use crate::{
     base::ambient::Timestamp,
     matchmaking::{
-        contention::Contention, limits::TRIED_WHILE_BUSY_MAX, matchmaker::Matchmaker, search::Existing,
+        contention::Contention,
+        limits::TRIED_WHILE_BUSY_MAX,
+        matchmaker::Matchmaker,
+        search::{Existing, searched},
     },
     models::{
         errors::Error,
@@ -21,9 +28,12 @@ use crate::{
     },
     rules::criteria::SearchedPool,
     seating::seeker::Seeker,
+    store::lobbies::Candidate,
     wire::explanation::Reason,
 };
 
+/// Of several pools, each look is into this part of them.
+const POOLS_A_LOOK_SHARE: usize = 4;
 /// Looks of one find, each into another part of the index.
 const LOOKS_AHEAD_MAX: usize = 2;
 /// Candidates that such a look shows: the fewer, the more finds compete for each. Half a read unit.
@@ -39,70 +49,69 @@ impl Matchmaker {
     /// server.
     pub(super) async fn find_ahead(
         &self,
-        searched: &SearchedPool,
+        pools: &[SearchedPool],
         seeker: &Seeker,
     ) -> Result<Option<Existing>, Error> {
-        let pool = &searched.pool;
         let (mut looks, mut tries, mut are_all_full) = (0, 0, true);
-        let mut has_read_all = false;
+        // Each look is into some pools only: most find a seat there.
+        let mut order: Vec<_> = pools.iter().collect();
+        let order: Vec<_> = iter::from_fn(|| self.ambient.draw(&mut order)).cloned().collect();
+        let mut unseen = order.chunks(pools.len().div_ceil(POOLS_A_LOOK_SHARE));
+        let mut has_read_all = true;
         while tries < TRIED_WHILE_BUSY_MAX {
             let now = self.ambient.now();
-            let Some((lobby, read_at)) = self.pools.draw_lobby(pool, &self.ambient, now) else {
-                if looks == LOOKS_AHEAD_MAX {
-                    break;
-                }
+            let Some(known) = self.pools.draw_lobby(pools, &self.ambient, now) else {
+                // A single pool has another part.
+                let next = if pools.len() == 1 { Some(pools) } else { unseen.next() };
+                let Some(some) = next.filter(|_| looks < LOOKS_AHEAD_MAX) else { break };
                 looks += 1;
-                let looked = self.look_ahead(searched, seeker, now).await?;
+                let looked = self.look_ahead(some, seeker, now).await?;
                 are_all_full &= looked.are_others_full;
-                has_read_all = looked.has_read_all;
-                if looked.is_all {
+                has_read_all &= looked.has_read_all;
+                if looked.is_all && pools.len() == 1 {
                     looks = LOOKS_AHEAD_MAX;
                 }
                 continue;
             };
-            match self.take_seen(searched, &lobby, read_at, seeker).await? {
+            let Some(searched) = searched(pools, &known.lobby) else { continue };
+            match self.take_seen(searched, &known, seeker).await? {
                 Ok(found) => return Ok(Some(Existing::of(Some(found), false))),
                 Err(refusal) => {
                     tries += 1;
                     are_all_full &= refusal == Refusal::Full;
-                    self.pools.forget_older_lobbies(pool, now);
+                    self.pools.forget_older_lobbies(searched, now);
                 }
             }
         }
-        let is_enough = has_read_all || self.pools.contention(pool, self.ambient.now()) == Contention::Busy;
+        has_read_all &= looks > 0 && (pools.len() == 1 || unseen.len() == 0);
+        let is_enough = has_read_all || self.pools.contention(pools, self.ambient.now()) == Contention::Busy;
         Ok((are_all_full && is_enough).then_some(Existing::None { has_more: false }))
     }
 
-    /// Looks into another part of the index, and keeps some of the lobbies that it shows and that have a
-    /// seat.
+    /// Looks into another part of the index of each pool, and keeps some of the lobbies that it shows and that
+    /// have a seat.
     async fn look_ahead(
         &self,
-        searched: &SearchedPool,
+        pools: &[SearchedPool],
         seeker: &Seeker,
         now: Timestamp,
     ) -> Result<Looked, Error> {
-        let pool = &searched.pool;
-        let (shard, after) = self.pools.next_look(pool, &self.ambient, now);
-        let place = pool.in_shard(shard);
-        let (mut shown, shards) =
-            self.store.candidates_of_shard(&place, after.as_ref(), now, SHOWN_MAX).await?;
-        let is_beginning = shard == 0 && after.is_none();
-        if is_beginning {
-            self.pools.note_shards(pool, shards, shown.len(), now);
-        }
-        let next = if shown.len() < SHOWN_MAX { None } else { shown.last().cloned() };
-        let is_all = is_beginning && next.is_none() && shards == 1;
+        let looks = pools.iter().map(|searched| self.look_at_part(searched, now));
+        let parts = try_join_all(looks).await?;
+        let is_all = parts.iter().all(|part| part.is_all);
+        let mut shown: Vec<Candidate> = parts.into_iter().flat_map(|part| part.shown).collect();
         seeker.trace().considered(shown.len(), 0);
-        self.pools.note_shown(pool, shown.len(), next, now);
         shown.retain(|candidate| !self.bursts.was_full(&candidate.lobby_id, Timestamp::default(), now));
-        let wanted = self.pools.finds_in_a_second(pool, now).clamp(READ_MIN, READ_MAX);
+        let finds = pools.iter().map(|searched| self.pools.finds_in_a_second(searched, now)).max();
+        let wanted = finds.unwrap_or(0).clamp(READ_MIN, READ_MAX);
         let drawn = (0..wanted).filter_map(|_| self.ambient.draw(&mut shown));
         let drawn: Vec<_> = drawn.map(|candidate| candidate.lobby_id).collect();
         let lobbies = self.store.lobbies(&drawn).await?;
-        self.correct_hints(&lobbies, std::slice::from_ref(searched), now).await?;
+        self.correct_hints(&lobbies, pools, now).await?;
         let (mut open, mut are_others_full) = (Vec::new(), true);
         for lobby in lobbies {
             match lobby.availability_for_find(now) {
+                Availability::Free | Availability::TakeOver(_) if lobby.is_crowded(now) => {}
                 Availability::Free | Availability::TakeOver(_) => open.push(lobby),
                 Availability::Refused(refusal) => {
                     seeker.trace().refused(Reason::of(refusal));
@@ -110,14 +119,41 @@ impl Matchmaker {
                 }
             }
         }
-        self.pools.keep_lobbies(pool, open, now);
+        for searched in pools {
+            let here = open.extract_if(.., |lobby| lobby.pool.is_shard_of(&searched.pool)).collect();
+            self.pools.keep_lobbies(searched, here, now);
+        }
         Ok(Looked { is_all, has_read_all: is_all && shown.is_empty(), are_others_full })
     }
+
+    /// Some candidates of a pool with the queried tags: those with exactly these first.
+    async fn look_at_part(&self, searched: &SearchedPool, now: Timestamp) -> Result<Part, Error> {
+        let (pool, tags) = (&searched.pool, &searched.tag_digests);
+        if !tags.is_empty() {
+            let shown = self.store.tagged_candidates(pool, tags, now, SHOWN_MAX).await?;
+            return Ok(Part { shown, is_all: false });
+        }
+        let (shard, after) = self.pools.next_look(searched, &self.ambient);
+        let place = pool.in_shard(shard);
+        let shown = self.store.candidates_of_shard(&place, after.as_ref(), now, SHOWN_MAX).await?;
+        let next = if shown.len() < SHOWN_MAX { None } else { shown.last().cloned() };
+        let is_all = after.is_none() && next.is_none() && searched.shards == 1;
+        self.pools.note_shown(searched, shown.len().saturating_mul(searched.shards as usize), now);
+        self.pools.note_looked_to(searched, next, now);
+        Ok(Part { shown, is_all })
+    }
+}
+
+/// What a look into a part of the index shows.
+struct Part {
+    shown: Vec<Candidate>,
+    /// Whether the pool has no other candidates.
+    is_all: bool,
 }
 
 /// The result of a look ahead, besides the lobbies that were kept.
 struct Looked {
-    /// Whether the pool has no other candidates than those that were shown.
+    /// Whether the pools have no other candidates than those that were shown.
     is_all: bool,
     /// Whether each of those was also read.
     has_read_all: bool,

@@ -15,7 +15,6 @@ use futures_util::future;
 
 use crate::{
     matchmaking::{
-        contention::Contention,
         matchmaker::Matchmaker,
         outcomes::{Attempt, NoCapacity, Origin, Placing, Step},
         round::Round,
@@ -26,7 +25,7 @@ use crate::{
         ids::{BurstSecret, LobbyId},
         lobby::Refusal,
     },
-    rules::criteria::{NewLobby, SearchedPool},
+    rules::criteria::NewLobby,
     seating::seeker::Seeker,
     store::{
         creation::{Beginning, Burst, BurstOutcome, HeadKey, YOUNG_BURST_AGE},
@@ -36,10 +35,14 @@ use crate::{
 
 /// Elections that one find takes part in before it looks again.
 const ELECTIONS_MAX: usize = 4;
-/// Draws a second from one burst that make its pool busy: then finds create without an election.
-const BUSY_RATE: f64 = 250.0;
-/// The shortest time over which that rate is measured.
-const BUSY_SPAN: Duration = Duration::from_millis(80);
+/// Lobbies a second from one burst that make its pool busy: then finds create without an election.
+const BUSY_LOBBIES: u32 = 25;
+/// The same in positions drawn, whatever the lobbies' size: at most as many as the head's item takes.
+const CALM_DRAWS: u32 = 250;
+const BUSY_DRAWS: u32 = 800;
+/// Lobbies and positions that a burst has before it makes its pool busy.
+const LOBBIES_SHARED: u32 = 2;
+const BUSY_POSITIONS: u32 = 20;
 /// How far apart finds create lobbies on one server, whose transactions would otherwise conflict: each
 /// occupies the server's item for some milliseconds, and latencies differ by a few. A wait costs no call, a
 /// conflict costs one.
@@ -122,13 +125,12 @@ impl Matchmaker {
         if self.searches.is_full(&search.settings.namespace, self.ambient.now()) {
             return Ok(Step::NoCapacity(NoCapacity::AtCap));
         }
-        let pool = &search.criteria.new_lobby.pool;
-        let contention = self.pools.contention(pool, self.ambient.now());
-        if contention == Contention::Busy && search.criteria.tags.is_empty() {
-            match self.create_alone(search, seeker).await? {
+        let searched = search.criteria.new_lobby.searched();
+        if let Some(step) = self.create_alone(search, seeker).await? {
+            match step {
                 Step::LookAgain => {}
                 Step::Found(found) => {
-                    self.pools.note_busy(pool, self.ambient.now());
+                    self.pools.note_busy(&searched, self.ambient.now());
                     return Ok(Step::Found(found));
                 }
                 Step::NoCapacity(reason) => return Ok(Step::NoCapacity(reason)),
@@ -140,7 +142,7 @@ impl Matchmaker {
             // The head is throttled: the pool is busier than any instance sees.
             Err(Error::Unavailable(cause)) => {
                 tracing::warn!(cause, "a lobby could not be created by election");
-                self.pools.note_busy(pool, self.ambient.now());
+                self.pools.note_busy(&searched, self.ambient.now());
                 Ok(Step::LookAgain)
             }
             other => other,
@@ -155,7 +157,6 @@ impl Matchmaker {
         seeker: &Seeker,
         mut round: Round,
     ) -> Result<Step, Error> {
-        let pool = &search.criteria.new_lobby.pool;
         let mut exhausted = self.bursts.exhausted(key);
         let mut young = self.bursts.young(key, self.ambient.now(), YOUNG_BURST_AGE);
         let is_young = |burst: &Burst| self.ambient.now().since(burst.opened_at) < YOUNG_BURST_AGE;
@@ -186,8 +187,8 @@ impl Matchmaker {
                 }
                 // So many finds are quicker that this burst cannot share lobbies.
                 Err(Unseated::Lost(..)) => {
-                    self.pools.note_busy(pool, self.ambient.now());
-                    return self.create_alone(search, seeker).await;
+                    self.pools.note_busy(&search.criteria.new_lobby.searched(), self.ambient.now());
+                    return Ok(self.create_alone(search, seeker).await?.unwrap_or(Step::LookAgain));
                 }
                 Err(Unseated::Replaced(burst)) => young = burst.filter(is_young),
             }
@@ -254,12 +255,12 @@ impl Matchmaker {
             return Ok(Err(Unseated::Lost(burst, lobby_id)));
         }
         let now = self.ambient.now();
-        let age = now.since(burst.opened_at).max(BUSY_SPAN);
-        let is_fast = f64::from(burst.positions) > BUSY_RATE * age.as_secs_f64();
+        let draws = (BUSY_LOBBIES * capacity).clamp(CALM_DRAWS, BUSY_DRAWS);
+        let most = f64::from(draws) * now.since(burst.opened_at).as_secs_f64();
+        let is_fast = burst.positions > (LOBBIES_SHARED * capacity).max(BUSY_POSITIONS)
+            && f64::from(burst.positions) > most;
         if is_fast && !burst.is_announced {
-            self.pools.note_busy(&new.pool, now);
-            // At this rate, lobbies fill, empty and fill again too often for one shard.
-            self.pools.note_slow_index(&new.pool, now);
+            self.pools.note_busy(&new.searched(), now);
         }
         Ok(match self.take_position(search, &burst, seeker, round).await? {
             Step::LookAgain => Err(Unseated::Lost(burst, lobby_id)),
@@ -283,7 +284,7 @@ impl Matchmaker {
             return Ok(Err(Unseated::Exhausted(burst)));
         }
         let was_there = burst.is_announced && last == burst.first;
-        match self.take(&searched(new), in_burst(new, last.clone(), Hiding::No), seeker).await? {
+        match self.take(&new.searched(), in_burst(new, last.clone(), Hiding::No), seeker).await? {
             Ok(found) => return Ok(Ok(Step::Found(Box::new(found)))),
             Err(Refusal::Missing) if !was_there => {}
             Err(_) => return Ok(Err(Unseated::Exhausted(burst))),
@@ -339,7 +340,7 @@ impl Matchmaker {
                 self.ambient.sleep(pause.saturating_sub(begun)).await;
             }
             let claimed = in_burst(new, position.lobby_id.clone(), hiding);
-            match self.take(&searched(new), claimed, seeker).await? {
+            match self.take(&new.searched(), claimed, seeker).await? {
                 Ok(found) => return Ok(Step::Found(Box::new(found))),
                 Err(Refusal::Missing) => {}
                 Err(_) => return Ok(Step::LookAgain),
@@ -370,14 +371,8 @@ impl Matchmaker {
     }
 }
 
-/// Lobbies of a burst are all in the first shard, so that every find sees them.
 fn in_burst(new: &NewLobby, lobby_id: LobbyId, hiding: Hiding) -> Claimed {
-    Claimed { pool: new.pool.clone(), lobby_id, hiding }
-}
-
-fn searched(new: &NewLobby) -> SearchedPool {
-    let NewLobby { pool, reservation, tag_digests, .. } = new;
-    SearchedPool { pool: pool.clone(), reservation: *reservation, tag_digests: tag_digests.clone() }
+    Claimed { pool: new.pool.in_shard_of(&lobby_id, new.shards), lobby_id, hiding }
 }
 
 #[cfg(test)]

@@ -361,7 +361,8 @@ impl Matchmaker {
                 shard: 0,
             };
             let now = self.ambient.now();
-            let (candidates, _) = self.store.candidates(&pool, now, CANDIDATES_SEARCHED_MAX).await?;
+            let candidates =
+                self.store.candidates(&pool, mode.pool_shards, now, CANDIDATES_SEARCHED_MAX).await?;
             let lobbies: Vec<_> = candidates.into_iter().map(|candidate| candidate.lobby_id).collect();
             if self.end_one(&lobbies, ending).await? {
                 return Ok(true);

@@ -11,14 +11,16 @@ use crate::{
     base::ambient::Timestamp,
     matchmaking::{
         contention::Contention,
-        limits::{COMPARED_MAX, TRIED_WHILE_BUSY_MAX, UNSHARED_FOR},
+        limits::{COMPARED_MAX, ROOMY, TRIED_WHILE_BUSY_MAX, UNSHARED_FOR},
         matchmaker::Matchmaker,
+        memory::pools::KnownLobby,
         search::{Claimed, Existing, Search, searched},
     },
     models::{
         errors::Error,
         ids::{LobbyId, ServerKey},
         lobby::{Availability, Lobby, Refusal, sort_fullest_first},
+        tag_digests::TagDigests,
     },
     rules::criteria::{Criteria, SearchedPool},
     seating::{reply::Found, seeker::Seeker},
@@ -30,9 +32,8 @@ use crate::{
 const CANDIDATES_MAX: usize = 1_000;
 /// Candidates drawn at random that a find compares before the oldest, where a pool has more than it reads.
 const SAMPLED: usize = 3;
-/// Waves of comparison that [`CANDIDATES_MAX`] make in one pool, with [`COMPARED_MAX`] of exactly the queried
-/// tags.
-const WAVES_MAX: usize = (CANDIDATES_MAX + COMPARED_MAX).div_ceil(COMPARED_MAX);
+/// Waves of comparison that [`CANDIDATES_MAX`] make in one pool.
+const WAVES_MAX: usize = CANDIDATES_MAX.div_ceil(COMPARED_MAX);
 /// Lobbies read before the others to learn whether any is joinable.
 const READ_FIRST: usize = 2;
 /// Pools queried at the same time.
@@ -75,24 +76,21 @@ impl Matchmaker {
         let now = self.ambient.now();
         let sight = if may_create { now } else { now + UNSHARED_FOR };
         let Criteria { pools, tags, .. } = &search.criteria;
+        let mut comparison = Comparison { pools, seeker, may_create, deadline, compared: HashSet::default() };
+        if !tags.is_empty()
+            && let Some(found) = self.take_exact(&mut comparison, sight).await?
+        {
+            return Ok(Existing::of(Some(found), false));
+        }
         let limit_max = CANDIDATES_MAX.checked_div(pools.len()).unwrap_or(0).max(COMPARED_MAX + 1);
         // Which candidates have the tags is known only after reading them.
         let first_limit = if tags.is_empty() { COMPARED_MAX + 1 } else { limit_max };
         let candidates = self.look(pools, first_limit, sight, deadline).await?;
         seeker.trace().considered(candidates.fitting.len() + candidates.mismatched, candidates.mismatched);
-        if let [only] = candidates.fitting.as_slice()
-            && let Some(searched) = searched(pools, &only.pool)
-        {
-            let lobby_id = only.lobby_id.clone();
-            let hiding = self.pools.hiding(&only.pool, &lobby_id, self.ambient.now());
-            let claimed = Claimed { pool: only.pool.clone(), lobby_id, hiding };
-            let taken = self.take(searched, claimed, seeker).await?;
-            if taken.is_err() {
-                self.pools.note_lost_seat(&only.pool, self.ambient.now());
-            }
-            return Ok(Existing::of(taken.ok(), candidates.has_more));
+        if let [only] = candidates.fitting.as_slice() {
+            let found = self.take_only(&mut comparison, only).await?;
+            return Ok(Existing::of(found, candidates.has_more));
         }
-        let mut comparison = Comparison { pools, seeker, may_create, deadline, compared: HashSet::default() };
         // Among so many the fullest is not exact, and every find would compete for the oldest.
         if tags.is_empty() && candidates.has_more && pools.len() == 1 {
             let mut sampled = candidates.fitting.clone();
@@ -120,14 +118,54 @@ impl Matchmaker {
         Ok(Existing::of(found.ok(), candidates.has_more))
     }
 
-    /// Whether all finds of the only one of `pools` would try the same lobbies.
+    /// Whether all finds in `pools` would try the same lobbies.
     fn is_busy(&self, pools: &[SearchedPool]) -> bool {
-        let now = self.ambient.now();
-        matches!(pools, [only] if self.pools.contention(&only.pool, now) == Contention::Busy)
+        self.pools.contention(pools, self.ambient.now()) == Contention::Busy
     }
 
-    /// Up to `limit` candidates with the queried tags of each pool that are in sight at `sight`. After these,
-    /// if a pool has more, up to [`COMPARED_MAX`] with exactly these tags. Ends at `deadline`.
+    /// Takes a seat in a lobby with exactly the queried tags, however many others there are.
+    async fn take_exact(
+        &self,
+        comparison: &mut Comparison<'_>,
+        sight: Timestamp,
+    ) -> Result<Option<Found>, Error> {
+        let looks = comparison.pools.iter().map(|SearchedPool { pool, tag_digests, .. }| {
+            self.store.tagged_candidates(pool, tag_digests, sight, COMPARED_MAX)
+        });
+        let exact = try_join_all(looks).await?.concat();
+        comparison.seeker.trace().considered(exact.len(), 0);
+        match exact.as_slice() {
+            [] => Ok(None),
+            [only] => self.take_only(comparison, only).await,
+            _ => Ok(self.take_fullest(comparison, exact, 1).await?.ok()),
+        }
+    }
+
+    /// Takes a seat in the only candidate, without reading it first.
+    async fn take_only(
+        &self,
+        comparison: &mut Comparison<'_>,
+        only: &Candidate,
+    ) -> Result<Option<Found>, Error> {
+        let Comparison { pools, seeker, compared, .. } = comparison;
+        let Some(searched) = pools.iter().find(|searched| searched.pool.is_shard_of(&only.pool)) else {
+            return Ok(None);
+        };
+        if !compared.insert(only.lobby_id.clone()) {
+            return Ok(None);
+        }
+        let now = self.ambient.now();
+        let hiding = self.pools.hiding(searched, &only.lobby_id, now);
+        let claimed = Claimed { pool: only.pool.clone(), lobby_id: only.lobby_id.clone(), hiding };
+        let taken = self.take(searched, claimed, seeker).await?;
+        if taken.is_err() {
+            self.pools.note_lost_seat(searched, now);
+        }
+        Ok(taken.ok())
+    }
+
+    /// Up to `limit` candidates with the queried tags of each pool that are in sight at `sight`. Ends at
+    /// `deadline`.
     async fn look(
         &self,
         pools: &[SearchedPool],
@@ -135,33 +173,41 @@ impl Matchmaker {
         sight: Timestamp,
         deadline: Timestamp,
     ) -> Result<Candidates, Error> {
-        let now = self.ambient.now();
         let mut candidates = Candidates { fitting: Vec::new(), mismatched: 0, has_more: false };
         for pools in pools.chunks(QUERIES_AT_ONCE) {
             if self.ambient.now() >= deadline {
                 return Err(Error::Contention);
             }
-            let queries = pools.iter().map(|searched| self.store.candidates(&searched.pool, sight, limit));
-            for ((found, shards), searched) in try_join_all(queries).await?.into_iter().zip(pools) {
-                self.pools.note_shards(&searched.pool, shards, found.len(), now);
-                self.retire_shards(&searched.pool, shards, &found, now).await?;
-                let (has_more, tags) = (found.len() >= limit, &searched.tag_digests);
-                let (fitting, others): (Vec<_>, Vec<_>) =
-                    found.into_iter().partition(|candidate| candidate.tag_digests.contain(tags));
-                let seen = candidates.fitting.len();
+            let queries = pools.iter().map(|searched| self.candidates(searched, sight, limit));
+            for (found, searched) in try_join_all(queries).await?.into_iter().zip(pools) {
+                self.pools.note_shown(searched, found.len(), self.ambient.now());
+                candidates.has_more |= found.len() >= limit;
+                let fits = |candidate: &Candidate| candidate.tag_digests.contain(&searched.tag_digests);
+                let (fitting, others): (Vec<_>, Vec<_>) = found.into_iter().partition(fits);
                 candidates.fitting.extend(fitting);
                 candidates.mismatched += others.len();
-                candidates.has_more |= has_more;
-                if has_more && !tags.is_empty() {
-                    let mut alike =
-                        self.store.tagged_candidates(&searched.pool, tags, sight, COMPARED_MAX).await?;
-                    let known = candidates.fitting.get(seen..).unwrap_or_default();
-                    alike.retain(|other| known.iter().all(|known| known.lobby_id != other.lobby_id));
-                    candidates.fitting.extend(alike);
-                }
             }
         }
         Ok(candidates)
+    }
+
+    /// Up to `limit` candidates of a pool; of a search for tags those of an earlier look, while this instance
+    /// makes many.
+    async fn candidates(
+        &self,
+        searched: &SearchedPool,
+        sight: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Candidate>, Error> {
+        let has_tags = searched.tag_digests != TagDigests::default();
+        if has_tags && let Some(candidates) = self.pools.scanned(searched, self.ambient.now()) {
+            return Ok(candidates);
+        }
+        let found = self.store.candidates(&searched.pool, searched.shards, sight, limit).await?;
+        if has_tags {
+            self.pools.note_scan(searched, &found, self.ambient.now());
+        }
+        Ok(found)
     }
 
     /// Compares candidates by their seats and tries them, fullest first: in `waves` of [`COMPARED_MAX`] of
@@ -195,20 +241,24 @@ impl Matchmaker {
                     are_all_full &= refusal == Refusal::Full;
                     false
                 }
-                Availability::Free | Availability::TakeOver(_) => true,
+                Availability::Free | Availability::TakeOver(_) => !(*may_create && lobby.is_crowded(now)),
             });
             sort_fullest_first(&mut lobbies, now);
             if self.is_busy(pools) {
                 // All finds that saw the fullest would try it at the same time.
-                let first = self.ambient.below(lobbies.len() as u64);
-                lobbies.rotate_left(usize::try_from(first).unwrap_or(0));
+                let first = match lobbies.iter().position(|lobby| lobby.free_seats(now) > ROOMY) {
+                    Some(roomy) => roomy,
+                    None => usize::try_from(self.ambient.below(lobbies.len() as u64)).unwrap_or(0),
+                };
+                lobbies.rotate_left(first);
                 if *may_create {
                     lobbies.truncate(TRIED_WHILE_BUSY_MAX);
                 }
             }
             for lobby in lobbies {
-                let Some(searched) = searched(pools, &lobby.pool) else { continue };
-                match self.take_seen(searched, &lobby, now, seeker).await? {
+                let Some(searched) = searched(pools, &lobby) else { continue };
+                let known = KnownLobby { lobby, learnt_at: now };
+                match self.take_seen(searched, &known, seeker).await? {
                     Ok(found) => return Ok(Ok(found)),
                     Err(refusal) => are_all_full &= refusal == Refusal::Full,
                 }

@@ -6,7 +6,7 @@
 //! |---|---|---|---|---|
 //! | [`Contention::Quiet`] | | compares the fullest | by election | on the fullest server |
 //! | [`Contention::Loaded`] | 5 finds a second | at its last lobby, then ahead | by election | as above |
-//! | [`Contention::Busy`] | 32, or a sign of others | as above, three tries | alone | anywhere, any shard |
+//! | [`Contention::Busy`] | 32, or a sign of others | as above, three tries | alone | anywhere |
 //!
 //! Finds are those of this instance in the pool within the last second. Decisions 17 to 21 give the reasons.
 //!
@@ -14,7 +14,7 @@
 //!
 //! - positions of the pool's head were drawn 250 times a second, or the head took no more writes,
 //! - two candidates that looks showed refused finds within a second, or a find lost two seats of a burst,
-//! - a look into shards showed more than sixteen candidates.
+//! - a look into several shards showed more than sixteen candidates.
 
 /// How much competes for the lobbies of a pool, as one instance sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -4,7 +4,7 @@
 //! within the last second doubles the number of the fullest servers among which the instance draws. Once
 //! eight servers have a part of the limit left, it draws only from those (decision 26).
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, slice, time::Duration};
 
 use futures_util::future::try_join_all;
 
@@ -18,6 +18,7 @@ use crate::{
         contention::Contention,
         limits::UNSHARED_FOR,
         matchmaker::Matchmaker,
+        memory::pools::Way,
         outcomes::{Attempt, NoCapacity, Origin, Placing, Step},
         search::Search,
     },
@@ -28,7 +29,7 @@ use crate::{
         pool::Pool,
         server::Server,
     },
-    rules::criteria::NewLobby,
+    rules::criteria::{NewLobby, SearchedPool},
     seating::{reply::Found, seeker::Seeker},
     store::{
         creation::{BURST_WINDOW, Burst, Creation, CreationOutcome, Renewal, YOUNG_BURST_AGE},
@@ -72,19 +73,36 @@ impl Allotment {
 }
 
 impl Matchmaker {
-    /// Creates a lobby for this instance alone, unelected.
-    pub(super) async fn create_alone(&self, search: &Search, seeker: &Seeker) -> Result<Step, Error> {
+    /// Creates a lobby without an election, where the pool is too busy for one; else `None`.
+    pub(super) async fn create_alone(&self, search: &Search, seeker: &Seeker) -> Result<Option<Step>, Error> {
+        let new = &search.criteria.new_lobby;
+        let searched = new.searched();
+        match self.pools.begin_alone(&searched, new.max_players, self.ambient.now()) {
+            Way::Election => Ok(None),
+            Way::Alone => {
+                let step = self.create_unelected(search, &searched, seeker).await;
+                self.pools.end_alone(&searched);
+                step.map(Some)
+            }
+            Way::Wait => {
+                let found = self.wait_for_instance(slice::from_ref(&searched), seeker).await?;
+                Ok(found.map(|found| Step::Found(Box::new(found))))
+            }
+        }
+    }
+
+    async fn create_unelected(
+        &self,
+        search: &Search,
+        searched: &SearchedPool,
+        seeker: &Seeker,
+    ) -> Result<Step, Error> {
         let lobby_id = LobbyId::from(self.ambient.uuid());
-        let shard = self.choose_shard(&search.criteria.new_lobby.pool).await?;
-        let mut search = search.clone();
-        search.criteria.new_lobby.pool.shard = shard;
-        let NewLobby { pool, max_players, .. } = &search.criteria.new_lobby;
-        // Only finds in this pool alone use the instance's memory of the lobby.
-        let fills_it =
-            search.only_pool().is_some() && self.pools.fills_alone(pool, *max_players, self.ambient.now());
+        let max_players = search.criteria.new_lobby.max_players;
+        let fills_it = self.pools.fills_alone(searched, max_players, self.ambient.now());
         let sight_after = if fills_it { UNSHARED_FOR } else { Duration::ZERO };
         let placing = Placing { sight_after, ..Placing::default() };
-        match self.attempt(&search, &lobby_id, seeker, placing, Origin::Alone).await? {
+        match self.attempt(search, &lobby_id, seeker, placing, Origin::Alone).await? {
             Attempt::Created(found) => {
                 seeker.trace().creation(explanation::Creation::PoolBusy);
                 Ok(Step::Found(found))
@@ -207,31 +225,15 @@ impl Matchmaker {
                 CreationOutcome::NoPlace(seen) => {
                     self.servers.note_no_place(&creation.server, seen.map(|seen| *seen), now);
                 }
-                CreationOutcome::Conflict { is_at_server, is_at_index } => {
-                    let index = is_at_index.then_some(&new.pool);
-                    let server = is_at_server.then_some(&creation.server);
-                    self.after_conflict(index, server, tries, now).await;
+                CreationOutcome::Conflict { is_at_server } => {
+                    if is_at_server {
+                        self.servers.note_conflict(&creation.server.pool(), now);
+                    }
+                    CONFLICT_PAUSES.wait(tries, &self.ambient).await;
                 }
             }
         }
         Ok(Attempt::Lost)
-    }
-
-    /// Remembers a conflict at the index of a pool or at a server, and waits after it.
-    async fn after_conflict(
-        &self,
-        index: Option<&Pool>,
-        server: Option<&Server>,
-        tries: u32,
-        now: Timestamp,
-    ) {
-        if let Some(pool) = index {
-            self.pools.note_slow_index(pool, now);
-        }
-        if let Some(server) = server {
-            self.servers.note_conflict(&server.pool(), now);
-        }
-        CONFLICT_PAUSES.wait(tries, &self.ambient).await;
     }
 
     /// Remembers the lobby just created, and counts whether it was needed (I9). The find has its seat, so a
@@ -244,7 +246,8 @@ impl Matchmaker {
         taken_at: Timestamp,
         (placing, origin, is_renewed): (Placing, Origin<'_>, bool),
     ) -> Result<Attempt, Error> {
-        self.learn(&lobby, taken_at, placing.is_promised()).await?;
+        let searched = search.criteria.new_lobby.searched();
+        self.learn(&searched, &lobby, taken_at, placing.is_promised()).await?;
         let mut is_race_create = false;
         if let Origin::Has { burst, may_be_needless } = origin {
             self.bursts.note_seen(&lobby, self.ambient.now());
@@ -330,7 +333,7 @@ impl Matchmaker {
         };
         // While busy, any server: all creations would conflict at the fullest, and it refuses them once it is
         // full.
-        let is_busy = self.pools.contention(&new.pool, now) == Contention::Busy;
+        let is_busy = self.pools.contention(&[new.searched()], now) == Contention::Busy;
         let spread = if is_busy { SERVERS_MAX } else { self.servers.spread(&pool, now) };
         let pick = placing.nth + self.ambient.below(spread);
         let is_fresh = |server: &Server| fits(server) && server.has_fresh_lease(now);
@@ -372,7 +375,7 @@ fn new_lobby(
     let new = &search.criteria.new_lobby;
     let lobby = Lobby {
         lobby_id: lobby_id.clone(),
-        pool: new.pool.clone(),
+        pool: new.pool.in_shard_of(lobby_id, new.shards),
         joinable_from: None,
         created_at: now,
         stage: if server.auto_ready { Stage::Ready } else { Stage::Starting },

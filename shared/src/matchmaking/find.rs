@@ -54,27 +54,21 @@ impl Matchmaker {
         Ok(Some(Found { lobby, seat_id: seeker.seat_id().clone(), taken_at, outcome: FindOutcome::Joined }))
     }
 
-    async fn find_seat(&self, search: &Search, seeker: &Seeker, deadline: Timestamp) -> Result<Found, Error> {
-        if let Some(searched) = search.only_pool()
-            && self.pools.begin_find(&searched.pool, self.ambient.now()) >= Contention::Loaded
-            && let Some(found) = self.take_in_last_used(searched, seeker).await?
-        {
-            return Ok(found);
-        }
-        self.find_by_looking(search, seeker, deadline).await
-    }
-
     /// Looks for a seat, creates a lobby where there is none, and retries while other finds are quicker.
-    async fn find_by_looking(
-        &self,
-        search: &Search,
-        seeker: &Seeker,
-        deadline: Timestamp,
-    ) -> Result<Found, Error> {
+    async fn find_seat(&self, search: &Search, seeker: &Seeker, deadline: Timestamp) -> Result<Found, Error> {
+        let pools = &search.criteria.pools;
+        self.pools.begin_find(pools, self.ambient.now());
         for round in 0..ROUNDS_MAX {
-            let ahead = match self.searched_ahead(search, self.ambient.now()) {
-                Some(searched) => self.find_ahead(searched, seeker).await?,
-                None => None,
+            let is_loaded = self.pools.contention(pools, self.ambient.now()) >= Contention::Loaded;
+            if is_loaded
+                && round == 0
+                && let Some(found) = self.find_in_memory(pools, seeker).await?
+            {
+                return Ok(found);
+            }
+            let ahead = match search.may_create && is_loaded {
+                true => self.find_ahead(pools, seeker).await?,
+                false => None,
             };
             let existing = match ahead {
                 Some(existing) => existing,
@@ -110,10 +104,15 @@ impl Matchmaker {
         Err(Error::Contention)
     }
 
-    /// The only pool of an untagged search that may create, if this instance reads lobbies ahead there.
-    fn searched_ahead<'a>(&self, search: &'a Search, now: Timestamp) -> Option<&'a SearchedPool> {
-        let searched = search.only_pool().filter(|_| search.may_create)?;
-        (self.pools.contention(&searched.pool, now) >= Contention::Loaded).then_some(searched)
+    /// Takes a seat in a lobby that this instance used before, or is creating just now.
+    async fn find_in_memory(&self, pools: &[SearchedPool], seeker: &Seeker) -> Result<Option<Found>, Error> {
+        if let Some(found) = self.take_in_used(pools, seeker).await? {
+            return Ok(Some(found));
+        }
+        if self.pools.is_promised_seat(pools, self.ambient.now()) {
+            return self.wait_for_instance(pools, seeker).await;
+        }
+        Ok(None)
     }
 
     /// Counts as a race a lobby created after a look that ended at its limit: a lobby that the look did not

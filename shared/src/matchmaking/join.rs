@@ -87,7 +87,7 @@ impl Matchmaker {
         let tried = self.claim(&mut claim, joinable.lobby.reservation(), seeker).await?;
         match tried.outcome {
             SeatOutcome::Taken(lobby) => {
-                self.learn(&lobby, tried.at, false).await?;
+                self.hide_if_full(&lobby, tried.at).await?;
                 let found = Found {
                     lobby: *lobby,
                     seat_id: claim.seat_id,

@@ -7,4 +7,3 @@ pub(super) mod bursts;
 pub(super) mod pools;
 pub(super) mod searches;
 pub(super) mod servers;
-pub(super) mod shards;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     auth::settings::Settings,
-    models::{ids::LobbyId, lobby_config::LobbyConfig, pool::Pool},
+    models::{ids::LobbyId, lobby::Lobby, lobby_config::LobbyConfig, pool::Pool},
     rules::criteria::{Criteria, NewLobby, SearchedPool},
     seating::reply::Found,
     store::{creation::HeadKey, lobbies::Hiding},
@@ -24,14 +24,6 @@ pub struct Search {
 }
 
 impl Search {
-    /// The only pool of an untagged search, or `None`: memory covers such searches only.
-    pub(super) fn only_pool(&self) -> Option<&SearchedPool> {
-        match self.criteria.pools.as_slice() {
-            [searched] if self.criteria.tags.is_empty() => Some(searched),
-            _ => None,
-        }
-    }
-
     /// The head of the lobbies that it would create.
     pub(super) fn head_key(&self) -> HeadKey {
         let NewLobby { pool, tag_digests, max_players, .. } = &self.criteria.new_lobby;
@@ -63,6 +55,7 @@ pub(super) struct Claimed {
     pub(super) hiding: Hiding,
 }
 
-pub(super) fn searched<'a>(pools: &'a [SearchedPool], pool: &Pool) -> Option<&'a SearchedPool> {
-    pools.iter().find(|searched| searched.pool.is_shard_of(pool))
+/// The one of `pools` that `lobby` is in.
+pub(super) fn searched<'a>(pools: &'a [SearchedPool], lobby: &Lobby) -> Option<&'a SearchedPool> {
+    pools.iter().find(|searched| searched.pool.is_shard_of(&lobby.pool))
 }

@@ -5,10 +5,11 @@ use std::time::Duration;
 use futures_util::future::try_join_all;
 
 use crate::{
-    base::ambient::Timestamp,
+    base::{ambient::Timestamp, pauses::Pauses},
     matchmaking::{
         limits::UNSHARED_FOR,
         matchmaker::Matchmaker,
+        memory::pools::KnownLobby,
         search::{Claimed, searched},
     },
     models::{
@@ -28,9 +29,9 @@ use crate::{
     wire::explanation::{FindOutcome, Reason},
 };
 
-/// A write of the index that takes this long needed a retry: one write takes some milliseconds, a retry half
-/// a second.
-const SLOW_INDEX_PAUSE: Duration = Duration::from_millis(100);
+/// Pauses of a find that waits for a lobby that another one of its instance is creating, and how many.
+const INSTANCE_PAUSES: Pauses = Pauses::doubling(Duration::from_millis(2)).up_to(Duration::from_millis(16));
+const INSTANCE_WAITS: u32 = 8;
 /// Lobbies of silent servers that one look hides; later looks hide the others.
 const HIDDEN_AT_ONCE: usize = 16;
 /// The find that filled a lobby crashed if the lobby is still in sight after this long. The next find that
@@ -38,14 +39,31 @@ const HIDDEN_AT_ONCE: usize = 16;
 const STALE_HINT_AGE: Duration = Duration::from_secs(2);
 
 impl Matchmaker {
-    /// Takes a seat where the last find took one, if memory shows another there.
-    pub(super) async fn take_in_last_used(
+    /// Takes a seat where an earlier find of this instance took one, if memory shows another there.
+    pub(super) async fn take_in_used(
         &self,
-        searched: &SearchedPool,
+        pools: &[SearchedPool],
         seeker: &Seeker,
     ) -> Result<Option<Found>, Error> {
-        let Some(claimed) = self.pools.last_used(&searched.pool, self.ambient.now()) else { return Ok(None) };
-        Ok(self.take(searched, claimed, seeker).await?.ok())
+        let now = self.ambient.now();
+        let Some(known) = self.pools.use_known(pools, now) else { return Ok(None) };
+        let Some(searched) = searched(pools, &known.lobby) else { return Ok(None) };
+        Ok(self.take(searched, claimed(&known, now), seeker).await?.ok())
+    }
+
+    /// Takes a seat in the lobby that another find of this instance is creating.
+    pub(super) async fn wait_for_instance(
+        &self,
+        pools: &[SearchedPool],
+        seeker: &Seeker,
+    ) -> Result<Option<Found>, Error> {
+        for wait in 0..INSTANCE_WAITS {
+            INSTANCE_PAUSES.wait(wait, &self.ambient).await;
+            if let Some(found) = self.take_in_used(pools, seeker).await? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
     }
 
     /// Takes a seat in one lobby, or returns why it has none.
@@ -65,7 +83,6 @@ impl Matchmaker {
         let mut tried = self.claim(&mut claim, searched.reservation, seeker).await;
         if matches!(tried, Err(Error::Unavailable(_))) && claim.hiding != Hiding::No {
             // Retries without a write of the index, which may be what was throttled.
-            self.pools.note_slow_index(&searched.pool, self.ambient.now());
             claim.hiding = Hiding::No;
             tried = self.claim(&mut claim, searched.reservation, seeker).await;
         }
@@ -75,7 +92,7 @@ impl Matchmaker {
                 // Seats of a lobby out of sight are promised to others, unless this instance made it for
                 // itself.
                 let is_promised = lobby.joinable_from.is_some_and(|from| from > now);
-                self.learn(&lobby, now, is_promised).await?;
+                self.learn(searched, &lobby, now, is_promised).await?;
                 Ok(Ok(Found {
                     lobby: *lobby,
                     seat_id: claim.seat_id,
@@ -86,7 +103,7 @@ impl Matchmaker {
             SeatOutcome::Refused(refusal, seen) => {
                 let is_race = refusal == Refusal::Full;
                 seeker.trace().refused(if is_race { Some(Reason::RaceLost) } else { Reason::of(refusal) });
-                self.pools.forget_lobby(&searched.pool, &claim.lobby_id);
+                self.pools.forget_lobby(searched, &claim.lobby_id);
                 if let Some(lobby) = seen {
                     self.bursts.note_seen(&lobby, now);
                     self.correct_hints(&[*lobby], std::slice::from_ref(searched), now).await?;
@@ -113,15 +130,28 @@ impl Matchmaker {
 
     /// Remembers the lobby of a seat just taken, unless its other seats are promised to other finds. Hides a
     /// full one.
-    pub(super) async fn learn(&self, lobby: &Lobby, now: Timestamp, is_promised: bool) -> Result<(), Error> {
-        if lobby.joinable_from.is_none() {
-            return Ok(());
-        }
+    pub(super) async fn learn(
+        &self,
+        searched: &SearchedPool,
+        lobby: &Lobby,
+        now: Timestamp,
+        is_promised: bool,
+    ) -> Result<(), Error> {
         if lobby.taken < lobby.max_players {
-            self.pools.remember_lobby(lobby, is_promised, now);
+            if lobby.joinable_from.is_some() {
+                self.pools.remember_lobby(searched, lobby, is_promised, now);
+            }
             return Ok(());
         }
-        self.pools.forget_lobby(&lobby.pool, &lobby.lobby_id);
+        self.pools.forget_lobby(searched, &lobby.lobby_id);
+        self.hide_if_full(lobby, now).await
+    }
+
+    /// Hides `lobby`, in which a seat was just taken, if that was its last.
+    pub(super) async fn hide_if_full(&self, lobby: &Lobby, now: Timestamp) -> Result<(), Error> {
+        if lobby.joinable_from.is_none() || lobby.taken < lobby.max_players {
+            return Ok(());
+        }
         self.bursts.note_seen(lobby, now);
         match lobby.joinable_from {
             Some(from) if from <= now + UNSHARED_FOR => self.hide(lobby).await,
@@ -131,15 +161,8 @@ impl Matchmaker {
 
     /// The find already holds its seat, so an unwritten hint must not fail it.
     pub(super) async fn hide(&self, lobby: &Lobby) -> Result<(), Error> {
-        let shard = self.choose_shard(&lobby.pool).await?;
-        let began_at = self.ambient.now();
-        let hidden = self.store.hide_full_lobby(lobby, shard).await;
-        if self.ambient.now().since(began_at) >= SLOW_INDEX_PAUSE {
-            self.pools.note_slow_index(&lobby.pool, self.ambient.now());
-        }
-        match hidden {
+        match self.store.hide_full_lobby(lobby).await {
             Err(Error::Unavailable(cause)) => {
-                self.pools.note_slow_index(&lobby.pool, self.ambient.now());
                 tracing::warn!(lobby.id = %lobby.lobby_id, cause, "a full lobby stays in sight until the next find");
                 Ok(())
             }
@@ -147,27 +170,17 @@ impl Matchmaker {
         }
     }
 
-    /// Takes a seat in `lobby` as it was read at `seen_at`. If it is the last one, the same write hides the
-    /// lobby.
+    /// Takes a seat in a lobby as it was read. If it is the last one, the same write hides the lobby.
     pub(super) async fn take_seen(
         &self,
         searched: &SearchedPool,
-        lobby: &Lobby,
-        seen_at: Timestamp,
+        known: &KnownLobby,
         seeker: &Seeker,
     ) -> Result<Result<Found, Refusal>, Error> {
         let now = self.ambient.now();
-        let hiding = match lobby.last_seat_hides_until(seen_at, now) {
-            Some(lapse) => {
-                let shard = self.choose_shard(&lobby.pool).await?;
-                Hiding::IfLast { taken: lobby.taken, lapse, shard }
-            }
-            None => Hiding::No,
-        };
-        let claimed = Claimed { pool: lobby.pool.clone(), lobby_id: lobby.lobby_id.clone(), hiding };
-        let taken = self.take(searched, claimed, seeker).await?;
+        let taken = self.take(searched, claimed(known, now), seeker).await?;
         if taken.is_err() {
-            self.pools.note_lost_seat(&searched.pool, now);
+            self.pools.note_lost_seat(searched, now);
         }
         Ok(taken)
     }
@@ -181,7 +194,7 @@ impl Matchmaker {
         now: Timestamp,
     ) -> Result<(), Error> {
         let is_stale = |lobby: &&Lobby| {
-            let Some(searched) = searched(pools, &lobby.pool) else {
+            let Some(searched) = searched(pools, lobby) else {
                 return false;
             };
             let in_sight = lobby.joinable_from.is_some_and(|from| from <= now);
@@ -220,4 +233,9 @@ impl Matchmaker {
             Err(error) => Err(error),
         }
     }
+}
+
+fn claimed(known: &KnownLobby, now: Timestamp) -> Claimed {
+    let Lobby { pool, lobby_id, .. } = &known.lobby;
+    Claimed { pool: pool.clone(), lobby_id: lobby_id.clone(), hiding: known.hiding(now) }
 }

@@ -296,6 +296,16 @@ impl Lobby {
         self.max_players.saturating_sub(u32::try_from(self.held_seats(now)).unwrap_or(u32::MAX))
     }
 
+    /// Whether finds take seats here about as fast as one item's writes allow: a reservation shows when it was
+    /// made, so the lobby as it was read at `seen_at` shows those of the last second.
+    #[must_use]
+    pub fn is_crowded(&self, seen_at: Timestamp) -> bool {
+        let made_before = (seen_at + self.reservation()).before(Duration::from_secs(1));
+        let made = self.reserved.values().filter(|lapse| **lapse > made_before).count();
+        let units_each = 1 + self.taken / SEATS_PER_UNIT;
+        made.saturating_mul(units_each as usize) >= CROWDED_UNITS
+    }
+
     /// Why it may end at `now` without a request, to free capacity; `None` when it may not.
     #[must_use]
     pub fn end_cause(&self, now: Timestamp) -> Option<EndCause> {
@@ -386,6 +396,12 @@ impl Lobby {
 pub fn sort_fullest_first(lobbies: &mut [Lobby], now: Timestamp) {
     lobbies.sort_by_cached_key(|lobby| (lobby.free_seats(now), lobby.created_at, lobby.lobby_id.clone()));
 }
+
+/// Seats by which a lobby's item grows by one write unit.
+const SEATS_PER_UNIT: u32 = 30;
+/// Write units of finds in a second from which a lobby is crowded: its item takes 1,000, and its players also
+/// connect.
+const CROWDED_UNITS: usize = 700;
 
 /// How long a lobby may take to become ready (decision 31).
 pub const STARTING_MAX: Duration = Duration::from_secs(5 * 60);

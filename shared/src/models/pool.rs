@@ -4,12 +4,12 @@ use std::{collections::BTreeMap, fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use crate::models::ids::{GameMode, InvalidIdentifier, NamespaceId, RegionId, VersionId};
+use crate::models::ids::{GameMode, InvalidIdentifier, LobbyId, NamespaceId, RegionId, VersionId};
 
 /// The lobbies that a find can enter have these in common: namespace, version, game mode and region.
 ///
 /// All lobbies of a pool are interchangeable but for their tags. As text: the four identifiers joined by `/`,
-/// which no identifier contains, and for any shard but the first `~` and its number.
+/// which no identifier contains, and for any shard but the first `~` and its number (decision 20).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Pool {
@@ -21,8 +21,9 @@ pub struct Pool {
     pub game_mode: GameMode,
     /// The region.
     pub region_id: RegionId,
-    /// Its part of the index of candidates: the first, unless the pool has more writes than one part takes.
-    pub shard: u8,
+    /// Its part of the index of candidates, counted from 0: a mode may have several, since one takes 1,000
+    /// write units a second.
+    pub shard: u32,
 }
 
 impl Pool {
@@ -34,8 +35,16 @@ impl Pool {
 
     /// This pool in another shard.
     #[must_use]
-    pub fn in_shard(&self, shard: u8) -> Self {
+    pub fn in_shard(&self, shard: u32) -> Self {
         Self { shard, ..self.clone() }
+    }
+
+    /// This pool in the shard of a lobby, one of `shards`, which follows from its identifier.
+    #[must_use]
+    pub fn in_shard_of(&self, lobby_id: &LobbyId, shards: u32) -> Self {
+        let hash = |hash: u32, byte: u8| hash.wrapping_mul(31).wrapping_add(byte.into());
+        let hash = lobby_id.as_str().bytes().fold(0, hash);
+        self.in_shard(hash.checked_rem(shards).unwrap_or(0))
     }
 
     /// Whether `other` is the same pool, in any shard.

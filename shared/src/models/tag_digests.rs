@@ -37,7 +37,7 @@ impl fmt::Debug for TagKey {
 }
 
 /// The digest of one tag: of its name and its value.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TagDigest(Vec<u8>);
 
 impl TagDigest {
@@ -93,7 +93,7 @@ impl<'de> Deserialize<'de> for TagDigest {
 }
 
 /// The digests of a lobby's or a query's tags; as an attribute a binary set, which is absent without tags.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TagDigests(#[serde(with = "serde_dynamo::binary_set")] BTreeSet<TagDigest>);
 

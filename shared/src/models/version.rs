@@ -119,6 +119,9 @@ pub struct GameModeConfig {
     /// How long an empty lobby stays, in seconds.
     #[serde(default)]
     pub idle_seconds: u32,
+    /// Parts of the index of its lobbies in each region, over which its writes spread (decision 20).
+    #[serde(default = "GameModeConfig::default_pool_shards")]
+    pub pool_shards: u32,
     /// The ways in.
     #[serde(default, deserialize_with = "object")]
     pub actions: Actions,
@@ -127,6 +130,10 @@ pub struct GameModeConfig {
 impl GameModeConfig {
     const fn default_max_players() -> u32 {
         32
+    }
+
+    const fn default_pool_shards() -> u32 {
+        1
     }
 
     const fn default_reservation_seconds() -> u32 {

@@ -45,6 +45,8 @@ pub struct Criteria {
 pub struct SearchedPool {
     /// The pool.
     pub pool: Pool,
+    /// How many shards it has.
+    pub shards: u32,
     /// How long a seat in one of its lobbies waits for its player.
     pub reservation: Duration,
     /// Digests of the tags that a lobby there must have.
@@ -56,6 +58,8 @@ pub struct SearchedPool {
 pub struct NewLobby {
     /// Its mode and region.
     pub pool: Pool,
+    /// How many shards its pool has.
+    pub shards: u32,
     /// How long its first seat waits for its player.
     pub reservation: Duration,
     /// Its capacity for finds.
@@ -96,11 +100,11 @@ impl Criteria {
         };
         let tag_digests = TagDigests::of(&request.tags, &namespace.tag_key);
         let searched = |mode: &Mode<'_>| -> Vec<SearchedPool> {
-            let reservation = mode.config.reservation();
+            let (reservation, shards) = (mode.config.reservation(), mode.config.pool_shards);
             let here = regions.iter().filter(|region| mode.runs_in(region));
             let searched = |region| {
                 let tag_digests = tag_digests.clone();
-                SearchedPool { pool: pool(mode, region), reservation, tag_digests }
+                SearchedPool { pool: pool(mode, region), shards, reservation, tag_digests }
             };
             here.map(searched).collect()
         };
@@ -167,6 +171,18 @@ impl Criteria {
 }
 
 impl NewLobby {
+    /// The pool and tags of finds that may enter it.
+    #[must_use]
+    pub fn searched(&self) -> SearchedPool {
+        let Self { pool, shards, reservation, tag_digests, .. } = self;
+        SearchedPool {
+            pool: pool.clone(),
+            shards: *shards,
+            reservation: *reservation,
+            tag_digests: tag_digests.clone(),
+        }
+    }
+
     /// A request's size sets both capacities (decision 8).
     fn new(
         pool: Pool,
@@ -176,6 +192,7 @@ impl NewLobby {
     ) -> Self {
         Self {
             pool,
+            shards: mode.pool_shards,
             reservation: mode.reservation(),
             max_players: requested_max_players.unwrap_or(mode.max_players),
             max_players_direct: requested_max_players.unwrap_or_else(|| mode.direct()),

@@ -19,6 +19,8 @@ use crate::{
 pub const GAME_MODES_MAX: usize = 32;
 /// The largest lobby.
 pub const MAX_PLAYERS_LIMIT: u32 = 256;
+/// The most parts of an index.
+const POOL_SHARDS_MAX: u32 = 32;
 /// The longest time that an empty lobby may stay, in seconds: a day.
 const IDLE_SECONDS_MAX: u32 = 86_400;
 /// The most requests after a passed captcha.
@@ -182,6 +184,7 @@ fn mode_violations(mode: &GameModeConfig, regions: &BTreeMap<RegionId, Region>) 
     }
     bound("reservation_seconds", mode.reservation_seconds, 5, 600);
     bound("idle_seconds", mode.idle_seconds, 0, IDLE_SECONDS_MAX);
+    bound("pool_shards", mode.pool_shards, 1, POOL_SHARDS_MAX);
     violations
 }
 

@@ -157,8 +157,6 @@ pub enum CreationOutcome {
     Conflict {
         /// Whether a write to the server's item was one of them.
         is_at_server: bool,
-        /// Whether an index was too slow for the lobby: no other request writes to the lobby itself.
-        is_at_index: bool,
     },
 }
 
@@ -376,10 +374,6 @@ impl Store {
     }
 }
 
-fn is_throttling(code: &str) -> bool {
-    matches!(code, "ThrottlingError" | "ProvisionedThroughputExceeded")
-}
-
 /// The refusal that counts most: an existing lobby has a seat to offer, a later burst leads to one, and the
 /// cap counts before servers (decision 29).
 fn read_refusal(
@@ -415,6 +409,5 @@ fn read_refusal(
     }
     // The other codes are transient: TransactionConflict, ThrottlingError, ProvisionedThroughputExceeded.
     let is_at_server = reason(Part::Server).is_some_and(|reason| reason.code() != Some("None"));
-    let is_at_index = reason(Part::Lobby).is_some_and(|reason| reason.code().is_some_and(is_throttling));
-    Ok(CreationOutcome::Conflict { is_at_server, is_at_index })
+    Ok(CreationOutcome::Conflict { is_at_server })
 }

@@ -33,7 +33,6 @@ use crate::{
         failures::failure,
         items::{Item, from_item, from_items, number, text},
         keys::tag_set,
-        shards::signed_shards,
         writes::Write,
     },
 };
@@ -89,8 +88,6 @@ pub enum Hiding {
         taken: u32,
         /// When the first seat lapses.
         lapse: Timestamp,
-        /// The shard of its pool in which it comes into sight again.
-        shard: u8,
     },
     /// It does, because the seats still free are promised to other finds of the burst.
     Promised(Timestamp),
@@ -160,35 +157,31 @@ const ENTERABLE: &str = "#stage <> :ended AND (#stage = :ready OR #created_at > 
 const FINDABLE: &str = " AND #pool = :pool AND attribute_exists(#joinable_from)";
 
 impl Store {
-    /// Up to `limit` lobbies of `pool`, in all its shards, that may have a free seat at `now`, oldest first;
-    /// and how many shards it has.
+    /// Up to `limit` lobbies of the `shards` shards of `pool` that may have a free seat at `now`, oldest first.
     ///
-    /// One query of the index, and as many more as the pool has other shards; 0.5 read units for each started
-    /// 4 KB of each. The index may lag: each entry may be wrong.
+    /// One query of the index for each shard; 0.5 read units for each started 4 KB of each. The index may
+    /// lag: each entry may be wrong.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn candidates(
         &self,
         pool: &Pool,
+        shards: u32,
         now: Timestamp,
         limit: usize,
-    ) -> Result<(Vec<Candidate>, u8), Error> {
-        let (mut candidates, shards) = self.candidates_of_shard(pool, None, now, limit).await?;
-        if shards > 1 {
-            let others = (1..shards).map(|shard| pool.in_shard(shard));
-            let others =
-                others.map(|pool| async move { self.candidates_of_shard(&pool, None, now, limit).await });
-            let others = try_join_all(others).await?;
-            candidates.extend(others.into_iter().flat_map(|(candidates, _)| candidates));
-            candidates.sort_by_key(|candidate| candidate.joinable_from);
-            candidates.truncate(limit);
-        }
-        Ok((candidates, shards))
+    ) -> Result<Vec<Candidate>, Error> {
+        let looks = (0..shards).map(|shard| {
+            let pool = pool.in_shard(shard);
+            async move { self.candidates_of_shard(&pool, None, now, limit).await }
+        });
+        let mut candidates = try_join_all(looks).await?.concat();
+        candidates.sort_by_key(|candidate| candidate.joinable_from);
+        candidates.truncate(limit);
+        Ok(candidates)
     }
 
-    /// The candidates of one shard, after `after` if it is given, and how many shards its pool has, which
-    /// only the beginning of the first shard shows.
+    /// The candidates of one shard, after `after` if it is given.
     ///
     /// One query; 0.5 read units for each started 4 KB.
     ///
@@ -200,7 +193,7 @@ impl Store {
         after: Option<&Candidate>,
         until: Timestamp,
         limit: usize,
-    ) -> Result<(Vec<Candidate>, u8), Error> {
+    ) -> Result<Vec<Candidate>, Error> {
         let mut start = after.map(|candidate| {
             Item::from([
                 ("lobby_id".to_owned(), text(candidate.lobby_id.as_str())),
@@ -208,7 +201,7 @@ impl Store {
                 ("joinable_from".to_owned(), number(candidate.joinable_from)),
             ])
         });
-        let (mut candidates, mut shards) = (Vec::new(), 1);
+        let mut candidates = Vec::new();
         loop {
             let condition = "#pool = :pool AND #joinable_from <= :now";
             let answer = self
@@ -227,15 +220,10 @@ impl Store {
                 .await
                 .map_err(|error| failure(&error))?;
             self.meter.read(answer.consumed_capacity());
-            for item in answer.items.unwrap_or_default() {
-                match signed_shards(&item) {
-                    Some(signed) => shards = signed,
-                    None => candidates.push(from_item(item)?),
-                }
-            }
+            candidates.extend(from_items::<Candidate>(answer.items)?);
             start = answer.last_evaluated_key;
             if start.is_none() || candidates.len() >= limit {
-                return Ok((candidates, shards));
+                return Ok(candidates);
             }
         }
     }
@@ -356,8 +344,7 @@ impl Store {
     /// [`Error::Unavailable`], [`Error::Bug`]; the seat may then be taken all the same, and lapses by itself
     /// (I4).
     pub async fn take_seat(&self, claim: &SeatClaim, now: Timestamp) -> Result<SeatOutcome, Error> {
-        let mut claim = claim.clone();
-        let mut write = self.take_free_seat(&claim, claim.hiding, now, now);
+        let mut write = self.take_free_seat(claim, claim.hiding, now, now);
         let mut refusal = SeatOutcome::Refused(Refusal::Full, None);
         for _ in 0..ATTEMPTS {
             let lobby = match self.update::<Lobby>(write).await? {
@@ -378,18 +365,12 @@ impl Store {
                 }
                 SeatState::Gone | SeatState::Unknown => {}
             }
-            // The lobby has moved into another shard of its pool since.
-            if let Access::Find(pool, _) = &mut claim.access
-                && pool.is_shard_of(&lobby.pool)
-            {
-                pool.shard = lobby.pool.shard;
-            }
             write = match lobby.availability(&claim.access, now) {
                 Availability::Free => {
                     let vacated_at = lobby.vacated_at.map_or(now, |vacated_at| vacated_at.max(now));
-                    self.take_free_seat(&claim, Hiding::No, now, vacated_at)
+                    self.take_free_seat(claim, Hiding::No, now, vacated_at)
                 }
-                Availability::TakeOver(lapsed) => self.take_over_seat(&claim, &lobby, &lapsed, now),
+                Availability::TakeOver(lapsed) => self.take_over_seat(claim, &lobby, &lapsed, now),
                 Availability::Refused(refusal) => {
                     return Ok(SeatOutcome::Refused(refusal, Some(Box::new(lobby))));
                 }
@@ -399,24 +380,22 @@ impl Store {
         Ok(refusal)
     }
 
-    /// Hides a full lobby from the index until its first seat lapses, and moves it into a shard of its pool.
-    /// This is only a hint.
+    /// Hides a full lobby from the index until its first seat lapses. This is only a hint.
     ///
-    /// Does nothing when the lobby is no longer full. One write unit, and two of the index, for any shard.
+    /// Does nothing when the lobby is no longer full. One write unit, and two of the index.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn hide_full_lobby(&self, lobby: &Lobby, shard: u8) -> Result<(), Error> {
+    pub async fn hide_full_lobby(&self, lobby: &Lobby) -> Result<(), Error> {
         // Later seats lapse later, so a concurrent hint is at least as late as this one, unless a player left
         // a seat meanwhile, whose next holder may lapse before all others.
         let condition =
             format!("#taken >= #max_players AND #joinable_from < :lapse AND {}", unvacated_since(lobby));
         let write = self
             .on_lobby(&lobby.lobby_id)
-            .change("SET #joinable_from = :lapse, #pool = :pool")
+            .change("SET #joinable_from = :lapse")
             .when(condition)
             .with(":lapse", number(lobby.first_lapse()))
-            .with(":pool", text(lobby.pool.in_shard(shard).to_string()))
             .with(":vacated_at", lobby.vacated_at.map(number));
         self.update::<Lobby>(write).await.map(|_| ())
     }
@@ -444,18 +423,11 @@ impl Store {
         now: Timestamp,
         vacated_at: Timestamp,
     ) -> Write {
-        let (capacity, moved_to) = match (&claim.access, hiding) {
-            (Access::Find(pool, _), Hiding::IfLast { shard, .. }) if shard != pool.shard => {
-                ("#max_players", Some(pool.in_shard(shard)))
-            }
-            (Access::Find(..), _) => ("#max_players", None),
-            (Access::Direct, _) => ("#max_players_direct", None),
+        let capacity = match &claim.access {
+            Access::Find(..) => "#max_players",
+            Access::Direct => "#max_players_direct",
         };
-        let hide = match hiding {
-            Hiding::No => "",
-            _ if moved_to.is_some() => ", #joinable_from = :lapse, #pool = :moved_to",
-            _ => ", #joinable_from = :lapse",
-        };
+        let hide = if hiding == Hiding::No { "" } else { ", #joinable_from = :lapse" };
         let is_last = if matches!(hiding, Hiding::IfLast { .. }) { " AND #taken = :last" } else { "" };
         let change = format!("SET #taken = #taken + :one, #reserved.#seat = :until{hide}");
         let condition = format!(
@@ -464,7 +436,7 @@ impl Store {
         );
         let (last, lapse) = match hiding {
             Hiding::No => (None, None),
-            Hiding::IfLast { taken, lapse, .. } => (Some(taken), Some(lapse)),
+            Hiding::IfLast { taken, lapse } => (Some(taken), Some(lapse)),
             Hiding::Promised(lapse) => (None, Some(lapse)),
         };
         self.claiming(claim, now)
@@ -473,7 +445,6 @@ impl Store {
             .with(":vacated_at", number(vacated_at))
             .with(":lapse", lapse.map(number))
             .with(":last", last.map(number))
-            .with(":moved_to", moved_to.map(|pool| text(pool.to_string())))
     }
 
     /// The capacity here is a constant plus the lapsed seats: an expression can neither count those nor

@@ -422,10 +422,8 @@ pub async fn all_servers(store: &Store, namespace_id: &NamespaceId) -> Vec<Serve
 pub async fn all_lobbies(store: &Store, namespace_id: &NamespaceId) -> Vec<Lobby> {
     // A page of a MB may take the emulator longer than the client waits for one call.
     let scan = store.client().scan().table_name(&store.tables().lobbies).limit(500);
-    let mut items: Vec<HashMap<String, aws_sdk_dynamodb::types::AttributeValue>> =
+    let items: Vec<HashMap<String, aws_sdk_dynamodb::types::AttributeValue>> =
         scan.into_paginator().items().send().collect::<Result<_, _>>().await.expect("a scan");
-    // A lobby's state and configuration are in a table of their own; a sign of shards is not, and no lobby.
-    items.retain(|item| item.contains_key("stage"));
     let lobbies: Vec<Lobby> = serde_dynamo::from_items(items).expect("lobbies");
     lobbies.into_iter().filter(|lobby| lobby.pool.namespace_id == *namespace_id).collect()
 }

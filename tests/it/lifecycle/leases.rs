@@ -283,7 +283,7 @@ async fn a_late_hint_of_when_all_were_connected_does_not_hide_a_seat_reserved_si
     stack.clock.advance(MOMENT);
     game.disconnect(&stack, &seats[0]).await.expect_ok();
     assert_eq!(find(&stack, &game).await.expect_ok().lobby_id(), seats[0].lobby_id());
-    stack.store().hide_full_lobby(&connected, 0).await.unwrap();
+    stack.store().hide_full_lobby(&connected).await.unwrap();
     // The reservation lapses, and its seat can be had again.
     stack.clock.advance(MINUTE);
     assert_eq!(find_existing(&stack, &game).await.expect_ok().lobby_id(), seats[0].lobby_id(), "I4");

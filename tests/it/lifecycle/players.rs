@@ -71,7 +71,7 @@ async fn a_full_lobby_is_in_sight_again_when_a_seat_lapses_or_is_left_and_not_wh
     let (stack, game) = start("full-sight", json!({ "max_players": 2 })).await;
     let pool = game.pool("arena", "fra");
     let in_sight = || async {
-        let candidates = stack.store().candidates(&pool, stack.clock.now(), 9).await.unwrap().0;
+        let candidates = stack.store().candidates(&pool, 1, stack.clock.now(), 9).await.unwrap();
         candidates.into_iter().map(|candidate| candidate.lobby_id.to_string()).collect::<Vec<_>>()
     };
     let seats = [find(&stack, &game).await.expect_ok(), find(&stack, &game).await.expect_ok()];

@@ -66,10 +66,7 @@ writes! {
     Close: Lobbies "#closed = :true" "close",
     Reopen: Lobbies "#closed = :false" "reopen",
     ExtendLease: Lobbies "#lease_until = :until" "extend a lobby's lease",
-    GrowShards: Lobbies "#joinable_from = :shards" "note an index's shards",
-    RetireShards: Lobbies "REMOVE #joinable_from" "take the sign of shards away",
     HideFull: Lobbies "SET #joinable_from = :lapse" "hide a full lobby",
-    LeaveShard: Lobbies "SET #pool = :first" "move a lobby into the first shard",
     HideSilent: Lobbies "SET #joinable_from = :never" "hide a silent server's lobby",
     ShowRevived: Lobbies "SET #joinable_from = #created_at" "show a revived lobby",
     NoteState: Lobbies "#has_state = :true" "note that a lobby has a state",
@@ -282,8 +279,6 @@ pub fn all() -> Vec<Condition> {
             ],
         ),
         (Write::ExtendLease, &[&["#stage <> :ended", "#server = :server", OF_START, GRANTED]]),
-        (Write::GrowShards, &[&["attribute_not_exists(#joinable_from) OR #joinable_from <= :shards"]]),
-        (Write::RetireShards, &[&["#joinable_from = :shards", "#renewed_at <= :stale"]]),
         (
             Write::HideFull,
             &[&[
@@ -293,7 +288,6 @@ pub fn all() -> Vec<Condition> {
                 "#vacated_at = :vacated_at",
             ]],
         ),
-        (Write::LeaveShard, &[&["#pool = :pool"]]),
         (Write::HideSilent, &[&["#lease_until <= :now", "attribute_exists(#joinable_from)"]]),
         (Write::ShowRevived, &[&["#joinable_from = :never"]]),
         (Write::NoteState, &[&["attribute_exists(#server)"]]),

@@ -33,10 +33,6 @@ pub const LEFT_OUT: &[(Write, &str, &str)] = &[
     (Write::TakeFreeSeat, UNVACATED, LATE),
     (Write::TakeFreeSeat, TAGGED, TAGS),
     (Write::TakeOverSeat, TAGGED, TAGS),
-    (Write::GrowShards, "attribute_not_exists(#joinable_from) OR #joinable_from <= :shards", SHARDS),
-    (Write::LeaveShard, "#pool = :pool", SHARDS),
-    (Write::RetireShards, "#joinable_from = :shards", SHARDS),
-    (Write::RetireShards, "#renewed_at <= :stale", SHARDS),
     (
         Write::NoteState,
         "attribute_exists(#server)",
@@ -127,7 +123,6 @@ const OWNERS: &str = "all servers of the model belong to one token; tests of the
 const FULL_AGAIN: &str = "a server without a place comes into sight after an hour, which the model has not";
 const SEARCHES: &str =
     "that a search was in vain is believed for a second, which the model's refusals allow for";
-const SHARDS: &str = "the index is a hint, which here shows anything";
 
 /// Conditions without which nothing fails, and why.
 pub const VERDICTS: &[(Write, &str, Verdict)] = &[

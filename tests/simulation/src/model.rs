@@ -208,9 +208,8 @@ impl Model {
         changes.iter().for_each(|change| self.note_tags(change));
         for change in changes {
             self.check_namespace(change);
-            let is_lobby = !matches!(change.part.write, None | Some(Write::GrowShards | Write::RetireShards));
             match super::wire::known_table(&change.part.place.table) {
-                Some(Table::Lobbies) if is_lobby => self.lobby_changed(change, history),
+                Some(Table::Lobbies) if change.part.write.is_some() => self.lobby_changed(change, history),
                 Some(Table::Servers) => {
                     self.check_start_of_server(change);
                     self.check_server(change);

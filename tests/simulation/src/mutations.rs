@@ -76,10 +76,6 @@ pub const VERDICTS: &[(Write, &str, &str)] = &[
         "#free_from <= :now",
         "of many looks that meet it each would move it on, at a unit more",
     ),
-    (Write::GrowShards, "attribute_not_exists(#joinable_from) OR #joinable_from <= :shards", ONE_SHARD),
-    (Write::LeaveShard, "#pool = :pool", ONE_SHARD),
-    (Write::RetireShards, "#joinable_from = :shards", ONE_SHARD),
-    (Write::RetireShards, "#renewed_at <= :stale", ONE_SHARD),
     (Write::ReturnAllotment, "#allotted >= :block", "what a server has is in the sum"),
     (Write::BeginBurst, "attribute_not_exists(#first) OR #opened_at <= :stale", RACE),
     (
@@ -197,7 +193,6 @@ const SAME_CREATION: &str = "judged by the same clock before, and a lobby's crea
 const TAKEN_BACK: &str = "a block too many is in the sum, and taken back at the cap";
 const NO_EXPIRY: &str = "nothing expires in a simulation";
 const SAME_AGAIN: &str = "doing it again changes nothing";
-const ONE_SHARD: &str = "the worlds of a simulation are too small for shards";
 const HINT: &str = "a hint: wrong it costs a refused write";
 const RACE: &str = "an election: without it finds of one burst make lobbies of their own, which is counted";
 const SAME_ITEM: &str = "the item is there for a day after the lobby's end";

@@ -34,6 +34,7 @@ pub(crate) struct Mode {
     pub(crate) direct: u64,
     pub(crate) reservation_secs: u64,
     pub(crate) idle_secs: u64,
+    pub(crate) pool_shards: u64,
 }
 
 /// A game server of the game.
@@ -115,6 +116,7 @@ impl Plan {
                     Some(End) => chance.weighted(&[(3, 2), (20, 1)]),
                     _ => chance.weighted(&[(0, 3), (3, 1), (20, 1)]),
                 },
+                pool_shards: if chance.one_in(4) { 3 } else { 1 },
             }
         });
         let modes: Vec<Mode> = modes.collect();
@@ -196,6 +198,7 @@ impl Plan {
                 "max_players_direct": mode.direct,
                 "reservation_seconds": mode.reservation_secs,
                 "idle_seconds": mode.idle_secs,
+                "pool_shards": mode.pool_shards,
                 "taggable": true,
                 "actions": { "create": { "enabled": true } },
             });

@@ -1,4 +1,5 @@
-//! Pools: how many finds they have, and lobbies that should have seats.
+//! Pools: how many finds they have, and lobbies that should have seats. Finds with the same tags share what an
+//! instance learnt of a pool.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -9,11 +10,10 @@ use crate::{
     },
     matchmaking::{
         contention::Contention,
-        limits::{COMPARED_MAX, LEARNT_AGE_MAX, drop_old},
-        memory::shards::{Sharding, Shards},
-        search::Claimed,
+        limits::{COMPARED_MAX, LEARNT_AGE_MAX, ROOMY, drop_old},
     },
-    models::{ids::LobbyId, lobby::Lobby, pool::Pool},
+    models::{ids::LobbyId, lobby::Lobby, pool::Pool, tag_digests::TagDigests},
+    rules::criteria::SearchedPool,
     store::lobbies::{Candidate, Hiding},
 };
 
@@ -21,12 +21,14 @@ use crate::{
 const LOST_SEATS_MAX: usize = 2;
 /// Lobbies read ahead longer ago are dropped once one of them refused a find.
 const READ_AGE_MAX: Duration = Duration::from_millis(250);
-/// The same in a pool with shards, where more instances take their seats.
-const READ_AGE_MAX_IN_SHARDS: Duration = Duration::from_millis(65);
+/// The same in a busy pool, where more instances take their seats.
+const READ_AGE_MAX_WHILE_BUSY: Duration = Duration::from_millis(65);
+/// Lobbies of a pool that an instance remembers, besides those that it reads ahead.
+const USED_MAX: usize = 4;
 
-/// What an instance knows of pools.
+/// What an instance knows of pools, for each by the tags that a find asks for.
 #[derive(Debug, Default)]
-pub(in crate::matchmaking) struct Pools(Kept<Pool, KnownPool>);
+pub(in crate::matchmaking) struct Pools(Kept<(Pool, TagDigests), KnownPool>);
 
 #[derive(Debug, Default)]
 struct KnownPool {
@@ -36,32 +38,50 @@ struct KnownPool {
     busy_until: Timestamp,
     /// When lobbies that a look showed turned out to be full.
     lost_seats: VecDeque<Timestamp>,
-    /// The lobby in which the last seat was taken.
-    lobby: Option<KnownLobby>,
-    /// Lobbies with a seat that the last look ahead read, and when.
-    read: (Vec<Lobby>, Timestamp),
+    /// Lobbies in which this instance took seats, the last one at the end.
+    used: Vec<KnownLobby>,
+    /// Other lobbies with a seat that the last look ahead read.
+    read: Vec<KnownLobby>,
+    /// Seats of the lobby that a find is creating without an election, and until when others wait for them.
+    promised: (u32, Timestamp),
+    /// What the last look for lobbies with tags showed, and when; and when others did.
+    scan: Option<(Timestamp, Vec<Candidate>)>,
+    scans: VecDeque<Timestamp>,
     /// The last candidate that it showed, when more follow in its shard: where the next such look begins.
     looked_to: Option<Candidate>,
-    shards: Shards,
 }
 
 /// A lobby, and the seats that this instance knows to be taken there.
-#[derive(Debug)]
-struct KnownLobby {
-    lobby: Lobby,
-    learnt_at: Timestamp,
+#[derive(Clone, Debug)]
+pub(in crate::matchmaking) struct KnownLobby {
+    pub(in crate::matchmaking) lobby: Lobby,
+    pub(in crate::matchmaking) learnt_at: Timestamp,
+}
+
+/// How a find creates a lobby.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::matchmaking) enum Way {
+    /// Together with others.
+    Election,
+    /// Without them.
+    Alone,
+    /// Not at once: another find of this instance is creating one with a seat for it.
+    Wait,
 }
 
 impl KnownLobby {
-    /// Whether it should have a seat.
-    fn has_seat(&self, now: Timestamp) -> bool {
-        self.lobby.taken < self.lobby.max_players && now.since(self.learnt_at) < LEARNT_AGE_MAX
+    /// Its seats that should be free, while it was seen less than a second ago and not crowded.
+    fn free_seats(&self, now: Timestamp) -> Option<u32> {
+        let free = self.lobby.max_players.saturating_sub(self.lobby.taken);
+        let is_fresh = now.since(self.learnt_at) < LEARNT_AGE_MAX;
+        (free > 0 && is_fresh && !self.lobby.is_crowded(self.learnt_at)).then_some(free)
     }
 
-    fn hiding(&self, now: Timestamp) -> Hiding {
-        let Lobby { taken, pool: Pool { shard, .. }, .. } = self.lobby;
+    /// How to take a seat there.
+    pub(in crate::matchmaking) fn hiding(&self, now: Timestamp) -> Hiding {
+        let taken = self.lobby.taken;
         let lapse = self.lobby.last_seat_hides_until(self.learnt_at, now);
-        lapse.map_or(Hiding::No, |lapse| Hiding::IfLast { taken, lapse, shard })
+        lapse.map_or(Hiding::No, |lapse| Hiding::IfLast { taken, lapse })
     }
 }
 
@@ -79,84 +99,177 @@ impl KnownPool {
         self.busy_until = now + LEARNT_AGE_MAX;
     }
 
-    fn known(&mut self, id: &LobbyId) -> Option<&mut KnownLobby> {
-        self.lobby.as_mut().filter(|known| known.lobby.lobby_id == *id)
+    fn claim_promised(&mut self, now: Timestamp) -> bool {
+        let (seats, until) = &mut self.promised;
+        let is_promised = *seats > 0 && *until > now;
+        if is_promised {
+            *seats -= 1;
+        }
+        is_promised
+    }
+
+    /// The fullest roomy lobby that was read, and its free seats.
+    fn roomy(&self, now: Timestamp) -> Option<(usize, u32)> {
+        let free =
+            self.read.iter().enumerate().filter_map(|(nth, known)| Some((nth, known.free_seats(now)?)));
+        free.filter(|(_, free)| *free > ROOMY).min_by_key(|(_, free)| *free)
+    }
+
+    /// The fullest of the lobbies used that should have a seat.
+    fn fullest_used(&mut self, now: Timestamp) -> Option<(u32, &mut KnownLobby)> {
+        let known = self.used.iter_mut().filter_map(|known| Some((known.free_seats(now)?, known)));
+        known.min_by_key(|(free, _)| *free)
     }
 }
 
 impl Pools {
-    /// Notes a find that begins in `pool`, and returns its contention.
-    pub(in crate::matchmaking) fn begin_find(&self, pool: &Pool, now: Timestamp) -> Contention {
-        self.0.with_new(pool.whole(), now, |known| {
-            known.finds.push_back(now);
-            known.contention(now)
-        })
+    fn with<R>(&self, searched: &SearchedPool, change: impl FnOnce(&mut KnownPool) -> R) -> Option<R> {
+        self.0.with(&key(searched), change)
     }
 
-    /// The contention of a find in `pool`.
-    pub(in crate::matchmaking) fn contention(&self, pool: &Pool, now: Timestamp) -> Contention {
-        self.0.with(&pool.whole(), |known| known.contention(now)).unwrap_or(Contention::Quiet)
+    fn with_new<R>(
+        &self,
+        searched: &SearchedPool,
+        now: Timestamp,
+        change: impl FnOnce(&mut KnownPool) -> R,
+    ) -> R {
+        self.0.with_new(key(searched), now, change)
     }
 
-    /// Notes a sign of others' finds in `pool`.
-    pub(in crate::matchmaking) fn note_busy(&self, pool: &Pool, now: Timestamp) {
-        self.0.with_new(pool.whole(), now, |known| known.note_busy(now));
+    /// Notes a find that begins in `pools`.
+    pub(in crate::matchmaking) fn begin_find(&self, pools: &[SearchedPool], now: Timestamp) {
+        for searched in pools {
+            self.with_new(searched, now, |known| known.finds.push_back(now));
+        }
     }
 
-    /// Finds of this instance in `pool` within the last second.
-    pub(in crate::matchmaking) fn finds_in_a_second(&self, pool: &Pool, now: Timestamp) -> usize {
-        self.0.with(&pool.whole(), |known| known.finds(now)).unwrap_or(0)
+    /// The contention of a find in `pools`: the most that one of them has.
+    pub(in crate::matchmaking) fn contention(&self, pools: &[SearchedPool], now: Timestamp) -> Contention {
+        let contention = |searched| self.with(searched, |known| known.contention(now));
+        pools.iter().filter_map(contention).max().unwrap_or(Contention::Quiet)
+    }
+
+    /// Notes a sign of others' finds in a pool.
+    pub(in crate::matchmaking) fn note_busy(&self, searched: &SearchedPool, now: Timestamp) {
+        self.with_new(searched, now, |known| known.note_busy(now));
+    }
+
+    /// Finds of this instance in a pool within the last second.
+    pub(in crate::matchmaking) fn finds_in_a_second(&self, searched: &SearchedPool, now: Timestamp) -> usize {
+        self.with(searched, |known| known.finds(now)).unwrap_or(0)
     }
 
     /// Whether this instance is likely to fill a lobby of `max_players` within two seconds.
-    pub(in crate::matchmaking) fn fills_alone(&self, pool: &Pool, max_players: u32, now: Timestamp) -> bool {
-        let finds = self.finds_in_a_second(pool, now);
-        Contention::of(finds, false) == Contention::Busy
-            && finds * 2 >= usize::try_from(max_players).unwrap_or(usize::MAX)
+    pub(in crate::matchmaking) fn fills_alone(
+        &self,
+        searched: &SearchedPool,
+        max_players: u32,
+        now: Timestamp,
+    ) -> bool {
+        let finds = self.finds_in_a_second(searched, now);
+        Contention::of(finds, false) == Contention::Busy && fill_soon(finds, max_players)
     }
 
-    /// The lobby used last, to try without a look: if it was used within the last second and should have a
-    /// seat.
-    pub(in crate::matchmaking) fn last_used(&self, pool: &Pool, now: Timestamp) -> Option<Claimed> {
-        let claim = |known: &mut KnownPool| {
-            let known = known.lobby.as_mut().filter(|known| known.has_seat(now))?;
-            let hiding = known.hiding(now);
+    /// How a find creates a lobby of `max_players`: without an election in a busy pool, if the finds of this
+    /// instance fill it soon, or any do because it is small. A find that creates so does until
+    /// [`Self::end_alone`], at most for a second; meanwhile as many other finds of this instance wait as the
+    /// lobby has seats.
+    pub(in crate::matchmaking) fn begin_alone(
+        &self,
+        searched: &SearchedPool,
+        max_players: u32,
+        now: Timestamp,
+    ) -> Way {
+        let begin = |known: &mut KnownPool| {
+            if known.contention(now) != Contention::Busy
+                || (max_players > ROOMY && !fill_soon(known.finds(now), max_players))
+            {
+                return Way::Election;
+            }
+            if known.claim_promised(now) {
+                return Way::Wait;
+            }
+            known.promised = (max_players - 1, now + LEARNT_AGE_MAX);
+            Way::Alone
+        };
+        self.with(searched, begin).unwrap_or(Way::Election)
+    }
+
+    /// Whether another find of this instance is creating a lobby in one of `pools` that has a seat for this one.
+    pub(in crate::matchmaking) fn is_promised_seat(&self, pools: &[SearchedPool], now: Timestamp) -> bool {
+        let claim = |known: &mut KnownPool| known.claim_promised(now);
+        pools.iter().any(|searched| self.with(searched, claim).unwrap_or(false))
+    }
+
+    /// Notes that a creation without an election ended.
+    pub(in crate::matchmaking) fn end_alone(&self, searched: &SearchedPool) {
+        self.with(searched, |known| known.promised = Default::default());
+    }
+
+    /// The fullest lobby of `pools` in which this instance took a seat within the last second and which should
+    /// have another, to try without a look.
+    pub(in crate::matchmaking) fn use_known(
+        &self,
+        pools: &[SearchedPool],
+        now: Timestamp,
+    ) -> Option<KnownLobby> {
+        let free = |searched: &&SearchedPool| {
+            self.with(searched, |known| Some(known.fullest_used(now)?.0)).flatten().unwrap_or(u32::MAX)
+        };
+        let searched = pools.iter().min_by_key(free)?;
+        let take = |known: &mut KnownPool| {
+            let (_, known) = known.fullest_used(now)?;
+            let before = known.clone();
             // For this find.
             known.lobby.taken += 1;
-            Some(Claimed { pool: known.lobby.pool.clone(), lobby_id: known.lobby.lobby_id.clone(), hiding })
+            Some(before)
         };
-        self.0.with(&pool.whole(), claim).flatten()
+        self.with(searched, take).flatten()
     }
 
     /// How to take a seat in a lobby that was looked up: if this instance last saw one seat left, however
     /// long ago, that seat is likely to be the last. A wrong guess costs a write, a right one saves one.
-    pub(in crate::matchmaking) fn hiding(&self, pool: &Pool, id: &LobbyId, now: Timestamp) -> Hiding {
-        let hiding = |known: &mut KnownPool| known.known(id).map(|lobby| lobby.hiding(now));
-        self.0.with(&pool.whole(), hiding).flatten().unwrap_or(Hiding::No)
+    pub(in crate::matchmaking) fn hiding(
+        &self,
+        searched: &SearchedPool,
+        id: &LobbyId,
+        now: Timestamp,
+    ) -> Hiding {
+        let hiding = |known: &mut KnownPool| {
+            Some(known.used.iter().find(|known| known.lobby.lobby_id == *id)?.hiding(now))
+        };
+        self.with(searched, hiding).flatten().unwrap_or(Hiding::No)
     }
 
-    /// Remembers a lobby as a seat just taken showed it, unless another lobby still has seats for this
-    /// instance, or its own seats are promised to other finds.
-    pub(in crate::matchmaking) fn remember_lobby(&self, lobby: &Lobby, is_promised: bool, now: Timestamp) {
-        self.0.with_new(lobby.pool.whole(), now, |known| {
-            // Other finds of this instance may have been sent there.
-            let taken = known.known(&lobby.lobby_id).map(|known| known.lobby.taken.max(lobby.taken));
-            let has_other = || known.lobby.as_ref().is_some_and(|known| known.has_seat(now));
-            if taken.is_none() && (is_promised || lobby.taken >= lobby.max_players || has_other()) {
+    /// Remembers a lobby as a seat just taken showed it, unless its own seats are promised to other finds.
+    pub(in crate::matchmaking) fn remember_lobby(
+        &self,
+        searched: &SearchedPool,
+        lobby: &Lobby,
+        is_promised: bool,
+        now: Timestamp,
+    ) {
+        self.with_new(searched, now, |known| {
+            let before = known.used.extract_if(.., |known| known.lobby.lobby_id == lobby.lobby_id).last();
+            if before.is_none() && is_promised {
                 return;
             }
-            let taken = taken.unwrap_or(lobby.taken);
-            known.lobby = Some(KnownLobby { lobby: Lobby { taken, ..lobby.clone() }, learnt_at: now });
+            // Other finds of this instance may have been sent there.
+            let taken = before.map_or(0, |known| known.lobby.taken).max(lobby.taken);
+            if known.used.len() == USED_MAX {
+                known.used.remove(0);
+            }
+            known.used.push(KnownLobby { lobby: Lobby { taken, ..lobby.clone() }, learnt_at: now });
         });
     }
 
-    pub(in crate::matchmaking) fn forget_lobby(&self, pool: &Pool, id: &LobbyId) {
-        self.0.with(&pool.whole(), |known| known.lobby.take_if(|known| known.lobby.lobby_id == *id));
+    pub(in crate::matchmaking) fn forget_lobby(&self, searched: &SearchedPool, id: &LobbyId) {
+        self.with(searched, |known| known.used.retain(|known| known.lobby.lobby_id != *id));
     }
 
-    /// Notes that a lobby that a look at `pool` showed had no seat for the find.
-    pub(in crate::matchmaking) fn note_lost_seat(&self, pool: &Pool, now: Timestamp) {
-        self.0.with_new(pool.whole(), now, |known| {
+    /// Notes that a lobby that a look at a pool showed had no seat for the find.
+    pub(in crate::matchmaking) fn note_lost_seat(&self, searched: &SearchedPool, now: Timestamp) {
+        self.with_new(searched, now, |known| {
             drop_old(&mut known.lost_seats, now);
             known.lost_seats.push_back(now);
             if known.lost_seats.len() >= LOST_SEATS_MAX {
@@ -166,103 +279,130 @@ impl Pools {
         });
     }
 
-    /// The shard of the busy `pool` to look into and the candidate to begin after: where the last such look
-    /// ended, so that instances spread over the index. Otherwise a random known shard, from its beginning.
+    /// The shard of a pool to look into and the candidate to begin after: where the last such look ended, so
+    /// that instances spread over the index. Otherwise a random shard, from its beginning.
     pub(in crate::matchmaking) fn next_look(
         &self,
-        pool: &Pool,
+        searched: &SearchedPool,
         ambient: &Ambient,
-        now: Timestamp,
-    ) -> (u8, Option<Candidate>) {
-        let next = |known: &mut KnownPool| match known.looked_to.take() {
+    ) -> (u32, Option<Candidate>) {
+        match self.with(searched, |known| known.looked_to.take()).flatten() {
             Some(last) => (last.pool.shard, Some(last)),
-            None => (u8::try_from(ambient.below(known.shards.known(now).into())).unwrap_or(0), None),
-        };
-        self.0.with(&pool.whole(), next).unwrap_or((0, None))
-    }
-
-    /// Notes that a look ahead showed `shown` candidates, and where the next one begins.
-    pub(in crate::matchmaking) fn note_shown(
-        &self,
-        pool: &Pool,
-        shown: usize,
-        looked_to: Option<Candidate>,
-        now: Timestamp,
-    ) {
-        self.0.with_new(pool.whole(), now, |known| {
-            // A pool with so many candidates still needs its shards.
-            let shards = usize::from(known.shards.known(now));
-            if shards > 1 && shown * shards > COMPARED_MAX {
-                known.note_busy(now);
-            }
-            known.looked_to = looked_to;
-        });
-    }
-
-    /// Keeps lobbies as they were read, for the next finds.
-    pub(in crate::matchmaking) fn keep_lobbies(&self, pool: &Pool, lobbies: Vec<Lobby>, now: Timestamp) {
-        self.0.with_new(pool.whole(), now, |known| known.read = (lobbies, now));
-    }
-
-    /// Removes and returns a random one of the kept lobbies, with the time of its read.
-    pub(in crate::matchmaking) fn draw_lobby(
-        &self,
-        pool: &Pool,
-        ambient: &Ambient,
-        now: Timestamp,
-    ) -> Option<(Lobby, Timestamp)> {
-        let draw = |known: &mut KnownPool| {
-            let (lobbies, read_at) = &mut known.read;
-            if now.since(*read_at) >= LEARNT_AGE_MAX {
-                return None;
-            }
-            Some((ambient.draw(lobbies)?, *read_at))
-        };
-        self.0.with(&pool.whole(), draw).flatten()
-    }
-
-    /// Drops the kept lobbies, unless they were just read: one of them refused a find.
-    pub(in crate::matchmaking) fn forget_older_lobbies(&self, pool: &Pool, now: Timestamp) {
-        self.0.with(&pool.whole(), |known| {
-            let age_max = if known.shards.known(now) > 1 { READ_AGE_MAX_IN_SHARDS } else { READ_AGE_MAX };
-            if now.since(known.read.1) >= age_max {
-                known.read.0.clear();
-            }
-        });
-    }
-
-    /// Notes that a look saw the sign of `shards` shards of `pool`, and showed `shown` candidates.
-    pub(in crate::matchmaking) fn note_shards(&self, pool: &Pool, shards: u8, shown: usize, now: Timestamp) {
-        let note = |known: &mut KnownPool| {
-            known.shards.note_seen(shards, now);
-            if shards > 1 && shown > COMPARED_MAX {
-                known.note_busy(now);
-            }
-        };
-        if shards == 1 {
-            self.0.with(&pool.whole(), note);
-        } else {
-            self.0.with_new(pool.whole(), now, note);
+            None => (u32::try_from(ambient.below(searched.shards.into())).unwrap_or(0), None),
         }
     }
 
-    /// Notes that the index was too slow for a lobby of `pool`, or will be: it needs more shards.
-    pub(in crate::matchmaking) fn note_slow_index(&self, pool: &Pool, now: Timestamp) {
-        self.0.with_new(pool.whole(), now, |known| known.shards.note_slow_index(now));
+    /// Notes that a look into all shards of a pool showed `shown` candidates: so many in a pool with several
+    /// shards are a sign of many finds.
+    pub(in crate::matchmaking) fn note_shown(&self, searched: &SearchedPool, shown: usize, now: Timestamp) {
+        if searched.shards > 1 && shown > COMPARED_MAX {
+            self.note_busy(searched, now);
+        }
     }
 
-    /// What to do about the shards of `pool`.
-    pub(in crate::matchmaking) fn sharding(&self, pool: &Pool, now: Timestamp) -> Sharding {
-        self.0.with(&pool.whole(), |known| known.shards.due(now)).unwrap_or(Sharding::Unneeded)
+    /// What a look for lobbies of a pool with any tags showed less than a second ago, if this instance makes
+    /// many.
+    pub(in crate::matchmaking) fn scanned(
+        &self,
+        searched: &SearchedPool,
+        now: Timestamp,
+    ) -> Option<Vec<Candidate>> {
+        let untagged = (searched.pool.clone(), TagDigests::default());
+        let scanned = |known: &mut KnownPool| {
+            drop_old(&mut known.scans, now);
+            known.scans.push_back(now);
+            let (at, candidates) = known.scan.as_ref()?;
+            let is_known = Contention::of(known.scans.len(), false) >= Contention::Loaded
+                && now.since(*at) < LEARNT_AGE_MAX;
+            is_known.then(|| candidates.clone())
+        };
+        self.0.with_new(untagged, now, scanned)
     }
 
-    /// Notes that this instance wrote the sign of `shards` shards of `pool`.
-    pub(in crate::matchmaking) fn remember_shards(&self, pool: &Pool, shards: u8, now: Timestamp) {
-        self.0.with_new(pool.whole(), now, |known| known.shards.note_signed(shards, now));
+    /// Notes what such a look showed.
+    pub(in crate::matchmaking) fn note_scan(
+        &self,
+        searched: &SearchedPool,
+        candidates: &[Candidate],
+        now: Timestamp,
+    ) {
+        let untagged = (searched.pool.clone(), TagDigests::default());
+        self.0.with(&untagged, |known| known.scan = Some((now, candidates.to_vec())));
     }
 
-    /// Whether to check if the shards of `pool` are still needed.
-    pub(in crate::matchmaking) fn is_sweep_due(&self, pool: &Pool, now: Timestamp) -> bool {
-        self.0.with_new(pool.whole(), now, |known| known.shards.is_sweep_due(now))
+    /// Notes where the next look into a pool begins.
+    pub(in crate::matchmaking) fn note_looked_to(
+        &self,
+        searched: &SearchedPool,
+        looked_to: Option<Candidate>,
+        now: Timestamp,
+    ) {
+        self.with_new(searched, now, |known| known.looked_to = looked_to);
     }
+
+    /// Keeps lobbies of a pool as they were read at `now`, for the next finds.
+    pub(in crate::matchmaking) fn keep_lobbies(
+        &self,
+        searched: &SearchedPool,
+        lobbies: Vec<Lobby>,
+        now: Timestamp,
+    ) {
+        let read = lobbies.into_iter().map(|lobby| KnownLobby { lobby, learnt_at: now }).collect();
+        self.with_new(searched, now, |known| known.read = read);
+    }
+
+    /// Removes and returns one of the kept lobbies of `pools`: the fullest roomy one, else any.
+    pub(in crate::matchmaking) fn draw_lobby(
+        &self,
+        pools: &[SearchedPool],
+        ambient: &Ambient,
+        now: Timestamp,
+    ) -> Option<KnownLobby> {
+        let count = |searched| {
+            let fresh = |known: &mut KnownPool| {
+                known.read.retain(|known| known.free_seats(now).is_some());
+                known.read.len()
+            };
+            self.with(searched, fresh).unwrap_or(0)
+        };
+        let roomy = |searched| {
+            let free = |known: &mut KnownPool| known.roomy(now).map(|(_, free)| free);
+            self.with(searched, free).flatten()
+        };
+        if let Some((_, searched)) = pools
+            .iter()
+            .filter_map(|searched| Some((roomy(searched)?, searched)))
+            .min_by_key(|(free, _)| *free)
+        {
+            let remove = |known: &mut KnownPool| known.roomy(now).map(|(nth, _)| known.read.swap_remove(nth));
+            return self.with(searched, remove).flatten();
+        }
+        let counts: Vec<_> = pools.iter().map(count).collect();
+        let mut nth = usize::try_from(ambient.below(counts.iter().sum::<usize>() as u64)).unwrap_or(0);
+        for (searched, count) in pools.iter().zip(counts) {
+            if nth < count {
+                return self.with(searched, |known| ambient.draw(&mut known.read)).flatten();
+            }
+            nth -= count;
+        }
+        None
+    }
+
+    /// Drops the kept lobbies, unless they were just read: one of them refused a find.
+    pub(in crate::matchmaking) fn forget_older_lobbies(&self, searched: &SearchedPool, now: Timestamp) {
+        self.with(searched, |known| {
+            let is_busy = known.contention(now) == Contention::Busy;
+            let age_max = if is_busy { READ_AGE_MAX_WHILE_BUSY } else { READ_AGE_MAX };
+            known.read.retain(|known| now.since(known.learnt_at) < age_max);
+        });
+    }
+}
+
+/// Whether so many finds a second fill a lobby of `max_players` within two seconds.
+fn fill_soon(finds: usize, max_players: u32) -> bool {
+    finds * 2 >= usize::try_from(max_players).unwrap_or(usize::MAX)
+}
+
+fn key(searched: &SearchedPool) -> (Pool, TagDigests) {
+    (searched.pool.clone(), searched.tag_digests.clone())
 }

@@ -293,7 +293,6 @@ sampled! {
         "cap_checked": 1, "lease_until": 100, "beat_at": 1, "lease_ms": 60_000, "game_modes": ["arena"], "auto_ready": true,
         "ports": ports(), "registration": "w", "expires_at": 1,
     }),
-    Sign => json!({ "lobby_id": "shards/n/v/arena/fra", "pool": "n/v/arena/fra", "joinable_from": 2, "renewed_at": 1 }),
     StoredData => json!({ "lobby_id": "l", "part": "state", "json": "[1]" }),
     FailedSearch => json!({ "pk": "room/n", "found_at": 1, "claimed_at": 1, "lobby_count_max": 1, "obstacles": { "full": 1 }, "expires_at": 1 }),
     Version => version(),

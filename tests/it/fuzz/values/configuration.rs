@@ -68,18 +68,20 @@ fn mode() -> impl Strategy<Value = BTreeMap<&'static str, Value>> {
         number(&[1, 256]),
         number(&[5, 600]),
         number(&[0, 86_400]),
+        number(&[1, 32]),
     );
     let enabled = || option::of(any::<bool>().prop_map(|enabled| json!({ "enabled": enabled })));
     let actions = option::of((enabled(), enabled(), enabled()));
     (regions, numbers, (flag(), flag(), flag()), actions).prop_map(|(regions, numbers, flags, actions)| {
         let mut mode = BTreeMap::from([("regions", json!(regions))]);
-        let (size, direct, party, reservation, idle) = numbers;
+        let (size, direct, party, reservation, idle, shards) = numbers;
         let numbers = [
             ("max_players", size),
             ("max_players_direct", direct),
             ("max_players_party", party),
             ("reservation_seconds", reservation),
             ("idle_seconds", idle),
+            ("pool_shards", shards),
         ];
         mode.extend(numbers.into_iter().filter_map(|(name, number)| Some((name, json!(number?)))));
         let flags = [("listable", flags.0), ("taggable", flags.1), ("allow_dynamic_max_players", flags.2)];
@@ -108,6 +110,7 @@ fn is_valid_mode(mode: &BTreeMap<&str, Value>) -> bool {
         && (1..=256).contains(&number("max_players_party", size))
         && (5..=600).contains(&number("reservation_seconds", 120))
         && number("idle_seconds", 0) <= 86_400
+        && (1..=32).contains(&number("pool_shards", 1))
 }
 
 #[test]

@@ -80,7 +80,7 @@ fn a_pool_is_four_identifiers_joined_by_slashes_and_maybe_a_shard() {
             .split_once('~')
             .map_or((text.as_str(), None), |(identifiers, shard)| (identifiers, Some(shard)));
         let is_shard =
-            |shard: &str| shard.parse::<u8>().is_ok_and(|number| number > 0 && number.to_string() == shard);
+            |shard: &str| shard.parse::<u32>().is_ok_and(|number| number > 0 && number.to_string() == shard);
         let is_accepted = identifiers.split('/').count() == 4
             && identifiers.split('/').all(is_identifier)
             && shard.is_none_or(is_shard);

@@ -365,7 +365,7 @@ impl Dice {
         let hiding = match hiding {
             Hiding::No => StoredHiding::No,
             Hiding::IfLast { taken, lapse } => {
-                StoredHiding::IfLast { taken: taken.into(), lapse: mapping::time(lapse), shard: 0 }
+                StoredHiding::IfLast { taken: taken.into(), lapse: mapping::time(lapse) }
             }
             Hiding::Promised(lapse) => StoredHiding::Promised(mapping::time(lapse)),
         };
@@ -433,7 +433,6 @@ impl Dice {
             return None;
         }
         seen.joinable_from = self.usually(seen.created_at, seen.joinable_from);
-        // A lobby's version never changes, and the write repeats it as the lobby's shard.
         let mut lobby = self.later(&seen);
         match self.within(0, 5) {
             _ if !lobby.is_there() => {}
@@ -445,7 +444,7 @@ impl Dice {
         }
         lobby.version = if lobby.is_there() { seen.version } else { 0 };
         let stored = mapping::lobby(&self.rules, at, &seen);
-        let send = any(move |store| async move { store.hide_full_lobby(&stored, 0).await });
+        let send = any(move |store| async move { store.hide_full_lobby(&stored).await });
         let sent = hide_full(&seen, at, &self.rules);
         self.scene(sent, |state| state.lobbies[at] = lobby, [], send)
     }

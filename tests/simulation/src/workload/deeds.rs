@@ -281,6 +281,6 @@ pub(super) const fn favoured(bias: Option<Write>) -> &'static [Deed] {
         Some(Write::AimRun | Write::KeepAnswer | Write::ForgetRun | Write::WaitForRun) => {
             &[Burst, Join, Find, Create]
         }
-        Some(Write::GrowShards | Write::LeaveShard | Write::RetireShards) | None => &[],
+        None => &[],
     }
 }
