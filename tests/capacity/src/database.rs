@@ -672,7 +672,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::{fleet::GameServer, make_game};
+    use crate::{fleet::GameServer, make_game, scenario::Scenario};
 
     /// Calls both, and checks that their responses are equal.
     #[derive(Debug)]
@@ -742,20 +742,21 @@ mod tests {
         let ambient = virtual_ambient(crate::BEGAN_AT, move |bytes| random.lock().unwrap().fill(bytes));
         let keys = Arc::new(TokenKeys::new(&[7; 32], None).unwrap());
         let store = Store::new(client_over(Arc::clone(&link)), table_names());
-        let game = make_game(&store, &ambient, u32::try_from(CAPACITY).unwrap()).await;
+        let scenario = Scenario { capacity: u32::try_from(CAPACITY).unwrap(), ..Scenario::QUICK };
+        let game = make_game(&store, &ambient, &scenario).await;
         let (game_id, namespace_id) = (&game.game.game_id, &game.namespaces[0].namespace_id);
         let token = |kind| keys.issue_credential(kind, &Credential::fresh(game_id, namespace_id, &ambient));
         let (public, server) = (token(CredentialKind::Public), token(CredentialKind::Server));
         for number in 0..3 {
             let server = GameServer::new(number, store.clone(), &keys, &ambient, &server);
-            server.register(2).await;
+            server.register("region-0", 2).await;
         }
         let instances: Vec<_> =
             (0..4).map(|_| Instance::over(client_over(Arc::clone(&link)), &keys, &ambient)).collect();
         let host = LobbyHost::new(store.clone(), &keys, &ambient, game_id.clone());
         let mut seats: Vec<(PlayerSeat, String)> = Vec::new();
         for round in 0..60_usize {
-            let body = json!({ "game_modes": ["arena"] });
+            let body = json!({ "game_modes": ["mode-0"], "regions": ["region-0"] });
             if let Ok(found) = instances[round % instances.len()].find(&public, &body).await {
                 let Ok(Claims::Player(seat)) = keys.verify_at_any_age(&found.player.token) else { panic!() };
                 seats.push((seat, found.player.token));

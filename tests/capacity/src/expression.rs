@@ -146,6 +146,7 @@ impl Test {
                 match (value.value(item, with).as_deref(), part.value(item, with).as_deref()) {
                     (Some(Value::S(text)), Some(Value::S(part))) => text.contains(part),
                     (Some(Value::Texts(set)), Some(Value::S(part))) => set.contains(part),
+                    (Some(Value::Bytes(set)), Some(Value::B(part))) => set.contains(part),
                     (Some(Value::L(list)), Some(part)) => list.contains(part),
                     _ => false,
                 }

@@ -64,13 +64,13 @@ impl GameServer {
         }
     }
 
-    /// Registers it for `places` lobbies.
+    /// Registers it for `places` lobbies in `region`.
     ///
     /// # Panics
     /// When it is refused.
-    pub async fn register(&self, places: u32) {
+    pub async fn register(&self, region: &str, places: u32) {
         let port = json!({ "hostname": format!("{}.example", self.id), "port": 7_777, "protocol": "udp" });
-        let body = json!({ "server_id": self.id, "region_id": "fra", "capacity": places,
+        let body = json!({ "server_id": self.id, "region_id": region, "capacity": places,
             "lease_seconds": LEASE_SECS, "ports": { "default": port } });
         let request = serde_json::from_value(body).expect("a registration");
         let (right, settings) = self.right().await.expect("a right");

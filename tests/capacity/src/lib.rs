@@ -74,6 +74,8 @@ const HOST_TRIES: u32 = 10;
 const DRAIN_MS: u64 = 30_000;
 /// How long finds are the first.
 const FIRST_MS: u64 = 1_000;
+/// How long after the last players came those who sit nearly alone are counted.
+const LONELY_AFTER_MS: u64 = 1_000;
 /// How often a run says how far it is.
 const PROGRESS_MS: u64 = 1_000;
 /// Servers that register at the same time.
@@ -102,7 +104,9 @@ struct Tally {
     /// Those of the finds that came in the first second.
     first_latencies_ms: Vec<u64>,
     minutes: Vec<Minute>,
-    stays: Vec<(u64, u64)>,
+    /// When players came and went, by the name of the lobbies that fitted their finds.
+    stays: BTreeMap<String, Vec<(u64, u64)>>,
+    lonely: f64,
     host_refused: BTreeMap<&'static str, u64>,
 }
 
@@ -173,23 +177,26 @@ impl World {
         let ambient = virtual_ambient(BEGAN_AT, move |bytes| lock(&entropy).fill(bytes));
         let keys = Arc::new(TokenKeys::new(&[7; 32], None).expect("a key"));
         let store = Store::new(client(&database, Asker::Operator, 0), table_names());
-        let game = make_game(&store, &ambient, scenario.capacity).await;
+        let game = make_game(&store, &ambient, &scenario).await;
         let (game_id, namespace_id) = (&game.game.game_id, &game.namespaces[0].namespace_id);
         let token = keys
             .issue_credential(CredentialKind::Public, &Credential::fresh(game_id, namespace_id, &ambient));
         let server_token = keys
             .issue_credential(CredentialKind::Server, &Credential::fresh(game_id, namespace_id, &ambient));
-        let sizes = fleet::sizes(scenario.steady_lobbies(), &mut random);
-        let mut servers = Vec::new();
-        for (number, _) in sizes.iter().enumerate() {
-            let store = Store::new(client(&database, Asker::GameServer, number), table_names());
-            servers.push(GameServer::new(number, store, &keys, &ambient, &server_token));
+        let (_, regions) = scenario.asks.modes_and_regions();
+        let lobbies = scenario.steady_lobbies() / regions.len() as f64;
+        let mut fleet = Vec::new();
+        for region in &regions {
+            for places in fleet::sizes(lobbies, &mut random) {
+                let store = Store::new(client(&database, Asker::GameServer, fleet.len()), table_names());
+                let server = GameServer::new(fleet.len(), store, &keys, &ambient, &server_token);
+                fleet.push((server, region, places));
+            }
         }
-        let fleet: Vec<_> = servers.iter().zip(&sizes).collect();
         for some in fleet.chunks(REGISTRATIONS_AT_ONCE) {
-            join_all(some.iter().map(|(server, places)| server.register(**places))).await;
+            join_all(some.iter().map(|(server, region, places)| server.register(region, *places))).await;
         }
-        for server in servers {
+        for (server, ..) in fleet {
             let first = Instant::now() + Duration::from_millis(random.u64(0..15_000));
             tokio::spawn(server.send_heartbeats(first));
         }
@@ -240,10 +247,17 @@ impl World {
             if at_ms < length_ms {
                 let arrivals = self.scenario.arrivals(at_ms, &mut lock(&self.arrivals));
                 for _ in 0..arrivals {
-                    tokio::spawn(Arc::clone(self).find_one());
+                    match self.scenario.shape {
+                        Shape::Clients(..) => drop(tokio::spawn(Arc::clone(self).find_without_pause())),
+                        _ => drop(tokio::spawn(Arc::clone(self).find_one())),
+                    }
                 }
             } else if lock(&self.tally).under_way == 0 && at_ms > length_ms + 2 * COLD_START_MS {
                 break;
+            }
+            if at_ms == length_ms + LONELY_AFTER_MS {
+                let lonely = self.lonely();
+                lock(&self.tally).lonely = lonely;
             }
             let due = lock(&self.agenda).remove(&at_ms);
             for event in due.into_iter().flatten() {
@@ -279,7 +293,7 @@ impl World {
     async fn warm_up(&self, count: u32) {
         let namespace_id = &self.game.namespaces[0].namespace_id;
         let version_id = &self.game.version.version_id;
-        let pool: Pool = format!("{namespace_id}/{version_id}/arena/fra").parse().expect("a pool");
+        let pool: Pool = format!("{namespace_id}/{version_id}/mode-0/region-0").parse().expect("a pool");
         for _ in 0..count {
             let number = self.new_instance();
             let instance = Arc::clone(&lock(&self.instances).0[number]);
@@ -288,13 +302,22 @@ impl World {
         }
     }
 
+    /// A client that finds again and again, until all of them together have found often enough.
+    async fn find_without_pause(self: Arc<Self>) {
+        while lock(&self.tally).finds < self.scenario.client_finds() {
+            Arc::clone(&self).find_one().await;
+        }
+    }
+
     async fn find_one(self: Arc<Self>) {
         let came_ms = self.now_ms();
-        {
+        let nth = {
             let mut tally = lock(&self.tally);
             tally.finds += 1;
             tally.under_way += 1;
-        }
+            tally.finds - 1
+        };
+        let (body, name) = self.scenario.asks.find(nth, &self.scenario, &mut lock(&self.arrivals));
         let free = lock(&self.instances).1.pop();
         let number = match free {
             Some(number) => number,
@@ -306,9 +329,14 @@ impl World {
         };
         let instance = Arc::clone(&lock(&self.instances).0[number]);
         let (ran_ms, before) = (self.now_ms(), instance.usage());
-        let found = instance.find(&self.token, &json!({ "game_modes": ["arena"] })).await;
+        if self.is_shared() {
+            lock(&self.instances).1.push(number);
+        }
+        let found = instance.find(&self.token, &body).await;
         let usage = instance.usage() - before;
-        lock(&self.instances).1.push(number);
+        if !self.is_shared() {
+            lock(&self.instances).1.push(number);
+        }
         let took_ms = self.now_ms() - ran_ms;
         let mut tally = lock(&self.tally);
         tally.under_way -= 1;
@@ -326,7 +354,7 @@ impl World {
                 let visit = self.scenario.visit(&mut lock(&self.random));
                 let now_ms = self.now_ms();
                 let gone_ms = now_ms + ms(visit.gone_after);
-                tally.stays.push((came_ms, gone_ms));
+                tally.stays.entry(name).or_default().push((came_ms, gone_ms));
                 drop(tally);
                 if let Some(connects_after) = visit.connects_after {
                     let player = Player { seat, found_at: self.ambient.now(), tries: 0 };
@@ -365,6 +393,26 @@ impl World {
         }
     }
 
+    /// Whether all finds run in one instance, at the same time.
+    const fn is_shared(&self) -> bool {
+        matches!(self.scenario.shape, Shape::Clients(_, true))
+    }
+
+    /// The share of the players who sit in lobbies less than a quarter full, the emptiest one apart, into
+    /// which the next players would come.
+    fn lonely(&self) -> f64 {
+        let (mut players, mut lonely) = (0, Vec::new());
+        self.each_lobby(|lobby| {
+            let (taken, max) = (number(lobby, "taken"), number(lobby, "max_players"));
+            players += taken;
+            if taken * 4 < max {
+                lonely.push(taken);
+            }
+        });
+        lonely.sort_unstable();
+        lonely.iter().skip(1).sum::<u64>() as f64 / players.max(1) as f64
+    }
+
     /// How full the lobbies are, without a call.
     fn lobbies(&self) -> Lobbies {
         let mut lobbies = Lobbies::default();
@@ -382,13 +430,8 @@ impl World {
         lobbies
     }
 
-    fn each_lobby(&self, mut look: impl FnMut(&Item)) {
-        // A sign of shards is no lobby.
-        self.database.inspect("LobbiesTable", |item| {
-            if item.contains_key("stage") {
-                look(item);
-            }
-        });
+    fn each_lobby(&self, look: impl FnMut(&Item)) {
+        self.database.inspect("LobbiesTable", look);
     }
 
     fn outcome(&self) -> Outcome {
@@ -401,7 +444,9 @@ impl World {
             let created_at = Timestamp(number(lobby, "created_at"));
             minute_at(&mut tally.minutes, ms(created_at.since(self.began_at))).lobbies_created += 1;
         });
-        let optimum = ideal::creations(&tally.stays, self.scenario.capacity as usize);
+        let capacity = self.scenario.capacity as usize;
+        let optimum: Vec<u64> =
+            tally.stays.values().flat_map(|stays| ideal::creations(stays, capacity)).collect();
         lobbies.optimum = optimum.len();
         for created_ms in optimum {
             minute_at(&mut tally.minutes, created_ms).lobbies_optimum += 1;
@@ -419,6 +464,7 @@ impl World {
             game_servers: self.database.traffic(Asker::GameServer),
             host_refused: tally.host_refused,
             lobbies,
+            lonely: tally.lonely,
             instances: instances.0.len(),
             race_creates: instances.0.iter().map(|instance| instance.race_creates()).sum(),
         }
@@ -451,19 +497,21 @@ impl Event {
     }
 }
 
-async fn make_game(store: &Store, ambient: &Ambient, capacity: u32) -> CreatedGame {
+async fn make_game(store: &Store, ambient: &Ambient, scenario: &Scenario) -> CreatedGame {
     let region = Region {
         display_name: "Frankfurt".to_owned(),
         provider_display_name: "Test".to_owned(),
         latitude: 50.0,
         longitude: 8.0,
     };
-    let modes = json!({ "arena": { "regions": ["fra"], "max_players": capacity,
-        "reservation_seconds": RESERVATION_SECS } });
+    let (modes, regions) = scenario.asks.modes_and_regions();
+    let mode = json!({ "regions": regions, "max_players": scenario.capacity, "pool_shards": scenario.shards,
+        "reservation_seconds": RESERVATION_SECS, "taggable": true, "allow_dynamic_max_players": true });
+    let modes: BTreeMap<_, _> = modes.into_iter().map(|name| (name, mode.clone())).collect();
     let new = NewGame {
         name_id: "capacity".to_owned(),
         display_name: "Capacity".to_owned(),
-        regions: BTreeMap::from([("fra".parse().expect("a region"), region)]),
+        regions: regions.iter().map(|id| (id.parse().expect("a region"), region.clone())).collect(),
         version_name: "1".to_owned(),
         config: serde_json::from_value(json!({ "game_modes": modes })).expect("a configuration"),
         namespaces: vec![NewNamespace {

@@ -1,7 +1,7 @@
 //! `cargo run --profile bench --bin capacity`: finds by the thousand a second into one namespace, simulated.
 //!
-//! `-- --rate R --capacity C --shape spike|quiet --seconds N --stay S --seed S` runs one scenario, `--
-//! --quick` what CI has time for; without either, all of them, most a minute each. What is simulated and what
+//! `-- --rate R --capacity C --shards N --shape spike|quiet --seconds N --stay S --seed S` runs one scenario, `--
+//! --quick` what CI has time for, `-- --worlds` games of every kind; without either, all of them, most a minute each. What is simulated and what
 //! is not: the library beside it. Prints one row for each scenario, a table minute by minute of each long
 //! one, and the bars that are missed, which make it fail.
 
@@ -27,34 +27,36 @@ use std::{
 use capacity::{
     outcome::{HEAD, Outcome},
     run,
-    scenario::{STAY_SECS, Scenario, Shape},
+    scenario::{Asks, STAY_SECS, Scenario, Shape},
 };
 
 const RATES: [u32; 3] = [1_000, 5_000, 20_000];
 const CAPACITIES: [u32; 2] = [10, 100];
 const SHAPES: [Shape; 2] = [Shape::Spike, Shape::Quiet];
-const BURST: Scenario = Scenario {
-    rate: 0,
-    capacity: 10,
-    shape: Shape::Burst(100),
-    seconds: 0,
-    stay_secs_max: STAY_SECS,
-    seed: 1,
-};
-const QUICK: Scenario = Scenario {
-    rate: 1_000,
-    capacity: 10,
-    shape: Shape::Spike,
-    seconds: 10,
-    stay_secs_max: STAY_SECS,
-    seed: 1,
-};
+const BURST: Scenario = Scenario { rate: 0, shape: Shape::Burst(100), seconds: 0, ..Scenario::QUICK };
+const QUICK: Scenario = Scenario::QUICK;
 /// As many players leave as come, which is how a launched game lives: some from 8.5 s on, all after 27.5 s.
 const STEADY: Scenario = Scenario { seconds: 40, stay_secs_max: 15, ..QUICK };
 const STEADY_RATES: [u32; 3] = [250, 1_000, 5_000];
 const QUICK_STEADY: Scenario = Scenario { seconds: 17, stay_secs_max: 8, ..QUICK };
 /// A launched game on a usual day, long enough to show that it gets no dearer.
 const LIVING: Scenario = Scenario { rate: 120, capacity: 8, seconds: 600, stay_secs_max: 60, ..QUICK };
+
+/// The shards that a mode with so many finds a second is advised to have (`infra/docs/limits.md`).
+const fn shards_at(rate: u32) -> u32 {
+    if rate > 1_000 { 16 } else { 1 }
+}
+
+const OTHER: [Asks; 8] = [
+    Asks::Modes(2),
+    Asks::Modes(3),
+    Asks::Regions(2),
+    Asks::Regions(10),
+    Asks::Tags(5),
+    Asks::Codes,
+    Asks::Sizes,
+    Asks::Mixed,
+];
 
 fn all(seconds: u32, stay_secs_max: u32, seed: u64) -> Vec<Scenario> {
     let mut scenarios = vec![Scenario { seed, ..BURST }];
@@ -63,27 +65,48 @@ fn all(seconds: u32, stay_secs_max: u32, seed: u64) -> Vec<Scenario> {
             scenarios.extend(SHAPES.map(|shape| Scenario {
                 rate,
                 capacity,
+                shards: shards_at(rate),
                 shape,
                 seconds,
                 stay_secs_max,
                 seed,
+                ..QUICK
             }));
         }
     }
     scenarios
 }
 
+/// Games of every kind: big lobbies, several modes or regions in one find, tags, with clients that find without
+/// pause and with as many players leaving as come.
+fn worlds(seed: u64) -> Vec<Scenario> {
+    let mut scenarios = Vec::new();
+    for is_shared in [true, false] {
+        for clients in [4, 8, 32] {
+            let shape = Shape::Clients(clients, is_shared);
+            let without_pause = Scenario { shape, seed, rate: 0, seconds: 0, ..QUICK };
+            scenarios.extend([10, 64, 100, 256].map(|capacity| Scenario { capacity, ..without_pause }));
+            scenarios.extend(OTHER.map(|asks| Scenario { asks, ..without_pause }));
+        }
+    }
+    let steady = Scenario { rate: 120, seconds: 30, stay_secs_max: 15, seed, ..QUICK };
+    scenarios.extend([2, 64, 100, 256].map(|capacity| Scenario { capacity, ..steady }));
+    scenarios.extend(OTHER.map(|asks| Scenario { asks, ..steady }));
+    scenarios
+}
+
 /// The requested scenarios, and whether CI has time for only these.
 fn requested() -> (Vec<Scenario>, bool) {
     let (mut rate, mut capacity, mut shape) = (None, None, None);
-    let mut stay_secs_max = STAY_SECS;
-    let (mut seconds, mut seed, mut is_burst, mut is_quick) = (60, 1, false, false);
+    let (mut stay_secs_max, mut shards) = (STAY_SECS, None);
+    let (mut seconds, mut seed, mut is_burst, mut is_quick, mut is_worlds) = (60, 1, false, false, false);
     let mut arguments = env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().expect("a value");
         match argument.as_str() {
             "--rate" => rate = Some(value().parse().expect("a rate")),
             "--capacity" => capacity = Some(value().parse().expect("a capacity")),
+            "--shards" => shards = Some(value().parse().expect("shards")),
             "--seconds" => seconds = value().parse().expect("seconds"),
             "--stay" => stay_secs_max = value().parse().expect("seconds"),
             "--seed" => seed = value().parse().expect("a seed"),
@@ -95,6 +118,7 @@ fn requested() -> (Vec<Scenario>, bool) {
                 });
             }
             "--burst" => is_burst = true,
+            "--worlds" => is_worlds = true,
             "--quick" => is_quick = true,
             other => panic!("{other} is no option"),
         }
@@ -103,13 +127,16 @@ fn requested() -> (Vec<Scenario>, bool) {
         let scenarios = [BURST, QUICK, QUICK_STEADY].map(|scenario| Scenario { seed, ..scenario });
         return (scenarios.to_vec(), true);
     }
+    if is_worlds {
+        return (worlds(seed), false);
+    }
     if is_burst {
         return (vec![Scenario { seed, ..BURST }], false);
     }
     let is_one = rate.is_some() || capacity.is_some() || shape.is_some();
     let mut scenarios = all(seconds, stay_secs_max, seed);
     if !is_one {
-        scenarios.extend(STEADY_RATES.map(|rate| Scenario { rate, seed, ..STEADY }));
+        scenarios.extend(STEADY_RATES.map(|rate| Scenario { rate, shards: shards_at(rate), seed, ..STEADY }));
         scenarios.push(Scenario { seed, ..LIVING });
     }
     scenarios.retain(|scenario| {
@@ -122,11 +149,16 @@ fn requested() -> (Vec<Scenario>, bool) {
         scenarios.push(Scenario {
             rate,
             capacity: capacity.unwrap_or(10),
+            shards: shards_at(rate),
             shape: shape.unwrap_or(Shape::Spike),
             seconds,
             stay_secs_max,
             seed,
+            ..QUICK
         });
+    }
+    for scenario in &mut scenarios {
+        scenario.shards = shards.unwrap_or(scenario.shards);
     }
     (scenarios, false)
 }

@@ -76,6 +76,9 @@ pub struct Outcome {
     pub host_refused: BTreeMap<&'static str, u64>,
     /// Lobbies.
     pub lobbies: Lobbies,
+    /// The share of the players who, a second after the load, were in lobbies less than a quarter full, the
+    /// emptiest one apart.
+    pub lonely: f64,
     /// Function instances of find.
     pub instances: usize,
     /// Creations although another lobby was joinable, as find reports them.
@@ -86,9 +89,9 @@ pub struct Outcome {
 pub const HEAD: &str = "\
 | scenario | finds | answered | refused | calls per find | most calls of a find | read, write units per find \
 | lobby servers' calls, write units per find | game servers' calls per find | lobbies, over the optimum \
-| at the end full, partly, empty | find p50, p99, p99.9, max ms | p99 of the first second, ms \
+| at the end full, partly, empty | in lobbies less than a quarter full | find p50, p99, p99.9, max ms | p99 of the first second, ms \
 | throttled | conflicts | conditions not met | instances | race creates | lobby servers refused |
-|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|";
+|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|";
 
 /// Seconds from which on a run is shown minute by minute.
 const LONG_SECS: u32 = 120;
@@ -249,7 +252,7 @@ impl Outcome {
         };
         format!(
             "| {scenario} | {finds} | {} | {refused} | {:.2} | {} | {:.2}, {:.2} | {:.2}, {:.2} | {:.2} \
-             | {}, {:.3} | {}, {}, {} | {}, {}, {}, {} | {} | {} | {} | {} | {} | {} | {} |",
+             | {}, {:.3} | {}, {}, {} | {:.1} % | {}, {}, {}, {} | {} | {} | {} | {} | {} | {} | {} |",
             self.latencies_ms.len(),
             self.calls_per_find(),
             self.calls_max(),
@@ -263,6 +266,7 @@ impl Outcome {
             lobbies.full,
             lobbies.partly_filled,
             lobbies.empty,
+            self.lonely * 100.0,
             percentile(&self.latencies_ms, 500),
             percentile(&self.latencies_ms, 990),
             percentile(&self.latencies_ms, 999),

@@ -1,6 +1,8 @@
 //! What is simulated: how many players come how fast, when they connect, and how long they stay.
 
-use std::{fmt, ops::RangeInclusive, time::Duration};
+use std::{collections::BTreeMap, fmt, ops::RangeInclusive, time::Duration};
+
+use serde_json::{Value, json};
 
 /// Lobbies that a namespace may hold at most.
 pub const LOBBY_COUNT_MAX: u32 = 32_767;
@@ -28,6 +30,88 @@ pub enum Shape {
     Quiet,
     /// That many finds at one instant, each in a warm instance of its own, and nothing else.
     Burst(u32),
+    /// So many clients that each find again as soon as they are answered, some hundred times in all: each in an instance of its own, or all in the same one, as in the local stack.
+    Clients(u32, bool),
+}
+
+/// What finds ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asks {
+    /// One mode in one region, without tags.
+    Plain,
+    /// So many modes, in an order of its own.
+    Modes(u32),
+    /// So many regions, in an order of its own.
+    Regions(u32),
+    /// One of so many values of a tag.
+    Tags(u32),
+    /// Four friends share a code, a tag: one finds with it, the others follow a second apart, or each after the
+    /// other of clients that find without pause.
+    Codes,
+    /// One lobby in two has a size of its own, from two seats to the mode's.
+    Sizes,
+    /// All of these, as often as each other.
+    Mixed,
+}
+
+/// Friends with one code.
+const FRIENDS: u64 = 4;
+
+impl Asks {
+    /// Those of [`Self::Mixed`].
+    const EACH: [Self; 8] = [
+        Self::Plain,
+        Self::Modes(2),
+        Self::Modes(3),
+        Self::Regions(2),
+        Self::Regions(10),
+        Self::Tags(5),
+        Self::Codes,
+        Self::Sizes,
+    ];
+
+    /// The modes of the game, and its regions.
+    #[must_use]
+    pub fn modes_and_regions(self) -> (Vec<String>, Vec<String>) {
+        let (modes, regions) = match self {
+            Self::Modes(modes) => (modes, 1),
+            Self::Regions(regions) => (1, regions),
+            Self::Mixed => (3, 10),
+            Self::Plain | Self::Tags(_) | Self::Codes | Self::Sizes => (1, 1),
+        };
+        let named = |name: &str, count| (0..count).map(|nth| format!("{name}-{nth}")).collect();
+        (named("mode", modes), named("region", regions))
+    }
+
+    /// The `nth` find of a scenario, counted from 0, and the name of the lobbies that fit it: finds with the
+    /// same name share lobbies.
+    pub fn find(self, nth: u64, scenario: &Scenario, random: &mut fastrand::Rng) -> (Value, String) {
+        let (mut modes, mut regions) = self.modes_and_regions();
+        let mut tags = BTreeMap::new();
+        let mut size = None;
+        match self {
+            Self::Mixed => {
+                let kind = random.choice(Self::EACH).unwrap_or(Self::Plain);
+                return kind.find(nth, scenario, random);
+            }
+            Self::Plain => {}
+            Self::Modes(_) => random.shuffle(&mut modes),
+            Self::Regions(_) => random.shuffle(&mut regions),
+            Self::Tags(values) => _ = tags.insert("map", random.u32(..values).to_string()),
+            Self::Codes => {
+                let apart = match scenario.shape {
+                    Shape::Clients(clients, _) => clients,
+                    _ => scenario.rate,
+                };
+                let apart = u64::from(apart.max(1));
+                let code = nth / (FRIENDS * apart) * apart + nth % apart;
+                tags.insert("code", code.to_string());
+            }
+            Self::Sizes => size = random.bool().then(|| random.u32(2..=scenario.capacity)),
+        }
+        let name = tags.values().next().cloned().unwrap_or_default();
+        (json!({ "game_modes": modes, "regions": regions, "tags": tags, "max_players": size }), name)
+    }
 }
 
 /// A scenario; the same one gives the same outcome.
@@ -37,6 +121,10 @@ pub struct Scenario {
     pub rate: u32,
     /// Seats of a lobby.
     pub capacity: u32,
+    /// Shards of the mode's pool.
+    pub shards: u32,
+    /// What finds ask for.
+    pub asks: Asks,
     /// How it begins.
     pub shape: Shape,
     /// How long players come, in seconds.
@@ -58,25 +146,60 @@ pub struct Visit {
 
 impl fmt::Display for Scenario {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { rate, capacity, seconds, .. } = self;
+        let Self { rate, capacity, seconds, asks, .. } = self;
         let stay = self.stay_secs();
+        if *asks != Asks::Plain {
+            write!(f, "{asks:?}, ")?;
+        }
         match self.shape {
             Shape::Spike => write!(f, "{rate}/s, capacity {capacity}, spike, {seconds} s; stay {stay:.0} s"),
             Shape::Quiet => write!(f, "{rate}/s, capacity {capacity}, quiet, {seconds} s; stay {stay:.0} s"),
             Shape::Burst(finds) => write!(f, "{finds} at one instant, capacity {capacity}"),
+            Shape::Clients(clients, is_shared) => {
+                let where_ = if is_shared { "in one instance" } else { "apart" };
+                write!(f, "{clients} clients {where_}, capacity {capacity}")
+            }
         }
     }
 }
 
 impl Scenario {
+    /// What CI has time for, and what the others vary.
+    pub const QUICK: Self = Self {
+        rate: 1_000,
+        capacity: 10,
+        shards: 1,
+        asks: Asks::Plain,
+        shape: Shape::Spike,
+        seconds: 10,
+        stay_secs_max: STAY_SECS,
+        seed: 1,
+    };
+
     /// The mean time between a player's connecting and leaving: as long as players stay, but no longer than
     /// what fills the given part of the cap.
     #[must_use]
     pub fn stay_secs(&self) -> f64 {
-        let seats = f64::from(LOBBY_COUNT_MAX) * CAP_SHARE * f64::from(self.capacity);
+        let seats = f64::from(LOBBY_COUNT_MAX) * CAP_SHARE * self.players_per_lobby();
         let held = seats / f64::from(self.rate.max(1));
         let longest = (held - NEVER_SHARE * f64::from(RESERVATION_SECS)) / (1.0 - NEVER_SHARE) - mean_wait();
         longest.clamp(0.0, f64::from(self.stay_secs_max))
+    }
+
+    /// Players of a full lobby, or one in which nobody else fits.
+    fn players_per_lobby(&self) -> f64 {
+        match self.asks {
+            Asks::Codes | Asks::Mixed => f64::from(self.capacity).min(FRIENDS as f64),
+            Asks::Sizes => f64::from(self.capacity) * 0.5,
+            _ => f64::from(self.capacity),
+        }
+    }
+
+    /// Finds of clients that find without pause.
+    #[must_use]
+    pub fn client_finds(&self) -> u64 {
+        let some_lobbies = u64::from(self.capacity) * 33 / 10;
+        some_lobbies.max(if self.asks == Asks::Plain { 200 } else { 1_000 })
     }
 
     /// The mean time for which a find's seat is held, whether its player connects or not.
@@ -88,8 +211,9 @@ impl Scenario {
     #[must_use]
     pub fn steady_lobbies(&self) -> f64 {
         match self.shape {
-            Shape::Burst(finds) => f64::from(finds) / f64::from(self.capacity),
-            _ => self.held_secs() * f64::from(self.rate) / f64::from(self.capacity),
+            Shape::Burst(finds) => f64::from(finds) / self.players_per_lobby(),
+            Shape::Clients(..) => self.client_finds() as f64 / self.players_per_lobby(),
+            _ => self.held_secs() * f64::from(self.rate) / self.players_per_lobby(),
         }
     }
 
@@ -103,7 +227,7 @@ impl Scenario {
     #[must_use]
     pub const fn length_ms(&self) -> u64 {
         match self.shape {
-            Shape::Burst(_) => 1,
+            Shape::Burst(_) | Shape::Clients(..) => 1,
             _ => self.seconds as u64 * 1_000,
         }
     }
@@ -112,7 +236,7 @@ impl Scenario {
     pub fn arrivals(&self, ms: u64, random: &mut fastrand::Rng) -> u32 {
         let full = f64::from(self.rate);
         let rate = match self.shape {
-            Shape::Burst(finds) => return if ms == 0 { finds } else { 0 },
+            Shape::Burst(finds) | Shape::Clients(finds, _) => return if ms == 0 { finds } else { 0 },
             Shape::Spike => full,
             Shape::Quiet => {
                 let grown = ms as f64 / (self.length_ms() as f64 * GROWTH_SHARE);

@@ -33,6 +33,9 @@ pub enum Value {
     /// A set of texts.
     #[serde(rename = "SS")]
     Texts(BTreeSet<String>),
+    /// A set of bytes, in base64.
+    #[serde(rename = "BS")]
+    Bytes(BTreeSet<String>),
 }
 
 /// A number: whole ones as such, others as they were written.
@@ -129,6 +132,7 @@ impl Value {
             Self::M(map) => 3 + map.len() + size(map),
             Self::L(list) => 3 + list.len() + list.iter().map(Self::size).sum::<usize>(),
             Self::Texts(set) => set.iter().map(String::len).sum(),
+            Self::Bytes(set) => set.iter().map(|bytes| bytes.len() * 3 / 4).sum(),
         }
     }
 }
