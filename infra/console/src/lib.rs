@@ -15,6 +15,7 @@ mod events;
 mod files;
 pub mod guard;
 pub mod host;
+pub mod listening;
 pub mod prices;
 mod queries;
 mod search;

@@ -17,6 +17,7 @@ use std::time::Duration;
 use dynoxide::Database;
 use http::Request;
 use hyper::body::Incoming;
+use muster_console::listening::{self, HEADER_LIMIT_BYTES};
 use tokio::runtime::{self, Handle, Runtime};
 use tokio::sync::oneshot;
 
@@ -26,7 +27,7 @@ use self::{
     link::{Broken, Call, Carried, Link},
     port::Port,
 };
-use crate::{listening, private, signing_key, template::Table};
+use crate::{private, signing_key, template::Table};
 
 pub mod error;
 pub mod in_process;
@@ -223,7 +224,7 @@ fn serve(
         let shutdown = async {
             let _ = stop.await;
         };
-        listening::serve(listener, answer, shutdown).await;
+        listening::serve(listener, Some(HEADER_LIMIT_BYTES), answer, shutdown).await;
         Ok(())
     });
     drop(runtime);

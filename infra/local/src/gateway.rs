@@ -17,6 +17,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Body as Received, Incoming};
 use muster_console::console::{Body, Console};
 use muster_console::guard::protect;
+use muster_console::listening::{self, HEADER_LIMIT_BYTES};
 use muster_console::tape::Answered;
 use percent_encoding::percent_decode_str;
 use serde_json::json;
@@ -30,7 +31,6 @@ use crate::console::Shown;
 use crate::cors::Cors;
 use crate::event::{Arrival, EventError};
 use crate::hints;
-use crate::listening;
 use crate::local::{self, LocalHandler};
 use crate::observed::said;
 use crate::route::Route;
@@ -132,7 +132,7 @@ impl Gateway {
             shutdown.await;
             gateway.console.iter().for_each(Shown::close);
         };
-        listening::serve(listener, answer, shutdown).await;
+        listening::serve(listener, Some(HEADER_LIMIT_BYTES), answer, shutdown).await;
     }
 
     async fn answer(&self, request: Request<impl Received<Data = Bytes>>, peer: SocketAddr) -> Answer {

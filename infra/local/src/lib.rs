@@ -13,7 +13,6 @@ pub mod event;
 pub mod functions;
 pub mod gateway;
 pub mod hints;
-pub mod listening;
 pub mod local;
 pub mod observed;
 pub mod own_game;

@@ -1,12 +1,11 @@
 //! `muster console`: the page on a loopback port, over the operator's own credentials.
 
 use std::{
-    convert::Infallible,
     env, fs,
+    future::pending,
     io::{self, Write as _},
     net::{Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
-    pin::pin,
     process::Stdio,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -14,16 +13,16 @@ use std::{
 
 use clap::Args;
 use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::{Request, Response, StatusCode, body::Incoming, server::conn::http1, service::service_fn};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper::{Request, Response, StatusCode, body::Incoming};
 use muster_console::{
     console::{Body, Console},
     guard::{Access, Session},
     host::{AwsCounts, Commands, Host, Keys, Kind},
+    listening,
 };
 use serde_json::json;
 use shared::base::ambient::Ambient;
-use tokio::{net::TcpListener, process::Command, task::JoinSet};
+use tokio::{net::TcpListener, process::Command};
 
 use crate::{api::api, deployment::Deployment, error::CommandError, report::Report};
 
@@ -45,8 +44,6 @@ pub(crate) struct Options {
 const BODY_BYTES_MAX: usize = 1024 * 1024;
 /// How often the console reports its reads.
 const REPORT_EVERY: Duration = Duration::from_secs(60);
-/// How long a client may take to send headers.
-const HEADER_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl Options {
     /// Whether the page may change anything.
@@ -77,26 +74,22 @@ pub(crate) async fn serve(
         open(&way.page());
     }
     let served = Arc::new(Served { console, session, way: Mutex::new(way) });
-    let mut connections = JoinSet::new();
-    let mut end = pin!(tokio::signal::ctrl_c());
-    let mut reports = tokio::time::interval(REPORT_EVERY);
-    loop {
-        tokio::select! {
-            _ = &mut end => break,
-            Some(_) = connections.join_next() => {}
-            _ = reports.tick() => report(&served.console, kind),
-            accepted = listener.accept() => {
-                let Ok((stream, peer)) = accepted else { continue };
-                let served = Arc::clone(&served);
-                let service = service_fn(move |request| {
-                    let served = Arc::clone(&served);
-                    async move { Ok::<_, Infallible>(served.answer(request, peer).await) }
-                });
-                let mut http = http1::Builder::new();
-                http.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
-                connections.spawn(http.serve_connection(TokioIo::new(stream), service));
-            }
+    let answering = Arc::clone(&served);
+    let answer = move |request, peer| {
+        let served = Arc::clone(&answering);
+        async move { served.answer(request, peer).await }
+    };
+    let reports = async {
+        let mut reports = tokio::time::interval(REPORT_EVERY);
+        loop {
+            reports.tick().await;
+            report(&served.console, kind);
         }
+    };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        () = reports => {}
+        () = listening::serve(listener, None, answer, pending()) => {}
     }
     served.console.close();
     served.close_way();

@@ -277,7 +277,7 @@ async fn a_silent_client_holds_up_no_other() {
 async fn headers_over_the_limit_are_refused() {
     let (address, _stop, _serving) = run(vec![route(Method::GET, "/", echo("root"))]).await;
     let mut stream = TcpStream::connect(address).await.unwrap();
-    let padding = "x".repeat(listening::HEADER_LIMIT_BYTES);
+    let padding = "x".repeat(HEADER_LIMIT_BYTES);
     let request = format!("GET / HTTP/1.1\r\nhost: localhost\r\nx-padding: {padding}\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
     assert!(rest_of(stream).await.starts_with("HTTP/1.1 431 "));

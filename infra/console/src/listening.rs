@@ -1,20 +1,20 @@
-//! What every listener of the local stack does: it accepts connections and serves HTTP/1.1 on them.
+//! What every listener of this machine does: it accepts connections and serves HTTP/1.1 on them.
 
-use std::convert::Infallible;
-use std::net::SocketAddr;
-use std::pin::pin;
-use std::time::Duration;
+use std::{convert::Infallible, net::SocketAddr, pin::pin, time::Duration};
 
 use http::{Request, Response};
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
-use muster_console::console::Body;
-use tokio::net::TcpListener;
-use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    server::graceful::GracefulShutdown,
+};
+use tokio::{
+    net::TcpListener,
+    task::{JoinError, JoinSet},
+    time::{sleep, timeout},
+};
+
+use crate::console::Body;
 
 /// Largest request line and headers together that API Gateway accepts.
 pub const HEADER_LIMIT_BYTES: usize = 10_240;
@@ -30,15 +30,25 @@ const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Serves HTTP/1.1 on `listener` until `shutdown` resolves, then lets requests under way finish, for at most
-/// five seconds.
-pub async fn serve<A, F>(listener: TcpListener, answer: A, shutdown: impl Future<Output = ()>)
-where
+/// five seconds. When it is dropped before, it cuts every connection.
+///
+/// `header_limit_bytes` limits the request line and headers together; `None` leaves them hyper's limit, about
+/// 400 KB.
+pub async fn serve<A, F>(
+    listener: TcpListener,
+    header_limit_bytes: Option<usize>,
+    answer: A,
+    shutdown: impl Future<Output = ()>,
+) where
     A: Fn(Request<Incoming>, SocketAddr) -> F + Clone + Send + 'static,
     F: Future<Output = Response<Body>> + Send + 'static,
 {
     let own = listener.local_addr().map(|address| address.to_string()).unwrap_or_default();
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT).max_header_size(HEADER_LIMIT_BYTES);
+    http.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
+    if let Some(limit) = header_limit_bytes {
+        http.max_header_size(limit);
+    }
     let graceful = GracefulShutdown::new();
     let mut connections = JoinSet::new();
     let mut shutdown = pin!(shutdown);
@@ -72,7 +82,7 @@ where
 }
 
 /// Reports a connection that sent no HTTP: most likely TLS, whose first byte no method has.
-fn report(ended: Result<hyper::Result<()>, tokio::task::JoinError>, own: &str) {
+fn report(ended: Result<hyper::Result<()>, JoinError>, own: &str) {
     if let Ok(Err(error)) = ended
         && error.is_parse()
         && !error.is_parse_too_large()
