@@ -1,14 +1,17 @@
 //! The console itself: the response to each request.
 
-use std::{convert::Infallible, net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, sync::Arc};
 
+use axum::{
+    Json,
+    response::{IntoResponse, Response},
+};
 use bytes::Bytes;
 use http::{
-    HeaderMap, Method, Response, StatusCode,
+    HeaderMap, Method, StatusCode,
     header::{self, HeaderName, HeaderValue},
     request::Parts,
 };
-use http_body_util::{BodyExt as _, Full, combinators::UnsyncBoxBody};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use shared::store::meter::metered;
@@ -38,9 +41,6 @@ const HEADERS: [(HeaderName, &str); 3] = [
     (header::REFERRER_POLICY, "no-referrer"),
     (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
 ];
-
-/// What an answer consists of.
-pub type Body = UnsyncBoxBody<Bytes, Infallible>;
 
 /// A console.
 pub struct Console {
@@ -113,15 +113,15 @@ impl Console {
     }
 
     /// Answers a request, if it may be answered.
-    pub async fn answer(&self, request: &Parts, body: Bytes, peer: SocketAddr) -> Response<Body> {
+    pub async fn answer(&self, request: &Parts, body: Bytes, peer: SocketAddr) -> Response {
         let mut response = match self.answered(request, body, peer).await {
             Ok(response) => response,
             Err(Refused::Status(status)) => {
                 let reason = status.canonical_reason().unwrap_or_default();
-                json_response(status, &json!({ "message": reason }))
+                (status, Json(json!({ "message": reason }))).into_response()
             }
             // An answer like others: a browser notes other statuses as errors of the page.
-            Err(Refused::Words(refusal)) => json_response(StatusCode::OK, &json!({ "refused": refusal })),
+            Err(Refused::Words(refusal)) => Json(json!({ "refused": refusal })).into_response(),
         };
         let headers = response.headers_mut();
         headers.extend(HEADERS.map(|(name, value)| (name, HeaderValue::from_static(value))));
@@ -129,19 +129,16 @@ impl Console {
         response
     }
 
-    async fn answered(
-        &self,
-        request: &Parts,
-        body: Bytes,
-        peer: SocketAddr,
-    ) -> Result<Response<Body>, Refused> {
+    async fn answered(&self, request: &Parts, body: Bytes, peer: SocketAddr) -> Result<Response, Refused> {
         if !is_for_this_machine(&request.headers, &request.uri, peer) {
             return Err(StatusCode::FORBIDDEN.into());
         }
         let path = request.uri.path();
         if let Some((content_type, text)) = file(path) {
             return match request.method {
-                Method::GET | Method::HEAD => Ok(respond(StatusCode::OK, content_type, text)),
+                Method::GET | Method::HEAD => {
+                    Ok(([(header::CONTENT_TYPE, content_type)], text).into_response())
+                }
                 _ => Err(StatusCode::METHOD_NOT_ALLOWED.into()),
             };
         }
@@ -166,13 +163,9 @@ impl Console {
         .await;
         self.watches.spend(usage);
         Ok(match answer? {
-            Answer::Json(value) => json_response(StatusCode::OK, &value),
-            Answer::Events(feed) => event_response(*feed),
-            Answer::Began(cookie) => {
-                let mut response = json_response(StatusCode::OK, &json!({}));
-                response.headers_mut().insert(header::SET_COOKIE, cookie);
-                response
-            }
+            Answer::Json(value) => Json(value).into_response(),
+            Answer::Events(feed) => feed.into_response(),
+            Answer::Began(cookie) => ([(header::SET_COOKIE, cookie)], Json(json!({}))).into_response(),
         })
     }
 
@@ -256,22 +249,4 @@ fn file(path: &str) -> Option<(&'static str, &'static str)> {
     }
     let name = path.strip_prefix(PREFIX)?;
     FILES.iter().find(|file| file.name == name).map(|file| (file.content_type, file.text))
-}
-
-fn event_response(feed: Feed) -> Response<Body> {
-    let mut response = Response::new(feed.body().boxed_unsync());
-    let content_type = HeaderValue::from_static("text/event-stream");
-    response.headers_mut().insert(header::CONTENT_TYPE, content_type);
-    response
-}
-
-fn json_response(status: StatusCode, value: &Value) -> Response<Body> {
-    respond(status, "application/json", value.to_string())
-}
-
-fn respond(status: StatusCode, content_type: &'static str, text: impl Into<Bytes>) -> Response<Body> {
-    let mut response = Response::new(Full::new(text.into()).boxed_unsync());
-    *response.status_mut() = status;
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
-    response
 }

@@ -2,16 +2,17 @@
 
 use std::{collections::HashMap, convert::Infallible, sync::Arc, time::Duration};
 
-use bytes::Bytes;
-use futures_util::{Stream, stream};
-use http_body_util::StreamBody;
-use hyper::body::Frame;
+use axum::response::{
+    IntoResponse, Response,
+    sse::{Event, KeepAlive, Sse},
+};
+use futures_util::{StreamExt as _, stream};
 use serde::Serialize;
 use serde_json::{Value, json};
 use shared::base::ambient::Ambient;
 use tokio::{
     sync::watch,
-    time::{Instant, sleep_until, timeout},
+    time::{Instant, sleep_until},
 };
 
 use crate::{
@@ -42,6 +43,9 @@ pub struct Feed {
     filter: Filter,
     known: Known,
 }
+
+/// Events that are sent together.
+type Events = Vec<Event>;
 
 /// The data that the page already has.
 #[derive(Default)]
@@ -87,15 +91,7 @@ impl Feed {
         Self { watches, watch, seen, tape, closing, ambient, kind, run, filter, known }
     }
 
-    /// The events, until the host ends or the page goes.
-    pub fn body(self) -> StreamBody<impl Stream<Item = Result<Frame<Bytes>, Infallible>>> {
-        StreamBody::new(stream::unfold(self, |mut feed| async move {
-            let events = feed.next().await?;
-            Some((Ok(Frame::data(Bytes::from(events))), feed))
-        }))
-    }
-
-    async fn next(&mut self) -> Option<String> {
+    async fn next(&mut self) -> Option<Events> {
         if *self.closing.borrow() {
             return None;
         }
@@ -103,10 +99,8 @@ impl Feed {
             self.known.is_greeted = true;
             let now = self.ambient.now();
             let namespace_id = self.watch.namespace_id();
-            return Some(event(
-                "hello",
-                &json!({ "now": now, "namespace_id": namespace_id, "run": self.run }),
-            ));
+            let hello = json!({ "now": now, "namespace_id": namespace_id, "run": self.run });
+            return Some(vec![event("hello", &hello)]);
         }
         loop {
             let events = self.news();
@@ -127,9 +121,7 @@ impl Feed {
                     _ = self.closing.changed() => {}
                 }
             };
-            if timeout(QUIET_MAX, something).await.is_err() {
-                return Some(": still here\n\n".to_owned());
-            }
+            something.await;
             if *self.closing.borrow() {
                 return None;
             }
@@ -140,16 +132,16 @@ impl Feed {
     }
 
     /// Everything that the page does not know yet.
-    fn news(&mut self) -> String {
+    fn news(&mut self) -> Events {
         let (now, seen) = (self.ambient.now(), self.seen.borrow_and_update().clone());
-        let mut events = String::new();
+        let mut events = Events::new();
         if let Some((tape, last)) = &mut self.tape {
             last.borrow_and_update();
             let mut requests = tape.after(self.known.request, self.watch.namespace_id());
             requests.drain(..requests.len().saturating_sub(PAST_MAX));
             if let Some(newest) = requests.last() {
                 self.known.request = newest.number;
-                events += &event("requests", &requests);
+                events.push(event("requests", &requests));
             }
         }
         if seen.is_empty() {
@@ -159,24 +151,25 @@ impl Feed {
         changes.drain(..changes.len().saturating_sub(PAST_MAX));
         if let Some(newest) = changes.last() {
             self.known.change = newest.number;
-            events += &event("changes", &changes);
+            events.push(event("changes", &changes));
         }
         let servers = seen.servers.iter().map(|server| ServerRow::of(server, now)).collect();
-        events += &event_if_new("servers", &mut self.known.servers, servers);
-        events += &event_if_new("sums", &mut self.known.sums, sums(&seen, now));
-        events += &self.rows(&seen);
+        events.extend(event_if_new("servers", &mut self.known.servers, servers));
+        events.extend(event_if_new("sums", &mut self.known.sums, sums(&seen, now)));
+        events.extend(self.rows(&seen));
         // The last column that is known may have changed, as may the one before it.
         let known = self.known.column.map_or(0, |last| last.column.saturating_sub(2));
         let columns = self.watch.columns_after(known);
         if columns.last() != self.known.column.as_ref() {
             self.known.column = columns.last().copied();
-            events += &event("columns", &columns);
+            events.push(event("columns", &columns));
         }
-        events + &self.pace(&seen)
+        events.extend(self.pace(&seen));
+        events
     }
 
     /// The lobbies of the page, whose order is sent when it changed, and the rows that changed.
-    fn rows(&mut self, seen: &Snapshot) -> String {
+    fn rows(&mut self, seen: &Snapshot) -> Option<Event> {
         let (total, rows) = self.filter.page_of(seen, self.ambient.now());
         let rows: Vec<(String, LobbyRow)> = rows.into_iter().map(|row| (row.id(), row)).collect();
         let order: Vec<String> = rows.iter().map(|(id, _)| id.clone()).collect();
@@ -186,16 +179,16 @@ impl Feed {
             .map(|(_, row)| row)
             .collect();
         if self.known.total == Some(total) && order == self.known.order && changed.is_empty() {
-            return String::new();
+            return None;
         }
         let event = event("rows", &json!({ "total": total, "order": order, "changed": changed }));
         self.known.total = Some(total);
         self.known.rows = rows.into_iter().collect();
         self.known.order = order;
-        event
+        Some(event)
     }
 
-    fn pace(&mut self, seen: &Snapshot) -> String {
+    fn pace(&mut self, seen: &Snapshot) -> Option<Event> {
         // Reads of the local stack cost nothing.
         let (units, dollars) = match self.kind {
             Kind::Local => (0.0, 0.0),
@@ -215,17 +208,25 @@ impl Feed {
     }
 }
 
+impl IntoResponse for Feed {
+    /// The events, until the host ends or the page goes.
+    fn into_response(self) -> Response {
+        let batches = stream::unfold(self, |mut feed| async move { Some((feed.next().await?, feed)) });
+        let events = batches.flat_map(stream::iter).map(Ok::<_, Infallible>);
+        Sse::new(events).keep_alive(KeepAlive::new().interval(QUIET_MAX).text("still here")).into_response()
+    }
+}
+
 /// The event of a value, unless the page knows it already.
-fn event_if_new<T: Serialize + PartialEq>(name: &str, known: &mut Option<T>, value: T) -> String {
+fn event_if_new<T: Serialize + PartialEq>(name: &str, known: &mut Option<T>, value: T) -> Option<Event> {
     if known.as_ref() == Some(&value) {
-        return String::new();
+        return None;
     }
     let event = event(name, &value);
     *known = Some(value);
-    event
+    Some(event)
 }
 
-fn event(name: &str, data: &impl Serialize) -> String {
-    // One line: JSON has no line break outside of its texts, where they are escaped.
-    format!("event: {name}\ndata: {}\n\n", serde_json::to_string(data).unwrap_or_default())
+fn event(name: &str, data: &impl Serialize) -> Event {
+    Event::default().event(name).json_data(data).unwrap_or_default()
 }

@@ -58,9 +58,11 @@ pub fn is_of_foreign_page(headers: &HeaderMap) -> bool {
         || !headers.get_all(ORIGIN).iter().all(is_here)
 }
 
-/// Keeps a response from pages of other origins and from caches.
+/// Keeps a response from pages of other origins and from caches, whatever it says of them.
 pub fn protect(response: &mut HeaderMap) {
-    response.extend(OF_RESPONSES.map(|(name, value)| (name, HeaderValue::from_static(value))));
+    for (name, value) in OF_RESPONSES {
+        response.insert(name, HeaderValue::from_static(value));
+    }
 }
 
 /// Whether the host of `authority`, with or without a port, is `name`.
@@ -246,6 +248,15 @@ mod tests {
             assert!(of(&[("sec-fetch-site", "same-origin"), ("sec-fetch-site", site)]), "{site}");
         }
         assert!(is_of_foreign_page(&headers(&[("origin", "http://127.0.0.1:3000")])), "without a host");
+    }
+
+    #[test]
+    fn a_response_is_kept_from_caches_even_if_it_allows_them() {
+        let mut response = headers(&[("cache-control", "no-cache"), ("content-type", "text/event-stream")]);
+        protect(&mut response);
+        let all: Vec<_> = response.get_all(CACHE_CONTROL).iter().collect();
+        assert_eq!(all, ["no-store"]);
+        assert_eq!(response.len(), 4);
     }
 
     #[test]

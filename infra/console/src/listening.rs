@@ -2,7 +2,8 @@
 
 use std::{convert::Infallible, net::SocketAddr, pin::pin, time::Duration};
 
-use http::{Request, Response};
+use axum::response::Response;
+use http::Request;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
@@ -13,8 +14,6 @@ use tokio::{
     task::{JoinError, JoinSet},
     time::{sleep, timeout},
 };
-
-use crate::console::Body;
 
 /// Largest request line and headers together that API Gateway accepts.
 pub const HEADER_LIMIT_BYTES: usize = 10_240;
@@ -41,7 +40,7 @@ pub async fn serve<A, F>(
     shutdown: impl Future<Output = ()>,
 ) where
     A: Fn(Request<Incoming>, SocketAddr) -> F + Clone + Send + 'static,
-    F: Future<Output = Response<Body>> + Send + 'static,
+    F: Future<Output = Response> + Send + 'static,
 {
     let own = listener.local_addr().map(|address| address.to_string()).unwrap_or_default();
     let mut http = http1::Builder::new();

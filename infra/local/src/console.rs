@@ -2,12 +2,13 @@
 
 use std::{fmt, net::SocketAddr, sync::Arc};
 
+use axum::response::Response as Answer;
 use bytes::Bytes;
 use http::{Request, Response, request};
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::{client::legacy::Client, rt::TokioExecutor};
 use muster_console::{
-    console::{Body, Console},
+    console::Console,
     guard::Access,
     host::{Api, Host, Kind},
     tape::{Answered, Tape},
@@ -70,7 +71,7 @@ impl Shown {
     }
 
     /// Answers a request for the page, or for what it shows.
-    pub async fn answer(&self, request: &request::Parts, body: Bytes, peer: SocketAddr) -> Response<Body> {
+    pub async fn answer(&self, request: &request::Parts, body: Bytes, peer: SocketAddr) -> Answer {
         self.console.answer(request, body, peer).await
     }
 

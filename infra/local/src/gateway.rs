@@ -10,12 +10,15 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Json;
+use axum::body::Body;
+use axum::response::IntoResponse as _;
 use bytes::{Bytes, BytesMut};
 use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, TRANSFER_ENCODING};
 use http::{Method, Request, Response, StatusCode, request};
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::BodyExt as _;
 use hyper::body::{Body as Received, Incoming};
-use muster_console::console::{Body, Console};
+use muster_console::console::Console;
 use muster_console::guard::protect;
 use muster_console::listening::{self, HEADER_LIMIT_BYTES};
 use muster_console::tape::Answered;
@@ -154,10 +157,7 @@ impl Gateway {
 
         let request_id = Uuid::new_v4().to_string();
         let mut answer = if self.cors.is_preflight(&request) {
-            let mut answer = Response::new(Full::default().boxed_unsync());
-            *answer.status_mut() = StatusCode::NO_CONTENT;
-            *answer.headers_mut() = self.cors.preflight(&request.headers);
-            answer
+            (StatusCode::NO_CONTENT, self.cors.preflight(&request.headers)).into_response()
         } else {
             let answer = self.invoke(&request, body, &path, peer, &request_id).await;
             let mut answer = answer.unwrap_or_else(refusal);
@@ -273,7 +273,7 @@ impl Gateway {
             .ok_or(StatusCode::NOT_FOUND)?;
         let request = Request::from_parts(request, read(body).await?);
         match tokio::spawn(handler(request)).await {
-            Ok((status, value)) => Ok(json_answer(status, value.to_string())),
+            Ok((status, value)) => Ok((status, Json(value)).into_response()),
             Err(error) => {
                 tracing::error!(%error, "a local route panicked");
                 Err(StatusCode::INTERNAL_SERVER_ERROR)
@@ -321,7 +321,7 @@ fn from_function(response: Response<lambda_http::Body>) -> Answer {
         let text = HeaderValue::from_static("text/plain;charset=UTF-8");
         parts.headers.entry(CONTENT_TYPE).or_insert(text);
     }
-    Response::from_parts(parts, Full::new(body).boxed_unsync())
+    Response::from_parts(parts, Body::from(body))
 }
 
 /// Returns API Gateway's own response for `status`.
@@ -330,13 +330,5 @@ fn refusal(status: StatusCode) -> Answer {
         StatusCode::PAYLOAD_TOO_LARGE => "Request Entity Too Large",
         status => status.canonical_reason().unwrap_or_default(),
     };
-    json_answer(status, json!({ "message": message }).to_string())
-}
-
-fn json_answer(status: StatusCode, json: String) -> Answer {
-    let mut answer = Response::new(Full::new(Bytes::from(json)).boxed_unsync());
-    *answer.status_mut() = status;
-    let content_type = HeaderValue::from_static("application/json");
-    answer.headers_mut().insert(CONTENT_TYPE, content_type);
-    answer
+    (status, Json(json!({ "message": message }))).into_response()
 }

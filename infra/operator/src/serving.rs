@@ -11,11 +11,12 @@ use std::{
     time::Duration,
 };
 
+use axum::response::{IntoResponse as _, Response};
 use clap::Args;
-use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::{Request, Response, StatusCode, body::Incoming};
+use http_body_util::{BodyExt as _, Limited};
+use hyper::{Request, StatusCode, body::Incoming};
 use muster_console::{
-    console::{Body, Console},
+    console::Console,
     guard::{Access, Session},
     host::{AwsCounts, Commands, Host, Keys, Kind},
     listening,
@@ -104,15 +105,11 @@ struct Served {
 }
 
 impl Served {
-    async fn answer(&self, request: Request<Incoming>, peer: SocketAddr) -> Response<Body> {
+    async fn answer(&self, request: Request<Incoming>, peer: SocketAddr) -> Response {
         let (parts, body) = request.into_parts();
         let response = match Limited::new(body, BODY_BYTES_MAX).collect().await {
             Ok(body) => self.console.answer(&parts, body.to_bytes(), peer).await,
-            Err(_) => {
-                let mut response = Response::new(Full::default().boxed_unsync());
-                *response.status_mut() = StatusCode::PAYLOAD_TOO_LARGE;
-                response
-            }
+            Err(_) => StatusCode::PAYLOAD_TOO_LARGE.into_response(),
         };
         if self.session.token().is_none() {
             self.close_way();

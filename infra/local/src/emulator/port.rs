@@ -7,12 +7,11 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use bytes::Bytes;
+use axum::response::{IntoResponse as _, Response};
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
-use http_body_util::{BodyExt as _, Full, Limited};
+use http::{HeaderMap, Method, Request, StatusCode, Uri};
+use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Incoming;
-use muster_console::console::Body;
 use muster_console::guard::{is_host, is_loopback, is_meant_for, is_of_foreign_page, is_secret, protect};
 use shared::base::ambient::Ambient;
 
@@ -45,7 +44,7 @@ impl Port {
     }
 
     /// Answers a request, if it may be answered.
-    pub(super) async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+    pub(super) async fn answer(&self, request: Request<Incoming>) -> Response {
         let (request, body) = request.into_parts();
         let answered = if self.lets_in(&request.headers, &request.uri) {
             match Limited::new(body, BODY_LIMIT_BYTES).collect().await {
@@ -64,10 +63,7 @@ impl Port {
             }
             Err(status) => (status, String::new()),
         };
-        let mut response = Response::new(Full::new(Bytes::from(body)).boxed_unsync());
-        *response.status_mut() = status;
-        let json = HeaderValue::from_static("application/x-amz-json-1.0");
-        response.headers_mut().insert(CONTENT_TYPE, json);
+        let mut response = (status, [(CONTENT_TYPE, "application/x-amz-json-1.0")], body).into_response();
         protect(response.headers_mut());
         response
     }
