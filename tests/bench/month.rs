@@ -21,11 +21,11 @@ use harness::{
     instance::{REQUEST_ID, event_from, patient_client},
     new_game,
     prices::Cost,
+    templates::template,
 };
 use heartbeat_server::HeartbeatServer;
 use muster::cost::month::{Counted, HEAD, Parts, Stage, Work, money};
 use muster_local::{route::Route, stack::TEMPLATE, template::Template};
-use saphyr::{LoadableYamlNode as _, Yaml};
 use serde_json::{Value, json};
 use shared::{
     base::log,
@@ -129,9 +129,9 @@ impl<O: Operation> Function<O> {
 
 /// The API's line of a request, in the template's format, without the size of the response.
 fn access_line(route: &Route) -> String {
-    let template = yaml(TEMPLATE);
-    let format = at(&template, &["Resources", "HttpApi", "Properties", "AccessLogSettings", "Format"]);
-    let mut line = format.and_then(Yaml::as_str).expect("a format").to_owned();
+    let template = template(TEMPLATE);
+    let format = &template["Resources"]["HttpApi"]["Properties"]["AccessLogSettings"]["Format"];
+    let mut line = format.as_str().expect("a format").to_owned();
     for (variable, value) in [
         ("requestId", REQUEST_ID),
         ("requestTime", "25/Nov/2026:12:00:00 +0000"),
@@ -204,16 +204,15 @@ async fn stored_bytes(bench: &Bench) -> [f64; 2] {
     let client = patient_client(bench.stack.stack.store_endpoint());
     let TableNames { catalog, tokens, lobbies, lobby_data, servers, ledger, secrets, clients } =
         bench.stack.store().tables();
-    let (template, mut all, mut backed_up) = (yaml(TEMPLATE), 0, 0);
+    let (template, mut all, mut backed_up) = (template(TEMPLATE), 0, 0);
     for table in [catalog, tokens, lobbies, lobby_data, servers, ledger, secrets, clients] {
         let description = client.describe_table().table_name(table).send().await.expect("a table").table;
         let description = description.expect("a description");
         let bytes = description.table_size_bytes().expect("a size");
         let indexes = description.global_secondary_indexes().iter();
         all += bytes + indexes.map(|index| index.index_size_bytes().expect("a size")).sum::<i64>();
-        let recovery = ["PointInTimeRecoverySpecification", "PointInTimeRecoveryEnabled"];
-        let path = [&["Resources", table, "Properties"], &recovery[..]].concat();
-        if at(&template, &path).and_then(Yaml::as_bool) == Some(true) {
+        let recovery = &template["Resources"][table]["Properties"]["PointInTimeRecoverySpecification"];
+        if recovery["PointInTimeRecoveryEnabled"] == true {
             backed_up += bytes;
         }
     }
@@ -230,14 +229,6 @@ pub async fn heartbeat(bench: &Bench, game: &TestGame) -> Work {
     function.ask(bench, &game.server, Ipv4Addr::LOCALHOST, &body).await.1
 }
 
-fn yaml(text: &str) -> Yaml<'_> {
-    Yaml::load_from_str(text).expect("YAML").swap_remove(0)
-}
-
-fn at<'a, 'b>(yaml: &'a Yaml<'b>, path: &[&str]) -> Option<&'a Yaml<'b>> {
-    path.iter().try_fold(yaml, |yaml, name| yaml.as_mapping_get(name))
-}
-
 /// What a stage consists of, by the templates and by its settings of SAM.
 fn parts(stage: Stage) -> Parts {
     let settings = SAM_CONFIG.split(&format!("[{stage}.deploy.parameters]")).nth(1);
@@ -248,10 +239,9 @@ fn parts(stage: Stage) -> Parts {
     parts
 }
 
-fn add_parts(parts: &mut Parts, template: &str, stage: Stage) {
-    let template = yaml(template);
-    for (_, resource) in at(&template, &["Resources"]).and_then(Yaml::as_mapping).expect("resources") {
-        let is_there = match at(resource, &["Condition"]).and_then(Yaml::as_str) {
+fn add_parts(parts: &mut Parts, text: &str, stage: Stage) {
+    for resource in template(text)["Resources"].as_object().expect("resources").values() {
+        let is_there = match resource["Condition"].as_str() {
             None => true,
             Some("IsProduction") => stage == Stage::Prod,
             // None unless it is wanted, and none costs anything worth counting.
@@ -261,11 +251,11 @@ fn add_parts(parts: &mut Parts, template: &str, stage: Stage) {
         if !is_there {
             continue;
         }
-        match at(resource, &["Type"]).and_then(Yaml::as_str).expect("a type") {
+        match resource["Type"].as_str().expect("a type") {
             "AWS::CloudWatch::Alarm" => {
-                let metrics = at(resource, &["Properties", "Metrics"]).and_then(Yaml::as_sequence);
-                let read = |metrics: &Vec<Yaml<'_>>| {
-                    metrics.iter().filter(|metric| at(metric, &["MetricStat"]).is_some()).count()
+                let metrics = resource["Properties"]["Metrics"].as_array();
+                let read = |metrics: &Vec<Value>| {
+                    metrics.iter().filter(|metric| metric.get("MetricStat").is_some()).count()
                 };
                 parts.alarm_metrics += u32::try_from(metrics.map_or(1, read)).expect("few metrics");
             }

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use muster_local::stack::TEMPLATE;
-use saphyr::{LoadableYamlNode as _, Yaml};
+use serde_json::Value;
+
+use crate::templates::template;
 
 /// A function as the template declares it.
 #[derive(Debug)]
@@ -20,61 +22,48 @@ pub struct Function {
 
 /// Every function of the template; `signing_key` stands in for the secret that CloudFormation makes.
 pub fn functions(signing_key: &str) -> Vec<Function> {
-    let documents = Yaml::load_from_str(TEMPLATE).expect("YAML");
-    let template = &documents[0];
-    let value = |yaml: &Yaml<'_>| resolve(yaml, template, signing_key);
-    let variables = |holder: Option<&Yaml<'_>>| -> BTreeMap<String, String> {
-        let variables =
-            holder.and_then(|holder| find(holder, &["Environment", "Variables"])).and_then(Yaml::as_mapping);
-        let named = |(name, yaml): (&Yaml<'_>, &Yaml<'_>)| (text(name), value(yaml));
-        variables.into_iter().flatten().map(named).collect()
+    let template = template(TEMPLATE);
+    let variables = |holder: &Value| -> BTreeMap<String, String> {
+        let variables = holder["Environment"]["Variables"].as_object().into_iter().flatten();
+        variables.map(|(name, value)| (name.clone(), resolve(value, &template, signing_key))).collect()
     };
-    let for_all = variables(find(template, &["Globals", "Function"]));
-    let resources = template.as_mapping_get("Resources").and_then(Yaml::as_mapping);
-    let resources = resources.expect("resources").iter();
+    let for_all = variables(&template["Globals"]["Function"]);
+    let resources = template["Resources"].as_object().expect("resources").iter();
     resources
-        .filter(|(_, resource)| at(resource, &["Type"]) == "AWS::Serverless::Function")
+        .filter(|(_, resource)| resource["Type"] == "AWS::Serverless::Function")
         .map(|(id, resource)| {
-            let code_uri = at(resource, &["Properties", "CodeUri"]);
+            let code_uri = resource["Properties"]["CodeUri"].as_str().expect("a folder");
             let mut environment = for_all.clone();
-            environment.extend(variables(find(resource, &["Properties"])));
+            environment.extend(variables(&resource["Properties"]));
             Function {
-                logical_id: text(id),
+                logical_id: id.clone(),
                 binary: code_uri.strip_prefix("functions/").expect("a function's folder").to_owned(),
-                code_uri,
+                code_uri: code_uri.to_owned(),
                 environment,
             }
         })
         .collect()
 }
 
-fn find<'a, 'b>(yaml: &'a Yaml<'b>, path: &[&str]) -> Option<&'a Yaml<'b>> {
-    path.iter().try_fold(yaml, |yaml, name| yaml.as_mapping_get(name))
-}
-
-fn at(yaml: &Yaml<'_>, path: &[&str]) -> String {
-    text(find(yaml, path).unwrap_or_else(|| panic!("{path:?} is missing in {yaml:?}")))
-}
-
-fn text(yaml: &Yaml<'_>) -> String {
-    let number = || yaml.as_integer().map(|number| number.to_string());
-    let text = yaml.as_str().map(str::to_owned).or_else(number);
-    text.unwrap_or_else(|| panic!("not a text: {yaml:?}"))
-}
-
 /// The value that CloudFormation would give: of a parameter its default, of a table its name, of the secret
 /// the key.
-fn resolve(yaml: &Yaml<'_>, template: &Yaml<'_>, signing_key: &str) -> String {
-    let Yaml::Tagged(tag, inner) = yaml else {
-        return text(yaml);
-    };
-    let inner = text(inner);
-    match tag.suffix.as_ref() {
+fn resolve(value: &Value, template: &Value, signing_key: &str) -> String {
+    match (value["Ref"].as_str(), value["Fn::Sub"].as_str()) {
         // The local stack names tables by their logical identifiers.
-        "Ref" if inner.ends_with("Table") => inner,
-        "Ref" => at(template, &["Parameters", &inner, "Default"]),
-        "Sub" if inner.contains("resolve:secretsmanager:${SigningKeySecret}") => signing_key.to_owned(),
-        "Sub" if inner.contains("${AWS::StackName}") => inner.replace("${AWS::StackName}", "a-stack"),
-        other => panic!("the test does not know !{other} {inner}"),
+        (Some(name), _) if name.ends_with("Table") => name.to_owned(),
+        (Some(name), _) => text(&template["Parameters"][name]["Default"]),
+        (_, Some(sub)) if sub.contains("resolve:secretsmanager:${SigningKeySecret}") => {
+            signing_key.to_owned()
+        }
+        (_, Some(sub)) if sub.contains("${AWS::StackName}") => sub.replace("${AWS::StackName}", "a-stack"),
+        _ => text(value),
+    }
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        other => panic!("the test does not know {other}"),
     }
 }

@@ -67,6 +67,7 @@ pub mod reckoning;
 pub mod runtime_api;
 pub mod scripted;
 pub mod second_opinion;
+pub mod templates;
 pub mod tls;
 pub mod virtual_time;
 

@@ -2,9 +2,10 @@
 
 use std::fs;
 
+use harness::templates::template;
 use muster_local::{stack::TEMPLATE, template::Template};
 use percent_encoding::percent_decode_str;
-use saphyr::{LoadableYamlNode as _, Yaml};
+use serde_json::Value;
 
 use crate::artefacts::workspace;
 
@@ -21,30 +22,25 @@ struct SeatLimit {
 impl SeatLimit {
     fn read() -> Self {
         let text = fs::read_to_string(workspace().join("infra/edge.yaml")).unwrap();
-        let documents = Yaml::load_from_str(&text).unwrap();
-        let rules = at(&documents[0], &["Resources", "WebAcl", "Properties", "Rules"]);
-        let is_seats = |rule: &&Yaml<'_>| at(rule, &["Name"]).as_str() == Some("seats");
-        let rule = rules.as_sequence().unwrap().iter().find(is_seats).unwrap();
-        let within = ["Statement", "RateBasedStatement", "ScopeDownStatement", "AndStatement", "Statements"];
-        let [path, method] = at(rule, &within).as_sequence().unwrap().as_slice() else {
+        let edge = template(&text);
+        let rules = edge["Resources"]["WebAcl"]["Properties"]["Rules"].as_array().unwrap();
+        let rule = rules.iter().find(|rule| rule["Name"] == "seats").unwrap();
+        let within = &rule["Statement"]["RateBasedStatement"]["ScopeDownStatement"]["AndStatement"];
+        let [path, method] = within["Statements"].as_array().unwrap().as_slice() else {
             panic!("a path and a method");
         };
-        let (path, method) = (at(path, &["ByteMatchStatement"]), at(method, &["ByteMatchStatement"]));
-        assert!(at(path, &["FieldToMatch"]).as_mapping_get("UriPath").is_some());
-        assert_eq!(text_at(path, "PositionalConstraint"), "STARTS_WITH");
-        assert!(at(method, &["FieldToMatch"]).as_mapping_get("Method").is_some());
-        assert_eq!(text_at(method, "PositionalConstraint"), "EXACTLY");
-        let mut transformations: Vec<_> = at(path, &["TextTransformations"])
-            .as_sequence()
-            .unwrap()
-            .iter()
-            .map(|one| (at(one, &["Priority"]).as_integer().unwrap(), text_at(one, "Type")))
-            .collect();
-        transformations.sort();
+        let (path, method) = (&path["ByteMatchStatement"], &method["ByteMatchStatement"]);
+        assert!(path["FieldToMatch"].get("UriPath").is_some());
+        assert_eq!(path["PositionalConstraint"], "STARTS_WITH");
+        assert!(method["FieldToMatch"].get("Method").is_some());
+        assert_eq!(method["PositionalConstraint"], "EXACTLY");
+        let mut transformations = path["TextTransformations"].as_array().unwrap().clone();
+        transformations.sort_by_key(|one| one["Priority"].as_u64());
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
         Self {
-            transformations: transformations.into_iter().map(|(_, name)| name).collect(),
-            path_start: text_at(path, "SearchString"),
-            method: text_at(method, "SearchString"),
+            transformations: transformations.iter().map(|one| text(&one["Type"])).collect(),
+            path_start: text(&path["SearchString"]),
+            method: text(&method["SearchString"]),
         }
     }
 
@@ -60,15 +56,6 @@ impl SeatLimit {
         });
         method == self.method && seen.starts_with(&self.path_start)
     }
-}
-
-fn at<'a, 'b>(yaml: &'a Yaml<'b>, path: &[&str]) -> &'a Yaml<'b> {
-    let found = path.iter().try_fold(yaml, |yaml, name| yaml.as_mapping_get(name));
-    found.unwrap_or_else(|| panic!("{path:?} is missing in {yaml:?}"))
-}
-
-fn text_at(yaml: &Yaml<'_>, name: &str) -> String {
-    at(yaml, &[name]).as_str().unwrap().to_owned()
 }
 
 /// Without repeated slashes, self references and back references within the path.

@@ -2,9 +2,10 @@
 
 use std::{collections::BTreeSet, fs};
 
+use harness::templates::template;
 use muster_local::stack::TEMPLATE;
 use regex_lite::Regex;
-use saphyr::{LoadableYamlNode as _, Yaml};
+use serde_json::Value;
 
 use crate::artefacts::workspace;
 
@@ -12,30 +13,25 @@ fn read(path: &str) -> String {
     fs::read_to_string(workspace().join(path)).unwrap()
 }
 
-fn get<'a, 'b>(yaml: &'a Yaml<'b>, path: &[&str]) -> &'a Yaml<'b> {
-    let found = path.iter().try_fold(yaml, |yaml, name| yaml.as_mapping_get(name));
-    found.unwrap_or_else(|| panic!("{path:?} is missing"))
-}
-
-/// The texts of a value that is one or a list of them, whatever function they are of.
-fn texts(yaml: &Yaml<'_>) -> Vec<String> {
-    match yaml {
-        Yaml::Tagged(_, inner) => texts(inner),
-        Yaml::Sequence(items) => items.iter().flat_map(texts).collect(),
-        _ => yaml.as_str().map(str::to_owned).into_iter().collect(),
+/// The texts of a value that is there: one or a list of them, whatever function they are of.
+fn texts(value: &Value) -> Vec<String> {
+    match value {
+        Value::String(text) => vec![text.clone()],
+        Value::Array(values) => values.iter().flat_map(texts).collect(),
+        Value::Object(function) => function.values().flat_map(texts).collect(),
+        Value::Null => panic!("a value is missing"),
+        Value::Bool(_) | Value::Number(_) => Vec::new(),
     }
 }
 
 /// Action and resource of each right of a policy of `infra/operator-policy.yaml`.
 fn rights(policy: &str) -> BTreeSet<(String, String)> {
-    let text = read("infra/operator-policy.yaml");
-    let documents = Yaml::load_from_str(&text).unwrap();
-    let path = ["Resources", policy, "Properties", "PolicyDocument", "Statement"];
-    let statements = get(&documents[0], &path).as_sequence().unwrap();
-    let plain = statements.iter().filter(|statement| statement.is_mapping());
-    let of = |statement: &Yaml<'_>| {
-        let resources = texts(get(statement, &["Resource"]));
-        let actions = texts(get(statement, &["Action"])).into_iter();
+    let template = template(&read("infra/operator-policy.yaml"));
+    let document = &template["Resources"][policy]["Properties"]["PolicyDocument"];
+    let plain = document["Statement"].as_array().unwrap().iter().filter(|one| one.get("Fn::If").is_none());
+    let of = |statement: &Value| {
+        let resources = texts(&statement["Resource"]);
+        let actions = texts(&statement["Action"]).into_iter();
         let rights = actions.flat_map(|action| resources.iter().map(move |it| (action.clone(), it.clone())));
         rights.collect::<Vec<_>>()
     };
@@ -65,15 +61,14 @@ fn a_role_that_only_looks_writes_nothing_and_reads_no_secret() {
 
 #[test]
 fn logs_outlive_their_stack_and_are_in_the_way_of_no_later_one() {
-    let documents = Yaml::load_from_str(TEMPLATE).unwrap();
-    let resources = get(&documents[0], &["Resources"]).as_mapping().unwrap();
-    let is_group = |one: &&Yaml<'_>| texts(get(one, &["Type"])) == ["AWS::Logs::LogGroup"];
-    let groups: Vec<_> = resources.values().filter(is_group).collect();
+    let template = template(TEMPLATE);
+    let resources = template["Resources"].as_object().unwrap().values();
+    let groups: Vec<_> = resources.filter(|one| one["Type"] == "AWS::Logs::LogGroup").collect();
     assert_eq!(groups.len(), 2);
     for group in groups {
-        assert_eq!(texts(get(group, &["DeletionPolicy"])), ["RetainExceptOnCreate"]);
-        assert_eq!(texts(get(group, &["UpdateReplacePolicy"])), ["Retain"]);
-        let name = get(group, &["Properties"]).as_mapping_get("LogGroupName");
-        assert!(name.is_none_or(|name| texts(name)[0].ends_with("-${StackId}")), "{name:?}");
+        assert_eq!(group["DeletionPolicy"], "RetainExceptOnCreate");
+        assert_eq!(group["UpdateReplacePolicy"], "Retain");
+        let name = &group["Properties"]["LogGroupName"];
+        assert!(name.is_null() || texts(name)[0].ends_with("-${StackId}"), "{name}");
     }
 }

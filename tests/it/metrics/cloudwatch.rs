@@ -10,8 +10,8 @@
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
+use harness::templates::{self, argument};
 use regex_lite::Regex;
-use saphyr::{LoadableYamlNode as _, Yaml};
 use serde_json::Value;
 
 /// The stack whose metrics these are.
@@ -99,63 +99,61 @@ pub(super) struct Alarm {
 impl Alarm {
     /// The alarms of a template.
     pub fn all(template: &str) -> Vec<Self> {
-        let documents = Yaml::load_from_str(template).unwrap();
-        let template = &documents[0];
-        let resources = template.as_mapping_get("Resources").and_then(Yaml::as_mapping).unwrap();
-        let alarms = resources.iter().filter(|(_, one)| text(get(one, "Type")) == "AWS::CloudWatch::Alarm");
-        alarms.map(|(_, one)| Self::read(get(one, "Properties"), template)).collect()
+        let template = templates::template(template);
+        let resources = template["Resources"].as_object().unwrap().values();
+        let alarms = resources.filter(|one| one["Type"] == "AWS::CloudWatch::Alarm");
+        alarms.map(|one| Self::read(&one["Properties"], &template)).collect()
     }
 
-    fn read(alarm: &Yaml<'_>, template: &Yaml<'_>) -> Self {
-        let number = |yaml| number(yaml, template);
-        let periods = number(get(alarm, "EvaluationPeriods"));
+    fn read(alarm: &Value, template: &Value) -> Self {
+        let number = |value| number(value, template);
+        let periods = number(&alarm["EvaluationPeriods"]);
         let (mut metrics, mut expressions) = (BTreeMap::new(), BTreeMap::new());
         let (mut watched, mut spans, mut statistics) = (Vec::new(), Vec::new(), Vec::new());
-        let read_metric = |yaml: &Yaml<'_>| Metric {
-            namespace: text(get(yaml, "Namespace")),
-            name: text(get(yaml, "MetricName")),
-            dimensions: yaml
-                .as_mapping_get("Dimensions")
-                .and_then(Yaml::as_sequence)
+        let read_metric = |metric: &Value| Metric {
+            namespace: text(&metric["Namespace"]),
+            name: text(&metric["MetricName"]),
+            dimensions: metric["Dimensions"]
+                .as_array()
                 .into_iter()
                 .flatten()
-                .map(|one| (text(get(one, "Name")), text(get(one, "Value"))))
+                .map(|one| (text(&one["Name"]), text(&one["Value"])))
                 .collect(),
         };
-        for query in alarm.as_mapping_get("Metrics").and_then(Yaml::as_sequence).into_iter().flatten() {
-            let id = text(get(query, "Id"));
-            if query.as_mapping_get("ReturnData").is_none() {
+        for query in alarm["Metrics"].as_array().into_iter().flatten() {
+            let id = text(&query["Id"]);
+            if query.get("ReturnData").is_none() {
                 watched.push(id.clone());
             }
-            if let Some(stat) = query.as_mapping_get("MetricStat") {
-                spans.push(number(get(stat, "Period")));
-                statistics.push(text(get(stat, "Stat")));
-                metrics.insert(id, read_metric(get(stat, "Metric")));
+            if let Some(stat) = query.get("MetricStat") {
+                spans.push(number(&stat["Period"]));
+                statistics.push(text(&stat["Stat"]));
+                metrics.insert(id, read_metric(&stat["Metric"]));
             } else {
-                expressions.insert(id, text(get(query, "Expression")));
+                expressions.insert(id, text(&query["Expression"]));
             }
         }
         if spans.is_empty() {
             watched.push("metric".to_owned());
-            spans.push(number(get(alarm, "Period")));
-            statistics.extend(alarm.as_mapping_get("Statistic").map(text));
+            spans.push(number(&alarm["Period"]));
+            statistics.extend(alarm.get("Statistic").map(text));
             metrics.insert("metric".to_owned(), read_metric(alarm));
         }
         spans.dedup();
         let ([watched], [period]) = (watched.as_slice(), spans.as_slice()) else {
-            panic!("not one value to watch, or not one period: {alarm:?}")
+            panic!("not one value to watch, or not one period: {alarm}")
         };
-        assert_eq!(text(get(alarm, "TreatMissingData")), "notBreaching");
-        assert!(metrics.len() <= 10 && expressions.len() <= 10, "more than CloudWatch allows: {alarm:?}");
+        assert_eq!(alarm["TreatMissingData"], "notBreaching");
+        assert!(metrics.len() <= 10 && expressions.len() <= 10, "more than CloudWatch allows: {alarm}");
         Self {
-            name: text(get(alarm, "AlarmName")).strip_prefix("muster-prod-").unwrap().to_owned(),
+            name: text(&alarm["AlarmName"]).strip_prefix("muster-prod-").unwrap().to_owned(),
             watched: watched.clone(),
             period: (*period).into(),
             is_sum: statistics.iter().all(|statistic| statistic == "Sum") && !statistics.is_empty(),
-            comparison: text(get(alarm, "ComparisonOperator")),
-            threshold: number(get(alarm, "Threshold")).into(),
+            comparison: text(&alarm["ComparisonOperator"]),
+            threshold: number(&alarm["Threshold"]).into(),
             periods: periods.into(),
-            breaching_periods: alarm.as_mapping_get("DatapointsToAlarm").map_or(periods, number).into(),
+            breaching_periods: alarm.get("DatapointsToAlarm").map_or(periods, number).into(),
             metrics,
             expressions,
         }
@@ -293,24 +291,15 @@ fn single(values: &[Option<f64>]) -> Option<f64> {
     *value
 }
 
-fn get<'a, 'b>(yaml: &'a Yaml<'b>, name: &str) -> &'a Yaml<'b> {
-    yaml.as_mapping_get(name).unwrap_or_else(|| panic!("{name} is missing: {yaml:?}"))
-}
-
 /// A text with the stack's name filled in; of another reference the name alone.
-fn text(yaml: &Yaml<'_>) -> String {
-    let text = yaml.as_str().or_else(|| reference(yaml)).unwrap_or_else(|| panic!("not a text: {yaml:?}"));
+fn text(value: &Value) -> String {
+    let text = value.as_str().or(argument(value)).unwrap_or_else(|| panic!("not a text: {value}"));
     text.replace("${AWS::StackName}", STACK).replace("${StackName}", STACK)
 }
 
 /// A number, or the default of the parameter that it refers to.
-fn number(yaml: &Yaml<'_>, template: &Yaml<'_>) -> u32 {
-    let default = reference(yaml).map(|name| get(get(get(template, "Parameters"), name), "Default"));
-    let number = default.unwrap_or(yaml).as_integer().and_then(|number| u32::try_from(number).ok());
-    number.unwrap_or_else(|| panic!("not a number: {yaml:?}"))
-}
-
-/// What a function such as `!Ref` is of.
-fn reference<'a>(yaml: &'a Yaml<'_>) -> Option<&'a str> {
-    if let Yaml::Tagged(_, inner) = yaml { inner.as_str() } else { None }
+fn number(value: &Value, template: &Value) -> u32 {
+    let default = argument(value).map(|name| &template["Parameters"][name]["Default"]);
+    let number = default.unwrap_or(value).as_u64().and_then(|number| u32::try_from(number).ok());
+    number.unwrap_or_else(|| panic!("not a number: {value}"))
 }
