@@ -3,6 +3,8 @@
 //! A host gives it a store, the API and the commands, and passes it the requests for `/` and `/_console/`:
 //! the local stack does, and the command `muster console`. It polls the store within a budget, and changes
 //! a deployment only through the API or the operator's commands. Nothing of it is deployed.
+//!
+//! [`listening`] is the accept loop of both hosts, and [`guard`] decides who may use what they serve.
 
 pub mod budget;
 mod calls;
