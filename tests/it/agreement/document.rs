@@ -1,6 +1,6 @@
 //! The OpenAPI document, read for what the tests compare.
 
-use std::{collections::BTreeSet, fs};
+use std::{collections::BTreeSet, fs, sync::OnceLock};
 
 use harness::Answer;
 use http::Method;
@@ -16,30 +16,34 @@ pub struct Document {
 }
 
 /// One operation of the document.
-pub struct Operation<'a> {
-    document: &'a Document,
+pub struct Operation {
+    document: &'static Document,
     pub method: Method,
     /// Its path, as a template with `{parameters}`.
-    pub path: &'a str,
-    pub id: &'a str,
-    item: &'a Value,
-    value: &'a Value,
+    pub path: &'static str,
+    pub id: &'static str,
+    item: &'static Value,
+    value: &'static Value,
 }
 
 /// One documented response of an operation.
-pub struct Response<'a> {
+pub struct Response {
     pub status: u16,
-    pub value: &'a Value,
+    pub value: &'static Value,
 }
 
 impl Document {
-    pub fn read() -> Self {
-        let text = fs::read_to_string(workspace().join("infra/openapi.json")).unwrap();
-        Self { root: serde_json::from_str(&text).unwrap() }
+    /// The document, read once.
+    pub fn read() -> &'static Self {
+        static DOCUMENT: OnceLock<Document> = OnceLock::new();
+        DOCUMENT.get_or_init(|| {
+            let text = fs::read_to_string(workspace().join("infra/openapi.json")).unwrap();
+            Self { root: serde_json::from_str(&text).unwrap() }
+        })
     }
 
     /// Every operation.
-    pub fn operations(&self) -> Vec<Operation<'_>> {
+    pub fn operations(&'static self) -> Vec<Operation> {
         let mut operations = Vec::new();
         for (path, item) in self.root["paths"].as_object().unwrap() {
             for (method, value) in item.as_object().unwrap().iter().filter(|(key, _)| *key != "parameters") {
@@ -57,7 +61,7 @@ impl Document {
     }
 
     /// The operation whose `operationId` is `id`.
-    pub fn operation(&self, id: &str) -> Operation<'_> {
+    pub fn operation(&'static self, id: &str) -> Operation {
         let mut operations = self.operations().into_iter();
         operations.find(|operation| operation.id == id).unwrap_or_else(|| panic!("no operation {id}"))
     }
@@ -77,26 +81,53 @@ impl Document {
         self.root.pointer(pointer).unwrap_or_else(|| panic!("{reference} leads nowhere"))
     }
 
+    /// The schema, and all schemas that it refers to or has as alternatives.
+    pub fn parts(&'static self, schema: &'static Value) -> Vec<&'static Value> {
+        let mut parts = vec![schema];
+        let mut next = 0;
+        while let Some(part) = parts.get(next).copied() {
+            parts.extend(part["$ref"].as_str().map(|reference| self.target(reference)));
+            parts.extend(part["anyOf"].as_array().into_iter().flatten());
+            next += 1;
+        }
+        parts
+    }
+
+    /// What a keyword says in the schema or in its parts.
+    pub fn keyword(&'static self, schema: &'static Value, keyword: &str) -> Option<&'static Value> {
+        self.parts(schema).into_iter().find_map(|part| part.get(keyword))
+    }
+
     /// Where `value` does not fit `schema`; properties that the schema does not name do not fit either.
     pub fn violations(&self, schema: &Value, value: &Value) -> Vec<String> {
         Schemas(self).violations(schema, value)
     }
 }
 
-impl<'a> Operation<'a> {
+impl Operation {
     /// Path parameters and those of the request, resolved.
-    pub fn parameters(&self) -> Vec<&'a Value> {
-        let of = |holder: &'a Value| holder["parameters"].as_array().into_iter().flatten();
+    pub fn parameters(&self) -> Vec<&'static Value> {
+        let of = |holder: &'static Value| holder["parameters"].as_array().into_iter().flatten();
         of(self.item).chain(of(self.value)).map(|parameter| self.document.resolve(parameter)).collect()
     }
 
     /// The schema of the request's body, where it has one.
-    pub fn request_schema(&self) -> Option<&'a Value> {
+    pub fn request_schema(&self) -> Option<&'static Value> {
         self.value.pointer("/requestBody/content/application~1json/schema")
     }
 
+    /// Whether it reads an object, not any JSON.
+    pub fn reads_object(&self) -> bool {
+        self.request_schema().is_some_and(|schema| self.document.resolve(schema)["properties"].is_object())
+    }
+
+    /// Whether its body may be any JSON.
+    pub fn reads_any_json(&self) -> bool {
+        self.request_schema().is_some() && !self.reads_object()
+    }
+
     /// The documented requests; one without a body where the operation takes none.
-    pub fn request_examples(&self) -> Vec<Option<&'a Value>> {
+    pub fn request_examples(&self) -> Vec<Option<&'static Value>> {
         if self.request_schema().is_none() {
             return vec![None];
         }
@@ -106,19 +137,19 @@ impl<'a> Operation<'a> {
     }
 
     /// The ways to authenticate, each of one scheme; nothing stands for none at all.
-    pub fn rights(&self) -> Vec<Option<&'a str>> {
+    pub fn rights(&self) -> Vec<Option<&'static str>> {
         let alternatives = self.value["security"].as_array().expect("each operation says its rights");
         if alternatives.is_empty() {
             return vec![None];
         }
-        let scheme = |right: &'a Value| right.as_object().unwrap().keys().next().map(String::as_str);
+        let scheme = |right: &'static Value| right.as_object().unwrap().keys().next().map(String::as_str);
         alternatives.iter().map(scheme).collect()
     }
 
     /// The documented responses.
-    pub fn responses(&self) -> Vec<Response<'a>> {
+    pub fn responses(&self) -> Vec<Response> {
         let responses = self.value["responses"].as_object().unwrap();
-        let response = |(status, value): (&'a String, &'a Value)| Response {
+        let response = |(status, value): (&'static String, &'static Value)| Response {
             status: status.parse().unwrap(),
             value: self.document.resolve(value),
         };
@@ -140,27 +171,27 @@ impl<'a> Operation<'a> {
     }
 }
 
-impl<'a> Response<'a> {
-    pub fn schema(&self) -> &'a Value {
+impl Response {
+    pub fn schema(&self) -> &'static Value {
         &self.content()["schema"]
     }
 
-    pub fn example(&self) -> &'a Value {
+    pub fn example(&self) -> &'static Value {
         &self.content()["example"]
     }
 
-    pub fn headers(&self) -> BTreeSet<&'a str> {
+    pub fn headers(&self) -> BTreeSet<&'static str> {
         let headers = self.value["headers"].as_object().into_iter().flatten();
         headers.map(|(name, _)| name.as_str()).collect()
     }
 
     /// The error codes that its schema allows.
-    pub fn codes(&self) -> BTreeSet<&'a str> {
+    pub fn codes(&self) -> BTreeSet<&'static str> {
         let codes = self.schema().pointer("/properties/code/enum").and_then(Value::as_array);
         codes.into_iter().flatten().map(|code| code.as_str().unwrap()).collect()
     }
 
-    fn content(&self) -> &'a Value {
+    fn content(&self) -> &'static Value {
         &self.value["content"]["application/json"]
     }
 }

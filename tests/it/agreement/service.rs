@@ -7,8 +7,8 @@ use http::{HeaderMap, Method, Request};
 use http_body_util::Full;
 use serde_json::{Value, json};
 
-use super::document::{Document, Operation};
-use crate::refusals::Scene;
+use super::document::Document;
+use crate::refusals::scene::Scene;
 
 mod bounds;
 mod refusals;
@@ -21,37 +21,6 @@ async fn start() -> TestStack {
 }
 
 const ORIGIN: &str = "https://play.example.com";
-
-/// A token of the scene for a security scheme of the document.
-fn token<'a>(scene: &'a Scene<'_>, scheme: &str) -> &'a str {
-    let kind = scheme.strip_suffix("Token").unwrap_or_else(|| panic!("no scheme of tokens: {scheme}"));
-    scene.token(kind)
-}
-
-/// A documented request with what it names made real; a developer's players are those of mock answers.
-fn realized(scene: &Scene<'_>, example: Option<&Value>, scheme: Option<&str>) -> String {
-    let Some(mut example) = example.cloned() else { return String::new() };
-    let player = if scheme == Some("developmentToken") { &scene.mock_player } else { &scene.player };
-    let domain = scene.domain();
-    for (name, real) in [
-        ("domain", domain.as_str()),
-        ("lobby_id", scene.lobby_id.as_str()),
-        ("player_token", player),
-        ("server_id", &scene.server_id),
-        ("version_id", scene.version_id.as_str()),
-        ("name_id", &scene.fresh_name),
-    ] {
-        if let Some(field) = example.get_mut(name) {
-            *field = real.into();
-        }
-    }
-    example.to_string()
-}
-
-/// The operation's first documented request, made real.
-fn request(scene: &Scene<'_>, operation: &Operation<'_>) -> String {
-    realized(scene, operation.request_examples()[0], operation.rights()[0])
-}
 
 /// Sends a request with what a page adds, if it has no token.
 async fn send(stack: &TestStack, method: Method, path: &str, token: Option<&str>, body: String) -> Answer {
@@ -70,20 +39,15 @@ async fn each_documented_request_gets_the_documented_answer_by_every_right() {
         for example in operation.request_examples() {
             for right in operation.rights() {
                 let scene = Scene::on(&stack).await;
-                let token = right.map(|scheme| token(&scene, scheme));
-                let (path, body) = (scene.path(operation.path), realized(&scene, example, right));
+                let token = right.map(|scheme| scene.token(scheme.trim_end_matches("Token")));
+                let body = example.map(|example| scene.realized(example).to_string()).unwrap_or_default();
+                let (path, body) = (scene.path(operation.path), scene.for_caller(token, body));
                 let answer = send(&stack, operation.method.clone(), &path, token, body).await;
                 let at = format!("{} as {right:?}: {}", operation.id, answer.body);
                 assert_eq!(answer.status, 200, "{at}");
                 assert_eq!(operation.differences(&answer), [""; 0], "{at}");
                 answers += 1;
             }
-        }
-        if operation.id == "updateMatchmakerConfig" {
-            // All players here are one client, which holds more seats than the example allows.
-            let body = json!({ "lobby_count_max": 1_000, "max_players": 100_000 }).to_string();
-            let (path, token) = (stack.namespace_path("mm-config"), &stack.demo().tokens.cloud);
-            stack.call(operation.method.clone(), &path, Some(token), body).await.expect_ok();
         }
     }
     let players = (2 + 1 + 2) * 3 + 3 + 4 + 3 + 3;

@@ -162,7 +162,7 @@ async fn no_answer_holds_a_hash_or_the_digest_of_a_token() {
     let cloud = &stack.demo().tokens.cloud;
     let secrets = [hash, CloudToken::parse(cloud).unwrap().digest()];
     let document = crate::agreement::document::Document::read();
-    let scene = crate::refusals::Scene::on(&stack).await;
+    let scene = crate::refusals::scene::Scene::on(&stack).await;
     let mut answers = 0;
     for operation in document.operations() {
         let examples = operation.request_examples().into_iter().flatten().map(ToString::to_string);

@@ -24,8 +24,9 @@ use shared::{
 use super::{
     check,
     json::{Edit, Json, Mutation, any_json, edited, edits, mutated, mutations, name},
-    service::{Operation, Service, document},
+    service::{Operation, Service},
 };
+use crate::agreement::document::Document;
 
 const BAD_BODY: (u16, &str) = (400, "API_BAD_BODY");
 
@@ -155,7 +156,7 @@ fn violations(operation: &Operation, body: &Value) -> Vec<String> {
             fields.retain(|name, _| object.names.contains(name.as_str()));
         }
     }
-    document().violations(operation.documented.request_schema().unwrap(), &body)
+    Document::read().violations(operation.documented.request_schema().unwrap(), &body)
 }
 
 fn drop_nulls(value: &mut Value) {
@@ -221,13 +222,7 @@ impl Object {
 
 /// The objects of a body whose fields the schema names, those within others first.
 fn objects(schema: &'static Value, value: &Value, pointer: &str, found: &mut Vec<Object>) {
-    let mut parts = vec![schema];
-    let mut next = 0;
-    while let Some(part) = parts.get(next).copied() {
-        parts.extend(part["$ref"].as_str().map(|reference| document().target(reference)));
-        parts.extend(part["anyOf"].as_array().into_iter().flatten());
-        next += 1;
-    }
+    let parts = Document::read().parts(schema);
     let named = || parts.iter().filter_map(|part| part["properties"].as_object()).flatten();
     match value {
         Value::Object(fields) => {

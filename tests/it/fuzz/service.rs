@@ -6,7 +6,6 @@ use std::{
     collections::BTreeMap,
     fs,
     string::FromUtf8Error,
-    sync::OnceLock,
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
@@ -22,8 +21,7 @@ use shared::{
     auth::keys::TokenKeys,
     models::{
         ids::NamespaceId,
-        ports::{PortNumbers, Protocol, ServerPort},
-        token::{Credential, CredentialKind, DevelopmentHost},
+        token::{Credential, CredentialKind},
     },
 };
 use tokio::runtime::{Builder, Runtime};
@@ -31,7 +29,7 @@ use tokio::runtime::{Builder, Runtime};
 use crate::{
     agreement::document::{self, Document},
     artefacts::workspace,
-    refusals::player_token,
+    refusals::scene::{development_host, player_token},
 };
 
 /// The longest message of any refusal, in characters.
@@ -47,7 +45,7 @@ const INTERNALS: [&str; 8] =
 pub struct Operation {
     /// Its function's, verb-noun.
     pub name: String,
-    pub documented: document::Operation<'static>,
+    pub documented: document::Operation,
     /// Valid bodies with placeholders, if it reads any: of its example event and of the document.
     pub bodies: Vec<Value>,
     event: Value,
@@ -94,12 +92,6 @@ const PLACEHOLDERS: [&str; 9] = [
     "LOBBY_TOKEN",
 ];
 
-/// The document of the interface.
-pub fn document() -> &'static Document {
-    static DOCUMENT: OnceLock<Document> = OnceLock::new();
-    DOCUMENT.get_or_init(Document::read)
-}
-
 /// A request as a function gets it.
 pub struct Event<'a> {
     pub operation: &'a Operation,
@@ -137,8 +129,8 @@ impl Service {
                 let body = body.replace("tournament", "FRESH_NAME");
                 event["body"] = body.replace("play.example.com", "NAMESPACE_ID.example").into();
             }
-            let mut documented = document().operations().into_iter();
-            let is_of_route = |operation: &document::Operation<'_>| {
+            let mut documented = Document::read().operations().into_iter();
+            let is_of_route = |operation: &document::Operation| {
                 (&operation.method, operation.path) == (&route.method, route.path.as_str())
             };
             let documented = documented.find(is_of_route).unwrap();
@@ -403,14 +395,4 @@ fn documented(event: &Event<'_>, answer: &Answer) -> TestCaseResult {
     prop_assert_eq!(leaked, None, "{}", at());
     prop_assert!(message.chars().count() <= MESSAGE_CHARS_MAX, "{}", at());
     Ok(())
-}
-
-fn development_host() -> DevelopmentHost {
-    let port = ServerPort {
-        hostname: "localhost".to_owned(),
-        numbers: PortNumbers::Port(7_777),
-        protocol: Protocol::Udp,
-    };
-    let ports = BTreeMap::from([("game".to_owned(), port)]);
-    DevelopmentHost { hostname: "localhost".to_owned(), ports: ports.try_into().unwrap() }
 }

@@ -5,7 +5,10 @@ use http::Method;
 use serde_json::{Value, json};
 use shared::{models::handed_on::STATE_DEPTH_MAX, request::BODY_BYTES_MAX};
 
-use super::{OPERATIONS, Operation, Reads, Scene, send};
+use super::{
+    operation::{OPERATIONS, Operation, send},
+    scene::Scene,
+};
 
 const BAD_BODY: (u16, &str) = (400, "API_BAD_BODY");
 
@@ -90,7 +93,7 @@ async fn what_is_no_json_object_is_a_bad_body() {
 async fn what_is_no_json_is_a_bad_body_where_any_json_will_do() {
     let stack = TestStack::start().await;
     let scene = Scene::on(&stack).await;
-    for operation in Operation::reading().filter(|operation| matches!(operation.reads, Reads::AnyJson)) {
+    for operation in Operation::reading().filter(|operation| operation.reads_any_json()) {
         for text in NO_JSON {
             let answer = operation.call_with(&scene, text).await;
             assert_eq!(answer.refusal(), BAD_BODY, "{operation} {text:?}");
@@ -235,7 +238,7 @@ async fn the_content_type_is_ignored() {
 async fn an_operation_without_a_body_does_not_look_at_one() {
     let stack = TestStack::start().await;
     let scene = Scene::on(&stack).await;
-    for operation in OPERATIONS.iter().filter(|operation| matches!(operation.reads, Reads::Nothing)) {
+    for operation in OPERATIONS.iter().filter(|operation| operation.request_schema().is_none()) {
         for body in ["{", "[]", "\0", &" ".repeat(BODY_BYTES_MAX + 1)] {
             let answer = operation.call_with(&scene, body.to_owned()).await;
             assert_eq!(answer.status, 200, "{operation} {body:.9?}: {}", answer.body);

@@ -17,7 +17,10 @@ use shared::{
     store::client::TableNames,
 };
 
-use super::{Operation, Scene, player_token};
+use super::{
+    operation::Operation,
+    scene::{Scene, player_token},
+};
 
 /// A development token for `play.test` whose ports are on other hosts.
 fn token(stack: &TestStack, ports: &[(&str, PortNumbers, Protocol)]) -> String {

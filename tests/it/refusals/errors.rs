@@ -20,7 +20,10 @@ use shared::{
     store::client::{Store, emulator_client},
 };
 
-use super::{OPERATIONS, Operation, Reads, Right, Scene, scene::Tokens, write_to_namespace};
+use super::{
+    operation::{OPERATIONS, Operation},
+    scene::{Scene, Tokens, write_to_namespace},
+};
 
 /// The identifier of an answer, which both headers carry.
 fn request_id(answer: &Answer) -> String {
@@ -76,7 +79,7 @@ async fn every_answer_has_its_own_id_in_both_headers() {
     let stack = TestStack::start().await;
     let mut ids = BTreeSet::new();
     for _ in 0..5 {
-        for operation in &OPERATIONS {
+        for operation in OPERATIONS.iter() {
             let answer = operation.succeed(&Scene::on(&stack).await).await;
             assert!(ids.insert(request_id(&answer)), "an identifier came twice");
         }
@@ -96,7 +99,7 @@ async fn an_error_says_code_message_and_ray_id() {
             // No operation takes a player's.
             (Some(scene.player.as_str()), valid),
         ];
-        if !matches!(operation.reads, Reads::Nothing) {
+        if operation.request_schema().is_some() {
             requests.extend([(right, "{".to_owned()), (right, " ".repeat(64 * 1024 + 1))]);
         }
         for (token, body) in requests {
@@ -114,7 +117,7 @@ async fn an_error_says_code_message_and_ray_id() {
 async fn a_client_cannot_choose_its_ray_id() {
     let stack = TestStack::start().await;
     let scene = Scene::on(&stack).await;
-    for operation in &OPERATIONS {
+    for operation in OPERATIONS.iter() {
         let headers: [(&str, &[u8]); 3] =
             [("x-request-id", b"chosen"), ("rvt-ray-id", b"chosen"), ("x-amzn-trace-id", b"chosen")];
         let answer = operation.call_with_headers(&scene, &headers).await;
@@ -414,9 +417,9 @@ async fn without_its_database_an_operation_invites_another_try_and_keeps_the_cau
     let stack = TestStack::start().await;
     let scene = Scene::on(&stack).await;
     let unreachable = Unreachable::new(stack.stack.keys());
-    for operation in &OPERATIONS {
+    for operation in OPERATIONS.iter() {
         let answer = unreachable.answer(operation, &scene, operation.token(&scene)).await;
-        if operation.right == Right::None {
+        if operation.is_open() {
             assert_eq!(answer.status, 200, "{operation}: {}", answer.body);
             continue;
         }

@@ -3,10 +3,13 @@
 
 use std::time::Duration;
 
-use harness::TestGame;
+use harness::{TestGame, TestStack};
+use http::{Method, Request};
+use http_body_util::Full;
+use serde_json::{Value, json};
 use shared::{function::operation::WARNING_HEADER, models::token::CredentialKind};
 
-use super::{scene::Tokens, *};
+use super::scene::{self, Scene, Tokens};
 
 /// A mistake, and what its answer says.
 struct Mistake {

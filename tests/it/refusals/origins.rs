@@ -7,7 +7,10 @@ use harness::{Answer, TestStack};
 use serde_json::json;
 use shared::{rules::origin::OriginHost, store::cdn::DomainOutcome};
 
-use super::{Operation, Scene, send, write_to_namespace};
+use super::{
+    operation::{Operation, send},
+    scene::{Scene, write_to_namespace},
+};
 
 const UNAUTHORIZED: (u16, &str) = (401, "API_UNAUTHORIZED");
 /// How long the local stack remembers settings, and hosts without namespace.

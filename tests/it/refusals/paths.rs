@@ -1,9 +1,13 @@
 //! Path identifiers that can name nothing.
 
 use harness::{Answer, TestStack};
+use http::Method;
 use serde_json::json;
 
-use super::{Operation, Scene};
+use super::{
+    operation::{OPERATIONS, Operation, send},
+    scene::Scene,
+};
 
 /// The identifiers that paths carry.
 const PARAMETERS: [&str; 4] = ["{game_id}", "{namespace_id}", "{version_id}", "{lobby_id}"];
@@ -70,7 +74,7 @@ async fn a_malformed_identifier_names_nothing_with_or_without_a_token() {
     let stack = TestStack::start().await;
     let scene = Scene::on(&stack).await;
     for operation in operations() {
-        let mut tokens: Vec<_> = operation.right.kinds().iter().map(|kind| Some(scene.token(kind))).collect();
+        let mut tokens: Vec<_> = operation.kinds().map(|kind| Some(scene.token(kind))).collect();
         tokens.push(None);
         for segment in malformed_segments() {
             for token in &tokens {
@@ -133,6 +137,25 @@ async fn an_encoded_slash_separates_segments_so_that_no_operation_is_reached() {
                 assert_eq!(answer.status, 404, "{operation} {parameter} {segment}");
                 assert_eq!(answer.body, json!({ "message": "Not Found" }), "{segment}");
             }
+        }
+    }
+}
+
+#[tokio::test]
+async fn other_paths_and_methods_are_answered_by_the_gateway_itself() {
+    let stack = TestStack::start().await;
+    let scene = Scene::on(&stack).await;
+    for operation in OPERATIONS.iter() {
+        let path = scene.path(operation.path);
+        for (method, path) in [
+            (Method::PATCH, path.clone()),
+            (operation.method.clone(), format!("{path}/")),
+            (operation.method.clone(), format!("{path}/more")),
+            (operation.method.clone(), format!("/v1{path}")),
+        ] {
+            let answer = send(&stack, &method, &path, &[], "").await;
+            assert_eq!(answer.status, 404, "{method} {path}");
+            assert_eq!(answer.body, json!({ "message": "Not Found" }));
         }
     }
 }

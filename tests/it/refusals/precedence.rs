@@ -3,7 +3,10 @@
 use harness::TestStack;
 use serde_json::json;
 
-use super::{OPERATIONS, Operation, Reads, Right, Scene};
+use super::{
+    operation::{OPERATIONS, Operation},
+    scene::Scene,
+};
 
 const BROKEN_BODY: &str = "{";
 
@@ -22,7 +25,7 @@ async fn a_cloud_operation_looks_at_path_then_token_then_game_then_namespace_the
     let public = Some(scene.tokens.public.as_str());
     let theirs = Some(other.created.cloud_token.reveal());
     let oversized = oversized_body();
-    for operation in Operation::with(Right::Cloud) {
+    for operation in Operation::taking("cloud") {
         for body in ["", "{}", BROKEN_BODY, "[]", &oversized] {
             for (game_id, namespace_id, token, refusal) in [
                 ("a.b", namespace_id, None, (404, "API_NOT_FOUND")),
@@ -42,12 +45,12 @@ async fn a_cloud_operation_looks_at_path_then_token_then_game_then_namespace_the
                 if is_about_namespace && !operation.is_on_namespace() {
                     continue;
                 }
-                let path = operation.path_in(game_id, namespace_id);
+                let path = operation.path_in(&scene, game_id, namespace_id);
                 let answer = stack.call(operation.method.clone(), &path, token, body.to_owned()).await;
                 assert_eq!(answer.refusal(), refusal, "{} {path}", operation.method);
             }
         }
-        if !matches!(operation.reads, Reads::Nothing) {
+        if operation.request_schema().is_some() {
             let oversized = operation.call_with(&scene, oversized_body()).await;
             assert_eq!(oversized.refusal(), (413, "API_BODY_TOO_LARGE"), "{operation}");
         }
@@ -143,8 +146,8 @@ async fn of_lobby_and_game_servers_the_token_is_checked_then_the_body_then_the_l
                 assert_eq!(answer.refusal(), refusal, "{operation} {body:.9}");
             }
         }
-        let is_any_json = matches!(operation.reads, Reads::AnyJson);
-        for kind in operation.right.kinds().iter().filter(|kind| **kind != "development") {
+        let is_any_json = operation.reads_any_json();
+        for kind in operation.kinds().filter(|kind| *kind != "development") {
             let token = Some(scene.token(kind));
             for body in [BROKEN_BODY, "[]", ""].into_iter().take(if is_any_json { 1 } else { 3 }) {
                 let answer = operation.call_with_body(&scene, token, body).await;

@@ -19,12 +19,16 @@ use shared::{
     store::tokens::RevokeOutcome,
 };
 
-use super::{Operation, Right, Scene, write_to_namespace};
+use super::{
+    operation::Operation,
+    scene::{Scene, write_to_namespace},
+};
 
 /// How old the settings of the local stack may be.
 const SETTINGS_AGE_MAX: Duration = Duration::from_secs(1);
 
-async fn revoke(stack: &TestStack, not_before: &[(&str, Timestamp)], token_ids: &[&TokenId]) {
+/// Revokes credentials of the demo's namespace: those of kinds from before a time, and some by identifier.
+pub async fn revoke(stack: &TestStack, not_before: &[(&str, Timestamp)], token_ids: &[&TokenId]) {
     let not_before =
         not_before.iter().map(|(kind, limit)| ((*kind).to_owned(), AttributeValue::N(limit.to_string())));
     let token_ids = token_ids.iter().map(|id| AttributeValue::S(id.to_string()));
@@ -38,7 +42,19 @@ async fn revoke(stack: &TestStack, not_before: &[(&str, Timestamp)], token_ids: 
     stack.clock.advance(SETTINGS_AGE_MAX);
 }
 
-fn token_id(stack: &TestStack, token: &str) -> TokenId {
+/// Revokes a cloud token past every operation.
+pub async fn revoke_cloud_token(stack: &TestStack, token: &CloudToken) {
+    let write = stack.store().client().update_item();
+    let write = write
+        .table_name(&stack.store().tables().tokens)
+        .key("digest", AttributeValue::S(token.digest()))
+        .update_expression("SET revoked_at = :now")
+        .condition_expression("attribute_exists(digest)")
+        .expression_attribute_values(":now", AttributeValue::N(stack.clock.now().to_string()));
+    let _written = write.send().await.unwrap();
+}
+
+pub fn token_id(stack: &TestStack, token: &str) -> TokenId {
     match stack.stack.keys().verify(token, stack.clock.now()) {
         Ok(Claims::Public(credential) | Claims::Server(credential) | Claims::Development(credential, _)) => {
             credential.token_id
@@ -302,22 +318,14 @@ async fn a_revoked_cloud_token_is_refused_at_once_and_everywhere() {
     let stack = TestStack::start().await;
     let scene = Scene::on(&stack).await;
     let demo = stack.demo();
-    let cloud = CloudToken::parse(&demo.tokens.cloud).unwrap();
-    let write = stack.store().client().update_item();
-    let write = write
-        .table_name(&stack.store().tables().tokens)
-        .key("digest", AttributeValue::S(cloud.digest()))
-        .update_expression("SET revoked_at = :now")
-        .condition_expression("attribute_exists(digest)")
-        .expression_attribute_values(":now", AttributeValue::N(stack.clock.now().to_string()));
-    let _written = write.send().await.unwrap();
-    for operation in Operation::with(Right::Cloud) {
+    revoke_cloud_token(&stack, &CloudToken::parse(&demo.tokens.cloud).unwrap()).await;
+    for operation in Operation::taking("cloud") {
         for (game_id, namespace_id) in [
             (demo.game_id.as_str(), demo.namespace_id.as_str()),
             (demo.game_id.as_str(), "unknown"),
             ("unknown", demo.namespace_id.as_str()),
         ] {
-            let path = operation.path_in(game_id, namespace_id);
+            let path = operation.path_in(&scene, game_id, namespace_id);
             let (method, body) = (operation.method.clone(), operation.valid_body(&scene));
             let answer = stack.call(method, &path, Some(&demo.tokens.cloud), body).await;
             assert_eq!(answer.refusal(), (401, "TOKEN_REVOKED"), "{operation}");
@@ -327,7 +335,7 @@ async fn a_revoked_cloud_token_is_refused_at_once_and_everywhere() {
         issue_cloud_token(stack.store(), &stack.ambient(), &GameRight::of_operator(demo.game_id.clone()))
             .await
             .unwrap();
-    for operation in Operation::with(Right::Cloud) {
+    for operation in Operation::taking("cloud") {
         let answer = operation.call(&scene, Some(fresh.reveal())).await;
         assert_eq!(answer.status, 200, "{operation}: {}", answer.body);
     }

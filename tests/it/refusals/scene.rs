@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use aws_sdk_dynamodb::types::AttributeValue;
 use harness::{Answer, TestStack};
 use http::Method;
 use serde_json::{Value, json};
@@ -10,6 +11,10 @@ use shared::models::{
     ports::{PortNumbers, Protocol, ServerPort},
     token::{Credential, CredentialKind, DevelopmentHost},
 };
+
+/// As many lobbies as the demo may hold, and more players than those have.
+const LOBBY_COUNT_MAX: u32 = 4_000;
+const PLAYERS_MAX: u32 = 100_000;
 
 /// A namespace with a lobby and a game server that no other scene has.
 pub struct Scene<'a> {
@@ -140,6 +145,35 @@ impl<'a> Scene<'a> {
         path.replace("{lobby_id}", &self.lobby_id)
     }
 
+    /// A documented body with what it names made real.
+    pub fn realized(&self, example: &Value) -> Value {
+        let mut body = example.clone();
+        for (name, real) in [
+            ("domain", self.domain().as_str()),
+            ("lobby_id", &self.lobby_id),
+            ("player_token", &self.player),
+            ("server_id", &self.server_id),
+            ("version_id", self.version_id.as_str()),
+            ("name_id", &self.fresh_name),
+        ] {
+            if let Some(field) = body.get_mut(name) {
+                *field = real.into();
+            }
+        }
+        // Scenes go on being made, and their players are one client.
+        if body["lobby_count_max"].as_u64() > Some(0) {
+            body["lobby_count_max"] = LOBBY_COUNT_MAX.into();
+            body["max_players"] = PLAYERS_MAX.into();
+        }
+        body
+    }
+
+    /// The body as it is for the caller with a token: a developer's players are those of mock answers.
+    pub fn for_caller(&self, token: Option<&str>, body: String) -> String {
+        let is_developer = token.is_some_and(|token| token.starts_with("dev_"));
+        if is_developer { body.replace(&self.player, &self.mock_player) } else { body }
+    }
+
     /// A domain that no other namespace has.
     pub fn domain(&self) -> String {
         format!("{}.example", self.namespace_id)
@@ -169,4 +203,24 @@ pub fn development_host() -> DevelopmentHost {
     };
     let ports = BTreeMap::from([("game".to_owned(), port)]);
     DevelopmentHost { hostname: "localhost".to_owned(), ports: ports.try_into().unwrap() }
+}
+
+/// Writes an attribute of a namespace past every operation, as another process would.
+pub async fn write_to_namespace(
+    stack: &TestStack,
+    game_id: &GameId,
+    namespace_id: &NamespaceId,
+    attribute: &str,
+    value: AttributeValue,
+) {
+    let write = stack.store().client().update_item();
+    let write = write
+        .table_name(&stack.store().tables().catalog)
+        .key("pk", AttributeValue::S(format!("GAME#{game_id}")))
+        .key("sk", AttributeValue::S(format!("NAMESPACE#{namespace_id}")))
+        .update_expression("SET #attribute = :value")
+        .condition_expression("attribute_exists(pk)")
+        .expression_attribute_names("#attribute", attribute)
+        .expression_attribute_values(":value", value);
+    let _written = write.send().await.unwrap();
 }

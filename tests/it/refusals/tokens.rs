@@ -15,10 +15,15 @@ use shared::{
     },
 };
 
-use super::{OPERATIONS, Operation, Right, Scene, scene::development_host};
+use super::{
+    operation::{OPERATIONS, Operation, send},
+    scene::{Scene, development_host, registration},
+};
 
 const YEAR: Duration = Duration::from_secs(365 * 24 * 3_600);
 const SECOND: Duration = Duration::from_secs(1);
+
+const INVALID: (u16, &str) = (401, "TOKEN_INVALID");
 
 /// One token of each signed kind, all but the mock player's of the demo's namespace, and of no lobby that
 /// exists.
@@ -89,31 +94,35 @@ fn broken_variants(token: &str, other: &str) -> Vec<(&'static str, String)> {
     ]
 }
 
+/// Sends each operation a valid request with each of the tokens, after what they are; an open one reads none.
+async fn check<'a>(
+    scene: &Scene<'_>,
+    tokens: impl IntoIterator<Item = (&'a str, String)>,
+    refusal: (u16, &str),
+) {
+    for (what, token) in tokens {
+        for operation in OPERATIONS.iter() {
+            let answer = operation.call(scene, Some(&token)).await;
+            let expected = if operation.is_open() { (200, "") } else { refusal };
+            assert_eq!(answer.refusal(), expected, "{operation} with a token: {what}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn without_a_bearer_token_nothing_that_needs_one_is_done() {
     let stack = TestStack::start().await;
     let scene = Scene::on(&stack).await;
-    for operation in &OPERATIONS {
+    for operation in OPERATIONS.iter() {
         let token = operation.token(&scene).unwrap_or_default();
-        for authorization in [
-            None,
-            Some(String::new()),
-            Some("Bearer".to_owned()),
-            Some("Bearer ".to_owned()),
-            Some(token.to_owned()),
-            Some(format!("Basic {token}")),
-            Some(format!("Token {token}")),
-            Some(format!("Bearer: {token}")),
-            Some(format!("Bearer={token}")),
-        ] {
-            let header = authorization.as_ref().map(|value| ("authorization", value.as_bytes()));
+        let shapes =
+            ["", "Bearer", "Bearer ", "TOKEN", "Basic TOKEN", "Token TOKEN", "Bearer: TOKEN", "Bearer=TOKEN"];
+        for shape in [None].into_iter().chain(shapes.map(Some)) {
+            let value = shape.map(|shape| shape.replace("TOKEN", token));
+            let header = value.as_ref().map(|value| ("authorization", value.as_bytes()));
             let answer = operation.call_with_headers(&scene, header.as_slice()).await;
-            let shape = authorization.map(|value| value.replace(token, "<token>"));
-            if operation.right == Right::None {
-                assert_eq!(answer.status, 200, "{operation} with {shape:?}");
-            } else {
-                assert_eq!(answer.refusal(), (401, "API_UNAUTHORIZED"), "{operation} with {shape:?}");
-            }
+            let expected = if operation.is_open() { (200, "") } else { (401, "API_UNAUTHORIZED") };
+            assert_eq!(answer.refusal(), expected, "{operation} with {shape:?}");
         }
     }
 }
@@ -133,7 +142,7 @@ async fn a_token_elsewhere_than_in_the_authorization_header_is_no_token() {
         let path = scene.path(operation.path);
         let path = format!("{path}?authorization={token}&token={token}&access_token={token}");
         let body = operation.valid_body(&scene);
-        let answer = super::send(&stack, &operation.method, &path, &headers, body).await;
+        let answer = send(&stack, &operation.method, &path, &headers, body).await;
         assert_eq!(answer.refusal(), (401, "API_UNAUTHORIZED"), "{operation}");
     }
 }
@@ -168,34 +177,11 @@ async fn two_tokens_in_one_request_are_not_valid_even_if_each_is() {
 async fn text_that_is_no_token_of_ours_is_not_valid() {
     let stack = TestStack::start().await;
     let scene = Scene::on(&stack).await;
-    let long = "x".repeat(6_000);
-    for operation in &OPERATIONS {
-        for text in [
-            "x",
-            "null",
-            "undefined",
-            "a b",
-            "....",
-            "pub_",
-            "pub_a.b.c",
-            "dev_..",
-            "server_AAAA",
-            "player_e30.e30.e30",
-            "dev_player_",
-            "cloud_",
-            "cloud_AAAA",
-            "lobby_AAAA",
-            "lobby_e30.e30.e30",
-            &long,
-        ] {
-            let answer = operation.call(&scene, Some(text)).await;
-            if operation.right == Right::None {
-                assert_eq!(answer.status, 200, "{operation} {text}");
-            } else {
-                assert_eq!(answer.refusal(), (401, "TOKEN_INVALID"), "{operation} {text}");
-            }
-        }
-    }
+    let texts = "x null undefined .... pub_ pub_a.b.c dev_.. server_AAAA player_e30.e30.e30 dev_player_ cloud_ \
+                 cloud_AAAA lobby_AAAA lobby_e30.e30.e30";
+    let (spaced, long) = ("a b", "x".repeat(6_000));
+    let texts = texts.split(' ').chain([spaced, &long]);
+    check(&scene, texts.map(|text| (text, text.to_owned())), INVALID).await;
 }
 
 #[tokio::test]
@@ -217,31 +203,15 @@ async fn a_tampered_token_of_any_kind_is_not_valid() {
     let mut tokens = signed_tokens(stack.stack.keys(), &stack);
     let _unknown = tokens.insert("lobby", scene.tokens.lobby.clone());
     let others = signed_tokens(stack.stack.keys(), &stack);
-    for operation in &OPERATIONS {
-        for (kind, token) in &tokens {
-            for (how, broken) in broken_variants(token, &others[kind]) {
-                let answer = operation.call(&scene, Some(&broken)).await;
-                if operation.right == Right::None {
-                    assert_eq!(answer.status, 200, "{operation} {kind} {how}");
-                } else {
-                    assert_eq!(answer.refusal(), (401, "TOKEN_INVALID"), "{operation} {kind} {how}");
-                }
-            }
-        }
-    }
+    check(&scene, tokens.iter().flat_map(|(kind, token)| broken_variants(token, &others[kind])), INVALID)
+        .await;
 }
 
 #[tokio::test]
 async fn a_token_signed_by_another_deployment_is_not_valid() {
     let stack = TestStack::start().await;
-    let scene = Scene::on(&stack).await;
     let strange = TokenKeys::new(&[7; 32], None).unwrap();
-    for operation in Operation::guarded() {
-        for (kind, token) in signed_tokens(&strange, &stack) {
-            let answer = operation.call(&scene, Some(&token)).await;
-            assert_eq!(answer.refusal(), (401, "TOKEN_INVALID"), "{operation} {kind}");
-        }
-    }
+    check(&Scene::on(&stack).await, signed_tokens(&strange, &stack), INVALID).await;
 }
 
 #[tokio::test]
@@ -249,14 +219,10 @@ async fn a_cloud_token_never_issued_is_not_valid_for_the_cloud_and_of_the_wrong_
     let stack = TestStack::start().await;
     let scene = Scene::on(&stack).await;
     let unknown = CloudToken::random(&stack.ambient());
-    for operation in &OPERATIONS {
+    for operation in Operation::guarded() {
         let answer = operation.call(&scene, Some(unknown.reveal())).await;
-        let expected = match operation.right {
-            Right::None => (200, ""),
-            Right::Cloud => (401, "TOKEN_INVALID"),
-            // To distinguish an unknown one would cost players' requests a read.
-            _ => (403, "CLAIMS_MISSING_ENTITLEMENT"),
-        };
+        // To distinguish an unknown one would cost players' requests a read.
+        let expected = if operation.takes("cloud") { INVALID } else { (403, "CLAIMS_MISSING_ENTITLEMENT") };
         assert_eq!(answer.refusal(), expected, "{operation}");
     }
 }
@@ -269,7 +235,7 @@ async fn a_token_of_another_kind_lacks_the_entitlement() {
     for (kind, token) in [("cloud", &scene.tokens.cloud), ("lobby", &scene.tokens.lobby)] {
         let _before = tokens.insert(kind, token.clone());
     }
-    for operation in &OPERATIONS {
+    for operation in OPERATIONS.iter() {
         for (kind, token) in &tokens {
             if operation.takes(kind) {
                 let fresh = Scene::on(&stack).await;
@@ -278,11 +244,8 @@ async fn a_token_of_another_kind_lacks_the_entitlement() {
                 continue;
             }
             let answer = operation.call(&scene, Some(token)).await;
-            if operation.right == Right::None {
-                assert_eq!(answer.status, 200, "{operation} {kind}: {}", answer.body);
-            } else {
-                assert_eq!(answer.refusal(), (403, "CLAIMS_MISSING_ENTITLEMENT"), "{operation} {kind}");
-            }
+            let expected = if operation.is_open() { (200, "") } else { (403, "CLAIMS_MISSING_ENTITLEMENT") };
+            assert_eq!(answer.refusal(), expected, "{operation} {kind}");
         }
     }
 }
@@ -306,17 +269,8 @@ async fn a_token_of_a_namespace_or_lobby_expires_after_a_year_and_a_cloud_token_
     }
     let scene = Scene::on(&stack).await;
     stack.clock.advance(SECOND);
-    for operation in &OPERATIONS {
-        for (kind, token) in &tokens {
-            let answer = operation.call(&scene, Some(token)).await;
-            if operation.right == Right::None {
-                assert_eq!(answer.status, 200, "{operation} {kind}");
-            } else {
-                assert_eq!(answer.refusal(), (401, "CLAIMS_ENTITLEMENT_EXPIRED"), "{operation} {kind}");
-            }
-        }
-    }
-    for operation in Operation::with(Right::Cloud) {
+    check(&scene, tokens, (401, "CLAIMS_ENTITLEMENT_EXPIRED")).await;
+    for operation in Operation::taking("cloud") {
         operation.succeed(&scene).await;
     }
 }
@@ -325,19 +279,12 @@ async fn a_token_of_a_namespace_or_lobby_expires_after_a_year_and_a_cloud_token_
 async fn a_player_token_expires_after_nine_hours() {
     let stack = TestStack::start().await;
     let scene = Scene::on(&stack).await;
-    let tokens = signed_tokens(stack.stack.keys(), &stack);
+    let mut tokens = signed_tokens(stack.stack.keys(), &stack);
+    tokens.retain(|kind, _| kind.ends_with("player"));
     stack.clock.advance(Duration::from_secs(9 * 3_600 - 1));
-    for (after, refusal) in
-        [(Duration::ZERO, (403, "CLAIMS_MISSING_ENTITLEMENT")), (SECOND, (401, "CLAIMS_ENTITLEMENT_EXPIRED"))]
-    {
-        stack.clock.advance(after);
-        for operation in Operation::guarded() {
-            for kind in ["player", "development player"] {
-                let answer = operation.call(&scene, Some(&tokens[kind])).await;
-                assert_eq!(answer.refusal(), refusal, "{operation} {kind}");
-            }
-        }
-    }
+    check(&scene, tokens.clone(), (403, "CLAIMS_MISSING_ENTITLEMENT")).await;
+    stack.clock.advance(SECOND);
+    check(&scene, tokens, (401, "CLAIMS_ENTITLEMENT_EXPIRED")).await;
 }
 
 #[tokio::test]
@@ -347,7 +294,7 @@ async fn a_cloud_token_opens_its_own_game_alone() {
     let modes = json!({ "solo": { "regions": ["fra"], "max_players": 1 } });
     let other = stack.make_game("other", modes, 1, 1).await;
     let (demo, theirs) = (stack.demo(), other.created.cloud_token.reveal());
-    for operation in Operation::with(Right::Cloud) {
+    for operation in Operation::taking("cloud") {
         let (game_id, namespace_id) = (demo.game_id.as_str(), demo.namespace_id.as_str());
         let (other_game, other_namespace) = (other.game_id().as_str(), other.namespace_id().as_str());
         for (token, game_id, namespace_id, refusal) in [
@@ -363,7 +310,7 @@ async fn a_cloud_token_opens_its_own_game_alone() {
             if !operation.is_on_namespace() && refusal.0 == 404 {
                 continue;
             }
-            let path = operation.path_in(game_id, namespace_id);
+            let path = operation.path_in(&scene, game_id, namespace_id);
             let body = operation.valid_body(&scene);
             let answer = stack.call(operation.method.clone(), &path, Some(token), body).await;
             assert_eq!(answer.refusal(), refusal, "{} {path}", operation.method);
@@ -418,8 +365,9 @@ async fn a_token_of_another_namespace_reaches_nothing_of_this_one() {
         assert_eq!(answer.refusal(), refusal, "{operation} {kind}");
     }
     // The same server in the other namespace is another one.
-    Operation::at("/servers/register").call(&here, Some(&there.tokens.server)).await.expect_ok();
-    Operation::at("/servers/deregister").call(&here, Some(&there.tokens.server)).await.expect_ok();
+    let (register, theirs) = (Operation::at("/servers/register"), Some(there.tokens.server.as_str()));
+    register.call_with_body(&here, theirs, registration(&here.server_id).to_string()).await.expect_ok();
+    Operation::at("/servers/deregister").call(&here, theirs).await.expect_ok();
     Operation::at("/servers/heartbeat").succeed(&here).await;
     assert_eq!(stack.all_lobbies(here.namespace_id).await, before, "I11");
 }

@@ -1,8 +1,10 @@
 //! What a request may not do as its sender expects is named in a header, on every operation.
 
-use harness::instance::event_from;
+use harness::{Answer, TestStack, instance::event_from};
+use http::Method;
 use lambda_http::Body;
 use register_server::RegisterServer;
+use serde_json::{Value, json};
 use shared::{
     base::ambient::Ambient,
     function::{
@@ -11,7 +13,10 @@ use shared::{
     },
 };
 
-use super::*;
+use super::{
+    operation::{OPERATIONS, Operation, send},
+    scene::{Scene, registration},
+};
 
 /// A name that no operation knows, and none resembles.
 const STRANGE: &str = "qwertz";
@@ -36,7 +41,7 @@ fn with(body: &str, field: &str) -> String {
 #[tokio::test]
 async fn a_request_without_anything_unknown_has_no_warning() {
     let stack = TestStack::start().await;
-    for operation in &OPERATIONS {
+    for operation in OPERATIONS.iter() {
         let answer = operation.succeed(&Scene::on(&stack).await).await;
         assert_eq!(warnings(&answer), None, "{operation}");
     }
@@ -45,17 +50,17 @@ async fn a_request_without_anything_unknown_has_no_warning() {
 #[tokio::test]
 async fn every_operation_names_the_unknown_field_and_parameter() {
     let stack = TestStack::start().await;
-    for operation in &OPERATIONS {
+    for operation in OPERATIONS.iter() {
         let scene = Scene::on(&stack).await;
         let valid = operation.valid_body(&scene);
-        let (body, of_body) = match operation.reads {
-            Reads::Nothing => (
-                json!({ STRANGE: 1 }).to_string(),
-                Some("the body was ignored: this operation takes none".to_owned()),
-            ),
-            Reads::Object(_) => (with(&valid, STRANGE), Some(unknown_field(STRANGE, None))),
+        let (body, of_body) = if operation.reads_object() {
+            (with(&valid, STRANGE), Some(unknown_field(STRANGE, None)))
+        } else if operation.reads_any_json() {
             // The sender's own.
-            Reads::AnyJson => (with(&valid, STRANGE), None),
+            (with(&valid, STRANGE), None)
+        } else {
+            let ignored = "the body was ignored: this operation takes none".to_owned();
+            (json!({ STRANGE: 1 }).to_string(), Some(ignored))
         };
         let path = format!("{}?{STRANGE}=1&origin=https://play.example", scene.path(operation.path));
         let answer =
@@ -130,7 +135,7 @@ async fn nested_fields_are_named_by_their_path_and_a_senders_own_are_not() {
     let path = "captcha.hcaptcha.clientResponse";
     assert_eq!(warnings(&found), Some(&*unknown_field(path, Some("client_response"))));
 
-    let mut registration = scene::registration("nested");
+    let mut registration = registration("nested");
     registration["ports"]["default"]["host"] = json!("x");
     registration["leaseSeconds"] = json!(5);
     let body = registration.to_string();
@@ -218,7 +223,7 @@ async fn a_server_that_registers_an_address_of_its_own_network_over_the_internet
         ("2606:4700::1111", false),
         ("eu-1.example.com", false),
     ] {
-        let mut body = scene::registration("addressed");
+        let mut body = registration("addressed");
         body["ports"]["default"]["hostname"] = json!(hostname);
         for (source, is_far) in [("8.8.4.4", true), ("127.0.0.1", false), ("192.168.1.9", false)] {
             let event = event_from(source.parse().unwrap(), &[("authorization", &token)], &body, &[]);

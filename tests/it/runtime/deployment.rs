@@ -24,7 +24,7 @@ use shared::{
 use super::{service::Instance, status_and_body};
 use crate::{
     artefacts::{functions, workspace},
-    refusals::Scene,
+    refusals::scene::Scene,
 };
 
 /// As CloudFormation generates it: 64 letters and digits.

@@ -2,7 +2,6 @@
 
 use std::{collections::BTreeSet, pin::pin, sync::Arc, time::Duration};
 
-use aws_sdk_dynamodb::types::AttributeValue;
 use create_lobby::CreateLobby;
 use find_lobby::FindLobby;
 use futures_util::FutureExt as _;
@@ -17,28 +16,35 @@ use shared::{
     function::{
         config::Environment,
         instance::Instance,
-        operation::{Operation, answer},
+        operation::{self, answer},
     },
     models::{
         lobby::Lobby,
         rights::GameRight,
-        token::{Claims, CloudToken, Credential, CredentialKind, PlayerSeat},
+        token::{Credential, CredentialKind, PlayerSeat},
     },
 };
 use wiremock::{MockServer, ResponseTemplate};
 
-use super::{Document, Scene, request, start, token};
-use crate::{refusals::player_token, screening};
+use super::{Document, Scene, start};
+use crate::{
+    refusals::{
+        operation::Operation,
+        revocations::{revoke, revoke_cloud_token, token_id},
+        scene::{development_host, player_token},
+    },
+    screening,
+};
 
 /// The documented refusals that occurred.
-struct Observed<'a> {
-    document: &'a Document,
+struct Observed {
+    document: &'static Document,
     refusals: BTreeSet<(String, u16, String)>,
     /// What was answered otherwise than expected or documented.
     differences: Vec<String>,
 }
 
-impl Observed<'_> {
+impl Observed {
     /// An operation's answer, which must be this refusal, as documented.
     fn note(&mut self, id: &str, answer: &Answer, refusal: (u16, &str)) {
         let at = format!("{id}, {refusal:?}: {} {}", answer.status, answer.body);
@@ -104,9 +110,8 @@ const OF_FAULTS_AND_RACES: [&str; 3] = ["ERROR", "API_UNAVAILABLE", "MATCHMAKER_
 #[tokio::test]
 async fn each_documented_refusal_occurs_and_is_as_documented() {
     let (stack, document) = (start().await, Document::read());
-    let mut observed = Observed { document: &document, refusals: BTreeSet::new(), differences: Vec::new() };
-    observe_tokens(&mut observed, &stack).await;
-    observe_forms(&mut observed, &stack).await;
+    let mut observed = Observed { document, refusals: BTreeSet::new(), differences: Vec::new() };
+    observe_callers_and_forms(&mut observed, &stack).await;
     observe_places(&mut observed, &stack).await;
     observe_criteria(&mut observed, &stack).await;
     observe_room(&mut observed, &stack).await;
@@ -132,129 +137,61 @@ async fn each_documented_refusal_occurs_and_is_as_documented() {
     assert!(unobserved.is_empty(), "documented, and never observed: {unobserved:#?}");
 }
 
-/// Every operation's refusals of the caller.
-async fn observe_tokens(observed: &mut Observed<'_>, stack: &TestStack) {
+/// What every operation refuses by its callers, its body and its path alone.
+async fn observe_callers_and_forms(observed: &mut Observed, stack: &TestStack) {
     let scene = Scene::on(stack).await;
     let (keys, ambient) = (stack.stack.keys(), stack.ambient());
     let long_ago = stack.clock.now().before(Duration::from_secs(2 * 365 * 24 * 3_600));
     let then = Ambient::system().with_clock(move || long_ago);
-    let public = CredentialKind::Public;
-    let expired = keys.issue_credential(public, &Credential::fresh(scene.game_id, scene.namespace_id, &then));
-    let revoked = revoked_development_token(stack).await;
-    let revoked_cloud =
-        issue_cloud_token(stack.store(), &ambient, &GameRight::of_operator(scene.game_id.clone()))
-            .await
-            .unwrap();
+    let credential = |ambient| Credential::fresh(scene.game_id, scene.namespace_id, ambient);
+    let expired = keys.issue_credential(CredentialKind::Public, &credential(&then));
+    let revoked = keys.issue_development(&credential(&ambient), development_host());
+    revoke(stack, &[], &[&token_id(stack, &revoked)]).await;
+    let game = GameRight::of_operator(scene.game_id.clone());
+    let revoked_cloud = issue_cloud_token(stack.store(), &ambient, &game).await.unwrap();
     revoke_cloud_token(stack, &revoked_cloud).await;
-    for operation in observed.document.operations() {
-        let rights = operation.rights();
-        if rights == [None] {
-            continue;
-        }
-        let is_cloud = rights == [Some("cloudToken")];
-        let revoked = if is_cloud { revoked_cloud.reveal() } else { revoked.as_str() };
-        let (path, body) = (scene.path(operation.path), request(&scene, &operation));
-        for (token, refusal) in [
-            (None, (401, "API_UNAUTHORIZED")),
-            (Some("nonsense"), (401, "TOKEN_INVALID")),
-            (Some(expired.as_str()), (401, "CLAIMS_ENTITLEMENT_EXPIRED")),
-            (Some(revoked), (401, "TOKEN_REVOKED")),
+    let other = stack.make_game("callers", json!({ "solo": { "regions": ["fra"] } }), 9, 1).await;
+    let large = format!(r#"{{"x":"{}"}}"#, "x".repeat(64 * 1024));
+    for operation in Operation::guarded() {
+        let is_cloud = operation.takes("cloud");
+        let (own, body) = (operation.token(&scene), operation.valid_body(&scene));
+        let revoked = if is_cloud { revoked_cloud.reveal() } else { &revoked };
+        let mut requests = vec![
+            (operation.path.to_owned(), None, body.as_str(), (401, "API_UNAUTHORIZED")),
+            (operation.path.to_owned(), Some("nonsense"), &body, (401, "TOKEN_INVALID")),
+            (operation.path.to_owned(), Some(&expired), &body, (401, "CLAIMS_ENTITLEMENT_EXPIRED")),
+            (operation.path.to_owned(), Some(revoked), &body, (401, "TOKEN_REVOKED")),
             // A player's token is a right to nothing.
-            (Some(scene.player.as_str()), (403, "CLAIMS_MISSING_ENTITLEMENT")),
-        ] {
-            let answer = stack.call(operation.method.clone(), &path, token, body.clone()).await;
+            (operation.path.to_owned(), Some(&scene.player), &body, (403, "CLAIMS_MISSING_ENTITLEMENT")),
+        ];
+        if operation.request_schema().is_some() {
+            requests.push((operation.path.to_owned(), own, "{", (400, "API_BAD_BODY")));
+            requests.push((operation.path.to_owned(), own, &large, (413, "API_BODY_TOO_LARGE")));
+        }
+        if let Some((start, _)) = operation.path.split_once('{') {
+            let end = &operation.path[operation.path.find('}').unwrap() + 1..];
+            requests.push((format!("{start}{}{end}", "x".repeat(65)), own, &body, (404, "API_NOT_FOUND")));
+        }
+        if is_cloud {
+            let theirs = Some(other.created.cloud_token.reveal());
+            requests.push((operation.path.to_owned(), theirs, &body, (403, "API_FORBIDDEN")));
+        }
+        if operation.is_on_namespace() {
+            let elsewhere = operation.path.replace("{namespace_id}", "no-such-namespace");
+            requests.push((elsewhere, own, &body, (404, "CLOUD_NAMESPACE_NOT_FOUND")));
+        }
+        for (path, token, body, refusal) in requests {
+            let (method, path) = (operation.method.clone(), scene.path(&path));
+            let answer = stack.call(method, &path, token, body.to_owned()).await;
             observed.note(operation.id, &answer, refusal);
         }
     }
 }
 
-/// A development token of the demo's namespace, which has revoked it.
-async fn revoked_development_token(stack: &TestStack) -> String {
-    let (game_id, namespace_id) = (&stack.demo().game_id, &stack.demo().namespace_id);
-    let (keys, ambient) = (stack.stack.keys(), stack.ambient());
-    let Ok(Claims::Development(_, host)) = keys.verify(&stack.demo().tokens.development, stack.clock.now())
-    else {
-        panic!("the demo's development token is none");
-    };
-    let token = keys.issue_development(&Credential::fresh(game_id, namespace_id, &ambient), host);
-    let Ok(Claims::Development(credential, _)) = keys.verify(&token, stack.clock.now()) else {
-        panic!("a fresh token does not verify");
-    };
-    let write = stack.store().client().update_item().table_name(&stack.store().tables().catalog);
-    let ids = AttributeValue::L(vec![AttributeValue::S(credential.token_id.to_string())]);
-    let _written = write
-        .key("pk", AttributeValue::S(format!("GAME#{game_id}")))
-        .key("sk", AttributeValue::S(format!("NAMESPACE#{namespace_id}")))
-        .update_expression("SET revocations.token_ids = :ids")
-        .expression_attribute_values(":ids", ids)
-        .send()
-        .await
-        .unwrap();
-    stack.clock.advance(Duration::from_secs(1));
-    token
-}
-
-async fn revoke_cloud_token(stack: &TestStack, token: &CloudToken) {
-    let write = stack.store().client().update_item().table_name(&stack.store().tables().tokens);
-    let _written = write
-        .key("digest", AttributeValue::S(token.digest()))
-        .update_expression("SET revoked_at = :now")
-        .expression_attribute_values(":now", AttributeValue::N(stack.clock.now().to_string()))
-        .send()
-        .await
-        .unwrap();
-}
-
-/// What is wrong with a request before anything is looked up.
-async fn observe_forms(observed: &mut Observed<'_>, stack: &TestStack) {
-    let scene = Scene::on(stack).await;
-    let large = format!(r#"{{"x":"{}"}}"#, "x".repeat(64 * 1024));
-    for operation in
-        observed.document.operations().into_iter().filter(|operation| operation.rights() != [None])
-    {
-        let token = Some(token(&scene, operation.rights()[0].unwrap()));
-        let (method, path) = (operation.method.clone(), scene.path(operation.path));
-        if operation.request_schema().is_some() {
-            for (body, refusal) in
-                [("{", (400, "API_BAD_BODY")), (large.as_str(), (413, "API_BODY_TOO_LARGE"))]
-            {
-                let answer = stack.call(method.clone(), &path, token, body.to_owned()).await;
-                observed.note(operation.id, &answer, refusal);
-            }
-            if operation.id != "setLobbyState" {
-                let answer = stack.call(method.clone(), &path, token, "{}").await;
-                observed.note(operation.id, &answer, (400, "API_BAD_BODY"));
-            }
-        }
-        if let Some(start) = operation.path.find('{') {
-            let nowhere =
-                format!("{}{}", "x".repeat(65), &operation.path[operation.path.find('}').unwrap() + 1..]);
-            let nowhere = scene.path(&format!("{}{nowhere}", &operation.path[..start]));
-            let answer = stack.call(method.clone(), &nowhere, token, request(&scene, &operation)).await;
-            observed.note(operation.id, &answer, (404, "API_NOT_FOUND"));
-        }
-    }
-}
-
 /// Games, namespaces, versions and names of others, or missing ones.
-async fn observe_places(observed: &mut Observed<'_>, stack: &TestStack) {
+async fn observe_places(observed: &mut Observed, stack: &TestStack) {
     let scene = Scene::on(stack).await;
     let other = stack.make_game("other", json!({ "solo": { "regions": ["fra"] } }), 9, 1).await;
-    let theirs = other.created.cloud_token.reveal();
-    let own = scene.tokens.cloud.as_str();
-    for operation in observed.document.operations() {
-        if operation.rights() != [Some("cloudToken")] {
-            continue;
-        }
-        let (here, body) = (scene.path(operation.path), request(&scene, &operation));
-        let answer = stack.call(operation.method.clone(), &here, Some(theirs), body.clone()).await;
-        observed.note(operation.id, &answer, (403, "API_FORBIDDEN"));
-        if operation.path.contains("{namespace_id}") {
-            let elsewhere = here.replace(scene.namespace_id.as_str(), "no-such-namespace");
-            let answer = stack.call(operation.method.clone(), &elsewhere, Some(own), body).await;
-            observed.note(operation.id, &answer, (404, "CLOUD_NAMESPACE_NOT_FOUND"));
-        }
-    }
     let version = json!({ "version_id": "no-such-version" });
     let not_found = (404, "CLOUD_VERSION_NOT_FOUND");
     observed.ask(&scene, ("updateNamespaceVersion", "cloud"), version.to_string(), not_found).await;
@@ -268,7 +205,7 @@ async fn observe_places(observed: &mut Observed<'_>, stack: &TestStack) {
 }
 
 /// What cannot be found, or created.
-async fn observe_criteria(observed: &mut Observed<'_>, stack: &TestStack) {
+async fn observe_criteria(observed: &mut Observed, stack: &TestStack) {
     let modes = json!({
         "plain": { "regions": ["fra"] },
         "rich": { "regions": ["fra"], "max_players": 10, "taggable": true, "allow_dynamic_max_players": true },
@@ -343,7 +280,7 @@ async fn observe_criteria(observed: &mut Observed<'_>, stack: &TestStack) {
 }
 
 /// No lobby more than may be, and no place for one.
-async fn observe_room(observed: &mut Observed<'_>, stack: &TestStack) {
+async fn observe_room(observed: &mut Observed, stack: &TestStack) {
     let solo = json!({ "regions": ["fra"], "max_players": 1, "actions": { "create": { "enabled": true } } });
     for (name, lobby_count_max, places, refusal) in [
         ("one-lobby", 1, 9, (400, "MATCHMAKER_TOO_MANY_LOBBIES")),
@@ -357,7 +294,7 @@ async fn observe_room(observed: &mut Observed<'_>, stack: &TestStack) {
 }
 
 /// No seat more than a client may hold, and keys that are used otherwise than they may be.
-async fn observe_clients(observed: &mut Observed<'_>, stack: &TestStack) {
+async fn observe_clients(observed: &mut Observed, stack: &TestStack) {
     let arena = json!({ "arena": { "regions": ["fra"], "actions": { "create": { "enabled": true } } } });
     let mut new = new_game("one-seat", arena.clone(), 9);
     new.namespaces[0].max_players_per_client = 1;
@@ -385,7 +322,7 @@ async fn observe_clients(observed: &mut Observed<'_>, stack: &TestStack) {
 }
 
 /// Requests for seats past the edge, where all must come through it.
-async fn observe_edge(observed: &mut Observed<'_>, stack: &TestStack) {
+async fn observe_edge(observed: &mut Observed, stack: &TestStack) {
     let arena = json!({ "arena": { "regions": ["fra"], "actions": { "create": { "enabled": true } } } });
     let game = stack.make_game("edge", arena, 9, 9).await;
     let edge = Environment::of([("MUSTER_EDGE_SECRET", "edge-secret"), ("MUSTER_EDGE_ONLY", "true")]);
@@ -397,8 +334,8 @@ async fn observe_edge(observed: &mut Observed<'_>, stack: &TestStack) {
     answer_past_edge::<CreateLobby>(observed, &instance, &game, create).await;
 }
 
-async fn answer_past_edge<O: Operation>(
-    observed: &mut Observed<'_>,
+async fn answer_past_edge<O: operation::Operation>(
+    observed: &mut Observed,
     instance: &Instance,
     game: &TestGame,
     (id, body): (&str, Value),
@@ -426,7 +363,7 @@ async fn seat_requests(stack: &TestStack, game: &TestGame) -> [(&'static str, Va
     ]
 }
 
-async fn observe_joins(observed: &mut Observed<'_>, stack: &TestStack) {
+async fn observe_joins(observed: &mut Observed, stack: &TestStack) {
     let modes = json!({
         "shut": { "regions": ["fra"], "actions": { "join": { "enabled": false } } },
         "solo": { "regions": ["fra"], "max_players": 1 },
@@ -451,7 +388,7 @@ async fn observe_joins(observed: &mut Observed<'_>, stack: &TestStack) {
 }
 
 /// What is said of a lobby that ended, never was, or is another's.
-async fn observe_ends(observed: &mut Observed<'_>, stack: &TestStack) {
+async fn observe_ends(observed: &mut Observed, stack: &TestStack) {
     let game =
         stack.make_game("ends", json!({ "duel": { "regions": ["fra"], "max_players": 2 } }), 9, 9).await;
     let at = (stack, &game);
@@ -486,7 +423,7 @@ async fn observe_ends(observed: &mut Observed<'_>, stack: &TestStack) {
     observed.ask(&foreign, ("getLobbyState", "lobby"), "", (403, "API_FORBIDDEN")).await;
 }
 
-async fn observe_players(observed: &mut Observed<'_>, stack: &TestStack) {
+async fn observe_players(observed: &mut Observed, stack: &TestStack) {
     let (scene, elsewhere) = (Scene::on(stack).await, Scene::on(stack).await);
     let foreign = Scene::in_other_namespace(stack).await;
     let shown = |token: &str| json!({ "player_token": token }).to_string();
@@ -512,7 +449,7 @@ async fn observe_players(observed: &mut Observed<'_>, stack: &TestStack) {
     observed.ask(&elsewhere, connect, shown(&elsewhere.player), expired).await;
 }
 
-async fn observe_servers(observed: &mut Observed<'_>, stack: &TestStack) {
+async fn observe_servers(observed: &mut Observed, stack: &TestStack) {
     let scene = Scene::on(stack).await;
     let unknown = json!({ "server_id": "no-such-server" }).to_string();
     for id in ["heartbeatServer", "deregisterServer"] {
@@ -551,7 +488,7 @@ async fn observe_servers(observed: &mut Observed<'_>, stack: &TestStack) {
 }
 
 /// Values that cloud operations refuse.
-async fn observe_values(observed: &mut Observed<'_>, stack: &TestStack) {
+async fn observe_values(observed: &mut Observed, stack: &TestStack) {
     let scene = Scene::on(stack).await;
     let password = "$2b$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy";
     let user = |user: &str, password: &str| json!({ "user": user, "password": password }).to_string();
@@ -611,7 +548,7 @@ async fn observe_values(observed: &mut Observed<'_>, stack: &TestStack) {
 }
 
 /// Captchas and studios' backends, on a stack whose outside is this machine.
-async fn observe_screening(observed: &mut Observed<'_>) {
+async fn observe_screening(observed: &mut Observed) {
     let (server, going) = (MockServer::start().await, MockServer::builder().start().await);
     let judged = |success: bool| ResponseTemplate::new(200).set_body_json(json!({ "success": success }));
     for (server, at) in [(&server, "/hcaptcha"), (&server, "/turnstile"), (&server, "/no"), (&going, "/gone")]
@@ -658,7 +595,7 @@ async fn observe_screening(observed: &mut Observed<'_>) {
     }
 }
 
-async fn observe_starts(observed: &mut Observed<'_>, stack: &TestStack) {
+async fn observe_starts(observed: &mut Observed, stack: &TestStack) {
     let arena = json!({ "regions": ["fra"], "actions": { "create": { "enabled": true } } });
     let game = stack.make_game("starts", json!({ "arena": arena }), 9, 0).await;
     let port = json!({ "hostname": "slow.example", "port": 1, "protocol": "udp" });

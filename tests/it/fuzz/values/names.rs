@@ -19,10 +19,12 @@ use shared::{
     wire::{Access, Publicity},
 };
 
-use crate::fuzz::{
-    check_plain,
-    json::{edited, edits, text},
-    service::document,
+use crate::{
+    agreement::document::Document,
+    fuzz::{
+        check_plain,
+        json::{edited, edits, text},
+    },
 };
 
 /// What bcrypt writes 6 bits with.
@@ -71,8 +73,8 @@ fn a_password_is_a_bcrypt_hash_in_canonical_form() {
 
 /// Whether the document allows the text for a field of a body.
 fn is_documented(schema: &str, field: &str, text: &str) -> bool {
-    let schema = &document().root["components"]["schemas"][schema]["properties"][field];
-    document().violations(schema, &json!(text)).is_empty()
+    let schema = &Document::read().root["components"]["schemas"][schema]["properties"][field];
+    Document::read().violations(schema, &json!(text)).is_empty()
 }
 
 #[test]
