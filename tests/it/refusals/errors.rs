@@ -7,8 +7,7 @@ use std::{
 };
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use harness::{Answer, TestStack, new_game};
-use http::Method;
+use harness::{Answer, TestStack};
 use lambda_http::{Body, RequestExt as _};
 use muster_local::{functions::Functions, stack::TEMPLATE, template::Template};
 use serde_json::{Value, json};
@@ -22,7 +21,7 @@ use shared::{
 
 use super::{
     operation::{OPERATIONS, Operation},
-    scene::{Scene, Tokens, write_to_namespace},
+    scene::{Scene, write_to_namespace},
 };
 
 /// The identifier of an answer, which both headers carry.
@@ -123,67 +122,6 @@ async fn a_client_cannot_choose_its_ray_id() {
         let answer = operation.call_with_headers(&scene, &headers).await;
         assert_ne!(request_id(&answer), "chosen", "{operation}");
     }
-}
-
-#[tokio::test]
-async fn messages_name_what_was_shown_what_is_needed_and_where_to_get_it() {
-    let stack = TestStack::start().await;
-    let scene = Scene::on(&stack).await;
-    let Tokens { cloud, public, server, lobby, .. } = scene.tokens.clone();
-    let elsewhere = TokenKeys::new(&[7; 32], None).unwrap();
-    let credential = Credential::fresh(scene.game_id, scene.namespace_id, &stack.ambient());
-    let foreign = elsewhere.issue_credential(CredentialKind::Public, &credential);
-    let cut = public[..public.len() - 9].to_owned();
-    let unknown = CloudToken::random(&stack.ambient()).reveal().to_owned();
-    let (find, heartbeat, ready) =
-        ("matchmaker/lobbies/find", "matchmaker/servers/heartbeat", "matchmaker/lobbies/ready");
-    let game = format!("cloud/games/{}", scene.game_id);
-    for (path, token, expected) in [
-        (
-            find,
-            &server,
-            "this is a server token; the operation needs a public token, from `muster token create public",
-        ),
-        (find, &cloud, "this is a cloud token; the operation needs a public token"),
-        (find, &scene.player, "this is a player token; the operation needs a public token"),
-        (
-            heartbeat,
-            &public,
-            "this is a public token; the operation needs a server token, from `muster token create server",
-        ),
-        (
-            ready,
-            &server,
-            "this is a server token; the operation needs a lobby token, from the heartbeat of its game server",
-        ),
-        (
-            &game,
-            &lobby,
-            "this is a lobby token; the operation needs a cloud token, from `muster token create cloud GAME`",
-        ),
-        (find, &foreign, "signed by another deployment, or with a key that is gone"),
-        (find, &cut, "malformed"),
-        (find, &"nonsense".to_owned(), "malformed"),
-        (&game, &unknown, "no such cloud token"),
-    ] {
-        let method = if path == game { Method::GET } else { Method::POST };
-        let body = json!({ "game_modes": ["arena"], "server_id": "one" }).to_string();
-        let answer = stack.call(method, &format!("/{path}"), Some(token), body).await;
-        let message = check_error(&answer);
-        assert!(message.contains(expected), "{path}: {message}");
-    }
-}
-
-#[tokio::test]
-async fn the_refusal_at_the_limit_per_address_names_limit_and_command() {
-    let stack = TestStack::start().await;
-    let mut new = new_game("limited", json!({ "arena": { "regions": ["fra"] } }), 9);
-    new.namespaces[0].max_players_per_client = 1;
-    let game = stack.make_game_of(new, 9).await;
-    game.find(&stack, json!({ "game_modes": ["arena"] })).await.expect_ok();
-    let message = check_error(&game.find(&stack, json!({ "game_modes": ["arena"] })).await);
-    assert!(message.starts_with("the limit of seats per IP address (1) is reached"), "{message}");
-    assert!(message.contains("`muster mm-config GAME/NAMESPACE --max-players-per-client`"), "{message}");
 }
 
 #[tokio::test]
