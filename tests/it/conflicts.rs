@@ -437,11 +437,8 @@ async fn a_find_at_the_cap_is_not_refused_while_conflicts_hold_up_the_end_of_a_l
     let modes = json!({ "arena": { "regions": ["fra"], "max_players": 2 } });
     let game = scene.stack.make_game("full", modes, 1, 0).await;
     let register = async |name: &str, lease_seconds: u32| {
-        let server = json!({
-            "server_id": name, "region_id": "fra", "capacity": 1, "lease_seconds": lease_seconds,
-            "ports": { "default": { "hostname": "a.example", "port": 1, "protocol": "udp" } },
-        });
-        game.serve(&scene.stack, "register", server).await.expect_ok();
+        let fields = json!({ "capacity": 1, "lease_seconds": lease_seconds });
+        game.register(&scene.stack, name, fields).await;
     };
     register("dies", 10).await;
     let dead = game.find(&scene.stack, json!({ "game_modes": ["arena"] })).await.lobby_id();

@@ -71,11 +71,9 @@ impl<'a> Scene<'a> {
     }
 
     async fn register(&self, id: &str, fields: Value) {
-        let port = json!({ "hostname": "a.example", "port": 1, "protocol": "udp" });
-        let mut body = json!({ "server_id": id, "region_id": "fra", "ports": { "game": port }, "capacity": 9,
-                               "lease_seconds": 3_600 });
-        body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-        self.game.serve(self.stack, "register", body).await.expect_ok();
+        let mut all = json!({ "capacity": 9, "lease_seconds": 3_600 });
+        all.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        self.game.register(self.stack, id, all).await;
     }
 
     /// A find that gets a seat; its lobby.
@@ -522,7 +520,7 @@ async fn the_doctor_warns_of_what_players_will_meet() {
     scene.register("never", json!({ "lease_seconds": 1 })).await;
     scene.register("once", json!({ "lease_seconds": 1 })).await;
     stack.clock.advance(Duration::from_millis(500));
-    scene.game.serve(&stack, "heartbeat", json!({ "server_id": "once" })).await.expect_ok();
+    scene.game.heartbeat(&stack, "once").await.expect_ok();
     let heard = time(stack.clock.now());
     stack.clock.advance(Duration::from_secs(2));
     let silent = scene.warnings().await;

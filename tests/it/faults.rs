@@ -241,9 +241,7 @@ async fn a_write_that_arrives_again_after_its_player_left_lets_its_token_in_no_s
 async fn a_late_write_of_an_earlier_heartbeat_shortens_no_lease() {
     let stack = TestStack::start().await;
     let game = arena(&stack, "beats", 4).await;
-    let registration = json!({ "server_id": "beating", "region_id": "fra", "lease_seconds": 60,
-        "ports": { "default": { "hostname": "a.example", "port": 1, "protocol": "udp" } } });
-    let _registered = game.serve(&stack, "register", registration).await.expect_ok();
+    game.register(&stack, "beating", json!({})).await;
     let found = game.find(&stack, find()).await.expect_ok();
     let lobby = game.lobby(&stack, &found.lobby_id()).await;
     let server = lobby.server.clone().unwrap();
@@ -267,9 +265,8 @@ async fn a_late_write_of_an_earlier_heartbeat_restores_no_lease_that_was_given_u
     let stack = TestStack::start().await;
     let game = arena(&stack, "given-up", 1).await;
     let register = async |lease_seconds: Option<u64>| {
-        let registration = json!({ "server_id": "beating", "start_id": "a", "region_id": "fra", "capacity": 2, "lease_seconds": lease_seconds.unwrap_or(0),
-            "ports": { "default": { "hostname": "a.example", "port": 1, "protocol": "udp" } } });
-        let _registered = game.serve(&stack, "register", registration).await.expect_ok();
+        let fields = json!({ "capacity": 2, "lease_seconds": lease_seconds.unwrap_or(0) });
+        game.register(&stack, "beating", fields).await;
     };
     register(Some(60)).await;
     let lobby_id = game.find(&stack, find()).await.expect_ok().lobby_id();
@@ -293,7 +290,7 @@ async fn a_late_write_of_an_earlier_heartbeat_restores_no_lease_that_was_given_u
 
     stack.clock.advance(Duration::from_secs(1));
     register(Some(30)).await;
-    let _answer = game.serve(&stack, "heartbeat", json!({ "server_id": "beating" })).await.expect_ok();
+    let _answer = game.heartbeat(&stack, "beating").await.expect_ok();
     let lease_until = game.lobby(&stack, &lobby_id).await.lease_until;
     assert_eq!(lease_until, stack.clock.now() + Duration::from_secs(30), "I10: it has a lease again");
 }

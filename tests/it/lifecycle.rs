@@ -8,7 +8,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use harness::{Answer, TestGame, TestStack, instance::event, live_lobbies};
+use harness::{Answer, TestGame, TestStack, instance::event};
 use http::Method;
 use muster_local::{
     emulator::link::{Link, patient_client_over},
@@ -41,24 +41,6 @@ async fn game(stack: &TestStack, name: &str, arena: Value) -> TestGame {
     let mut mode = json!({ "regions": ["fra", "nyc"], "max_players": 4 });
     mode.as_object_mut().unwrap().extend(arena.as_object().unwrap().clone());
     stack.make_game(name, json!({ "arena": mode }), 1_000, 0).await
-}
-
-/// What the first start of a game server registers with, but for `fields`.
-fn registration(server_id: &str, fields: Value) -> Value {
-    let mut body = json!({
-        "server_id": server_id, "start_id": format!("{server_id}-1"), "region_id": "fra", "capacity": 4, "lease_seconds": 60,
-        "ports": { "default": { "hostname": format!("{server_id}.example"), "port": 7_777, "protocol": "udp" } },
-    });
-    body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-    body
-}
-
-async fn register(stack: &TestStack, game: &TestGame, server_id: &str, fields: Value) -> Answer {
-    game.serve(stack, "register", registration(server_id, fields)).await.expect_ok()
-}
-
-async fn heartbeat(stack: &TestStack, game: &TestGame, server_id: &str) -> Answer {
-    game.serve(stack, "heartbeat", json!({ "server_id": server_id })).await
 }
 
 /// The status of a game server's call of `function` for the server `one`, by an instance whose calls of the
@@ -105,12 +87,4 @@ async fn find(stack: &TestStack, game: &TestGame) -> Answer {
 async fn find_existing(stack: &TestStack, game: &TestGame) -> Answer {
     let body = json!({ "game_modes": ["arena"], "regions": ["fra"], "prevent_auto_create_lobby": true });
     game.find(stack, body).await
-}
-
-async fn join(stack: &TestStack, game: &TestGame, lobby_id: &str) -> Answer {
-    game.play(stack, "lobbies/join", json!({ "lobby_id": lobby_id })).await
-}
-
-async fn live(stack: &TestStack, game: &TestGame) -> u32 {
-    live_lobbies(stack.store(), game.namespace_id()).await
 }

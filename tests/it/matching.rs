@@ -8,9 +8,7 @@ use std::{
     time::Duration,
 };
 
-use harness::{
-    Answer, TestClock, TestGame, TestStack, instance::Instance, interference::Losing, live_lobbies,
-};
+use harness::{Answer, TestClock, TestGame, TestStack, instance::Instance, interference::Losing};
 use muster_local::emulator::link::{Call, Carried, Link, patient_client_over};
 use serde_json::{Value, json};
 use shared::{
@@ -179,7 +177,7 @@ async fn exactly_lobby_count_max_lobbies_can_exist() {
         let refused = game.find(&stack, json!({ "game_modes": ["solo"] })).await;
         assert_eq!(refused.refusal(), (400, "MATCHMAKER_TOO_MANY_LOBBIES"), "I2 at {cap}");
         assert_eq!(stack.all_lobbies(game.namespace_id()).await.len(), cap as usize);
-        assert_eq!(live_lobbies(stack.store(), game.namespace_id()).await, cap);
+        assert_eq!(game.live_lobbies(&stack).await, cap);
     }
 }
 
@@ -198,7 +196,7 @@ async fn at_the_cap_an_unused_lobby_frees_capacity() {
     stack.clock.advance(Duration::from_secs(120));
     let other = find("other").await.expect_ok().lobby_id();
     assert_ne!(other, solo);
-    assert_eq!(live_lobbies(stack.store(), game.namespace_id()).await, 1);
+    assert_eq!(game.live_lobbies(&stack).await, 1);
 
     // No player connected, so its idle time never began.
     stack.clock.advance(Duration::from_secs(120));
@@ -222,12 +220,12 @@ async fn an_idle_time_keeps_no_lobby_whose_capacity_is_needed() {
     assert_eq!(find("duel").await.refusal(), (400, "MATCHMAKER_TOO_MANY_LOBBIES"));
     stack.clock.advance(Duration::from_secs(5));
     let duel = find("duel").await.expect_ok();
-    game.serve(&stack, "end-lobby", json!({ "lobby_id": duel.lobby_id() })).await.expect_ok();
+    game.end_lobby(&stack, &duel.lobby_id()).await.expect_ok();
 
     // By players who came and left at once: the longest empty makes room.
     let mut forts = Vec::new();
     for lobby in stack.all_lobbies(game.namespace_id()).await {
-        game.serve(&stack, "end-lobby", json!({ "lobby_id": lobby.lobby_id })).await.expect_ok();
+        game.end_lobby(&stack, lobby.lobby_id.as_str()).await.expect_ok();
     }
     for _ in 0..20 {
         let fort = find("fort").await.expect_ok();
@@ -241,11 +239,11 @@ async fn an_idle_time_keeps_no_lobby_whose_capacity_is_needed() {
         game.disconnect(&stack, fort).await.expect_ok();
     }
     stack.clock.advance(Duration::from_secs(1));
-    assert_eq!(live_lobbies(stack.store(), game.namespace_id()).await, 20, "while there is room they stay");
+    assert_eq!(game.live_lobbies(&stack).await, 20, "while there is room they stay");
     for longest in forts[..9].iter().rev() {
         find("duel").await.expect_ok();
         assert_eq!(game.lobby(&stack, &longest.lobby_id()).await.stage, Stage::Ended);
-        assert_eq!(live_lobbies(stack.store(), game.namespace_id()).await, 20, "I2");
+        assert_eq!(game.live_lobbies(&stack).await, 20, "I2");
     }
     let full = find("duel").await;
     assert_eq!(full.refusal(), (400, "MATCHMAKER_TOO_MANY_LOBBIES"), "players are in the others");
@@ -527,7 +525,7 @@ async fn room_comes_from_lobbies_of_dead_servers_and_of_older_versions() {
     // The one in New York made room at the cap and gave its place; the other one need not go.
     let live: std::collections::BTreeSet<_> = live.iter().map(|lobby| lobby.lobby_id.as_str()).collect();
     assert_eq!(live, [new.as_str(), fixed.lobby_id().as_str()].into());
-    assert_eq!(live_lobbies(stack.store(), game.namespace_id()).await, 2);
+    assert_eq!(game.live_lobbies(&stack).await, 2);
 }
 
 /// A network on which each query takes a second.

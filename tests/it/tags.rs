@@ -170,21 +170,17 @@ async fn no_seat_is_taken_where_a_queried_tag_is_missing_whatever_was_read() {
 async fn tags_are_shown_to_the_lobbys_server_and_go_with_the_lobby() {
     let stack = TestStack::start().await;
     let game = stack.make_game("shown", taggable(), 99, 0).await;
-    let server = json!({
-        "server_id": "one", "region_id": "fra", "capacity": 9,
-        "ports": { "default": { "hostname": "a.example", "port": 1, "protocol": "udp" } },
-    });
-    game.serve(&stack, "register", server).await.expect_ok();
+    game.register(&stack, "one", json!({ "capacity": 9 })).await;
     let tags = json!({ "map": "dust", "rank": "gold" });
     let lobby_id = create(&stack, &game, &tags).await;
     let plain = create(&stack, &game, &json!({})).await;
-    let response = game.serve(&stack, "heartbeat", json!({ "server_id": "one" })).await.expect_ok();
+    let response = game.heartbeat(&stack, "one").await.expect_ok();
     let lobbies = response.body["lobbies"].as_array().unwrap();
     let of = |id: &str| lobbies.iter().find(|lobby| lobby["lobby_id"] == id).map(|lobby| &lobby["tags"]);
     assert_eq!((of(&lobby_id), of(&plain)), (Some(&tags), Some(&json!({}))));
     let lobby = game.lobby(&stack, &lobby_id).await;
     let kept = async || stack.store().lobby_tags([&lobby]).await.unwrap();
     assert_eq!(json!(kept().await[&lobby.lobby_id]), tags);
-    game.serve(&stack, "end-lobby", json!({ "lobby_id": lobby_id })).await.expect_ok();
+    game.end_lobby(&stack, &lobby_id).await.expect_ok();
     assert!(kept().await.is_empty());
 }

@@ -54,6 +54,7 @@ use tokio::sync::Notify;
 
 pub mod binaries;
 pub mod declared;
+pub mod game_server;
 pub mod instance;
 pub mod interference;
 pub mod left_out;

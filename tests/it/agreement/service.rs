@@ -120,7 +120,7 @@ async fn responses_to_game_servers_are_as_documented() {
         game.play(&stack, "lobbies/create", body).await.expect_ok();
     }
     let heartbeat = document.operation("heartbeatServer");
-    let first = game.serve(&stack, "heartbeat", json!({ "server_id": "one" })).await.expect_ok();
+    let first = game.heartbeat(&stack, "one").await.expect_ok();
     let cursor = first.body["cursor"].clone();
     assert!(cursor.is_string(), "there are more lobbies than one response lists");
     let second =

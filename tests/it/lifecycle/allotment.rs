@@ -3,19 +3,14 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
-use harness::{Answer, TestGame, TestStack, instance::Instance, live_lobbies};
+use harness::{Answer, TestGame, TestStack, game_server::registration, instance::Instance};
 use http::Method;
 use muster_local::emulator::{
     in_process::WireAnswer,
     link::{Call, Carried, Link, patient_client_over},
 };
 use serde_json::{Value, json};
-use shared::{
-    base::ambient::Timestamp,
-    models::{errors::Error, ids::ServerKey, server::Server},
-};
-
-use super::{register, registration};
+use shared::{base::ambient::Timestamp, models::errors::Error};
 
 const AT_CAP: (u16, &str) = (400, "MATCHMAKER_TOO_MANY_LOBBIES");
 
@@ -27,16 +22,6 @@ async fn solos(stack: &TestStack, name: &str, lobby_count_max: u32) -> TestGame 
 
 async fn find_in(stack: &TestStack, game: &TestGame, region: &str) -> Answer {
     game.find(stack, json!({ "game_modes": ["solo"], "regions": [region] })).await
-}
-
-async fn server(stack: &TestStack, game: &TestGame, server_id: &str) -> Server {
-    let key = ServerKey { namespace_id: game.namespace_id().clone(), server_id: server_id.parse().unwrap() };
-    stack.store().server(&key).await.unwrap().unwrap()
-}
-
-async fn end(stack: &TestStack, game: &TestGame, found: &Answer) {
-    let body = json!({ "lobby_id": found.lobby_id() });
-    let _ended = game.serve(stack, "end-lobby", body).await.expect_ok();
 }
 
 /// Another cap, as `update-matchmaker-config` sets it.
@@ -62,15 +47,15 @@ async fn what_one_server_has_left_of_the_cap_serves_another_at_the_limit() {
         // All that ends in one region can be had in the other, to the last.
         let ended = found.len().div_ceil(2);
         for found in &found[..ended] {
-            end(&stack, &game, found).await;
+            game.end_lobby(&stack, &found.lobby_id()).await.expect_ok();
         }
-        assert_eq!(server(&stack, &game, "fra").await.allotted, cap, "the allotment stays");
+        assert_eq!(game.game_server(&stack, "fra").await.allotted, cap, "the allotment stays");
         stack.clock.advance(Duration::from_secs(1));
         for n in 0..ended {
             let found = find_in(&stack, &game, "nyc").await;
             assert_eq!(found.status, 200, "{n} of {ended}: {}", found.body);
         }
-        assert_eq!(live_lobbies(stack.store(), game.namespace_id()).await, cap, "I2");
+        assert_eq!(game.live_lobbies(&stack).await, cap, "I2");
         for region in ["fra", "nyc"] {
             assert_eq!(find_in(&stack, &game, region).await.refusal(), AT_CAP, "I2 at {cap}");
         }
@@ -101,12 +86,12 @@ async fn what_a_server_has_left_of_the_cap_is_found_before_the_index_shows_it() 
     for _ in 0..3 {
         found.push(find_in(&stack, &game, "fra").await.expect_ok());
     }
-    end(&stack, &game, &found[0]).await;
+    game.end_lobby(&stack, &found[0].lobby_id()).await.expect_ok();
     let lagging = patient_client_over(Arc::new(NoPlaceInSight(Arc::clone(stack.stack.store_link()))));
     let instance = Instance::over(lagging, stack.stack.keys(), &stack.ambient());
     let find = json!({ "game_modes": ["solo"], "regions": ["fra"] });
     instance.find(&game.public, &find).await.unwrap();
-    assert_eq!(live_lobbies(stack.store(), game.namespace_id()).await, 3, "I2");
+    assert_eq!(game.live_lobbies(&stack).await, 3, "I2");
     let refusal = instance.find(&game.public, &find).await.unwrap_err();
     assert!(matches!(refusal, Error::TooManyLobbies), "I2: {refusal:?}");
 }
@@ -124,7 +109,7 @@ async fn finds_of_two_regions_at_once_fill_the_cap_and_no_more() {
         answers.iter().filter(|answer| answer.status == 200).map(Answer::lobby_id).collect();
     assert_eq!(lobbies.len(), 10, "I2");
     assert!(answers.iter().all(|answer| answer.status == 200 || answer.refusal() == AT_CAP));
-    assert_eq!(live_lobbies(stack.store(), game.namespace_id()).await, 10);
+    assert_eq!(game.live_lobbies(&stack).await, 10);
 }
 
 #[tokio::test]
@@ -135,23 +120,23 @@ async fn after_the_cap_was_lowered_nothing_is_created_from_what_was_allotted_bef
     for _ in 0..20 {
         found.push(find_in(&stack, &game, "fra").await.expect_ok());
     }
-    let before = server(&stack, &game, "fra").await;
+    let before = game.game_server(&stack, "fra").await;
     assert!(before.allotted > 20, "a block was allotted: {before:?}");
     set_cap(&stack, &game, 20).await;
     assert_eq!(find_in(&stack, &game, "fra").await.refusal(), AT_CAP, "I2");
-    assert_eq!(live_lobbies(stack.store(), game.namespace_id()).await, 20);
+    assert_eq!(game.live_lobbies(&stack).await, 20);
 
     // Lowering ends nothing; what ends is not replaced until there are fewer than the cap.
     set_cap(&stack, &game, 15).await;
     for found in &found[..5] {
-        end(&stack, &game, found).await;
+        game.end_lobby(&stack, &found.lobby_id()).await.expect_ok();
         assert_eq!(find_in(&stack, &game, "fra").await.refusal(), AT_CAP, "I2");
     }
-    end(&stack, &game, &found[5]).await;
+    game.end_lobby(&stack, &found[5].lobby_id()).await.expect_ok();
     stack.clock.advance(Duration::from_secs(1));
     let _found = find_in(&stack, &game, "fra").await.expect_ok();
     assert_eq!(find_in(&stack, &game, "nyc").await.refusal(), AT_CAP, "I2");
-    assert_eq!(live_lobbies(stack.store(), game.namespace_id()).await, 15);
+    assert_eq!(game.live_lobbies(&stack).await, 15);
 
     set_cap(&stack, &game, 16).await;
     let _found = find_in(&stack, &game, "nyc").await.expect_ok();
@@ -165,27 +150,27 @@ async fn a_server_that_is_gone_holds_nothing_of_the_cap() {
     let game = stack.make_game("gone", modes, 3, 0).await;
     let seconds = json!({ "lease_seconds": 10 });
     for name in ["silent", "leaving"] {
-        let _registered = register(&stack, &game, name, seconds.clone()).await;
+        let _registered = game.register(&stack, name, seconds.clone()).await;
         let found = find_in(&stack, &game, "fra").await.expect_ok();
-        end(&stack, &game, &found).await;
-        assert_eq!(server(&stack, &game, name).await.allotted, 1);
+        game.end_lobby(&stack, &found.lobby_id()).await.expect_ok();
+        assert_eq!(game.game_server(&stack, name).await.allotted, 1);
         if name == "silent" {
             stack.clock.advance(Duration::from_secs(10));
         }
     }
     let _gone = game.serve(&stack, "deregister", json!({ "server_id": "leaving" })).await.expect_ok();
-    assert_eq!(server(&stack, &game, "leaving").await.allotted, 0);
-    let _registered = register(&stack, &game, "draining", seconds).await;
+    assert_eq!(game.game_server(&stack, "leaving").await.allotted, 0);
+    let _registered = game.register(&stack, "draining", seconds).await;
     let found = find_in(&stack, &game, "fra").await.expect_ok();
     let _going = game.serve(&stack, "deregister", json!({ "server_id": "draining" })).await.expect_ok();
-    assert_eq!(server(&stack, &game, "draining").await.allotted, 1, "its lobby lives");
-    end(&stack, &game, &found).await;
-    assert_eq!(server(&stack, &game, "draining").await.allotted, 0);
+    assert_eq!(game.game_server(&stack, "draining").await.allotted, 1, "its lobby lives");
+    game.end_lobby(&stack, &found.lobby_id()).await.expect_ok();
+    assert_eq!(game.game_server(&stack, "draining").await.allotted, 0);
     // The next look for a server puts the silent one out of sight.
-    let _registered = register(&stack, &game, "living", json!({})).await;
+    let _registered = game.register(&stack, "living", json!({})).await;
     stack.clock.advance(Duration::from_secs(1));
     let _found = find_in(&stack, &game, "fra").await.expect_ok();
-    assert_eq!(server(&stack, &game, "silent").await.allotted, 0);
+    assert_eq!(game.game_server(&stack, "silent").await.allotted, 0);
     assert_eq!(stack.store().allotted_lobbies(game.namespace_id()).await.unwrap(), 1);
 }
 
@@ -194,13 +179,13 @@ async fn registering_again_keeps_the_allotment() {
     let stack = TestStack::start().await;
     let modes = json!({ "solo": { "regions": ["fra"], "max_players": 1 } });
     let game = stack.make_game("again", modes, 9, 0).await;
-    let _registered = register(&stack, &game, "a", json!({})).await;
+    let _registered = game.register(&stack, "a", json!({})).await;
     let _found = find_in(&stack, &game, "fra").await.expect_ok();
-    let body: Value = registration("a", json!({ "capacity": 9 }));
+    let body: Value = registration("a", &json!({ "capacity": 9 }));
     let _again = game.serve(&stack, "register", body).await.expect_ok();
-    let server = server(&stack, &game, "a").await;
+    let server = game.game_server(&stack, "a").await;
     assert_eq!((server.used, server.allotted, server.capacity), (1, 1, 9));
-    assert_eq!(live_lobbies(stack.store(), game.namespace_id()).await, 1);
+    assert_eq!(game.live_lobbies(&stack).await, 1);
 }
 
 #[tokio::test]
@@ -211,17 +196,17 @@ async fn a_server_registers_with_a_block_while_half_of_the_cap_is_left() {
     let mut allotted = Vec::new();
     for n in 0..34 {
         let name = format!("s{n}");
-        let _registered = register(&stack, &game, &name, json!({ "capacity": 100 })).await;
-        allotted.push(server(&stack, &game, &name).await.allotted);
+        let _registered = game.register(&stack, &name, json!({ "capacity": 100 })).await;
+        allotted.push(game.game_server(&stack, &name).await.allotted);
     }
     assert_eq!(allotted, [[2; 32].as_slice(), &[0, 0]].concat());
     let _again =
-        game.serve(&stack, "register", registration("s0", json!({ "capacity": 100 }))).await.expect_ok();
-    assert_eq!(server(&stack, &game, "s0").await.allotted, 2);
-    assert_eq!(live_lobbies(stack.store(), game.namespace_id()).await, 0);
+        game.serve(&stack, "register", registration("s0", &json!({ "capacity": 100 }))).await.expect_ok();
+    assert_eq!(game.game_server(&stack, "s0").await.allotted, 2);
+    assert_eq!(game.live_lobbies(&stack).await, 0);
     for _ in 0..128 {
         find_in(&stack, &game, "fra").await.expect_ok();
     }
     assert_eq!(find_in(&stack, &game, "fra").await.refusal(), AT_CAP);
-    assert_eq!(live_lobbies(stack.store(), game.namespace_id()).await, 128);
+    assert_eq!(game.live_lobbies(&stack).await, 128);
 }

@@ -27,7 +27,7 @@ use shared::{
     },
 };
 
-use super::{CLOSED, find, heartbeat, live, register};
+use super::{CLOSED, find};
 
 const SERVERS: u64 = 15;
 const LOBBIES_PER_SERVER: u64 = 20;
@@ -119,7 +119,7 @@ impl Churn<'_> {
         };
         lives(self.stack.clock.now());
         let fields = json!({ "capacity": LOBBIES_PER_SERVER, "lease_seconds": LEASE.as_secs() });
-        register(self.stack, self.game, &server_id, fields.clone()).await;
+        self.game.register(self.stack, &server_id, fields.clone()).await;
         while !self.is_over() {
             let crashes = self.chance(8);
             let silence = if crashes { 1_000 + self.random.below(14_000) } else { 2_500 };
@@ -129,9 +129,9 @@ impl Churn<'_> {
             }
             lives(self.stack.clock.now());
             if crashes && self.chance(50) {
-                register(self.stack, self.game, &server_id, fields.clone()).await;
+                self.game.register(self.stack, &server_id, fields.clone()).await;
             }
-            let answer = heartbeat(self.stack, self.game, &server_id).await.expect_ok();
+            let answer = self.game.heartbeat(self.stack, &server_id).await.expect_ok();
             // Exactly as answered, from now on.
             if let Some(lobby) = answer.body["lobbies"].as_array().and_then(|lobbies| lobbies.first()) {
                 assert!(lobby["lobby_token"].is_string());
@@ -165,7 +165,7 @@ impl Churn<'_> {
         let unfindable = self.ledger.unfindable.lock().unwrap().clone();
         let friend = seats.last().filter(|_| self.chance(15)).map(|seat| seat.answer.lobby_id());
         let answer = match &friend {
-            Some(lobby_id) => super::join(self.stack, self.game, lobby_id).await,
+            Some(lobby_id) => self.game.join(self.stack, lobby_id).await,
             None => find(self.stack, self.game).await,
         };
         if !answer.status.is_success() {
@@ -206,7 +206,7 @@ impl Churn<'_> {
                 true
             }
             1 => {
-                let ended = self.game.serve(self.stack, "end-lobby", json!({ "lobby_id": lobby_id })).await;
+                let ended = self.game.end_lobby(self.stack, &lobby_id).await;
                 if ended.status.is_success() {
                     self.ledger.unfindable.lock().unwrap().insert(lobby_id);
                 } else {
@@ -309,7 +309,7 @@ async fn through_a_minute_of_crashes_no_lobby_is_overbooked_lost_or_haunted() {
     let lobbies = stack.all_lobbies(game.namespace_id()).await;
     check_seats(&lobbies);
     let living: Vec<_> = lobbies.iter().filter(|lobby| lobby.stage != Stage::Ended).collect();
-    assert_eq!(live(&stack, &game).await as usize, living.len(), "I2");
+    assert_eq!(game.live_lobbies(&stack).await as usize, living.len(), "I2");
     let mut placed: BTreeMap<String, u32> = BTreeMap::new();
     for lobby in &living {
         *placed.entry(lobby.server.as_ref().unwrap().to_string()).or_default() += 1;
@@ -322,7 +322,7 @@ async fn through_a_minute_of_crashes_no_lobby_is_overbooked_lost_or_haunted() {
     let fields = json!({ "capacity": LOBBIES_PER_SERVER, "lease_seconds": 0 });
     let fresh: Vec<_> = (0..SERVERS).map(|n| format!("fresh-{n}")).collect();
     for server_id in &fresh {
-        register(&stack, &game, server_id, fields.clone()).await;
+        game.register(&stack, server_id, fields.clone()).await;
     }
     let dead: BTreeSet<_> = living.iter().map(|lobby| lobby.lobby_id.to_string()).collect();
     let wanted = lobbies_max * MAX_PLAYERS;

@@ -10,7 +10,7 @@ use harness::{
 use http::Method;
 use serde_json::json;
 
-use super::{find, game, register};
+use super::{find, game};
 
 const BAD_BODY: (u16, &str) = (400, "API_BAD_BODY");
 
@@ -65,7 +65,7 @@ impl Scene {
         let stack = TestStack::start().await;
         let mode = json!({ "max_players": 50, "actions": { "create": { "enabled": true } } });
         let game = game(&stack, name, mode).await;
-        register(&stack, &game, "one", json!({ "capacity": 900, "lease_seconds": 0 })).await;
+        game.register(&stack, "one", json!({ "capacity": 900, "lease_seconds": 0 })).await;
         Self { stack, game }
     }
 
@@ -100,7 +100,7 @@ impl Scene {
     }
 
     async fn heartbeat(&self) -> Answer {
-        super::heartbeat(&self.stack, &self.game, "one").await.expect_ok()
+        self.game.heartbeat(&self.stack, "one").await.expect_ok()
     }
 }
 

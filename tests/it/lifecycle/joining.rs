@@ -8,12 +8,12 @@ use harness::{TestGame, TestStack};
 use http::Method;
 use serde_json::{Value, json};
 
-use super::{CLOSED, find, find_existing, game, heartbeat, join, register};
+use super::{CLOSED, find, find_existing, game};
 
 async fn start(name: &str, mode: Value) -> (TestStack, TestGame) {
     let stack = TestStack::start().await;
     let game = game(&stack, name, mode).await;
-    register(&stack, &game, "one", json!({ "capacity": 9, "lease_seconds": 0 })).await;
+    game.register(&stack, "one", json!({ "capacity": 9, "lease_seconds": 0 })).await;
     (stack, game)
 }
 
@@ -48,7 +48,7 @@ async fn no_player_enters_a_lobby_that_only_a_later_release_understands() {
             .set_expression_attribute_names(Some(names));
         update.expression_attribute_values(":value", value).send().await.unwrap();
 
-        let join = game.play(&stack, "lobbies/join", json!({ "lobby_id": first.lobby_id() })).await;
+        let join = game.join(&stack, &first.lobby_id()).await;
         assert_eq!(join.refusal(), (400, "MATCHMAKER_LOBBY_NOT_FOUND"), "{path}");
         let second = game.find(&stack, criteria.clone()).await.expect_ok();
         assert_ne!(second.lobby_id(), first.lobby_id(), "{path}");
@@ -67,7 +67,7 @@ async fn a_join_obeys_the_direct_capacity_and_a_find_the_normal_one() {
     let lobby_id = find(&stack, &game).await.expect_ok().lobby_id();
     assert_eq!(find(&stack, &game).await.expect_ok().lobby_id(), lobby_id);
     assert_eq!(find_existing(&stack, &game).await.refusal(), (400, "MATCHMAKER_NO_AVAILABLE_LOBBIES"));
-    let answers = join_all((0..20).map(|_| join(&stack, &game, &lobby_id))).await;
+    let answers = join_all((0..20).map(|_| game.join(&stack, &lobby_id))).await;
     let seats: BTreeSet<_> = answers
         .iter()
         .filter(|answer| answer.status.is_success())
@@ -84,14 +84,14 @@ async fn a_join_obeys_the_direct_capacity_and_a_find_the_normal_one() {
 async fn a_join_takes_over_seats_that_lapsed() {
     let (stack, game) = start("lapsed", json!({ "max_players": 1, "max_players_direct": 2 })).await;
     let lobby_id = find(&stack, &game).await.expect_ok().lobby_id();
-    join(&stack, &game, &lobby_id).await.expect_ok();
-    assert_eq!(join(&stack, &game, &lobby_id).await.refusal(), (400, "MATCHMAKER_LOBBY_FULL"));
+    game.join(&stack, &lobby_id).await.expect_ok();
+    assert_eq!(game.join(&stack, &lobby_id).await.refusal(), (400, "MATCHMAKER_LOBBY_FULL"));
     stack.clock.advance(std::time::Duration::from_secs(120));
     for _ in 0..2 {
-        let seat = join(&stack, &game, &lobby_id).await.expect_ok();
+        let seat = game.join(&stack, &lobby_id).await.expect_ok();
         game.connect(&stack, &seat).await.expect_ok();
     }
-    assert_eq!(join(&stack, &game, &lobby_id).await.refusal(), (400, "MATCHMAKER_LOBBY_FULL"));
+    assert_eq!(game.join(&stack, &lobby_id).await.refusal(), (400, "MATCHMAKER_LOBBY_FULL"));
     let lobby = game.lobby(&stack, &lobby_id).await;
     assert_eq!((lobby.taken, lobby.connected.len(), lobby.reserved.len()), (2, 2, 0), "I1");
 }
@@ -100,7 +100,7 @@ async fn a_join_takes_over_seats_that_lapsed() {
 async fn a_find_takes_over_ninety_lapsed_seats_at_once() {
     let (stack, game) = start("beyond", json!({ "max_players": 2, "max_players_direct": 91 })).await;
     let lobby_id = find(&stack, &game).await.expect_ok().lobby_id();
-    for answer in join_all((0..90).map(|_| join(&stack, &game, &lobby_id))).await {
+    for answer in join_all((0..90).map(|_| game.join(&stack, &lobby_id))).await {
         answer.expect_ok();
     }
     assert_eq!(find_existing(&stack, &game).await.refusal(), (400, "MATCHMAKER_NO_AVAILABLE_LOBBIES"));
@@ -114,7 +114,7 @@ async fn a_closed_lobby_can_be_joined_and_stays_unfindable() {
     let (stack, game) = start("closed", json!({})).await;
     let lobby_id = find(&stack, &game).await.expect_ok().lobby_id();
     game.host(&stack, &lobby_id, CLOSED, json!({ "is_closed": true })).await.expect_ok();
-    let seat = join(&stack, &game, &lobby_id).await.expect_ok();
+    let seat = game.join(&stack, &lobby_id).await.expect_ok();
     assert_eq!(find_existing(&stack, &game).await.refusal(), (400, "MATCHMAKER_NO_AVAILABLE_LOBBIES"), "I6");
     game.disconnect(&stack, &seat).await.expect_ok();
     assert_eq!(find_existing(&stack, &game).await.refusal(), (400, "MATCHMAKER_NO_AVAILABLE_LOBBIES"), "I6");
@@ -125,13 +125,13 @@ async fn a_closed_lobby_can_be_joined_and_stays_unfindable() {
 async fn lobbies_of_other_namespaces_and_none_at_all_are_not_found() {
     let (stack, here) = start("here", json!({})).await;
     let there = game(&stack, "there", json!({})).await;
-    register(&stack, &there, "one", json!({})).await;
+    there.register(&stack, "one", json!({})).await;
     let theirs = find(&stack, &there).await.expect_ok().lobby_id();
     let before = there.lobby(&stack, &theirs).await;
     for lobby_id in [theirs.as_str(), "00000000-0000-0000-0000-000000000000", "no lobby", ""] {
-        let answer = join(&stack, &here, lobby_id).await;
+        let answer = here.join(&stack, lobby_id).await;
         assert_eq!(answer.refusal(), (400, "MATCHMAKER_LOBBY_NOT_FOUND"), "{lobby_id:?}");
-        let answer = here.serve(&stack, "end-lobby", json!({ "lobby_id": lobby_id })).await;
+        let answer = here.end_lobby(&stack, lobby_id).await;
         assert_eq!(answer.refusal(), (400, "MATCHMAKER_LOBBY_NOT_FOUND"), "{lobby_id:?}");
     }
     let path = format!("/matchmaker/lobbies/{theirs}/state");
@@ -145,7 +145,7 @@ async fn a_mode_can_forbid_joins_and_lobbies_of_players_own() {
     let (stack, game) = start("forbidden", json!({ "actions": { "join": { "enabled": false } } })).await;
     let lobby_id = find(&stack, &game).await.expect_ok().lobby_id();
     for (answer, code) in [
-        (join(&stack, &game, &lobby_id).await, "MATCHMAKER_JOIN_DISABLED"),
+        (game.join(&stack, &lobby_id).await, "MATCHMAKER_JOIN_DISABLED"),
         (create(&stack, &game, json!({})).await, "MATCHMAKER_CUSTOM_LOBBIES_DISABLED"),
     ] {
         assert_eq!(answer.refusal(), (400, code));
@@ -169,8 +169,8 @@ async fn a_lobby_of_an_old_version_stays_joinable_under_that_versions_rules() {
     stack.clock.advance(std::time::Duration::from_secs(31));
     let newer = find(&stack, &game).await.expect_ok().lobby_id();
     assert_ne!(newer, lobby_id, "I6");
-    join(&stack, &game, &lobby_id).await.expect_ok();
-    assert_eq!(join(&stack, &game, &newer).await.refusal(), (400, "MATCHMAKER_JOIN_DISABLED"));
+    game.join(&stack, &lobby_id).await.expect_ok();
+    assert_eq!(game.join(&stack, &newer).await.refusal(), (400, "MATCHMAKER_JOIN_DISABLED"));
 }
 
 #[tokio::test]
@@ -184,12 +184,12 @@ async fn a_private_lobby_is_never_found_or_listed_and_joined_by_its_identifier()
     let list = stack.call(Method::GET, "/matchmaker/lobbies/list", Some(&game.public), "").await.expect_ok();
     assert_eq!(list.body["lobbies"], json!([]));
 
-    let answer = heartbeat(&stack, &game, "one").await.expect_ok();
+    let answer = game.heartbeat(&stack, "one").await.expect_ok();
     assert_eq!(answer.body["lobbies"][0]["lobby_config"], config, "the lobby server learns it");
     assert_eq!(answer.body["lobbies"][0]["max_players"], 2);
 
-    let friend = join(&stack, &game, &lobby_id).await.expect_ok();
-    assert_eq!(join(&stack, &game, &lobby_id).await.refusal(), (400, "MATCHMAKER_LOBBY_FULL"));
+    let friend = game.join(&stack, &lobby_id).await.expect_ok();
+    assert_eq!(game.join(&stack, &lobby_id).await.refusal(), (400, "MATCHMAKER_LOBBY_FULL"));
     // Neither reopening nor a seat that becomes free brings it into sight.
     for is_closed in [true, false] {
         game.host(&stack, &lobby_id, CLOSED, json!({ "is_closed": is_closed })).await.expect_ok();

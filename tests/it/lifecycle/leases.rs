@@ -16,7 +16,7 @@ use shared::{
     store::creation::{Creation, CreationOutcome},
 };
 
-use super::{find, find_existing, game, heartbeat, join, listed, live, register};
+use super::{find, find_existing, game, listed};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const MOMENT: Duration = Duration::from_millis(1);
@@ -25,13 +25,13 @@ const MOMENT: Duration = Duration::from_millis(1);
 async fn from_the_end_of_its_lease_a_killed_servers_lobbies_are_never_found() {
     let stack = TestStack::start().await;
     let game = game(&stack, "killed", json!({})).await;
-    register(&stack, &game, "one", json!({})).await;
+    game.register(&stack, "one", json!({})).await;
     let lobby_id = find(&stack, &game).await.expect_ok().lobby_id();
     stack.clock.advance(MINUTE - MOMENT);
     assert_eq!(find_existing(&stack, &game).await.expect_ok().lobby_id(), lobby_id);
     stack.clock.advance(MOMENT);
     assert_eq!(find_existing(&stack, &game).await.refusal(), (400, "MATCHMAKER_NO_AVAILABLE_LOBBIES"), "I6");
-    assert_eq!(join(&stack, &game, &lobby_id).await.refusal(), (400, "MATCHMAKER_LOBBY_NOT_FOUND"));
+    assert_eq!(game.join(&stack, &lobby_id).await.refusal(), (400, "MATCHMAKER_LOBBY_NOT_FOUND"));
     assert_eq!(find(&stack, &game).await.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"));
 }
 
@@ -39,7 +39,7 @@ async fn from_the_end_of_its_lease_a_killed_servers_lobbies_are_never_found() {
 async fn a_late_heartbeat_revives_a_lobby_that_was_not_replaced() {
     let stack = TestStack::start().await;
     let game = game(&stack, "late", json!({})).await;
-    register(&stack, &game, "one", json!({ "capacity": 2 })).await;
+    game.register(&stack, "one", json!({ "capacity": 2 })).await;
     let seat = find(&stack, &game).await.expect_ok();
     game.connect(&stack, &seat).await.expect_ok();
     stack.clock.advance(10 * MINUTE);
@@ -47,7 +47,7 @@ async fn a_late_heartbeat_revives_a_lobby_that_was_not_replaced() {
     // A find that looks for a place puts the silent server out of sight; its places are of no use, so its
     // lobby stays.
     assert_eq!(find(&stack, &game).await.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"));
-    assert_eq!(listed(&heartbeat(&stack, &game, "one").await.expect_ok()), [seat.lobby_id()]);
+    assert_eq!(listed(&game.heartbeat(&stack, "one").await.expect_ok()), [seat.lobby_id()]);
     assert_eq!(find_existing(&stack, &game).await.expect_ok().lobby_id(), seat.lobby_id(), "I10");
 }
 
@@ -58,7 +58,7 @@ async fn what_a_server_ran_that_is_silent_for_an_hour_is_over_and_costs_nothing(
     let game = stack.make_game("killed", modes, 100, 0).await;
     // All places of one are taken, the other has some left, a third one drains.
     for (server_id, capacity) in [("full", 2), ("free", 3), ("drains", 2)] {
-        register(&stack, &game, server_id, json!({ "capacity": capacity, "lease_seconds": 600 })).await;
+        game.register(&stack, server_id, json!({ "capacity": capacity, "lease_seconds": 600 })).await;
         for _ in 0..2 {
             let seat = find(&stack, &game).await.expect_ok();
             game.connect(&stack, &seat).await.expect_ok();
@@ -73,7 +73,7 @@ async fn what_a_server_ran_that_is_silent_for_an_hour_is_over_and_costs_nothing(
     };
     stack.clock.advance(40 * MINUTE);
     let _refused = look().await;
-    let answer = heartbeat(&stack, &game, "full").await.expect_ok();
+    let answer = game.heartbeat(&stack, "full").await.expect_ok();
     assert_eq!(listed(&answer).len(), 2, "I10: silent for half an hour only");
 
     // Each is read an hour or so after the last time.
@@ -82,7 +82,7 @@ async fn what_a_server_ran_that_is_silent_for_an_hour_is_over_and_costs_nothing(
         let _refused = look().await;
     }
     let _lets_them_go = look().await;
-    assert_eq!(live(&stack, &game).await, 0, "I2");
+    assert_eq!(game.live_lobbies(&stack).await, 0, "I2");
     let servers = all_servers(stack.store(), game.namespace_id()).await;
     let is_out = |server: &Server| server.placement_pool.is_none() || server.was_let_go_in_silence();
     assert!(servers.iter().all(is_out), "I14: {servers:?}");
@@ -92,12 +92,12 @@ async fn what_a_server_ran_that_is_silent_for_an_hour_is_over_and_costs_nothing(
 async fn a_heartbeat_within_the_gap_brings_lobbies_and_places_back() {
     let stack = TestStack::start().await;
     let game = game(&stack, "gap", json!({ "max_players": 2 })).await;
-    register(&stack, &game, "one", json!({ "capacity": 2 })).await;
+    game.register(&stack, "one", json!({ "capacity": 2 })).await;
     let seat = find(&stack, &game).await.expect_ok();
     game.connect(&stack, &seat).await.expect_ok();
     stack.clock.advance(10 * MINUTE);
     assert_eq!(find_existing(&stack, &game).await.refusal(), (400, "MATCHMAKER_NO_AVAILABLE_LOBBIES"));
-    let answer = heartbeat(&stack, &game, "one").await.expect_ok();
+    let answer = game.heartbeat(&stack, "one").await.expect_ok();
     assert_eq!(listed(&answer), [seat.lobby_id()]);
     assert_eq!(find_existing(&stack, &game).await.expect_ok().lobby_id(), seat.lobby_id(), "I10");
     assert_ne!(find(&stack, &game).await.expect_ok().lobby_id(), seat.lobby_id(), "its second place");
@@ -109,19 +109,19 @@ async fn a_lobby_of_a_dead_server_that_was_replaced_never_revives() {
     let stack = TestStack::start().await;
     let modes = json!({ "arena": { "regions": ["fra"], "max_players": 4 } });
     let game = stack.make_game("replaced", modes, 1, 0).await;
-    register(&stack, &game, "one", json!({ "capacity": 1 })).await;
+    game.register(&stack, "one", json!({ "capacity": 1 })).await;
     let dead = find(&stack, &game).await.expect_ok();
     game.connect(&stack, &dead).await.expect_ok();
     stack.clock.advance(MINUTE);
     // The namespace has no room for another lobby, so that the dead server's is needed.
-    register(&stack, &game, "two", json!({ "capacity": 1 })).await;
+    game.register(&stack, "two", json!({ "capacity": 1 })).await;
     let next = find(&stack, &game).await.expect_ok();
     assert_ne!(next.lobby_id(), dead.lobby_id());
     assert_eq!(game.lobby(&stack, &dead.lobby_id()).await.stage, Stage::Ended);
-    let answer = heartbeat(&stack, &game, "one").await.expect_ok();
+    let answer = game.heartbeat(&stack, "one").await.expect_ok();
     assert_eq!(listed(&answer), [""; 0], "I10");
     assert_eq!(game.connect(&stack, &dead).await.refusal(), (400, "MATCHMAKER_LOBBY_STOPPED"));
-    assert_eq!(live(&stack, &game).await, 1);
+    assert_eq!(game.live_lobbies(&stack).await, 1);
 }
 
 #[tokio::test]
@@ -129,18 +129,18 @@ async fn a_dead_servers_part_of_the_cap_is_recovered_by_the_next_find() {
     let stack = TestStack::start().await;
     let modes = json!({ "arena": { "regions": ["fra"], "max_players": 1 } });
     let game = stack.make_game("cap", modes, 3, 0).await;
-    register(&stack, &game, "dies", json!({ "capacity": 3 })).await;
+    game.register(&stack, "dies", json!({ "capacity": 3 })).await;
     for _ in 0..3 {
         let seat = find(&stack, &game).await.expect_ok();
         game.connect(&stack, &seat).await.expect_ok();
     }
-    register(&stack, &game, "lives", json!({ "capacity": 3, "lease_seconds": 0 })).await;
+    game.register(&stack, "lives", json!({ "capacity": 3, "lease_seconds": 0 })).await;
     assert_eq!(find(&stack, &game).await.refusal(), (400, "MATCHMAKER_TOO_MANY_LOBBIES"));
     stack.clock.advance(MINUTE);
     for count in 1..=3 {
         let seat = find(&stack, &game).await.expect_ok();
         assert_eq!(seat.body["ports"]["default"]["hostname"], "lives.example");
-        assert_eq!(live(&stack, &game).await, 3, "I2, at find {count}");
+        assert_eq!(game.live_lobbies(&stack).await, 3, "I2, at find {count}");
     }
     assert_eq!(find(&stack, &game).await.refusal(), (400, "MATCHMAKER_TOO_MANY_LOBBIES"));
 }
@@ -149,14 +149,14 @@ async fn a_dead_servers_part_of_the_cap_is_recovered_by_the_next_find() {
 async fn a_heartbeat_extends_the_lease_of_the_server_and_of_its_lobbies() {
     let stack = TestStack::start().await;
     let game = game(&stack, "extend", json!({})).await;
-    let registered = register(&stack, &game, "one", json!({})).await;
+    let registered = game.register(&stack, "one", json!({})).await;
     let seat = find(&stack, &game).await.expect_ok();
     game.connect(&stack, &seat).await.expect_ok();
     let lobby_id = seat.lobby_id();
     let mut ends = vec![registered.body["lease_expires_at"].clone()];
     for _ in 0..5 {
         stack.clock.advance(MINUTE / 2);
-        let answer = heartbeat(&stack, &game, "one").await.expect_ok();
+        let answer = game.heartbeat(&stack, "one").await.expect_ok();
         ends.push(answer.body["lease_expires_at"].clone());
         let lobby = game.lobby(&stack, &lobby_id).await;
         assert_eq!(lobby.lease_until, stack.clock.now() + MINUTE);
@@ -173,14 +173,14 @@ async fn a_hundred_silent_servers_do_not_hide_a_living_one() {
     let stack = TestStack::start().await;
     let game = game(&stack, "silent", json!({})).await;
     for n in 0..110 {
-        register(&stack, &game, &format!("silent-{n}"), json!({ "lease_seconds": 1 })).await;
+        game.register(&stack, &format!("silent-{n}"), json!({ "lease_seconds": 1 })).await;
     }
     stack.clock.advance(MINUTE);
-    register(&stack, &game, "lives", json!({})).await;
+    game.register(&stack, "lives", json!({})).await;
     let seat = find(&stack, &game).await.expect_ok();
     assert_eq!(seat.body["ports"]["default"]["hostname"], "lives.example");
-    heartbeat(&stack, &game, "silent-7").await.expect_ok();
-    heartbeat(&stack, &game, "silent-109").await.expect_ok();
+    game.heartbeat(&stack, "silent-7").await.expect_ok();
+    game.heartbeat(&stack, "silent-109").await.expect_ok();
     let pool = game.pool("arena", "fra").placement();
     let arena = "arena".parse().unwrap();
     let (seen, _silent) = stack.store().servers_with_places(&pool, &arena, stack.clock.now()).await.unwrap();
@@ -198,7 +198,7 @@ async fn a_heartbeat_costs_a_write_unit_for_the_server_and_one_for_each_lobby() 
     use shared::store::meter::Meter;
     let stack = TestStack::start().await;
     let game = game(&stack, "units", json!({ "max_players": 1 })).await;
-    register(&stack, &game, "one", json!({ "capacity": 20 })).await;
+    game.register(&stack, "one", json!({ "capacity": 20 })).await;
     for _ in 0..20 {
         find(&stack, &game).await.expect_ok();
     }
@@ -228,13 +228,13 @@ async fn a_heartbeat_costs_a_write_unit_for_the_server_and_one_for_each_lobby() 
 async fn a_server_that_gives_up_its_lease_keeps_its_lobbies_in_sight_for_good() {
     let stack = TestStack::start().await;
     let game = game(&stack, "unleased", json!({ "max_players": 8 })).await;
-    register(&stack, &game, "one", json!({ "capacity": 2 })).await;
+    game.register(&stack, "one", json!({ "capacity": 2 })).await;
     let lobby_id = find(&stack, &game).await.expect_ok().lobby_id();
     // It was silent so long that a find put it out of sight.
     stack.clock.advance(10 * MINUTE);
     assert_eq!(find_existing(&stack, &game).await.refusal(), (400, "MATCHMAKER_NO_AVAILABLE_LOBBIES"));
     for said in ["once", "again in that moment, when its lobbies have no lease to give up"] {
-        register(&stack, &game, "one", json!({ "capacity": 2, "lease_seconds": 0 })).await;
+        game.register(&stack, "one", json!({ "capacity": 2, "lease_seconds": 0 })).await;
         let lobby = game.lobby(&stack, &lobby_id).await;
         let sight = (lobby.lease_until, lobby.joinable_from, lobby.freed_at);
         assert_eq!(sight, (Timestamp::NEVER, Some(lobby.created_at), Some(stack.clock.now())), "{said}");
@@ -247,10 +247,10 @@ async fn a_server_that_gives_up_its_lease_keeps_its_lobbies_in_sight_for_good() 
 async fn a_creation_that_comes_late_takes_no_place_on_a_record_that_is_to_go() {
     let stack = TestStack::start().await;
     let game = game(&stack, "expiring", json!({})).await;
-    register(&stack, &game, "one", json!({})).await;
+    game.register(&stack, "one", json!({})).await;
     let lobby_id = find(&stack, &game).await.expect_ok().lobby_id();
     let lobby = game.lobby(&stack, &lobby_id).await;
-    game.serve(&stack, "end-lobby", json!({ "lobby_id": lobby_id })).await.expect_ok();
+    game.end_lobby(&stack, &lobby_id).await.expect_ok();
     let (server, then) = (all_servers(stack.store(), game.namespace_id()).await.remove(0), stack.clock.now());
     stack.clock.advance(10 * MINUTE);
     assert_eq!(find(&stack, &game).await.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"));
@@ -266,14 +266,14 @@ async fn a_creation_that_comes_late_takes_no_place_on_a_record_that_is_to_go() {
     };
     let outcome = stack.store().create_lobby(&creation, then).await.unwrap();
     assert!(matches!(outcome, CreationOutcome::NoPlace(Some(_))), "{outcome:?}");
-    assert_eq!(live(&stack, &game).await, 0, "I2");
+    assert_eq!(game.live_lobbies(&stack).await, 0, "I2");
 }
 
 #[tokio::test]
 async fn a_late_hint_of_when_all_were_connected_does_not_hide_a_seat_reserved_since() {
     let stack = TestStack::start().await;
     let game = game(&stack, "hinted", json!({ "max_players": 2, "reservation_seconds": 60 })).await;
-    register(&stack, &game, "one", json!({ "lease_seconds": 0 })).await;
+    game.register(&stack, "one", json!({ "lease_seconds": 0 })).await;
     let mut seats = Vec::new();
     for _ in 0..2 {
         seats.push(find(&stack, &game).await.expect_ok());

@@ -27,7 +27,7 @@ use shared::{
     },
 };
 
-use super::{CLOSED, STATE, find, game, join};
+use super::{CLOSED, STATE, find, game};
 
 const CACHED: Duration = Duration::from_secs(5);
 
@@ -49,7 +49,7 @@ async fn a_list_shows_open_public_lobbies_of_listable_modes_of_the_current_versi
     });
     let game = stack.make_game("list", modes, 99, 99).await;
     let open = find(&stack, &game).await.expect_ok().lobby_id();
-    join(&stack, &game, &open).await.expect_ok();
+    game.join(&stack, &open).await.expect_ok();
     let full = open;
     let open = find(&stack, &game).await.expect_ok().lobby_id();
     game.find(&stack, json!({ "game_modes": ["secret"] })).await.expect_ok();
@@ -70,7 +70,7 @@ async fn a_list_shows_open_public_lobbies_of_listable_modes_of_the_current_versi
     assert_eq!(get(&stack, &game, "lobbies/list").await.body, list.body, "for five seconds");
     stack.clock.advance(CACHED);
     assert_eq!(listed(&get(&stack, &game, "lobbies/list").await), [full.clone()].into());
-    game.serve(&stack, "end-lobby", json!({ "lobby_id": full })).await.expect_ok();
+    game.end_lobby(&stack, &full).await.expect_ok();
     stack.clock.advance(CACHED);
     assert_eq!(listed(&get(&stack, &game, "lobbies/list").await), BTreeSet::new());
 }

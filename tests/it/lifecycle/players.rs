@@ -9,7 +9,7 @@ use http::Method;
 use serde_json::json;
 use shared::base::ambient::Timestamp;
 
-use super::{find, find_existing, game, join, register};
+use super::{find, find_existing, game};
 
 const CONNECTED: (Method, &str) = (Method::POST, "players/connected");
 const DISCONNECTED: (Method, &str) = (Method::POST, "players/disconnected");
@@ -17,7 +17,7 @@ const DISCONNECTED: (Method, &str) = (Method::POST, "players/disconnected");
 async fn start(name: &str, mode: serde_json::Value) -> (TestStack, TestGame) {
     let stack = TestStack::start().await;
     let game = game(&stack, name, mode).await;
-    register(&stack, &game, "one", json!({ "capacity": 9, "lease_seconds": 0 })).await;
+    game.register(&stack, "one", json!({ "capacity": 9, "lease_seconds": 0 })).await;
     (stack, game)
 }
 
@@ -144,7 +144,7 @@ async fn another_lobby_is_not_the_players_and_the_seat_stays_where_it_is() {
 async fn players_of_another_namespace_mocks_and_garbage_each_have_their_code() {
     let (stack, here) = start("here", json!({})).await;
     let there = game(&stack, "there", json!({})).await;
-    register(&stack, &there, "one", json!({ "lease_seconds": 0 })).await;
+    there.register(&stack, "one", json!({ "lease_seconds": 0 })).await;
     let (seat, foreign) = (find(&stack, &here).await.expect_ok(), find(&stack, &there).await.expect_ok());
     let mock = stack.stack.keys().issue_development_player(&stack.ambient());
     let cut = token(&seat).get(..60).unwrap_or_default().to_owned();
@@ -200,7 +200,7 @@ async fn a_full_lobby_is_found_again_as_soon_as_a_player_left() {
     }
     // The same through a join, which fills it as a find does.
     game.disconnect(&stack, &last).await.expect_ok();
-    join(&stack, &game, &first.lobby_id()).await.expect_ok();
+    game.join(&stack, &first.lobby_id()).await.expect_ok();
     assert_eq!(find_existing(&stack, &game).await.refusal(), none);
 }
 
@@ -208,7 +208,7 @@ async fn a_full_lobby_is_found_again_as_soon_as_a_player_left() {
 async fn a_lobby_that_joins_filled_beyond_finds_is_in_sight_once_a_find_has_a_seat_there() {
     let (stack, game) = start("beyond", json!({ "max_players": 2, "max_players_direct": 3 })).await;
     let (first, lapsing) = (find(&stack, &game).await.expect_ok(), find(&stack, &game).await.expect_ok());
-    let joined = join(&stack, &game, &first.lobby_id()).await.expect_ok();
+    let joined = game.join(&stack, &first.lobby_id()).await.expect_ok();
     for seat in [&first, &joined] {
         game.connect(&stack, seat).await.expect_ok();
     }

@@ -8,9 +8,9 @@ use std::{
 
 use harness::{
     Answer, TestStack, all_servers,
+    game_server::registration,
     instance::Instance,
     interference::{Before, Losing, Repeating},
-    live_lobbies,
 };
 use muster_local::{
     emulator::link::{Call, Carried, Link, patient_client_over},
@@ -39,10 +39,7 @@ use shared::{
 };
 use tokio::sync::Notify;
 
-use super::{
-    CLOSED, find, find_existing, game, heartbeat, listed, live, never_ready, register, registration,
-    serve_over,
-};
+use super::{CLOSED, find, find_existing, game, listed, never_ready, serve_over};
 
 /// The paths of a refused registration.
 fn paths(answer: &Answer) -> BTreeSet<String> {
@@ -94,10 +91,10 @@ async fn a_registration_that_cannot_work_is_refused_and_names_every_label() {
             vec!["capacity/too-high", "lease_seconds/too-high"],
         ),
     ] {
-        let answer = game.serve(&stack, "register", registration("bad", fields.clone())).await;
+        let answer = game.serve(&stack, "register", registration("bad", &fields.clone())).await;
         assert_eq!(paths(&answer), expected.into_iter().map(str::to_owned).collect(), "{fields}");
     }
-    let nothing = heartbeat(&stack, &game, "bad").await;
+    let nothing = game.heartbeat(&stack, "bad").await;
     assert_eq!(nothing.refusal(), (400, "MATCHMAKER_SERVER_NOT_FOUND"));
 }
 
@@ -112,7 +109,7 @@ async fn players_get_a_host_that_they_can_put_into_a_url() {
     ] {
         let game = game(&stack, name, json!({})).await;
         let port = json!({ "hostname": hostname, "port": 7_777, "protocol": "http" });
-        register(&stack, &game, "one", json!({ "ports": { "game": port } })).await.expect_ok();
+        game.register(&stack, "one", json!({ "ports": { "game": port } })).await.expect_ok();
         let found = find(&stack, &game).await.expect_ok();
         let port = &found.body["ports"]["game"];
         assert_eq!(
@@ -147,8 +144,8 @@ async fn a_server_gets_lobbies_of_its_modes_and_region_up_to_its_capacity() {
     let modes = json!({ "arena": { "regions": ["fra", "nyc"], "max_players": 1 },
                         "duel": { "regions": ["fra"], "max_players": 1 } });
     let game = stack.make_game("fitting", modes, 99, 0).await;
-    register(&stack, &game, "duels", json!({ "game_modes": ["duel"], "capacity": 1 })).await;
-    register(&stack, &game, "far", json!({ "region_id": "nyc" })).await;
+    game.register(&stack, "duels", json!({ "game_modes": ["duel"], "capacity": 1 })).await;
+    game.register(&stack, "far", json!({ "region_id": "nyc" })).await;
     assert_eq!(find(&stack, &game).await.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"));
     let duel = json!({ "game_modes": ["duel"] });
     assert_eq!(
@@ -162,23 +159,23 @@ async fn a_server_gets_lobbies_of_its_modes_and_region_up_to_its_capacity() {
 async fn registering_again_updates_a_server_but_never_moves_live_lobbies() {
     let stack = TestStack::start().await;
     let game = game(&stack, "again", json!({ "max_players": 1 })).await;
-    register(&stack, &game, "one", json!({ "capacity": 1 })).await;
+    game.register(&stack, "one", json!({ "capacity": 1 })).await;
     let first = find(&stack, &game).await.expect_ok();
     assert_eq!(find(&stack, &game).await.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"));
 
     let moved = json!({ "capacity": 1, "region_id": "nyc",
                         "ports": { "default": { "hostname": "b.example", "port": 1, "protocol": "udp" } } });
-    let refused = game.serve(&stack, "register", registration("one", moved.clone())).await;
+    let refused = game.serve(&stack, "register", registration("one", &moved.clone())).await;
     assert_eq!(paths(&refused), ["ports/in-use", "region_id/in-use"].map(str::to_owned).into());
-    register(&stack, &game, "one", json!({ "capacity": 2 })).await;
+    game.register(&stack, "one", json!({ "capacity": 2 })).await;
     let second = find(&stack, &game).await.expect_ok();
     assert_ne!(second.lobby_id(), first.lobby_id());
-    register(&stack, &game, "one", json!({ "capacity": 1 })).await;
+    game.register(&stack, "one", json!({ "capacity": 1 })).await;
     assert_eq!(find(&stack, &game).await.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"));
     for seat in [&first, &second] {
         game.disconnect(&stack, seat).await.expect_ok();
     }
-    game.serve(&stack, "register", registration("one", moved)).await.expect_ok();
+    game.serve(&stack, "register", registration("one", &moved)).await.expect_ok();
     let far = json!({ "game_modes": ["arena"], "regions": ["nyc"] });
     assert_eq!(game.find(&stack, far).await.expect_ok().body["ports"]["default"]["host"], "b.example:1");
 }
@@ -208,7 +205,7 @@ async fn servers_that_left_make_no_refused_find_and_no_count_dearer() {
         let ports = json!({ "default": { "hostname": "x.example", "port": 1 + n, "protocol": "udp" } });
         let fields =
             json!({ "server_id": null, "start_id": null, "capacity": 1, "lease_seconds": 1, "ports": ports });
-        let registered = game.serve(&stack, "register", registration("x", fields)).await.expect_ok();
+        let registered = game.serve(&stack, "register", registration("x", &fields)).await.expect_ok();
         if n % 2 == 0 {
             let server_id = registered.body["server_id"].clone();
             game.serve(&stack, "deregister", json!({ "server_id": server_id })).await.expect_ok();
@@ -231,7 +228,7 @@ async fn servers_that_left_make_no_refused_find_and_no_count_dearer() {
     game.serve(&stack, "deregister", gone.clone()).await.expect_ok();
     let answer = game.serve(&stack, "heartbeat", gone).await;
     assert_eq!(answer.refusal(), (400, "MATCHMAKER_SERVER_NOT_FOUND"));
-    heartbeat(&stack, &game, silent.server.server_id.as_str()).await.expect_ok();
+    game.heartbeat(&stack, silent.server.server_id.as_str()).await.expect_ok();
     let (shown, _) = stack.store().servers(&silent.pool(), None).await.unwrap();
     assert!(shown.iter().any(|server| server.server == silent.server), "I10");
 }
@@ -240,12 +237,12 @@ async fn servers_that_left_make_no_refused_find_and_no_count_dearer() {
 async fn a_server_that_is_heard_again_after_hours_gets_lobbies() {
     let stack = TestStack::start().await;
     let game = stack.make_game("back", json!({ "arena": { "regions": ["fra"] } }), 1, 0).await;
-    register(&stack, &game, "one", json!({ "lease_seconds": 1 })).await;
+    game.register(&stack, "one", json!({ "lease_seconds": 1 })).await;
     stack.clock.advance(Duration::from_secs(2));
     let refused = find(&stack, &game).await;
     assert_eq!(refused.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"));
     stack.clock.advance(Duration::from_secs(8 * 3_600));
-    heartbeat(&stack, &game, "one").await.expect_ok();
+    game.heartbeat(&stack, "one").await.expect_ok();
     let instance = stack.instance();
     assert!(instance.find(&game.public, &json!({ "game_modes": ["arena"] })).await.is_ok(), "I10");
 }
@@ -254,8 +251,8 @@ async fn a_server_that_is_heard_again_after_hours_gets_lobbies() {
 async fn a_server_that_fell_silent_without_lobbies_is_listed_until_it_is_heard_and_read_by_no_find() {
     let stack = TestStack::start().await;
     let game = stack.make_game("silent", json!({ "arena": { "regions": ["fra"] } }), 1, 0).await;
-    register(&stack, &game, "one", json!({ "lease_seconds": 1 })).await;
-    register(&stack, &game, "left", json!({ "lease_seconds": 1 })).await;
+    game.register(&stack, "one", json!({ "lease_seconds": 1 })).await;
+    game.register(&stack, "left", json!({ "lease_seconds": 1 })).await;
     game.serve(&stack, "deregister", json!({ "server_id": "left" })).await.expect_ok();
     let silent_since = stack.clock.now() + Duration::from_secs(1);
     let listed = async |since: Timestamp| {
@@ -276,7 +273,7 @@ async fn a_server_that_fell_silent_without_lobbies_is_listed_until_it_is_heard_a
     assert!(refused().await < first, "I14");
     assert_eq!(listed(silent_since.before(Duration::from_millis(1))).await, ["one"]);
     assert!(listed(silent_since).await.is_empty());
-    heartbeat(&stack, &game, "one").await.expect_ok();
+    game.heartbeat(&stack, "one").await.expect_ok();
     assert!(listed(Timestamp::default()).await.is_empty());
 }
 
@@ -284,7 +281,7 @@ async fn a_server_that_fell_silent_without_lobbies_is_listed_until_it_is_heard_a
 async fn a_server_that_was_let_go_is_not_shown_by_a_heartbeat_from_before() {
     let stack = TestStack::start().await;
     let game = stack.make_game("late", json!({ "arena": { "regions": ["fra"] } }), 1, 0).await;
-    register(&stack, &game, "one", json!({ "lease_seconds": 1 })).await;
+    game.register(&stack, "one", json!({ "lease_seconds": 1 })).await;
     let find_it_silent = async || {
         stack.clock.advance(Duration::from_secs(2));
         let outcome = stack.instance().find(&game.public, &json!({ "game_modes": ["arena"] })).await;
@@ -337,7 +334,7 @@ async fn a_find_that_is_refused_again_within_a_second_reads_no_server() {
     game.disconnect(&stack, &seats[77]).await.expect_ok();
     stack.clock.advance(Duration::from_secs(1));
     instance.find(&game.public, &body).await.unwrap();
-    assert_eq!(live_lobbies(stack.store(), game.namespace_id()).await, 150, "I2");
+    assert_eq!(game.live_lobbies(&stack).await, 150, "I2");
 }
 
 #[tokio::test]
@@ -397,7 +394,7 @@ async fn a_lobby_that_may_end_is_found_among_a_thousand_full_servers() {
     }
     stack.clock.advance(Duration::from_secs(5));
     stack.instance().find(&game.public, &body).await.unwrap();
-    assert_eq!(live_lobbies(stack.store(), game.namespace_id()).await, SERVERS, "I2");
+    assert_eq!(game.live_lobbies(&stack).await, SERVERS, "I2");
 }
 
 #[tokio::test]
@@ -417,14 +414,14 @@ async fn a_search_without_result_is_believed_for_a_second() {
     // While that ages, one of many searches again, and finds the capacity.
     stack.clock.advance(Duration::from_millis(400));
     find().await.unwrap();
-    assert_eq!(live_lobbies(stack.store(), game.namespace_id()).await, 1, "I2");
+    assert_eq!(game.live_lobbies(&stack).await, 1, "I2");
 }
 
 #[tokio::test]
 async fn a_mode_that_no_version_of_the_game_has_is_refused() {
     let stack = TestStack::start().await;
     let game = game(&stack, "modes", json!({})).await;
-    let modes = |modes: Value| registration("one", json!({ "game_modes": modes }));
+    let modes = |modes: Value| registration("one", &json!({ "game_modes": modes }));
     let refused = game.serve(&stack, "register", modes(json!(["arena", "arenna", "duel"]))).await;
     assert_eq!(
         paths(&refused),
@@ -443,13 +440,13 @@ async fn a_mode_that_no_version_of_the_game_has_is_refused() {
 async fn a_server_that_deregisters_with_its_lobbies_leaves_nothing_behind() {
     let stack = TestStack::start().await;
     let game = game(&stack, "at-once", json!({ "max_players": 2, "idle_seconds": 600 })).await;
-    register(&stack, &game, "one", json!({ "capacity": 2, "lease_seconds": 0 })).await;
+    game.register(&stack, "one", json!({ "capacity": 2, "lease_seconds": 0 })).await;
     let seat = find(&stack, &game).await.expect_ok();
     game.connect(&stack, &seat).await.expect_ok();
     let leave = json!({ "server_id": "one", "end_lobbies": true });
     game.serve(&stack, "deregister", leave.clone()).await.expect_ok();
     assert_eq!(game.lobby(&stack, &seat.lobby_id()).await.stage, Stage::Ended);
-    assert_eq!(live_lobbies(stack.store(), game.namespace_id()).await, 0, "I2");
+    assert_eq!(game.live_lobbies(&stack).await, 0, "I2");
     let servers = all_servers(stack.store(), game.namespace_id()).await;
     assert!(servers.iter().all(|server| server.placement_pool.is_none()), "I14");
     game.serve(&stack, "deregister", leave).await.expect_ok();
@@ -461,13 +458,13 @@ async fn a_server_without_a_name_gets_one() {
     let game = game(&stack, "named", json!({})).await;
     let mut names = BTreeSet::new();
     for hostname in ["x", "y", "z"] {
-        let unnamed = registration(hostname, json!({ "server_id": null, "start_id": null }));
+        let unnamed = registration(hostname, &json!({ "server_id": null, "start_id": null }));
         let answer = game.serve(&stack, "register", unnamed).await;
         names.insert(answer.expect_ok().body["server_id"].as_str().unwrap().to_owned());
     }
     assert_eq!(names.len(), 3);
     for name in names {
-        heartbeat(&stack, &game, &name).await.expect_ok();
+        game.heartbeat(&stack, &name).await.expect_ok();
     }
 }
 
@@ -475,7 +472,7 @@ async fn a_server_without_a_name_gets_one() {
 async fn a_deregistered_servers_lobbies_close_and_end_when_they_are_empty() {
     let stack = TestStack::start().await;
     let game = game(&stack, "gone", json!({ "max_players": 2, "idle_seconds": 600 })).await;
-    register(&stack, &game, "one", json!({})).await;
+    game.register(&stack, "one", json!({})).await;
     let (played, empty) = (find(&stack, &game).await.expect_ok(), find(&stack, &game).await.expect_ok());
     assert_eq!(played.lobby_id(), empty.lobby_id());
     game.connect(&stack, &played).await.expect_ok();
@@ -487,14 +484,14 @@ async fn a_deregistered_servers_lobbies_close_and_end_when_they_are_empty() {
     }
     let idle = full[1].lobby_id();
     game.disconnect(&stack, &full[1]).await.expect_ok();
-    assert_eq!((kept.stage, live(&stack, &game).await), (Stage::Ready, 2));
+    assert_eq!((kept.stage, game.live_lobbies(&stack).await), (Stage::Ready, 2));
 
     for _ in 0..2 {
         game.serve(&stack, "deregister", json!({ "server_id": "one" })).await.expect_ok();
     }
     assert_eq!(game.lobby(&stack, &idle).await.stage, Stage::Ended, "the empty one ends at once");
     assert_eq!(find(&stack, &game).await.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"), "I6");
-    let answer = heartbeat(&stack, &game, "one").await.expect_ok();
+    let answer = game.heartbeat(&stack, "one").await.expect_ok();
     assert_eq!((&answer.body["draining"], listed(&answer)), (&json!(true), [played.lobby_id()].into()));
     let reopen = game.host(&stack, &played.lobby_id(), CLOSED, json!({ "is_closed": false })).await;
     assert_eq!(reopen.refusal(), (400, "MATCHMAKER_LOBBY_STATE_CONFLICT"));
@@ -502,7 +499,7 @@ async fn a_deregistered_servers_lobbies_close_and_end_when_they_are_empty() {
     // While it sends heartbeats, its players play on, and finds that need capacity do not end their lobby.
     for _ in 0..60 {
         stack.clock.advance(Duration::from_secs(59));
-        heartbeat(&stack, &game, "one").await.expect_ok();
+        game.heartbeat(&stack, "one").await.expect_ok();
     }
     assert_eq!(find(&stack, &game).await.refusal().0, 503);
     let lobby = game.lobby(&stack, &played.lobby_id()).await;
@@ -511,26 +508,26 @@ async fn a_deregistered_servers_lobbies_close_and_end_when_they_are_empty() {
     assert_eq!(game.lobby(&stack, &played.lobby_id()).await.stage, Stage::Ready);
     game.disconnect(&stack, &full[0]).await.expect_ok();
     assert_eq!(game.lobby(&stack, &played.lobby_id()).await.stage, Stage::Ended);
-    assert_eq!(live(&stack, &game).await, 0);
-    assert_eq!(heartbeat(&stack, &game, "one").await.refusal(), (400, "MATCHMAKER_SERVER_NOT_FOUND"));
+    assert_eq!(game.live_lobbies(&stack).await, 0);
+    assert_eq!(game.heartbeat(&stack, "one").await.refusal(), (400, "MATCHMAKER_SERVER_NOT_FOUND"));
 
-    register(&stack, &game, "one", json!({})).await;
+    game.register(&stack, "one", json!({})).await;
     find(&stack, &game).await.expect_ok();
-    assert_eq!(listed(&heartbeat(&stack, &game, "one").await.expect_ok()).len(), 1);
+    assert_eq!(listed(&game.heartbeat(&stack, "one").await.expect_ok()).len(), 1);
 }
 
 #[tokio::test]
 async fn a_heartbeat_closes_lobbies_that_a_crashed_deregistration_left_open() {
     let stack = TestStack::start().await;
     let game = game(&stack, "crashed", json!({ "max_players": 8 })).await;
-    register(&stack, &game, "one", json!({})).await;
+    game.register(&stack, "one", json!({})).await;
     let played = find(&stack, &game).await.expect_ok();
     game.connect(&stack, &played).await.expect_ok();
     let server = all_servers(stack.store(), game.namespace_id()).await.remove(0);
     stack.store().deregister_server(&server, stack.clock.now()).await.unwrap().unwrap();
     assert!(!game.lobby(&stack, &played.lobby_id()).await.closed);
 
-    heartbeat(&stack, &game, "one").await.expect_ok();
+    game.heartbeat(&stack, "one").await.expect_ok();
     let lobby = game.lobby(&stack, &played.lobby_id()).await;
     assert_eq!((lobby.closed, lobby.is_draining, lobby.stage), (true, true, Stage::Ready), "I6");
     assert_eq!(find_existing(&stack, &game).await.refusal().0, 400, "I6");
@@ -542,13 +539,13 @@ async fn leaving_politely_is_never_worse_than_crashing() {
         let stack = TestStack::start().await;
         let modes = json!({ "arena": { "regions": ["fra"], "max_players": 1 } });
         let game = stack.make_game("leaving", modes, 1, 0).await;
-        register(&stack, &game, "one", json!({ "lease_seconds": 10 })).await;
+        game.register(&stack, "one", json!({ "lease_seconds": 10 })).await;
         let seat = find(&stack, &game).await.expect_ok();
         game.connect(&stack, &seat).await.expect_ok();
         if is_polite {
             game.serve(&stack, "deregister", json!({ "server_id": "one" })).await.expect_ok();
         }
-        register(&stack, &game, "two", json!({ "lease_seconds": 3_600 })).await;
+        game.register(&stack, "two", json!({ "lease_seconds": 3_600 })).await;
         assert_eq!(find(&stack, &game).await.refusal(), (400, "MATCHMAKER_TOO_MANY_LOBBIES"), "{is_polite}");
         stack.clock.advance(Duration::from_secs(10));
         let next = find(&stack, &game).await.expect_ok();
@@ -566,7 +563,7 @@ async fn a_server_that_was_let_go_stays_out_of_sight_while_it_deregisters() {
     for goes_meanwhile in [false, true] {
         let stack = TestStack::start().await;
         let game = game(&stack, "let-go", json!({})).await;
-        register(&stack, &game, "one", json!({ "lease_seconds": 1 })).await;
+        game.register(&stack, "one", json!({ "lease_seconds": 1 })).await;
         stack.clock.advance(Duration::from_secs(2));
         let (instance, public) = (stack.instance(), game.public.clone());
         let is_let_go = async move {
@@ -593,7 +590,7 @@ async fn a_server_that_deregisters_while_its_last_lobby_ends_is_let_go_by_a_late
     for (lease_seconds, is_clearing) in [(0, false), (60, false), (0, true)] {
         let stack = TestStack::start().await;
         let game = game(&stack, "unseen", json!({ "max_players": 2 })).await;
-        register(&stack, &game, "one", json!({ "lease_seconds": lease_seconds })).await;
+        game.register(&stack, "one", json!({ "lease_seconds": lease_seconds })).await;
         let seat = find(&stack, &game).await.expect_ok();
         let (store, now) = (stack.store(), stack.clock.now());
         let the_server = async || all_servers(store, game.namespace_id()).await.remove(0);
@@ -619,7 +616,7 @@ async fn a_server_that_deregisters_while_its_last_lobby_ends_is_let_go_by_a_late
 async fn a_living_server_gets_lobbies_after_one_that_an_earlier_deregistration_closed() {
     let stack = TestStack::start().await;
     let game = game(&stack, "closed-late", json!({ "max_players": 2 })).await;
-    register(&stack, &game, "one", json!({ "lease_seconds": 0, "capacity": 1 })).await;
+    game.register(&stack, "one", json!({ "lease_seconds": 0, "capacity": 1 })).await;
     let seat = find(&stack, &game).await.expect_ok();
     let lobby = game.lobby(&stack, &seat.lobby_id()).await;
     let drain = Transition::Drain(lobby.start.clone());
@@ -636,7 +633,7 @@ async fn a_living_server_gets_lobbies_after_one_that_an_earlier_deregistration_c
 async fn a_lobby_that_becomes_ready_at_the_last_moment_closes_with_its_deregistered_server() {
     let stack = TestStack::start().await;
     let game = game(&stack, "last-moment", json!({ "max_players": 2, "idle_seconds": 600 })).await;
-    register(&stack, &game, "one", json!({ "auto_ready": false, "lease_seconds": 0 })).await;
+    game.register(&stack, "one", json!({ "auto_ready": false, "lease_seconds": 0 })).await;
     let (timed_out, ()) = tokio::join!(find(&stack, &game), never_ready(&stack, &game));
     assert_eq!(timed_out.refusal(), (503, "MATCHMAKER_LOBBY_START_TIMEOUT"));
     let lobby = stack.all_lobbies(game.namespace_id()).await.remove(0);
@@ -661,14 +658,14 @@ async fn a_lobby_that_becomes_ready_at_the_last_moment_closes_with_its_deregiste
 async fn unknown_and_foreign_servers_are_not_found() {
     let stack = TestStack::start().await;
     let (here, there) = (game(&stack, "here", json!({})).await, game(&stack, "there", json!({})).await);
-    register(&stack, &there, "theirs", json!({})).await;
+    there.register(&stack, "theirs", json!({})).await;
     for operation in ["heartbeat", "deregister"] {
         for server_id in ["theirs", "nobody"] {
             let answer = here.serve(&stack, operation, json!({ "server_id": server_id })).await;
             assert_eq!(answer.refusal(), (400, "MATCHMAKER_SERVER_NOT_FOUND"), "{operation} {server_id}");
         }
     }
-    heartbeat(&stack, &there, "theirs").await.expect_ok();
+    there.heartbeat(&stack, "theirs").await.expect_ok();
     assert_eq!(find_existing(&stack, &there).await.refusal().0, 400);
     find(&stack, &there).await.expect_ok();
 }
@@ -677,7 +674,7 @@ async fn unknown_and_foreign_servers_are_not_found() {
 async fn a_heartbeat_lists_many_lobbies_page_by_page() {
     let stack = TestStack::start().await;
     let game = game(&stack, "pages", json!({ "max_players": 1 })).await;
-    register(&stack, &game, "one", json!({ "capacity": 250 })).await;
+    game.register(&stack, "one", json!({ "capacity": 250 })).await;
     let mut found = BTreeSet::new();
     for n in 0..205 {
         if n % 50 == 0 {
@@ -705,11 +702,11 @@ async fn a_heartbeat_lists_many_lobbies_page_by_page() {
 async fn an_instance_that_knew_a_server_before_it_registered_again_uses_its_new_ports() {
     let stack = TestStack::start().await;
     let game = game(&stack, "moved", json!({ "max_players": 1 })).await;
-    register(&stack, &game, "one", json!({})).await;
+    game.register(&stack, "one", json!({})).await;
     let instance = stack.instance();
     instance.warm_up(&game.public, &game.pool("arena", "fra")).await;
     let port = json!({ "default": { "hostname": "moved.example", "port": 1, "protocol": "udp" } });
-    register(&stack, &game, "one", json!({ "ports": port })).await;
+    game.register(&stack, "one", json!({ "ports": port })).await;
     let find = json!({ "game_modes": ["arena"], "regions": ["fra"] });
     let answer = serde_json::to_value(instance.find(&game.public, &find).await.unwrap()).unwrap();
     assert_eq!(answer["ports"]["default"]["host"], "moved.example:1");
@@ -720,7 +717,7 @@ async fn an_instance_that_finds_a_server_full_reads_the_others_again_instead_of_
     let stack = TestStack::start().await;
     let game = game(&stack, "filled", json!({ "max_players": 1 })).await;
     for n in 0..8 {
-        register(&stack, &game, &format!("server-{n}"), json!({ "capacity": 1, "lease_seconds": 0 })).await;
+        game.register(&stack, &format!("server-{n}"), json!({ "capacity": 1, "lease_seconds": 0 })).await;
     }
     let instance = stack.instance();
     instance.warm_up(&game.public, &game.pool("arena", "fra")).await;
@@ -762,11 +759,11 @@ async fn a_find_whose_last_known_place_went_to_another_of_its_instance_reads_on(
     let game = stack.make_game("reads-on", modes, 99, 0).await;
     // The first page of the index has one place for either find, the second another.
     for n in 0..99 {
-        register(&stack, &game, &format!("other-{n}"), json!({ "game_modes": ["other"] })).await;
+        game.register(&stack, &format!("other-{n}"), json!({ "game_modes": ["other"] })).await;
     }
-    register(&stack, &game, "first", json!({ "capacity": 1 })).await;
+    game.register(&stack, "first", json!({ "capacity": 1 })).await;
     stack.clock.advance(Duration::from_secs(1));
-    register(&stack, &game, "second", json!({ "capacity": 1 })).await;
+    game.register(&stack, "second", json!({ "capacity": 1 })).await;
 
     let (read, one) = (Arc::new(Notify::new()), Arc::new(OnceLock::<Arc<Instance>>::new()));
     let network: Arc<dyn Link> = Arc::new(Reading(Arc::clone(stack.stack.store_link()), Arc::clone(&read)));
@@ -788,7 +785,7 @@ async fn a_find_whose_last_known_place_went_to_another_of_its_instance_reads_on(
 async fn an_instance_that_knew_a_server_before_it_deregistered_places_nothing_there() {
     let stack = TestStack::start().await;
     let game = game(&stack, "left", json!({ "max_players": 1 })).await;
-    register(&stack, &game, "one", json!({ "lease_seconds": 0 })).await;
+    game.register(&stack, "one", json!({ "lease_seconds": 0 })).await;
     let instance = stack.instance();
     instance.warm_up(&game.public, &game.pool("arena", "fra")).await;
     game.serve(&stack, "deregister", json!({ "server_id": "one" })).await.expect_ok();

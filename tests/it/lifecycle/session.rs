@@ -10,21 +10,21 @@ use shared::{
     store::transitions::TransitionOutcome,
 };
 
-use super::{CLOSED, STATE, find, find_existing, game, heartbeat, join, listed, live, register};
+use super::{CLOSED, STATE, find, find_existing, game, listed};
 
 #[tokio::test]
 async fn a_lobby_is_found_filled_closed_reopened_left_and_ended() {
     let stack = TestStack::start().await;
     let game = game(&stack, "session", json!({ "max_players": 2, "max_players_direct": 3 })).await;
-    register(&stack, &game, "one", json!({})).await;
+    game.register(&stack, "one", json!({})).await;
 
     let first = find(&stack, &game).await.expect_ok();
     let lobby_id = first.lobby_id();
     assert_eq!(first.body["ports"]["default"]["host"], "one.example:7777");
-    assert_eq!(listed(&heartbeat(&stack, &game, "one").await.expect_ok()), [lobby_id.as_str()]);
+    assert_eq!(listed(&game.heartbeat(&stack, "one").await.expect_ok()), [lobby_id.as_str()]);
     game.connect(&stack, &first).await.expect_ok();
 
-    let second = join(&stack, &game, &lobby_id).await.expect_ok();
+    let second = game.join(&stack, &lobby_id).await.expect_ok();
     game.connect(&stack, &second).await.expect_ok();
     let lobby = game.lobby(&stack, &lobby_id).await;
     assert_eq!((lobby.taken, lobby.reserved.len(), lobby.connected.len()), (2, 0, 2));
@@ -47,19 +47,19 @@ async fn a_lobby_is_found_filled_closed_reopened_left_and_ended() {
     }
     let lobby = game.lobby(&stack, &lobby_id).await;
     assert_eq!(lobby.stage, Stage::Ended, "it ends when its last player leaves");
-    assert_eq!(live(&stack, &game).await, 0);
-    assert_eq!(listed(&heartbeat(&stack, &game, "one").await.expect_ok()), [""; 0]);
+    assert_eq!(game.live_lobbies(&stack).await, 0);
+    assert_eq!(listed(&game.heartbeat(&stack, "one").await.expect_ok()), [""; 0]);
     game.disconnect(&stack, &first).await.expect_ok();
     for answer in [
         game.connect(&stack, &third).await,
-        join(&stack, &game, &lobby_id).await,
+        game.join(&stack, &lobby_id).await,
         game.host(&stack, &lobby_id, CLOSED, json!({ "is_closed": true })).await,
         game.host(&stack, &lobby_id, STATE, json!({})).await,
     ] {
         assert_eq!(answer.refusal(), (400, "MATCHMAKER_LOBBY_STOPPED"));
     }
     for _ in 0..2 {
-        game.serve(&stack, "end-lobby", json!({ "lobby_id": lobby_id })).await.expect_ok();
+        game.end_lobby(&stack, &lobby_id).await.expect_ok();
     }
 }
 
@@ -67,7 +67,7 @@ async fn a_lobby_is_found_filled_closed_reopened_left_and_ended() {
 async fn an_ended_lobby_gives_back_its_place_and_its_part_of_the_cap() {
     let stack = TestStack::start().await;
     let game = game(&stack, "ending", json!({ "max_players": 1 })).await;
-    register(&stack, &game, "one", json!({ "capacity": 1 })).await;
+    game.register(&stack, "one", json!({ "capacity": 1 })).await;
     let mut lobbies = std::collections::BTreeSet::new();
     for _ in 0..3 {
         let seat = find(&stack, &game).await.expect_ok();
@@ -78,7 +78,7 @@ async fn an_ended_lobby_gives_back_its_place_and_its_part_of_the_cap() {
         let path = "/matchmaker/servers/end-lobby";
         stack.call(Method::POST, path, Some(&token), body).await.expect_ok();
         assert!(lobbies.insert(lobby_id));
-        assert_eq!(live(&stack, &game).await, 0);
+        assert_eq!(game.live_lobbies(&stack).await, 0);
     }
 }
 
@@ -86,7 +86,7 @@ async fn an_ended_lobby_gives_back_its_place_and_its_part_of_the_cap() {
 async fn an_empty_lobby_stays_for_its_idle_time_and_is_ended_by_the_next_heartbeat() {
     let stack = TestStack::start().await;
     let game = game(&stack, "idle", json!({ "idle_seconds": 10 })).await;
-    register(&stack, &game, "one", json!({})).await;
+    game.register(&stack, "one", json!({})).await;
     let seat = find(&stack, &game).await.expect_ok();
     let lobby_id = seat.lobby_id();
     game.connect(&stack, &seat).await.expect_ok();
@@ -94,18 +94,18 @@ async fn an_empty_lobby_stays_for_its_idle_time_and_is_ended_by_the_next_heartbe
     game.disconnect(&stack, &seat).await.expect_ok();
 
     stack.clock.advance(Duration::from_millis(9_999));
-    assert_eq!(listed(&heartbeat(&stack, &game, "one").await.expect_ok()), [lobby_id.as_str()]);
+    assert_eq!(listed(&game.heartbeat(&stack, "one").await.expect_ok()), [lobby_id.as_str()]);
     stack.clock.advance(Duration::from_millis(1));
-    assert_eq!(listed(&heartbeat(&stack, &game, "one").await.expect_ok()), [""; 0]);
+    assert_eq!(listed(&game.heartbeat(&stack, "one").await.expect_ok()), [""; 0]);
     assert_eq!(game.lobby(&stack, &lobby_id).await.stage, Stage::Ended);
-    assert_eq!(live(&stack, &game).await, 0);
+    assert_eq!(game.live_lobbies(&stack).await, 0);
 }
 
 #[tokio::test]
 async fn a_disconnect_that_crashed_before_the_lobby_ended_is_finished_by_its_repetition() {
     let stack = TestStack::start().await;
     let game = game(&stack, "crashed", json!({})).await;
-    register(&stack, &game, "one", json!({})).await;
+    game.register(&stack, "one", json!({})).await;
     let seat = find(&stack, &game).await.expect_ok();
     game.connect(&stack, &seat).await.expect_ok();
     let PlayerSeat { lobby_id, seat_id, .. } = stack.seat(&seat);
@@ -115,30 +115,30 @@ async fn a_disconnect_that_crashed_before_the_lobby_ended_is_finished_by_its_rep
     assert_eq!(game.lobby(&stack, lobby_id.as_str()).await.stage, Stage::Ready);
     game.disconnect(&stack, &seat).await.expect_ok();
     assert_eq!(game.lobby(&stack, lobby_id.as_str()).await.stage, Stage::Ended, "I4");
-    assert_eq!(live(&stack, &game).await, 0);
+    assert_eq!(game.live_lobbies(&stack).await, 0);
 }
 
 #[tokio::test]
 async fn an_unjoined_lobby_lives_while_a_reservation_in_it_does() {
     let stack = TestStack::start().await;
     let game = game(&stack, "unjoined", json!({})).await;
-    register(&stack, &game, "one", json!({ "lease_seconds": 0 })).await;
+    game.register(&stack, "one", json!({ "lease_seconds": 0 })).await;
     let first = find(&stack, &game).await.expect_ok();
     stack.clock.advance(Duration::from_secs(60));
     let second = find(&stack, &game).await.expect_ok();
     assert_eq!(first.lobby_id(), second.lobby_id());
     stack.clock.advance(Duration::from_millis(119_999));
-    assert_eq!(listed(&heartbeat(&stack, &game, "one").await.expect_ok()), [first.lobby_id()]);
+    assert_eq!(listed(&game.heartbeat(&stack, "one").await.expect_ok()), [first.lobby_id()]);
     stack.clock.advance(Duration::from_millis(1));
-    assert_eq!(listed(&heartbeat(&stack, &game, "one").await.expect_ok()), [""; 0]);
-    assert_eq!(live(&stack, &game).await, 0);
+    assert_eq!(listed(&game.heartbeat(&stack, "one").await.expect_ok()), [""; 0]);
+    assert_eq!(game.live_lobbies(&stack).await, 0);
 }
 
 #[tokio::test]
 async fn a_state_is_whatever_json_was_set_last_and_null_before() {
     let stack = TestStack::start().await;
     let game = game(&stack, "state", json!({})).await;
-    register(&stack, &game, "one", json!({})).await;
+    game.register(&stack, "one", json!({})).await;
     let lobby_id = find(&stack, &game).await.expect_ok().lobby_id();
     let path = format!("/matchmaker/lobbies/{lobby_id}/state");
     let lobby_token = game.lobby_token(&stack, &lobby_id);
@@ -149,7 +149,7 @@ async fn a_state_is_whatever_json_was_set_last_and_null_before() {
         assert_eq!(get(&game.public).await.expect_ok().body, state);
         assert_eq!(get(&lobby_token).await.expect_ok().body, state);
     }
-    game.serve(&stack, "end-lobby", json!({ "lobby_id": lobby_id })).await.expect_ok();
+    game.end_lobby(&stack, &lobby_id).await.expect_ok();
     assert_eq!(get(&game.public).await.refusal(), (400, "MATCHMAKER_LOBBY_STOPPED"));
     let lobby_id = lobby_id.parse().unwrap();
     assert!(stack.store().lobby_state(&lobby_id).await.unwrap().is_none(), "its state ends with it");
@@ -161,7 +161,7 @@ async fn a_lobby_of_ten_stays_within_one_write_unit_through_its_life() {
     let game =
         game(&stack, "size", json!({ "max_players": 10, "max_players_direct": 12, "idle_seconds": 60 }))
             .await;
-    register(&stack, &game, "one", json!({ "auto_ready": true })).await;
+    game.register(&stack, "one", json!({ "auto_ready": true })).await;
     let mut seats = Vec::new();
     for _ in 0..10 {
         seats.push(find(&stack, &game).await.expect_ok());

@@ -3,16 +3,16 @@
 use std::{pin::pin, time::Duration};
 
 use futures_util::{FutureExt as _, future::join_all};
-use harness::{Answer, TestGame, TestStack};
+use harness::{Answer, TestGame, TestStack, game_server::registration};
 use serde_json::{Value, json};
 use shared::models::lobby::{Lobby, Stage};
 
-use super::{READY, find, game, heartbeat, listed, live, register, registration};
+use super::{READY, find, game, listed};
 
 async fn start(name: &str, arena: Value) -> (TestStack, TestGame) {
     let stack = TestStack::start().await;
     let game = game(&stack, name, arena).await;
-    register(&stack, &game, "one", json!({ "auto_ready": false, "lease_seconds": 0 })).await;
+    game.register(&stack, "one", json!({ "auto_ready": false, "lease_seconds": 0 })).await;
     (stack, game)
 }
 
@@ -53,7 +53,7 @@ async fn who_finds_a_starting_lobby_waits_until_it_is_ready() {
         assert_eq!(lobbies.len(), 1, "concurrent finds share a lobby being created");
         assert_eq!(lobbies[0].stage, Stage::Starting);
         let lobby_id = lobbies[0].lobby_id.as_str();
-        assert_eq!(listed(&heartbeat(&stack, &game, "one").await.expect_ok()), [lobby_id]);
+        assert_eq!(listed(&game.heartbeat(&stack, "one").await.expect_ok()), [lobby_id]);
         for _ in 0..2 {
             game.host(&stack, lobby_id, READY, json!({})).await.expect_ok();
         }
@@ -70,11 +70,11 @@ async fn who_waits_for_a_lobby_that_ends_finds_another_seat() {
     for (name, function) in [("deregisters", "deregister"), ("ends", "end-lobby"), ("restarts", "register")] {
         let (stack, game) = start(name, json!({})).await;
         let answers = find_during(&stack, &game, 3, async |lobbies| {
-            register(&stack, &game, "two", json!({})).await;
+            game.register(&stack, "two", json!({})).await;
             let body = match function {
                 "deregister" => json!({ "server_id": "one", "end_lobbies": true }),
                 "end-lobby" => json!({ "lobby_id": lobbies[0].lobby_id }),
-                _ => registration("one", json!({ "start_id": "one-2", "capacity": 1 })),
+                _ => registration("one", &json!({ "start_id": "one-2", "capacity": 1 })),
             };
             game.serve(&stack, function, body).await.expect_ok();
             if function == "end-lobby" {
@@ -192,12 +192,12 @@ async fn a_lobby_that_never_becomes_ready_ends_after_five_minutes() {
     assert_eq!(timed_out[0].refusal().0, 503);
     let lobby = stack.all_lobbies(game.namespace_id()).await.remove(0);
     stack.clock.advance(Duration::from_millis(274_999));
-    assert_eq!(listed(&heartbeat(&stack, &game, "one").await.expect_ok()), [lobby.lobby_id.as_str()]);
+    assert_eq!(listed(&game.heartbeat(&stack, "one").await.expect_ok()), [lobby.lobby_id.as_str()]);
     stack.clock.advance(Duration::from_millis(1));
     let late = game.host(&stack, lobby.lobby_id.as_str(), READY, json!({})).await;
     assert_eq!(late.refusal(), (400, "MATCHMAKER_LOBBY_STOPPED"));
     assert_eq!(game.lobby(&stack, lobby.lobby_id.as_str()).await.stage, Stage::Ended);
-    assert_eq!(live(&stack, &game).await, 0);
+    assert_eq!(game.live_lobbies(&stack).await, 0);
 }
 
 #[tokio::test]
@@ -205,7 +205,7 @@ async fn finds_whose_next_lobby_never_becomes_ready_get_a_typed_error() {
     let (stack, game) = start("ended", json!({})).await;
     let answers = find_during(&stack, &game, 2, async |lobbies| {
         let ended = &lobbies[0].lobby_id;
-        game.serve(&stack, "end-lobby", json!({ "lobby_id": ended })).await.expect_ok();
+        game.end_lobby(&stack, ended.as_str()).await.expect_ok();
         stack.clock.advance(Duration::from_secs(2));
         // Both wait for another lobby of the same server.
         let is_next = |lobby: &Lobby| lobby.lobby_id != *ended && lobby.taken == 2;

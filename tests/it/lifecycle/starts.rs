@@ -7,9 +7,10 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use aws_sdk_dynamodb::types::AttributeValue;
 use harness::{
     Answer, TestGame, TestStack, all_servers,
+    game_server::registration,
     instance::Instance,
     interference::{Before, Repeating},
-    live_lobbies, new_game,
+    new_game,
 };
 use muster_local::{
     emulator::link::{Call, patient_client_over},
@@ -30,19 +31,12 @@ use shared::{
     store::{client::Store, lobby_data::Part, transitions::TransitionOutcome},
 };
 
-use super::{
-    STATE, find, find_existing, game, heartbeat, listed, live, register, registration, send_over, serve_over,
-};
-
-async fn server(stack: &TestStack, game: &TestGame, server_id: &str) -> Server {
-    let servers = all_servers(stack.store(), game.namespace_id()).await;
-    servers.into_iter().find(|server| server.server.server_id.as_str() == server_id).unwrap()
-}
+use super::{STATE, find, find_existing, game, listed, send_over, serve_over};
 
 /// Another start of the server `one` elsewhere.
 fn elsewhere(start_id: &str) -> Value {
     let ports = json!({ "default": { "hostname": "b.example", "port": 1, "protocol": "udp" } });
-    registration("one", json!({ "start_id": start_id, "region_id": "nyc", "ports": ports }))
+    registration("one", &json!({ "start_id": start_id, "region_id": "nyc", "ports": ports }))
 }
 
 async fn serve(stack: &TestStack, game: &TestGame, operation: &str, start_id: &str) -> Answer {
@@ -55,7 +49,7 @@ async fn a_new_start_ends_what_the_one_before_ran_and_its_clients_seats_with_it(
     let mut new = new_game("restart", json!({ "arena": { "regions": ["fra", "nyc"], "max_players": 4 } }), 9);
     new.namespaces[0].max_players_per_client = 2;
     let game = stack.make_game_of(new, 0).await;
-    register(&stack, &game, "one", json!({ "lease_seconds": 0 })).await;
+    game.register(&stack, "one", json!({ "lease_seconds": 0 })).await;
     let (played, reserved) = (find(&stack, &game).await.expect_ok(), find(&stack, &game).await.expect_ok());
     assert_eq!(played.lobby_id(), reserved.lobby_id());
     game.connect(&stack, &played).await.expect_ok();
@@ -66,7 +60,7 @@ async fn a_new_start_ends_what_the_one_before_ran_and_its_clients_seats_with_it(
     assert_eq!(game.lobby(&stack, &played.lobby_id()).await.stage, Stage::Ended);
     let states = stack.store().lobby_data(&[played.lobby_id().parse().unwrap()], Part::State).await.unwrap();
     assert!(states.is_empty(), "its state goes with it");
-    assert_eq!(live_lobbies(stack.store(), game.namespace_id()).await, 0, "I2");
+    assert_eq!(game.live_lobbies(&stack).await, 0, "I2");
     assert_eq!(find_existing(&stack, &game).await.refusal().1, "MATCHMAKER_NO_AVAILABLE_LOBBIES", "I6");
     let there = json!({ "game_modes": ["arena"], "regions": ["nyc"] });
     let next = game.find(&stack, there).await.expect_ok();
@@ -78,32 +72,32 @@ async fn a_new_start_ends_what_the_one_before_ran_and_its_clients_seats_with_it(
 async fn what_an_earlier_start_requests_late_changes_nothing() {
     let stack = TestStack::start().await;
     let game = game(&stack, "late", json!({})).await;
-    register(&stack, &game, "one", json!({})).await;
+    game.register(&stack, "one", json!({})).await;
     game.serve(&stack, "register", elsewhere("two")).await.expect_ok();
     let there = json!({ "game_modes": ["arena"], "regions": ["nyc"] });
     let played = game.find(&stack, there.clone()).await.expect_ok();
-    let before = server(&stack, &game, "one").await;
+    let before = game.game_server(&stack, "one").await;
 
     stack.clock.advance(Duration::from_secs(30));
-    let again = game.serve(&stack, "register", registration("one", json!({}))).await;
+    let again = game.serve(&stack, "register", registration("one", &json!({}))).await;
     assert_eq!(again.refusal(), (400, "MATCHMAKER_LOBBY_STATE_CONFLICT"));
     for operation in ["heartbeat", "deregister"] {
         let late = serve(&stack, &game, operation, "one-1").await;
         assert_eq!(late.refusal(), (400, "MATCHMAKER_SERVER_NOT_FOUND"), "{operation}");
     }
-    assert_eq!(server(&stack, &game, "one").await, before);
+    assert_eq!(game.game_server(&stack, "one").await, before);
     assert_eq!(game.find(&stack, there).await.expect_ok().lobby_id(), played.lobby_id());
     // Who names no start means the one that is there.
-    assert_eq!(listed(&heartbeat(&stack, &game, "one").await.expect_ok()), [played.lobby_id()]);
+    assert_eq!(listed(&game.heartbeat(&stack, "one").await.expect_ok()), [played.lobby_id()]);
 }
 
 #[tokio::test]
 async fn what_an_earlier_start_writes_late_changes_nothing() {
     let stack = TestStack::start().await;
     let game = game(&stack, "late-writes", json!({})).await;
-    register(&stack, &game, "one", json!({ "lease_seconds": 3_600 })).await;
-    let earlier = server(&stack, &game, "one").await;
-    register(&stack, &game, "one", json!({ "start_id": "two" })).await;
+    game.register(&stack, "one", json!({ "lease_seconds": 3_600 })).await;
+    let earlier = game.game_server(&stack, "one").await;
+    game.register(&stack, "one", json!({ "start_id": "two" })).await;
     let played = find(&stack, &game).await.expect_ok();
     let lobby = game.lobby(&stack, &played.lobby_id()).await;
 
@@ -115,7 +109,7 @@ async fn what_an_earlier_start_writes_late_changes_nothing() {
     assert_eq!(game.lobby(&stack, &played.lobby_id()).await, lobby);
     let deregistered = store.deregister_server(&earlier, now).await.unwrap();
     assert!(deregistered.is_err(), "{deregistered:?}");
-    assert!(!server(&stack, &game, "one").await.is_deregistered());
+    assert!(!game.game_server(&stack, "one").await.is_deregistered());
 }
 
 #[tokio::test]
@@ -123,7 +117,7 @@ async fn without_a_name_an_equal_registration_within_ten_seconds_is_the_same_sta
     let stack = TestStack::start().await;
     let game = game(&stack, "unnamed", json!({ "idle_seconds": 600 })).await;
     let unnamed = |fields: Value| {
-        let mut body = registration("one", fields);
+        let mut body = registration("one", &fields);
         body["start_id"] = Value::Null;
         body
     };
@@ -150,18 +144,18 @@ async fn a_new_start_ends_a_hundred_lobbies_in_a_call_and_gets_none_before_the_l
     for sends_heartbeats in [false, true] {
         let stack = TestStack::start().await;
         let game = game(&stack, "many", json!({ "max_players": 1 })).await;
-        register(&stack, &game, "one", json!({ "capacity": 300 })).await;
+        game.register(&stack, "one", json!({ "capacity": 300 })).await;
         let mut earlier = BTreeSet::new();
         for _ in 0..205 {
             earlier.insert(find(&stack, &game).await.expect_ok().lobby_id());
         }
-        let mut left = vec![live(&stack, &game).await];
-        let restart = registration("one", json!({ "capacity": 300, "start_id": "two" }));
+        let mut left = vec![game.live_lobbies(&stack).await];
+        let restart = registration("one", &json!({ "capacity": 300, "start_id": "two" }));
         let first = game.serve(&stack, "register", restart.clone()).await;
         assert_eq!(first.refusal(), (503, "MATCHMAKER_CONTENTION"), "{sends_heartbeats}");
         assert!(first.headers.contains_key("retry-after"));
         loop {
-            left.push(live(&stack, &game).await);
+            left.push(game.live_lobbies(&stack).await);
             if left.last() == Some(&0) {
                 break;
             }
@@ -190,7 +184,7 @@ async fn a_repeated_registration_clears_no_server_that_has_opened_since() {
     let stack = TestStack::start().await;
     let game = stack.make_game("repeated", json!({ "arena": { "regions": ["fra"] } }), 9, 1).await;
     let _lobby = find(&stack, &game).await.expect_ok();
-    let open = server(&stack, &game, "fra").await;
+    let open = game.game_server(&stack, "fra").await;
     assert_eq!(open.used, 1);
     // As the repetition saw it: its first call was ending the one lobby of the start before.
     let clearing = Server { is_clearing: true, ..open.clone() };
@@ -198,7 +192,7 @@ async fn a_repeated_registration_clears_no_server_that_has_opened_since() {
     assert!(stack.store().replace_server(&open, &clearing).await.unwrap());
     // That call opened it, and the start has got a lobby of its own.
     assert!(!stack.store().replace_server(&clearing, &clearing).await.unwrap(), "I4");
-    assert!(!server(&stack, &game, "fra").await.is_clearing);
+    assert!(!game.game_server(&stack, "fra").await.is_clearing);
 }
 
 /// Stores that `server` has still to end lobbies of an earlier start.
@@ -218,8 +212,8 @@ async fn set_clearing(stack: &TestStack, server: &Server) {
 async fn a_slow_call_of_a_start_ends_no_lobby_created_since_the_server_opened() {
     let stack = TestStack::start().await;
     let game = game(&stack, "slow", json!({})).await;
-    register(&stack, &game, "one", json!({})).await;
-    let seen = server(&stack, &game, "one").await;
+    game.register(&stack, "one", json!({})).await;
+    let seen = game.game_server(&stack, "one").await;
     set_clearing(&stack, &seen).await;
     // Another call opens the server before this one reads its lobbies.
     let (store, instance, public) = (stack.store().clone(), stack.instance(), game.public.clone());
@@ -230,23 +224,23 @@ async fn a_slow_call_of_a_start_ends_no_lobby_created_since_the_server_opened() 
     let reads_lobbies = |call: &Call| String::from_utf8_lossy(&call.body).contains("by_server");
     let link = Arc::new(Before::new(stack.stack.store_link(), reads_lobbies, opens));
     assert_eq!(serve_over(&stack, &game, link, "heartbeat-server").await, 200);
-    assert_eq!(live(&stack, &game).await, 1, "I4");
+    assert_eq!(game.live_lobbies(&stack).await, 1, "I4");
 }
 
 #[tokio::test]
 async fn an_opening_that_is_repeated_late_shows_no_server_that_was_let_go() {
     let stack = TestStack::start().await;
     let game = game(&stack, "opened", json!({})).await;
-    register(&stack, &game, "one", json!({ "lease_seconds": 1 })).await;
-    set_clearing(&stack, &server(&stack, &game, "one").await).await;
+    game.register(&stack, "one", json!({ "lease_seconds": 1 })).await;
+    set_clearing(&stack, &game.game_server(&stack, "one").await).await;
     let opens = |call: &Call| String::from_utf8_lossy(&call.body).contains("REMOVE #is_clearing");
     let link = Arc::new(Repeating::new(stack.stack.store_link(), opens));
     assert_eq!(serve_over(&stack, &game, link.clone(), "heartbeat-server").await, 200);
     stack.clock.advance(Duration::from_secs(2));
     assert_eq!(find(&stack, &game).await.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"));
     assert_eq!(link.repeat().await, 400);
-    heartbeat(&stack, &game, "one").await.expect_ok();
-    assert!(!server(&stack, &game, "one").await.was_let_go_in_silence(), "I10");
+    game.heartbeat(&stack, "one").await.expect_ok();
+    assert!(!game.game_server(&stack, "one").await.was_let_go_in_silence(), "I10");
 }
 
 /// Its lease lapses while the start before it is cleared away.
@@ -254,14 +248,14 @@ async fn an_opening_that_is_repeated_late_shows_no_server_that_was_let_go() {
 async fn a_server_that_was_let_go_before_it_opened_stays_out_of_sight() {
     let stack = TestStack::start().await;
     let game = game(&stack, "slow-clear", json!({})).await;
-    register(&stack, &game, "one", json!({ "lease_seconds": 1 })).await;
-    set_clearing(&stack, &server(&stack, &game, "one").await).await;
-    let clearing = server(&stack, &game, "one").await;
+    game.register(&stack, "one", json!({ "lease_seconds": 1 })).await;
+    set_clearing(&stack, &game.game_server(&stack, "one").await).await;
+    let clearing = game.game_server(&stack, "one").await;
     stack.clock.advance(Duration::from_secs(2));
     assert_eq!(find(&stack, &game).await.refusal(), (503, "MATCHMAKER_NO_SERVER_AVAILABLE"));
     stack.store().open_server(&clearing).await.unwrap().unwrap_err();
-    assert!(server(&stack, &game, "one").await.was_let_go_in_silence(), "I14");
-    heartbeat(&stack, &game, "one").await.expect_ok();
+    assert!(game.game_server(&stack, "one").await.was_let_go_in_silence(), "I14");
+    game.heartbeat(&stack, "one").await.expect_ok();
     find(&stack, &game).await.expect_ok();
 }
 
@@ -269,58 +263,59 @@ async fn a_server_that_was_let_go_before_it_opened_stays_out_of_sight() {
 async fn a_start_that_deregistered_does_not_come_back_while_it_runs_lobbies() {
     let stack = TestStack::start().await;
     let game = game(&stack, "drained", json!({})).await;
-    register(&stack, &game, "one", json!({})).await;
+    game.register(&stack, "one", json!({})).await;
     let played = find(&stack, &game).await.expect_ok();
     game.connect(&stack, &played).await.expect_ok();
     serve(&stack, &game, "deregister", "one-1").await.expect_ok();
-    let again = game.serve(&stack, "register", registration("one", json!({}))).await;
+    let again = game.serve(&stack, "register", registration("one", &json!({}))).await;
     assert_eq!(again.refusal(), (400, "MATCHMAKER_LOBBY_STATE_CONFLICT"));
-    assert_eq!(listed(&heartbeat(&stack, &game, "one").await.expect_ok()), [played.lobby_id()]);
+    assert_eq!(listed(&game.heartbeat(&stack, "one").await.expect_ok()), [played.lobby_id()]);
     game.disconnect(&stack, &played).await.expect_ok();
-    register(&stack, &game, "one", json!({})).await;
+    game.register(&stack, "one", json!({})).await;
     find(&stack, &game).await.expect_ok();
 
     // A new start does, and what the one before still ran is over.
     let played = find(&stack, &game).await.expect_ok();
     game.connect(&stack, &played).await.expect_ok();
     serve(&stack, &game, "deregister", "one-1").await.expect_ok();
-    register(&stack, &game, "one", json!({ "start_id": "two" })).await;
+    game.register(&stack, "one", json!({ "start_id": "two" })).await;
     assert_eq!(game.lobby(&stack, &played.lobby_id()).await.stage, Stage::Ended);
     find(&stack, &game).await.expect_ok();
-    assert_eq!(live(&stack, &game).await, 1);
+    assert_eq!(game.live_lobbies(&stack).await, 1);
 }
 
 #[tokio::test]
 async fn a_registration_that_a_deregistration_outran_brings_no_server_back_while_it_runs_lobbies() {
     let stack = TestStack::start().await;
     let game = game(&stack, "outrun", json!({})).await;
-    register(&stack, &game, "one", json!({})).await;
+    game.register(&stack, "one", json!({})).await;
     let played = find(&stack, &game).await.expect_ok();
     game.connect(&stack, &played).await.expect_ok();
-    let (store, seen, now) = (stack.store().clone(), server(&stack, &game, "one").await, stack.clock.now());
+    let (store, seen, now) =
+        (stack.store().clone(), game.game_server(&stack, "one").await, stack.clock.now());
     let deregisters = async move {
         store.deregister_server(&seen, now).await.unwrap().unwrap();
     };
     let registers = |call: &Call| String::from_utf8_lossy(&call.body).contains(":new_capacity");
     let link = Arc::new(Before::new(stack.stack.store_link(), registers, deregisters));
-    let again = registration("one", json!({}));
+    let again = registration("one", &json!({}));
     assert_eq!(send_over(&stack, &game, link, "register-server", again).await, 400);
-    assert!(server(&stack, &game, "one").await.is_deregistered(), "I6");
+    assert!(game.game_server(&stack, "one").await.is_deregistered(), "I6");
 }
 
 #[tokio::test]
 async fn a_start_that_deregisters_while_it_ends_earlier_lobbies_leaves_nothing() {
     let stack = TestStack::start().await;
     let game = game(&stack, "both", json!({ "max_players": 1 })).await;
-    register(&stack, &game, "one", json!({ "capacity": 200 })).await;
+    game.register(&stack, "one", json!({ "capacity": 200 })).await;
     for _ in 0..120 {
         find(&stack, &game).await.expect_ok();
     }
-    let restart = registration("one", json!({ "capacity": 200, "start_id": "two" }));
+    let restart = registration("one", &json!({ "capacity": 200, "start_id": "two" }));
     assert_eq!(game.serve(&stack, "register", restart).await.refusal().0, 503);
     serve(&stack, &game, "deregister", "two").await.expect_ok();
-    assert_eq!(live(&stack, &game).await, 0);
-    assert!(server(&stack, &game, "one").await.placement_pool.is_none(), "I14");
+    assert_eq!(game.live_lobbies(&stack).await, 0);
+    assert!(game.game_server(&stack, "one").await.placement_pool.is_none(), "I14");
 }
 
 #[tokio::test]
@@ -339,7 +334,7 @@ async fn a_registration_without_server_id_that_is_repeated_makes_one_server() {
         ("p2", "a", true),
     ] {
         stack.clock.advance(Duration::from_secs(60));
-        let mut body = registration(hostname, json!({ "server_id": null, "start_id": start_id }));
+        let mut body = registration(hostname, &json!({ "server_id": null, "start_id": start_id }));
         if has_range {
             body["ports"] = range.clone();
         }
@@ -356,7 +351,7 @@ async fn a_start_without_server_id_takes_the_place_of_the_one_before_at_its_addr
         let stack = TestStack::start().await;
         let game = game(&stack, "address", json!({})).await;
         let starts = async |game: &TestGame, start_id: &Value, fields: Value| {
-            let mut body = registration("a", fields);
+            let mut body = registration("a", &fields);
             (body["server_id"], body["start_id"]) = (Value::Null, start_id.clone());
             game.serve(&stack, "register", body).await.expect_ok().body["server_id"].clone()
         };
@@ -389,7 +384,7 @@ async fn a_start_without_server_id_takes_the_place_of_the_one_before_at_its_addr
         ];
         let names: BTreeSet<_> = others.iter().chain([&dead]).map(ToString::to_string).collect();
         assert_eq!(names.len(), 6, "{start_ids:?}");
-        assert_eq!(live(&stack, &game).await, 2, "none of them ended a lobby");
+        assert_eq!(game.live_lobbies(&stack).await, 2, "none of them ended a lobby");
     }
 }
 
@@ -398,7 +393,7 @@ async fn of_two_starts_at_one_address_at_once_one_is_left() {
     let stack = TestStack::start().await;
     let game = game(&stack, "at-once", json!({})).await;
     let start = async |start_id: &str| {
-        let body = registration("a", json!({ "server_id": null, "start_id": start_id }));
+        let body = registration("a", &json!({ "server_id": null, "start_id": start_id }));
         game.serve(&stack, "register", body).await
     };
     let answers = tokio::join!(start("p1"), start("p2"), start("p3"));
@@ -432,30 +427,30 @@ async fn another_token_takes_a_server_over_with_its_start_or_once_its_lease_expi
     let stack = TestStack::start().await;
     let game = game(&stack, "owned", json!({})).await;
     let other = by_another_token(&stack, &game).await;
-    register(&stack, &game, "one", json!({ "lease_seconds": 60 })).await;
+    game.register(&stack, "one", json!({ "lease_seconds": 60 })).await;
     let played = find(&stack, &game).await.expect_ok();
     let refused = async || other.serve(&stack, "register", elsewhere("two")).await.refusal().1 == REFUSED.1;
     assert!(refused().await);
     // Without the start, a heartbeat renews the server, and leaves it to its token.
-    heartbeat(&stack, &other, "one").await.expect_ok();
+    other.heartbeat(&stack, "one").await.expect_ok();
     assert!(refused().await);
     assert_eq!(game.lobby(&stack, &played.lobby_id()).await.stage, Stage::Ready, "I4");
-    assert_eq!(server(&stack, &game, "one").await.owner, Some(owner(&stack, &game)));
+    assert_eq!(game.game_server(&stack, "one").await.owner, Some(owner(&stack, &game)));
 
     stack.clock.advance(Duration::from_secs(60));
     other.serve(&stack, "register", elsewhere("two")).await.expect_ok();
     assert_eq!(game.lobby(&stack, &played.lobby_id()).await.stage, Stage::Ended);
     assert_eq!(serve(&stack, &game, "heartbeat", "one-1").await.refusal().1, "MATCHMAKER_SERVER_NOT_FOUND");
-    let back = game.serve(&stack, "register", registration("one", json!({ "start_id": "three" }))).await;
+    let back = game.serve(&stack, "register", registration("one", &json!({ "start_id": "three" }))).await;
     assert_eq!(back.refusal(), REFUSED);
 
     // The start is what only its process knows.
     serve(&stack, &game, "heartbeat", "two").await.expect_ok();
-    assert_eq!(server(&stack, &game, "one").await.owner, Some(owner(&stack, &game)));
-    let third = other.serve(&stack, "register", registration("one", json!({ "start_id": "three" }))).await;
+    assert_eq!(game.game_server(&stack, "one").await.owner, Some(owner(&stack, &game)));
+    let third = other.serve(&stack, "register", registration("one", &json!({ "start_id": "three" }))).await;
     assert_eq!(third.refusal(), REFUSED);
     other.serve(&stack, "register", elsewhere("two")).await.expect_ok();
-    other.serve(&stack, "register", registration("one", json!({ "start_id": "three" }))).await.expect_ok();
+    other.serve(&stack, "register", registration("one", &json!({ "start_id": "three" }))).await.expect_ok();
 }
 
 #[tokio::test]
@@ -464,10 +459,10 @@ async fn another_token_takes_a_server_without_lease_over_once_the_first_is_revok
         let stack = TestStack::start().await;
         let game = game(&stack, "kept", json!({})).await;
         let (first, other) = (by_another_token(&stack, &game).await, by_another_token(&stack, &game).await);
-        register(&stack, &first, "one", json!({ "lease_seconds": 0 })).await;
+        first.register(&stack, "one", json!({ "lease_seconds": 0 })).await;
         find(&stack, &game).await.expect_ok();
         stack.clock.advance(Duration::from_secs(24 * 3_600));
-        let again = registration("one", json!({ "start_id": "two", "lease_seconds": 0 }));
+        let again = registration("one", &json!({ "start_id": "two", "lease_seconds": 0 }));
         assert_eq!(other.serve(&stack, "register", again.clone()).await.refusal(), REFUSED);
         let right = GameRight::of_operator(game.game_id().clone());
         if is_revoked {
@@ -480,7 +475,7 @@ async fn another_token_takes_a_server_without_lease_over_once_the_first_is_revok
             servers.remove(&right, "one".parse().unwrap()).await.unwrap();
         }
         other.serve(&stack, "register", again).await.expect_ok();
-        assert_eq!(live(&stack, &game).await, 0, "{is_revoked}");
+        assert_eq!(game.live_lobbies(&stack).await, 0, "{is_revoked}");
     }
 }
 
@@ -489,11 +484,11 @@ async fn a_heartbeat_with_its_start_gives_a_server_without_lease_to_another_toke
     let stack = TestStack::start().await;
     let game = game(&stack, "rotated", json!({})).await;
     let other = by_another_token(&stack, &game).await;
-    register(&stack, &game, "one", json!({ "lease_seconds": 0 })).await;
-    heartbeat(&stack, &other, "one").await.expect_ok();
-    assert_eq!(server(&stack, &game, "one").await.owner, Some(owner(&stack, &game)));
+    game.register(&stack, "one", json!({ "lease_seconds": 0 })).await;
+    other.heartbeat(&stack, "one").await.expect_ok();
+    assert_eq!(game.game_server(&stack, "one").await.owner, Some(owner(&stack, &game)));
     serve(&stack, &other, "heartbeat", "one-1").await.expect_ok();
-    assert_eq!(server(&stack, &game, "one").await.owner, Some(owner(&stack, &other)));
+    assert_eq!(game.game_server(&stack, "one").await.owner, Some(owner(&stack, &other)));
 }
 
 /// Has a server look as an earlier release left it.
@@ -515,13 +510,13 @@ async fn a_server_of_an_earlier_release_belongs_to_the_first_token_that_renews_i
     let game = game(&stack, "earlier", json!({})).await;
     let other = by_another_token(&stack, &game).await;
     for (server_id, is_renewed) in [("left", false), ("renewed", true)] {
-        register(&stack, &game, server_id, json!({})).await;
-        disown(&stack, &server(&stack, &game, server_id).await).await;
+        game.register(&stack, server_id, json!({})).await;
+        disown(&stack, &game.game_server(&stack, server_id).await).await;
         if is_renewed {
-            heartbeat(&stack, &game, server_id).await.expect_ok();
-            assert_eq!(server(&stack, &game, server_id).await.owner, Some(owner(&stack, &game)));
+            game.heartbeat(&stack, server_id).await.expect_ok();
+            assert_eq!(game.game_server(&stack, server_id).await.owner, Some(owner(&stack, &game)));
         }
-        let body = registration(server_id, json!({ "start_id": "two" }));
+        let body = registration(server_id, &json!({ "start_id": "two" }));
         assert_eq!(other.serve(&stack, "register", body).await.status == 200, !is_renewed);
     }
 }
@@ -535,26 +530,26 @@ fn is_registration(call: &Call) -> bool {
 async fn a_new_start_is_refused_that_a_transfer_to_another_token_outran() {
     let stack = TestStack::start().await;
     let game = game(&stack, "transfer", json!({})).await;
-    register(&stack, &game, "one", json!({})).await;
+    game.register(&stack, "one", json!({})).await;
     let other = owner(&stack, &by_another_token(&stack, &game).await);
     let (store, now, key) =
-        (stack.store().clone(), stack.clock.now(), server(&stack, &game, "one").await.server);
+        (stack.store().clone(), stack.clock.now(), game.game_server(&stack, "one").await.server);
     let transfers = async move {
         let start_id = "one-1".to_owned().try_into().unwrap();
         store.extend_server_lease(&key, Some(&start_id), &other, now).await.unwrap();
     };
     let link = Arc::new(Before::new(stack.stack.store_link(), is_registration, transfers));
-    let body = registration("one", json!({ "start_id": "two" }));
+    let body = registration("one", &json!({ "start_id": "two" }));
     assert_eq!(send_over(&stack, &game, link, "register-server", body).await, 400);
-    assert_eq!(server(&stack, &game, "one").await.start_id.unwrap().as_str(), "one-1");
+    assert_eq!(game.game_server(&stack, "one").await.start_id.unwrap().as_str(), "one-1");
 }
 
 #[tokio::test]
 async fn a_new_start_is_refused_that_the_first_owner_outran() {
     let stack = TestStack::start().await;
     let game = game(&stack, "first-owner", json!({})).await;
-    register(&stack, &game, "one", json!({})).await;
-    let seen = server(&stack, &game, "one").await;
+    game.register(&stack, "one", json!({})).await;
+    let seen = game.game_server(&stack, "one").await;
     disown(&stack, &seen).await;
     let other = owner(&stack, &by_another_token(&stack, &game).await);
     let (store, now) = (stack.store().clone(), stack.clock.now());
@@ -562,7 +557,7 @@ async fn a_new_start_is_refused_that_the_first_owner_outran() {
         store.extend_server_lease(&seen.server, None, &other, now).await.unwrap();
     };
     let link = Arc::new(Before::new(stack.stack.store_link(), is_registration, renews));
-    let body = registration("one", json!({ "start_id": "two" }));
+    let body = registration("one", &json!({ "start_id": "two" }));
     assert_eq!(send_over(&stack, &game, link, "register-server", body).await, 400);
 }
 
@@ -571,16 +566,17 @@ async fn a_new_start_of_another_token_is_refused_that_a_heartbeat_outran() {
     let stack = TestStack::start().await;
     let game = game(&stack, "revived", json!({})).await;
     let other = by_another_token(&stack, &game).await;
-    register(&stack, &game, "one", json!({ "lease_seconds": 1 })).await;
+    game.register(&stack, "one", json!({ "lease_seconds": 1 })).await;
     stack.clock.advance(Duration::from_secs(2));
-    let (store, now, seen) = (stack.store().clone(), stack.clock.now(), server(&stack, &game, "one").await);
+    let (store, now, seen) =
+        (stack.store().clone(), stack.clock.now(), game.game_server(&stack, "one").await);
     let renews = async move {
         store.extend_server_lease(&seen.server, None, &seen.owner.unwrap(), now).await.unwrap();
     };
     let link = Arc::new(Before::new(stack.stack.store_link(), is_registration, renews));
-    let body = registration("one", json!({ "start_id": "two" }));
+    let body = registration("one", &json!({ "start_id": "two" }));
     assert_eq!(send_over(&stack, &other, link, "register-server", body).await, 400);
-    assert_eq!(server(&stack, &game, "one").await.owner, Some(owner(&stack, &game)));
+    assert_eq!(game.game_server(&stack, "one").await.owner, Some(owner(&stack, &game)));
 }
 
 #[tokio::test]
@@ -588,8 +584,8 @@ async fn a_server_without_lease_that_started_again_is_not_transferred_by_an_earl
     let stack = TestStack::start().await;
     let game = game(&stack, "earlier-start", json!({})).await;
     let other = by_another_token(&stack, &game).await;
-    register(&stack, &game, "one", json!({ "lease_seconds": 0 })).await;
-    let seen = server(&stack, &game, "one").await;
+    game.register(&stack, "one", json!({ "lease_seconds": 0 })).await;
+    let seen = game.game_server(&stack, "one").await;
     let next = Server { start_id: Some("two".to_owned().try_into().unwrap()), ..seen.clone() };
     let store = stack.store().clone();
     let starts_again = async move {
@@ -599,7 +595,7 @@ async fn a_server_without_lease_that_started_again_is_not_transferred_by_an_earl
     let link = Arc::new(Before::new(stack.stack.store_link(), transfers, starts_again));
     let body = json!({ "server_id": "one", "start_id": "one-1" });
     assert_eq!(send_over(&stack, &other, link, "heartbeat-server", body).await, 400);
-    assert_eq!(server(&stack, &game, "one").await.owner, Some(owner(&stack, &game)));
+    assert_eq!(game.game_server(&stack, "one").await.owner, Some(owner(&stack, &game)));
 }
 
 /// As long as the settings of a function may be old.
@@ -610,13 +606,13 @@ async fn a_server_that_another_token_took_over_meanwhile_is_not_removed_with_the
     let stack = TestStack::start().await;
     let game = game(&stack, "moved-on", json!({})).await;
     let (first, other) = (by_another_token(&stack, &game).await, by_another_token(&stack, &game).await);
-    register(&stack, &first, "one", json!({})).await;
+    first.register(&stack, "one", json!({})).await;
     let played = find(&stack, &game).await.expect_ok();
     let right = GameRight::of_operator(game.game_id().clone());
     let token_id = owner(&stack, &first).token_id;
     stack.store().revoke_token(&right, &token_id, stack.clock.now()).await.unwrap();
     let (store, now, by) = (stack.store().clone(), stack.clock.now(), owner(&stack, &other));
-    let key = server(&stack, &game, "one").await.server;
+    let key = game.game_server(&stack, "one").await.server;
     let transfers = async move {
         let start_id = "one-1".to_owned().try_into().unwrap();
         store.extend_server_lease(&key, Some(&start_id), &by, now).await.unwrap();
@@ -638,7 +634,7 @@ async fn a_start_has_1_to_64_visible_characters() {
     for (start_id, is_fine) in
         [("a b", false), ("", false), ("ä", false), (&"x".repeat(65), false), ("pod/7:1", true)]
     {
-        let body = registration("one", json!({ "start_id": start_id }));
+        let body = registration("one", &json!({ "start_id": start_id }));
         let answer = game.serve(&stack, "register", body).await;
         assert_eq!(answer.status == 200, is_fine, "{start_id}: {}", answer.body);
         if !is_fine {
@@ -652,9 +648,9 @@ async fn a_start_has_1_to_64_visible_characters() {
 async fn a_server_that_opens_while_a_look_puts_it_out_of_sight_stays_in_sight() {
     let stack = TestStack::start().await;
     let game = game(&stack, "opening", json!({})).await;
-    register(&stack, &game, "one", json!({})).await;
+    game.register(&stack, "one", json!({})).await;
     // Its new start ended the last lobby of the one before, and is about to open it.
-    let seen = server(&stack, &game, "one").await;
+    let seen = game.game_server(&stack, "one").await;
     set_clearing(&stack, &seen).await;
     let store = stack.store().clone();
     let opens = async move {

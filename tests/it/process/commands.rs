@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, sync::Mutex};
 
 use super::*;
+use harness::game_server::registration;
 
 const MODES: &str = r#"{"game_modes": {"arena": {"regions": ["fra"], "max_players": 8}, "duel": {"regions": ["fra"], "max_players": 2}}}"#;
 
@@ -362,8 +363,7 @@ async fn play(operator: &Operator<'_>) {
     let prod = operator.namespace("prod");
     let server = operator.ask_token(&["server", &prod]).await;
     let public = operator.ask_token(&["public", &prod]).await;
-    let mut registration = json!({ "server_id": "one", "start_id": "first-start", "region_id": "fra", "capacity": 4,
-        "ports": { "default": { "hostname": "a.example", "port": 7_777, "protocol": "udp" } } });
+    let mut registration = registration("one", &json!({ "start_id": "first-start" }));
     let url = format!("{}/matchmaker/servers/register", operator.local.base_url);
     post(&url, &server, &registration.to_string()).await.expect_ok();
     let servers = operator.ask("server list", &[&prod]).await;
@@ -443,8 +443,7 @@ async fn the_doctor_says_how_often_the_stack_refused_an_address_at_its_limit() {
 
     let server = operator.ask_token(&["server", &prod]).await;
     let public = operator.ask_token(&["public", &prod]).await;
-    let registration = json!({ "server_id": "one", "region_id": "fra",
-        "ports": { "default": { "hostname": "a.example", "port": 7_777, "protocol": "udp" } } });
+    let registration = registration("one", &json!({ "capacity": 1 }));
     let url = format!("{}/matchmaker/servers/register", local.base_url);
     post(&url, &server, &registration.to_string()).await.expect_ok();
     let duel = json!({ "game_modes": ["duel"] });

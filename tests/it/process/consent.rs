@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
+use harness::game_server::registration;
 
 /// What a verb does.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -113,8 +114,7 @@ impl Scene {
         let server = scene.token("server").await;
         let public = scene.token("public").await;
         let register = async |server_id: &str, lease: u32| {
-            let body = json!({ "server_id": server_id, "region_id": "fra", "capacity": 4, "lease_seconds": lease,
-                "ports": { "default": { "hostname": "a.example", "port": 7_777, "protocol": "udp" } } });
+            let body = registration("one", &json!({ "server_id": server_id, "lease_seconds": lease }));
             let url = format!("{}/matchmaker/servers/register", scene.local.base_url);
             post(&url, &server, &body.to_string()).await.expect_ok();
         };

@@ -1,6 +1,6 @@
 //! A version's secrets are in no response, log or output of the command.
 
-use harness::instance::patient_client;
+use harness::{game_server::registration, instance::patient_client};
 
 use super::*;
 use crate::agreement::document::Document;
@@ -116,8 +116,7 @@ async fn no_response_log_export_or_command_contains_a_secret() {
     };
     let mut answered = operations(&local, path_of, &[&cloud, &public, &server, &development]).await;
     // And those that call providers and backends.
-    let port = json!({ "hostname": "a.example", "port": 7_777, "protocol": "udp" });
-    let registration = json!({ "region_id": "fra", "capacity": 9, "ports": { "game": port } });
+    let registration = registration("one", &json!({ "capacity": 9 }));
     let registered =
         post(&format!("{}/matchmaker/servers/register", local.base_url), &server, &registration.to_string())
             .await;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use harness::instance::patient_client;
+use harness::{game_server::registration, instance::patient_client};
 
 use super::*;
 
@@ -154,8 +154,7 @@ async fn a_load_clears_up_after_one_that_was_killed() {
         token["token"].as_str().unwrap().to_owned()
     };
     let (server, public) = (token("server").await, token("public").await);
-    let registration = json!({ "server_id": "load-killed", "region_id": "fra", "lease_seconds": 2,
-        "ports": { "default": { "hostname": "a.invalid", "port": 1, "protocol": "udp" } } });
+    let registration = registration("load-killed", &json!({ "capacity": 1, "lease_seconds": 2 }));
     let url = format!("{}/matchmaker/servers/register", scene.local.base_url);
     let has_lobby = async || {
         post(&url, &server, &registration.to_string()).await.expect_ok();
@@ -200,8 +199,7 @@ async fn a_namespace_that_a_load_would_disturb_or_that_would_refuse_it_is_not_lo
     assert!(large.contains("kart/load may hold 128 lobbies"), "{large}");
 
     let token = scene.ask(&["token", "create", "server", "kart/load"]).await;
-    let registration = json!({ "server_id": "one", "region_id": "fra", "capacity": 4,
-        "ports": { "default": { "hostname": "a.example", "port": 7_777, "protocol": "udp" } } });
+    let registration = registration("one", &json!({}));
     let url = format!("{}/matchmaker/servers/register", scene.local.base_url);
     post(&url, token["token"].as_str().unwrap(), &registration.to_string()).await.expect_ok();
     let before = scene.living().await;

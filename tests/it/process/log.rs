@@ -1,6 +1,7 @@
 //! What the local stack says of requests on the terminal.
 
 use super::*;
+use harness::game_server::registration;
 
 impl Local {
     /// A line of the log, once it is there.
@@ -92,9 +93,7 @@ async fn of_a_servers_heartbeats_the_first_has_a_line_and_a_refused_one_always()
     let mut local = Local::start(&[]).await;
     let tokens = local.demo().await["tokens"].clone();
     let server = tokens["server"].as_str().unwrap();
-    let port = json!({ "hostname": "a.example", "port": 7_777, "protocol": "udp" });
-    let registration =
-        json!({ "server_id": "mine", "region_id": "fra", "capacity": 1, "ports": { "game": port } });
+    let registration = registration("mine", &json!({ "capacity": 1 }));
     let url = |name: &str| format!("{}/matchmaker/servers/{name}", local.base_url);
     post(&url("register"), server, &registration.to_string()).await.expect_ok();
     let heartbeat = json!({ "server_id": "mine" }).to_string();

@@ -1,6 +1,7 @@
 //! `muster lobby list --watch` and `muster tail`: a namespace as it changes.
 
 use super::*;
+use harness::game_server::registration;
 
 /// The command on the demo's main namespace, which runs until it is interrupted.
 fn start(local: &Local, arguments: &[&str]) -> Program {
@@ -45,9 +46,7 @@ async fn a_tail_has_a_line_for_each_change() {
     tail.line_with(&format!("lobby {lobby} created, duel in fra, 1 of 2 seats held")).await.unwrap();
     local.find(public, duel).await.expect_ok();
     tail.line_with(&format!("lobby {lobby} 2 of 2 seats held, full")).await.unwrap();
-    let port = json!({ "hostname": "a.example", "port": 7_777, "protocol": "udp" });
-    let registration =
-        json!({ "server_id": "mine", "region_id": "fra", "capacity": 1, "ports": { "game": port } });
+    let registration = registration("mine", &json!({ "capacity": 1 }));
     let url = |name: &str| format!("{}/matchmaker/servers/{name}", local.base_url);
     post(&url("register"), server, &registration.to_string()).await.expect_ok();
     tail.line_with("server mine registered in fra").await.unwrap();

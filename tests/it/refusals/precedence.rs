@@ -303,8 +303,8 @@ async fn join_checks_that_the_lobby_lives_then_its_mode_then_its_seats() {
     let shut = json!({ "regions": ["fra"], "max_players": 1, "actions": { "join": { "enabled": false } } });
     let game = stack.make_game("shut", json!({ "shut": shut }), 9, 9).await;
     let lobby_id = game.find(&stack, json!({ "game_modes": ["shut"] })).await.expect_ok().lobby_id();
-    let join = || game.play(&stack, "lobbies/join", json!({ "lobby_id": lobby_id }));
+    let join = || game.join(&stack, &lobby_id);
     assert_eq!(join().await.refusal(), (400, "MATCHMAKER_JOIN_DISABLED"));
-    game.serve(&stack, "end-lobby", json!({ "lobby_id": lobby_id })).await.expect_ok();
+    game.end_lobby(&stack, &lobby_id).await.expect_ok();
     assert_eq!(join().await.refusal(), (400, "MATCHMAKER_LOBBY_STOPPED"));
 }

@@ -75,7 +75,7 @@ async fn what_is_left_lapses_or_ends_can_be_held_again_and_no_more() {
     assert_eq!(seats_held(&stack, &game).await.len(), CAP as usize, "I12");
 
     for lobby_id in seats(&stack, &first).into_iter().chain(seats(&stack, &third)).map(|(lobby, _)| lobby) {
-        game.serve(&stack, "end-lobby", json!({ "lobby_id": lobby_id })).await.expect_ok();
+        game.end_lobby(&stack, &lobby_id).await.expect_ok();
     }
     let fourth = finds(&stack, &game, HOME, 20).await;
     assert_eq!(fourth.len(), CAP as usize, "what ended");
@@ -151,7 +151,7 @@ async fn joins_and_custom_lobbies_count_too_and_other_namespaces_do_not() {
     let stack = TestStack::start().await;
     let (game, other) = (capped_game(&stack, "all", 3).await, capped_game(&stack, "other", 3).await);
     let found = game.find(&stack, arena()).await.expect_ok();
-    game.play(&stack, "lobbies/join", json!({ "lobby_id": found.lobby_id() })).await.expect_ok();
+    game.join(&stack, &found.lobby_id()).await.expect_ok();
     let custom = json!({ "game_mode": "arena", "publicity": "private" });
     game.play(&stack, "lobbies/create", custom.clone()).await.expect_ok();
     assert_eq!(game.find(&stack, arena()).await.refusal(), TOO_MANY);

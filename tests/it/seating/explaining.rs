@@ -76,11 +76,8 @@ async fn a_find_without_a_game_server_explains_why_none_had_a_place() {
     let stack = TestStack::start().await;
     let modes = json!({ "duel": { "regions": ["fra"], "max_players": 1 }, "arena": { "regions": ["nyc"] } });
     let game = stack.make_game("servers", modes, 100, 0).await;
-    let register = async |id: &str, fields: Value| {
-        let port = json!({ "hostname": "a.example", "port": 1, "protocol": "udp" });
-        let mut body = json!({ "server_id": id, "region_id": "fra", "ports": { "game": port } });
-        body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-        game.serve(&stack, "register", body).await.expect_ok();
+    let register = async |id: &str, modes: Value| {
+        game.register(&stack, id, json!({ "capacity": 1, "game_modes": modes })).await
     };
     let find = json!({ "game_modes": ["duel"] });
     let nobody = explained(&stack, Some(&game.public), &find).await;
@@ -88,12 +85,12 @@ async fn a_find_without_a_game_server_explains_why_none_had_a_place() {
     assert_eq!(nobody.body["metadata"]["explain"]["servers"], json!({}));
 
     for id in ["draining", "full"] {
-        register(id, json!({})).await;
+        register(id, Value::Null).await;
         game.find(&stack, find.clone()).await.expect_ok();
     }
     game.serve(&stack, "deregister", json!({ "server_id": "draining" })).await.expect_ok();
-    register("other", json!({ "game_modes": ["arena"] })).await;
-    register("clearing", json!({})).await;
+    register("other", json!(["arena"])).await;
+    register("clearing", Value::Null).await;
     let servers = all_servers(stack.store(), game.namespace_id()).await;
     let seen = servers.into_iter().find(|server| server.server.server_id.as_str() == "clearing").unwrap();
     let clearing = Server { is_clearing: true, ..seen.clone() };

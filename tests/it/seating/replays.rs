@@ -127,7 +127,7 @@ async fn an_answer_is_kept_for_ten_minutes_whatever_became_of_its_seat() {
     let game = capped_game(&stack, "kept", 8).await;
     let first = find(&stack, &game, "k").await.expect_ok();
     game.disconnect(&stack, &first).await.expect_ok();
-    game.serve(&stack, "end-lobby", json!({ "lobby_id": first.lobby_id() })).await.expect_ok();
+    game.end_lobby(&stack, &first.lobby_id()).await.expect_ok();
     stack.clock.advance(Duration::from_secs(598));
     assert_eq!(find(&stack, &game, "k").await.expect_ok().body, first.body, "I5");
     stack.clock.advance(Duration::from_secs(3));
@@ -449,9 +449,7 @@ async fn a_find_that_crashes_while_it_waits_for_a_lobby_counts_against_the_cap()
     new.namespaces[0].max_players_per_client = 1;
     let game = stack.make_game_of(new, 1).await;
     let full = find_from(&stack, &game, Ipv4Addr::new(127, 0, 1, 1)).await.expect_ok();
-    let ports = json!({ "game": { "hostname": "slow.example", "port": 7000, "protocol": "udp" } });
-    let slow = json!({ "server_id": "slow", "region_id": "fra", "capacity": 9, "auto_ready": false, "ports": ports });
-    game.serve(&stack, "register", slow).await.expect_ok();
+    game.register(&stack, "slow", json!({ "capacity": 9, "auto_ready": false })).await;
 
     let token = format!("Bearer {}", game.public);
     let event = instance::request(&[("authorization", token.as_str())], &arena());
@@ -557,9 +555,7 @@ async fn slow_game(stack: &TestStack, name: &str) -> TestGame {
     let mut new = new_game(name, json!({ "arena": { "regions": ["fra"], "max_players": 2 } }), 1_000);
     new.namespaces[0].max_players_per_client = 8;
     let game = stack.make_game_of(new, 0).await;
-    let ports = json!({ "game": { "hostname": "slow.example", "port": 7000, "protocol": "udp" } });
-    let slow = json!({ "server_id": "slow", "region_id": "fra", "capacity": 9, "auto_ready": false, "ports": ports });
-    game.serve(stack, "register", slow).await.expect_ok();
+    game.register(stack, "slow", json!({ "capacity": 9, "auto_ready": false })).await;
     game
 }
 

@@ -394,7 +394,7 @@ async fn observe_ends(observed: &mut Observed, stack: &TestStack) {
     let at = (stack, &game);
     let seat = game.find(stack, json!({ "game_modes": ["duel"] })).await.expect_ok();
     let ended = seat.lobby_id();
-    game.serve(stack, "end-lobby", json!({ "lobby_id": ended })).await.expect_ok();
+    game.end_lobby(stack, &ended).await.expect_ok();
     for (id, body) in [
         ("getLobbyState", json!(null)),
         ("setLobbyState", json!({})),
@@ -618,7 +618,7 @@ async fn observe_starts(observed: &mut Observed, stack: &TestStack) {
     })
     .await;
     observed.note("findLobby", &answer, timeout);
-    let join = game.play(stack, "lobbies/join", json!({ "lobby_id": starting.lobby_id }));
+    let join = game.join(stack, starting.lobby_id.as_str());
     let (answer, _) = wait_in_vain(stack, &game, join, async |_| {}).await;
     observed.note("joinLobby", &answer, timeout);
     let create = game.play(stack, "lobbies/create", json!({ "game_mode": "arena" }));
