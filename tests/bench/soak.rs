@@ -29,7 +29,8 @@ use harness::{
     all_lobbies,
     load::{Connection, Post, Reply, Run},
     local_process::{LocalGame, LocalProcess},
-    reckoning::{Report, Seat, compare_tables, refusal, seat_of},
+    reckoning::{Report, Seat, compare_tables, refusal},
+    visitor::Visitor,
 };
 use http::Method;
 use serde_json::{Value, json};
@@ -122,7 +123,7 @@ impl Soak {
         while !self.is_over() {
             sleep(PAUSE.mul_f64(rng.f64() * 2.0)).await;
             let (what, path, body) = self.entrance(&mut rng);
-            let post = Post::json(format!("/matchmaker/lobbies/{path}"), Some(&self.game.public), &body);
+            let post = self.game.entrance(path, &body);
             let mut expected = vec![
                 "MATCHMAKER_CONTENTION",
                 "MATCHMAKER_NO_SERVER_AVAILABLE",
@@ -138,18 +139,17 @@ impl Soak {
             }
             let reply = connection.post(&post).await;
             let Some(answer) = self.note(what, reply, &expected) else { continue };
-            let token = answer["player"]["token"].as_str().expect("a player token").to_owned();
-            let seat = seat_of(&token);
+            let visitor = Visitor::of(&answer);
             {
                 let mut known = self.known.borrow_mut();
-                known.found.push_back(seat.0.clone());
+                known.found.push_back(visitor.seat.0.clone());
                 if known.found.len() > 32 {
                     known.found.pop_front();
                 }
             }
             // One in eight never comes.
             if rng.u8(..8) > 0 {
-                self.visit(&mut connection, &mut rng, &seat, &token).await;
+                self.visit(&mut connection, &mut rng, &visitor).await;
             }
         }
     }
@@ -172,7 +172,8 @@ impl Soak {
     }
 
     /// A player connects, plays and leaves; one in eight stays to the end of the lobby.
-    async fn visit(&self, connection: &mut Connection, rng: &mut Rng, seat: &Seat, token: &str) {
+    async fn visit(&self, connection: &mut Connection, rng: &mut Rng, visitor: &Visitor) {
+        let seat = &visitor.seat;
         // The lobby server knows its token after the next heartbeat.
         let mut lobby_token = None;
         for _ in 0..40 {
@@ -183,17 +184,13 @@ impl Soak {
             sleep(PAUSE / 2).await;
         }
         let Some(lobby_token) = lobby_token else { return };
-        let body = json!({ "player_token": token });
-        let post = |operation: &str| {
-            Post::json(format!("/matchmaker/players/{operation}"), Some(&lobby_token), &body)
-        };
         // Its lobby may have ended meanwhile, or its reservation passed.
         let late = [
             "MATCHMAKER_LOBBY_NOT_FOUND",
             "MATCHMAKER_LOBBY_STOPPED",
             "MATCHMAKER_PLAYER_REGISTRATION_EXPIRED",
         ];
-        let reply = connection.post(&post("connected")).await;
+        let reply = connection.post(&visitor.post("connected", &lobby_token)).await;
         if self.note("connected", reply, &late).is_none() {
             return;
         }
@@ -208,7 +205,7 @@ impl Soak {
         }
         sleep(PAUSE.mul_f64(rng.f64() * 20.0)).await;
         if rng.u8(..8) > 0 {
-            let reply = connection.post(&post("disconnected")).await;
+            let reply = connection.post(&visitor.post("disconnected", &lobby_token)).await;
             self.note("disconnected", reply, &late);
             self.known.borrow_mut().connected.remove(seat);
         }
@@ -233,23 +230,12 @@ impl Soak {
     }
 
     async fn heartbeat(&self, connection: &mut Connection, server_id: &str) {
-        let mut cursor = Value::Null;
-        loop {
-            let body = json!({ "server_id": server_id, "cursor": cursor });
-            let post = Post::json("/matchmaker/servers/heartbeat", Some(&self.game.server), &body);
-            let reply = connection.post(&post).await;
-            let Some(mut response) = self.note("heartbeat", reply, &[]) else { return };
-            let mut known = self.known.borrow_mut();
-            for lobby in response["lobbies"].as_array().expect("lobbies") {
-                let [id, token] =
-                    ["lobby_id", "lobby_token"].map(|field| lobby[field].as_str().expect("text").to_owned());
-                if !known.ended.contains(&id) {
-                    known.lobbies.entry(id).or_insert_with(|| (token, Instant::now()));
-                }
-            }
-            cursor = response["cursor"].take();
-            if cursor.is_null() {
-                return;
+        let noted = |reply| self.note("heartbeat", reply, &[]);
+        let listed = self.game.listed_lobbies(connection, server_id, noted).await;
+        let mut known = self.known.borrow_mut();
+        for (id, token) in listed {
+            if !known.ended.contains(&id) {
+                known.lobbies.entry(id).or_insert_with(|| (token, Instant::now()));
             }
         }
     }

@@ -22,9 +22,10 @@ use std::{
 use futures_util::future::join_all;
 use harness::{
     all_lobbies,
-    load::{Connection, Post, Reply, Run, share},
+    load::{Connection, Reply, Run, share},
     local_process::{LocalGame, LocalProcess},
-    reckoning::{Report, Seat, compare_tables, refusal, seat_of},
+    reckoning::{Report, Seat, compare_tables, refusal},
+    visitor::Visitor,
 };
 use serde_json::{Value, json};
 use shared::models::lobby::{Lobby, Stage};
@@ -46,12 +47,11 @@ const PLACES: u32 = 16_000;
 const CONTENTION: &str = "503 MATCHMAKER_CONTENTION";
 const CAME_AND_WENT: &str = "players who connected, who left";
 
-/// What a player was answered.
+/// A player, and the mode that was requested.
 #[derive(Clone, Debug)]
 struct Player {
     mode: &'static str,
-    seat: Seat,
-    token: String,
+    visitor: Visitor,
 }
 
 /// What a player of the first phase does in the second.
@@ -130,14 +130,11 @@ impl Stress {
                 *refusals.entry(refusal(&reply)).or_default() += 1;
                 continue;
             }
-            let body = reply.json();
-            let token = body["player"]["token"].as_str().expect("a player token").to_owned();
-            let seat = seat_of(&token);
-            assert_eq!(body["lobby"]["lobby_id"], seat.0.as_str(), "the token is for the answered lobby");
-            if !self.answered.insert(seat.clone()) {
-                twice.insert(seat.clone());
+            let visitor = Visitor::of(&reply.json());
+            if !self.answered.insert(visitor.seat.clone()) {
+                twice.insert(visitor.seat.clone());
             }
-            self.players.push(Player { mode, seat, token });
+            self.players.push(Player { mode, visitor });
         }
         self.report.tell("seconds", format!("{:.2}", run.elapsed.as_secs_f64()));
         self.report.tell("finds/s", format!("{:.0}", run.rate()));
@@ -157,17 +154,16 @@ impl Stress {
         let mut hosts = join_all((AT_ONCE..AT_ONCE + HOSTS).map(open)).await;
         let planned = self.players.iter().enumerate().map(|(number, player)| (Plan::of(number), player));
         let planned = planned.filter(|(plan, _)| *plan != Plan::Wait);
-        let hosting = share(&mut hosts, planned, async |host, (plan, player)| {
-            let lobby_token = lobby_tokens.get(&player.seat.0);
-            let lobby_token = lobby_token.unwrap_or_else(|| panic!("no heartbeat listed {}", player.seat.0));
+        let hosting = share(&mut hosts, planned, async |host, (plan, Player { visitor, .. })| {
+            let lobby_token = lobby_tokens.get(&visitor.seat.0);
+            let lobby_token = lobby_token.unwrap_or_else(|| panic!("no heartbeat listed {}", visitor.seat.0));
             let mut refused = None;
             for (is_due, operation) in [(plan.connects(), "connected"), (plan.leaves(), "disconnected")] {
                 if is_due {
-                    let path = format!("/matchmaker/players/{operation}");
-                    let body = json!({ "player_token": player.token });
-                    let reply = host.post(&Post::json(path, Some(lobby_token), &body)).await;
+                    let reply = host.post(&visitor.post(operation, lobby_token)).await;
                     if reply.status != 200 {
-                        refused = refused.or_else(|| Some((operation, refusal(&reply), player.seat.clone())));
+                        refused =
+                            refused.or_else(|| Some((operation, refusal(&reply), visitor.seat.clone())));
                     }
                 }
             }
@@ -177,11 +173,11 @@ impl Stress {
             tokio::join!(hosting, finding(&mut finders, &self.game, LATER_FINDS));
 
         let plans = (0..self.players.len()).map(Plan::of);
-        for (plan, player) in plans.clone().zip(&self.players) {
+        for (plan, Player { visitor, .. }) in plans.clone().zip(&self.players) {
             if plan.leaves() {
-                self.left.insert(player.seat.clone());
+                self.left.insert(visitor.seat.clone());
             } else if plan.connects() {
-                self.connected.insert(player.seat.clone());
+                self.connected.insert(visitor.seat.clone());
             }
         }
         let came = plans.filter(|plan| plan.connects()).count();
@@ -197,21 +193,8 @@ impl Stress {
         let mut service = Connection::open(self.local.base_url()).await;
         let mut tokens = BTreeMap::new();
         for server_id in &self.game.server_ids {
-            let mut cursor = Value::Null;
-            loop {
-                let body = json!({ "server_id": server_id, "cursor": cursor });
-                let post = Post::json("/matchmaker/servers/heartbeat", Some(&self.game.server), &body);
-                let mut response = service.post(&post).await.expect_ok();
-                for lobby in response["lobbies"].as_array().expect("lobbies") {
-                    let [lobby_id, token] = ["lobby_id", "lobby_token"]
-                        .map(|field| lobby[field].as_str().expect("text").to_owned());
-                    tokens.insert(lobby_id, token);
-                }
-                cursor = response["cursor"].take();
-                if cursor.is_null() {
-                    break;
-                }
-            }
+            let listed = self.game.listed_lobbies(&mut service, server_id, |reply| Some(reply.expect_ok()));
+            tokens.extend(listed.await);
         }
         tokens
     }
@@ -254,13 +237,16 @@ impl Stress {
         let found_in: BTreeSet<_> = self
             .players
             .iter()
-            .filter_map(|player| Some((player.seat.0.as_str(), *modes.get(player.seat.0.as_str())?)))
+            .filter_map(|player| {
+                let lobby_id = player.visitor.seat.0.as_str();
+                Some((lobby_id, *modes.get(lobby_id)?))
+            })
             .collect();
         let requested: BTreeSet<_> = self
             .players
             .iter()
-            .filter(|player| modes.contains_key(player.seat.0.as_str()))
-            .map(|player| (player.seat.0.as_str(), player.mode))
+            .map(|player| (player.visitor.seat.0.as_str(), player.mode))
+            .filter(|(lobby_id, _)| modes.contains_key(lobby_id))
             .collect();
         report.compare("requested modes = modes of the lobbies", &requested, &found_in);
 
@@ -280,11 +266,7 @@ async fn finding(
     game: &LocalGame,
     finds: usize,
 ) -> (Vec<(&'static str, Reply)>, Run) {
-    let find = |mode| {
-        let body = json!({ "game_modes": [mode] });
-        Post::json("/matchmaker/lobbies/find", Some(&game.public), &body)
-    };
-    let posts = MODES.map(|(mode, _)| (mode, find(mode)));
+    let posts = MODES.map(|(mode, _)| (mode, game.entrance("find", &json!({ "game_modes": [mode] }))));
     let began = Instant::now();
     let numbers = 0..finds;
     let answered = share(finders, numbers, async |finder, number| {

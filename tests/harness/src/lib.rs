@@ -71,6 +71,7 @@ pub mod second_opinion;
 pub mod templates;
 pub mod tls;
 pub mod virtual_time;
+pub mod visitor;
 
 /// A clock that only tests turn.
 ///
