@@ -141,32 +141,6 @@ async fn another_lobby_is_not_the_players_and_the_seat_stays_where_it_is() {
 }
 
 #[tokio::test]
-async fn players_of_another_namespace_mocks_and_garbage_each_have_their_code() {
-    let (stack, here) = start("here", json!({})).await;
-    let there = game(&stack, "there", json!({})).await;
-    there.register(&stack, "one", json!({ "lease_seconds": 0 })).await;
-    let (seat, foreign) = (find(&stack, &here).await.expect_ok(), find(&stack, &there).await.expect_ok());
-    let mock = stack.stack.keys().issue_development_player(&stack.ambient());
-    let cut = token(&seat).get(..60).unwrap_or_default().to_owned();
-    for operation in [CONNECTED, DISCONNECTED] {
-        for (shown, refusal) in [
-            (token(&foreign), (403, "API_FORBIDDEN")),
-            (mock.as_str(), (400, "TOKEN_INVALID")),
-            (here.public.as_str(), (400, "TOKEN_INVALID")),
-            (cut.as_str(), (400, "TOKEN_INVALID")),
-            ("", (400, "TOKEN_INVALID")),
-            ("garbage", (400, "TOKEN_INVALID")),
-        ] {
-            let body = json!({ "player_token": shown });
-            let answer = here.host(&stack, &seat.lobby_id(), operation.clone(), body).await;
-            assert_eq!(answer.refusal(), refusal, "{operation:?}");
-        }
-    }
-    here.connect(&stack, &seat).await.expect_ok();
-    there.connect(&stack, &foreign).await.expect_ok();
-}
-
-#[tokio::test]
 async fn a_connected_player_holds_the_seat_for_eight_hours_at_most() {
     let (stack, game) = start("eight-hours", json!({ "max_players": 1 })).await;
     let seat = find(&stack, &game).await.expect_ok();

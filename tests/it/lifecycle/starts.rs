@@ -628,23 +628,6 @@ async fn a_server_that_another_token_took_over_meanwhile_is_not_removed_with_the
 }
 
 #[tokio::test]
-async fn a_start_has_1_to_64_visible_characters() {
-    let stack = TestStack::start().await;
-    let game = game(&stack, "names", json!({})).await;
-    for (start_id, is_fine) in
-        [("a b", false), ("", false), ("ä", false), (&"x".repeat(65), false), ("pod/7:1", true)]
-    {
-        let body = registration("one", &json!({ "start_id": start_id }));
-        let answer = game.serve(&stack, "register", body).await;
-        assert_eq!(answer.status == 200, is_fine, "{start_id}: {}", answer.body);
-        if !is_fine {
-            assert_eq!(answer.refusal(), (400, "API_BAD_BODY"));
-            assert!(answer.body["message"].as_str().unwrap().contains("start_id"), "{}", answer.body);
-        }
-    }
-}
-
-#[tokio::test]
 async fn a_server_that_opens_while_a_look_puts_it_out_of_sight_stays_in_sight() {
     let stack = TestStack::start().await;
     let game = game(&stack, "opening", json!({})).await;

@@ -148,15 +148,19 @@ async fn what_no_schema_says_of_a_value_is_refused_at_its_place() {
     let stack = TestStack::start().await;
     let scene = Scene::on(&stack).await;
     let too_long = json!("x".repeat(LOBBY_CONFIG_BYTES_MAX - 1));
-    let cursors = ["", "0", "nonsense", "\u{0}"].map(|text| ("heartbeatServer", "cursor", json!(text)));
-    for (id, name, value) in [("createLobby", "lobby_config", too_long)].into_iter().chain(cursors) {
+    let cursors = ["", "0", "nonsense", "\u{0}"].map(|text| ("heartbeatServer", "/cursor", json!(text)));
+    // A developer's port needs no host, but one is read.
+    let host = ("createDevelopmentToken", "/ports/default/hostname", json!(1));
+    for (id, pointer, value) in [("createLobby", "/lobby_config", too_long), host].into_iter().chain(cursors)
+    {
         let operation = Document::read().operation(id);
         let mut body: Value = serde_json::from_str(&operation.valid_body(&scene)).unwrap();
-        body[name] = value;
+        let (parent, name) = pointer.rsplit_once('/').unwrap();
+        body.pointer_mut(parent).unwrap()[name] = value;
         let answer = operation.call_with(&scene, body.to_string()).await;
-        assert_eq!(answer.refusal(), BAD_BODY, "{id} {name}");
+        assert_eq!(answer.refusal(), BAD_BODY, "{id} {pointer}");
         let message = answer.body["message"].as_str().unwrap();
-        assert!(message.contains(&format!("at `{name}`:")), "{id}: {message}");
+        assert!(message.contains(&format!("at `{}`:", pointer[1..].replace('/', "."))), "{id}: {message}");
     }
 }
 

@@ -84,7 +84,8 @@ impl Place {
         Document::read().keyword(self.schema, keyword)
     }
 
-    fn value(&self) -> &Value {
+    /// What the body has there.
+    pub fn value(&self) -> &Value {
         self.body.pointer(&self.pointer).unwrap()
     }
 
