@@ -220,7 +220,7 @@ async fn versions_are_listed_at_the_same_cost_however_much_they_configure() {
     let whole = Meter::on();
     let stored = stack.store().metered(whole.clone()).versions_as_stored(game.game_id()).await.unwrap();
     assert_eq!(stored.len(), LARGE_VERSIONS + 1);
-    assert_eq!(whole.usage(), usage(3, 731.0, 0.0));
+    assert_eq!(whole.usage(), usage(3, 738.0, 0.0));
 
     let (get_game, meter) = counted(&stack, "get-game");
     let bearer = format!("Bearer {}", game.created.cloud_token.reveal());

@@ -88,8 +88,8 @@ impl Matchmaker {
         Ok((are_all_full && is_enough).then_some(Existing::None { has_more: false }))
     }
 
-    /// Looks into another part of the index of each pool, and keeps some of the lobbies that it shows and that
-    /// have a seat.
+    /// Looks into another part of the index of each pool, and keeps some of the lobbies that it shows and
+    /// that have a seat.
     async fn look_ahead(
         &self,
         pools: &[SearchedPool],

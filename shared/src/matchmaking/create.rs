@@ -18,7 +18,6 @@ use crate::{
         contention::Contention,
         limits::UNSHARED_FOR,
         matchmaker::Matchmaker,
-        memory::pools::Way,
         outcomes::{Attempt, NoCapacity, Origin, Placing, Step},
         search::Search,
     },
@@ -77,18 +76,17 @@ impl Matchmaker {
     pub(super) async fn create_alone(&self, search: &Search, seeker: &Seeker) -> Result<Option<Step>, Error> {
         let new = &search.criteria.new_lobby;
         let searched = new.searched();
-        match self.pools.begin_alone(&searched, new.max_players, self.ambient.now()) {
-            Way::Election => Ok(None),
-            Way::Alone => {
-                let step = self.create_unelected(search, &searched, seeker).await;
-                self.pools.end_alone(&searched);
-                step.map(Some)
-            }
-            Way::Wait => {
-                let found = self.wait_for_instance(slice::from_ref(&searched), seeker).await?;
-                Ok(found.map(|found| Step::Found(Box::new(found))))
-            }
+        if self.pools.is_promised_seat(slice::from_ref(&searched), self.ambient.now())
+            && let Some(found) = self.wait_for_instance(slice::from_ref(&searched), seeker).await?
+        {
+            return Ok(Some(Step::Found(Box::new(found))));
         }
+        if !self.pools.begin_alone(&searched, new.max_players, self.ambient.now()) {
+            return Ok(None);
+        }
+        let step = self.create_unelected(search, &searched, seeker).await;
+        self.pools.end_alone(&searched);
+        step.map(Some)
     }
 
     async fn create_unelected(

@@ -17,8 +17,8 @@ pub(super) const COMPARED_MAX: usize = 16;
 /// Candidates that a find tries while the pool is busy: each costs a write, and other finds try the same.
 pub(super) const TRIED_WHILE_BUSY_MAX: usize = 3;
 
-/// Free seats of a lobby that other finds do not use up while one is on its way. A busy find enters the fullest
-/// lobby with more, else any.
+/// Free seats of a lobby that other finds do not use up while one is on its way. A busy find enters the
+/// fullest lobby with more, else any.
 pub(super) const ROOMY: u32 = 16;
 
 /// How long memory may be used (decision 17).

@@ -296,8 +296,8 @@ impl Lobby {
         self.max_players.saturating_sub(u32::try_from(self.held_seats(now)).unwrap_or(u32::MAX))
     }
 
-    /// Whether finds take seats here about as fast as one item's writes allow: a reservation shows when it was
-    /// made, so the lobby as it was read at `seen_at` shows those of the last second.
+    /// Whether finds take seats here about as fast as one item's writes allow: a reservation shows when it
+    /// was made, so the lobby as it was read at `seen_at` shows those of the last second.
     #[must_use]
     pub fn is_crowded(&self, seen_at: Timestamp) -> bool {
         let made_before = (seen_at + self.reservation()).before(Duration::from_secs(1));

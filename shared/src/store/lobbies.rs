@@ -157,7 +157,8 @@ const ENTERABLE: &str = "#stage <> :ended AND (#stage = :ready OR #created_at > 
 const FINDABLE: &str = " AND #pool = :pool AND attribute_exists(#joinable_from)";
 
 impl Store {
-    /// Up to `limit` lobbies of the `shards` shards of `pool` that may have a free seat at `now`, oldest first.
+    /// Up to `limit` lobbies of the `shards` shards of `pool` that may have a free seat at `now`, oldest
+    /// first.
     ///
     /// One query of the index for each shard; 0.5 read units for each started 4 KB of each. The index may
     /// lag: each entry may be wrong.

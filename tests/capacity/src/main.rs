@@ -1,9 +1,9 @@
 //! `cargo run --profile bench --bin capacity`: finds by the thousand a second into one namespace, simulated.
 //!
-//! `-- --rate R --capacity C --shards N --shape spike|quiet --seconds N --stay S --seed S` runs one scenario, `--
-//! --quick` what CI has time for, `-- --worlds` games of every kind; without either, all of them, most a minute each. What is simulated and what
-//! is not: the library beside it. Prints one row for each scenario, a table minute by minute of each long
-//! one, and the bars that are missed, which make it fail.
+//! `-- --rate R --capacity C --shards N --shape spike|quiet --seconds N --stay S --seed S` runs one scenario,
+//! `-- --quick` what CI has time for, `-- --worlds` games of every kind; without any, all others, most a
+//! minute each. What is simulated and what is not: the library beside it. Prints one row for each scenario, a
+//! table minute by minute of each long one, and the bars that are missed, which make it fail.
 
 #![expect(
     clippy::expect_used,
@@ -38,13 +38,13 @@ const QUICK: Scenario = Scenario::QUICK;
 /// As many players leave as come, which is how a launched game lives: some from 8.5 s on, all after 27.5 s.
 const STEADY: Scenario = Scenario { seconds: 40, stay_secs_max: 15, ..QUICK };
 const STEADY_RATES: [u32; 3] = [250, 1_000, 5_000];
-const QUICK_STEADY: Scenario = Scenario { seconds: 17, stay_secs_max: 8, ..QUICK };
+const QUICK_STEADY: Scenario = Scenario { seconds: 17, stay_secs_max: 8, shards: 4, ..QUICK };
 /// A launched game on a usual day, long enough to show that it gets no dearer.
 const LIVING: Scenario = Scenario { rate: 120, capacity: 8, seconds: 600, stay_secs_max: 60, ..QUICK };
 
 /// The shards that a mode with so many finds a second is advised to have (`infra/docs/limits.md`).
-const fn shards_at(rate: u32) -> u32 {
-    if rate > 1_000 { 16 } else { 1 }
+fn shards_at(rate: u32) -> u32 {
+    rate.div_ceil(250).clamp(1, 32)
 }
 
 const OTHER: [Asks; 8] = [
@@ -77,8 +77,8 @@ fn all(seconds: u32, stay_secs_max: u32, seed: u64) -> Vec<Scenario> {
     scenarios
 }
 
-/// Games of every kind: big lobbies, several modes or regions in one find, tags, with clients that find without
-/// pause and with as many players leaving as come.
+/// Games of every kind: big lobbies, several modes or regions in one find, tags, with clients that find
+/// without pause and with as many players leaving as come.
 fn worlds(seed: u64) -> Vec<Scenario> {
     let mut scenarios = Vec::new();
     for is_shared in [true, false] {

@@ -30,7 +30,8 @@ pub enum Shape {
     Quiet,
     /// That many finds at one instant, each in a warm instance of its own, and nothing else.
     Burst(u32),
-    /// So many clients that each find again as soon as they are answered, some hundred times in all: each in an instance of its own, or all in the same one, as in the local stack.
+    /// So many clients that each find again as soon as they are answered, some hundred times in all: each in
+    /// an instance of its own, or all in the same one, as in the local stack.
     Clients(u32, bool),
 }
 
@@ -45,8 +46,8 @@ pub enum Asks {
     Regions(u32),
     /// One of so many values of a tag.
     Tags(u32),
-    /// Four friends share a code, a tag: one finds with it, the others follow a second apart, or each after the
-    /// other of clients that find without pause.
+    /// Four friends share a code, a tag: one finds with it, the others follow a second apart, or each after
+    /// the other of clients that find without pause.
     Codes,
     /// One lobby in two has a size of its own, from two seats to the mode's.
     Sizes,

@@ -1,5 +1,5 @@
-//! Pools: how many finds they have, and lobbies that should have seats. Finds with the same tags share what an
-//! instance learnt of a pool.
+//! Pools: how many finds they have, and lobbies that should have seats. Finds with the same tags share what
+//! an instance learnt of a pool.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -58,23 +58,25 @@ pub(in crate::matchmaking) struct KnownLobby {
     pub(in crate::matchmaking) learnt_at: Timestamp,
 }
 
-/// How a find creates a lobby.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::matchmaking) enum Way {
-    /// Together with others.
-    Election,
-    /// Without them.
-    Alone,
-    /// Not at once: another find of this instance is creating one with a seat for it.
-    Wait,
-}
+/// Lobbies out of others' sight come first, since nobody else fills them; then the fullest, and the older of
+/// equally full ones.
+type Rank = (bool, u32, Timestamp);
 
 impl KnownLobby {
     /// Its seats that should be free, while it was seen less than a second ago and not crowded.
     fn free_seats(&self, now: Timestamp) -> Option<u32> {
         let free = self.lobby.max_players.saturating_sub(self.lobby.taken);
-        let is_fresh = now.since(self.learnt_at) < LEARNT_AGE_MAX;
-        (free > 0 && is_fresh && !self.lobby.is_crowded(self.learnt_at)).then_some(free)
+        (free > 0 && self.is_fresh(now) && !self.lobby.is_crowded(self.learnt_at)).then_some(free)
+    }
+
+    fn is_fresh(&self, now: Timestamp) -> bool {
+        now.since(self.learnt_at) < LEARNT_AGE_MAX
+    }
+
+    /// Its place among those that should have a seat.
+    fn rank(&self, now: Timestamp) -> Option<Rank> {
+        let is_in_sight = self.lobby.joinable_from.is_some_and(|from| from <= now);
+        Some((is_in_sight, self.free_seats(now)?, self.lobby.created_at))
     }
 
     /// How to take a seat there.
@@ -99,15 +101,6 @@ impl KnownPool {
         self.busy_until = now + LEARNT_AGE_MAX;
     }
 
-    fn claim_promised(&mut self, now: Timestamp) -> bool {
-        let (seats, until) = &mut self.promised;
-        let is_promised = *seats > 0 && *until > now;
-        if is_promised {
-            *seats -= 1;
-        }
-        is_promised
-    }
-
     /// The fullest roomy lobby that was read, and its free seats.
     fn roomy(&self, now: Timestamp) -> Option<(usize, u32)> {
         let free =
@@ -115,10 +108,10 @@ impl KnownPool {
         free.filter(|(_, free)| *free > ROOMY).min_by_key(|(_, free)| *free)
     }
 
-    /// The fullest of the lobbies used that should have a seat.
-    fn fullest_used(&mut self, now: Timestamp) -> Option<(u32, &mut KnownLobby)> {
-        let known = self.used.iter_mut().filter_map(|known| Some((known.free_seats(now)?, known)));
-        known.min_by_key(|(free, _)| *free)
+    /// The first of the lobbies used that should have a seat, and its rank.
+    fn first_used(&mut self, now: Timestamp) -> Option<(Rank, &mut KnownLobby)> {
+        let known = self.used.iter_mut().filter_map(|known| Some((known.rank(now)?, known)));
+        known.min_by_key(|(rank, _)| *rank)
     }
 }
 
@@ -170,34 +163,35 @@ impl Pools {
         Contention::of(finds, false) == Contention::Busy && fill_soon(finds, max_players)
     }
 
-    /// How a find creates a lobby of `max_players`: without an election in a busy pool, if the finds of this
-    /// instance fill it soon, or any do because it is small. A find that creates so does until
-    /// [`Self::end_alone`], at most for a second; meanwhile as many other finds of this instance wait as the
-    /// lobby has seats.
+    /// Whether a find may create a lobby of `max_players` without an election: in a busy pool, if the finds
+    /// of this instance fill it soon, or any do because it is small. Until [`Self::end_alone`], but at most
+    /// for a second, as many other finds of this instance may wait for it as it has seats.
     pub(in crate::matchmaking) fn begin_alone(
         &self,
         searched: &SearchedPool,
         max_players: u32,
         now: Timestamp,
-    ) -> Way {
+    ) -> bool {
         let begin = |known: &mut KnownPool| {
-            if known.contention(now) != Contention::Busy
-                || (max_players > ROOMY && !fill_soon(known.finds(now), max_players))
-            {
-                return Way::Election;
+            let begins = known.contention(now) == Contention::Busy
+                && (max_players <= ROOMY || fill_soon(known.finds(now), max_players));
+            if begins {
+                known.promised = (max_players.saturating_sub(1), now + LEARNT_AGE_MAX);
             }
-            if known.claim_promised(now) {
-                return Way::Wait;
-            }
-            known.promised = (max_players - 1, now + LEARNT_AGE_MAX);
-            Way::Alone
+            begins
         };
-        self.with(searched, begin).unwrap_or(Way::Election)
+        self.with(searched, begin).unwrap_or(false)
     }
 
-    /// Whether another find of this instance is creating a lobby in one of `pools` that has a seat for this one.
+    /// Whether another find of this instance is creating a lobby in one of `pools` that has a seat for this
+    /// one.
     pub(in crate::matchmaking) fn is_promised_seat(&self, pools: &[SearchedPool], now: Timestamp) -> bool {
-        let claim = |known: &mut KnownPool| known.claim_promised(now);
+        let claim = |known: &mut KnownPool| {
+            let (seats, until) = &mut known.promised;
+            let is_promised = *seats > 0 && *until > now;
+            *seats -= u32::from(is_promised);
+            is_promised
+        };
         pools.iter().any(|searched| self.with(searched, claim).unwrap_or(false))
     }
 
@@ -206,19 +200,20 @@ impl Pools {
         self.with(searched, |known| known.promised = Default::default());
     }
 
-    /// The fullest lobby of `pools` in which this instance took a seat within the last second and which should
-    /// have another, to try without a look.
+    /// The fullest lobby of `pools` in which this instance took a seat within the last second and which
+    /// should have another, to try without a look.
     pub(in crate::matchmaking) fn use_known(
         &self,
         pools: &[SearchedPool],
         now: Timestamp,
     ) -> Option<KnownLobby> {
-        let free = |searched: &&SearchedPool| {
-            self.with(searched, |known| Some(known.fullest_used(now)?.0)).flatten().unwrap_or(u32::MAX)
+        let rank = |searched| {
+            let rank = |known: &mut KnownPool| known.first_used(now).map(|(rank, _)| rank);
+            Some((self.with(searched, rank).flatten()?, searched))
         };
-        let searched = pools.iter().min_by_key(free)?;
+        let (_, searched) = pools.iter().filter_map(rank).min_by_key(|(rank, _)| *rank)?;
         let take = |known: &mut KnownPool| {
-            let (_, known) = known.fullest_used(now)?;
+            let (_, known) = known.first_used(now)?;
             let before = known.clone();
             // For this find.
             known.lobby.taken += 1;
@@ -241,7 +236,8 @@ impl Pools {
         self.with(searched, hiding).flatten().unwrap_or(Hiding::No)
     }
 
-    /// Remembers a lobby as a seat just taken showed it, unless its own seats are promised to other finds.
+    /// Remembers a lobby as a seat just taken showed it, unless its seats are promised to other finds, or
+    /// others see it and this instance has another with a seat.
     pub(in crate::matchmaking) fn remember_lobby(
         &self,
         searched: &SearchedPool,
@@ -251,7 +247,9 @@ impl Pools {
     ) {
         self.with_new(searched, now, |known| {
             let before = known.used.extract_if(.., |known| known.lobby.lobby_id == lobby.lobby_id).last();
-            if before.is_none() && is_promised {
+            let is_in_sight = lobby.joinable_from.is_some_and(|from| from <= now);
+            let is_unwanted = is_promised || (is_in_sight && known.first_used(now).is_some());
+            if before.is_none() && is_unwanted {
                 return;
             }
             // Other finds of this instance may have been sent there.
@@ -360,7 +358,8 @@ impl Pools {
     ) -> Option<KnownLobby> {
         let count = |searched| {
             let fresh = |known: &mut KnownPool| {
-                known.read.retain(|known| known.free_seats(now).is_some());
+                // Also those whose free seats are lapsed ones.
+                known.read.retain(|known| known.is_fresh(now));
                 known.read.len()
             };
             self.with(searched, fresh).unwrap_or(0)
