@@ -118,6 +118,49 @@ async fn a_find_under_load_is_one_write() {
 }
 
 #[tokio::test]
+async fn a_find_under_load_is_one_write_whatever_it_asks_for() {
+    let stack = TestStack::start().await;
+    let mode = json!({ "regions": ["fra", "nyc"], "max_players": 100, "taggable": true });
+    let game = stack.make_game("asks", json!({ "arena": mode, "duel": mode }), 99, 99).await;
+    let authorization = format!("Bearer {}", game.public);
+    for body in [
+        json!({ "game_modes": ["arena", "duel"], "regions": ["fra"] }),
+        json!({ "game_modes": ["arena"], "regions": ["nyc", "fra"] }),
+        json!({ "game_modes": ["arena", "duel"], "regions": ["nyc", "fra"], "tags": { "map": "dust" } }),
+    ] {
+        let instance = stack.instance();
+        let find = request(&[("authorization", &authorization)], &body);
+        let (_, first) = cost_of(&instance, &find).await;
+        for _ in 0..5 {
+            let _warm = instance.call(&find).await.unwrap();
+        }
+        let (cost, answer) = cost_of(&instance, &find).await;
+        assert_eq!((cost, answer.unwrap()), (usage(1, 0.0, 1.0), first.unwrap()), "{body}");
+    }
+}
+
+#[tokio::test]
+async fn a_code_of_friends_is_found_by_one_look_however_many_other_codes_there_are() {
+    let stack = TestStack::start().await;
+    let mode = json!({ "regions": ["fra"], "max_players": 10, "taggable": true });
+    let game = stack.make_game("codes", json!({ "arena": mode }), 999, 999).await;
+    let with = |code: u32| json!({ "game_modes": ["arena"], "tags": { "code": code.to_string() } });
+    let codes = 40;
+    for code in 0..codes {
+        let _lobby = game.find(&stack, with(code)).await.expect_ok();
+        stack.clock.advance(Duration::from_secs(1));
+    }
+    let friend = stack.instance();
+    let authorization = format!("Bearer {}", game.public);
+    let find = |code| request(&[("authorization", &authorization)], &with(code));
+    let _warm = friend.call(&find(0)).await.unwrap();
+    stack.clock.advance(Duration::from_secs(1));
+    let find = find(codes / 2);
+    let (cost, answer) = cost_of(&friend, &find).await;
+    assert_eq!(cost, usage(2, 0.5, 1.0), "{answer:?}");
+}
+
+#[tokio::test]
 async fn a_find_without_token_and_origin_calls_nothing() {
     let stack = TestStack::start().await;
     let instance = stack.instance();

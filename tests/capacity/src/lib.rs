@@ -59,7 +59,7 @@ use database::Database;
 use fleet::GameServer;
 use limits::COLD_START_MS;
 use outcome::{Lobbies, Minute, Outcome};
-use scenario::{LOBBY_COUNT_MAX, RESERVATION_SECS, Scenario, Shape};
+use scenario::{Asks, LOBBY_COUNT_MAX, RESERVATION_SECS, Scenario, Shape};
 use traffic::{Asker, Traffic};
 use value::{Item, Value};
 
@@ -184,7 +184,9 @@ impl World {
         let server_token = keys
             .issue_credential(CredentialKind::Server, &Credential::fresh(game_id, namespace_id, &ambient));
         let (_, regions) = scenario.asks.modes_and_regions();
-        let lobbies = scenario.steady_lobbies() / regions.len() as f64;
+        // The finds of a mix that name one region name the first.
+        let share = if scenario.asks == Asks::Mixed { 1 } else { regions.len() };
+        let lobbies = scenario.steady_lobbies() / share as f64;
         let mut fleet = Vec::new();
         for region in &regions {
             for places in fleet::sizes(lobbies, &mut random) {

@@ -124,8 +124,11 @@ fn requested() -> (Vec<Scenario>, bool) {
         }
     }
     if is_quick {
-        let scenarios = [BURST, QUICK, QUICK_STEADY].map(|scenario| Scenario { seed, ..scenario });
-        return (scenarios.to_vec(), true);
+        let mut scenarios = [BURST, QUICK, QUICK_STEADY].to_vec();
+        let clients = Scenario { shape: Shape::Clients(8, true), rate: 0, seconds: 0, ..QUICK };
+        scenarios.extend([64, 100].map(|capacity| Scenario { capacity, ..clients }));
+        scenarios.extend(OTHER.map(|asks| Scenario { asks, ..clients }));
+        return (scenarios.into_iter().map(|scenario| Scenario { seed, ..scenario }).collect(), true);
     }
     if is_worlds {
         return (worlds(seed), false);

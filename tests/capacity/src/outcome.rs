@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt::Write as _};
 use shared::base::usage::Usage;
 
 use super::{
-    scenario::{Scenario, Shape},
+    scenario::{Asks, Scenario, Shape},
     traffic::Traffic,
 };
 
@@ -101,11 +101,7 @@ const FIRST_SECOND: Bar =
     Bar::new("p99 of the first second, ms", |outcome| outcome.first_p99_ms() as f64, 80.0).still_missed();
 const BURST: [Bar; 2] = [
     Bar::new("most calls of a find", |outcome| outcome.calls_max() as f64, 4.0),
-    Bar::new(
-        "lobbies beyond the optimum",
-        |outcome| outcome.lobbies.created.saturating_sub(outcome.lobbies.optimum) as f64,
-        1.0,
-    ),
+    Bar::new("lobbies beyond the optimum", Outcome::beyond_optimum, 1.0),
 ];
 /// From empty, and where as many players leave as come.
 const BUSY: [Bar; 2] = [
@@ -118,6 +114,31 @@ const LIVING: [Bar; 4] = [
     Bar::new("read units per find", |outcome| outcome.per_find(outcome.find.read_units), 0.6),
     Bar::new("write units per find", |outcome| outcome.per_find(outcome.find.write_units), 3.2),
     Bar::new("most calls of a find", |outcome| outcome.calls_max() as f64, 8.0),
+];
+
+/// Clients that find without pause, in lobbies of 64 seats and more.
+const LARGE: [Bar; 2] = [
+    Bar::new("lobbies beyond the optimum", Outcome::beyond_optimum, 2.0),
+    Bar::new("players in lobbies less than a quarter full, %", |outcome| outcome.lonely * 100.0, 2.0),
+];
+/// Such clients that ask for several modes or regions, or tags.
+const SEVERAL: [Bar; 2] = [
+    Bar::new("calls per find", Outcome::calls_per_find, 1.8).still_missed(),
+    Bar::new("read units per find", |outcome| outcome.per_find(outcome.find.read_units), 1.0),
+];
+const ANY_ORDER: [Bar; 2] = [
+    Bar::new("calls per find", Outcome::calls_per_find, 2.0),
+    Bar::new("read units per find", |outcome| outcome.per_find(outcome.find.read_units), 1.2),
+];
+const TAGS: [Bar; 3] = [
+    Bar::new("calls per find", Outcome::calls_per_find, 2.0),
+    Bar::new("read units per find", |outcome| outcome.per_find(outcome.find.read_units), 0.8),
+    Bar::new("write units per find", |outcome| outcome.per_find(outcome.find.write_units), 3.2),
+];
+const CODES: [Bar; 3] = [
+    Bar::new("calls per find", Outcome::calls_per_find, 3.2),
+    Bar::new("read units per find", |outcome| outcome.per_find(outcome.find.read_units), 0.8),
+    Bar::new("write units per find", |outcome| outcome.per_find(outcome.find.write_units), 4.8),
 ];
 
 impl Minute {
@@ -177,11 +198,27 @@ impl Outcome {
         self.lobbies.created as f64 / self.lobbies.optimum.max(1) as f64
     }
 
+    fn beyond_optimum(&self) -> f64 {
+        self.lobbies.created.saturating_sub(self.lobbies.optimum) as f64
+    }
+
     /// The design's bars for such a scenario, if it has any.
     fn bars(&self) -> Vec<Bar> {
-        let Scenario { rate, capacity, shape, .. } = self.scenario;
+        let Scenario { rate, capacity, shape, asks, .. } = self.scenario;
+        if let Shape::Clients(..) = shape {
+            let own: &[Bar] = match asks {
+                Asks::Plain if capacity >= 64 => &LARGE,
+                Asks::Modes(2) | Asks::Regions(2) => &SEVERAL,
+                Asks::Modes(3) => &ANY_ORDER,
+                Asks::Tags(5) => &TAGS,
+                Asks::Codes => &CODES,
+                _ => &[],
+            };
+            return [&[ANSWERED], own].concat();
+        }
         let is_steady = self.scenario.becomes_steady();
         let own: &[Bar] = match (shape, rate, capacity) {
+            _ if asks != Asks::Plain => &[],
             (Shape::Burst(_), ..) => &BURST,
             (_, 120, 8) if is_steady => &LIVING,
             (_, 250 | 5_000, 10) if is_steady => &BUSY,

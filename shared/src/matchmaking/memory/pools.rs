@@ -21,8 +21,8 @@ use crate::{
 const LOST_SEATS_MAX: usize = 2;
 /// Lobbies read ahead longer ago are dropped once one of them refused a find.
 const READ_AGE_MAX: Duration = Duration::from_millis(250);
-/// The same in a busy pool, where more instances take their seats.
-const READ_AGE_MAX_WHILE_BUSY: Duration = Duration::from_millis(65);
+/// The same in a pool with shards, where more instances take their seats.
+const READ_AGE_MAX_IN_SHARDS: Duration = Duration::from_millis(65);
 /// Lobbies of a pool that an instance remembers, besides those that it reads ahead.
 const USED_MAX: usize = 4;
 
@@ -389,11 +389,8 @@ impl Pools {
 
     /// Drops the kept lobbies, unless they were just read: one of them refused a find.
     pub(in crate::matchmaking) fn forget_older_lobbies(&self, searched: &SearchedPool, now: Timestamp) {
-        self.with(searched, |known| {
-            let is_busy = known.contention(now) == Contention::Busy;
-            let age_max = if is_busy { READ_AGE_MAX_WHILE_BUSY } else { READ_AGE_MAX };
-            known.read.retain(|known| now.since(known.learnt_at) < age_max);
-        });
+        let age_max = if searched.shards > 1 { READ_AGE_MAX_IN_SHARDS } else { READ_AGE_MAX };
+        self.with(searched, |known| known.read.retain(|known| now.since(known.learnt_at) < age_max));
     }
 }
 
