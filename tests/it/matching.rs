@@ -561,3 +561,24 @@ async fn a_find_in_very_many_pools_queries_some_at_a_time_and_ends_at_its_deadli
     assert_eq!(refused.unwrap_err().status_and_code().1, "MATCHMAKER_CONTENTION", "I3");
     assert_eq!(slow.queries.load(Ordering::Relaxed), 16, "of 64");
 }
+
+#[tokio::test]
+async fn a_lobby_whose_item_takes_no_more_writes_is_left_aside_and_the_next_one_is_counted() {
+    let stack = TestStack::start().await;
+    let modes = json!({ "royale": { "regions": ["fra"], "max_players": 256 } });
+    let game = stack.make_game("royale", modes, 999, 999).await;
+    let instance = stack.instance();
+    let mut lobbies = std::collections::BTreeMap::<String, u32>::new();
+    for _ in 0..180 {
+        let found = instance.find(&game.public, &json!({ "game_modes": ["royale"] })).await.unwrap();
+        *lobbies.entry(found.lobby.lobby_id.to_string()).or_default() += 1;
+    }
+    // The 140th seat makes it 140 writes of five units each within a second.
+    let mut seats: Vec<u32> = lobbies.into_values().collect();
+    seats.sort_unstable();
+    assert_eq!((seats, instance.race_creates()), (vec![40, 140], 1), "I9");
+    stack.clock.advance(Duration::from_secs(1));
+    let later = stack.instance().find(&game.public, &json!({ "game_modes": ["royale"] })).await.unwrap();
+    let lobby = game.lobby(&stack, later.lobby.lobby_id.as_str()).await;
+    assert_eq!(lobby.taken, 141, "a second later it is the fullest");
+}

@@ -184,3 +184,22 @@ async fn tags_are_shown_to_the_lobbys_server_and_go_with_the_lobby() {
     game.end_lobby(&stack, &lobby_id).await.expect_ok();
     assert!(kept().await.is_empty());
 }
+
+#[tokio::test]
+async fn a_find_that_may_not_create_looks_at_every_lobby_that_has_its_tags_and_others() {
+    let stack = TestStack::start().await;
+    let mode = json!({ "regions": ["fra"], "max_players": 4, "taggable": true });
+    let game = stack.make_game("superset", json!({ "arena": mode }), 99, 99).await;
+    let with = |tags: Value| json!({ "game_modes": ["arena"], "tags": tags });
+    let instance = stack.instance();
+    // So many looks for tags in a second that the instance remembers what one showed.
+    for code in 0..8 {
+        instance.find(&game.public, &with(json!({ "code": code.to_string() }))).await.unwrap();
+    }
+    let other =
+        stack.instance().find(&game.public, &with(json!({ "map": "dust", "rank": "3" }))).await.unwrap();
+    let mut only_existing = with(json!({ "map": "dust" }));
+    only_existing["prevent_auto_create_lobby"] = true.into();
+    let found = instance.find(&game.public, &only_existing).await.unwrap();
+    assert_eq!(found.lobby.lobby_id, other.lobby.lobby_id, "I8");
+}

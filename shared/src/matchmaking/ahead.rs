@@ -53,6 +53,7 @@ impl Matchmaker {
         seeker: &Seeker,
     ) -> Result<Option<Existing>, Error> {
         let (mut looks, mut tries, mut are_all_full) = (0, 0, true);
+        let mut is_one_crowded = false;
         // Each look is into some pools only: most find a seat there.
         let mut order: Vec<_> = pools.iter().collect();
         let order: Vec<_> = iter::from_fn(|| self.ambient.draw(&mut order)).cloned().collect();
@@ -67,13 +68,15 @@ impl Matchmaker {
                 looks += 1;
                 let looked = self.look_ahead(some, seeker, now).await?;
                 are_all_full &= looked.are_others_full;
-                has_read_all &= looked.has_read_all;
+                is_one_crowded |= looked.is_one_crowded;
+                // The second look into a single pool may begin at its first candidate.
+                has_read_all = looked.has_read_all && (has_read_all || pools.len() == 1);
                 if looked.is_all && pools.len() == 1 {
                     looks = LOOKS_AHEAD_MAX;
                 }
                 continue;
             };
-            let Some(searched) = searched(pools, &known.lobby) else { continue };
+            let Some(searched) = searched(pools, &known.lobby.pool) else { continue };
             match self.take_seen(searched, &known, seeker).await? {
                 Ok(found) => return Ok(Some(Existing::of(Some(found), false))),
                 Err(refusal) => {
@@ -85,7 +88,7 @@ impl Matchmaker {
         }
         has_read_all &= looks > 0 && (pools.len() == 1 || unseen.len() == 0);
         let is_enough = has_read_all || self.pools.contention(pools, self.ambient.now()) == Contention::Busy;
-        Ok((are_all_full && is_enough).then_some(Existing::None { has_more: false }))
+        Ok((are_all_full && is_enough).then_some(Existing::None { has_more: is_one_crowded }))
     }
 
     /// Looks into another part of the index of each pool, and keeps some of the lobbies that it shows and
@@ -108,10 +111,12 @@ impl Matchmaker {
         let drawn: Vec<_> = drawn.map(|candidate| candidate.lobby_id).collect();
         let lobbies = self.store.lobbies(&drawn).await?;
         self.correct_hints(&lobbies, pools, now).await?;
-        let (mut open, mut are_others_full) = (Vec::new(), true);
+        let (mut open, mut are_others_full, mut is_one_crowded) = (Vec::new(), true, false);
         for lobby in lobbies {
             match lobby.availability_for_find(now) {
-                Availability::Free | Availability::TakeOver(_) if lobby.is_crowded(now) => {}
+                Availability::Free | Availability::TakeOver(_) if lobby.is_crowded(now) => {
+                    is_one_crowded = true
+                }
                 Availability::Free | Availability::TakeOver(_) => open.push(lobby),
                 Availability::Refused(refusal) => {
                     seeker.trace().refused(Reason::of(refusal));
@@ -123,7 +128,7 @@ impl Matchmaker {
             let here = open.extract_if(.., |lobby| lobby.pool.is_shard_of(&searched.pool)).collect();
             self.pools.keep_lobbies(searched, here, now);
         }
-        Ok(Looked { is_all, has_read_all: is_all && shown.is_empty(), are_others_full })
+        Ok(Looked { is_all, has_read_all: is_all && shown.is_empty(), are_others_full, is_one_crowded })
     }
 
     /// Some candidates of a pool with the queried tags: those with exactly these first.
@@ -157,6 +162,7 @@ struct Looked {
     is_all: bool,
     /// Whether each of those was also read.
     has_read_all: bool,
-    /// Whether each lobby that was read and not kept was refused only because it was full.
+    /// Whether each lobby that was read and not kept was refused only because it was full, or was crowded.
     are_others_full: bool,
+    is_one_crowded: bool,
 }

@@ -20,7 +20,6 @@ use crate::{
         errors::Error,
         ids::{LobbyId, ServerKey},
         lobby::{Availability, Lobby, Refusal, sort_fullest_first},
-        tag_digests::TagDigests,
     },
     rules::criteria::{Criteria, SearchedPool},
     seating::{reply::Found, seeker::Seeker},
@@ -51,6 +50,8 @@ struct Comparison<'a> {
     deadline: Timestamp,
     /// Lobbies compared before: they are not compared again.
     compared: HashSet<LobbyId>,
+    /// Whether one of these has a seat and was left aside because it is crowded.
+    is_one_crowded: bool,
 }
 
 /// Candidates as the index shows them.
@@ -60,6 +61,15 @@ struct Candidates {
     mismatched: usize,
     /// Whether a pool has more than were read.
     has_more: bool,
+}
+
+impl Candidates {
+    /// Adds those of a pool: the fitting ones, how many lack a tag, and whether the pool has more.
+    fn add(&mut self, (fitting, mismatched, has_more): (Vec<Candidate>, usize, bool)) {
+        self.fitting.extend(fitting);
+        self.mismatched += mismatched;
+        self.has_more |= has_more;
+    }
 }
 
 impl Matchmaker {
@@ -76,7 +86,9 @@ impl Matchmaker {
         let now = self.ambient.now();
         let sight = if may_create { now } else { now + UNSHARED_FOR };
         let Criteria { pools, tags, .. } = &search.criteria;
-        let mut comparison = Comparison { pools, seeker, may_create, deadline, compared: HashSet::default() };
+        let compared = HashSet::default();
+        let mut comparison =
+            Comparison { pools, seeker, may_create, deadline, compared, is_one_crowded: false };
         if !tags.is_empty()
             && let Some(found) = self.take_exact(&mut comparison, sight).await?
         {
@@ -85,7 +97,8 @@ impl Matchmaker {
         let limit_max = CANDIDATES_MAX.checked_div(pools.len()).unwrap_or(0).max(COMPARED_MAX + 1);
         // Which candidates have the tags is known only after reading them.
         let first_limit = if tags.is_empty() { COMPARED_MAX + 1 } else { limit_max };
-        let candidates = self.look(pools, first_limit, sight, deadline).await?;
+        let is_scan = may_create && !tags.is_empty();
+        let candidates = self.look(pools, first_limit, sight, deadline, is_scan).await?;
         seeker.trace().considered(candidates.fitting.len() + candidates.mismatched, candidates.mismatched);
         if let [only] = candidates.fitting.as_slice() {
             let found = self.take_only(&mut comparison, only).await?;
@@ -109,13 +122,13 @@ impl Matchmaker {
             return Ok(Existing::of(Some(found), false));
         }
         if !candidates.has_more || !tags.is_empty() {
-            return Ok(Existing::None { has_more: candidates.has_more });
+            return Ok(Existing::None { has_more: candidates.has_more || comparison.is_one_crowded });
         }
         // No oldest lobby gave a seat, for example because all are of a dead server: try younger ones.
-        let candidates = self.look(pools, limit_max, sight, deadline).await?;
+        let candidates = self.look(pools, limit_max, sight, deadline, false).await?;
         seeker.trace().considered(candidates.fitting.len() + candidates.mismatched, candidates.mismatched);
         let found = self.take_fullest(&mut comparison, candidates.fitting, WAVES_MAX).await?;
-        Ok(Existing::of(found.ok(), candidates.has_more))
+        Ok(Existing::of(found.ok(), candidates.has_more || comparison.is_one_crowded))
     }
 
     /// Whether all finds in `pools` would try the same lobbies.
@@ -129,16 +142,21 @@ impl Matchmaker {
         comparison: &mut Comparison<'_>,
         sight: Timestamp,
     ) -> Result<Option<Found>, Error> {
-        let looks = comparison.pools.iter().map(|SearchedPool { pool, tag_digests, .. }| {
-            self.store.tagged_candidates(pool, tag_digests, sight, COMPARED_MAX)
-        });
-        let exact = try_join_all(looks).await?.concat();
+        let exact = self.look_exactly(comparison.pools, sight).await?;
         comparison.seeker.trace().considered(exact.len(), 0);
         match exact.as_slice() {
             [] => Ok(None),
             [only] => self.take_only(comparison, only).await,
             _ => Ok(self.take_fullest(comparison, exact, 1).await?.ok()),
         }
+    }
+
+    /// Up to [`COMPARED_MAX`] candidates of each pool with exactly the queried tags.
+    async fn look_exactly(&self, pools: &[SearchedPool], sight: Timestamp) -> Result<Vec<Candidate>, Error> {
+        let looks = pools.iter().map(|SearchedPool { pool, tag_digests, .. }| {
+            self.store.tagged_candidates(pool, tag_digests, sight, COMPARED_MAX)
+        });
+        Ok(try_join_all(looks).await?.concat())
     }
 
     /// Takes a seat in the only candidate, without reading it first.
@@ -148,9 +166,7 @@ impl Matchmaker {
         only: &Candidate,
     ) -> Result<Option<Found>, Error> {
         let Comparison { pools, seeker, compared, .. } = comparison;
-        let Some(searched) = pools.iter().find(|searched| searched.pool.is_shard_of(&only.pool)) else {
-            return Ok(None);
-        };
+        let Some(searched) = searched(pools, &only.pool) else { return Ok(None) };
         if !compared.insert(only.lobby_id.clone()) {
             return Ok(None);
         }
@@ -165,49 +181,43 @@ impl Matchmaker {
     }
 
     /// Up to `limit` candidates with the queried tags of each pool that are in sight at `sight`. Ends at
-    /// `deadline`.
+    /// `deadline`. While this instance makes many, a scan for tags reads a pool once a second.
     async fn look(
         &self,
         pools: &[SearchedPool],
         limit: usize,
         sight: Timestamp,
         deadline: Timestamp,
+        is_scan: bool,
     ) -> Result<Candidates, Error> {
+        let now = self.ambient.now();
         let mut candidates = Candidates { fitting: Vec::new(), mismatched: 0, has_more: false };
-        for pools in pools.chunks(QUERIES_AT_ONCE) {
+        let mut unread = Vec::new();
+        for searched in pools {
+            match is_scan.then(|| self.pools.scanned(searched, now)).flatten() {
+                Some(scanned) => candidates.add(scanned),
+                None => unread.push(searched),
+            }
+        }
+        for pools in unread.chunks(QUERIES_AT_ONCE) {
             if self.ambient.now() >= deadline {
                 return Err(Error::Contention);
             }
-            let queries = pools.iter().map(|searched| self.candidates(searched, sight, limit));
+            let queries = pools
+                .iter()
+                .map(|SearchedPool { pool, shards, .. }| self.store.candidates(pool, *shards, sight, limit));
             for (found, searched) in try_join_all(queries).await?.into_iter().zip(pools) {
                 self.pools.note_shown(searched, found.len(), self.ambient.now());
-                candidates.has_more |= found.len() >= limit;
+                let has_more = found.len() >= limit;
+                if is_scan {
+                    self.pools.note_scan(searched, &found, has_more, now);
+                }
                 let fits = |candidate: &Candidate| candidate.tag_digests.contain(&searched.tag_digests);
                 let (fitting, others): (Vec<_>, Vec<_>) = found.into_iter().partition(fits);
-                candidates.fitting.extend(fitting);
-                candidates.mismatched += others.len();
+                candidates.add((fitting, others.len(), has_more));
             }
         }
         Ok(candidates)
-    }
-
-    /// Up to `limit` candidates of a pool; of a search for tags those of an earlier look, while this instance
-    /// makes many.
-    async fn candidates(
-        &self,
-        searched: &SearchedPool,
-        sight: Timestamp,
-        limit: usize,
-    ) -> Result<Vec<Candidate>, Error> {
-        let has_tags = searched.tag_digests != TagDigests::default();
-        if has_tags && let Some(candidates) = self.pools.scanned(searched, self.ambient.now()) {
-            return Ok(candidates);
-        }
-        let found = self.store.candidates(&searched.pool, searched.shards, sight, limit).await?;
-        if has_tags {
-            self.pools.note_scan(searched, &found, self.ambient.now());
-        }
-        Ok(found)
     }
 
     /// Compares candidates by their seats and tries them, fullest first: in `waves` of [`COMPARED_MAX`] of
@@ -218,7 +228,7 @@ impl Matchmaker {
         mut candidates: Vec<Candidate>,
         waves: usize,
     ) -> Result<Result<Found, AreAllFull>, Error> {
-        let Comparison { pools, seeker, may_create, deadline, compared: seen } = comparison;
+        let Comparison { pools, seeker, may_create, deadline, compared: seen, is_one_crowded } = comparison;
         candidates.retain(|candidate| !seen.contains(&candidate.lobby_id));
         let mut passed_over = BTreeSet::new();
         let mut are_all_full = true;
@@ -241,7 +251,11 @@ impl Matchmaker {
                     are_all_full &= refusal == Refusal::Full;
                     false
                 }
-                Availability::Free | Availability::TakeOver(_) => !(*may_create && lobby.is_crowded(now)),
+                Availability::Free | Availability::TakeOver(_) => {
+                    let is_left_aside = *may_create && lobby.is_crowded(now);
+                    *is_one_crowded |= is_left_aside;
+                    !is_left_aside
+                }
             });
             sort_fullest_first(&mut lobbies, now);
             if self.is_busy(pools) {
@@ -256,7 +270,7 @@ impl Matchmaker {
                 }
             }
             for lobby in lobbies {
-                let Some(searched) = searched(pools, &lobby) else { continue };
+                let Some(searched) = searched(pools, &lobby.pool) else { continue };
                 let known = KnownLobby { lobby, learnt_at: now };
                 match self.take_seen(searched, &known, seeker).await? {
                     Ok(found) => return Ok(Ok(found)),
@@ -295,8 +309,13 @@ impl Matchmaker {
     /// Whether there is a lobby beside the one `created` that a find of `search` could have joined.
     pub(super) async fn is_another_joinable(&self, search: &Search, created: &Lobby) -> Result<bool, Error> {
         let now = self.ambient.now();
-        let looked = self.look(&search.criteria.pools, COMPARED_MAX, now, Timestamp::NEVER).await?;
-        let others = looked.fitting.into_iter().map(|other| other.lobby_id);
+        let Criteria { pools, tags, .. } = &search.criteria;
+        let looked = if tags.is_empty() {
+            self.look(pools, COMPARED_MAX, now, Timestamp::NEVER, false).await?.fitting
+        } else {
+            self.look_exactly(pools, now).await?
+        };
+        let others = looked.into_iter().map(|other| other.lobby_id);
         let others: Vec<LobbyId> = others.filter(|other| *other != created.lobby_id).take(100).collect();
         // Most candidates have a seat, so few are read at first.
         let (first, rest) = others.split_at(others.len().min(READ_FIRST));

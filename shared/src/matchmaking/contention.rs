@@ -6,13 +6,14 @@
 //! |---|---|---|---|---|
 //! | [`Contention::Quiet`] | | compares the fullest | by election | on the fullest server |
 //! | [`Contention::Loaded`] | 5 finds a second | at its last lobby, then ahead | by election | as above |
-//! | [`Contention::Busy`] | 32, or a sign of others | as above, three tries | alone | anywhere |
+//! | [`Contention::Busy`] | 32, or a sign of others | as above, three tries | alone, if small | anywhere |
 //!
 //! Finds are those of this instance in the pool within the last second. Decisions 17 to 21 give the reasons.
 //!
 //! A sign of others counts for a second. There are three:
 //!
-//! - positions of the pool's head were drawn 250 times a second, or the head took no more writes,
+//! - positions of 25 lobbies, 250 to 800, were drawn in a second from the pool's head, or it took no more
+//!   writes,
 //! - two candidates that looks showed refused finds within a second, or a find lost two seats of a burst,
 //! - a look into several shards showed more than sixteen candidates.
 

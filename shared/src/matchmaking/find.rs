@@ -1,8 +1,8 @@
 //! Matching: finds a seat in an existing lobby, else creates a lobby, else reports why it cannot.
 //!
 //! A quiet find is one query of the index (a hint) and one conditional write on the lobby (the truth). From
-//! five finds a second on, an untagged find in a single pool uses the instance's memory. Creation is elected,
-//! see [`crate::store::creation`]. Every loop is bounded: a find that loses every race ends in
+//! five finds a second on, a find uses the instance's memory. Creation is elected, see
+//! [`crate::store::creation`]. Every loop is bounded: a find that loses every race ends in
 //! [`Error::Contention`] (I3).
 
 use crate::{
@@ -66,10 +66,8 @@ impl Matchmaker {
             {
                 return Ok(found);
             }
-            let ahead = match search.may_create && is_loaded {
-                true => self.find_ahead(pools, seeker).await?,
-                false => None,
-            };
+            let ahead =
+                if search.may_create && is_loaded { self.find_ahead(pools, seeker).await? } else { None };
             let existing = match ahead {
                 Some(existing) => existing,
                 None => self.find_by_comparing(search, seeker, search.may_create, deadline).await?,
@@ -115,8 +113,7 @@ impl Matchmaker {
         Ok(None)
     }
 
-    /// Counts as a race a lobby created after a look that ended at its limit: a lobby that the look did not
-    /// read may have had a seat (I9).
+    /// Counts as a race a lobby created after a look that left lobbies aside which may have had a seat (I9).
     fn counted(mut found: Found, has_more: bool) -> Found {
         if has_more && found.outcome == (FindOutcome::Created { is_race_create: false }) {
             found.outcome = FindOutcome::Created { is_race_create: true };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     auth::settings::Settings,
-    models::{ids::LobbyId, lobby::Lobby, lobby_config::LobbyConfig, pool::Pool},
+    models::{ids::LobbyId, lobby_config::LobbyConfig, pool::Pool},
     rules::criteria::{Criteria, NewLobby, SearchedPool},
     seating::reply::Found,
     store::{creation::HeadKey, lobbies::Hiding},
@@ -35,7 +35,7 @@ impl Search {
 pub(super) enum Existing {
     Taken(Box<Found>),
     None {
-        /// Whether the look ended at its limit.
+        /// Whether the look left lobbies aside that may have a seat: beyond its limit, or crowded ones.
         has_more: bool,
     },
 }
@@ -55,7 +55,7 @@ pub(super) struct Claimed {
     pub(super) hiding: Hiding,
 }
 
-/// The one of `pools` that `lobby` is in.
-pub(super) fn searched<'a>(pools: &'a [SearchedPool], lobby: &Lobby) -> Option<&'a SearchedPool> {
-    pools.iter().find(|searched| searched.pool.is_shard_of(&lobby.pool))
+/// The one of `pools` that `pool` is a shard of.
+pub(super) fn searched<'a>(pools: &'a [SearchedPool], pool: &Pool) -> Option<&'a SearchedPool> {
+    pools.iter().find(|searched| searched.pool.is_shard_of(pool))
 }

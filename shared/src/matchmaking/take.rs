@@ -47,7 +47,7 @@ impl Matchmaker {
     ) -> Result<Option<Found>, Error> {
         let now = self.ambient.now();
         let Some(known) = self.pools.use_known(pools, now) else { return Ok(None) };
-        let Some(searched) = searched(pools, &known.lobby) else { return Ok(None) };
+        let Some(searched) = searched(pools, &known.lobby.pool) else { return Ok(None) };
         Ok(self.take(searched, claimed(&known, now), seeker).await?.ok())
     }
 
@@ -194,7 +194,7 @@ impl Matchmaker {
         now: Timestamp,
     ) -> Result<(), Error> {
         let is_stale = |lobby: &&Lobby| {
-            let Some(searched) = searched(pools, lobby) else {
+            let Some(searched) = searched(pools, &lobby.pool) else {
                 return false;
             };
             let in_sight = lobby.joinable_from.is_some_and(|from| from <= now);

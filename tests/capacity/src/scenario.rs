@@ -51,7 +51,7 @@ pub enum Asks {
     Codes,
     /// One lobby in two has a size of its own, from two seats to the mode's.
     Sizes,
-    /// All of these, as often as each other.
+    /// All of these, equally often.
     Mixed,
 }
 

@@ -26,9 +26,22 @@ const READ_AGE_MAX_IN_SHARDS: Duration = Duration::from_millis(65);
 /// Lobbies of a pool that an instance remembers, besides those that it reads ahead.
 const USED_MAX: usize = 4;
 
+/// Sets of tags for which an instance remembers pools. Players choose tags, so these do not displace what is
+/// known without tags.
+const TAGGED_MAX: usize = 256;
+
 /// What an instance knows of pools, for each by the tags that a find asks for.
-#[derive(Debug, Default)]
-pub(in crate::matchmaking) struct Pools(Kept<(Pool, TagDigests), KnownPool>);
+#[derive(Debug)]
+pub(in crate::matchmaking) struct Pools {
+    untagged: Kept<Pool, KnownPool>,
+    tagged: Kept<(Pool, TagDigests), KnownPool>,
+}
+
+impl Default for Pools {
+    fn default() -> Self {
+        Self { untagged: Kept::default(), tagged: Kept::new(TAGGED_MAX) }
+    }
+}
 
 #[derive(Debug, Default)]
 struct KnownPool {
@@ -44,11 +57,22 @@ struct KnownPool {
     read: Vec<KnownLobby>,
     /// Seats of the lobby that a find is creating without an election, and until when others wait for them.
     promised: (u32, Timestamp),
-    /// What the last look for lobbies with tags showed, and when; and when others did.
-    scan: Option<(Timestamp, Vec<Candidate>)>,
-    scans: VecDeque<Timestamp>,
-    /// The last candidate that it showed, when more follow in its shard: where the next such look begins.
+    /// The last candidate that the last look ahead showed, when more follow in its shard: where the next one
+    /// begins.
     looked_to: Option<Candidate>,
+    /// The last scan for tags.
+    scan: Option<Scan>,
+    /// When such scans were wanted.
+    scans: VecDeque<Timestamp>,
+}
+
+/// All candidates of a pool, whatever their tags.
+#[derive(Debug)]
+struct Scan {
+    at: Timestamp,
+    candidates: Vec<Candidate>,
+    /// Whether the pool has more.
+    has_more: bool,
 }
 
 /// A lobby, and the seats that this instance knows to be taken there.
@@ -101,13 +125,6 @@ impl KnownPool {
         self.busy_until = now + LEARNT_AGE_MAX;
     }
 
-    /// The fullest roomy lobby that was read, and its free seats.
-    fn roomy(&self, now: Timestamp) -> Option<(usize, u32)> {
-        let free =
-            self.read.iter().enumerate().filter_map(|(nth, known)| Some((nth, known.free_seats(now)?)));
-        free.filter(|(_, free)| *free > ROOMY).min_by_key(|(_, free)| *free)
-    }
-
     /// The first of the lobbies used that should have a seat, and its rank.
     fn first_used(&mut self, now: Timestamp) -> Option<(Rank, &mut KnownLobby)> {
         let known = self.used.iter_mut().filter_map(|known| Some((known.rank(now)?, known)));
@@ -117,7 +134,11 @@ impl KnownPool {
 
 impl Pools {
     fn with<R>(&self, searched: &SearchedPool, change: impl FnOnce(&mut KnownPool) -> R) -> Option<R> {
-        self.0.with(&key(searched), change)
+        if searched.tag_digests.is_empty() {
+            self.untagged.with(&searched.pool, change)
+        } else {
+            self.tagged.with(&tagged_key(searched), change)
+        }
     }
 
     fn with_new<R>(
@@ -126,7 +147,11 @@ impl Pools {
         now: Timestamp,
         change: impl FnOnce(&mut KnownPool) -> R,
     ) -> R {
-        self.0.with_new(key(searched), now, change)
+        if searched.tag_digests.is_empty() {
+            self.untagged.with_new(searched.pool.clone(), now, change)
+        } else {
+            self.tagged.with_new(tagged_key(searched), now, change)
+        }
     }
 
     /// Notes a find that begins in `pools`.
@@ -298,34 +323,38 @@ impl Pools {
         }
     }
 
-    /// What a look for lobbies of a pool with any tags showed less than a second ago, if this instance makes
-    /// many.
+    /// What a scan of a pool for tags showed less than a second ago, if this instance makes many: those with
+    /// the queried tags, how many others, and whether the pool has more.
     pub(in crate::matchmaking) fn scanned(
         &self,
         searched: &SearchedPool,
         now: Timestamp,
-    ) -> Option<Vec<Candidate>> {
-        let untagged = (searched.pool.clone(), TagDigests::default());
+    ) -> Option<(Vec<Candidate>, usize, bool)> {
         let scanned = |known: &mut KnownPool| {
             drop_old(&mut known.scans, now);
             known.scans.push_back(now);
-            let (at, candidates) = known.scan.as_ref()?;
-            let is_known = Contention::of(known.scans.len(), false) >= Contention::Loaded
-                && now.since(*at) < LEARNT_AGE_MAX;
-            is_known.then(|| candidates.clone())
+            let scan = known.scan.as_ref().filter(|scan| now.since(scan.at) < LEARNT_AGE_MAX)?;
+            if Contention::of(known.scans.len(), false) == Contention::Quiet {
+                return None;
+            }
+            let fits = |candidate: &&Candidate| candidate.tag_digests.contain(&searched.tag_digests);
+            let fitting: Vec<_> = scan.candidates.iter().filter(fits).cloned().collect();
+            let mismatched = scan.candidates.len() - fitting.len();
+            Some((fitting, mismatched, scan.has_more))
         };
-        self.0.with_new(untagged, now, scanned)
+        self.untagged.with_new(searched.pool.clone(), now, scanned)
     }
 
-    /// Notes what such a look showed.
+    /// Notes what such a scan showed.
     pub(in crate::matchmaking) fn note_scan(
         &self,
         searched: &SearchedPool,
         candidates: &[Candidate],
+        has_more: bool,
         now: Timestamp,
     ) {
-        let untagged = (searched.pool.clone(), TagDigests::default());
-        self.0.with(&untagged, |known| known.scan = Some((now, candidates.to_vec())));
+        let scan = Scan { at: now, candidates: candidates.to_vec(), has_more };
+        self.untagged.with(&searched.pool, |known| known.scan = Some(scan));
     }
 
     /// Notes where the next look into a pool begins.
@@ -356,35 +385,20 @@ impl Pools {
         ambient: &Ambient,
         now: Timestamp,
     ) -> Option<KnownLobby> {
-        let count = |searched| {
-            let fresh = |known: &mut KnownPool| {
+        let list = |searched| {
+            let list = |known: &mut KnownPool| {
                 // Also those whose free seats are lapsed ones.
                 known.read.retain(|known| known.is_fresh(now));
-                known.read.len()
+                let free = known.read.iter().map(|known| known.free_seats(now).unwrap_or(0));
+                free.enumerate().map(|(nth, free)| (free, nth, searched)).collect::<Vec<_>>()
             };
-            self.with(searched, fresh).unwrap_or(0)
+            self.with(searched, list).unwrap_or_default()
         };
-        let roomy = |searched| {
-            let free = |known: &mut KnownPool| known.roomy(now).map(|(_, free)| free);
-            self.with(searched, free).flatten()
-        };
-        if let Some((_, searched)) = pools
-            .iter()
-            .filter_map(|searched| Some((roomy(searched)?, searched)))
-            .min_by_key(|(free, _)| *free)
-        {
-            let remove = |known: &mut KnownPool| known.roomy(now).map(|(nth, _)| known.read.swap_remove(nth));
-            return self.with(searched, remove).flatten();
-        }
-        let counts: Vec<_> = pools.iter().map(count).collect();
-        let mut nth = usize::try_from(ambient.below(counts.iter().sum::<usize>() as u64)).unwrap_or(0);
-        for (searched, count) in pools.iter().zip(counts) {
-            if nth < count {
-                return self.with(searched, |known| ambient.draw(&mut known.read)).flatten();
-            }
-            nth -= count;
-        }
-        None
+        let mut all: Vec<_> = pools.iter().flat_map(list).collect();
+        let roomy = all.iter().copied().filter(|(free, ..)| *free > ROOMY).min_by_key(|(free, ..)| *free);
+        let (_, nth, searched) = roomy.or_else(|| ambient.draw(&mut all))?;
+        let remove = |known: &mut KnownPool| (nth < known.read.len()).then(|| known.read.swap_remove(nth));
+        self.with(searched, remove).flatten()
     }
 
     /// Drops the kept lobbies, unless they were just read: one of them refused a find.
@@ -399,6 +413,32 @@ fn fill_soon(finds: usize, max_players: u32) -> bool {
     finds * 2 >= usize::try_from(max_players).unwrap_or(usize::MAX)
 }
 
-fn key(searched: &SearchedPool) -> (Pool, TagDigests) {
+fn tagged_key(searched: &SearchedPool) -> (Pool, TagDigests) {
     (searched.pool.clone(), searched.tag_digests.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        base::ambient::Ambient,
+        models::{pool::Tags, tag_digests::TagKey},
+    };
+
+    #[test]
+    fn tags_that_players_choose_displace_nothing_that_is_known_without_tags() {
+        let (pools, now, key) = (Pools::default(), Timestamp(1_000), TagKey::random(&Ambient::system()));
+        let with = |tags: Tags| SearchedPool {
+            pool: "n/v/arena/fra".parse().unwrap(),
+            shards: 1,
+            reservation: Duration::from_secs(120),
+            tag_digests: TagDigests::of(&tags, &key),
+        };
+        let plain = with(Tags::new());
+        pools.begin_find(&[plain.clone()], now);
+        for code in 0..5_000 {
+            pools.begin_find(&[with(Tags::from([("code".to_owned(), code.to_string())]))], now);
+        }
+        assert_eq!(pools.finds_in_a_second(&plain, now), 1);
+    }
 }
