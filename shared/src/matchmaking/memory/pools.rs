@@ -435,7 +435,7 @@ mod tests {
             tag_digests: TagDigests::of(&tags, &key),
         };
         let plain = with(Tags::new());
-        pools.begin_find(&[plain.clone()], now);
+        pools.begin_find(std::slice::from_ref(&plain), now);
         for code in 0..5_000 {
             pools.begin_find(&[with(Tags::from([("code".to_owned(), code.to_string())]))], now);
         }
