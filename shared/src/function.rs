@@ -2,5 +2,6 @@
 
 pub mod config;
 pub mod instance;
+pub mod lobby_operation;
 pub mod metrics;
 pub mod operation;

@@ -2,43 +2,28 @@
 
 use shared::{
     auth::matchmaker::MatchmakerAuth,
-    function::{config::InvalidConfig, instance::Instance, operation::Operation},
-    hosting::lobby_server::LobbyServer,
-    models::{errors::Error, token::TokenKind},
+    function::lobby_operation::{LobbyCall, LobbyOperation, OnLobby},
+    models::errors::Error,
     request::Request,
-    wire::{PlayerRequest, values::Empty},
+    wire::PlayerRequest,
 };
 
 /// The operation.
+pub type ConnectPlayer = OnLobby<Connect>;
+
+/// What it does on a lobby.
 #[derive(Debug)]
-pub struct ConnectPlayer {
-    auth: MatchmakerAuth,
-    lobbies: LobbyServer,
-}
+pub enum Connect {}
 
-impl Operation for ConnectPlayer {
-    type Output = Empty;
-
+impl LobbyOperation for Connect {
     const NAME: &'static str = "connect-player";
 
-    fn start(instance: &Instance) -> Result<Self, InvalidConfig> {
-        Ok(Self {
-            auth: instance.matchmaker_auth()?,
-            lobbies: LobbyServer::new(instance.store()?, instance.ambient()),
-        })
+    fn check_mock(request: &Request, auth: &MatchmakerAuth) -> Result<(), Error> {
+        auth.check_mock_player(&request.body::<PlayerRequest>()?.player_token)
     }
 
-    async fn call(&self, request: &Request) -> Result<Empty, Error> {
-        let caller = self.auth.caller(request, TokenKind::Lobby)?;
-        let is_mock = self.auth.developer(&caller).await?.is_some();
-        if is_mock {
-            let body: PlayerRequest = request.body()?;
-            self.auth.check_mock_player(&body.player_token)?;
-            return Ok(Empty {});
-        }
-        let right = self.auth.lobby(caller).await?;
-        let body: PlayerRequest = request.body()?;
-        self.lobbies.connect(&right, &body.player_token, self.auth.keys()).await?;
-        Ok(Empty {})
+    async fn call(call: LobbyCall<'_>) -> Result<(), Error> {
+        let body: PlayerRequest = call.request.body()?;
+        call.lobbies.connect(call.right, &call.auth.seat(&body.player_token)?).await
     }
 }

@@ -2,41 +2,28 @@
 
 use shared::{
     auth::matchmaker::MatchmakerAuth,
-    function::{config::InvalidConfig, instance::Instance, operation::Operation},
-    hosting::lobby_server::LobbyServer,
-    models::{errors::Error, token::TokenKind},
+    function::lobby_operation::{LobbyCall, LobbyOperation, OnLobby},
+    models::errors::Error,
     request::Request,
-    wire::{SetLobbyClosedRequest, values::Empty},
+    wire::SetLobbyClosedRequest,
 };
 
 /// The operation.
+pub type SetLobbyClosed = OnLobby<SetClosed>;
+
+/// What it does on a lobby.
 #[derive(Debug)]
-pub struct SetLobbyClosed {
-    auth: MatchmakerAuth,
-    lobbies: LobbyServer,
-}
+pub enum SetClosed {}
 
-impl Operation for SetLobbyClosed {
-    type Output = Empty;
-
+impl LobbyOperation for SetClosed {
     const NAME: &'static str = "set-lobby-closed";
 
-    fn start(instance: &Instance) -> Result<Self, InvalidConfig> {
-        Ok(Self {
-            auth: instance.matchmaker_auth()?,
-            lobbies: LobbyServer::new(instance.store()?, instance.ambient()),
-        })
+    fn check_mock(request: &Request, _auth: &MatchmakerAuth) -> Result<(), Error> {
+        request.json().map(|_| ())
     }
 
-    async fn call(&self, request: &Request) -> Result<Empty, Error> {
-        let caller = self.auth.caller(request, TokenKind::Lobby)?;
-        if self.auth.developer(&caller).await?.is_some() {
-            request.json()?;
-            return Ok(Empty {});
-        }
-        let right = self.auth.lobby(caller).await?;
-        let body: SetLobbyClosedRequest = request.body()?;
-        self.lobbies.set_closed(&right, body.is_closed).await?;
-        Ok(Empty {})
+    async fn call(call: LobbyCall<'_>) -> Result<(), Error> {
+        let body: SetLobbyClosedRequest = call.request.body()?;
+        call.lobbies.set_closed(call.right, body.is_closed).await
     }
 }

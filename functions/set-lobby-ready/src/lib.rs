@@ -2,37 +2,26 @@
 
 use shared::{
     auth::matchmaker::MatchmakerAuth,
-    function::{config::InvalidConfig, instance::Instance, operation::Operation},
-    hosting::lobby_server::LobbyServer,
-    models::{errors::Error, token::TokenKind},
+    function::lobby_operation::{LobbyCall, LobbyOperation, OnLobby},
+    models::errors::Error,
     request::Request,
-    wire::values::Empty,
 };
 
 /// The operation.
+pub type SetLobbyReady = OnLobby<SetReady>;
+
+/// What it does on a lobby.
 #[derive(Debug)]
-pub struct SetLobbyReady {
-    auth: MatchmakerAuth,
-    lobbies: LobbyServer,
-}
+pub enum SetReady {}
 
-impl Operation for SetLobbyReady {
-    type Output = Empty;
-
+impl LobbyOperation for SetReady {
     const NAME: &'static str = "set-lobby-ready";
 
-    fn start(instance: &Instance) -> Result<Self, InvalidConfig> {
-        Ok(Self {
-            auth: instance.matchmaker_auth()?,
-            lobbies: LobbyServer::new(instance.store()?, instance.ambient()),
-        })
+    fn check_mock(_request: &Request, _auth: &MatchmakerAuth) -> Result<(), Error> {
+        Ok(())
     }
 
-    async fn call(&self, request: &Request) -> Result<Empty, Error> {
-        let caller = self.auth.caller(request, TokenKind::Lobby)?;
-        if self.auth.developer(&caller).await?.is_none() {
-            self.lobbies.ready(&self.auth.lobby(caller).await?).await?;
-        }
-        Ok(Empty {})
+    async fn call(call: LobbyCall<'_>) -> Result<(), Error> {
+        call.lobbies.ready(call.right).await
     }
 }

@@ -2,46 +2,30 @@
 
 use shared::{
     auth::matchmaker::MatchmakerAuth,
-    function::{config::InvalidConfig, instance::Instance, operation::Operation},
-    hosting::lobby_server::LobbyServer,
+    function::lobby_operation::{LobbyCall, LobbyOperation, OnLobby},
     models::{
         errors::Error,
         handed_on::{HandedOn, STATE_DEPTH_MAX},
-        token::TokenKind,
     },
     request::Request,
-    wire::values::Empty,
 };
 
 /// The operation.
+pub type SetLobbyState = OnLobby<SetState>;
+
+/// What it does on a lobby.
 #[derive(Debug)]
-pub struct SetLobbyState {
-    auth: MatchmakerAuth,
-    lobbies: LobbyServer,
-}
+pub enum SetState {}
 
-impl Operation for SetLobbyState {
-    type Output = Empty;
-
+impl LobbyOperation for SetState {
     const NAME: &'static str = "set-lobby-state";
 
-    fn start(instance: &Instance) -> Result<Self, InvalidConfig> {
-        Ok(Self {
-            auth: instance.matchmaker_auth()?,
-            lobbies: LobbyServer::new(instance.store()?, instance.ambient()),
-        })
+    fn check_mock(request: &Request, _auth: &MatchmakerAuth) -> Result<(), Error> {
+        request.raw_json().map(|_| ())
     }
 
-    async fn call(&self, request: &Request) -> Result<Empty, Error> {
-        let caller = self.auth.caller(request, TokenKind::Lobby)?;
-        let is_mock = self.auth.developer(&caller).await?.is_some();
-        if is_mock {
-            request.raw_json()?;
-            return Ok(Empty {});
-        }
-        let right = self.auth.lobby(caller).await?;
-        let state = HandedOn::new(&request.raw_json()?, ".", STATE_DEPTH_MAX)?;
-        self.lobbies.set_state(&right, &state).await?;
-        Ok(Empty {})
+    async fn call(call: LobbyCall<'_>) -> Result<(), Error> {
+        let state = HandedOn::new(&call.request.raw_json()?, ".", STATE_DEPTH_MAX)?;
+        call.lobbies.set_state(call.right, &state).await
     }
 }

@@ -13,7 +13,10 @@ use crate::{
     models::{
         errors::{Error, TokenFault},
         ids::{GameId, LobbyId, NamespaceId},
-        token::{Claims, CloudToken, Credential, DevelopmentHost, LobbyClaims, Owner, TokenKind},
+        token::{
+            Claims, CloudToken, Credential, DevelopmentHost, InvalidToken, LobbyClaims, Owner, PlayerSeat,
+            TokenKind,
+        },
         warnings::Warning,
     },
     request::Request,
@@ -183,6 +186,19 @@ impl MatchmakerAuth {
         }
     }
 
+    /// The right on a seat, by its player token in a request's body. It may have expired, as a seat is freed
+    /// even then. The store checks whether the seat is still held.
+    ///
+    /// # Errors
+    /// [`Error::BodyTokenInvalid`].
+    pub fn seat(&self, token: &str) -> Result<SeatRight, Error> {
+        let Ok(Claims::Player(seat)) = self.keys.verify_at_any_age(token) else {
+            return Err(Error::BodyTokenInvalid);
+        };
+        let is_expired = self.keys.verify(token, self.ambient.now()) == Err(InvalidToken::Expired);
+        Ok(SeatRight { seat, is_expired })
+    }
+
     /// The settings of a credential's namespace, which must not have revoked it.
     async fn settings_of(&self, credential: &Credential, kind: TokenKind) -> Result<Arc<Settings>, Error> {
         let settings = self.settings.settings(&credential.game_id, &credential.namespace_id).await?;
@@ -264,5 +280,26 @@ impl LobbyRight {
     #[must_use]
     pub const fn lobby_id(&self) -> &LobbyId {
         &self.claims.lobby_id
+    }
+}
+
+/// The right on one seat.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeatRight {
+    seat: PlayerSeat,
+    is_expired: bool,
+}
+
+impl SeatRight {
+    /// The seat.
+    #[must_use]
+    pub const fn seat(&self) -> &PlayerSeat {
+        &self.seat
+    }
+
+    /// Whether its token has expired: then it only frees the seat.
+    #[must_use]
+    pub const fn is_expired(&self) -> bool {
+        self.is_expired
     }
 }

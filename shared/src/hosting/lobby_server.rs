@@ -4,16 +4,15 @@
 //! that their players get that reason (decision 40).
 
 use crate::{
-    auth::{keys::TokenKeys, matchmaker::LobbyRight},
+    auth::matchmaker::{LobbyRight, SeatRight},
     base::ambient::Ambient,
-    hosting::seats::Seats,
+    hosting::freed_seats::FreedSeats,
     models::{
         errors::Error,
         handed_on::HandedOn,
         ids::WriteId,
         lifecycle::{Illegal, Transition},
         lobby::{EndCause, Lobby, Stage},
-        token::{Claims, InvalidToken, PlayerSeat},
     },
     store::{client::Store, ending::end_in_passing, transitions::TransitionOutcome},
 };
@@ -23,14 +22,14 @@ use crate::{
 pub struct LobbyServer {
     store: Store,
     ambient: Ambient,
-    seats: Seats,
+    freed: FreedSeats,
 }
 
 impl LobbyServer {
     /// Lobbies in `store`.
     #[must_use]
     pub fn new(store: Store, ambient: Ambient) -> Self {
-        Self { seats: Seats::new(store.clone(), ambient.clone()), store, ambient }
+        Self { freed: FreedSeats::new(store.clone(), ambient.clone()), store, ambient }
     }
 
     /// Makes the lobby ready: its reservations restart, and waiting finds respond. A retry is harmless.
@@ -59,38 +58,38 @@ impl LobbyServer {
         let is_new = matches!(outcome, TransitionOutcome::Made(_));
         let lobby = outcome.accepted()?;
         if is_new && !is_closed {
-            self.seats.announce(&lobby).await;
+            self.freed.announce(&lobby).await;
         }
         Ok(())
     }
 
-    /// Connects the player of `token`, who holds the reserved seat until the disconnect, at most 8 h (I7).
+    /// Connects the player of `seat`, who holds the reserved seat until the disconnect, at most 8 h (I7).
     /// One write unit for a lobby up to 1 KB. Another one, and two of the index, for the last reservation of
     /// a full lobby.
     ///
     /// # Errors
-    /// [`Error::BodyTokenInvalid`]; [`Error::Forbidden`] for a player of another namespace;
-    /// [`Error::PlayerInDifferentLobby`], [`Error::PlayerAlreadyConnected`],
-    /// [`Error::PlayerRegistrationExpired`], [`Error::PlayerRemoved`]; [`Error::LobbyNotFound`],
-    /// [`Error::LobbyStopped`], [`Error::LobbyStateConflict`]; [`Error::Contention`], [`Error::Unavailable`],
-    /// [`Error::Bug`].
-    pub async fn connect(&self, right: &LobbyRight, token: &str, keys: &TokenKeys) -> Result<(), Error> {
-        let seat = seat_of(right, token, keys)?;
-        if keys.verify(token, self.ambient.now()) == Err(InvalidToken::Expired) {
+    /// [`Error::Forbidden`] for a player of another namespace; [`Error::PlayerInDifferentLobby`],
+    /// [`Error::PlayerAlreadyConnected`], [`Error::PlayerRegistrationExpired`], [`Error::PlayerRemoved`];
+    /// [`Error::LobbyNotFound`], [`Error::LobbyStopped`], [`Error::LobbyStateConflict`];
+    /// [`Error::Contention`], [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn connect(&self, right: &LobbyRight, seat: &SeatRight) -> Result<(), Error> {
+        check_place(right, seat)?;
+        if seat.is_expired() {
             return Err(Error::PlayerRegistrationExpired);
         }
-        let write = WriteId::random(&self.ambient);
-        let lobby = self.transition(right, &Transition::Connect(seat.seat_id, write)).await?.accepted()?;
+        let connect = Transition::Connect(seat.seat().seat_id.clone(), WriteId::random(&self.ambient));
+        let lobby = self.transition(right, &connect).await?.accepted()?;
         self.keep_hidden(&lobby).await;
         Ok(())
     }
 
-    /// Releases the seat of the player of `token`, connected or not ([`Seats::release`]).
+    /// Releases `seat`, connected or not ([`FreedSeats::release`]).
     ///
     /// # Errors
-    /// As [`LobbyServer::connect`], except for the player errors; the token may have expired.
-    pub async fn disconnect(&self, right: &LobbyRight, token: &str, keys: &TokenKeys) -> Result<(), Error> {
-        self.seats.release(seat_of(right, token, keys)?).await
+    /// As [`LobbyServer::connect`], of the player errors only the first; the right may have expired.
+    pub async fn disconnect(&self, right: &LobbyRight, seat: &SeatRight) -> Result<(), Error> {
+        check_place(right, seat)?;
+        self.freed.release(seat).await
     }
 
     /// Sets the lobby's state.
@@ -134,16 +133,14 @@ impl LobbyServer {
     }
 }
 
-/// The seat of a player token of any age, which must be in the lobby.
-fn seat_of(right: &LobbyRight, token: &str, keys: &TokenKeys) -> Result<PlayerSeat, Error> {
-    let Ok(Claims::Player(seat)) = keys.verify_at_any_age(token) else {
-        return Err(Error::BodyTokenInvalid);
-    };
+/// A lobby server decides about the seats of its own lobby alone.
+fn check_place(right: &LobbyRight, seat: &SeatRight) -> Result<(), Error> {
+    let seat = seat.seat();
     if seat.namespace_id != *right.namespace_id() {
         return Err(Error::Forbidden);
     }
     if seat.lobby_id != *right.lobby_id() {
         return Err(Error::PlayerInDifferentLobby);
     }
-    Ok(seat)
+    Ok(())
 }

@@ -43,7 +43,7 @@ impl LobbyHost {
     /// # Errors
     /// As the operation.
     pub async fn connect(&self, seat: &PlayerSeat, token: &str) -> Result<(), Error> {
-        self.lobbies.connect(&self.right(seat).await?, token, self.auth.keys()).await
+        self.lobbies.connect(&self.right(seat).await?, &self.auth.seat(token)?).await
     }
 
     /// Disconnects the player of `seat`, to whom `token` was given.
@@ -51,7 +51,7 @@ impl LobbyHost {
     /// # Errors
     /// As the operation.
     pub async fn disconnect(&self, seat: &PlayerSeat, token: &str) -> Result<(), Error> {
-        self.lobbies.disconnect(&self.right(seat).await?, token, self.auth.keys()).await
+        self.lobbies.disconnect(&self.right(seat).await?, &self.auth.seat(token)?).await
     }
 
     async fn right(&self, seat: &PlayerSeat) -> Result<LobbyRight, Error> {

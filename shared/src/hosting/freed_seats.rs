@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use crate::{
+    auth::matchmaker::SeatRight,
     base::{ambient::Ambient, cache::Aged},
     models::{
         client::Client,
@@ -13,7 +14,6 @@ use crate::{
         ids::{BurstSecret, SeatId},
         lifecycle::Transition,
         lobby::{EndCause, Lobby},
-        token::PlayerSeat,
     },
     store::{
         client::Store,
@@ -26,9 +26,9 @@ use crate::{
 /// Heads remembered.
 const HEADS_MAX: usize = 1_024;
 
-/// Releases seats.
+/// Releases seats, and tells finds of them.
 #[derive(Clone, Debug)]
-pub struct Seats {
+pub struct FreedSeats {
     store: Store,
     ambient: Ambient,
     /// Heads at which this instance announced a free seat, with the start of the head's burst: until that is
@@ -36,7 +36,7 @@ pub struct Seats {
     announced: Arc<Aged<HeadKey, ()>>,
 }
 
-impl Seats {
+impl FreedSeats {
     /// Seats of lobbies in `store`.
     #[must_use]
     pub fn new(store: Store, ambient: Ambient) -> Self {
@@ -49,14 +49,15 @@ impl Seats {
     /// # Errors
     /// [`Error::LobbyNotFound`], [`Error::LobbyStopped`]; [`Error::Contention`], [`Error::Unavailable`],
     /// [`Error::Bug`].
-    pub async fn release(&self, seat: PlayerSeat) -> Result<(), Error> {
-        let PlayerSeat { namespace_id, lobby_id, seat_id, client, .. } = seat;
-        let leave = Transition::Leave(seat_id.clone());
-        let outcome = self.store.make_transition(&lobby_id, &leave, self.ambient.now()).await?;
+    pub async fn release(&self, right: &SeatRight) -> Result<(), Error> {
+        let seat = right.seat();
+        let leave = Transition::Leave(seat.seat_id.clone());
+        let outcome = self.store.make_transition(&seat.lobby_id, &leave, self.ambient.now()).await?;
         let is_new = matches!(outcome, TransitionOutcome::Made(_));
         let lobby = outcome.accepted()?;
-        if let Some(client_id) = client {
-            self.release_hold(&Client { namespace_id, client_id }, &seat_id).await;
+        if let Some(client_id) = seat.client.clone() {
+            let client = Client { namespace_id: seat.namespace_id.clone(), client_id };
+            self.release_hold(&client, &seat.seat_id).await;
         }
         match lobby.end_cause(self.ambient.now()) {
             // Also on a retry: the first call may have crashed before this.
