@@ -13,6 +13,7 @@ pub mod namespace;
 pub mod pool;
 pub mod ports;
 pub mod rights;
+pub mod seats;
 pub mod secret;
 pub mod server;
 pub mod shortage;

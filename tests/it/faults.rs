@@ -32,6 +32,7 @@ use shared::{
         ids::{SeatId, ServerKey, WriteId},
         lifecycle::Transition,
         lobby::{Access, Lobby, Refusal},
+        seats::Seats,
         server::Server,
         tag_digests::TagDigests,
         token::Claims,
@@ -161,7 +162,7 @@ async fn a_write_that_is_repeated_takes_one_seat() {
     let claim = SeatClaim {
         lobby_id: found.lobby_id().parse().unwrap(),
         access: Access::Find(game.pool("arena", "fra"), TagDigests::default()),
-        seat_id: SeatId::random(&stack.ambient()),
+        seats: Seats::one(SeatId::random(&stack.ambient())),
         until: now + Duration::from_secs(120),
         hiding: Hiding::No,
     };
@@ -182,12 +183,12 @@ async fn a_write_that_arrives_again_after_its_player_connected_takes_no_second_s
     let claim = SeatClaim {
         lobby_id: found.lobby_id().parse().unwrap(),
         access: Access::Find(game.pool("arena", "fra"), TagDigests::default()),
-        seat_id: SeatId::random(&stack.ambient()),
+        seats: Seats::one(SeatId::random(&stack.ambient())),
         until: now + Duration::from_secs(120),
         hiding: Hiding::No,
     };
     let _taken = stack.store().take_seat(&claim, now).await.unwrap();
-    let connect = Transition::Connect(claim.seat_id.clone(), WriteId::random(&stack.ambient()));
+    let connect = Transition::Connect(claim.seats.first().clone(), WriteId::random(&stack.ambient()));
     let connected = stack.store().make_transition(&claim.lobby_id, &connect, now).await.unwrap();
     assert!(matches!(connected, TransitionOutcome::Made(_)), "{connected:?}");
     let again = stack.store().take_seat(&claim, now).await.unwrap();
@@ -220,14 +221,14 @@ async fn a_write_that_arrives_again_after_its_player_left_lets_its_token_in_no_s
         let claim = SeatClaim {
             lobby_id: stays.lobby_id().parse().unwrap(),
             access: Access::Find(game.pool("arena", "fra"), TagDigests::default()),
-            seat_id: SeatId::random(&stack.ambient()),
+            seats: Seats::one(SeatId::random(&stack.ambient())),
             until: began_at + Duration::from_secs(120),
             hiding: Hiding::No,
         };
         let taken = store.take_seat(&claim, began_at).await.unwrap();
         assert!(matches!(taken, SeatOutcome::Taken(_)), "{taken:?}");
-        let connect = Transition::Connect(claim.seat_id.clone(), WriteId::random(&stack.ambient()));
-        for transition in [connect, Transition::Leave(claim.seat_id.clone())] {
+        let connect = Transition::Connect(claim.seats.first().clone(), WriteId::random(&stack.ambient()));
+        for transition in [connect, Transition::Leave(claim.seats.first().clone())] {
             stack.clock.advance(Duration::from_millis(1));
             let outcome =
                 stack.store().make_transition(&claim.lobby_id, &transition, stack.clock.now()).await;
@@ -303,7 +304,7 @@ async fn a_claim_is_refused_by_what_the_lobby_is_not_by_what_the_claimant_knew()
     let claim = SeatClaim {
         lobby_id: found.lobby_id().parse().unwrap(),
         access: Access::Find(game.pool("arena", "fra"), TagDigests::default()),
-        seat_id: SeatId::random(&stack.ambient()),
+        seats: Seats::one(SeatId::random(&stack.ambient())),
         until: stack.clock.now() + Duration::from_secs(120),
         hiding: Hiding::No,
     };

@@ -20,6 +20,7 @@ use shared::{
         ids::{LobbyId, SeatId},
         lifecycle::Transition,
         lobby::Access,
+        seats::Seats,
         tag_digests::TagDigests,
     },
     store::{
@@ -99,7 +100,7 @@ async fn take_in_sight(stack: &TestStack, game: &TestGame, lobby_id: LobbyId) {
     let claim = SeatClaim {
         lobby_id,
         access: Access::Find(game.pool("arena", "fra"), TagDigests::default()),
-        seat_id: SeatId::random(&stack.ambient()),
+        seats: Seats::one(SeatId::random(&stack.ambient())),
         until: now + Duration::from_secs(60),
         hiding: Hiding::No,
     };

@@ -18,6 +18,7 @@ use shared::{
         ids::SeatId,
         lobby::{Access, Lobby},
         pool::Tags,
+        seats::Seats,
         tag_digests::TagDigests,
     },
     store::{
@@ -138,7 +139,7 @@ async fn a_find_that_may_not_create_tries_every_lobby_of_a_busy_pool() {
             let claim = SeatClaim {
                 lobby_id: candidate.lobby_id,
                 access: Access::Find(pool.clone(), TagDigests::default()),
-                seat_id: SeatId::random(&ambient),
+                seats: Seats::one(SeatId::random(&ambient)),
                 until: now + Duration::from_secs(120),
                 hiding: Hiding::No,
             };

@@ -18,6 +18,7 @@ use shared::{
         errors::Error,
         ids::SeatId,
         lobby::{Access, Refusal},
+        seats::Seats,
         tag_digests::TagDigests,
     },
     store::lobbies::{Hiding, SeatClaim, SeatOutcome},
@@ -139,7 +140,7 @@ async fn no_seat_is_taken_where_a_queried_tag_is_missing_whatever_was_read() {
         let claim = SeatClaim {
             lobby_id: lobby_id.parse().unwrap(),
             access: Access::Find(game.pool("arena", "fra"), digests),
-            seat_id: SeatId::random(&stack.ambient()),
+            seats: Seats::one(SeatId::random(&stack.ambient())),
             until: stack.clock.now() + Duration::from_secs(60),
             hiding: Hiding::No,
         };

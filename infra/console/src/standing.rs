@@ -121,7 +121,7 @@ fn refusal(lobby: &Lobby, criteria: &Criteria, now: Timestamp) -> Option<Reason>
         return Some(Reason::TagMismatch);
     }
     match lobby.availability_for_find(now) {
-        Availability::Free | Availability::TakeOver(_) => None,
+        Availability::Free(_) | Availability::TakeOver(_) => None,
         Availability::Refused(refusal) => Reason::of(refusal),
     }
 }

@@ -114,10 +114,10 @@ impl Matchmaker {
         let (mut open, mut are_others_full, mut is_one_crowded) = (Vec::new(), true, false);
         for lobby in lobbies {
             match lobby.availability_for_find(now) {
-                Availability::Free | Availability::TakeOver(_) if lobby.is_crowded(now) => {
+                Availability::Free(_) | Availability::TakeOver(_) if lobby.is_crowded(now) => {
                     is_one_crowded = true
                 }
-                Availability::Free | Availability::TakeOver(_) => open.push(lobby),
+                Availability::Free(_) | Availability::TakeOver(_) => open.push(lobby),
                 Availability::Refused(refusal) => {
                     seeker.trace().refused(Reason::of(refusal));
                     are_others_full &= refusal == Refusal::Full;

@@ -171,7 +171,7 @@ impl Matchmaker {
             return Ok(None);
         }
         let now = self.ambient.now();
-        let hiding = self.pools.hiding(searched, &only.lobby_id, now);
+        let hiding = self.pools.hiding(searched, &only.lobby_id, seeker.seats(), now);
         let claimed = Claimed { pool: only.pool.clone(), lobby_id: only.lobby_id.clone(), hiding };
         let taken = self.take(searched, claimed, seeker).await?;
         if taken.is_err() {
@@ -251,7 +251,7 @@ impl Matchmaker {
                     are_all_full &= refusal == Refusal::Full;
                     false
                 }
-                Availability::Free | Availability::TakeOver(_) => {
+                Availability::Free(_) | Availability::TakeOver(_) => {
                     let is_left_aside = *may_create && lobby.is_crowded(now);
                     *is_one_crowded |= is_left_aside;
                     !is_left_aside
@@ -322,7 +322,7 @@ impl Matchmaker {
         for some in [first, rest] {
             let lobbies = self.store.lobbies(some).await?;
             let is_joinable = |lobby: &Lobby| {
-                matches!(lobby.availability_for_find(now), Availability::Free | Availability::TakeOver(_))
+                matches!(lobby.availability_for_find(now), Availability::Free(_) | Availability::TakeOver(_))
             };
             if lobbies.iter().any(is_joinable) {
                 return Ok(true);

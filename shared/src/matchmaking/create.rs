@@ -23,9 +23,10 @@ use crate::{
     },
     models::{
         errors::Error,
-        ids::{LobbyId, SeatId},
+        ids::LobbyId,
         lobby::{EndCause, Lobby, Stage},
         pool::Pool,
+        seats::Seats,
         server::Server,
     },
     rules::criteria::{NewLobby, SearchedPool},
@@ -173,7 +174,7 @@ impl Matchmaker {
                 continue;
             };
             let creation = Creation {
-                lobby: new_lobby(search, lobby_id, seeker.seat_id(), &server, placing.sight_after, now),
+                lobby: new_lobby(search, lobby_id, seeker.seats(), &server, placing.sight_after, now),
                 lobby_count_max,
                 block: allotment.of_block(server.next_block(lobby_count_max)),
                 renewal: renewal(search, origin, now),
@@ -255,7 +256,7 @@ impl Matchmaker {
             }
         }
         let outcome = FindOutcome::Created { is_race_create };
-        Ok(Attempt::Created(Box::new(Found { seat_id: seeker.seat_id().clone(), taken_at, outcome, lobby })))
+        Ok(Attempt::Created(Box::new(Found { seats: seeker.seats().clone(), taken_at, outcome, lobby })))
     }
 
     /// Whether another burst may have been there before the lobby just created for `burst`: the head names
@@ -365,7 +366,7 @@ fn renewal(search: &Search, origin: Origin<'_>, now: Timestamp) -> Option<Renewa
 fn new_lobby(
     search: &Search,
     lobby_id: &LobbyId,
-    seat_id: &SeatId,
+    seats: &Seats,
     server: &Server,
     sight_after: Duration,
     now: Timestamp,
@@ -391,8 +392,8 @@ fn new_lobby(
         max_players_direct: new.max_players_direct,
         reservation_secs: u32::try_from(new.reservation.as_secs()).unwrap_or(u32::MAX),
         idle_secs: new.idle_secs,
-        taken: 1,
-        reserved: BTreeMap::from([(seat_id.clone(), now + new.reservation)]),
+        taken: seats.count(),
+        reserved: BTreeMap::from([(seats.first().clone(), now + new.reservation)]),
         connected: BTreeMap::new(),
         vacated_at: None,
         lapsed: Vec::new(),

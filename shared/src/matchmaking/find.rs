@@ -47,11 +47,11 @@ impl Matchmaker {
     pub(super) async fn find_interrupted(&self, seeker: &Seeker) -> Result<Option<Found>, Error> {
         let Some(aim) = seeker.interrupted() else { return Ok(None) };
         let Some(lobby) = self.store.lobby(&aim.lobby_id).await? else { return Ok(None) };
-        if lobby.seat_state(seeker.seat_id(), self.ambient.now()) != SeatState::Held {
+        if lobby.seat_state(seeker.seats().first(), self.ambient.now()) != SeatState::Held {
             return Ok(None);
         }
         let taken_at = seeker.resume(aim.clone()).await?;
-        Ok(Some(Found { lobby, seat_id: seeker.seat_id().clone(), taken_at, outcome: FindOutcome::Joined }))
+        Ok(Some(Found { lobby, seats: seeker.seats().clone(), taken_at, outcome: FindOutcome::Joined }))
     }
 
     /// Looks for a seat, creates a lobby where there is none, and retries while other finds are quicker.

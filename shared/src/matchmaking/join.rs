@@ -80,7 +80,7 @@ impl Matchmaker {
         let mut claim = SeatClaim {
             lobby_id: joinable.lobby.lobby_id.clone(),
             access: Access::Direct,
-            seat_id: seeker.seat_id().clone(),
+            seats: seeker.seats().clone(),
             until: Timestamp::default(),
             hiding: Hiding::No,
         };
@@ -90,7 +90,7 @@ impl Matchmaker {
                 self.hide_if_full(&lobby, tried.at).await?;
                 let found = Found {
                     lobby: *lobby,
-                    seat_id: claim.seat_id,
+                    seats: claim.seats,
                     taken_at: tried.taken_at,
                     outcome: FindOutcome::Joined,
                 };

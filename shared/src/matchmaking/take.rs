@@ -16,6 +16,7 @@ use crate::{
         errors::Error,
         ids::LobbyId,
         lobby::{Access, Availability, EndCause, Lobby, Refusal},
+        seats::Seats,
     },
     rules::criteria::SearchedPool,
     seating::{
@@ -48,7 +49,7 @@ impl Matchmaker {
         let now = self.ambient.now();
         let Some(known) = self.pools.use_known(pools, now) else { return Ok(None) };
         let Some(searched) = searched(pools, &known.lobby.pool) else { return Ok(None) };
-        Ok(self.take(searched, claimed(&known, now), seeker).await?.ok())
+        Ok(self.take(searched, claimed(&known, seeker.seats(), now), seeker).await?.ok())
     }
 
     /// Takes a seat in the lobby that another find of this instance is creating.
@@ -76,7 +77,7 @@ impl Matchmaker {
         let mut claim = SeatClaim {
             lobby_id: claimed.lobby_id,
             access: Access::Find(claimed.pool, searched.tag_digests.clone()),
-            seat_id: seeker.seat_id().clone(),
+            seats: seeker.seats().clone(),
             until: Timestamp::default(),
             hiding: claimed.hiding,
         };
@@ -93,12 +94,7 @@ impl Matchmaker {
                 // itself.
                 let is_promised = lobby.joinable_from.is_some_and(|from| from > now);
                 self.learn(searched, &lobby, now, is_promised).await?;
-                Ok(Ok(Found {
-                    lobby: *lobby,
-                    seat_id: claim.seat_id,
-                    taken_at,
-                    outcome: FindOutcome::Joined,
-                }))
+                Ok(Ok(Found { lobby: *lobby, seats: claim.seats, taken_at, outcome: FindOutcome::Joined }))
             }
             SeatOutcome::Refused(refusal, seen) => {
                 let is_race = refusal == Refusal::Full;
@@ -178,7 +174,7 @@ impl Matchmaker {
         seeker: &Seeker,
     ) -> Result<Result<Found, Refusal>, Error> {
         let now = self.ambient.now();
-        let taken = self.take(searched, claimed(known, now), seeker).await?;
+        let taken = self.take(searched, claimed(known, seeker.seats(), now), seeker).await?;
         if taken.is_err() {
             self.pools.note_lost_seat(searched, now);
         }
@@ -235,7 +231,7 @@ impl Matchmaker {
     }
 }
 
-fn claimed(known: &KnownLobby, now: Timestamp) -> Claimed {
+fn claimed(known: &KnownLobby, seats: &Seats, now: Timestamp) -> Claimed {
     let Lobby { pool, lobby_id, .. } = &known.lobby;
-    Claimed { pool: pool.clone(), lobby_id: lobby_id.clone(), hiding: known.hiding(now) }
+    Claimed { pool: pool.clone(), lobby_id: lobby_id.clone(), hiding: known.hiding(seats, now) }
 }

@@ -51,7 +51,7 @@ impl Matchmaker {
             let Some(lobby) = self.store.lobby(&found.lobby.lobby_id).await? else { return Ok(None) };
             found.lobby = lobby;
         }
-        let is_there = found.lobby.stage == Stage::Ready && found.lobby.has_seat(&found.seat_id);
+        let is_there = found.lobby.stage == Stage::Ready && found.lobby.has_seat(found.seats.first());
         Ok(is_there.then_some(found))
     }
 
@@ -59,7 +59,7 @@ impl Matchmaker {
     /// it. If that fails, the seat lapses once the lobby is ready.
     async fn give_back(&self, found: Found, seeker: &Seeker, refusal: Error) -> Result<Error, Error> {
         seeker.let_go(&refusal).await?;
-        let leave = Transition::Leave(found.seat_id);
+        let leave = Transition::Leave(found.seats.first().clone());
         self.store.make_transition(&found.lobby.lobby_id, &leave, self.ambient.now()).await?;
         Ok(refusal)
     }

@@ -141,8 +141,8 @@ pub enum Refusal {
 /// Whether a request can take a seat.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Availability {
-    /// A seat is free.
-    Free,
+    /// So many seats are free.
+    Free(u32),
     /// No seat is free, but these have lapsed and can be taken over.
     TakeOver(Vec<SeatId>),
     /// No seat can be taken.
@@ -206,8 +206,9 @@ impl Lobby {
             return Availability::Refused(Refusal::LeaseLapsed);
         }
         let capacity = self.capacity(access);
-        if self.taken < capacity {
-            return Availability::Free;
+        let free = capacity.saturating_sub(self.taken);
+        if free > 0 {
+            return Availability::Free(free);
         }
         let mut lapsed: Vec<SeatId> = self.lapsed_seats(now).cloned().collect();
         lapsed.truncate(TAKE_OVER_MAX);
@@ -258,13 +259,13 @@ impl Lobby {
         expiries.get(beyond).copied().unwrap_or(Timestamp::NEVER)
     }
 
-    /// Until when a find that takes a seat here can hide the lobby, as it was read at `seen_at`: if it is the
-    /// last one, until the first of its seats lapses. Seats taken since `seen_at` lapse later than one taken
-    /// then.
+    /// Until when a find that takes `count` seats here can hide the lobby, as it was read at `seen_at`: if
+    /// they are the last ones, until the first of its seats lapses. Seats taken since `seen_at` lapse later
+    /// than one taken then.
     #[must_use]
-    pub fn last_seat_hides_until(&self, seen_at: Timestamp, now: Timestamp) -> Option<Timestamp> {
+    pub fn last_seats_hide_until(&self, count: u32, seen_at: Timestamp, now: Timestamp) -> Option<Timestamp> {
         let lapse = self.earliest_lapse().min(seen_at + self.reservation());
-        (self.taken + 1 == self.max_players && lapse > now).then_some(lapse)
+        (self.taken + count == self.max_players && lapse > now).then_some(lapse)
     }
 
     /// Whether a seat counts as taken, lapsed or not.
@@ -489,7 +490,7 @@ mod tests {
         assert!(
             matches!(availability(&lobby(1, &[NOW.0])), Availability::TakeOver(seats) if seats.len() == 1)
         );
-        assert_eq!(availability(&lobby(2, &[NOW.0])), Availability::Free);
+        assert_eq!(availability(&lobby(2, &[NOW.0])), Availability::Free(1));
     }
 
     #[test]
@@ -542,13 +543,13 @@ mod tests {
         let held = NOW.0 + 1;
         let filled = Lobby { max_players_direct: 3, ..lobby(2, &[held, held]) };
         assert_eq!(availability(&filled), Availability::Refused(Refusal::Full));
-        assert_eq!(filled.availability(&Access::Direct, NOW), Availability::Free);
+        assert_eq!(filled.availability(&Access::Direct, NOW), Availability::Free(1));
         assert_eq!(
             (filled.first_lapse(), lobby(1, &[held, held + 9]).first_lapse()),
             (Timestamp(held), Timestamp(held + 9))
         );
         let closed = Lobby { closed: true, joinable_from: None, ..filled.clone() };
-        assert_eq!(closed.availability(&Access::Direct, NOW), Availability::Free);
+        assert_eq!(closed.availability(&Access::Direct, NOW), Availability::Free(1));
         let dead = Lobby { lease_until: NOW, ..filled };
         assert_eq!(dead.availability(&Access::Direct, NOW), Availability::Refused(Refusal::LeaseLapsed));
     }

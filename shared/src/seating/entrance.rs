@@ -16,6 +16,7 @@ use crate::{
         errors::Error,
         ids::{LobbyId, SeatId, WriteId},
         lobby::SeatState,
+        seats::Seats,
         token::PlayerSeat,
     },
     request::Request,
@@ -112,7 +113,9 @@ impl Seating {
             store: self.store.clone(),
             ambient: self.ambient.clone(),
             began_at,
-            seat_id: run.as_ref().map_or_else(|| SeatId::random(&self.ambient), |run| run.seat.clone()),
+            seats: Seats::one(
+                run.as_ref().map_or_else(|| SeatId::random(&self.ambient), |run| run.seat.clone()),
+            ),
             client: client.clone(),
             holds_max: settings.namespace.seats_per_client(),
             run,
@@ -133,7 +136,7 @@ impl Seating {
                     && !self.is_seat_gone(lobby_id, &record.seat).await?
                 {
                     run.seat = record.seat.clone();
-                    seeker.seat_id = record.seat;
+                    seeker.seats = Seats::one(record.seat);
                     seeker.interrupted = Some(Aim { lobby_id: lobby_id.clone(), taken_at: record.taken_at });
                 }
                 run.instead_of = Some(record.run);

@@ -6,8 +6,9 @@ use crate::{
     models::{
         client::ClientId,
         errors::Error,
-        ids::{LobbyId, RegionId, SeatId},
+        ids::{LobbyId, RegionId},
         lobby::Lobby,
+        seats::Seats,
         token::{DevelopmentHost, PlayerSeat},
     },
     wire::{self, FindLobbyResponse, explanation::FindOutcome},
@@ -18,8 +19,8 @@ use crate::{
 pub struct Found {
     /// The lobby, with the seat taken.
     pub lobby: Lobby,
-    /// The seat.
-    pub seat_id: SeatId,
+    /// The seats.
+    pub seats: Seats,
     /// When it was taken.
     pub taken_at: Timestamp,
     /// How the find got it.
@@ -38,7 +39,7 @@ impl Found {
         client: Option<ClientId>,
         keys: &TokenKeys,
     ) -> Result<FindLobbyResponse, Error> {
-        let Self { lobby, seat_id, taken_at, .. } = self;
+        let Self { lobby, seats, taken_at, .. } = self;
         let region_id = lobby.pool.region_id.clone();
         let region = settings.game.regions.get(&region_id);
         let region =
@@ -46,7 +47,7 @@ impl Found {
         let seat = PlayerSeat {
             namespace_id: lobby.pool.namespace_id,
             lobby_id: lobby.lobby_id.clone(),
-            seat_id,
+            seat_id: seats.first().clone(),
             client,
         };
         Ok(FindLobbyResponse::new(

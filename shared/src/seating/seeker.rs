@@ -13,8 +13,9 @@ use crate::{
     models::{
         client::Client,
         errors::Error,
-        ids::{LobbyId, SeatId},
+        ids::LobbyId,
         lobby::{EndCause, SeatState, Stage},
+        seats::Seats,
     },
     request::trace::Trace,
     seating::reply::Found,
@@ -46,7 +47,7 @@ pub struct Seeker {
     pub(super) store: Store,
     pub(super) ambient: Ambient,
     pub(super) began_at: Timestamp,
-    pub(super) seat_id: SeatId,
+    pub(super) seats: Seats,
     pub(super) client: Client,
     /// The seats that the client may hold; `None` without a cap.
     pub(super) holds_max: Option<u32>,
@@ -97,10 +98,10 @@ pub(super) struct Progress {
 }
 
 impl Seeker {
-    /// The request's seat.
+    /// The request's seats.
     #[must_use]
-    pub const fn seat_id(&self) -> &SeatId {
-        &self.seat_id
+    pub const fn seats(&self) -> &Seats {
+        &self.seats
     }
 
     /// The trace of its request.
@@ -279,7 +280,7 @@ impl Seeker {
         if self.progress().hold.is_some() {
             return Ok(());
         }
-        let hold = Hold { seat_id: self.seat_id.clone(), lobby_id: lobby_id.clone(), since: now };
+        let hold = Hold { seat_id: self.seats.first().clone(), lobby_id: lobby_id.clone(), since: now };
         let mut replaced = Vec::new();
         for _ in 0..HOLD_ATTEMPTS {
             match self.store.hold_seat(client, &hold, holds_max, &replaced).await? {
@@ -400,7 +401,7 @@ impl Seeker {
         let is_at_cap = |holds: usize| u32::try_from(holds).is_ok_and(|holds| holds >= holds_max);
         let holds = self.store.holds(client).await?;
         // A crashed run noted a hold for the seat of this run.
-        if holds.iter().any(|hold| hold.seat_id == self.seat_id) {
+        if holds.iter().any(|hold| hold.seat_id == *self.seats.first()) {
             return Ok(false);
         }
         Ok(is_at_cap(holds.len()) && is_at_cap(holds.len() - self.idle_holds(&holds).await?.len()))
@@ -444,6 +445,7 @@ fn plan(count: usize, mut idle: Vec<Hold>, holds_max: u32) -> Option<Plan> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::models::ids::SeatId;
 
     /// How many holds are replaced and how many withdrawn.
     fn planned(count: usize, idle: usize, holds_max: u32) -> Option<(usize, usize)> {

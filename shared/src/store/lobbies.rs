@@ -25,6 +25,7 @@ use crate::{
         ids::{InvalidIdentifier, LobbyId, SeatId, ServerKey},
         lobby::{Access, Availability, Lobby, Refusal, STARTING_MAX, SeatState},
         pool::Pool,
+        seats::Seats,
         tag_digests::TagDigests,
     },
     store::{
@@ -69,8 +70,8 @@ pub struct SeatClaim {
     pub lobby_id: LobbyId,
     /// How the player enters.
     pub access: Access,
-    /// The seat, fresh for each find, so that a retried write is recognised.
-    pub seat_id: SeatId,
+    /// The seats, fresh for each find, so that a retried write is recognised.
+    pub seats: Seats,
     /// When its reservation lapses.
     pub until: Timestamp,
     /// Whether taking the seat hides the lobby.
@@ -352,22 +353,22 @@ impl Store {
                 Ok(lobby) if lobby.is_understood() => return Ok(SeatOutcome::Taken(Box::new(lobby))),
                 // No condition checks fields that only a later release knows.
                 Ok(lobby) => {
-                    let leave = leave(self.on_lobby(&claim.lobby_id), &claim.seat_id, Some(&lobby), now);
+                    let leave = leave(self.on_lobby(&claim.lobby_id), claim.seats.first(), Some(&lobby), now);
                     let _left = self.update::<Lobby>(leave).await?;
                     return Ok(SeatOutcome::Refused(Refusal::Hidden, Some(Box::new(lobby))));
                 }
                 Err(None) => return Ok(SeatOutcome::Refused(Refusal::Missing, None)),
                 Err(Some(lobby)) => lobby,
             };
-            match lobby.seat_state(&claim.seat_id, now) {
+            match lobby.seat_state(claim.seats.first(), now) {
                 SeatState::Held => return Ok(SeatOutcome::Taken(Box::new(lobby))),
-                SeatState::Gone if lobby.has_seat(&claim.seat_id) && !lobby.is_over(now) => {
+                SeatState::Gone if lobby.has_seat(claim.seats.first()) && !lobby.is_over(now) => {
                     return Err(Error::Unavailable("the seat of an earlier run lapsed just now".to_owned()));
                 }
                 SeatState::Gone | SeatState::Unknown => {}
             }
             write = match lobby.availability(&claim.access, now) {
-                Availability::Free => {
+                Availability::Free(_) => {
                     let vacated_at = lobby.vacated_at.map_or(now, |vacated_at| vacated_at.max(now));
                     self.take_free_seat(claim, Hiding::No, now, vacated_at)
                 }
@@ -480,7 +481,7 @@ impl Store {
     fn claiming(&self, claim: &SeatClaim, now: Timestamp) -> Write {
         let write = self
             .on_lobby(&claim.lobby_id)
-            .name("#seat", claim.seat_id.as_str())
+            .name("#seat", claim.seats.first().as_str())
             .with(":until", number(claim.until))
             .with(":start_limit", number(now.before(STARTING_MAX)))
             .with(":now", number(now));

@@ -18,7 +18,7 @@ use shared::{
     auth::settings::SettingsCache,
     base::ambient::Timestamp,
     function::{config::Environment, instance::Instance},
-    models::{ids::SeatId, lobby::Access, tag_digests::TagDigests},
+    models::{ids::SeatId, lobby::Access, seats::Seats, tag_digests::TagDigests},
     overview::Overview,
     store::{
         lobbies::{BY_SERVER_INDEX, Hiding, SeatClaim, SeatOutcome},
@@ -118,7 +118,7 @@ async fn a_list_shows_full_lobbies_last_though_the_index_has_them_in_sight() {
     let claim = SeatClaim {
         lobby_id: full.parse().unwrap(),
         access: Access::Find(game.pool("arena", "fra"), TagDigests::default()),
-        seat_id: SeatId::random(&stack.ambient()),
+        seats: Seats::one(SeatId::random(&stack.ambient())),
         until: stack.clock.now() + Duration::from_secs(60),
         hiding: Hiding::No,
     };

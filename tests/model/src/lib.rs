@@ -222,10 +222,10 @@ impl Checked {
             let lobby = &state.lobbies[at];
             let availability =
                 lobby.availability(&self.configuration.rules, Access::Find(state.version), state.now);
-            let is_joinable = matches!(availability, Availability::Free | Availability::TakeOver(_))
+            let is_joinable = matches!(availability, Availability::Free(_) | Availability::TakeOver(_))
                 && lobby.stage == Stage::Ready;
             let history = &mut state.history.lobbies[at];
-            let is_free = availability == Availability::Free;
+            let is_free = matches!(availability, Availability::Free(_));
             let is_as_before = history.joinable_since > 0 && history.was_free == is_free;
             history.was_free = is_joinable && is_free;
             history.joinable_since = match (is_joinable, is_as_before) {

@@ -903,7 +903,7 @@ impl Program<'_> {
         let then = Then::Taken { round, tried, last, tries: tries + 1, burst };
         if tries + 1 < TAKES_MAX {
             match availability {
-                Availability::Free => {
+                Availability::Free(_) => {
                     let hiding = Hiding::No;
                     let sent = Sent::TakeFree { lobby: at, seat, until, access, hiding, now };
                     return Mind::Send { sent, then };

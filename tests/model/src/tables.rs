@@ -106,7 +106,7 @@ pub(super) enum Hiding {
 /// Whether a lobby has a seat for an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Availability {
-    Free,
+    Free(u8),
     /// The lapsed seats, a bit each.
     TakeOver(u8),
     LeaseLapsed,
@@ -228,7 +228,7 @@ impl Lobby {
         }
         let capacity = rules.capacity(access);
         if self.taken < capacity {
-            return Availability::Free;
+            return Availability::Free(capacity - self.taken);
         }
         let lapsed = self.lapsed_seats(now);
         let held = self.taken.saturating_sub(lapsed.count_ones() as u8);

@@ -12,7 +12,7 @@ use crate::{
         contention::Contention,
         limits::{COMPARED_MAX, LEARNT_AGE_MAX, ROOMY, drop_old},
     },
-    models::{ids::LobbyId, lobby::Lobby, pool::Pool, tag_digests::TagDigests},
+    models::{ids::LobbyId, lobby::Lobby, pool::Pool, seats::Seats, tag_digests::TagDigests},
     rules::criteria::SearchedPool,
     store::lobbies::{Candidate, Hiding},
 };
@@ -104,9 +104,9 @@ impl KnownLobby {
     }
 
     /// How to take a seat there.
-    pub(in crate::matchmaking) fn hiding(&self, now: Timestamp) -> Hiding {
+    pub(in crate::matchmaking) fn hiding(&self, seats: &Seats, now: Timestamp) -> Hiding {
         let taken = self.lobby.taken;
-        let lapse = self.lobby.last_seat_hides_until(self.learnt_at, now);
+        let lapse = self.lobby.last_seats_hide_until(seats.count(), self.learnt_at, now);
         lapse.map_or(Hiding::No, |lapse| Hiding::IfLast { taken, lapse })
     }
 }
@@ -253,10 +253,11 @@ impl Pools {
         &self,
         searched: &SearchedPool,
         id: &LobbyId,
+        seats: &Seats,
         now: Timestamp,
     ) -> Hiding {
         let hiding = |known: &mut KnownPool| {
-            Some(known.used.iter().find(|known| known.lobby.lobby_id == *id)?.hiding(now))
+            Some(known.used.iter().find(|known| known.lobby.lobby_id == *id)?.hiding(seats, now))
         };
         self.with(searched, hiding).flatten().unwrap_or(Hiding::No)
     }

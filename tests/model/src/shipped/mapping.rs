@@ -219,7 +219,7 @@ pub(super) const fn cause(of: EndCause) -> StoredCause {
 /// As the store says it; `None` for a refusal whose reason the model does not tell.
 pub(super) fn availability(of: Availability) -> Option<StoredAvailability> {
     Some(match of {
-        Availability::Free => StoredAvailability::Free,
+        Availability::Free(seats) => StoredAvailability::Free(seats.into()),
         Availability::TakeOver(all) => StoredAvailability::TakeOver(first(all).map(seat_id).collect()),
         Availability::LeaseLapsed => StoredAvailability::Refused(Refusal::LeaseLapsed),
         Availability::Overdue => StoredAvailability::Refused(Refusal::Ended),

@@ -5,7 +5,7 @@ use std::{future::Future, pin::Pin};
 use muster_local::emulator::in_process::WireAnswer;
 use shared::{
     base::ambient::Ambient,
-    models::{errors::Error, lifecycle, pool::Tags, tag_digests::TagDigests},
+    models::{errors::Error, lifecycle, pool::Tags, seats::Seats, tag_digests::TagDigests},
     store::{
         allotment::AllotmentOutcome,
         client::Store,
@@ -371,7 +371,7 @@ impl Dice {
         };
         let access = mapping::access(access);
         let (lobby_id, seat_id) = (mapping::lobby_id(at), mapping::seat_id(seat));
-        SeatClaim { lobby_id, access, seat_id, until: mapping::time(until), hiding }
+        SeatClaim { lobby_id, access, seats: Seats::one(seat_id), until: mapping::time(until), hiding }
     }
 
     fn take_free(&mut self, is_direct: bool, hiding: fn(&mut Self) -> Hiding) -> Option<Scene> {
