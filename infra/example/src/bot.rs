@@ -11,8 +11,8 @@ use tokio::{
 };
 
 use crate::{
-    ExampleError,
     client::{Client, ClientError, up_to},
+    error::ExampleError,
     report::{Change, Events, Players},
     setup::{GAME_MODE, PORT, REGION},
 };

@@ -30,8 +30,8 @@ use tokio::{
 use uuid::Uuid;
 
 use crate::{
-    ExampleError,
     client::{Client, ClientError},
+    error::ExampleError,
     report::{Change, Events, Players},
     setup::{PORT, REGION},
 };

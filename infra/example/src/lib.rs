@@ -3,11 +3,11 @@
 //! Read `game_server.rs` before you write a lobby server, `bot.rs` before you write a game client, and
 //! `setup.rs` for the one-time setup of a game. The rest is for the demonstration.
 
-use std::{io, time::Duration};
+use std::time::Duration;
 
 use serde::Deserialize;
 use tokio::{
-    task::{JoinError, JoinSet},
+    task::JoinSet,
     time::{sleep, timeout},
 };
 
@@ -17,10 +17,12 @@ use game_server::{GameServer, HEARTBEAT};
 use report::{Events, short};
 use setup::Namespace;
 
+pub use error::ExampleError;
 pub use report::{Change, Event, Players, Report};
 
 mod bot;
 mod client;
+mod error;
 mod game_server;
 mod report;
 mod setup;
@@ -65,35 +67,6 @@ pub struct ServerOptions {
     pub heartbeat: Duration,
     /// How long its lobbies may take to end after the end request.
     pub limit: Duration,
-}
-
-/// Why a session failed.
-#[derive(Debug, thiserror::Error)]
-pub enum ExampleError {
-    /// There is no local stack.
-    #[error("no local stack: {0}; start it with `cargo run`")]
-    NoLocalStack(ClientError),
-    /// A call of the service failed.
-    #[error(transparent)]
-    Service(#[from] ClientError),
-    /// The game server cannot listen.
-    #[error("the game server cannot listen: {0}")]
-    Listen(io::Error),
-    /// Signals cannot end it.
-    #[error("it cannot listen for signals: {0}")]
-    Signals(io::Error),
-    /// A bot cannot reach the game server.
-    #[error("bot {0} cannot reach the game server: {1}")]
-    Unreachable(u32, io::Error),
-    /// A bot got this instead of a welcome.
-    #[error("bot {0} was not welcome: `{1}`")]
-    Unwelcome(u32, String),
-    /// The bots played, or the lobbies lived, for too long.
-    #[error("games had not ended after {} s, and were stopped", .0.as_secs())]
-    Unfinished(Duration),
-    /// A defect of the example.
-    #[error("the example broke: {0}")]
-    Broken(#[from] JoinError),
 }
 
 /// Plays a session and shows each event. It is over when every bot has played, or at `end`, and every lobby

@@ -7,7 +7,7 @@ use serde::{Deserialize, de::IgnoredAny};
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::{ExampleError, client::Client};
+use crate::{client::Client, error::ExampleError};
 
 /// The one game mode.
 pub const GAME_MODE: &str = "skirmish";
