@@ -3,7 +3,11 @@
 use serde_json::{Value, json};
 use shared::models::{ids::ServerKey, server::Server};
 
-use crate::{Answer, TestGame, TestStack, live_lobbies};
+use crate::{
+    answer::Answer,
+    stack::{TestGame, TestStack},
+    tables::live_lobbies,
+};
 
 /// What the first start of a game server registers with, but for `fields`.
 ///

@@ -14,7 +14,7 @@ use shared::{
     store::client::Store,
 };
 
-use crate::lobby_claims;
+use crate::stack::lobby_claims;
 
 /// An instance that remembers nothing yet.
 #[derive(Debug)]

@@ -20,7 +20,7 @@ use tokio::{
 use crate::{
     binaries,
     load::{Connection, Post},
-    new_game,
+    stack::new_game,
 };
 
 /// A server on this machine, killed at the end.

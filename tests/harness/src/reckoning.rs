@@ -13,7 +13,7 @@ use shared::{
     store::client::Store,
 };
 
-use crate::{all_servers, load::Reply};
+use crate::{load::Reply, tables::all_servers};
 
 /// Differing entries that are printed of each comparison.
 const SHOWN: usize = 20;

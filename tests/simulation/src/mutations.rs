@@ -4,7 +4,7 @@
 //! rarely that luck decides, it is one of [`RARE`], which say what notices it without luck. Everything else
 //! must be noticed.
 
-use super::{Options, run};
+use super::run::{Options, run};
 use model::conditions::{CLAIM, Condition, LATEST, TAGGED, Write};
 
 /// What became of a condition's removal.

@@ -8,11 +8,16 @@ use std::{
     time::Duration,
 };
 
-use muster_local::emulator::{
-    in_process::{InProcess, WireAnswer},
-    link::{Broken, Call, Carried, Link},
+use aws_sdk_dynamodb::{Client, config::retry::RetryPartition};
+use muster_local::{
+    emulator::{
+        in_process::{InProcess, WireAnswer},
+        link::{Broken, Call, Carried, Link, client_over},
+    },
+    stack::table_names,
 };
 use serde_json::{Value, json};
+use shared::store::client::Store;
 use tokio::{
     sync::{Notify, oneshot},
     time::sleep,
@@ -507,4 +512,11 @@ fn outcome(answer: &WireAnswer) -> String {
     let message =
         if code == "ValidationException" { body["message"].as_str().unwrap_or_default() } else { "" };
     format!("{} {code} {} {message}", answer.status, reasons.join(",")).trim_end().to_owned()
+}
+
+/// A store with a quota of retries of its own, as each instance has: the SDK's usual one is the process's.
+pub(crate) fn store_over(network: &Network) -> Store {
+    let quota = RetryPartition::custom("simulated").build();
+    let client = client_over(Arc::new(network.clone()));
+    Store::new(Client::from_conf(client.config().to_builder().retry_partition(quota).build()), table_names())
 }

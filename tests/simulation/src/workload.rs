@@ -12,9 +12,8 @@ use super::{
     chance::Chance,
     faults::is_of_repetitions,
     model::{Action, Lobby, NEVER, Operation, Stage},
-    network::{CURRENT, Network},
+    network::{CURRENT, Network, store_over},
     requests::{ANYBODY, Instance, Mortal, Request, read_answer},
-    store_over,
     wire::{Place, number},
     world::{SMALL, World},
 };
