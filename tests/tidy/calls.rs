@@ -6,13 +6,11 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write as _,
-    fs,
 };
 
 use crate::{
     methods::types,
-    repository::workspace,
-    sources::{Module, imports, shared, sources},
+    sources::{Module, crates, imports, name, shared, sources},
 };
 
 /// The circles of `shared` that are still there, each by its files. The test fails for one that is open.
@@ -73,7 +71,7 @@ fn described(circle: &BTreeSet<Module>, arrows: &Arrows) -> String {
     let mut text = format!("a circle of {} files:\n", circle.len());
     for from in circle {
         for (to, arrow) in arrows[from].iter().filter(|(to, _)| circle.contains(*to)) {
-            let (from, to) = (from.join("::"), to.join("::"));
+            let (from, to) = (name(from), name(to));
             let calls: Vec<_> = arrow.calls.iter().map(String::as_str).collect();
             let why = match (arrow.is_import, calls.is_empty()) {
                 (true, true) => "imports it".to_owned(),
@@ -88,11 +86,11 @@ fn described(circle: &BTreeSet<Module>, arrows: &Arrows) -> String {
 
 /// Circles that are not `known`, and those of `known` that are gone.
 fn unexpected(arrows: &Arrows, known: &[&[&str]]) -> Vec<String> {
-    let name = |circle: &BTreeSet<Module>| -> Vec<_> { circle.iter().map(|file| file.join("::")).collect() };
+    let names = |circle: &BTreeSet<Module>| -> Vec<_> { circle.iter().map(name).collect() };
     let circles = circles(arrows);
-    let new = circles.iter().filter(|circle| !known.iter().any(|known| name(circle) == *known));
+    let new = circles.iter().filter(|circle| !known.iter().any(|known| names(circle) == *known));
     let mut found: Vec<_> = new.map(|circle| described(circle, arrows)).collect();
-    let gone = known.iter().filter(|known| !circles.iter().any(|circle| name(circle) == **known));
+    let gone = known.iter().filter(|known| !circles.iter().any(|circle| names(circle) == **known));
     found.extend(gone.map(|known| format!("remove this circle from `KNOWN`, it is open: {known:?}\n")));
     found
 }
@@ -110,9 +108,7 @@ fn no_files_of_the_common_crate_form_a_circle_by_imports_and_calls() {
 
 #[test]
 fn no_files_of_functions_and_infra_form_a_circle_by_imports_and_calls() {
-    let crates = ["infra", "functions"].map(|group| fs::read_dir(workspace().join(group)).unwrap());
-    let folders = crates.into_iter().flatten().map(|entry| entry.unwrap().path().join("src"));
-    let folders: Vec<_> = folders.filter(|folder| folder.is_dir()).collect();
+    let folders = crates(&["infra", "functions"]);
     assert!(folders.len() > 30, "{folders:?}");
     for folder in folders {
         let found = unexpected(&arrows(&sources(&folder)), &[]);
@@ -156,9 +152,14 @@ fn a_circle_by_imports_alone_is_found() {
         ("three", "use crate::one;"),
         ("four", "use crate::one;"),
     ];
-    let round = texts.map(|(name, text)| (vec![name.to_owned()], text.to_owned()));
+    let file = |(name, text): (&str, &str)| (vec![name.to_owned()], text.to_owned());
+    let round = texts.map(file);
     let [circle] = &unexpected(&arrows(&round.clone().into()), &[])[..] else { panic!("one circle") };
     assert!(circle.starts_with("a circle of 3 files:\n  one -> two: imports it\n"), "{circle}");
     let open = round.into_iter().filter(|(name, _)| *name != ["one"]).collect();
     assert_eq!(unexpected(&arrows(&open), &[]), [""; 0]);
+    let root = (Module::new(), "mod five; use five::C; pub struct D;".to_owned());
+    let round = arrows(&[root, file(("five", "use crate::D;"))].into());
+    let described = "a circle of 2 files:\n  lib.rs -> five: imports it\n  five -> lib.rs: imports it\n";
+    assert_eq!(unexpected(&round, &[]), [described]);
 }

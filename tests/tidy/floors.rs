@@ -6,10 +6,13 @@ use std::collections::BTreeSet;
 
 use syn::{Item, Visibility};
 
-use crate::sources::{Imports, Module, Paths, imports, shared};
+use crate::sources::{Imports, Module, Paths, crates, imports, name, shared, sources};
 
 /// Fewer imports than this between files of `shared` would mean that they are no longer understood.
 const IMPORTS_MIN: usize = 300;
+
+/// The one crate whose files import its root: the model's state, which consists of what they define.
+const KNOWN: &str = "tests/model/src";
 
 /// Folders of plain values and decisions.
 const PURE: [&str; 3] = ["models", "wire", "rules"];
@@ -28,6 +31,12 @@ pub fn floors(list: &str) -> Vec<BTreeSet<String>> {
     floors
 }
 
+/// Imports of a crate's root, which stands above all its modules.
+fn of_root(imports: &Imports) -> Vec<String> {
+    let importers = imports.iter().filter(|(_, targets)| targets.contains(&Module::new()));
+    importers.map(|(module, _)| format!("{} imports lib.rs", name(module))).collect()
+}
+
 /// Imports to a higher floor, and those between different modules of one floor.
 fn upward(imports: &Imports, floors: &[BTreeSet<String>]) -> Vec<String> {
     let floor = |module: &Module| {
@@ -35,12 +44,12 @@ fn upward(imports: &Imports, floors: &[BTreeSet<String>]) -> Vec<String> {
         let floor = floors.iter().position(|names| names.contains(top));
         (floor.unwrap_or_else(|| panic!("`{top}` stands on no floor")), top.clone())
     };
-    let mut found = Vec::new();
+    let mut found = of_root(imports);
     for (module, targets) in imports.iter().filter(|(module, _)| !module.is_empty()) {
-        for target in targets {
+        for target in targets.iter().filter(|target| !target.is_empty()) {
             let (from, to) = (floor(module), floor(target));
             if to.0 > from.0 || (to.0 == from.0 && to.1 != from.1) {
-                found.push(format!("{} imports {}", module.join("::"), target.join("::")));
+                found.push(format!("{} imports {}", name(module), name(target)));
             }
         }
     }
@@ -55,6 +64,17 @@ fn no_file_of_the_common_crate_imports_from_a_higher_floor() {
     let count: usize = imports.values().map(BTreeSet::len).sum();
     assert!(count >= IMPORTS_MIN, "only {count} imports were understood");
     assert_eq!(upward(&imports, &floors), [""; 0]);
+}
+
+#[test]
+fn no_file_of_another_crate_imports_the_root_of_its_crate() {
+    let folders = crates(&["infra", "functions", "tests"]);
+    assert!(folders.len() > 40, "{folders:?}");
+    for folder in folders {
+        let is_known = folder.ends_with(KNOWN);
+        let found = of_root(&imports(&sources(&folder)));
+        assert_eq!(found.is_empty(), !is_known, "{}: {found:#?}", folder.display());
+    }
 }
 
 /// What plain values and rules may not use, of that which a file uses.
@@ -123,9 +143,15 @@ fn an_upward_import_is_found() {
     let texts = [
         ("one", "use crate::two::A;"),
         ("two", "fn f() { crate::three::g() }"),
-        ("three", "use crate::one;"),
+        (
+            "three",
+            "use crate::one; fn f() -> crate::Error {} #[cfg(all(test, unix))] mod tests { use super::T; }",
+        ),
     ];
-    let sources = texts.into_iter().map(|(name, text)| (module(name), text.to_owned())).collect();
+    let sources = texts.into_iter().map(|(name, text)| (module(name), text.to_owned()));
+    let root = (Module::new(), "pub use one::A; pub struct Error;".to_owned());
+    let imports = imports(&sources.chain([root]).collect());
     let floors = floors("//! text\n//! 1. [`one`]: x\n//! 2. [`two`], [`three`]: y");
-    assert_eq!(upward(&imports(&sources), &floors), ["one imports two", "two imports three"]);
+    let found = ["three imports lib.rs", "one imports two", "two imports three"];
+    assert_eq!(upward(&imports, &floors), found);
 }

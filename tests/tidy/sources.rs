@@ -4,11 +4,12 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use syn::{
-    ItemMod, ItemUse, Macro, UseTree, Visibility,
+    ItemMod, ItemUse, Macro, Meta, Token, UseTree, Visibility,
+    punctuated::Punctuated,
     visit::{self, Visit},
 };
 
@@ -26,11 +27,19 @@ pub struct Paths {
     pub has_async: bool,
 }
 
+/// Whether only tests are built with these attributes: `cfg(test)`, or `cfg(all(...))` with `test` in it.
 pub fn is_test(attributes: &[syn::Attribute]) -> bool {
-    attributes.iter().any(|attribute| {
-        attribute.path().is_ident("cfg")
-            && attribute.parse_args::<syn::Path>().is_ok_and(|path| path.is_ident("test"))
-    })
+    fn needs_test(condition: &Meta) -> bool {
+        match condition {
+            Meta::Path(path) => path.is_ident("test"),
+            Meta::List(list) if list.path.is_ident("all") => list
+                .parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated)
+                .is_ok_and(|conditions| conditions.iter().any(needs_test)),
+            _ => false,
+        }
+    }
+    let conditions = attributes.iter().filter(|attribute| attribute.path().is_ident("cfg"));
+    conditions.filter_map(|attribute| attribute.parse_args().ok()).any(|condition| needs_test(&condition))
 }
 
 impl Paths {
@@ -69,6 +78,13 @@ impl Paths {
         }
     }
 
+    /// A path in a macro. `crate` alone is that of `pub(crate)`, which imports nothing.
+    fn add_path(&mut self, path: Module) {
+        if path != ["crate"] {
+            self.found.insert(path);
+        }
+    }
+
     fn add_tokens(&mut self, tokens: proc_macro2::TokenStream) {
         let mut path: Module = Vec::new();
         let mut colons = 0;
@@ -76,7 +92,7 @@ impl Paths {
             match token {
                 proc_macro2::TokenTree::Ident(name) => {
                     if colons < 2 {
-                        self.found.insert(std::mem::take(&mut path));
+                        self.add_path(std::mem::take(&mut path));
                     }
                     path.push(name.to_string());
                     colons = 0;
@@ -86,12 +102,12 @@ impl Paths {
                     if let proc_macro2::TokenTree::Group(group) = other {
                         self.add_tokens(group.stream());
                     }
-                    self.found.insert(std::mem::take(&mut path));
+                    self.add_path(std::mem::take(&mut path));
                     colons = 0;
                 }
             }
         }
-        self.found.insert(path);
+        self.add_path(path);
     }
 }
 
@@ -129,7 +145,7 @@ impl<'ast> Visit<'ast> for Paths {
     }
 }
 
-/// A crate's files but for those of its tests, by module; `lib.rs` is the empty one.
+/// A crate's files but for those of its tests, by module; its root, `lib.rs`, is the empty one.
 pub fn sources(folder: &Path) -> BTreeMap<Module, String> {
     fn read(folder: &Path, module: &[String], into: &mut BTreeMap<Module, String>) {
         for entry in fs::read_dir(folder).expect("a folder") {
@@ -180,9 +196,21 @@ pub fn imports(sources: &BTreeMap<Module, String>) -> Imports {
     let modules: BTreeSet<Module> = sources.keys().cloned().collect();
     let of = |(module, source): (&Module, &String)| {
         let targets = Paths::of(source).found.into_iter().filter_map(|path| resolve(&path, module, &modules));
-        (module.clone(), targets.filter(|target| target != module && !target.is_empty()).collect())
+        (module.clone(), targets.filter(|target| target != module).collect())
     };
     sources.iter().map(of).collect()
+}
+
+/// A module for a reader.
+pub fn name(module: &Module) -> String {
+    if module.is_empty() { "lib.rs".to_owned() } else { module.join("::") }
+}
+
+/// The folders of source of every crate in these folders.
+pub fn crates(groups: &[&str]) -> Vec<PathBuf> {
+    let groups = groups.iter().map(|group| fs::read_dir(workspace().join(group)).expect("a folder"));
+    let folders = groups.flatten().map(|entry| entry.expect("an entry").path().join("src"));
+    folders.filter(|folder| folder.is_dir()).collect()
 }
 
 /// The common crate.
