@@ -8,8 +8,8 @@ use crate::prices::{
     API_REQUESTS, LAMBDA_GB_SECONDS, LAMBDA_REQUESTS, METRIC_READS, READ_UNITS, WRITE_UNITS, gb_seconds,
 };
 
-/// Read units a minute, of everything that one console watches. A thousand lobbies take some 520 units: they
-/// are read every ten seconds or so, and more of them less often.
+/// Read units per minute for everything that one console watches. A thousand lobbies take some 520 units:
+/// they are read about every ten seconds, more lobbies less often.
 pub const READ_UNITS_A_MINUTE: f64 = 3_000.0;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -73,8 +73,8 @@ pub fn dollars(usage: Usage) -> f64 {
     READ_UNITS.of(usage.read_units) + WRITE_UNITS.of(usage.write_units)
 }
 
-/// What so many requests with this `usage` cost together in dollars: DynamoDB, Lambda and the HTTP API. Logs
-/// and metrics are not in it.
+/// The cost in dollars of a number of requests with this `usage`: DynamoDB, Lambda and the HTTP API, without
+/// logs and metrics.
 #[must_use]
 pub fn dollars_in_all(requests: u64, usage: Usage) -> f64 {
     let count = requests as f64;
@@ -94,7 +94,7 @@ pub fn dollars_an_hour(units_a_minute: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Looks of `units` each, as often as they may be, for ten minutes: the units of the busiest minute.
+    /// Reads of `units` each, as often as allowed, for ten minutes: the units of the busiest minute.
     fn busiest_minute(units: f64) -> f64 {
         let (mut budget, mut now) = (Budget::default(), Timestamp(1_000_000));
         let (end, mut most) = (now + 10 * MINUTE, 0.0_f64);

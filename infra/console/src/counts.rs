@@ -1,4 +1,4 @@
-//! What AWS counts of a deployment, whose requests the console does not see.
+//! Figures that AWS counts for a deployment whose requests the console does not see.
 
 use std::time::Duration;
 
@@ -66,7 +66,7 @@ impl Counts {
         Ok(json!({ "now": now, "minutes": minutes.collect::<Vec<_>>() }))
     }
 
-    /// What a search of the logs for refusals would cost: by the bytes that CloudWatch took in meanwhile.
+    /// The cost of searching the logs for refusals, by the bytes that CloudWatch ingested since then.
     pub async fn refusals_price(
         &self,
         now: Timestamp,
@@ -79,14 +79,14 @@ impl Counts {
         Ok(json!({ "bytes": bytes, "dollars": LOG_GB_SCANNED.of(bytes / GB) }))
     }
 
-    /// The refusals of all namespaces by operation and code, out of the logs. It costs what
-    /// [`Counts::refusals_price`] says.
+    /// The refusals of all namespaces by operation and code, read from the logs. Costs
+    /// [`Counts::refusals_price`].
     pub async fn refusals(&self, now: Timestamp, lately: &Lately) -> Result<Value, Refusal> {
         let refusals = (self.aws.refusals)(began(now, lately)?).await?;
         Ok(json!({ "now": now, "refusals": refusals }))
     }
 
-    /// What this month has cost so far, and what it costs to know that.
+    /// The cost of this month so far, and the cost of reading it.
     pub async fn bill(&self, now: Timestamp) -> Result<Value, Refusal> {
         let Counted { counts, metrics } = (self.aws.bill)().await;
         let dollars = METRIC_READS.of(metrics as f64);

@@ -122,8 +122,9 @@ fn timeline(lobby: &Lobby, changes: Vec<Change>) -> Vec<Value> {
     merged(recorded.into_iter().flatten(), changes)
 }
 
-/// Recorded events among those seen from here, oldest first. What was recorded and then seen, by one of the
-/// words that its change begins with, is one event: at the recorded time, in the words that say more.
+/// Merges recorded events with those seen here, oldest first. An event that was recorded and then seen, with
+/// one of the words that its change begins with, appears once: at the recorded time, with the more detailed
+/// text.
 fn merged<'a>(
     recorded: impl Iterator<Item = (Timestamp, &'a str, &'a [&'a str])>,
     mut changes: Vec<Change>,

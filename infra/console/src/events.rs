@@ -23,9 +23,9 @@ use crate::{
     watch::{Column, Snapshot, Watch, Watches},
 };
 
-/// The shortest time between two batches of events: what changes within is sent together.
+/// Shortest time between two batches of events: changes in between are sent together.
 const BATCH: Duration = Duration::from_millis(250);
-/// After how long without change something is sent, so that a page notices when the host is gone.
+/// Longest time without an event: then one is sent anyway, so that a page notices when the host is gone.
 const QUIET_MAX: Duration = Duration::from_secs(15);
 /// Requests and changes that a page is sent of before it opened.
 const PAST_MAX: usize = 100;
@@ -75,7 +75,7 @@ pub struct Shown {
     pub tape: Option<Arc<Tape>>,
     /// Whether the host is about to end.
     pub closing: watch::Receiver<bool>,
-    /// Which run of the host this is: the numbers of requests and changes begin anew with each.
+    /// The run of the host: the numbers of requests and changes restart with each.
     pub run: Arc<str>,
 }
 

@@ -1,4 +1,4 @@
-//! Who may use a listener of this machine: the guard of the console, and of all that is not for the world.
+//! Decides who may use a listener of this machine: the console, and every other listener that is not public.
 //!
 //! Any page that a browser on this machine shows can send requests here. A name of its own that resolves to a
 //! loopback address shows in `Host`. A foreign page, even one of another port of this machine, shows in
@@ -95,12 +95,12 @@ pub fn is_of_own_page(headers: &HeaderMap) -> bool {
     }
 }
 
-/// Who may use a console.
+/// The requests that a console accepts.
 #[derive(Clone, Debug)]
 pub enum Access {
     /// All programs and users of this machine: the local stack shows its secrets to them anyway.
     ThisMachine,
-    /// Who has a session, which the operator's token begins.
+    /// Those with a session, which the operator's token begins.
     Session(std::sync::Arc<Session>),
 }
 

@@ -19,11 +19,11 @@ use crate::{
 
 /// A future of a host's.
 pub type Coming<T> = Pin<Box<dyn Future<Output = T> + Send>>;
-/// Sends a request to the deployment's API, by its path; why there is no response, in words.
+/// Sends a request to the deployment's API, by its path. `Err` says why there is no response.
 pub type Api = Arc<dyn Fn(Request<Bytes>) -> Coming<Result<Response<Bytes>, String>> + Send + Sync>;
 /// Runs one of the operator's commands.
 pub type Commands = Arc<dyn Fn(Words) -> Coming<Result<Value, Refusal>> + Send + Sync>;
-/// Reads the keys that the deployment signs tokens with; why they cannot be read, in words.
+/// Reads the keys that the deployment signs tokens with. `Err` says why it cannot.
 pub type Keys = Arc<dyn Fn() -> Coming<Result<Arc<TokenKeys>, String>> + Send + Sync>;
 
 /// Finds by the beginning of their minute.
@@ -34,9 +34,9 @@ pub type FindsByMinute = BTreeMap<Timestamp, Finds>;
 pub struct AwsCounts {
     /// Reads the finds of each minute since a time, of all namespaces.
     pub finds: Arc<dyn Fn(Timestamp) -> Coming<Counted<FindsByMinute>> + Send + Sync>,
-    /// Reads how many bytes its functions have logged since a time: what a query of their logs scans.
+    /// Reads how many bytes its functions have logged since a time: a query of their logs scans these.
     pub log_bytes: Arc<dyn Fn(Timestamp) -> Coming<Counted<f64>> + Send + Sync>,
-    /// Searches these logs for refusals, which costs by the bytes scanned; why it cannot, in words.
+    /// Searches these logs for refusals, at a cost per byte scanned. `Err` says why it cannot.
     pub refusals: Refusals,
     /// Reads what this month has cost so far, as `muster cost --json` prints it.
     pub bill: Arc<dyn Fn() -> Coming<Counted<Value>> + Send + Sync>,

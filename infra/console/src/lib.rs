@@ -1,8 +1,8 @@
-//! The console: a page that shows a namespace alive, lets one play with it, and runs the operator's commands.
+//! The console: a page that shows a namespace live, lets you play in it, and runs the operator's commands.
 //!
-//! A host gives it a store, the API and the commands, and passes it the requests for `/` and `/_console/`:
-//! the local stack does, and the command `muster console`. It polls the store within a budget, and changes
-//! a deployment only through the API or the operator's commands. Nothing of it is deployed.
+//! A host gives it a store, the API and the commands, and passes it the requests for `/` and `/_console/`.
+//! The hosts are the local stack and the command `muster console`. The console polls the store within a
+//! budget, and changes a deployment only through the API or the operator's commands. It is never deployed.
 //!
 //! [`listening`] is the accept loop of both hosts, and [`guard`] decides who may use what they serve.
 

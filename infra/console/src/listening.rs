@@ -1,4 +1,4 @@
-//! What every listener of this machine does: it accepts connections and serves HTTP/1.1 on them.
+//! The accept loop of every listener of this machine: it accepts connections and serves HTTP/1.1 on them.
 
 use std::{convert::Infallible, net::SocketAddr, pin::pin, time::Duration};
 
@@ -80,7 +80,7 @@ pub async fn serve<A, F>(
     }
 }
 
-/// Reports a connection that sent no HTTP: most likely TLS, whose first byte no method has.
+/// Reports a connection that did not send HTTP. Most likely it sent TLS, whose first byte begins no method.
 fn report(ended: Result<hyper::Result<()>, JoinError>, own: &str) {
     if let Ok(Err(error)) = ended
         && error.is_parse()

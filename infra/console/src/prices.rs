@@ -1,4 +1,4 @@
-//! What AWS charges: the only prices of this repository.
+//! AWS prices: the only ones in this repository.
 //!
 //! List prices of us-east-1 in dollars, as of 2025, the first tier of each, without free allowances.
 
@@ -46,7 +46,7 @@ pub const BACKUP_GB: Price = each(0.20);
 pub const LOG_GB_WRITTEN: Price = each(0.50);
 /// GB that CloudWatch Logs keeps, compressed, a month.
 pub const LOG_GB_KEPT: Price = each(0.03);
-/// GB that a query of CloudWatch Logs scans, as they were taken in.
+/// GB of ingested logs that a CloudWatch Logs query scans.
 pub const LOG_GB_SCANNED: Price = each(0.005);
 /// Metrics of one's own, a month of hours in which each is counted.
 pub const METRICS: Price = each(0.30);

@@ -1,5 +1,5 @@
-//! What an identifier, or the beginning of one, leads to. At most two items are read: a lobby by its
-//! identifier and a game server by its own. All else is looked up in what the console holds anyway.
+//! Finds the item of an identifier or of its beginning. Reads at most two items: a lobby by its identifier
+//! and a game server by its own. Everything else is looked up in what the console holds anyway.
 
 use serde_json::{Value, json};
 use shared::{
@@ -22,7 +22,7 @@ const HITS_MAX: usize = 20;
 /// A namespace is seen while a page looks at it. An older look says nothing of now.
 const SEEN_AGE_MAX: std::time::Duration = std::time::Duration::from_secs(60);
 
-/// A lobby, game server or request, and why the text leads there.
+/// A lobby, game server or request, and why the text matches it.
 fn hit(kind: &str, id: &str, namespace_id: Option<&NamespaceId>, because: &str) -> Value {
     json!({ "kind": kind, "id": id, "namespace_id": namespace_id, "because": because })
 }

@@ -1,4 +1,4 @@
-//! The requests that the local stack answered: the latest one by one, all of them in sums.
+//! The requests to the local stack: the latest ones individually, and totals of all.
 
 use std::{
     collections::{BTreeMap, VecDeque},

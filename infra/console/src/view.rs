@@ -81,7 +81,7 @@ impl LobbyRow {
     }
 }
 
-/// Until when the seats are held of those that are; a starting lobby's lapse only with it.
+/// When the held seats expire. Those of a starting lobby expire only with it.
 fn held(seats: &BTreeMap<SeatId, Timestamp>, lobby: &Lobby, now: Timestamp) -> Vec<Timestamp> {
     let is_starting = lobby_state(lobby, now) == "starting";
     let mut until: Vec<_> = seats.values().copied().filter(|until| is_starting || *until > now).collect();

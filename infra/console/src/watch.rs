@@ -40,7 +40,7 @@ use crate::{
 const LOCAL_PAUSE: Duration = Duration::from_millis(500);
 /// The same in AWS: heartbeats come every few seconds, too.
 const AWS_PAUSE: Duration = Duration::from_secs(2);
-/// How many times as long as a look the pause after it is at least: a look takes the machine's time.
+/// Factor between the duration of a look and the shortest pause after it: a look takes the machine's time.
 const PAUSE_FACTOR: u32 = 3;
 /// How often the first look shows its progress.
 const SHOW_EVERY: Duration = Duration::from_secs(1);
@@ -62,7 +62,7 @@ pub struct Snapshot {
     pub pause: Duration,
     /// Why the last look failed, if so.
     pub problem: Option<String>,
-    /// Lobbies that there are in all, as long as the first look is under way and not all are here.
+    /// The total number of lobbies, while the first look is under way and not all are here.
     pub expected: Option<usize>,
 }
 

@@ -79,7 +79,7 @@ impl FromStr for Players {
     }
 }
 
-/// The beginning of an identifier, enough to distinguish a few.
+/// The first characters of an identifier, enough to distinguish a few.
 pub fn short(id: &str) -> &str {
     id.get(..8).unwrap_or(id)
 }

@@ -146,7 +146,7 @@ fn joined_headers<'a>(headers: &'a HeaderMap, source_ip: &str) -> BTreeMap<&'a s
     joined
 }
 
-/// Appends one more value of the same name, as API Gateway joins them.
+/// Appends another value of the same name, joined as API Gateway does.
 fn join(values: &mut String, value: &str) {
     if !values.is_empty() {
         values.push(',');

@@ -36,7 +36,7 @@ use crate::{gateway::Handler, observed::Observed, permissions::restrict, templat
 /// immediately.
 const SETTINGS_AGE_MAX: Duration = Duration::from_secs(1);
 
-/// How long an instance without requests is kept. On Lambda they go after some minutes, too.
+/// How long an idle instance is kept. Lambda, too, removes them after some minutes.
 const IDLE_MAX: Duration = Duration::from_secs(300);
 
 /// The operations that functions of the template can run.
@@ -142,7 +142,7 @@ pub enum StartError {
     /// No operation here has its code, or the template does not declare it.
     #[error("is not part of the local stack")]
     Unknown,
-    /// The process's environment does not suit it.
+    /// A variable of the process is missing or invalid.
     #[error("{0}")]
     Config(#[from] InvalidConfig),
 }

@@ -132,8 +132,8 @@ async fn main() -> ExitCode {
     }
 }
 
-/// Logs a line for each request and what functions warn of, or all lines of functions as JSON; with `--quiet`
-/// errors alone. [`log::LOG_FILTER_VARIABLE`] overrides this.
+/// Logs a line for each request and the functions' warnings; with `--json` all lines of functions as JSON;
+/// with `--quiet` only errors. [`log::LOG_FILTER_VARIABLE`] overrides this.
 fn begin_log(arguments: &Arguments) {
     // The emulator warns about every failed condition, which is normal here.
     let level = |level| Targets::new().with_default(level).with_target("dynoxide", LevelFilter::OFF);

@@ -76,7 +76,8 @@ impl FollowedFile {
         }
     }
 
-    /// A new text or problem, once, as soon as two reads in a row agree: an editor may still be writing.
+    /// Returns a new text or problem once, as soon as two consecutive reads agree: an editor may still be
+    /// writing.
     fn news(&mut self, text: Result<String, String>) -> Option<Result<String, String>> {
         if text != self.last {
             self.last = text;

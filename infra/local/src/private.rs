@@ -17,7 +17,7 @@ pub fn options() -> OpenOptions {
     options
 }
 
-/// Creates a folder for its owner alone, with those above it that are missing.
+/// Creates a folder that only its owner may use, with its missing parents.
 ///
 /// # Errors
 /// Errors of the file system, none where the folder is there.

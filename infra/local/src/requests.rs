@@ -71,7 +71,7 @@ struct Heartbeats {
 }
 
 impl Heartbeats {
-    /// Counts a heartbeat. Whether it is the first one of its game server, or of one that was silent.
+    /// Counts a heartbeat. Returns whether it is the first of its game server, or the first after a silence.
     fn count(&mut self, answered: &Answered) -> bool {
         self.count += 1;
         let server = (answered.namespace_id.clone(), answered.named.server_id.clone());
@@ -183,7 +183,7 @@ fn unquoted(message: &str) -> String {
     [message.get(..start), Some("…"), message.get(end..)].into_iter().flatten().collect()
 }
 
-/// A text in one line, without tokens and at most `max` characters long.
+/// A text on one line, without tokens, truncated to `max` characters.
 fn shown(text: &str, max: usize) -> String {
     let is_of_word = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-' | '.');
     let mut shown = String::new();

@@ -72,7 +72,7 @@ pub(crate) enum Topic {
     /// cost in this month so far.
     #[cfg(feature = "aws")]
     Cost(cost::command::Options),
-    /// Plays sessions of players at a rate, and says what they were answered and what it cost.
+    /// Plays sessions of players at a rate, and reports responses, times and cost.
     #[cfg(feature = "aws")]
     Load(load::Options),
     /// Shows the deployment as a page in the browser, until Ctrl-C.

@@ -195,7 +195,7 @@ fn of_domain(action: &cdn::DomainAction) -> Option<Deed> {
     })
 }
 
-/// Does `work`, and notes what it did. A refusal did nothing; after any other failure a part may be done.
+/// Does `work` and records it. A refusal is not recorded; after any other failure, a part may have been done.
 pub(crate) async fn noted(
     deed: Option<Deed>,
     deployment: &Deployment,

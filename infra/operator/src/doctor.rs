@@ -23,8 +23,8 @@ use crate::{deployment::Deployment, error::CommandError, lookup, report::Report}
 
 /// Game servers that a warning names at most.
 const NAMED_MAX: usize = 5;
-/// Game servers of a namespace whose lobbies are read, and lobbies of each, oldest first: enough to notice a
-/// server that never reports a player, at most 500 read units.
+/// Limits on the game servers of a namespace whose lobbies are read, and on the lobbies of each, oldest
+/// first: enough to notice a server that never reports a player, at most 500 read units.
 const SERVERS_READ_MAX: usize = 20;
 const LOBBIES_READ_MAX: usize = 50;
 

@@ -94,7 +94,7 @@ pub enum CommandError {
     Operation(#[from] Error),
 }
 
-/// What a program can do about an error: the exit status of the command.
+/// The exit status of the command, by what a program can do about the error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Status {

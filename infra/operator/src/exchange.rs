@@ -155,7 +155,7 @@ pub(crate) async fn import(
     Ok(report)
 }
 
-/// Creates the game of a checked file. Returns also the domains that other namespaces took meanwhile.
+/// Creates the game of a checked file. Also returns the domains that other namespaces have taken since.
 pub(crate) async fn create(
     file: GameFile<VersionConfig>,
     store: &Store,

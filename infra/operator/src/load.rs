@@ -1,7 +1,8 @@
-//! `muster load`: players at a rate, in lobbies of game servers of its own, and what that was and cost.
+//! `muster load`: plays sessions of players at a rate, in lobbies of its own game servers, and reports the
+//! results and the cost.
 //!
-//! It arrives open-loop: a slow response delays no later player, and the time of a find runs from when its
-//! player was due. Whatever happens, its game servers deregister with their lobbies, and its tokens are
+//! Arrivals are open-loop: a slow response delays no later player, and the time of a find counts from when
+//! its player was due. In every case, its game servers deregister with their lobbies, and its tokens are
 //! revoked.
 
 use std::{

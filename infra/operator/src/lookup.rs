@@ -88,7 +88,7 @@ pub(crate) async fn servers_with_silent(
     Ok(servers)
 }
 
-/// The game and the namespace of this identifier, which a lobby names.
+/// The game and the namespace with this identifier, which a lobby names.
 pub(crate) async fn owner(
     store: &Store,
     namespace_id: &NamespaceId,

@@ -40,7 +40,7 @@ async fn main() -> ExitCode {
     }
 }
 
-/// Says the problem on standard error, to people or as an object to programs.
+/// Writes the problem to standard error, as text or as a JSON object.
 fn failed(status: Status, code: &str, problem: &str, as_json: bool) -> ExitCode {
     let text = match as_json {
         true => json!({ "code": code, "message": problem }).to_string(),

@@ -33,7 +33,7 @@ struct RestoredTable {
     restored: String,
 }
 
-/// The tables that do not fill again by themselves. Lobbies and game servers of another time would be ghosts.
+/// The tables that do not refill by themselves. Restored lobbies and game servers would no longer exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 enum Table {

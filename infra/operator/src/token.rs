@@ -251,7 +251,7 @@ async fn lost_with(
     Ok(format!(", removes {servers} and ends {ended} with {}", connected(&lobbies, now)))
 }
 
-/// Takes the game servers of revoked tokens out of service, and adds to `report` which went.
+/// Takes the game servers of revoked tokens out of service, and adds them to `report`.
 async fn remove_servers(
     report: Report,
     game: &Game,

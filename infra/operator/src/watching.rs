@@ -90,7 +90,7 @@ pub(crate) async fn tail(
     Ok(ended())
 }
 
-/// Calls `step` every two seconds until Ctrl-C, or until nobody reads the output.
+/// Calls `step` every two seconds until Ctrl-C, or until the output is closed.
 async fn again(mut step: impl AsyncFnMut() -> Said) {
     let mut end = pin!(tokio::signal::ctrl_c());
     loop {

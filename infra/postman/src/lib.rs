@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 pub const COLLECTION: &str = "infra/muster.postman_collection.json";
 const SCHEMA: &str = "https://schema.getpostman.com/json/collection/v2.1.0/collection.json";
 
-/// The variables, and their values until somebody sets them: the demo's, once its tokens were requested.
+/// The variables with their initial values: those of the demo, once its tokens are requested.
 const VARIABLES: [(&str, &str); 11] = [
     ("base_url", "http://127.0.0.1:3000"),
     ("public_token", ""),

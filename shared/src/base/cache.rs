@@ -46,7 +46,7 @@ impl<K, V> Kept<K, V> {
 }
 
 impl<K: Eq + Hash, V> Kept<K, V> {
-    /// Reads or changes the entry of `key`, if there is one. That alone is no use of it.
+    /// Reads or changes the entry of `key`, if there is one. This does not count as a use.
     pub(crate) fn with<R>(&self, key: &K, change: impl FnOnce(&mut V) -> R) -> Option<R> {
         self.entries().get_mut(key).map(|entry| change(&mut entry.value))
     }

@@ -16,7 +16,7 @@ pub fn workspace() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
-/// The folder that cargo put this very test or benchmark into, named after its profile.
+/// The folder into which cargo put this test or benchmark, named after its profile.
 #[must_use]
 pub fn profile_folder() -> PathBuf {
     let this = env::current_exe().expect("a running program is a file");
@@ -24,7 +24,7 @@ pub fn profile_folder() -> PathBuf {
     this.ancestors().nth(2).expect("a profile's folder").to_owned()
 }
 
-/// Has cargo build the binaries of `selection` with `profile`, into the target folder of this very test or
+/// Lets cargo build the binaries of `selection` with `profile` into the target folder of this test or
 /// benchmark.
 #[must_use]
 pub fn build(selection: &[&str], profile: &str) -> BTreeMap<String, PathBuf> {
@@ -41,8 +41,8 @@ fn variables_that_rebuild() -> impl Iterator<Item = String> {
     env::vars_os().filter_map(|(name, _)| name.into_string().ok()).filter(rebuilds)
 }
 
-/// Has cargo build the binaries of `selection` with `profile` under cargo's variables `settings`, into the
-/// folder `target`.
+/// Lets cargo build the binaries of `selection` with `profile` into the folder `target`, with cargo's
+/// variables set to `settings`.
 #[must_use]
 pub fn build_into(
     target: &Path,

@@ -1,4 +1,4 @@
-//! What game servers register with and send, and what players of their lobbies ask.
+//! What game servers register and send, and what players of their lobbies request.
 
 use serde_json::{Value, json};
 use shared::models::{ids::ServerKey, server::Server};
@@ -9,7 +9,7 @@ use crate::{
     tables::live_lobbies,
 };
 
-/// What the first start of a game server registers with, but for `fields`.
+/// The registration of a game server's first start, with `fields` replaced or added.
 ///
 /// # Panics
 /// When `fields` is no object.

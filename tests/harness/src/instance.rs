@@ -137,8 +137,7 @@ pub fn request(headers: &[(&str, &str)], body: &Value) -> Request {
     event(headers, body, &[]).into()
 }
 
-/// The event of a request with path parameters, if it has any; its path is that of find, at which no
-/// operation looks.
+/// The event of a request with path parameters, if any. Its path is that of find; no operation reads it.
 ///
 /// # Panics
 /// When the headers are none.

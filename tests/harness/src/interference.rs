@@ -52,7 +52,7 @@ impl Before {
         Self { arrives: Arrives::First, ..Self::new(link, is_it, happens) }
     }
 
-    /// `link`, the call that is meant, whose answer is lost, and what `happens` before it is sent again.
+    /// `link`, the call that is meant, whose response is lost, and what `happens` before a retry.
     pub fn repetition(
         link: &Arc<dyn Link>,
         is_it: fn(&Call) -> bool,

@@ -11,7 +11,8 @@ fn folder() -> PathBuf {
     profile_folder().join("left-out")
 }
 
-/// Whether the test `name` can go on: it lacks no program. Otherwise it is left out, which the summary says.
+/// Whether the test `name` can run because no program is missing. If not, the test is skipped, and the
+/// summary lists it.
 ///
 /// # Panics
 /// When a program is missing where CI is set.

@@ -135,7 +135,7 @@ pub async fn connections(base_url: &str, count: usize) -> Vec<Connection> {
     join_all((0..count).map(|_| Connection::open(base_url))).await
 }
 
-/// Has each of `workers` do one of `jobs` after another, until none is left; what came of them.
+/// Lets each of `workers` do one of `jobs` after another until none is left, and returns the results.
 pub async fn share<W, J, T>(
     workers: &mut [W],
     jobs: impl IntoIterator<Item = J>,

@@ -46,7 +46,7 @@ impl LobbyHost {
         self.lobbies.connect(&self.right(seat).await?, &self.auth.seat(token)?).await
     }
 
-    /// Disconnects the player of `seat`, to whom `token` was given.
+    /// Disconnects the player of `seat`, who has `token`.
     ///
     /// # Errors
     /// As the operation.

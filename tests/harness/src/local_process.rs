@@ -1,5 +1,5 @@
-//! Servers as processes of their own: whatever says where it listens, and the local stack with games made in
-//! it.
+//! Servers as separate processes: any server that prints its address, and the local stack with games created
+//! in it.
 
 use std::{fs, process::Stdio};
 

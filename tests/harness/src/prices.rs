@@ -52,7 +52,7 @@ impl Cost {
         million(API_REQUESTS, 1.0)
     }
 
-    /// All of it, in dollars per million; logs, metrics and traces are not in it.
+    /// The total in dollars per million, without logs, metrics and traces.
     #[must_use]
     pub fn total(&self) -> f64 {
         self.dynamodb() + self.lambda() + Self::http_api()

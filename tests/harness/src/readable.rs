@@ -1,4 +1,4 @@
-//! JSON that any parser reads, by a judge that shares nothing with Muster's own check.
+//! Checks that common parsers read a JSON text; shares no code with Muster's own check.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::node::run;
 
-/// How deep common parsers read: .NET's go down to 64 by themselves.
+/// The nesting depth that common parsers read: .NET's stop at 64 by default.
 const DEPTH_MAX: usize = 64;
 
 /// What keeps some parser from reading the text, if anything does.
@@ -39,7 +39,7 @@ pub fn depth(text: &str) -> usize {
     deepest
 }
 
-/// Another language's parser, as a program that fails when one of its arguments is not wholly read.
+/// A parser in another language: a program that fails if one of its arguments is not a complete JSON text.
 #[derive(Clone, Copy, Debug)]
 pub struct Parser {
     /// The command.
@@ -80,7 +80,7 @@ impl Parser {
         run(Path::new("."), self.command, &["--version"]).await.is_none().then_some(self.command)
     }
 
-    /// What the parser says of texts that it does not read.
+    /// The parser's error for texts that it cannot read.
     ///
     /// # Panics
     /// When it is not installed.

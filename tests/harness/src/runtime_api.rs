@@ -87,19 +87,20 @@ impl RuntimeApi {
         Self { address, events, reports, polled, ambient: Ambient::system() }
     }
 
-    /// What Lambda sets for the function `name`, at a size and time-out that are of no matter here.
+    /// The environment that Lambda sets for the function `name`; its memory size and timeout do not matter
+    /// here.
     #[must_use]
     pub fn environment(&self, name: &str) -> BTreeMap<String, String> {
         environment(name, self.address)
     }
 
-    /// When the function first requested an event: its init was over. For an event that it requests later,
-    /// then.
+    /// Waits for the next time that the function requests an event, and returns it. The first time is the end
+    /// of its init.
     pub async fn ready(&mut self) -> Instant {
         self.polled.recv().await.expect("the service runs")
     }
 
-    /// Hands out one event and waits for what the function says of it, and when.
+    /// Hands out one event, and returns the function's report and the time at which it arrived.
     pub async fn invoke(&mut self, event: &str) -> (Outcome, Instant) {
         let id = self.ambient.uuid().to_string();
         self.events.send(Event { id: id.clone(), payload: event.to_owned() }).expect("the service runs");
@@ -109,7 +110,7 @@ impl RuntimeApi {
     }
 }
 
-/// What Lambda sets for the function `name` whose runtime API is at `address`.
+/// The environment that Lambda sets for the function `name` whose runtime API is at `address`.
 #[must_use]
 pub fn environment(name: &str, address: SocketAddr) -> BTreeMap<String, String> {
     let address = address.to_string();

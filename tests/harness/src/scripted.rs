@@ -1,4 +1,4 @@
-//! A DynamoDB that says what a test has it say: for answers that the emulator never gives.
+//! A scripted DynamoDB, for responses that the emulator never gives.
 
 use std::sync::{Arc, Mutex};
 

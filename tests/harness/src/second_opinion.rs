@@ -104,7 +104,7 @@ impl Link for OneDatabase {
     }
 }
 
-/// Answers for the database on a port of its own, for those who come by one; where that is.
+/// Serves the database on its own port to clients that use HTTP, and returns its address.
 async fn serve(database: Arc<OneDatabase>) -> String {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a free port");
     let address = listener.local_addr().expect("an address");

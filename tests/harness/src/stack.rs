@@ -46,7 +46,7 @@ pub struct TestStack {
     client: Client<HttpConnector, Full<Bytes>>,
 }
 
-/// What the token of a lobby says that a game server got which has its own since `issued_at`.
+/// The claims of the lobby token that a game server with its own token since `issued_at` gets.
 ///
 /// # Panics
 /// Never.
@@ -69,8 +69,8 @@ impl TestStack {
         Self::start_with(Storage::Memory).await
     }
 
-    /// Starts a stack in memory whose items are the same in each run, byte for byte, as far as they are made
-    /// one after the other.
+    /// Starts a stack in memory whose items are identical in each run, byte for byte, as long as they are
+    /// created one after the other.
     pub async fn start_repeatable() -> Self {
         let clock = TestClock::repeatable();
         // The stack's own tasks draw from another source: nobody knows when.
@@ -137,7 +137,7 @@ impl TestStack {
         right.on_namespace(namespace_id, self.store()).await.expect("a namespace of the demo")
     }
 
-    /// Has a namespace of the demo game own the host of `origin`, which no other has.
+    /// Gives a namespace of the demo game the host of `origin`, which no other namespace has.
     pub async fn add_domain(&self, namespace_id: &NamespaceId, origin: &str) {
         let host = OriginHost::parse(origin).expect("an origin");
         let right = self.right(namespace_id).await;
@@ -232,7 +232,7 @@ impl TestStack {
         self.make_game_of(new_game(name, modes, lobby_count_max), places).await
     }
 
-    /// The same of a game described whole.
+    /// The same for a game described in full.
     pub async fn make_game_of(&self, new: NewGame, places: u32) -> TestGame {
         let ambient = self.ambient();
         let created = create_game(self.store(), &ambient, new).await.expect("a game");
@@ -251,7 +251,7 @@ async fn answered(client: &Client<HttpConnector, Full<Bytes>>, request: Request<
     Answer::new(parts, &body)
 }
 
-/// What makes a game with one namespace and the regions `fra` and `nyc`.
+/// The request for a game with one namespace and the regions `fra` and `nyc`.
 #[must_use]
 pub fn new_game(name: &str, modes: Value, lobby_count_max: u32) -> NewGame {
     let region = |display_name: &str, latitude, longitude| Region {

@@ -1,4 +1,4 @@
-//! Players and game servers that put load on the binary: what each sends, and what it keeps of the answers.
+//! Players and game servers that put load on the binary: what each sends, and what it keeps of the responses.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::{
     reckoning::{Seat, seat_of},
 };
 
-/// A player who was answered a seat.
+/// A player who was given a seat.
 #[derive(Clone, Debug)]
 pub struct Visitor {
     /// The seat that the token stands for.
@@ -17,7 +17,7 @@ pub struct Visitor {
 }
 
 impl Visitor {
-    /// The player of an answer to a find, join or create.
+    /// The player in a response to a find, join or create.
     ///
     /// # Panics
     /// When the token is for another lobby than the answered one.
@@ -44,8 +44,8 @@ impl LocalGame {
         Post::json(format!("/matchmaker/lobbies/{operation}"), Some(&self.public), body)
     }
 
-    /// Sends heartbeats of a game server until each of its lobbies was listed: their identifiers and tokens.
-    /// `body` gets each reply and returns its body, or `None` to stop.
+    /// Sends heartbeats of a game server until they have listed each of its lobbies, and returns the
+    /// identifiers and tokens. `body` receives each reply and returns its body, or `None` to stop.
     pub async fn listed_lobbies(
         &self,
         connection: &mut Connection,

@@ -172,7 +172,7 @@ pub(super) fn normalized(clause: &str) -> String {
     })
 }
 
-/// Placeholders of which a condition may have several, each with a number.
+/// Placeholders that may occur several times in a condition, each with a number.
 const NUMBERED: [&str; 2] = ["lapsed", ":tag"];
 
 const ENTERABLE: [&str; 5] = [
@@ -190,7 +190,7 @@ const TOGGLED: &str = "(attribute_not_exists(#toggled_at) OR #toggled_at < :togg
 /// That a lease is later than the lobby's, or of a later heartbeat than the one that gave the lease up.
 pub const GRANTED: &str = "(#lease_until < :until OR (#lease_until = :never AND #created_at < :heartbeat_at \
                            AND (attribute_not_exists(#freed_at) OR #freed_at < :heartbeat_at)))";
-/// That no player left since the write was sent: its own may have been the one.
+/// No player has left since the write was sent: its own player may have been the one.
 pub const UNVACATED: &str = "(attribute_not_exists(#vacated_at) OR #vacated_at <= :vacated_at)";
 /// That a lobby is of the start that speaks of it.
 pub const OF_START: &str = "(attribute_not_exists(#start) OR #start = :start)";

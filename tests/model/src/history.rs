@@ -35,8 +35,8 @@ pub(super) struct LobbyHistory {
     pub(super) leased_until: u8,
     version: u8,
     server: u8,
-    /// When its entry of the index changed last, what it was before at worst, and since when the lobby can be
-    /// entered: where there is an election.
+    /// Where there is an election: the last change of its index entry, the worst earlier value, and since
+    /// when the lobby can be entered.
     pub(super) indexed_at: u8,
     pub(super) indexed_before: u8,
     pub(super) joinable_since: u8,

@@ -135,7 +135,8 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Checks every state of `configuration`, `without` one condition if so, until an invariant breaks.
+/// Checks every state of `configuration` until an invariant breaks, with one condition removed if `without`
+/// names it.
 #[must_use]
 pub fn check(configuration: Configuration, without: Option<Condition>) -> Outcomes {
     let began = Instant::now();
@@ -259,7 +260,7 @@ impl Checked {
     }
 }
 
-/// Keeps what an index that lags may show of each lobby at worst.
+/// Records the worst that a lagging index may show of each lobby.
 fn note_index(state: &mut State, before: &State, lag: u8) {
     for at in 0..LOBBIES {
         let (old, new) = (before.lobbies[at].joinable_from, state.lobbies[at].joinable_from);

@@ -160,7 +160,7 @@ fn print(outcomes: &Outcomes) {
     }
 }
 
-/// Does `work` with each of `items` on all cores; what came of it, in their order.
+/// Does `work` for each of `items` on all cores, and returns the results in their order.
 fn side_by_side<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     thread::scope(|scope| {

@@ -71,7 +71,7 @@ pub const LEFT_OUT: &[(Write, &str, &str)] = &[
     (Write::Reopen, "(attribute_not_exists(#toggled_at) OR #toggled_at < :toggled)", LATE),
 ];
 
-/// Attributes that the store writes and the model has not, and why.
+/// Attributes that the store writes and the model lacks, and why.
 pub const UNMAPPED: &[(Table, &str, &str)] = &[
     (Table::Lobbies, "toggled_at", LATE),
     (Table::Lobbies, "expires_at", "no lobby of the model's is forgotten"),
@@ -79,7 +79,7 @@ pub const UNMAPPED: &[(Table, &str, &str)] = &[
     (Table::Ledger, "expires_at", "no head of the model's is forgotten"),
 ];
 
-/// What a call may have otherwise without a difference from the model, and why.
+/// Differences in a call that the comparison with the model does not notice, and why.
 pub const UNSEEN: &[(Write, &str, &str)] = &[
     (Write::TakeFreeSeat, ":vacated_at +1", CONDITION),
     (Write::Deregister, ":never", CONDITION),

@@ -1,9 +1,9 @@
-//! What must hold if all requests stopped in this very instant: a crash at any point needs no action of its
-//! own.
+//! What must hold if all requests stopped at this instant. A crash at any point therefore needs no action of
+//! its own.
 //!
-//! On a copy of the tables the next heartbeat of each server is sent, whether seats can be taken is tried,
-//! everything lapses, every lobby ends, and as many lobbies are created as the cap allows: by the same
-//! writes, undisturbed.
+//! On a copy of the tables, undisturbed and by the same writes: each server sends its next heartbeat, every
+//! lobby is tried for a seat, everything lapses, every lobby ends, and as many lobbies are created as the cap
+//! allows.
 
 use super::{
     State,
@@ -149,7 +149,7 @@ fn check_sight(store: &Store<'_>, state: &State, now: u8) -> Result<(), Broken> 
     Ok(())
 }
 
-/// When a find gets a seat in a full lobby, if no player leaves.
+/// The time at which a find gets a seat in a full lobby, if no player leaves.
 fn next_free(store: &Store<'_>, lobby: &Lobby) -> u8 {
     if lobby.stage == Stage::Starting {
         return lobby.created_at + store.rules.starting_max;

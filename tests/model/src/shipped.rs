@@ -135,7 +135,7 @@ fn make(case: &Case, call: &Call, database: wire::Database<'_>) -> Made {
     wire::make(database, call, &case.parts, &items(&case.rules, &case.before, &case.parts))
 }
 
-/// What the model makes of a case, by `rules` and without some conditions.
+/// The model's result for a case, by `rules` and without some conditions.
 fn applied(case: &Case, rules: &Rules, without: Bits) -> (Outcome, State) {
     let (seen, mut state) = (Seen::default(), case.before.clone());
     let outcome = Store { rules, without, seen: &seen }.apply(&mut state, &case.sent);

@@ -11,7 +11,7 @@ impl Chance {
         Self(fastrand::Rng::with_seed(seed))
     }
 
-    /// A source of its own: what is chosen there changes nothing here.
+    /// A separate source: draws from it do not affect this one.
     pub(crate) fn fork(&mut self) -> Self {
         Self(self.0.fork())
     }

@@ -1,4 +1,4 @@
-//! What goes wrong in a run, and how often: each run has some kinds of fault and lacks others.
+//! The faults of a run and how often they occur. Each run has some kinds of fault and lacks others.
 
 use super::{chance::Chance, history::Staleness};
 use model::conditions::Write;
@@ -29,33 +29,32 @@ pub(crate) enum Refusal {
     Internal,
 }
 
-/// What is in store for one call.
+/// How one call fares.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fate {
     pub(crate) out_ms: u64,
     pub(crate) back_ms: u64,
     pub(crate) loss: Loss,
     pub(crate) refusal: Option<Refusal>,
-    /// After how long the same request arrives again, when it was carried out.
+    /// Delay until a second copy of the call arrives, if it has one and the first was carried out.
     pub(crate) again_ms: Option<u64>,
-    /// For how long its whole operation stands still before it is sent.
+    /// How long its whole operation is suspended before the call is sent.
     pub(crate) suspended_ms: u64,
 }
 
-/// Operations in a thousand that crash, where retries of a request are to conflict.
+/// Crashes per thousand operations, in runs whose bias needs conflicting retries of a request.
 const CRASHES: u64 = 150;
-/// Writes in a thousand that arrive again seconds later, there.
+/// Writes per thousand that arrive again seconds later, in such runs.
 const LATE: u64 = 100;
-/// Calls in a thousand that are slow, there.
+/// Slow calls per thousand, in such runs.
 const SLOW: u64 = 40;
-/// For how long an operation is suspended, in milliseconds: about as long as a repetition takes it for one
-/// that goes on.
+/// How long an operation is suspended, in milliseconds: about as long as a retry treats it as still running.
 const SUSPENDED_MS: std::ops::RangeInclusive<u64> = 12_000..=20_000;
-/// Reads in a thousand that are stale, where a write depends on what was read.
+/// Stale reads per thousand, in runs whose bias depends on what was read.
 const STALE: u64 = 300;
-/// How stale those are at most, in milliseconds.
+/// Maximum staleness of those reads, in milliseconds.
 const STALE_MS: u64 = 1_000;
-/// How slow those are at most, in milliseconds.
+/// Maximum delay of a slow call in such runs, in milliseconds.
 const SLOW_MS: u64 = 6_000;
 
 /// Whether a condition of `write` matters only where retries of a request conflict with each other.
@@ -66,7 +65,7 @@ pub(crate) const fn is_of_repetitions(write: Write) -> bool {
     )
 }
 
-/// Kinds of fault with their frequency, in a thousand calls or operations.
+/// Kinds of fault with their frequencies per thousand calls or operations.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Faults {
     slow: u64,
@@ -91,9 +90,9 @@ pub(crate) struct Faults {
     pub(crate) lag_ms: u64,
     /// How long a transaction occupies its items.
     hold_ms: u64,
-    /// The writes that are often long on their way, and arrive again.
+    /// The writes under suspicion: they are often delayed and delivered twice.
     pub(crate) suspects: Vec<Write>,
-    /// Whether operations are suspended before those, for longer than a repetition waits.
+    /// Whether operations are suspended before those writes, for longer than a retry waits.
     suspends: bool,
 }
 
@@ -135,9 +134,9 @@ impl Faults {
         }
     }
 
-    /// The same for a run in which `bias` is to go wrong: it is slow and late itself; where it depends on
-    /// what was read, that may be stale; and where it takes repetitions of one request, requests crash or
-    /// stand still, and everything is slow and late.
+    /// The same, for a run that tries to make `bias` fail: the write is slow and delivered late. If it
+    /// depends on earlier reads, they may be stale. If it depends on retries of one request, requests crash
+    /// or are suspended, and all calls are slow and late.
     pub(crate) fn with_bias(self, bias: Option<Write>) -> Self {
         // A lobby that never became ready may be about to.
         let crossing = match bias {
@@ -172,7 +171,7 @@ impl Faults {
         }
     }
 
-    /// What is in store for a call that is a write or none, and maybe the one under suspicion.
+    /// Draws how a call fares: whether it is a write, and whether it is the write under suspicion.
     pub(crate) fn fate(&self, is_write: bool, is_suspect: bool, chance: &mut Chance) -> Fate {
         let fate = self.usual_fate(is_write, chance);
         if !is_suspect {
@@ -220,7 +219,7 @@ impl Faults {
         Fate { out_ms, back_ms, loss, refusal, again_ms, suspended_ms: 0 }
     }
 
-    /// After how long an index shows a write: never later than the product allows for.
+    /// Delay until an index shows a write: never more than the product allows for.
     pub(crate) fn lag(&self, chance: &mut Chance) -> u64 {
         if chance.permille(self.long_lag) {
             chance.range(self.lag_ms..=1_900)

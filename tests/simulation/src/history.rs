@@ -23,9 +23,9 @@ struct Version {
 /// How far reads may lag.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Staleness {
-    /// How old the version may be that a read without consistency sees, in milliseconds.
+    /// Maximum age of the version that an eventually consistent read returns, in milliseconds.
     pub(crate) read_ms: u64,
-    /// Whether an item that is moving within an index may show twice.
+    /// Whether an item that moves within an index may appear twice.
     pub(crate) shows_twice: bool,
     /// Entries after which a page ends, when it ends early.
     pub(crate) page: Option<usize>,

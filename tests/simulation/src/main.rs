@@ -41,11 +41,11 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 const SEEDS: u64 = 10_000;
 /// Seeds after which progress is printed.
 const PROGRESS: u64 = 500;
-/// Seeds that each condition that nothing needs to notice is looked for in, once it is taken away.
+/// Seeds run without each condition whose loss may go unnoticed.
 const MUTATION_SEEDS: u64 = 400;
 
-/// The latest seed, by the committed table, of a condition that is drawn: a search takes a second for each
-/// seed before it.
+/// The highest seed in the committed table for a condition to be drawn: a search takes a second for each seed
+/// before it.
 const DRAWN_SEED_MAX: u64 = 40;
 /// The committed table.
 const TABLE: &str = include_str!("../README.md");
@@ -54,8 +54,8 @@ const TABLE: &str = include_str!("../README.md");
 const TABLE_HEAD: &str = "# What each condition keeps from going wrong
 
 `cargo run --profile bench --bin simulation -- --mutations` takes every condition of matchmaking's writes away, one at
-a time, and runs seeds until an invariant breaks that holds with it. The runs do more of what leads to its write; that write is often long on its
-way and arrives again, and what it is on its way to is what most is done with meanwhile.
+a time, and runs seeds until an invariant breaks that holds with it. The runs do more of what leads to its write. That write
+is often delayed and delivered twice, while most other requests use the same item.
 Replay: `-- --seed SEED --without \"WRITE: CONDITION\"`.
 
 | write | condition | found by | seed |
@@ -68,9 +68,9 @@ struct Arguments {
     seeds: u64,
     from: u64,
     seed: Option<u64>,
-    /// What the conditions to be taken away begin with, and whether any are.
+    /// A prefix of the conditions to remove; `None` to remove none.
     mutations: Option<String>,
-    /// How many of them are drawn; all where absent.
+    /// How many of them to draw; `None` for all.
     drawn: Option<usize>,
     options: Options,
 }
@@ -138,7 +138,7 @@ fn main() {
     assert!(failed == 0, "{failed} seeds failed");
 }
 
-/// The seed that noticed the loss of `condition` when the table was written, if one did.
+/// The seed in the committed table that noticed the loss of `condition`, if one did.
 fn seed_of(condition: Condition) -> Option<u64> {
     let Condition { write, clause } = condition;
     let begins = format!("| {write} | `{clause}` | ");
@@ -146,7 +146,7 @@ fn seed_of(condition: Condition) -> Option<u64> {
     row.trim_end_matches([' ', '|']).rsplit(' ').next()?.parse().ok()
 }
 
-/// Takes the conditions of the writes that begin with `write` away one by one, and writes down what noticed.
+/// Removes the conditions of the writes that begin with `write`, one at a time, and writes down what noticed.
 fn mutate(write: &str, arguments: &Arguments) {
     let mut chosen: Vec<Condition> =
         conditions::all().into_iter().filter(|condition| condition.to_string().starts_with(write)).collect();
@@ -183,7 +183,7 @@ fn mutate(write: &str, arguments: &Arguments) {
     assert!(unexpected.is_empty(), "{} conditions contradict their verdicts", unexpected.len());
 }
 
-/// How `seed` is run by default: every other seed leads to one of the writes, each in its turn.
+/// Options of `seed` by default: every other seed favors what leads to one of the writes, in turn.
 fn options_of(seed: u64, options: &Options) -> Options {
     let turn = usize::try_from(seed / 2).unwrap_or_default() % Write::ALL.len();
     let bias = Write::ALL.get(turn).copied().filter(|_| !seed.is_multiple_of(2));

@@ -23,12 +23,13 @@ pub(crate) use lobby::{Lobby, Stage};
 
 /// Stands for "never" in the tables.
 pub(crate) const NEVER: u64 = 99_999_999_999_999;
-/// How old the version may be that an operation uses: settings are read every 30 s, by a read that may lag.
+/// Maximum age of the version that an operation uses, in milliseconds: settings are read every 30 s, by a
+/// read that may lag.
 const SETTINGS_AGE_MS: u64 = 31_000;
 /// How long an index may lag.
 pub(crate) const LAG_MS: u64 = 2_000;
-/// How old the knowledge may be that a refusal for lack of capacity uses: a fruitless search is not repeated
-/// within a second, and read servers that were up to a second old.
+/// Maximum age of what a refusal for lack of capacity relies on, in milliseconds: an unsuccessful search is
+/// not repeated within a second, and the servers it read were up to a second old.
 const ROOM_AGE_MS: u64 = 2_100;
 
 /// An invariant that does not hold.
@@ -47,7 +48,7 @@ pub(crate) struct Change {
     pub(crate) at: u64,
     /// By which operation.
     pub(crate) operation: Option<usize>,
-    /// Whether it arrived so late that its operation may have given it up before.
+    /// Whether it arrived so late that its operation may have given it up.
     pub(crate) is_late: bool,
     pub(crate) part: Part,
     pub(crate) before: Option<Arc<Value>>,
@@ -118,17 +119,17 @@ pub(crate) struct Model {
     pub(crate) namespaces: Vec<Namespace>,
     pub(crate) operations: Vec<Operation>,
     pub(crate) lobbies: BTreeMap<String, Lobby>,
-    /// When each lobby was written first, in milliseconds of the run: later than it says itself, after many
-    /// attempts.
+    /// When each lobby was first written, in milliseconds of the run: after many attempts, later than its
+    /// `created_at`.
     appeared: BTreeMap<String, u64>,
     /// When the run's first instant was, in the tables' time.
     pub(crate) epoch: u64,
-    /// Whether something may still go wrong on the way.
+    /// Whether faults may still occur.
     pub(crate) has_faults: bool,
     failure: Option<Failure>,
-    /// Texts, separated by `|`, whose failures are known and passed over.
+    /// Texts, separated by `|`, of known failures to ignore.
     pub(crate) tolerated: Option<&'static str>,
-    /// The tags of each lobby that was created with some, as they are kept for those who show them.
+    /// The tags of each lobby created with some, for operations that return them.
     tags: BTreeMap<String, BTreeMap<String, String>>,
     /// The start of its server that each lobby was placed on.
     born_on: BTreeMap<String, String>,
@@ -136,11 +137,11 @@ pub(crate) struct Model {
     starts: BTreeMap<String, Vec<String>>,
     /// How often each seat of a lobby was added.
     added: BTreeMap<(String, String), u32>,
-    /// Seats in responses, each with its lobby, and the operation that got it; none once it was given up or
+    /// Seats in responses, each with its lobby, and their holders; `None` once the seat was given up or
     /// lapsed.
     given: BTreeMap<(String, String), Option<clients::Holder>>,
-    /// Seats that were taken by a write that arrived late, each with its lobby: nobody's, if the operation
-    /// took another.
+    /// Seats taken by writes that arrived late, each with its lobby: they belong to no player if the
+    /// operation took another seat.
     late: BTreeSet<(String, String)>,
     /// Seats that their players left, each with its lobby.
     left: BTreeSet<(String, String)>,
@@ -188,7 +189,7 @@ impl Model {
         self.operations[operation].calls += 1;
     }
 
-    /// Whether an operation is not under way any more, or never was.
+    /// Whether an operation has ended or never began.
     pub(crate) fn has_ended(&self, operation: usize) -> bool {
         self.operations.get(operation).is_none_or(|operation| operation.has_ended)
     }

@@ -114,7 +114,7 @@ pub enum Elsewhere {
     Test(&'static str),
 }
 
-/// Conditions whose loss takes a rarer order of writes than these seeds surely have.
+/// Conditions whose loss shows only in an order of writes too rare for these seeds to contain it reliably.
 pub const RARE: &[(Write, &str, Elsewhere)] = &[
     (Write::End, "#lease_until <= :now", Elsewhere::Model),
     (
@@ -197,7 +197,7 @@ const HINT: &str = "a hint: wrong it costs a refused write";
 const RACE: &str = "an election: without it finds of one burst make lobbies of their own, which is counted";
 const SAME_ITEM: &str = "the item is there for a day after the lobby's end";
 
-/// How many times more seeds a condition is looked for in that something must notice.
+/// Factor by which more seeds are searched for a condition whose loss must be noticed.
 const PERSISTENCE: u64 = 5;
 
 impl Found {

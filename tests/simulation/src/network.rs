@@ -33,15 +33,14 @@ use super::{
 };
 use model::conditions::{self, Condition};
 
-/// After how long on the way a call is sent again by who waits for it, and may be given up before it arrives,
-/// in milliseconds.
+/// Milliseconds after which a caller resends a call, and may give it up before it arrives.
 const GIVEN_UP_MS: u64 = 1_000;
 
-/// How old an operation is at most when its suspension ends, in milliseconds: an older one has been killed
-/// (answers.rs).
+/// Maximum age of an operation when its suspension ends, in milliseconds: Lambda has killed an older one
+/// (`answers.rs`).
 const SUSPENDED_UNTIL_MS: u64 = 28_400;
 
-/// How long a write is on its way at least for something to cross it, in milliseconds.
+/// Minimum delay of a write that leaves time for other requests to cross it, in milliseconds.
 const SOON_MS: u64 = 10;
 
 tokio::task_local! {
@@ -64,13 +63,14 @@ pub(crate) struct State {
     has_ended: bool,
     known: BTreeSet<Condition>,
     database: InProcess,
-    /// Items that a transaction is about to change, until when, and by which token its copies are known.
+    /// Items that a transaction is about to change: until when, and the token that identifies its copies.
     occupied: BTreeMap<Place, (u64, Value)>,
-    /// Items that a write under suspicion is on its way to, and when it arrives.
+    /// Items that a delayed write under suspicion will change, and when it arrives.
     threatened: Vec<(u64, Place)>,
-    /// Raised when one of them gets under way that is slow.
+    /// Notified when such a write is sent and will be slow.
     alarm: Arc<Notify>,
-    /// Operations that are suspended once, those that stand still as of now with for how many milliseconds.
+    /// Operations that are or were suspended, each at most once. The value is the length of a suspension that
+    /// has not begun, in milliseconds.
     suspended: BTreeMap<usize, Option<u64>>,
     began: tokio::time::Instant,
 }
@@ -255,14 +255,15 @@ impl State {
         (parts.iter().map(|part| self.occupied.contains_key(&part.place)).collect(), is_copy)
     }
 
-    /// The items that a write under suspicion will reach later, each with when, in milliseconds of the run.
+    /// The items that a delayed write under suspicion will change, each with the time of its arrival in
+    /// milliseconds of the run.
     pub(crate) fn threatened(&mut self) -> &[(u64, Place)] {
         let now = self.now();
         self.threatened.retain(|(at, _)| *at > now);
         &self.threatened
     }
 
-    /// Whether `operation` was not suspended yet, and would have time left after `ms` of it.
+    /// Whether `operation` has not been suspended yet and would have time left after `ms` of suspension.
     fn may_be_suspended(&self, operation: usize, ms: u64) -> bool {
         let age = self.now() - self.model.operations[operation].began_at;
         age + ms < SUSPENDED_UNTIL_MS && !self.suspended.contains_key(&operation)
@@ -282,12 +283,12 @@ impl Network {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is raised when a write under suspicion gets under way that takes its time.
+    /// The alarm that is notified when a slow write under suspicion is sent.
     pub(crate) fn alarm(&self) -> Arc<Notify> {
         Arc::clone(&self.state().alarm)
     }
 
-    /// For how long `operation` is to stand still from now on, if it is.
+    /// How long `operation` must pause from now on; `None` if it is not suspended.
     pub(crate) fn suspension(&self, operation: usize) -> Option<Duration> {
         self.state().suspended.get_mut(&operation)?.take().map(Duration::from_millis)
     }
@@ -514,7 +515,7 @@ fn outcome(answer: &WireAnswer) -> String {
     format!("{} {code} {} {message}", answer.status, reasons.join(",")).trim_end().to_owned()
 }
 
-/// A store with a quota of retries of its own, as each instance has: the SDK's usual one is the process's.
+/// A store with its own retry quota, as each instance has: by default the SDK shares one across the process.
 pub(crate) fn store_over(network: &Network) -> Store {
     let quota = RetryPartition::custom("simulated").build();
     let client = client_over(Arc::new(network.clone()));

@@ -234,8 +234,8 @@ pub(crate) fn read_answer(world: &World, response: &lambda_http::Response<lambda
     Answer { status: response.status().as_u16(), body, seat }
 }
 
-/// A function that is killed when it was polled so often: at any of its awaits, and then for good; and that
-/// stands still while it is suspended.
+/// A function that is killed for good after a number of polls, so at any of its awaits, and that pauses while
+/// it is suspended.
 pub(crate) struct Mortal<F> {
     inner: Pin<Box<F>>,
     polls_left: Option<u32>,

@@ -48,9 +48,9 @@ struct Parsed {
 pub struct Options {
     /// The condition that every write goes without.
     pub without: Option<Condition>,
-    /// The write that the run does more of what leads to; that of `without` otherwise.
+    /// The write that the run provokes more often; by default that of `without`.
     pub bias: Option<Write>,
-    /// Texts, separated by `|`, by which failures are known: to look for others.
+    /// Texts, separated by `|`, of known failures to ignore, to look for others.
     pub tolerated: Option<&'static str>,
     /// The most things that are done before a run settles.
     pub actions_max: Option<u64>,

@@ -7,14 +7,14 @@ use std::{
 
 use super::{faults::Faults, model::Stage, requests::Request, workload::Workload};
 
-/// After how long nothing is under way any more: no late repetition, no lagging index.
+/// Time after which nothing is pending: no delayed copy of a write, no lagging index.
 const QUIET_MS: u64 = 12_000;
 
-/// After how long a request without an answer is known to have ended.
+/// Time after which a request without a response has certainly ended, in milliseconds.
 const PENDING_MS: u64 = 31_000;
 
 impl Workload {
-    /// Has the world come to rest, ends every lobby, and fills namespaces and servers to the last seat.
+    /// Lets the world come to rest, ends every lobby, and fills namespaces and servers to the last seat.
     pub(crate) async fn settle(&mut self) {
         self.pass(QUIET_MS).await;
         self.join().await;

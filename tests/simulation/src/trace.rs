@@ -20,8 +20,7 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
-    /// A record of the last lines, or of everything; with a digest of everything that is shown to it, or
-    /// without.
+    /// A record of the last lines or of all of them, with or without a digest.
     pub(crate) fn new(is_whole: bool, has_digest: bool) -> Self {
         Self { lines: VecDeque::new(), is_whole, digest: has_digest.then(DefaultHasher::new) }
     }
@@ -39,7 +38,7 @@ impl Trace {
         self.lines.push_back(text);
     }
 
-    /// Adds `value` to the digest, in an order of its own: the SDK's maps have none.
+    /// Adds `value` to the digest, with its keys sorted: the SDK's maps have no order.
     pub(crate) fn digest(&mut self, value: &Value) {
         if let Some(digest) = &mut self.digest {
             hash(value, digest);

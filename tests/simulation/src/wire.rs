@@ -22,7 +22,7 @@ pub(crate) struct Part {
     pub(crate) place: Place,
     /// The key alone, as a request has it.
     pub(crate) key: Value,
-    /// Which of matchmaking's writes it is; nothing for other tables and for writes that are not known.
+    /// Which of matchmaking's writes it is; `None` for other tables and for unknown writes.
     pub(crate) write: Option<Write>,
     /// The update expression, or [`PUT`].
     pub(crate) change: String,

@@ -1,5 +1,5 @@
-//! What players, game servers and operators do in a run: a seed's own sequence of requests, overlapping and
-//! in bursts, around the moments at which something lapses.
+//! What players, game servers and operators do in a run: a sequence of requests that the seed determines,
+//! overlapping and in bursts, around the times at which something expires.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -25,15 +25,15 @@ use deeds::{Deed, crossings, deeds, favoured};
 
 /// Clients of a run.
 const CLIENTS: usize = 3;
-/// For how long requests are repeated, in milliseconds: less than their answers are kept.
+/// How long requests are retried, in milliseconds: less than their responses are kept.
 const REPEATED_FOR_MS: u64 = 300_000;
-/// For how long a hold counts whose seat is not taken, in milliseconds.
+/// How long a hold counts before its seat is taken, in milliseconds.
 const HOLD_PENDING_MS: u64 = 30_000;
 /// How long a lobby may be starting, in milliseconds.
 const STARTING_MAX_MS: u64 = 300_000;
-/// How long before its end that is for a server to make haste.
+/// How long before that limit a lobby server hurries, in milliseconds.
 const LAST_MOMENT_MS: u64 = 50;
-/// How long at most what is under suspicion is waited for before something crosses its way, in milliseconds.
+/// Maximum wait, in milliseconds, until another request crosses a write under suspicion.
 const CROSSING_MS: u64 = 60;
 
 /// A seat that a player was given.
@@ -51,32 +51,32 @@ pub(crate) struct Workload {
     declared: Arc<BTreeMap<String, FunctionProperties>>,
     instances: Vec<Instance>,
     pub(crate) chance: Chance,
-    /// The callers, and their retries.
+    /// Randomness for the callers and their retries.
     clients: Chance,
-    /// Which game servers start again, and which of their requests come late.
+    /// Randomness for restarts of game servers and for requests that arrive late.
     lives: Chance,
     /// Times that each server started.
     starts: Vec<u32>,
-    /// What game servers said.
+    /// Requests that game servers sent.
     said: Vec<Request>,
-    /// Requests that may be repeated, each since when.
+    /// Requests that may be retried, each with the time of its first attempt.
     repeatable: Vec<(u64, Request)>,
     deeds: Vec<(Deed, u64)>,
-    /// What is done most with what the write under suspicion is on its way to.
+    /// The most frequent deeds on the item that a write under suspicion will change.
     favoured: &'static [Deed],
-    /// What is done with it one after the other.
+    /// Sequences of deeds on that item.
     crossings: &'static [&'static [Deed]],
-    /// One in how many waits may be for something hours away.
+    /// One in this many waits may be for an event hours away.
     far: u64,
-    /// Whether it is mostly waited until just about something lapses.
+    /// Whether most waits end just as something expires.
     is_patient: bool,
     /// Whether no server sends heartbeats by itself.
     falls_silent: bool,
     /// Whether servers shrink and grow again at each registration.
     resizes: bool,
-    /// Whether repetitions of a request come by two at once, and when what an earlier one noted lapses.
+    /// Whether retries of a request come in pairs, and when the record of an earlier one expires.
     insists: bool,
-    /// Whether what the write under suspicion is on its way to is done most with.
+    /// Whether most deeds use the item that a write under suspicion will change.
     interferes: bool,
     players: Arc<std::sync::Mutex<Vec<Player>>>,
     /// Which servers send heartbeats by themselves.
@@ -147,7 +147,7 @@ impl Workload {
         self.network.state().model.failure().is_some()
     }
 
-    /// Has everything happen that the seed has in store, except for the end.
+    /// Plays the seed's whole sequence except the end.
     pub(crate) async fn run(&mut self) {
         for server in 0..self.world.plan.servers.len() {
             self.register(server, 7_777);
@@ -188,7 +188,8 @@ impl Workload {
         self.wait(ms, false).await;
     }
 
-    /// The same, or less when `is_alert` and a write under suspicion gets under way: whether it did.
+    /// The same, but stops early if `is_alert` and a slow write under suspicion is sent. Returns whether it
+    /// stopped early.
     async fn wait(&mut self, ms: u64, is_alert: bool) -> bool {
         let alarm = self.network.alarm();
         let until = self.now() + ms;
@@ -244,7 +245,8 @@ impl Workload {
         format!("start-{}", self.starts[server])
     }
 
-    /// How long nothing new happens: mostly not at all, sometimes until just about something lapses.
+    /// Draws a pause: mostly none or a short one, sometimes until just about the time at which something
+    /// expires.
     fn span(&mut self) -> u64 {
         match self.chance.below(20) {
             0..=9 if !self.is_patient || self.chance.one_in(2) => self.chance.range(0..=6),
@@ -260,8 +262,7 @@ impl Workload {
         }
     }
 
-    /// After how long something lapses, as far as it is nearer than `horizon`; connected seats do after
-    /// hours.
+    /// Times until something expires, below `horizon`; connected seats expire after hours.
     fn lapses(&self, horizon: u64) -> Vec<u64> {
         let state = self.network.state();
         let now = state.model.time(state.now());
@@ -285,7 +286,8 @@ impl Workload {
         spans.filter(|span| *span < horizon).collect()
     }
 
-    /// What the write under suspicion is on its way to, mostly, if it is, and when it arrives.
+    /// Mostly the item that a delayed write under suspicion will change, if there is one, and when it
+    /// arrives.
     fn focus(&mut self) -> Option<(u64, Place)> {
         if !self.interferes {
             return None;
@@ -294,8 +296,7 @@ impl Workload {
         threatened.filter(|_| !self.chance.one_in(4))
     }
 
-    /// Does each of `crossing` in turn with `place`, soon or just before something arrives there at
-    /// `arrives_at`.
+    /// Does each of `crossing` in turn to `place`, soon or just before a write arrives there at `arrives_at`.
     async fn cross(&mut self, crossing: &[Deed], place: &Place, arrives_at: u64) {
         let left = arrives_at.saturating_sub(self.now());
         let before = self.chance.range(0..=left.min(CROSSING_MS));
@@ -369,7 +370,7 @@ impl Workload {
         }
     }
 
-    /// Sends a request to some instance, perhaps twice; one for a seat from some client, perhaps under a key.
+    /// Sends a request to some instance, perhaps twice. A request for a seat gets a client and perhaps a key.
     pub(crate) fn send(&mut self, request: Request) {
         let mut request = request;
         if request.asks_for_seat() && request.client == ANYBODY {
@@ -452,7 +453,7 @@ impl Workload {
     }
 }
 
-/// Waits `ms`, or until `alarm` is raised, if this one `is_alert`. Returns whether it was raised.
+/// Waits `ms`, or, if `is_alert`, until `alarm` is notified. Returns whether it was.
 async fn is_raised(alarm: &Notify, ms: u64, is_alert: bool) -> bool {
     let time = sleep(Duration::from_millis(ms));
     if !is_alert {
@@ -466,8 +467,7 @@ async fn is_raised(alarm: &Notify, ms: u64, is_alert: bool) -> bool {
     }
 }
 
-/// Until when what an item of a client's notes of its requests counts: a run's lease, and each hold whose
-/// seat is not taken.
+/// Expiry times in a client's item: the lease of a run, and each hold whose seat is not taken.
 fn noted_until(item: &Value) -> Vec<u64> {
     let holds = item.as_object().into_iter().flatten().filter(|(name, _)| name.starts_with("seat_"));
     let since = holds.filter_map(|(_, hold)| hold["S"].as_str()?.rsplit('~').next()?.parse::<u64>().ok());

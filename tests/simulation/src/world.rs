@@ -22,7 +22,7 @@ use model::conditions::Write::{
 use super::chance::Chance;
 use harness::lobby_claims;
 
-/// Seats of a lobby at most that is often full of connected players.
+/// Maximum seats of a lobby that is often full of connected players.
 pub(crate) const SMALL: u64 = 2;
 
 /// A mode of the game; every version has the same ones.
@@ -56,7 +56,7 @@ pub(crate) struct Plan {
     pub(crate) caps: Vec<u32>,
     /// Seats that a client may hold in each namespace.
     pub(crate) holds_max: u32,
-    /// Whether requests bear keys of their own, by which they are repeated.
+    /// Whether requests have idempotency keys of their own, with which they are retried.
     pub(crate) has_keys: bool,
     pub(crate) instances: usize,
     pub(crate) actions: u64,
@@ -64,7 +64,7 @@ pub(crate) struct Plan {
     pub(crate) has_tags: bool,
     /// Whether game servers start again.
     pub(crate) has_restarts: bool,
-    /// Whether lobbies are to be kept waiting for their servers' word.
+    /// Whether lobbies wait long for their servers to report them ready.
     pub(crate) is_slow_to_start: bool,
 }
 

@@ -156,7 +156,7 @@ impl Bill {
         self.0.insert(item, Err(reason.to_owned()));
     }
 
-    /// Notes why the items that nothing was said of are not known.
+    /// Notes why the remaining items are not known.
     pub fn miss_rest(&mut self, reason: &str) {
         for item in Item::all() {
             self.0.entry(item).or_insert_with(|| Err(reason.to_owned()));
@@ -388,7 +388,7 @@ fn months() -> impl Iterator<Item = (u64, u64)> {
     std::iter::once((0, 0)).chain(used)
 }
 
-/// A number for people: whole ones of thousands in groups, others to three digits.
+/// A number for people: thousands in groups, three decimals for fractions below 1000.
 fn amount(units: f64) -> String {
     let text =
         if units.fract() == 0.0 || units >= 1_000.0 { format!("{units:.0}") } else { format!("{units:.3}") };

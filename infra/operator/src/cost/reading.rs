@@ -1,6 +1,6 @@
-//! What a stack used in this month so far, as AWS itself counted it.
+//! The usage of a stack in this month so far, as AWS counted it.
 //!
-//! What cannot be read makes its items unknown, with the reason, and no others.
+//! If a figure cannot be read, only its own items are unknown, with the reason.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -30,7 +30,7 @@ pub(crate) struct SoFar {
     pub stack: String,
     /// When the month began.
     pub since: Timestamp,
-    /// The part of the month that has passed since then, or since the stack was created.
+    /// The part of the month that has passed since it began, or since the stack was created.
     pub passed: f64,
     pub bill: Bill,
     /// The metrics of CloudWatch that were read.
@@ -290,7 +290,7 @@ pub(super) async fn resources(stack: &Described) -> Result<Vec<StackResourceSumm
 }
 
 impl Span {
-    /// The month of `now`, of a stack that is there since `created`; `None` when the time is out of range.
+    /// The month of `now`, for a stack that was created at `created`; `None` when the time is out of range.
     fn of(now: Timestamp, created: Option<Timestamp>) -> Option<Self> {
         let date = time(now);
         let (year, month) = (date.get(..4)?.parse::<u32>().ok()?, date.get(5..7)?.parse::<u32>().ok()?);

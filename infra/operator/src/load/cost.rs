@@ -1,4 +1,4 @@
-//! What the requests of a load take of DynamoDB, as counted (`tests/bench/cost.md`), and what they cost.
+//! The DynamoDB usage of a load's requests, as counted (`tests/bench/cost.md`), and their cost.
 
 use std::{iter::Sum, ops::Add};
 
@@ -40,8 +40,8 @@ impl Spent {
         }
     }
 
-    /// What AWS charges for it in dollars, at the list prices of us-east-1: DynamoDB on demand, Lambda, HTTP
-    /// API. Logs, metrics and traces are not in it.
+    /// The AWS charge in dollars, at the list prices of us-east-1: DynamoDB on demand, Lambda and HTTP API,
+    /// without logs, metrics and traces.
     pub fn dollars(self) -> f64 {
         let Self { requests, calls, read_units, write_units } = self;
         budget::dollars(Usage { calls: 0, read_units, write_units })
@@ -80,10 +80,11 @@ pub(crate) const DISCONNECT: Spent = Spent::once(2.0, 0.0, 4.0);
 pub(crate) const END: Spent = Spent { requests: 0.0, calls: 0.0, read_units: 0.0, write_units: 3.0 };
 /// A refused request, at most.
 pub(crate) const REFUSED: Spent = Spent::once(2.0, 1.0, 1.0);
-/// What ending a lobby takes when its game server deregisters.
+/// The usage of ending a lobby when its game server deregisters.
 const END_BY_SERVER: Spent = Spent { requests: 0.0, calls: 2.0, read_units: 1.0, write_units: 8.0 };
 
-/// A find into lobbies of `seats`, in a steady state: most lobbies are full, so that it takes a last seat.
+/// The usage of a find among lobbies with this number of `seats`, in a steady state: most lobbies are full,
+/// so that the find takes a last seat.
 pub(crate) fn find(seats: u32) -> Spent {
     Spent::once(1.1, 0.1, 2.0 + 9.0 / f64::from(seats))
 }

@@ -22,19 +22,20 @@ use crate::{
 
 /// Of so many players one finds and never connects.
 const ABSENT: u32 = 20;
-/// The share of its longest time that each player takes from its find to its game server, at least.
+/// The least time from a player's find to its game server, as a share of the longest.
 const CONNECTS_AFTER_MIN: f64 = 0.25;
 /// Spreads players over the rest of that time as evenly as randomness would, but the same in each run: the
 /// fractional part of the golden ratio.
 const SPREAD: f64 = 0.618_033_988_749_895;
-/// Lobbies for each that is needed if all but one were full: others are being left or were created in a race.
+/// Lobbies planned for each one that would do if all but one were full: players are leaving others, or a race
+/// created them.
 const LOBBIES_FOR_ONE: f64 = 1.25;
 /// Game servers by default, at most. Each sends heartbeats of its own.
 const SERVERS_MAX: u32 = 100;
 /// Lobbies of each by default, and at most if so many game servers need more.
 const LOBBIES_PER_SERVER: u32 = 20;
 const LOBBIES_PER_SERVER_MAX: u32 = 1_000;
-/// Requests that may be under way at least; otherwise as many as arrive in a second.
+/// Minimum limit on concurrent requests; otherwise the limit is the arrivals of one second.
 const UNDER_WAY_MIN: u32 = 100;
 
 /// The lease of a game server after each heartbeat, and the time between two: shorter than players' servers
@@ -173,7 +174,7 @@ impl Plan {
         number % ABSENT != ABSENT - 1
     }
 
-    /// Requests that may be under way at a time. Each may need a connection, and so an open file.
+    /// Limit on concurrent requests. Each may need a connection, and so an open file.
     pub fn under_way_max(&self) -> usize {
         self.rate.max(UNDER_WAY_MIN) as usize
     }

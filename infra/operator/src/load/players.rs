@@ -38,7 +38,7 @@ impl Players {
         Self { plan, service, servers, find, requests }
     }
 
-    /// Has every player come when it is due, whatever became of those before, and waits until all have left.
+    /// Starts every player when it is due, regardless of earlier ones, and waits until all have left.
     pub async fn come_and_go(self: &Arc<Self>) {
         let (began, mut sessions) = (Instant::now(), JoinSet::new());
         for number in 0..self.plan.sessions() {
@@ -79,8 +79,8 @@ impl Players {
         }
     }
 
-    /// Calls an operation of the player's lobby, once fewer requests are under way than may be. Returns
-    /// whether it succeeds.
+    /// Calls an operation of the player's lobby, once the limit on concurrent requests allows it. Returns
+    /// whether it succeeded.
     async fn ask(
         &self,
         operation: Operation,

@@ -18,16 +18,16 @@ use crate::{
 pub(crate) struct Outcome {
     pub plan: Plan,
     pub tally: Tally,
-    /// What each operation took in the local stack meanwhile, by name; `None` in AWS.
+    /// The usage of each operation in the local stack during the load, by name; `None` in AWS.
     pub metered: Option<BTreeMap<String, (u64, Usage)>>,
     pub was_interrupted: bool,
-    /// What is left of the load: game servers that could not deregister, tokens that could not be revoked.
+    /// The remains of the load: game servers that could not deregister, tokens that could not be revoked.
     pub left: Vec<String>,
 }
 
 impl Outcome {
-    /// What the load took: as the local stack metered it, or as finds explain and other requests were
-    /// counted.
+    /// The usage of the load: as the local stack metered it, or, in AWS, as finds explain theirs and other
+    /// requests were counted.
     fn spent(&self) -> BTreeMap<&str, Spent> {
         match &self.metered {
             Some(metered) => {

@@ -165,7 +165,7 @@ impl Service {
         answer.map_err(|failure| failure.result)
     }
 
-    /// What each operation of the local stack took by now; `None` where the API shows none.
+    /// The usage of each operation in the local stack so far; `None` where the API does not show it.
     pub async fn meter(api: &Api) -> Option<Meter> {
         let request = Request::get("/_console/cost").header(OWN_HEADER, "1").body(Bytes::new()).ok()?;
         let response = timeout(PATIENCE, api(request)).await.ok()?.ok()?;

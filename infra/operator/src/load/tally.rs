@@ -1,4 +1,4 @@
-//! What a load was answered: results by operation, times, and what the requests took.
+//! The responses to a load: results by operation, times, and the usage of the requests.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -77,7 +77,7 @@ pub(crate) struct Tally {
     pub created: u64,
     /// Seats that finds lost to other finds between read and write.
     pub races_lost: u64,
-    /// Why the first request without a response, or without one of Muster's, has none.
+    /// Why the first request without a response, or without a response of Muster's, failed.
     pub problem: Option<String>,
 }
 
@@ -113,7 +113,7 @@ pub(crate) fn explained(explanation: &Explanation) -> Spent {
     Spent::of(1, Usage { calls, read_units, write_units })
 }
 
-/// The times that half, nine tenths, 99 of a hundred and all of `times` do not exceed; `None` without times.
+/// The 50th, 90th and 99th percentiles of `times`, and the longest; `None` without times.
 pub(crate) fn percentiles(mut times: Vec<Duration>) -> Option<[Duration; 4]> {
     times.sort_unstable();
     let at = |percent: usize| {

@@ -8,7 +8,7 @@ use crate::{
     models::server::{PlacementPool, Server},
 };
 
-/// Conflicts of creations at servers that count: creations spread over 2^10 servers at most.
+/// The most conflicts that are counted: creations spread over at most 2^10 servers.
 const SPREAD_CONFLICTS_MAX: usize = 10;
 /// Servers with a part of the cap left from which spread creations use only these.
 const SERVERS_ALLOTTED_MIN: usize = 8;

@@ -119,16 +119,16 @@ pub(super) fn parts(call: &Call) -> Vec<Part> {
     contents(&mut body).into_iter().map(|content| part(content)).collect()
 }
 
-/// Something else than the store sends.
+/// A difference from the call that the store sends.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Change {
-    /// Without a clause of its condition, for each of its numbers where it has some.
+    /// Removes a clause of the condition, in each of its numbered forms.
     Clause(String),
-    /// Without one of its changes, likewise.
+    /// Removes one of its changes, likewise.
     Action(String),
-    /// With a number that is one more, or less; or, by 0, with another text or flag.
+    /// Adds to a number, by 1 or -1; by 0, replaces a text or flag.
     Value(String, i64),
-    /// With one attribute in place of another.
+    /// Replaces one attribute with another.
     Attribute(&'static str, &'static str),
     /// With an attribute of the item that it puts left out.
     Field(String),
@@ -328,8 +328,8 @@ pub(super) fn refusals(answer: &WireAnswer) -> Result<Vec<usize>, String> {
     }
 }
 
-/// The link of a store whose calls are judged: a call before such a call gets a set answer, one after it
-/// none.
+/// The link of a store whose calls are judged: calls before the judged one get a prepared response, calls
+/// after it get none.
 pub(super) struct Capturing {
     pub(super) database: InProcess,
     pub(super) script: Mutex<Script>,

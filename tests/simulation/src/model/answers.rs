@@ -10,8 +10,7 @@ use super::{
     Action, LAG_MS, Model, NEVER, Operation,
 };
 
-/// After how long Lambda kills a function, in milliseconds: those that wait for lobbies to start, and the
-/// others.
+/// Timeouts of functions in milliseconds: those that wait for lobbies to start, and the others.
 const DEADLINE_MS: [u64; 2] = [29_000, 10_000];
 /// More calls than any operation may make: I3.
 const CALLS_MAX: u32 = 400;
@@ -253,7 +252,7 @@ impl Model {
         }
     }
 
-    /// A refusal for want of room or lobbies is true at some time during the operation.
+    /// A refusal for lack of capacity or lobbies is true at some time during the operation.
     fn check_refusal(&mut self, number: usize, answer: &Answer, at: u64, history: &History) {
         let operation = self.operations[number].clone();
         let namespace = &self.namespaces[operation.namespace];

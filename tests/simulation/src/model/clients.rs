@@ -12,15 +12,15 @@ pub(super) struct Holder {
 }
 
 impl Operation {
-    /// Whether it is a repetition of the same request as `other`, or that itself.
+    /// Whether it and `other` are runs of the same request.
     pub(super) fn repeats(&self, other: &Self) -> bool {
         self.key.is_some() && self.key == other.key
     }
 }
 
 impl Model {
-    /// I5: what has the key of `operation` holds one seat at most, but for one whose write came too late to
-    /// be known of.
+    /// I5: the runs with the key of `operation` hold at most one seat, apart from one whose write came too
+    /// late for any run to know of it.
     pub(super) fn check_one_seat(&mut self, operation: usize, at: u64) {
         let operation = &self.operations[operation];
         if operation.key.is_none() {
@@ -39,7 +39,7 @@ impl Model {
         }
     }
 
-    /// I5: requests of one key are answered alike. I12: with the seat just answered its client has no more
+    /// I5: requests with one key get the same response. I12: with the new seat, the client has no more seats
     /// than it may.
     pub(super) fn check_given(
         &mut self,
@@ -70,8 +70,8 @@ impl Model {
         }
     }
 
-    /// I12: a client is refused for its seats only when it has or had so many during its request, those of
-    /// crashed requests included, or may have: one of its requests within half a minute came to no answer.
+    /// I12: a client is refused for its seats only if it held that many during its request, or may have:
+    /// seats of crashed requests count, and so do requests of the last half minute without a response.
     pub(super) fn check_refused_client(&mut self, operation: &Operation) {
         let (began_at, time) = (operation.began_at, self.time(operation.began_at));
         let holder = Holder { namespace: operation.namespace, client: operation.client };
@@ -109,5 +109,5 @@ impl Model {
     }
 }
 
-/// For how long it may be unknown whether a request took its seat, in milliseconds.
+/// How long it may be unknown whether a request took its seat, in milliseconds.
 const PENDING_MS: u64 = 31_000;

@@ -115,7 +115,7 @@ impl Lobby {
         self.entries().filter(|(_, until)| !self.lapses(*until, time)).count() as u64
     }
 
-    /// Whether a seat until then has lapsed at `time`; while a lobby starts, none does.
+    /// Whether a seat that is held until `until` has lapsed at `time`; none lapses while the lobby starts.
     pub(crate) fn lapses(&self, until: u64, time: u64) -> bool {
         self.stage != Stage::Starting && until <= time
     }
@@ -130,8 +130,8 @@ impl Lobby {
         until.is_some_and(|until| !self.lapses(*until, time))
     }
 
-    /// From when on it has a seat for a find if nothing more happens to it, once it is ready; nothing while
-    /// one is not even taken.
+    /// When a find can take a seat if nothing else happens to the lobby, once it is ready; `None` while a
+    /// seat is free anyway.
     pub(crate) fn free_from(&self) -> Option<u64> {
         let mut lapses: Vec<u64> = self.entries().map(|(_, until)| until).collect();
         lapses.sort_unstable();
@@ -150,7 +150,7 @@ impl Lobby {
             && self.held(time) < self.max_players
     }
 
-    /// Whether it may end at `time` without a request; where its capacity is needed it has no idle time.
+    /// Whether it may end at `time` without a request. If its capacity is needed, its idle time is 0.
     pub(crate) fn may_end(&self, time: u64, is_room_needed: bool) -> bool {
         let last_held =
             self.entries().map(|(_, until)| until).chain(self.vacated_at).fold(self.created_at, u64::max);

@@ -86,7 +86,7 @@ impl Model {
         }
     }
 
-    /// A server's place is taken while it has one, lives and runs the lobby's mode.
+    /// A lobby is created only on a live server that has a free place and runs the lobby's mode.
     pub(super) fn check_place(&mut self, change: &Change, created: &Lobby, history: &History) {
         let time = self.time(change.at);
         let key = created.server.clone().unwrap_or_default();

@@ -6,8 +6,8 @@ use model::conditions::Write;
 /// How long a player may be connected, in milliseconds.
 const CONNECTED_MS: u64 = 8 * 3_600_000;
 
-/// What a find says that hides the lobby because it takes the last seat; one whose burst promised the others
-/// may hide it earlier.
+/// The clause of a find that hides the lobby because it takes the last seat. A find whose burst promised the
+/// other seats may hide it earlier.
 const TAKES_LAST: &str = "#taken = :last";
 
 impl Model {

@@ -1,4 +1,4 @@
-//! What is done in a run, how often, and what most where one write is under suspicion.
+//! The deeds of a run, their frequencies, and those favored while a write is under suspicion.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub(super) enum Deed {
 }
 
 impl Workload {
-    /// Does `deed`, to the lobby or the server of `focus` where it may be any.
+    /// Does `deed`. Where any lobby or server would do, it takes that of `focus`.
     pub(super) fn act(&mut self, deed: Deed, focus: Option<&Place>) {
         let world = Arc::clone(&self.world);
         let namespace = self.chance.below(world.namespaces.len());
@@ -155,8 +155,8 @@ impl Workload {
         self.send(Request::register(&self.world, server, &self.start(server), places, port));
     }
 
-    /// Game servers crash and start again, leave with all that they run, and copies of their requests come
-    /// again, minutes late.
+    /// Game servers crash and restart, or leave and end their lobbies, and copies of their requests arrive
+    /// minutes late.
     pub(super) fn live(&mut self) {
         if !self.world.plan.has_restarts || !self.lives.one_in(4) {
             return;
@@ -178,7 +178,7 @@ impl Workload {
     }
 }
 
-/// Leaves only those of `all` that are `preferred`, if there are any.
+/// Keeps only those of `all` that are `preferred`, if there are any.
 fn prefer<T: Clone>(all: &mut Vec<T>, preferred: impl Fn(&T) -> bool) {
     let chosen: Vec<T> = all.iter().filter(|one| preferred(one)).cloned().collect();
     if !chosen.is_empty() {
@@ -186,7 +186,7 @@ fn prefer<T: Clone>(all: &mut Vec<T>, preferred: impl Fn(&T) -> bool) {
     }
 }
 
-/// What is done how often in a run: some things not at all, and what leads to `bias` more.
+/// The deeds of a run with their weights: some never happen, and those that lead to `bias` happen more often.
 pub(super) fn deeds(chance: &mut Chance, bias: Option<Write>) -> Vec<(Deed, u64)> {
     use Deed::{
         Beat, Burst, Close, Connect, Create, Deregister, Disconnect, End, Find, FindOnly, Join, Ready,
@@ -224,7 +224,7 @@ pub(super) fn deeds(chance: &mut Chance, bias: Option<Write>) -> Vec<(Deed, u64)
     deeds
 }
 
-/// What crosses with `bias` on its way in several steps, or at its last moment.
+/// Sequences of deeds that cross a delayed `bias`, or come at its last moment.
 pub(super) const fn crossings(bias: Option<Write>) -> &'static [&'static [Deed]] {
     use Deed::{Beat, Burst, Close, Connect, Deregister, Disconnect, Find, FindOnly, Join, Ready, Wait};
     match bias {
@@ -244,7 +244,7 @@ pub(super) const fn crossings(bias: Option<Write>) -> &'static [&'static [Deed]]
     }
 }
 
-/// What leads to `bias`, and to what its conditions are for.
+/// The deeds that lead to `bias`, and to what its conditions guard against.
 pub(super) const fn favoured(bias: Option<Write>) -> &'static [Deed] {
     use Deed::{
         Beat, Burst, Close, Connect, Create, Deregister, Disconnect, End, Find, Join, Ready, Register,
