@@ -17,7 +17,7 @@ use crate::{
     auth::settings::Settings,
     base::{
         ambient::{Ambient, Timestamp},
-        cache::Aged,
+        cache::TimedMap,
         pauses::Pauses,
     },
     models::{
@@ -70,15 +70,15 @@ pub struct List {
 pub struct Overview {
     store: Store,
     ambient: Ambient,
-    lists: Aged<(NamespaceId, VersionId, bool), Arc<List>>,
-    counts: Aged<NamespaceId, PlayerStatistics>,
+    lists: TimedMap<(NamespaceId, VersionId, bool), Arc<List>>,
+    counts: TimedMap<NamespaceId, PlayerStatistics>,
 }
 
 impl Overview {
     /// An overview of `store` with empty caches.
     #[must_use]
     pub fn new(store: Store, ambient: Ambient) -> Self {
-        Self { store, ambient, lists: Aged::new(LISTS_MAX), counts: Aged::new(COUNTS_MAX) }
+        Self { store, ambient, lists: TimedMap::new(LISTS_MAX), counts: TimedMap::new(COUNTS_MAX) }
     }
 
     /// The public, open lobbies of the namespace's current version in listable modes, those with free seats

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use crate::{
-    base::{ambient::Ambient, cache::Aged},
+    base::{ambient::Ambient, cache::TimedMap},
     models::{
         errors::Error,
         game::Game,
@@ -40,9 +40,9 @@ pub struct SettingsCache {
     store: Store,
     ambient: Ambient,
     age_max: Duration,
-    settings: Aged<NamespaceId, Arc<Settings>>,
-    versions: Aged<VersionId, Arc<Version>>,
-    domains: Aged<OriginHost, Option<DomainOwner>>,
+    settings: TimedMap<NamespaceId, Arc<Settings>>,
+    versions: TimedMap<VersionId, Arc<Version>>,
+    domains: TimedMap<OriginHost, Option<DomainOwner>>,
 }
 
 impl SettingsCache {
@@ -53,9 +53,9 @@ impl SettingsCache {
             store,
             ambient,
             age_max,
-            settings: Aged::new(ENTRIES_MAX),
-            versions: Aged::new(ENTRIES_MAX),
-            domains: Aged::new(ENTRIES_MAX),
+            settings: TimedMap::new(ENTRIES_MAX),
+            versions: TimedMap::new(ENTRIES_MAX),
+            domains: TimedMap::new(ENTRIES_MAX),
         }
     }
 

@@ -18,7 +18,7 @@ const ENTRIES_MAX: usize = 1_024;
 /// A bounded map. An entry that was not used for a minute goes when another comes. An instance can learn all
 /// of them again, so when they are too many, all are dropped: clients may choose keys, which must not
 /// displace real ones for long.
-pub(crate) struct Kept<K, V> {
+pub(crate) struct BoundedMap<K, V> {
     entries: Mutex<HashMap<K, Entry<V>>>,
     entries_max: usize,
 }
@@ -28,13 +28,13 @@ struct Entry<V> {
     value: V,
 }
 
-impl<K, V> Default for Kept<K, V> {
+impl<K, V> Default for BoundedMap<K, V> {
     fn default() -> Self {
         Self::new(ENTRIES_MAX)
     }
 }
 
-impl<K, V> Kept<K, V> {
+impl<K, V> BoundedMap<K, V> {
     /// A map of at most `entries_max` entries.
     pub(crate) fn new(entries_max: usize) -> Self {
         Self { entries: Mutex::default(), entries_max }
@@ -45,7 +45,7 @@ impl<K, V> Kept<K, V> {
     }
 }
 
-impl<K: Eq + Hash, V> Kept<K, V> {
+impl<K: Eq + Hash, V> BoundedMap<K, V> {
     /// Reads or changes the entry of `key`, if there is one. This does not count as a use.
     pub(crate) fn with<R>(&self, key: &K, change: impl FnOnce(&mut V) -> R) -> Option<R> {
         self.entries().get_mut(key).map(|entry| change(&mut entry.value))
@@ -86,20 +86,20 @@ impl<K: Eq + Hash, V> Kept<K, V> {
     }
 }
 
-impl<K, V> fmt::Debug for Kept<K, V> {
+impl<K, V> fmt::Debug for BoundedMap<K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Kept").finish_non_exhaustive()
+        f.debug_struct("BoundedMap").finish_non_exhaustive()
     }
 }
 
 /// Values with the times of their reads.
 #[derive(Debug)]
-pub(crate) struct Aged<K, V>(Kept<K, (Timestamp, V)>);
+pub(crate) struct TimedMap<K, V>(BoundedMap<K, (Timestamp, V)>);
 
-impl<K: Eq + Hash, V: Clone> Aged<K, V> {
+impl<K: Eq + Hash, V: Clone> TimedMap<K, V> {
     /// A map of at most `entries_max` values.
     pub(crate) fn new(entries_max: usize) -> Self {
-        Self(Kept::new(entries_max))
+        Self(BoundedMap::new(entries_max))
     }
 
     /// The value of `key`, when it was read less than `age_max` ago.
@@ -132,38 +132,38 @@ mod tests {
 
     #[test]
     fn what_is_not_used_for_a_minute_goes_when_something_new_comes() {
-        let kept = Kept::default();
+        let map = BoundedMap::default();
         for key in ["used", "replaced", "unused"] {
-            kept.insert(key, at(0), 0);
+            map.insert(key, at(0), 0);
         }
-        kept.with_new("used", at(1), |value| *value += 1);
-        kept.insert("replaced", at(1), 2);
-        assert_eq!(kept.with(&"unused", |value| *value), Some(0), "nothing new came");
-        kept.insert("new", at(60), 3);
-        let values = ["used", "replaced", "unused", "new"].map(|key| kept.with(&key, |value| *value));
+        map.with_new("used", at(1), |value| *value += 1);
+        map.insert("replaced", at(1), 2);
+        assert_eq!(map.with(&"unused", |value| *value), Some(0), "nothing new came");
+        map.insert("new", at(60), 3);
+        let values = ["used", "replaced", "unused", "new"].map(|key| map.with(&key, |value| *value));
         assert_eq!(values, [Some(1), Some(2), None, Some(3)]);
     }
 
     #[test]
     fn too_many_entries_are_dropped_together() {
-        let kept = Kept::new(2);
+        let map = BoundedMap::new(2);
         for key in ["a", "b", "b"] {
-            kept.insert(key, at(0), ());
+            map.insert(key, at(0), ());
         }
-        assert_eq!(kept.entries().len(), 2);
-        kept.insert("c", at(0), ());
-        assert_eq!(kept.entries().keys().collect::<Vec<_>>(), [&"c"]);
+        assert_eq!(map.entries().len(), 2);
+        map.insert("c", at(0), ());
+        assert_eq!(map.entries().keys().collect::<Vec<_>>(), [&"c"]);
     }
 
     #[test]
     fn a_value_that_is_read_is_used_however_old_it_is() {
-        let aged = Aged::new(9);
+        let map = TimedMap::new(9);
         for key in ["read", "unread"] {
-            aged.put(key, (), at(0));
+            map.put(key, (), at(0));
         }
-        assert_eq!(aged.get(&"read", Duration::from_secs(30), at(29)), Some(()));
-        assert_eq!(aged.get(&"read", Duration::from_secs(30), at(30)), None);
-        aged.put("new", (), at(60));
-        assert_eq!(["read", "unread"].map(|key| aged.get(&key, Duration::MAX, at(60))), [Some(()), None]);
+        assert_eq!(map.get(&"read", Duration::from_secs(30), at(29)), Some(()));
+        assert_eq!(map.get(&"read", Duration::from_secs(30), at(30)), None);
+        map.put("new", (), at(60));
+        assert_eq!(["read", "unread"].map(|key| map.get(&key, Duration::MAX, at(60))), [Some(()), None]);
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::{
     auth::matchmaker::SeatRight,
-    base::{ambient::Ambient, cache::Aged},
+    base::{ambient::Ambient, cache::TimedMap},
     models::{
         client::Client,
         errors::Error,
@@ -33,14 +33,14 @@ pub struct FreedSeats {
     ambient: Ambient,
     /// Heads at which this instance announced a free seat, with the start of the head's burst: until that is
     /// old, the head accepts no other announcement.
-    announced: Arc<Aged<HeadKey, ()>>,
+    announced: Arc<TimedMap<HeadKey, ()>>,
 }
 
 impl FreedSeats {
     /// Seats of lobbies in `store`.
     #[must_use]
     pub fn new(store: Store, ambient: Ambient) -> Self {
-        Self { store, ambient, announced: Arc::new(Aged::new(HEADS_MAX)) }
+        Self { store, ambient, announced: Arc::new(TimedMap::new(HEADS_MAX)) }
     }
 
     /// Frees a seat, connected or not, and its client's hold under a cap at one write unit. Finds can enter

@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 use crate::{
     base::{
         ambient::{Ambient, within},
-        cache::Aged,
+        cache::TimedMap,
     },
     models::{errors::Error, ids::VersionId, version::Version, version_secrets::VersionSecrets},
     store::client::Store,
@@ -26,14 +26,14 @@ const VERSIONS_MAX: usize = 64;
 pub struct SecretsCache {
     store: Store,
     ambient: Ambient,
-    versions: Aged<VersionId, Arc<VersionSecrets>>,
+    versions: TimedMap<VersionId, Arc<VersionSecrets>>,
 }
 
 impl SecretsCache {
     /// An empty cache.
     #[must_use]
     pub fn new(store: Store, ambient: Ambient) -> Self {
-        Self { store, ambient, versions: Aged::new(VERSIONS_MAX) }
+        Self { store, ambient, versions: TimedMap::new(VERSIONS_MAX) }
     }
 
     /// The secrets of a version. At most one call, within three seconds, and none for a version without

@@ -13,7 +13,7 @@ use crate::{
 
 /// The item: partition key `version_id`, the secrets as a map of texts.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Kept {
+pub(super) struct SecretsItem {
     version_id: VersionId,
     secrets: VersionSecrets,
 }
@@ -29,7 +29,7 @@ impl Store {
         version_id: &VersionId,
         secrets: VersionSecrets,
     ) -> Result<Write, Error> {
-        let item = to_item(&Kept { version_id: version_id.clone(), secrets })?;
+        let item = to_item(&SecretsItem { version_id: version_id.clone(), secrets })?;
         Ok(Write::put(&self.tables.secrets, item).when("attribute_not_exists(#version_id)"))
     }
 
@@ -38,7 +38,7 @@ impl Store {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn version_secrets(&self, version_id: &VersionId) -> Result<Option<VersionSecrets>, Error> {
-        let kept: Option<Kept> = self.read(&self.tables.secrets, secrets_key(version_id)).await?;
-        Ok(kept.map(|kept| kept.secrets))
+        let item: Option<SecretsItem> = self.read(&self.tables.secrets, secrets_key(version_id)).await?;
+        Ok(item.map(|item| item.secrets))
     }
 }

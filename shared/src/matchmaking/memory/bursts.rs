@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::{
-    base::{ambient::Timestamp, cache::Kept},
+    base::{ambient::Timestamp, cache::BoundedMap},
     models::{ids::LobbyId, lobby::Lobby},
     store::creation::{Burst, HeadKey},
 };
@@ -14,9 +14,9 @@ const SEEN_FULL_FOR: Duration = Duration::from_millis(200);
 /// What an instance knows of bursts.
 #[derive(Debug, Default)]
 pub(in crate::matchmaking) struct Bursts {
-    known: Kept<HeadKey, KnownBurst>,
+    known: BoundedMap<HeadKey, KnownBurst>,
     /// When lobbies were last seen full.
-    full: Kept<LobbyId, Timestamp>,
+    full: BoundedMap<LobbyId, Timestamp>,
 }
 
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use std::{collections::VecDeque, time::Duration};
 use crate::{
     base::{
         ambient::{Ambient, Timestamp},
-        cache::Kept,
+        cache::BoundedMap,
     },
     matchmaking::{
         contention::Contention,
@@ -33,13 +33,13 @@ const TAGGED_MAX: usize = 256;
 /// What an instance knows of pools, for each by the tags that a find asks for.
 #[derive(Debug)]
 pub(in crate::matchmaking) struct Pools {
-    untagged: Kept<Pool, KnownPool>,
-    tagged: Kept<(Pool, TagDigests), KnownPool>,
+    untagged: BoundedMap<Pool, KnownPool>,
+    tagged: BoundedMap<(Pool, TagDigests), KnownPool>,
 }
 
 impl Default for Pools {
     fn default() -> Self {
-        Self { untagged: Kept::default(), tagged: Kept::new(TAGGED_MAX) }
+        Self { untagged: BoundedMap::default(), tagged: BoundedMap::new(TAGGED_MAX) }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Searches for capacity without result.
 
 use crate::{
-    base::{ambient::Timestamp, cache::Kept},
+    base::{ambient::Timestamp, cache::BoundedMap},
     matchmaking::outcomes::NoCapacity,
     models::{ids::NamespaceId, namespace::Namespace, pool::Pool, shortage::Obstacles},
 };
@@ -10,9 +10,9 @@ use crate::{
 #[derive(Debug, Default)]
 pub(in crate::matchmaking) struct Searches {
     /// Until when a search without result is believed, and the obstacles at the game servers.
-    failed: Kept<(Pool, NoCapacity), (Timestamp, Obstacles)>,
+    failed: BoundedMap<(Pool, NoCapacity), (Timestamp, Obstacles)>,
     /// Namespaces seen at their limit of lobbies, with that limit and until when it is believed.
-    full: Kept<NamespaceId, (u32, Timestamp)>,
+    full: BoundedMap<NamespaceId, (u32, Timestamp)>,
 }
 
 impl Searches {

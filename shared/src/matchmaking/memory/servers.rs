@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, time::Duration};
 
 use crate::{
-    base::{ambient::Timestamp, cache::Kept},
+    base::{ambient::Timestamp, cache::BoundedMap},
     matchmaking::limits::{LEARNT_AGE_MAX, drop_old},
     models::server::{PlacementPool, Server},
 };
@@ -17,9 +17,9 @@ const SERVERS_ALLOTTED_MIN: usize = 8;
 #[derive(Debug, Default)]
 pub(in crate::matchmaking) struct Servers {
     /// Those of a pool, and when they were read.
-    known: Kept<PlacementPool, (Timestamp, Vec<Server>)>,
+    known: BoundedMap<PlacementPool, (Timestamp, Vec<Server>)>,
     /// When creations of this instance conflicted at a server.
-    conflicts: Kept<PlacementPool, VecDeque<Timestamp>>,
+    conflicts: BoundedMap<PlacementPool, VecDeque<Timestamp>>,
 }
 
 impl Servers {

@@ -258,7 +258,7 @@ sampled! {
         "pk": "TOKENS#g", "sk": "t", "game_id": "g", "token_id": "t", "kind": "public", "namespace_id": "n", "issued_at": 1,
         "expires_at": 2, "revoked_at": 3,
     }),
-    Kept => json!({ "version_id": "v", "secrets": { "captcha": "kept secret" } }),
+    SecretsItem => json!({ "version_id": "v", "secrets": { "captcha": "kept secret" } }),
     KeptCount => json!({ "pk": "statistics/n", "counted_at": 1, "claimed_at": 1, "json": "count", "expires_at": 1 }),
     ListedVersion => json!({
         "pk": "GAME#g", "sk": "LISTED#v", "game_id": "g", "version_id": "v", "display_name": "1", "created_at": 1,
