@@ -4,7 +4,9 @@ use shared::{
     function::{config::InvalidConfig, instance::Instance, operation::Operation},
     models::errors::Error,
     request::Request,
-    wire::{Access, BootstrapCaptcha, BootstrapResponse, Domains, LoginMethods, Origins, Turnstile},
+    wire::{
+        BootstrapCaptcha, BootstrapResponse, DeploymentAccess, Domains, LoginMethods, Origins, Turnstile,
+    },
 };
 
 /// The hub's origin, unless the deployment sets another.
@@ -39,7 +41,7 @@ impl Operation for GetBootstrap {
             environment.optional("MUSTER_TURNSTILE_SITE_KEY").map(|site_key| Turnstile { site_key });
         let hub = environment.optional("MUSTER_ORIGIN_HUB").unwrap_or_else(|| HUB_ORIGIN_DEFAULT.to_owned());
         let answer = BootstrapResponse {
-            access: environment.parsed::<Access>("MUSTER_ACCESS")?.unwrap_or_default(),
+            access: environment.parsed::<DeploymentAccess>("MUSTER_ACCESS")?.unwrap_or_default(),
             captcha: BootstrapCaptcha { turnstile },
             cluster: "oss",
             domains: domains(),

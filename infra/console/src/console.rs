@@ -23,7 +23,7 @@ use crate::{
     details, errors,
     events::{Feed, Shown},
     files::{FILES, PAGE},
-    guard::{Access, is_for_this_machine, is_of_own_page, protect},
+    guard::{Guard, is_for_this_machine, is_of_own_page, protect},
     host::{Host, Refusal, Words},
     queries::{Begun, Command, NamedLobby, Watched, of_query},
     search,
@@ -202,7 +202,7 @@ impl Console {
         Ok(Answer::Json(match named {
             "session" => {
                 let Begun { token } = read(body)?;
-                let Access::Session(session) = &self.host.access else { return Ok(Answer::Json(json!({}))) };
+                let Guard::Session(session) = &self.host.access else { return Ok(Answer::Json(json!({}))) };
                 let cookie = session.begin(&token, headers).ok_or(StatusCode::UNAUTHORIZED)?;
                 return Ok(Answer::Began(cookie));
             }

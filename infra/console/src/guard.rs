@@ -97,7 +97,7 @@ pub fn is_of_own_page(headers: &HeaderMap) -> bool {
 
 /// The requests that a console accepts.
 #[derive(Clone, Debug)]
-pub enum Access {
+pub enum Guard {
     /// All programs and users of this machine: the local stack shows its secrets to them anyway.
     ThisMachine,
     /// Those with a session, which the operator's token begins.
@@ -146,7 +146,7 @@ impl Session {
     }
 }
 
-impl Access {
+impl Guard {
     /// Whether a request may read or change data.
     #[must_use]
     pub fn allows(&self, headers: &HeaderMap) -> bool {
@@ -293,7 +293,7 @@ mod tests {
         assert!(set.ends_with("; Path=/_console; HttpOnly; SameSite=Strict"), "{set}");
         assert_eq!(session.begin(&token, &here), None, "it is exchanged once");
         let cookie = set.split(';').next().unwrap();
-        let access = Access::Session(session.into());
+        let access = Guard::Session(session.into());
         let with = |host: &str, cookie: &str| access.allows(&headers(&[("host", host), ("cookie", cookie)]));
         assert!(with("127.0.0.1:4000", &format!("a=b; {cookie}")));
         assert!(!with("127.0.0.1:4001", cookie) && !with("127.0.0.1:4000", "muster_console_4000=x"));

@@ -13,7 +13,7 @@ use shared::{
 };
 
 use crate::{
-    guard::Access,
+    guard::Guard,
     tape::{Finds, Tape},
 };
 
@@ -130,7 +130,7 @@ pub struct Host {
     /// The operator's commands on it.
     pub commands: Commands,
     /// Who may use the console.
-    pub access: Access,
+    pub access: Guard,
     /// Whether its page may change something; if not, `commands` refuses changes, too.
     pub may_change: bool,
     /// The requests that the host itself answers, when it does.

@@ -9,7 +9,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper_util::{client::legacy::Client, rt::TokioExecutor};
 use muster_console::{
     console::Console,
-    guard::Access,
+    guard::Guard,
     host::{Api, Host, Kind},
     tape::{Answered, Tape},
 };
@@ -62,7 +62,7 @@ impl Shown {
                 Box::pin(async move { Ok(keys) })
             }),
             commands,
-            access: Access::ThisMachine,
+            access: Guard::ThisMachine,
             may_change: true,
             tape: Some(Arc::clone(&tape)),
             counts: None,

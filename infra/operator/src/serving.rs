@@ -17,7 +17,7 @@ use http_body_util::{BodyExt as _, Limited};
 use hyper::{Request, StatusCode, body::Incoming};
 use muster_console::{
     console::Console,
-    guard::{Access, Session},
+    guard::{Guard, Session},
     host::{AwsCounts, Commands, Host, Keys, Kind},
     listening,
 };
@@ -67,7 +67,7 @@ pub(crate) async fn serve(
     let url = format!("http://{address}/#token={}", session.token().unwrap_or_default());
     let (name, ambient) = (deployment.name.clone(), deployment.ambient.clone());
     let kind = if counts.is_some() { Kind::Aws } else { Kind::Local };
-    let access = Access::Session(Arc::clone(&session));
+    let access = Guard::Session(Arc::clone(&session));
     let console = Console::new(host(deployment, access, kind, counts, commands, options.may_change()));
     say(&format!("The console of {name}, for this machine and once: {url}"));
     let way = if options.no_browser { None } else { Way::to(&url, &ambient).ok() };
@@ -170,7 +170,7 @@ impl Drop for Way {
 
 fn host(
     deployment: Deployment,
-    access: Access,
+    access: Guard,
     kind: Kind,
     counts: Option<AwsCounts>,
     commands: Commands,

@@ -384,7 +384,7 @@ pub struct TokenResponse {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BootstrapResponse {
     /// The access to the deployment.
-    pub access: Access,
+    pub access: DeploymentAccess,
     /// Captchas that clients may have to pass.
     pub captcha: BootstrapCaptcha,
     /// The kind of cluster.
@@ -401,7 +401,7 @@ pub struct BootstrapResponse {
 /// The access to a deployment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Access {
+pub enum DeploymentAccess {
     /// Only its owners.
     #[default]
     Private,
@@ -409,7 +409,7 @@ pub enum Access {
     Public,
 }
 
-impl FromStr for Access {
+impl FromStr for DeploymentAccess {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, &'static str> {

@@ -16,7 +16,7 @@ use shared::{
         cdn_user::CdnUserName,
         names::{display_name_violations, is_name_id},
     },
-    wire::{Access, Publicity},
+    wire::{DeploymentAccess, Publicity},
 };
 
 use crate::{
@@ -133,7 +133,7 @@ fn words_are_taken_to_the_letter() {
         let publicity = serde_json::from_value::<Publicity>(json.clone()).ok();
         let known = if word == "public" { Publicity::Public } else { Publicity::Private };
         prop_assert_eq!(publicity, is_public_or_private.then_some(known));
-        let access = Access::from_str(&word).ok();
+        let access = DeploymentAccess::from_str(&word).ok();
         prop_assert_eq!(access.map(|access| json!(access)), is_public_or_private.then_some(json));
         Ok(())
     });
