@@ -142,8 +142,9 @@ pub struct Finds {
     pub failed: u32,
 }
 
+/// The latest requests, and the sums over all.
 #[derive(Debug, Default)]
-struct Kept {
+struct Records {
     entries: VecDeque<Entry>,
     /// By the number of the column since the epoch, and the namespace.
     finds: BTreeMap<(u64, Option<NamespaceId>), Finds>,
@@ -153,7 +154,7 @@ struct Kept {
 /// The requests of one host.
 #[derive(Debug)]
 pub struct Tape {
-    kept: Mutex<Kept>,
+    records: Mutex<Records>,
     since: Timestamp,
     last: watch::Sender<u64>,
 }
@@ -162,28 +163,28 @@ impl Tape {
     /// An empty tape, which begins at `since`.
     #[must_use]
     pub fn new(since: Timestamp) -> Self {
-        Self { kept: Mutex::default(), since, last: watch::Sender::new(0) }
+        Self { records: Mutex::default(), since, last: watch::Sender::new(0) }
     }
 
     /// Notes a request.
     pub fn note(&self, answered: Answered) {
-        let mut kept = self.kept();
+        let mut records = self.records();
         if let Some(operation) = &answered.operation {
-            let totals = kept.operations.entry(operation.clone()).or_default();
+            let totals = records.operations.entry(operation.clone()).or_default();
             *totals = Totals { requests: totals.requests + 1, usage: totals.usage + answered.usage };
             if operation == "find-lobby" {
                 let column = column(answered.at);
-                let finds = kept.finds.entry((column, answered.namespace_id.clone())).or_default();
+                let finds = records.finds.entry((column, answered.namespace_id.clone())).or_default();
                 finds.count(answered.status);
-                kept.finds.retain(|(at, _), _| at + COLUMNS as u64 > column);
+                records.finds.retain(|(at, _), _| at + COLUMNS as u64 > column);
             }
         }
         let number = *self.last.borrow() + 1;
-        kept.entries.push_back(Entry::of(number, answered));
-        if kept.entries.len() > ENTRIES_MAX {
-            kept.entries.pop_front();
+        records.entries.push_back(Entry::of(number, answered));
+        if records.entries.len() > ENTRIES_MAX {
+            records.entries.pop_front();
         }
-        drop(kept);
+        drop(records);
         self.last.send_replace(number);
     }
 
@@ -196,33 +197,33 @@ impl Tape {
     /// The requests after `number`, oldest first: those of a namespace, and those of none.
     #[must_use]
     pub fn after(&self, number: u64, namespace_id: &NamespaceId) -> Vec<Entry> {
-        let kept = self.kept();
+        let records = self.records();
         let is_its = |entry: &&Entry| entry.namespace_id.as_ref().is_none_or(|id| id == namespace_id);
-        kept.entries.iter().filter(|entry| entry.number > number).filter(is_its).cloned().collect()
+        records.entries.iter().filter(|entry| entry.number > number).filter(is_its).cloned().collect()
     }
 
     /// The request whose identifier begins so, if it is still kept.
     #[must_use]
     pub fn request(&self, beginning: &str) -> Option<Entry> {
         let is_it = |entry: &&Entry| entry.request_id.as_ref().is_some_and(|id| id.starts_with(beginning));
-        self.kept().entries.iter().rev().find(is_it).cloned()
+        self.records().entries.iter().rev().find(is_it).cloned()
     }
 
     /// The finds of a namespace in a column.
     #[must_use]
     pub fn finds(&self, column: u64, namespace_id: &NamespaceId) -> Finds {
         let key = (column, Some(namespace_id.clone()));
-        self.kept().finds.get(&key).copied().unwrap_or_default()
+        self.records().finds.get(&key).copied().unwrap_or_default()
     }
 
     /// When the count began, and the usage of each operation.
     #[must_use]
     pub fn totals(&self) -> (Timestamp, BTreeMap<String, Totals>) {
-        (self.since, self.kept().operations.clone())
+        (self.since, self.records().operations.clone())
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn records(&self) -> MutexGuard<'_, Records> {
+        self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -49,7 +49,7 @@ use players::Players;
 use report::Outcome;
 use servers::{PREFIX, Servers};
 use service::{Meter, Service};
-use tally::{OK, Operation};
+use tally::{Call, OK};
 
 /// How long the tokens live beyond the load: while its game servers register and deregister.
 const TOKEN_MARGIN: Duration = Duration::from_secs(600);
@@ -199,7 +199,7 @@ fn difference(before: &Meter, after: &Meter) -> BTreeMap<String, (u64, Usage)> {
         let (requests_before, usage_before) = before.get(name).copied().unwrap_or_default();
         (name.to_owned(), (requests - requests_before, usage - usage_before))
     };
-    Operation::ALL.into_iter().map(|operation| of(operation.name())).collect()
+    Call::ALL.into_iter().map(|operation| of(operation.name())).collect()
 }
 
 /// Whether Ctrl-C was pressed.
@@ -230,8 +230,8 @@ async fn show_progress(service: &Service, plan: &Plan) {
         every.tick().await;
         let (found, sent, not_sent, left) = {
             let tally = service.tally();
-            let found = tally.of(Operation::Find, OK);
-            (found, tally.all(Operation::Find), tally.not_sent, tally.of(Operation::Disconnect, OK))
+            let found = tally.of(Call::Find, OK);
+            (found, tally.all(Call::Find), tally.not_sent, tally.of(Call::Disconnect, OK))
         };
         let text = format!(
             "{} of {} players came, {found} found a lobby, {} did not, {not_sent} were not sent, {left} left",

@@ -108,7 +108,7 @@ impl Matchmaker {
         if tags.is_empty() && candidates.has_more && pools.len() == 1 {
             let mut sampled = candidates.fitting.clone();
             let sampled: Vec<_> = (0..SAMPLED).filter_map(|_| self.ambient.draw(&mut sampled)).collect();
-            match self.take_fullest(&mut comparison, sampled, 1).await? {
+            match self.claim_fullest(&mut comparison, sampled, 1).await? {
                 Ok(found) => return Ok(Existing::of(Some(found), false)),
                 // Decision 21.
                 Err(AreAllFull(true)) if may_create && self.is_busy(pools) => {
@@ -118,7 +118,7 @@ impl Matchmaker {
             }
         }
         let waves = if tags.is_empty() { 1 } else { WAVES_MAX };
-        if let Ok(found) = self.take_fullest(&mut comparison, candidates.fitting, waves).await? {
+        if let Ok(found) = self.claim_fullest(&mut comparison, candidates.fitting, waves).await? {
             return Ok(Existing::of(Some(found), false));
         }
         if !candidates.has_more || !tags.is_empty() {
@@ -127,7 +127,7 @@ impl Matchmaker {
         // No oldest lobby gave a seat, for example because all are of a dead server: try younger ones.
         let candidates = self.look(pools, limit_max, sight, deadline, false).await?;
         seeker.trace().considered(candidates.fitting.len() + candidates.mismatched, candidates.mismatched);
-        let found = self.take_fullest(&mut comparison, candidates.fitting, WAVES_MAX).await?;
+        let found = self.claim_fullest(&mut comparison, candidates.fitting, WAVES_MAX).await?;
         Ok(Existing::of(found.ok(), candidates.has_more || comparison.is_one_crowded))
     }
 
@@ -147,7 +147,7 @@ impl Matchmaker {
         match exact.as_slice() {
             [] => Ok(None),
             [only] => self.take_only(comparison, only).await,
-            _ => Ok(self.take_fullest(comparison, exact, 1).await?.ok()),
+            _ => Ok(self.claim_fullest(comparison, exact, 1).await?.ok()),
         }
     }
 
@@ -222,7 +222,7 @@ impl Matchmaker {
 
     /// Compares candidates by their seats and tries them, fullest first: in `waves` of [`COMPARED_MAX`] of
     /// each pool, the oldest in the first.
-    async fn take_fullest(
+    async fn claim_fullest(
         &self,
         comparison: &mut Comparison<'_>,
         mut candidates: Vec<Candidate>,

@@ -254,7 +254,7 @@ impl Seeker {
     /// # Errors
     /// [`Error::Contention`] when another run has replaced this one, and may have the seat;
     /// [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn let_go(&self, refusal: &Error) -> Result<(), Error> {
+    pub async fn end_record(&self, refusal: &Error) -> Result<(), Error> {
         let Some(run) = &self.run else { return Ok(()) };
         if !self.store.forget_run(run, refusal.status_and_code().1, self.ambient.now()).await? {
             return Err(self.overtaken());

@@ -16,7 +16,7 @@ use crate::load::{
     plan::Plan,
     servers::Servers,
     service::Service,
-    tally::{Operation, Tally},
+    tally::{Call, Tally},
 };
 
 /// What the players of one load share.
@@ -71,23 +71,17 @@ impl Players {
             }
         };
         let began = Instant::now();
-        let connected = self.ask(Operation::Connect, &token, &lobby.player.token, cost::CONNECT).await;
+        let connected = self.ask(Call::Connect, &token, &lobby.player.token, cost::CONNECT).await;
         self.tally().connects.push(began.elapsed());
         if connected {
             sleep(self.plan.stay).await;
-            self.ask(Operation::Disconnect, &token, &lobby.player.token, cost::DISCONNECT).await;
+            self.ask(Call::Disconnect, &token, &lobby.player.token, cost::DISCONNECT).await;
         }
     }
 
     /// Calls an operation of the player's lobby, once the limit on concurrent requests allows it. Returns
     /// whether it succeeded.
-    async fn ask(
-        &self,
-        operation: Operation,
-        lobby_token: &str,
-        player_token: &str,
-        takes: cost::Spent,
-    ) -> bool {
+    async fn ask(&self, operation: Call, lobby_token: &str, player_token: &str, takes: cost::Spent) -> bool {
         // Nobody closes the semaphore.
         let _permit = self.requests.acquire().await;
         let body = json!({ "player_token": player_token });
@@ -189,20 +183,20 @@ mod tests {
     async fn each_player_finds_connects_and_leaves_but_one_in_twenty() {
         let tally = played(plan(), service(|| (Duration::from_millis(30), 200))).await;
         let ok = |operation| tally.of(operation, OK);
-        assert_eq!((ok(Operation::Find), ok(Operation::Connect), ok(Operation::Disconnect)), (40, 38, 38));
-        assert_eq!((tally.all(Operation::Register), tally.all(Operation::Deregister)), (1, 1));
+        assert_eq!((ok(Call::Find), ok(Call::Connect), ok(Call::Disconnect)), (40, 38, 38));
+        assert_eq!((tally.all(Call::Register), tally.all(Call::Deregister)), (1, 1));
         assert_eq!((tally.not_sent, tally.not_listed, tally.elsewhere), (0, 0, 0));
         assert_eq!((tally.created, tally.races_lost), (40, 40));
-        assert_eq!(tally.spent[&Operation::Find].read_units, 20.0);
+        assert_eq!(tally.spent[&Call::Find].read_units, 20.0);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_slow_service_delays_no_later_player_and_shows_in_every_time() {
         let slow = Duration::from_secs(20);
         let tally = played(plan(), service(move || (slow, 503))).await;
-        assert_eq!(tally.of(Operation::Find, "503 BUSY"), 40);
+        assert_eq!(tally.of(Call::Find, "503 BUSY"), 40);
         assert!(tally.finds.iter().all(|time| (slow..slow + Duration::from_millis(5)).contains(time)));
-        assert_eq!((tally.races_lost, tally.all(Operation::Connect)), (40, 0));
+        assert_eq!((tally.races_lost, tally.all(Call::Connect)), (40, 0));
         let public = Service::new(service(|| (Duration::ZERO, 200)), String::new(), String::new());
         let due = Instant::now();
         sleep(slow).await;
@@ -214,13 +208,13 @@ mod tests {
     async fn players_beyond_those_who_may_wait_are_counted_as_not_sent() {
         let plan = Plan { rate: 200, ..plan() };
         let tally = played(plan, service(|| (Duration::from_secs(30), 503))).await;
-        assert_eq!((tally.all(Operation::Find), tally.not_sent), (200, 200));
+        assert_eq!((tally.all(Call::Find), tally.not_sent), (200, 200));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_service_that_never_answers_ends_the_load_all_the_same() {
         let tally = played(plan(), service(|| (Duration::MAX / 4, 200))).await;
-        assert_eq!(tally.of(Operation::Find, "no response"), 40);
+        assert_eq!(tally.of(Call::Find, "no response"), 40);
         assert_eq!(tally.problem.as_deref(), Some("none in 35 s"));
     }
 
@@ -235,6 +229,6 @@ mod tests {
             })
         });
         let tally = played(plan(), elsewhere).await;
-        assert_eq!((tally.elsewhere, tally.all(Operation::Connect)), (38, 0));
+        assert_eq!((tally.elsewhere, tally.all(Call::Connect)), (38, 0));
     }
 }

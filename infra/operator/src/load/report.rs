@@ -9,7 +9,7 @@ use crate::{
     load::{
         cost::{self, Spent},
         plan::Plan,
-        tally::{OK, Operation, Tally, percentiles},
+        tally::{Call, OK, Tally, percentiles},
     },
     report::Report,
 };
@@ -35,8 +35,8 @@ impl Outcome {
                 metered.iter().map(|(name, metered)| (name.as_str(), of(metered))).collect()
             }
             None => {
-                let more = |operation: &Operation| match operation {
-                    Operation::Disconnect => cost::END.times(self.tally.created as f64),
+                let more = |operation: &Call| match operation {
+                    Call::Disconnect => cost::END.times(self.tally.created as f64),
                     _ => Spent::default(),
                 };
                 let spent = self.tally.spent.iter();
@@ -49,13 +49,13 @@ impl Outcome {
     pub fn report(self) -> Report {
         let Tally { results, not_sent, not_listed, elsewhere, created, races_lost, problem, .. } =
             &self.tally;
-        let sent = self.tally.all(Operation::Find);
+        let sent = self.tally.all(Call::Find);
         let finds = percentiles(self.tally.finds.clone());
         let connects = percentiles(self.tally.connects.clone());
         let spent: Spent = self.spent().into_values().sum();
         let estimate = self.plan.estimate().dollars();
         let of = |operation| self.tally.of(operation, OK);
-        let (connected, left) = (of(Operation::Connect), of(Operation::Disconnect));
+        let (connected, left) = (of(Call::Connect), of(Call::Disconnect));
         let mut lines = vec![
             (
                 "players",
@@ -81,7 +81,7 @@ impl Outcome {
         lines.extend(problem.clone().map(|problem| ("first problem", problem)));
         let json = json!({
             "plan": self.plan.json(), "interrupted": self.was_interrupted,
-            "players": { "came": sent + not_sent, "not_sent": not_sent, "found": of(Operation::Find),
+            "players": { "came": sent + not_sent, "not_sent": not_sent, "found": of(Call::Find),
                          "connected": connected, "left": left, "not_listed": not_listed, "elsewhere": elsewhere },
             "results": results.iter().map(|(operation, results)| (operation.name(), results)).collect::<BTreeMap<_, _>>(),
             "find_ms": millis(finds), "connected_ms": millis(connects),

@@ -15,7 +15,7 @@ use crate::load::{
     cost,
     plan::{HEARTBEAT, HEARTBEAT_GAP, LEASE, Plan},
     service::Service,
-    tally::Operation,
+    tally::Call,
 };
 
 /// The beginning of their identifiers: other servers of a namespace are not of a load.
@@ -95,7 +95,7 @@ impl Servers {
                 "game_modes": [plan.mode], "capacity": plan.lobbies_per_server, "lease_seconds": LEASE.as_secs(),
                 "ports": { PORT: { "hostname": self.hostname(), "port": port, "protocol": "udp" } },
             });
-            self.service.insist(Operation::Register, &body, cost::REGISTER).await?;
+            self.service.insist(Call::Register, &body, cost::REGISTER).await?;
             heartbeats.spawn(Arc::clone(server).send_heartbeats(Arc::clone(&self.service)));
         }
         Ok(())
@@ -162,7 +162,7 @@ impl Server {
         loop {
             let body = json!({ "server_id": self.server_id, "start_id": self.start_id, "cursor": cursor });
             let spent = |page: &Heartbeat| cost::heartbeat(page.lobbies.len());
-            let Ok(page) = service.as_server(Operation::Heartbeat, &body, spent).await else { return };
+            let Ok(page) = service.as_server(Call::Heartbeat, &body, spent).await else { return };
             let listed = page.lobbies.into_iter();
             lobbies.extend(listed.map(|lobby| (lobby.lobby_id, lobby.lobby_token.into())));
             cursor = page.cursor;
@@ -177,7 +177,7 @@ impl Server {
     async fn leave(self: Arc<Self>, service: Arc<Service>) -> Option<String> {
         let body = json!({ "server_id": self.server_id, "start_id": self.start_id, "end_lobbies": true });
         let takes = cost::deregister(self.lobbies.borrow().len());
-        match service.insist(Operation::Deregister, &body, takes).await {
+        match service.insist(Call::Deregister, &body, takes).await {
             // It never registered, or an earlier try succeeded.
             Err(result) if !result.ends_with("MATCHMAKER_SERVER_NOT_FOUND") => Some(self.server_id.clone()),
             _ => None,

@@ -26,7 +26,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::load::{
     cost::{self, Spent},
-    tally::{NO_RESPONSE, OK, Operation, Tally, UNREADABLE, explained},
+    tally::{Call, NO_RESPONSE, OK, Tally, UNREADABLE, explained},
 };
 
 /// Longer than any response takes: API Gateway gives up after 30 s.
@@ -104,7 +104,7 @@ impl Service {
 
     /// Finds a lobby for a player who was due at `due`.
     pub async fn find(&self, body: Bytes, due: Instant) -> Option<JoinLobby> {
-        let answer = read::<Found>(self.send(Operation::Find, &self.public_token, body).await);
+        let answer = read::<Found>(self.send(Call::Find, &self.public_token, body).await);
         let mut tally = self.tally();
         tally.finds.push(due.elapsed());
         let explanation = match &answer {
@@ -113,7 +113,7 @@ impl Service {
         };
         explanation.into_iter().for_each(|explanation| tally.explain(explanation));
         let spent = explanation.map_or(cost::REFUSED, explained);
-        count(&mut tally, Operation::Find, &answer, spent);
+        count(&mut tally, Call::Find, &answer, spent);
         answer.ok().map(|found| found.lobby)
     }
 
@@ -123,7 +123,7 @@ impl Service {
     /// The result as it is counted: status and code.
     pub async fn as_server<T: DeserializeOwned>(
         &self,
-        operation: Operation,
+        operation: Call,
         body: &Value,
         spent: impl FnOnce(&T) -> Spent,
     ) -> Result<T, String> {
@@ -134,7 +134,7 @@ impl Service {
     ///
     /// # Errors
     /// The last result as it is counted: status and code.
-    pub async fn insist(&self, operation: Operation, body: &Value, takes: Spent) -> Result<(), String> {
+    pub async fn insist(&self, operation: Call, body: &Value, takes: Spent) -> Result<(), String> {
         let mut tries_left = TRIES;
         loop {
             tries_left -= 1;
@@ -154,7 +154,7 @@ impl Service {
     /// The result as it is counted: status and code.
     pub async fn call<T: DeserializeOwned>(
         &self,
-        operation: Operation,
+        operation: Call,
         token: &str,
         body: &Value,
         spent: impl FnOnce(&T) -> Spent,
@@ -178,12 +178,12 @@ impl Service {
     }
 
     /// Status and body of the response.
-    async fn send(&self, operation: Operation, token: &str, body: Bytes) -> Result<(u16, Bytes), String> {
+    async fn send(&self, operation: Call, token: &str, body: Bytes) -> Result<(u16, Bytes), String> {
         let request = Request::post(operation.path())
             .header(AUTHORIZATION, format!("Bearer {token}"))
             .header(CONTENT_TYPE, "application/json");
         let request = match operation {
-            Operation::Find => request.header(EXPLAIN_HEADER, "1"),
+            Call::Find => request.header(EXPLAIN_HEADER, "1"),
             _ => request,
         };
         let request = request.body(body).map_err(|error| error.to_string())?;
@@ -212,7 +212,7 @@ fn read<T: DeserializeOwned>(response: Result<(u16, Bytes), String>) -> Result<T
     }
 }
 
-fn count<T>(tally: &mut Tally, operation: Operation, answer: &Result<T, Failure>, spent: Spent) {
+fn count<T>(tally: &mut Tally, operation: Call, answer: &Result<T, Failure>, spent: Spent) {
     let result = answer.as_ref().map_or_else(|failure| failure.result.as_str(), |_| OK);
     tally.count(operation, result, spent);
     if let Err(Failure { problem: Some(problem), .. }) = answer {

@@ -9,9 +9,9 @@ use shared::{
 
 use crate::load::cost::Spent;
 
-/// The operations that a load calls.
+/// The calls of a load, by operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Operation {
+pub(crate) enum Call {
     Register,
     Heartbeat,
     Find,
@@ -20,7 +20,7 @@ pub(crate) enum Operation {
     Deregister,
 }
 
-impl Operation {
+impl Call {
     pub const ALL: [Self; 6] =
         [Self::Register, Self::Heartbeat, Self::Find, Self::Connect, Self::Disconnect, Self::Deregister];
 
@@ -60,9 +60,9 @@ pub(crate) const UNREADABLE: &str = "200 unreadable";
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     /// Results by operation and status with code.
-    pub results: BTreeMap<Operation, BTreeMap<String, u64>>,
+    pub results: BTreeMap<Call, BTreeMap<String, u64>>,
     /// What the requests took, as responses or the page of counted units say.
-    pub spent: BTreeMap<Operation, Spent>,
+    pub spent: BTreeMap<Call, Spent>,
     /// From when each find was due to its result, refusals included.
     pub finds: Vec<Duration>,
     /// The time of each request that connected a player.
@@ -83,7 +83,7 @@ pub(crate) struct Tally {
 
 impl Tally {
     /// Counts a request.
-    pub fn count(&mut self, operation: Operation, result: &str, spent: Spent) {
+    pub fn count(&mut self, operation: Call, result: &str, spent: Spent) {
         *self.results.entry(operation).or_default().entry(result.to_owned()).or_default() += 1;
         let sum = self.spent.entry(operation).or_default();
         *sum = *sum + spent;
@@ -96,13 +96,13 @@ impl Tally {
     }
 
     /// Requests of an operation with a result.
-    pub fn of(&self, operation: Operation, result: &str) -> u64 {
+    pub fn of(&self, operation: Call, result: &str) -> u64 {
         let results = self.results.get(&operation);
         results.and_then(|results| results.get(result)).copied().unwrap_or_default()
     }
 
     /// Requests of an operation.
-    pub fn all(&self, operation: Operation) -> u64 {
+    pub fn all(&self, operation: Call) -> u64 {
         self.results.get(&operation).into_iter().flat_map(BTreeMap::values).sum()
     }
 }
@@ -144,12 +144,12 @@ mod tests {
     fn requests_are_counted_by_operation_and_result() {
         let mut tally = Tally::default();
         let once = Spent { requests: 1.0, ..Spent::default() };
-        tally.count(Operation::Find, OK, once);
-        tally.count(Operation::Find, OK, once);
-        tally.count(Operation::Find, "429", once);
-        tally.count(Operation::Connect, OK, once);
-        assert_eq!((tally.of(Operation::Find, OK), tally.of(Operation::Find, "429")), (2, 1));
-        assert_eq!((tally.all(Operation::Find), tally.all(Operation::Disconnect)), (3, 0));
-        assert_eq!(tally.spent[&Operation::Find].requests, 3.0);
+        tally.count(Call::Find, OK, once);
+        tally.count(Call::Find, OK, once);
+        tally.count(Call::Find, "429", once);
+        tally.count(Call::Connect, OK, once);
+        assert_eq!((tally.of(Call::Find, OK), tally.of(Call::Find, "429")), (2, 1));
+        assert_eq!((tally.all(Call::Find), tally.all(Call::Disconnect)), (3, 0));
+        assert_eq!(tally.spent[&Call::Find].requests, 3.0);
     }
 }
