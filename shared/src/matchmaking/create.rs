@@ -4,7 +4,7 @@
 //! within the last second doubles the number of the fullest servers among which the instance draws. Once
 //! eight servers have a part of the limit left, it draws only from those (decision 26).
 
-use std::{collections::BTreeMap, slice, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 use futures_util::future::try_join_all;
 
@@ -29,7 +29,7 @@ use crate::{
         seats::Seats,
         server::Server,
     },
-    rules::criteria::{NewLobby, SearchedPool},
+    rules::criteria::NewLobby,
     seating::{reply::Found, seeker::Seeker},
     store::{
         creation::{BURST_WINDOW, Burst, Creation, CreationOutcome, Renewal, YOUNG_BURST_AGE},
@@ -77,37 +77,20 @@ impl Matchmaker {
     pub(super) async fn create_alone(&self, search: &Search, seeker: &Seeker) -> Result<Option<Step>, Error> {
         let new = &search.criteria.new_lobby;
         let searched = new.searched();
-        if self.pools.is_promised_seat(slice::from_ref(&searched), self.ambient.now())
-            && let Some(found) = self.wait_for_instance(slice::from_ref(&searched), seeker).await?
-        {
-            return Ok(Some(Step::Found(Box::new(found))));
-        }
-        if !self.pools.begin_alone(&searched, new.max_players, self.ambient.now()) {
+        if !self.pools.creates_alone(&searched, new.max_players, self.ambient.now()) {
             return Ok(None);
         }
-        let step = self.create_unelected(search, &searched, seeker).await;
-        self.pools.end_alone(&searched);
-        step.map(Some)
-    }
-
-    async fn create_unelected(
-        &self,
-        search: &Search,
-        searched: &SearchedPool,
-        seeker: &Seeker,
-    ) -> Result<Step, Error> {
         let lobby_id = LobbyId::from(self.ambient.uuid());
-        let max_players = search.criteria.new_lobby.max_players;
-        let fills_it = self.pools.fills_alone(searched, max_players, self.ambient.now());
+        let fills_it = self.pools.fills_alone(&searched, new.max_players, self.ambient.now());
         let sight_after = if fills_it { UNSHARED_FOR } else { Duration::ZERO };
         let placing = Placing { sight_after, ..Placing::default() };
         match self.attempt(search, &lobby_id, seeker, placing, Origin::Alone).await? {
             Attempt::Created(found) => {
                 seeker.trace().creation(explanation::Creation::PoolBusy);
-                Ok(Step::Found(found))
+                Ok(Some(Step::Found(found)))
             }
-            Attempt::NoCapacity(reason) => Ok(Step::NoCapacity(reason)),
-            Attempt::Exists | Attempt::Replaced(_) | Attempt::Lost => Ok(Step::LookAgain),
+            Attempt::NoCapacity(reason) => Ok(Some(Step::NoCapacity(reason))),
+            Attempt::Exists | Attempt::Replaced(_) | Attempt::Lost => Ok(Some(Step::LookAgain)),
         }
     }
 

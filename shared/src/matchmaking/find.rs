@@ -16,7 +16,6 @@ use crate::{
         waiting::deadline_after,
     },
     models::{errors::Error, lobby::SeatState},
-    rules::criteria::SearchedPool,
     seating::{reply::Found, seeker::Seeker},
     wire::explanation::{self, FindOutcome},
 };
@@ -62,7 +61,7 @@ impl Matchmaker {
             let is_loaded = self.pools.contention(pools, self.ambient.now()) >= Contention::Loaded;
             if is_loaded
                 && round == 0
-                && let Some(found) = self.find_in_memory(pools, seeker).await?
+                && let Some(found) = self.take_in_used(pools, seeker).await?
             {
                 return Ok(found);
             }
@@ -100,17 +99,6 @@ impl Matchmaker {
             ROUND_PAUSES.wait(round, &self.ambient).await;
         }
         Err(Error::Contention)
-    }
-
-    /// Takes a seat in a lobby that this instance used before, or is creating just now.
-    async fn find_in_memory(&self, pools: &[SearchedPool], seeker: &Seeker) -> Result<Option<Found>, Error> {
-        if let Some(found) = self.take_in_used(pools, seeker).await? {
-            return Ok(Some(found));
-        }
-        if self.pools.is_promised_seat(pools, self.ambient.now()) {
-            return self.wait_for_instance(pools, seeker).await;
-        }
-        Ok(None)
     }
 
     /// Counts as a race a lobby created after a look that left lobbies aside which may have had a seat (I9).

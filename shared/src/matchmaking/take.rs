@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::future::try_join_all;
 
 use crate::{
-    base::{ambient::Timestamp, pauses::Pauses},
+    base::ambient::Timestamp,
     matchmaking::{
         limits::UNSHARED_FOR,
         matchmaker::Matchmaker,
@@ -30,9 +30,6 @@ use crate::{
     wire::explanation::{FindOutcome, Reason},
 };
 
-/// Pauses of a find that waits for a lobby that another one of its instance is creating, and how many.
-const INSTANCE_PAUSES: Pauses = Pauses::doubling(Duration::from_millis(2)).up_to(Duration::from_millis(16));
-const INSTANCE_WAITS: u32 = 8;
 /// Lobbies of silent servers that one look hides; later looks hide the others.
 const HIDDEN_AT_ONCE: usize = 16;
 /// The find that filled a lobby crashed if the lobby is still in sight after this long. The next find that
@@ -50,21 +47,6 @@ impl Matchmaker {
         let Some(known) = self.pools.use_known(pools, now) else { return Ok(None) };
         let Some(searched) = searched(pools, &known.lobby.pool) else { return Ok(None) };
         Ok(self.take(searched, claimed(&known, seeker.seats(), now), seeker).await?.ok())
-    }
-
-    /// Takes a seat in the lobby that another find of this instance is creating.
-    pub(super) async fn wait_for_instance(
-        &self,
-        pools: &[SearchedPool],
-        seeker: &Seeker,
-    ) -> Result<Option<Found>, Error> {
-        for wait in 0..INSTANCE_WAITS {
-            INSTANCE_PAUSES.wait(wait, &self.ambient).await;
-            if let Some(found) = self.take_in_used(pools, seeker).await? {
-                return Ok(Some(found));
-            }
-        }
-        Ok(None)
     }
 
     /// Takes a seat in one lobby, or returns why it has none.

@@ -331,14 +331,9 @@ impl World {
         };
         let instance = Arc::clone(&lock(&self.instances).0[number]);
         let (ran_ms, before) = (self.now_ms(), instance.usage());
-        if self.is_shared() {
-            lock(&self.instances).1.push(number);
-        }
         let found = instance.find(&self.token, &body).await;
         let usage = instance.usage() - before;
-        if !self.is_shared() {
-            lock(&self.instances).1.push(number);
-        }
+        lock(&self.instances).1.push(number);
         let took_ms = self.now_ms() - ran_ms;
         let mut tally = lock(&self.tally);
         tally.under_way -= 1;
@@ -393,11 +388,6 @@ impl World {
         } else {
             *lock(&self.tally).host_refused.entry(error.status_and_code().1).or_default() += 1;
         }
-    }
-
-    /// Whether all finds run in one instance, at the same time.
-    const fn is_shared(&self) -> bool {
-        matches!(self.scenario.shape, Shape::Clients(_, true))
     }
 
     /// The share of the players who sit in lobbies less than a quarter full, the emptiest one apart, into

@@ -81,13 +81,10 @@ fn all(seconds: u32, stay_secs_max: u32, seed: u64) -> Vec<Scenario> {
 /// without pause and with as many players leaving as come.
 fn worlds(seed: u64) -> Vec<Scenario> {
     let mut scenarios = Vec::new();
-    for is_shared in [true, false] {
-        for clients in [4, 8, 32] {
-            let shape = Shape::Clients(clients, is_shared);
-            let without_pause = Scenario { shape, seed, rate: 0, seconds: 0, ..QUICK };
-            scenarios.extend([10, 64, 100, 256].map(|capacity| Scenario { capacity, ..without_pause }));
-            scenarios.extend(OTHER.map(|asks| Scenario { asks, ..without_pause }));
-        }
+    for clients in [4, 8, 32] {
+        let without_pause = Scenario { shape: Shape::Clients(clients), seed, rate: 0, seconds: 0, ..QUICK };
+        scenarios.extend([10, 64, 100, 256].map(|capacity| Scenario { capacity, ..without_pause }));
+        scenarios.extend(OTHER.map(|asks| Scenario { asks, ..without_pause }));
     }
     let steady = Scenario { rate: 120, seconds: 30, stay_secs_max: 15, seed, ..QUICK };
     scenarios.extend([2, 64, 100, 256].map(|capacity| Scenario { capacity, ..steady }));
@@ -125,7 +122,7 @@ fn requested() -> (Vec<Scenario>, bool) {
     }
     if is_quick {
         let mut scenarios = [BURST, QUICK, QUICK_STEADY].to_vec();
-        let clients = Scenario { shape: Shape::Clients(8, true), rate: 0, seconds: 0, ..QUICK };
+        let clients = Scenario { shape: Shape::Clients(8), rate: 0, seconds: 0, ..QUICK };
         scenarios.extend([64, 100].map(|capacity| Scenario { capacity, ..clients }));
         scenarios.extend(OTHER.map(|asks| Scenario { asks, ..clients }));
         return (scenarios.into_iter().map(|scenario| Scenario { seed, ..scenario }).collect(), true);

@@ -30,9 +30,9 @@ pub enum Shape {
     Quiet,
     /// That many finds at one instant, each in a warm instance of its own, and nothing else.
     Burst(u32),
-    /// So many clients that each find again as soon as they are answered, some hundred times in all: each in
-    /// an instance of its own, or all in the same one, as in the local stack.
-    Clients(u32, bool),
+    /// So many clients that each find again as soon as they are answered, some hundred times in all. Each has
+    /// an instance of its own at a time, as in Lambda and the local stack.
+    Clients(u32),
 }
 
 /// What finds ask for.
@@ -101,7 +101,7 @@ impl Asks {
             Self::Tags(values) => _ = tags.insert("map", random.u32(..values).to_string()),
             Self::Codes => {
                 let apart = match scenario.shape {
-                    Shape::Clients(clients, _) => clients,
+                    Shape::Clients(clients) => clients,
                     _ => scenario.rate,
                 };
                 let apart = u64::from(apart.max(1));
@@ -156,10 +156,7 @@ impl fmt::Display for Scenario {
             Shape::Spike => write!(f, "{rate}/s, capacity {capacity}, spike, {seconds} s; stay {stay:.0} s"),
             Shape::Quiet => write!(f, "{rate}/s, capacity {capacity}, quiet, {seconds} s; stay {stay:.0} s"),
             Shape::Burst(finds) => write!(f, "{finds} at one instant, capacity {capacity}"),
-            Shape::Clients(clients, is_shared) => {
-                let where_ = if is_shared { "in one instance" } else { "apart" };
-                write!(f, "{clients} clients {where_}, capacity {capacity}")
-            }
+            Shape::Clients(clients) => write!(f, "{clients} clients, capacity {capacity}"),
         }
     }
 }
@@ -237,7 +234,7 @@ impl Scenario {
     pub fn arrivals(&self, ms: u64, random: &mut fastrand::Rng) -> u32 {
         let full = f64::from(self.rate);
         let rate = match self.shape {
-            Shape::Burst(finds) | Shape::Clients(finds, _) => return if ms == 0 { finds } else { 0 },
+            Shape::Burst(finds) | Shape::Clients(finds) => return if ms == 0 { finds } else { 0 },
             Shape::Spike => full,
             Shape::Quiet => {
                 let grown = ms as f64 / (self.length_ms() as f64 * GROWTH_SHARE);

@@ -55,8 +55,6 @@ struct KnownPool {
     used: Vec<KnownLobby>,
     /// Other lobbies with a seat that the last look ahead read.
     read: Vec<KnownLobby>,
-    /// Seats of the lobby that a find is creating without an election, and until when others wait for them.
-    promised: (u32, Timestamp),
     /// The last candidate that the last look ahead showed, when more follow in its shard: where the next one
     /// begins.
     looked_to: Option<Candidate>,
@@ -189,40 +187,18 @@ impl Pools {
     }
 
     /// Whether a find may create a lobby of `max_players` without an election: in a busy pool, if the finds
-    /// of this instance fill it soon, or any do because it is small. Until [`Self::end_alone`], but at most
-    /// for a second, as many other finds of this instance may wait for it as it has seats.
-    pub(in crate::matchmaking) fn begin_alone(
+    /// of this instance fill it soon, or any do because it is small.
+    pub(in crate::matchmaking) fn creates_alone(
         &self,
         searched: &SearchedPool,
         max_players: u32,
         now: Timestamp,
     ) -> bool {
-        let begin = |known: &mut KnownPool| {
-            let begins = known.contention(now) == Contention::Busy
-                && (max_players <= ROOMY || fill_soon(known.finds(now), max_players));
-            if begins {
-                known.promised = (max_players.saturating_sub(1), now + LEARNT_AGE_MAX);
-            }
-            begins
+        let creates = |known: &mut KnownPool| {
+            known.contention(now) == Contention::Busy
+                && (max_players <= ROOMY || fill_soon(known.finds(now), max_players))
         };
-        self.with(searched, begin).unwrap_or(false)
-    }
-
-    /// Whether another find of this instance is creating a lobby in one of `pools` that has a seat for this
-    /// one.
-    pub(in crate::matchmaking) fn is_promised_seat(&self, pools: &[SearchedPool], now: Timestamp) -> bool {
-        let claim = |known: &mut KnownPool| {
-            let (seats, until) = &mut known.promised;
-            let is_promised = *seats > 0 && *until > now;
-            *seats -= u32::from(is_promised);
-            is_promised
-        };
-        pools.iter().any(|searched| self.with(searched, claim).unwrap_or(false))
-    }
-
-    /// Notes that a creation without an election ended.
-    pub(in crate::matchmaking) fn end_alone(&self, searched: &SearchedPool) {
-        self.with(searched, |known| known.promised = Default::default());
+        self.with(searched, creates).unwrap_or(false)
     }
 
     /// The fullest lobby of `pools` in which this instance took a seat within the last second and which
