@@ -62,8 +62,9 @@ impl Matchmaker {
         while tries < TRIED_WHILE_BUSY_MAX {
             let now = self.ambient.now();
             let Some(known) = self.pools.draw_lobby(pools, &self.ambient, now) else {
-                // A single pool has another part.
-                let next = if pools.len() == 1 { Some(pools) } else { unseen.next() };
+                // A single pool has another part, but not of the index of tags.
+                let is_parted = matches!(pools, [only] if only.tag_digests.is_empty());
+                let next = if is_parted { Some(pools) } else { unseen.next() };
                 let Some(some) = next.filter(|_| looks < LOOKS_AHEAD_MAX) else { break };
                 looks += 1;
                 let looked = self.look_ahead(some, seeker, now).await?;
