@@ -6,6 +6,7 @@ use harness::{TestGame, instance::event_from, new_game, prices::Cost};
 use serde_json::{Value, json};
 use shared::{
     auth::keys::TokenKeys,
+    base::ambient::Timestamp,
     cloud::provision::add_version,
     models::{
         ids::LobbyId,
@@ -46,6 +47,7 @@ pub async fn refusals(bench: &Bench) {
     by_token(bench).await;
     by_rule(bench).await;
     by_cap_and_captcha(bench).await;
+    by_capacity(bench).await;
 }
 
 impl Bench {
@@ -58,6 +60,26 @@ impl Bench {
         let body: Value = serde_json::from_slice(response.body()).expect("a JSON body");
         assert_eq!(body["code"], code, "{what}: {body}");
         self.note(what, Cost::mean(self.meter.usage() - before, 1)).await;
+    }
+}
+
+impl Bench {
+    /// The first refusal of a new instance that knows the settings, and the next one, with a line about each.
+    async fn refused_twice(
+        &self,
+        what: &str,
+        function: &str,
+        game: &TestGame,
+        code: &str,
+        body: impl Fn(u32) -> Value,
+    ) {
+        self.forget().await;
+        self.warm(&[function], game).await;
+        let public = format!("Bearer {}", game.public);
+        let headers = [("authorization", public.as_str())];
+        for (nth, when) in [(0, "cold"), (1, "again")] {
+            self.refused(&format!("{what}; {when}"), function, (&headers, body(nth)), code).await;
+        }
     }
 }
 
@@ -200,4 +222,62 @@ async fn by_cap_and_captcha(bench: &Bench) {
     let _secrets_read = instance(event_from(Ipv4Addr::LOCALHOST, &headers, &find(Some("first")), &[])).await;
     let what = "find: an answer to a captcha that its provider refuses";
     bench.refused(what, "find-lobby", (&headers, find(Some("wrong"))), failed).await;
+}
+
+/// Finds, joins and creations where nothing is free: of an instance that knows nothing but the settings, and
+/// a moment after it refused one.
+async fn by_capacity(bench: &Bench) {
+    let solo = json!({ "regions": ["fra"], "max_players": 1, "reservation_seconds": 600 });
+    let tagged =
+        json!({ "regions": ["fra"], "max_players": 8, "taggable": true, "reservation_seconds": 600 });
+    let modes = json!({ "solo": solo, "tagged": tagged, "other": tagged,
+                        "made": { "regions": ["fra"], "actions": { "create": { "enabled": true } }, "reservation_seconds": 600 } });
+    let mut new = new_game("eight", modes.clone(), 1_000);
+    new.namespaces[0].max_players_per_client = CAP;
+    let game = bench.stack.make_game_of(new, 100).await;
+    for _ in 0..CAP {
+        bench.call("find-lobby", &game.public, &json!({ "game_modes": ["solo"] }), &[]).await;
+    }
+    let code = "MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE";
+    let find = json!({ "game_modes": ["solo"] });
+    bench
+        .refused_twice("find: a client with seats in eight lobbies", "find-lobby", &game, code, |_| {
+            find.clone()
+        })
+        .await;
+
+    for lobbies in [128, 1_000] {
+        let game = bench.stack.make_game(&format!("full-{lobbies}"), modes.clone(), lobbies, 2_000).await;
+        for lobby in 0..lobbies {
+            let find = json!({ "game_modes": ["tagged"], "tags": { "code": format!("there-{lobby}") } });
+            bench.call("find-lobby", &game.public, &find, &[]).await;
+        }
+        let code = "MATCHMAKER_TOO_MANY_LOBBIES";
+        let of = |what: &str| format!("{what}, {lobbies} lobbies, as many as allowed");
+        let tag = |nth: u32| json!({ "game_modes": ["tagged"], "tags": { "code": format!("new-{nth}") } });
+        bench.refused_twice(&of("find: a new tag"), "find-lobby", &game, code, tag).await;
+        let other = |_| json!({ "game_modes": ["other"] });
+        bench.refused_twice(&of("find: another mode"), "find-lobby", &game, code, other).await;
+        let made = |_| json!({ "game_mode": "made" });
+        bench.refused_twice(&of("create"), "create-lobby", &game, code, made).await;
+        let prevented = |nth: u32| {
+            json!({ "game_modes": ["tagged"], "tags": { "code": format!("prevented-{nth}") },
+                    "prevent_auto_create_lobby": true })
+        };
+        let code = "MATCHMAKER_NO_AVAILABLE_LOBBIES";
+        bench
+            .refused_twice(&of("find: a new tag, creation prevented"), "find-lobby", &game, code, prevented)
+            .await;
+    }
+
+    let game = bench.stack.make_game("busy", modes, 1_000, 0).await;
+    for server in 0..150 {
+        game.add_server(&bench.stack, &format!("s{server}"), "fra", 1, Timestamp::NEVER).await;
+    }
+    for _ in 0..150 {
+        bench.call("find-lobby", &game.public, &find, &[]).await;
+    }
+    let code = "MATCHMAKER_NO_SERVER_AVAILABLE";
+    let what = "find: 150 game servers without a place";
+    bench.refused_twice(what, "find-lobby", &game, code, |_| find.clone()).await;
 }

@@ -16,7 +16,7 @@ use futures_util::future;
 use crate::{
     matchmaking::{
         matchmaker::Matchmaker,
-        outcomes::{Attempt, NoCapacity, Origin, Placing, Step},
+        outcomes::{Attempt, Origin, Placing, Step},
         round::Round,
         search::{Claimed, Search},
     },
@@ -122,9 +122,6 @@ impl Matchmaker {
         seeker: &Seeker,
         has_lost: bool,
     ) -> Result<Step, Error> {
-        if self.searches.is_full(&search.settings.namespace, self.ambient.now()) {
-            return Ok(Step::NoCapacity(NoCapacity::AtCap));
-        }
         let searched = search.criteria.new_lobby.searched();
         if let Some(step) = self.create_alone(search, seeker).await? {
             match step {
@@ -264,7 +261,12 @@ impl Matchmaker {
         }
         Ok(match self.take_position(search, &burst, seeker, round).await? {
             Step::LookAgain => Err(Unseated::Lost(burst, lobby_id)),
-            step => Ok(step),
+            step => {
+                if matches!(step, Step::NoCapacity(_)) {
+                    self.bursts.note_exhausted(&key, &burst);
+                }
+                Ok(step)
+            }
         })
     }
 

@@ -97,8 +97,7 @@ impl Matchmaker {
         let limit_max = CANDIDATES_MAX.checked_div(pools.len()).unwrap_or(0).max(COMPARED_MAX + 1);
         // Which candidates have the tags is known only after reading them.
         let first_limit = if tags.is_empty() { COMPARED_MAX + 1 } else { limit_max };
-        let is_scan = may_create && !tags.is_empty();
-        let candidates = self.look(pools, first_limit, sight, deadline, is_scan).await?;
+        let candidates = self.look(pools, first_limit, sight, deadline, !tags.is_empty()).await?;
         seeker.trace().considered(candidates.fitting.len() + candidates.mismatched, candidates.mismatched);
         if let [only] = candidates.fitting.as_slice() {
             let found = self.take_only(&mut comparison, only).await?;
@@ -181,7 +180,7 @@ impl Matchmaker {
     }
 
     /// Up to `limit` candidates with the queried tags of each pool that are in sight at `sight`. Ends at
-    /// `deadline`. While this instance makes many, a scan for tags reads a pool once a second.
+    /// `deadline`. While this instance makes many, or refuses finds, a scan for tags reads a pool once a second.
     async fn look(
         &self,
         pools: &[SearchedPool],
@@ -194,7 +193,7 @@ impl Matchmaker {
         let mut candidates = Candidates { fitting: Vec::new(), mismatched: 0, has_more: false };
         let mut unread = Vec::new();
         for searched in pools {
-            match is_scan.then(|| self.pools.scanned(searched, now)).flatten() {
+            match is_scan.then(|| self.pools.scanned(searched, sight, now)).flatten() {
                 Some(scanned) => candidates.add(scanned),
                 None => unread.push(searched),
             }
@@ -210,7 +209,7 @@ impl Matchmaker {
                 self.pools.note_shown(searched, found.len(), self.ambient.now());
                 let has_more = found.len() >= limit;
                 if is_scan {
-                    self.pools.note_scan(searched, &found, has_more, now);
+                    self.pools.note_scan(searched, &found, has_more, sight, now);
                 }
                 let fits = |candidate: &Candidate| candidate.tag_digests.contain(&searched.tag_digests);
                 let (fitting, others): (Vec<_>, Vec<_>) = found.into_iter().partition(fits);

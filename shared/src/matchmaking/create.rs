@@ -105,9 +105,6 @@ impl Matchmaker {
         origin: Origin<'_>,
     ) -> Result<Attempt, Error> {
         let (mut freed, mut pauses) = (0, 0);
-        if self.searches.is_full(&search.settings.namespace, self.ambient.now()) {
-            return Ok(Attempt::NoCapacity(NoCapacity::AtCap));
-        }
         while freed < FREED_MAX {
             let attempt = self.attempt_on_servers(search, lobby_id, seeker, placing, origin).await?;
             let Attempt::NoCapacity(reason) = attempt else { return Ok(attempt) };

@@ -77,9 +77,14 @@ impl Matchmaker {
             };
             if !search.may_create {
                 seeker.trace().creation(explanation::Creation::Prevented);
+                self.pools.note_in_vain(pools);
                 return Err(Error::NoAvailableLobbies);
             }
             seeker.trace().creation(explanation::Creation::NothingJoinable);
+            if let Some(reason) = self.known_shortage(search, seeker).await? {
+                self.pools.note_in_vain(pools);
+                return Err(refusal(reason, &search.criteria.new_lobby.pool, seeker.trace()));
+            }
             match self.create(search, seeker, round > 0).await? {
                 Step::Found(found) => return Ok(Self::counted(*found, has_more)),
                 Step::LookAgain => {}
@@ -88,6 +93,7 @@ impl Matchmaker {
                     return match self.find_by_comparing(search, seeker, false, deadline).await? {
                         Existing::Taken(found) => Ok(*found),
                         Existing::None { .. } => {
+                            self.pools.note_in_vain(pools);
                             Err(refusal(reason, &search.criteria.new_lobby.pool, seeker.trace()))
                         }
                     };

@@ -139,6 +139,9 @@ impl Matchmaker {
         seeker: &Seeker,
         deadline: Timestamp,
     ) -> Result<Found, Error> {
+        if let Some(reason) = self.known_shortage(search, seeker).await? {
+            return Err(refusal(reason, &search.criteria.new_lobby.pool, seeker.trace()));
+        }
         let lobby_id = LobbyId::from(self.ambient.uuid());
         for round in 0..ROUNDS_MAX {
             match self.attempt(search, &lobby_id, seeker, Placing::default(), Origin::Alone).await? {

@@ -14,7 +14,7 @@ impl Screening {
     /// authenticates the edge, if there is one.
     ///
     /// # Errors
-    /// Those of [`Seeker::before_screening`]; [`Error::CaptchaRequired`], [`Error::CaptchaFailed`],
+    /// Those of [`Seeker::refuse_again`] and [`Seeker::before_screening`]; [`Error::CaptchaRequired`], [`Error::CaptchaFailed`],
     /// [`Error::CaptchaUnavailable`], [`Error::VerificationFailed`], [`Error::VerificationRequestFailed`];
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn check(
@@ -24,6 +24,7 @@ impl Screening {
         edge_secret: Option<&str>,
         seeker: &Seeker,
     ) -> Result<(), Error> {
+        seeker.refuse_again().await?;
         let client_ip = request.client_ip(edge_secret);
         if let Some(config) = &admission.version.config.captcha {
             self.check_captcha(admission, config, client_ip, seeker).await?;

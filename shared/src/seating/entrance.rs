@@ -9,6 +9,7 @@ use crate::{
     },
     base::{
         ambient::{Ambient, Timestamp},
+        cache::TimedMap,
         pauses::Pauses,
     },
     models::{
@@ -34,6 +35,9 @@ use crate::{
 /// How long after its beginning an overtaken run may wait for another run's response: the gateway times out
 /// after 30 s.
 const OVERTAKEN_DEADLINE: Duration = Duration::from_secs(28);
+/// How long an instance remembers that a client was at its cap, and of how many clients.
+const AT_CAP_FOR: Duration = Duration::from_secs(1);
+const CLIENTS_MAX: usize = 1_024;
 /// Pauses before its looks.
 const WAIT_PAUSES: Pauses = Pauses::doubling(Duration::from_millis(100)).up_to(Duration::from_millis(1_600));
 
@@ -45,6 +49,8 @@ pub struct Seating {
     ambient: Ambient,
     edge_secret: Option<String>,
     is_edge_only: bool,
+    /// Clients that were refused at their cap.
+    at_cap: TimedMap<Client, ()>,
 }
 
 /// How a request begins.
@@ -60,14 +66,15 @@ impl Seating {
     /// Seating in `store` for callers that `auth` admits; `edge_secret` authenticates the edge, if there is
     /// one, and with `is_edge_only` every request must come through it.
     #[must_use]
-    pub const fn new(
+    pub fn new(
         store: Store,
         auth: MatchmakerAuth,
         ambient: Ambient,
         edge_secret: Option<String>,
         is_edge_only: bool,
     ) -> Self {
-        Self { store, auth, ambient, edge_secret, is_edge_only }
+        let at_cap = TimedMap::new(CLIENTS_MAX);
+        Self { store, auth, ambient, edge_secret, is_edge_only, at_cap }
     }
 
     /// Begins `operation` for a player, or returns the response that it had within the last ten minutes.
@@ -118,6 +125,7 @@ impl Seating {
             ),
             client: client.clone(),
             holds_max: settings.namespace.seats_per_client(),
+            was_at_cap: self.at_cap.get(&client, AT_CAP_FOR, began_at).is_some(),
             run,
             interrupted: None,
             trace: request.trace().clone(),
@@ -163,7 +171,13 @@ impl Seating {
     ) -> Result<FindLobbyResponse, Error> {
         let found = match found {
             Ok(found) => found,
-            Err(refusal) => return self.refuse(seeker, refusal).await,
+            Err(refusal) => {
+                let refused = self.refuse(seeker, refusal).await;
+                if matches!(refused, Err(Error::TooManyPlayersFromSource { .. })) {
+                    self.at_cap.put(seeker.client.clone(), (), self.ambient.now());
+                }
+                return refused;
+            }
         };
         found.log();
         seeker.trace.found(found.outcome);

@@ -14,7 +14,7 @@ use crate::{
         client::Client,
         errors::Error,
         ids::LobbyId,
-        lobby::{EndCause, SeatState, Stage},
+        lobby::{EndCause, Lobby, SeatState, Stage},
         seats::Seats,
     },
     request::trace::Trace,
@@ -51,6 +51,8 @@ pub struct Seeker {
     pub(super) client: Client,
     /// The seats that the client may hold; `None` without a cap.
     pub(super) holds_max: Option<u32>,
+    /// Whether this instance refused the client at its cap a moment ago.
+    pub(super) was_at_cap: bool,
     pub(super) run: Option<Run>,
     pub(super) interrupted: Option<Aim>,
     pub(super) trace: Trace,
@@ -120,6 +122,24 @@ impl Seeker {
     #[must_use]
     pub const fn interrupted(&self) -> Option<&Aim> {
         self.interrupted.as_ref()
+    }
+
+    /// Refuses a client at its cap at once if it was refused a moment ago and still holds its seats, so that
+    /// it pays for no look and no write. One consistent read unit, and half a one for each of its lobbies; none
+    /// for other clients.
+    ///
+    /// # Errors
+    /// [`Error::TooManyPlayersFromSource`]; [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn refuse_again(&self) -> Result<(), Error> {
+        let Some((client, holds_max)) = self.capped().filter(|_| self.was_at_cap) else { return Ok(()) };
+        let (now, holds) = (self.ambient.now(), self.store.holds(client).await?);
+        if self.is_held_before(&holds) || !is_at_cap(holds.len(), holds_max) {
+            return Ok(());
+        }
+        let lobbies = self.store.lobbies(&lobbies_of(&holds)).await?;
+        // They may lag: a hold that seems stale is for the find to judge.
+        let idle = holds.iter().filter(|hold| !stands(hold, &lobbies, now)).count();
+        if is_at_cap(holds.len() - idle, holds_max) { Err(self.refusal_at_cap()) } else { Ok(()) }
     }
 
     /// Claims the request for this run, once, and checks that its client may hold another seat, before it
@@ -312,11 +332,9 @@ impl Seeker {
     /// The stale ones of `holds`, without a seat. One consistent read unit for each lobby. Ends lobbies of
     /// dead servers.
     async fn idle_holds(&self, holds: &[Hold]) -> Result<Vec<Hold>, Error> {
-        let ids: BTreeSet<LobbyId> = holds.iter().map(|hold| hold.lobby_id.clone()).collect();
-        let ids: Vec<LobbyId> = ids.into_iter().collect();
         // The time before the read: a reservation that lapses later may have connected in between.
         let now = self.ambient.now();
-        let mut lobbies = self.store.lobbies_as_they_are(&ids).await?;
+        let mut lobbies = self.store.lobbies_as_they_are(&lobbies_of(holds)).await?;
         for lobby in &mut lobbies {
             // The lobby's server is dead but may come back: only the lobby's end is final.
             if lobby.end_cause(now) == Some(EndCause::ServerDead) {
@@ -326,16 +344,7 @@ impl Seeker {
                 }
             }
         }
-        let stands = |hold: &Hold| {
-            let lobby = lobbies.iter().find(|lobby| lobby.lobby_id == hold.lobby_id);
-            match lobby.map_or(SeatState::Unknown, |lobby| lobby.seat_state(&hold.seat_id, now)) {
-                SeatState::Held => true,
-                SeatState::Gone => false,
-                // Its request may be about to take the seat, there or in another lobby.
-                SeatState::Unknown => now.since(hold.since) < PENDING_MAX,
-            }
-        };
-        Ok(holds.iter().filter(|hold| !stands(hold)).cloned().collect())
+        Ok(holds.iter().filter(|hold| !stands(hold, &lobbies, now)).cloned().collect())
     }
 
     /// The refusal of a client that holds as many seats as it may.
@@ -398,13 +407,17 @@ impl Seeker {
         if self.progress().noted.is_some() {
             return Ok(false);
         }
-        let is_at_cap = |holds: usize| u32::try_from(holds).is_ok_and(|holds| holds >= holds_max);
         let holds = self.store.holds(client).await?;
-        // A crashed run noted a hold for the seat of this run.
-        if holds.iter().any(|hold| hold.seat_id == *self.seats.first()) {
+        if self.is_held_before(&holds) {
             return Ok(false);
         }
-        Ok(is_at_cap(holds.len()) && is_at_cap(holds.len() - self.idle_holds(&holds).await?.len()))
+        Ok(is_at_cap(holds.len(), holds_max)
+            && is_at_cap(holds.len() - self.idle_holds(&holds).await?.len(), holds_max))
+    }
+
+    /// Whether a crashed run noted a hold for the seat of this run.
+    fn is_held_before(&self, holds: &[Hold]) -> bool {
+        holds.iter().any(|hold| hold.seat_id == *self.seats.first())
     }
 
     /// The client and how many seats it may hold; `None` without a cap.
@@ -414,6 +427,25 @@ impl Seeker {
 
     pub(super) fn progress(&self) -> MutexGuard<'_, Progress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn is_at_cap(holds: usize, holds_max: u32) -> bool {
+    u32::try_from(holds).is_ok_and(|holds| holds >= holds_max)
+}
+
+fn lobbies_of(holds: &[Hold]) -> Vec<LobbyId> {
+    holds.iter().map(|hold| hold.lobby_id.clone()).collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// Whether a hold is not stale at `now`, as far as `lobbies` show.
+fn stands(hold: &Hold, lobbies: &[Lobby], now: Timestamp) -> bool {
+    let lobby = lobbies.iter().find(|lobby| lobby.lobby_id == hold.lobby_id);
+    match lobby.map_or(SeatState::Unknown, |lobby| lobby.seat_state(&hold.seat_id, now)) {
+        SeatState::Held => true,
+        SeatState::Gone => false,
+        // Its request may be about to take the seat, there or in another lobby.
+        SeatState::Unknown => now.since(hold.since) < PENDING_MAX,
     }
 }
 

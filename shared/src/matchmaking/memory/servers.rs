@@ -40,6 +40,12 @@ impl Servers {
         u32::try_from(self.known.with(pool, fitting).unwrap_or(0)).unwrap_or(u32::MAX)
     }
 
+    /// Up to `count` of the known servers of `pool`.
+    pub(in crate::matchmaking) fn some(&self, pool: &PlacementPool, count: usize) -> Vec<Server> {
+        let first = |(_, servers): &mut (_, Vec<Server>)| servers.iter().take(count).cloned().collect();
+        self.known.with(pool, first).unwrap_or_default()
+    }
+
     /// The `pick`-th fullest known server that `fits`, counted round and round, if read less than `age_max`
     /// ago.
     ///
