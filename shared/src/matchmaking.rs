@@ -6,7 +6,7 @@
 //!   finds.
 //! - `take` takes a seat in one lobby, and `waiting` waits until the lobby is ready.
 //! - `burst` shares new lobbies between finds with the same criteria. `create` creates one lobby, and
-//!   `capacity` frees capacity for it.
+//!   `capacity` frees capacity for it. `shortage` refuses again what it refused a moment ago.
 //! - `memory` keeps what an instance learnt from earlier finds, and `contention` measures how many finds
 //!   compete.
 
@@ -24,5 +24,6 @@ mod memory;
 mod outcomes;
 mod round;
 pub mod search;
+mod shortage;
 mod take;
 mod waiting;

@@ -54,6 +54,8 @@ const COUNTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../infra/operator
 /// Pages that say what a month costs.
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../infra/docs/cost.md");
 const FIRST_PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
+/// The page that promises what refusals cost at most.
+const PROMISE_PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../infra/docs/operating.md");
 /// Around what is written into them.
 const MARKS: [&str; 2] = ["<!-- counted -->", "<!-- /counted -->"];
 /// The most lobbies that a namespace may hold.
@@ -75,6 +77,8 @@ struct Bench {
     instances: Mutex<BTreeMap<String, Handler>>,
     meter: Meter,
     report: Mutex<String>,
+    /// What was refused, and what each cost.
+    refusals: Mutex<Vec<(String, Cost)>>,
 }
 
 impl Bench {
@@ -88,7 +92,15 @@ impl Bench {
         let name = |code_uri: &String| code_uri.trim_start_matches("functions/").to_owned();
         let uncounted = Mutex::new(declared.keys().map(name).collect());
         let functions = Functions::new(store, declared, keys, stack.ambient(), outside);
-        Self { stack, functions, uncounted, instances: Mutex::default(), meter, report: Mutex::default() }
+        Self {
+            stack,
+            functions,
+            uncounted,
+            instances: Mutex::default(),
+            meter,
+            report: Mutex::default(),
+            refusals: Mutex::default(),
+        }
     }
 
     async fn instance(&self, function: &str) -> Handler {
@@ -477,6 +489,7 @@ async fn main() -> ExitCode {
         (COUNTED, format!("{json}\n")),
         (PAGE, marked(PAGE, &format!("\n{tables}"))),
         (FIRST_PAGE, marked(FIRST_PAGE, &month::sentence(&counted))),
+        (PROMISE_PAGE, marked(PROMISE_PAGE, &hostile::promise(&bench).await)),
     ];
     if !std::env::args().any(|argument| argument == "--check") {
         for (path, text) in files {

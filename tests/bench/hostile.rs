@@ -30,6 +30,10 @@ a flood is this, at most at the rates of the throttles in `template.yaml`.
 
 /// Seats that a client may hold.
 const CAP: u32 = 8;
+/// When a refusal is the first one.
+const FIRST: &str = "first";
+/// When it is the first one of an instance, but not of all.
+const ANOTHER: &str = "another instance";
 /// Where the example events lie.
 const EVENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../events");
 
@@ -40,6 +44,44 @@ pub async fn refusing_provider() -> MockServer {
     let refusal = ResponseTemplate::new(200).set_body_json(verdict);
     Mock::given(method("POST")).respond_with(refusal).mount(&server).await;
     server
+}
+
+/// What refusals cost an owner at most, as a page promises it.
+pub async fn promise(bench: &Bench) -> String {
+    let refusals = bench.refusals.lock().await;
+    let most = |is_of: &dyn Fn(&str) -> bool| {
+        let costs = refusals.iter().filter(|(what, _)| is_of(what)).map(|(_, cost)| cost.total());
+        costs.fold(0.0, f64::max)
+    };
+    let is_first = |what: &str| what.ends_with(FIRST);
+    let at_cap = |what: &str| what.contains("client at its cap") || what.contains("client with seats");
+    let again = |what: &str| what.ends_with("again");
+    let rows = [
+        ("a forged token", most(&|what| what == "a forged token")),
+        (
+            "a rule of the version, or a wrong body",
+            most(&|what| what.contains("a rule") || what.contains("a body")),
+        ),
+        (
+            "a page of an unregistered domain, a different one each time",
+            most(&|what| what.contains("page of no")),
+        ),
+        ("a captcha that is missing, or that its provider refuses", most(&|what| what.contains("captcha"))),
+        ("a client at its limit of seats", most(&|what| at_cap(what) && !again(what))),
+        ("the same client again within a second", most(&|what| at_cap(what) && again(what))),
+        ("a full namespace, or full game servers", most(&|what| !at_cap(what) && what.ends_with(ANOTHER))),
+        ("the same of one instance again within a second", most(&|what| !at_cap(what) && again(what))),
+    ];
+    let table: String = rows.iter().map(|(what, dollars)| format!("| {what} | {dollars:.2} |\n")).collect();
+    let by_shortage = |what: &str| !at_cap(what) && (is_first(what) || what.ends_with(ANOTHER));
+    let (dearest, search) = (most(&|what| !by_shortage(what)), most(&|what| !at_cap(what) && is_first(what)));
+    format!(
+        "\n| refused request | cost at most |\n|---|---|\n{table}\nAt the default `ThrottleRate` of 1,000 a second one \
+         route costs at most ${:.2} an hour in refusals. An instance\nbelieves for a second that a namespace or its game \
+         servers are full, so it pays for that once a second. A look for\ncapacity in vain costs up to ${search:.2} a million \
+         in a namespace of 1,000 lobbies, but all instances together look at most\ntwice a second for each mode and region.\n",
+        dearest * 3.6
+    )
 }
 
 pub async fn refusals(bench: &Bench) {
@@ -59,13 +101,16 @@ impl Bench {
         let response = instance(event_from(Ipv4Addr::LOCALHOST, headers, &body, &[])).await;
         let body: Value = serde_json::from_slice(response.body()).expect("a JSON body");
         assert_eq!(body["code"], code, "{what}: {body}");
-        self.note(what, Cost::mean(self.meter.usage() - before, 1)).await;
+        let cost = Cost::mean(self.meter.usage() - before, 1);
+        self.refusals.lock().await.push((what.to_owned(), cost));
+        self.note(what, cost).await;
     }
 }
 
 impl Bench {
-    /// The first refusal of a new instance that knows the settings, and the next one, with a line about each.
-    async fn refused_twice(
+    /// The first refusal, which looks for capacity in vain where it lacks; that of another instance, which
+    /// knows nothing but the settings; and the next one there, with a line about each.
+    async fn refused_thrice(
         &self,
         what: &str,
         function: &str,
@@ -73,11 +118,13 @@ impl Bench {
         code: &str,
         body: impl Fn(u32) -> Value,
     ) {
-        self.forget().await;
-        self.warm(&[function], game).await;
         let public = format!("Bearer {}", game.public);
         let headers = [("authorization", public.as_str())];
-        for (nth, when) in [(0, "cold"), (1, "again")] {
+        for (nth, when) in (0..).zip([FIRST, ANOTHER, "again"]) {
+            if nth < 2 {
+                self.forget().await;
+                self.warm(&[function], game).await;
+            }
             self.refused(&format!("{what}; {when}"), function, (&headers, body(nth)), code).await;
         }
     }
@@ -126,6 +173,7 @@ async fn by_token(bench: &Bench) {
         by_cost.entry(format!("{cost:?}")).or_insert((cost, Vec::new())).1.push(name);
     }
     for (cost, names) in by_cost.into_values() {
+        bench.refusals.lock().await.push(("a forged token".to_owned(), cost));
         bench.note(&format!("a forged token: {}", names.join(", ")), cost).await;
     }
 }
@@ -241,7 +289,7 @@ async fn by_capacity(bench: &Bench) {
     let code = "MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE";
     let find = json!({ "game_modes": ["solo"] });
     bench
-        .refused_twice("find: a client with seats in eight lobbies", "find-lobby", &game, code, |_| {
+        .refused_thrice("find: a client with seats in eight lobbies", "find-lobby", &game, code, |_| {
             find.clone()
         })
         .await;
@@ -255,18 +303,18 @@ async fn by_capacity(bench: &Bench) {
         let code = "MATCHMAKER_TOO_MANY_LOBBIES";
         let of = |what: &str| format!("{what}, {lobbies} lobbies, as many as allowed");
         let tag = |nth: u32| json!({ "game_modes": ["tagged"], "tags": { "code": format!("new-{nth}") } });
-        bench.refused_twice(&of("find: a new tag"), "find-lobby", &game, code, tag).await;
+        bench.refused_thrice(&of("find: a new tag"), "find-lobby", &game, code, tag).await;
         let other = |_| json!({ "game_modes": ["other"] });
-        bench.refused_twice(&of("find: another mode"), "find-lobby", &game, code, other).await;
+        bench.refused_thrice(&of("find: another mode"), "find-lobby", &game, code, other).await;
         let made = |_| json!({ "game_mode": "made" });
-        bench.refused_twice(&of("create"), "create-lobby", &game, code, made).await;
+        bench.refused_thrice(&of("create"), "create-lobby", &game, code, made).await;
         let prevented = |nth: u32| {
             json!({ "game_modes": ["tagged"], "tags": { "code": format!("prevented-{nth}") },
                     "prevent_auto_create_lobby": true })
         };
         let code = "MATCHMAKER_NO_AVAILABLE_LOBBIES";
         bench
-            .refused_twice(&of("find: a new tag, creation prevented"), "find-lobby", &game, code, prevented)
+            .refused_thrice(&of("find: a new tag, creation prevented"), "find-lobby", &game, code, prevented)
             .await;
     }
 
@@ -279,5 +327,5 @@ async fn by_capacity(bench: &Bench) {
     }
     let code = "MATCHMAKER_NO_SERVER_AVAILABLE";
     let what = "find: 150 game servers without a place";
-    bench.refused_twice(what, "find-lobby", &game, code, |_| find.clone()).await;
+    bench.refused_thrice(what, "find-lobby", &game, code, |_| find.clone()).await;
 }

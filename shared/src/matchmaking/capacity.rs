@@ -17,7 +17,7 @@
 
 use std::{collections::HashSet, mem};
 
-use futures_util::future::{try_join, try_join_all};
+use futures_util::future::try_join_all;
 
 use crate::{
     matchmaking::{matchmaker::Matchmaker, outcomes::NoCapacity, search::Search},
@@ -33,7 +33,6 @@ use crate::{
     seating::seeker::Seeker,
     store::{
         allotment::AllotmentOutcome,
-        creation::BURST_WINDOW,
         ending::EndOutcome,
         failed_searches::{BELIEVED_FOR, FailedSearch, SearchKey},
     },
@@ -47,8 +46,6 @@ const SERVERS_AT_ONCE: usize = 32;
 const LOBBIES_OF_A_SERVER_MAX: usize = 1_000;
 /// Lobbies that one search reads at most of all servers, which it reads in random order.
 const LOBBIES_SEARCHED_MAX: usize = 4_096;
-/// Game servers that are read again before a refusal from memory.
-const SERVERS_CONFIRMED_MAX: usize = 3;
 /// Candidates of each pool that one search reads.
 const CANDIDATES_SEARCHED_MAX: usize = 100;
 
@@ -93,59 +90,6 @@ fn key_of(search: &Search, needed: NoCapacity) -> SearchKey {
 }
 
 impl Matchmaker {
-    /// Why a creation would find no capacity, if a search was in vain within the last second, and reads show
-    /// neither a place since nor a burst that leads to a seat (decision 29): a refusal then costs no election
-    /// and no search. A lobby that ended in another region, or on another server than the few that are read,
-    /// is found within that second.
-    pub(super) async fn known_shortage(
-        &self,
-        search: &Search,
-        seeker: &Seeker,
-    ) -> Result<Option<NoCapacity>, Error> {
-        let (now, wanted) = (self.ambient.now(), &search.criteria.new_lobby.pool);
-        let is_at_cap = self.searches.is_full(&search.settings.namespace, now);
-        let failed = self.searches.failed_search(wanted, NoCapacity::NoServer, now);
-        if !is_at_cap && failed.is_none() {
-            return Ok(None);
-        }
-        let key = search.head_key();
-        let (has_place, burst) =
-            try_join(self.has_place_since(wanted, is_at_cap), self.store.burst(&key)).await?;
-        let is_under_way = burst.is_some_and(|burst| {
-            now.since(burst.opened_at) < BURST_WINDOW && self.bursts.exhausted(&key) != Some(burst)
-        });
-        if has_place {
-            self.searches.forget_full(&wanted.namespace_id);
-        }
-        if has_place || is_under_way {
-            return Ok(None);
-        }
-        Ok(Some(match failed {
-            Some(obstacles) if !is_at_cap => {
-                seeker.trace().servers(obstacles);
-                NoCapacity::NoServer
-            }
-            _ => NoCapacity::AtCap,
-        }))
-    }
-
-    /// Whether a server has a place for a lobby of `wanted` since a search was in vain: at the cap one of
-    /// those known, as they are, with a part of it left, else any.
-    async fn has_place_since(&self, wanted: &Pool, is_at_cap: bool) -> Result<bool, Error> {
-        if !is_at_cap {
-            return Ok(self.learn_servers(wanted).await?.1);
-        }
-        let now = self.ambient.now();
-        let known = self.servers.some(&wanted.placement(), SERVERS_CONFIRMED_MAX);
-        let keys: Vec<_> = known.into_iter().map(|server| server.server).collect();
-        let mut seen = self.store.servers_as_they_are(&keys).await?.into_iter();
-        let place = seen.find(|server| server.allotted_left() > 0 && server.fits(&wanted.game_mode, now));
-        if place.is_some() {
-            self.servers.forget(&wanted.placement());
-        }
-        Ok(place.is_some())
-    }
-
     /// Frees capacity: at the cap, takes a part of it back from a server that does not use it, else ends one
     /// lobby of the namespace that may end.
     ///

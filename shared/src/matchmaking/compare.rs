@@ -180,7 +180,8 @@ impl Matchmaker {
     }
 
     /// Up to `limit` candidates with the queried tags of each pool that are in sight at `sight`. Ends at
-    /// `deadline`. While this instance makes many, or refuses finds, a scan for tags reads a pool once a second.
+    /// `deadline`. While this instance makes many, or refuses finds, a scan for tags reads a pool once a
+    /// second.
     async fn look(
         &self,
         pools: &[SearchedPool],

@@ -139,12 +139,17 @@ impl Matchmaker {
         let new = &search.criteria.new_lobby;
         let lobby_count_max = search.settings.namespace.lobby_count_max;
         let (mut allotment, mut was_given_up) = (Allotment::InBlocks, false);
+        let allotted_now = async || self.store.allotted_lobbies(&new.pool.namespace_id).await;
+        let mut allotted = None;
         for tries in 0..CREATIONS_MAX {
             let now = self.ambient.now();
             let chosen = self.choose_server(new, lobby_count_max, allotment, placing, now, seeker).await?;
             placing.is_without_server = false;
             let Some(server) = chosen else {
-                let allotted = self.store.allotted_lobbies(&new.pool.namespace_id).await?;
+                let allotted = match allotted.take() {
+                    Some(allotted) => allotted,
+                    None => allotted_now().await?,
+                };
                 match allotment {
                     _ if allotted >= lobby_count_max => return Ok(Attempt::NoCapacity(NoCapacity::AtCap)),
                     // Another request gave some of it back meanwhile.
@@ -198,8 +203,10 @@ impl Matchmaker {
                 CreationOutcome::Exists(_) => return Ok(Attempt::Exists),
                 CreationOutcome::Replaced(burst) => return Ok(Attempt::Replaced(burst)),
                 CreationOutcome::AtCap => {
+                    // A refused transaction costs six write units.
+                    let left = lobby_count_max.saturating_sub(*allotted.insert(allotted_now().await?));
                     let was_block = creation.block.is_some_and(|block| block > 1);
-                    allotment = if was_block { Allotment::Singly } else { Allotment::None };
+                    allotment = if was_block && left > 0 { Allotment::Singly } else { Allotment::None };
                 }
                 CreationOutcome::NoPlace(seen) => {
                     self.servers.note_no_place(&creation.server, seen.map(|seen| *seen), now);

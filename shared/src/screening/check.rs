@@ -14,9 +14,9 @@ impl Screening {
     /// authenticates the edge, if there is one.
     ///
     /// # Errors
-    /// Those of [`Seeker::refuse_again`] and [`Seeker::before_screening`]; [`Error::CaptchaRequired`], [`Error::CaptchaFailed`],
-    /// [`Error::CaptchaUnavailable`], [`Error::VerificationFailed`], [`Error::VerificationRequestFailed`];
-    /// [`Error::Unavailable`], [`Error::Bug`].
+    /// Those of [`Seeker::refuse_again`] and [`Seeker::before_screening`]; [`Error::CaptchaRequired`],
+    /// [`Error::CaptchaFailed`], [`Error::CaptchaUnavailable`], [`Error::VerificationFailed`],
+    /// [`Error::VerificationRequestFailed`]; [`Error::Unavailable`], [`Error::Bug`].
     pub async fn check(
         &self,
         admission: &Admission<'_>,

@@ -124,9 +124,9 @@ impl Seeker {
         self.interrupted.as_ref()
     }
 
-    /// Refuses a client at its cap at once if it was refused a moment ago and still holds its seats, so that
-    /// it pays for no look and no write. One consistent read unit, and half a one for each of its lobbies; none
-    /// for other clients.
+    /// Refuses a client at its cap at once if it was refused a moment ago and still holds its seats: then it
+    /// costs no look and no write. One consistent read unit, and half a one for each of its lobbies; none for
+    /// other clients.
     ///
     /// # Errors
     /// [`Error::TooManyPlayersFromSource`]; [`Error::Unavailable`], [`Error::Bug`].

@@ -19,7 +19,7 @@ use muster_local::{
 use serde_json::{Value, json};
 use shared::{
     auth::settings::SettingsCache,
-    base::ambient::Timestamp,
+    base::{ambient::Timestamp, usage::Usage},
     cloud::provision::add_version,
     models::{
         errors::Error,
@@ -395,6 +395,37 @@ async fn a_lobby_that_may_end_is_found_among_a_thousand_full_servers() {
     stack.clock.advance(Duration::from_secs(5));
     stack.instance().find(&game.public, &body).await.unwrap();
     assert_eq!(game.live_lobbies(&stack).await, SERVERS, "I2");
+}
+
+/// Refuses a find twice in one instance, ends a lobby, and finds again at once. Returns what the second
+/// refusal used.
+async fn refused_until_a_lobby_ends(cap: u32, places: u32, code: &str) -> Usage {
+    let stack = TestStack::start().await;
+    let mode = json!({ "regions": ["fra"], "max_players": 1 });
+    let modes = json!({ "arena": mode, "duel": mode });
+    let game = stack.make_game("again", modes, cap, places).await;
+    let answer = game.find(&stack, json!({ "game_modes": ["arena"] })).await.expect_ok();
+    let instance = stack.instance();
+    let duel = json!({ "game_modes": ["duel"] });
+    let find = async || instance.find(&game.public, &duel).await;
+    let refused = async || find().await.unwrap_err().status_and_code().1;
+    assert_eq!(refused().await, code);
+    let before = instance.usage();
+    assert_eq!(refused().await, code);
+    let used = instance.usage() - before;
+    game.end_lobby(&stack, answer.body["lobby"]["lobby_id"].as_str().unwrap()).await.expect_ok();
+    find().await.unwrap();
+    assert_eq!(game.live_lobbies(&stack).await, 1, "I2");
+    used
+}
+
+#[tokio::test]
+async fn a_find_that_is_refused_again_costs_three_reads_and_sees_what_ended_since() {
+    // The look, the head of its criteria, and the game server as it is.
+    let at_limit = refused_until_a_lobby_ends(1, 2, "MATCHMAKER_TOO_MANY_LOBBIES").await;
+    assert_eq!(at_limit, Usage { calls: 3, read_units: 2.5, write_units: 0.0 });
+    let without_place = refused_until_a_lobby_ends(9, 1, "MATCHMAKER_NO_SERVER_AVAILABLE").await;
+    assert_eq!(without_place, Usage { calls: 3, read_units: 2.0, write_units: 0.0 });
 }
 
 #[tokio::test]

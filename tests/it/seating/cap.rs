@@ -83,6 +83,27 @@ async fn what_is_left_lapses_or_ends_can_be_held_again_and_no_more() {
 }
 
 #[tokio::test]
+async fn a_client_that_is_refused_again_costs_two_reads_and_is_seated_once_a_lobby_ended() {
+    let stack = TestStack::start().await;
+    let game = capped_game(&stack, "again", CAP).await;
+    let instance = stack.instance();
+    let find = async || instance.find(&game.public, &arena()).await;
+    let first = find().await.unwrap();
+    for _ in 1..CAP {
+        find().await.unwrap();
+    }
+    let refused = async || find().await.unwrap_err().status_and_code().1;
+    let code = "MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE";
+    assert_eq!(refused().await, code);
+    let before = instance.usage();
+    assert_eq!(refused().await, code);
+    let used = instance.usage() - before;
+    assert_eq!((used.calls, used.write_units), (2, 0.0), "its holds, and their lobbies");
+    game.end_lobby(&stack, first.lobby.lobby_id.as_str()).await.expect_ok();
+    find().await.unwrap();
+}
+
+#[tokio::test]
 async fn a_find_whose_hold_was_replaced_as_its_lobby_ended_gives_its_seat_back() {
     let stack = TestStack::start().await;
     let game = capped_game(&stack, "replaced", 1).await;

@@ -65,8 +65,9 @@ async fn a_refused_find_explains_why_no_candidate_was_taken_and_names_none() {
     assert_eq!((&explain["considered"], &explain["creation"]), (&json!(1), &json!("prevented")));
     assert!(!answer.body.to_string().contains(&red.lobby_id()), "counts, never identifiers");
 
-    // A closed lobby stays unknown.
+    // A closed lobby stays unknown, once what the refused find saw no longer counts.
     close(&stack, &game, &red.lobby_id()).await;
+    stack.clock.advance(Duration::from_secs(1));
     let answer = explained(&stack, Some(&game.public), &existing("red")).await;
     assert_eq!(answer.body["metadata"]["explain"]["considered"], 0);
 }

@@ -1,0 +1,68 @@
+//! Refusing a find again where a search for capacity was in vain a moment ago (decision 28).
+
+use futures_util::future::try_join;
+
+use crate::{
+    matchmaking::{matchmaker::Matchmaker, outcomes::NoCapacity, search::Search},
+    models::{errors::Error, pool::Pool},
+    seating::seeker::Seeker,
+    store::creation::BURST_WINDOW,
+};
+
+/// Game servers that are read again before a refusal from memory.
+const SERVERS_CONFIRMED_MAX: usize = 3;
+
+impl Matchmaker {
+    /// Why a creation would find no capacity, if a search was in vain within the last second, and reads show
+    /// neither a place since nor a burst that leads to a seat (decision 29): a refusal then costs no election
+    /// and no search. A lobby that ended in another region, or on another server than the few that are read,
+    /// is found within that second.
+    pub(super) async fn known_shortage(
+        &self,
+        search: &Search,
+        seeker: &Seeker,
+    ) -> Result<Option<NoCapacity>, Error> {
+        let (now, wanted) = (self.ambient.now(), &search.criteria.new_lobby.pool);
+        let is_at_cap = self.searches.is_full(&search.settings.namespace, now);
+        let failed = self.searches.failed_search(wanted, NoCapacity::NoServer, now);
+        if !is_at_cap && failed.is_none() {
+            return Ok(None);
+        }
+        let key = search.head_key();
+        let (has_place, burst) =
+            try_join(self.has_place_since(wanted, is_at_cap), self.store.burst(&key)).await?;
+        let is_under_way = burst.is_some_and(|burst| {
+            now.since(burst.opened_at) < BURST_WINDOW && self.bursts.exhausted(&key) != Some(burst)
+        });
+        if has_place {
+            self.searches.forget_full(&wanted.namespace_id);
+        }
+        if has_place || is_under_way {
+            return Ok(None);
+        }
+        Ok(Some(match failed {
+            Some(obstacles) if !is_at_cap => {
+                seeker.trace().servers(obstacles);
+                NoCapacity::NoServer
+            }
+            _ => NoCapacity::AtCap,
+        }))
+    }
+
+    /// Whether a server has a place for a lobby of `wanted` since a search was in vain: at the cap one of
+    /// those known, as they are, with a part of it left, else any.
+    async fn has_place_since(&self, wanted: &Pool, is_at_cap: bool) -> Result<bool, Error> {
+        if !is_at_cap {
+            return Ok(self.learn_servers(wanted).await?.1);
+        }
+        let now = self.ambient.now();
+        let known = self.servers.some(&wanted.placement(), SERVERS_CONFIRMED_MAX);
+        let keys: Vec<_> = known.into_iter().map(|server| server.server).collect();
+        let mut seen = self.store.servers_as_they_are(&keys).await?.into_iter();
+        let place = seen.find(|server| server.allotted_left() > 0 && server.fits(&wanted.game_mode, now));
+        if place.is_some() {
+            self.servers.forget(&wanted.placement());
+        }
+        Ok(place.is_some())
+    }
+}
