@@ -1,10 +1,3 @@
 //! The Lambda function of players.connected.
 
-use std::process::ExitCode;
-
-use connect_player::ConnectPlayer;
-use shared::function::operation::run;
-
-fn main() -> ExitCode {
-    run::<ConnectPlayer>()
-}
+shared::main!(connect_player::ConnectPlayer);

@@ -1,10 +1,3 @@
 //! The Lambda function of tokens/development.
 
-use std::process::ExitCode;
-
-use create_development_token::CreateDevelopmentToken;
-use shared::function::operation::run;
-
-fn main() -> ExitCode {
-    run::<CreateDevelopmentToken>()
-}
+shared::main!(create_development_token::CreateDevelopmentToken);

@@ -1,10 +1,3 @@
 //! The Lambda function of lobbies.create.
 
-use std::process::ExitCode;
-
-use create_lobby::CreateLobby;
-use shared::function::operation::run;
-
-fn main() -> ExitCode {
-    run::<CreateLobby>()
-}
+shared::main!(create_lobby::CreateLobby);

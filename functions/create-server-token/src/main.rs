@@ -1,10 +1,3 @@
 //! The Lambda function of tokens/server.
 
-use std::process::ExitCode;
-
-use create_server_token::CreateServerToken;
-use shared::function::operation::run;
-
-fn main() -> ExitCode {
-    run::<CreateServerToken>()
-}
+shared::main!(create_server_token::CreateServerToken);

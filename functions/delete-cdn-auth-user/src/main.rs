@@ -1,10 +1,3 @@
 //! The Lambda function of auth-user/{user}.
 
-use std::process::ExitCode;
-
-use delete_cdn_auth_user::DeleteCdnAuthUser;
-use shared::function::operation::run;
-
-fn main() -> ExitCode {
-    run::<DeleteCdnAuthUser>()
-}
+shared::main!(delete_cdn_auth_user::DeleteCdnAuthUser);

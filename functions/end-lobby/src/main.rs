@@ -1,10 +1,3 @@
 //! The Lambda function of servers.end-lobby.
 
-use std::process::ExitCode;
-
-use end_lobby::EndLobby;
-use shared::function::operation::run;
-
-fn main() -> ExitCode {
-    run::<EndLobby>()
-}
+shared::main!(end_lobby::EndLobby);

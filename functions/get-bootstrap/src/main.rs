@@ -1,10 +1,3 @@
 //! The Lambda function of bootstrap.
 
-use std::process::ExitCode;
-
-use get_bootstrap::GetBootstrap;
-use shared::function::operation::run;
-
-fn main() -> ExitCode {
-    run::<GetBootstrap>()
-}
+shared::main!(get_bootstrap::GetBootstrap);

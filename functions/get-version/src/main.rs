@@ -1,10 +1,3 @@
 //! The Lambda function of versions/{version_id}.
 
-use std::process::ExitCode;
-
-use get_version::GetVersion;
-use shared::function::operation::run;
-
-fn main() -> ExitCode {
-    run::<GetVersion>()
-}
+shared::main!(get_version::GetVersion);

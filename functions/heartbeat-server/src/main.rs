@@ -1,10 +1,3 @@
 //! The Lambda function of servers.heartbeat.
 
-use std::process::ExitCode;
-
-use heartbeat_server::HeartbeatServer;
-use shared::function::operation::run;
-
-fn main() -> ExitCode {
-    run::<HeartbeatServer>()
-}
+shared::main!(heartbeat_server::HeartbeatServer);

@@ -1,10 +1,3 @@
 //! The Lambda function of servers.register.
 
-use std::process::ExitCode;
-
-use register_server::RegisterServer;
-use shared::function::operation::run;
-
-fn main() -> ExitCode {
-    run::<RegisterServer>()
-}
+shared::main!(register_server::RegisterServer);

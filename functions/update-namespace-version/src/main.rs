@@ -1,10 +1,3 @@
 //! The Lambda function of version.
 
-use std::process::ExitCode;
-
-use shared::function::operation::run;
-use update_namespace_version::UpdateNamespaceVersion;
-
-fn main() -> ExitCode {
-    run::<UpdateNamespaceVersion>()
-}
+shared::main!(update_namespace_version::UpdateNamespaceVersion);

@@ -1,10 +1,3 @@
 //! The Lambda function of namespaces/validate.
 
-use std::process::ExitCode;
-
-use shared::function::operation::run;
-use validate_namespace::ValidateNamespace;
-
-fn main() -> ExitCode {
-    run::<ValidateNamespace>()
-}
+shared::main!(validate_namespace::ValidateNamespace);

@@ -109,6 +109,16 @@ pub async fn answer_counted<O: Operation>(
     .await
 }
 
+/// The `main` of a function: [`run`] of its operation.
+#[macro_export]
+macro_rules! main {
+    ($operation:ty) => {
+        fn main() -> ::std::process::ExitCode {
+            $crate::function::operation::run::<$operation>()
+        }
+    };
+}
+
 /// Runs the function of the operation until Lambda ends the process: the whole of a function's `main`.
 ///
 /// A function that cannot start, or whose loop ends, logs the reason, and Lambda starts a new process.
