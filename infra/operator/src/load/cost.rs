@@ -78,8 +78,8 @@ pub(crate) const CONNECT: Spent = Spent::once(1.0, 0.0, 1.0);
 pub(crate) const DISCONNECT: Spent = Spent::once(2.0, 0.0, 4.0);
 /// What the last player takes more, whose lobby ends.
 pub(crate) const END: Spent = Spent { requests: 0.0, calls: 0.0, read_units: 0.0, write_units: 3.0 };
-/// A refused request, at most.
-pub(crate) const REFUSED: Spent = Spent::once(2.0, 1.0, 1.0);
+/// A find that is refused again: a client at its cap, with a seat in each of eight lobbies.
+pub(crate) const REFUSED: Spent = Spent::once(2.0, 5.0, 0.0);
 /// The usage of ending a lobby when its game server deregisters.
 const END_BY_SERVER: Spent = Spent { requests: 0.0, calls: 2.0, read_units: 1.0, write_units: 8.0 };
 
@@ -120,8 +120,7 @@ mod tests {
         assert_eq!(counted("disconnected from a full lobby"), DISCONNECT);
         assert_eq!(counted("disconnected as the last player"), DISCONNECT + END);
         assert_eq!(counted("heartbeat of a server of 20 lobbies"), heartbeat(20));
-        let refused = counted("find at its client's cap of 8: refused");
-        assert_eq!(refused, REFUSED);
+        assert_eq!(counted("find: a client with seats in eight lobbies; again"), REFUSED);
         // A find there is into lobbies that fill, and dearer into full ones.
         let filling = counted("find: the mean of ten a second into lobbies of ten").write_units;
         let last_seat = counted("find: takes the last seat, which it saw left").write_units;
