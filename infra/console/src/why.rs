@@ -13,6 +13,7 @@ use crate::budget::{dollars, dollars_in_all};
 #[must_use]
 pub fn sentences(explanation: &Explanation) -> Vec<String> {
     let Explanation { resolved, considered, refused, created, creation, servers, replayed, .. } = explanation;
+    let in_use = explanation.lobbies_in_use.unwrap_or_default();
     let mut sentences = Vec::new();
     if *replayed {
         sentences.push("This is the answer of an earlier request with the same Idempotency-Key.".to_owned());
@@ -26,7 +27,7 @@ pub fn sentences(explanation: &Explanation) -> Vec<String> {
         sentences.push(no_place(servers, creates));
     } else if let Some(creation) = creation {
         let where_to = resolved.as_ref().map(|resolved| place(&resolved.creates)).unwrap_or_default();
-        sentences.push(about_creation(*creation, *created, &where_to));
+        sentences.push(about_creation(*creation, *created, in_use, &where_to));
     } else if resolved.is_some() && *considered > 0 {
         sentences.push("It took a seat in an existing lobby.".to_owned());
     }
@@ -66,14 +67,16 @@ fn no_place(servers: &Obstacles, Place { game_mode, region_id }: &Place) -> Stri
     format!("No lobby could be created: {}.", Shortage { game_mode, region_id, servers })
 }
 
-fn about_creation(creation: Creation, created: bool, where_to: &str) -> String {
+fn about_creation(creation: Creation, created: bool, in_use: usize, where_to: &str) -> String {
     match (creation, created) {
         (Creation::Prevented, _) => {
             format!("None fitted, and the request prevents the creation of {where_to}.")
         }
         (Creation::NothingJoinable, true) => format!("None could be taken, so it created {where_to}."),
         (Creation::PoolBusy, true) => {
-            format!("So many finds come that it created {where_to} without looking further.")
+            format!(
+                "So many finds come that it created {where_to}, beside {in_use} others in use, without looking further."
+            )
         }
         (_, false) => format!("None could be taken, and {where_to} was not created."),
     }

@@ -35,7 +35,7 @@ use crate::{
         creation::{BURST_WINDOW, Burst, Creation, CreationOutcome, Renewal, YOUNG_BURST_AGE},
         ending::CONFLICT_PAUSES,
     },
-    wire::explanation::{self, FindOutcome},
+    wire::explanation::FindOutcome,
 };
 
 /// Tries of one transaction that conflicts or whose server has no place.
@@ -84,9 +84,11 @@ impl Matchmaker {
         let fills_it = self.pools.fills_alone(&searched, new.max_players, self.ambient.now());
         let sight_after = if fills_it { UNSHARED_FOR } else { Duration::ZERO };
         let placing = Placing { sight_after, ..Placing::default() };
+        let (in_use, is_one_open) = self.pools.in_use(&searched, BURST_WINDOW, self.ambient.now());
         match self.attempt(search, &lobby_id, seeker, placing, Origin::Alone).await? {
-            Attempt::Created(found) => {
-                seeker.trace().creation(explanation::Creation::PoolBusy);
+            Attempt::Created(mut found) => {
+                seeker.trace().created_beside(in_use);
+                found.outcome = FindOutcome::Created { is_race_create: is_one_open };
                 Ok(Some(Step::Found(found)))
             }
             Attempt::NoCapacity(reason) => Ok(Some(Step::NoCapacity(reason))),

@@ -86,6 +86,13 @@ impl Trace {
         self.record().explanation.creation = Some(creation);
     }
 
+    /// Notes that the pool was so busy that a lobby was created beside `lobbies_in_use` others.
+    pub fn created_beside(&self, lobbies_in_use: usize) {
+        let explanation = &mut self.record().explanation;
+        explanation.creation = Some(Creation::PoolBusy);
+        explanation.lobbies_in_use = Some(lobbies_in_use);
+    }
+
     /// Notes how the find got its seat.
     pub fn found(&self, outcome: FindOutcome) {
         let mut record = self.record();

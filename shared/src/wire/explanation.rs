@@ -95,6 +95,10 @@ pub struct Explanation {
     /// Why one was, or would have been; absent when the find took a seat in an existing one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub creation: Option<Creation>,
+    /// Lobbies of the pool that the instance used or read within the last second; present where the pool was
+    /// busy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lobbies_in_use: Option<usize>,
     /// The game servers of the region for a new lobby, by the reason why they got none; present when none had
     /// a place.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use harness::{Answer, TestGame, TestStack, all_servers};
+use harness::{Answer, TestGame, TestStack, all_servers, instance::request};
 use http::{Method, Request};
 use http_body_util::Full;
 use serde_json::{Value, json};
-use shared::models::server::Server;
+use shared::{models::server::Server, wire::explanation::Creation};
 
 async fn explained(stack: &TestStack, token: Option<&str>, body: &Value) -> Answer {
     let url = format!("{}/matchmaker/lobbies/find", stack.demo().base_url);
@@ -70,6 +70,27 @@ async fn a_refused_find_explains_why_no_candidate_was_taken_and_names_none() {
     stack.clock.advance(Duration::from_secs(1));
     let answer = explained(&stack, Some(&game.public), &existing("red")).await;
     assert_eq!(answer.body["metadata"]["explain"]["considered"], 0);
+}
+
+#[tokio::test]
+async fn a_find_in_a_busy_pool_says_beside_how_many_lobbies_it_created_one() {
+    let stack = TestStack::start().await;
+    let modes = json!({ "duel": { "regions": ["fra"], "max_players": 1 } });
+    let game = stack.make_game("busy", modes, 100, 100).await;
+    let instance = stack.instance();
+    let body = json!({ "game_modes": ["duel"] });
+    // From 32 finds in a second on.
+    for _ in 0..31 {
+        instance.find(&game.public, &body).await.unwrap();
+    }
+    let authorization = format!("Bearer {}", game.public);
+    let headers = [("authorization", authorization.as_str()), ("muster-explain", "1")];
+    let explain = instance.call(&request(&headers, &body)).await.unwrap().explain.unwrap();
+    assert_eq!(
+        (explain.creation, explain.lobbies_in_use),
+        (Some(Creation::PoolBusy), Some(0)),
+        "all are full"
+    );
 }
 
 #[tokio::test]

@@ -351,6 +351,27 @@ impl Pools {
         }
     }
 
+    /// How many lobbies of a pool this instance used or read within the last second, and whether one of them
+    /// has had a free seat in sight for longer than `lag` (I9).
+    pub(in crate::matchmaking) fn in_use(
+        &self,
+        searched: &SearchedPool,
+        lag: Duration,
+        now: Timestamp,
+    ) -> (usize, bool) {
+        let count = |known: &mut KnownPool| {
+            let fresh = known.used.iter().chain(&known.read).filter(|known| known.is_fresh(now));
+            let (mut in_use, mut is_one_open) = (0, false);
+            for KnownLobby { lobby, .. } in fresh {
+                let since = lobby.joinable_from.max(lobby.vacated_at).unwrap_or(now);
+                in_use += 1;
+                is_one_open |= lobby.taken < lobby.max_players && since + lag < now;
+            }
+            (in_use, is_one_open)
+        };
+        self.with(searched, count).unwrap_or_default()
+    }
+
     /// Notes where the next look into a pool begins.
     pub(in crate::matchmaking) fn note_looked_to(
         &self,
@@ -413,22 +434,48 @@ fn tagged_key(searched: &SearchedPool) -> (Pool, TagDigests) {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::{
         base::ambient::Ambient,
         models::{pool::Tags, tag_digests::TagKey},
     };
 
-    #[test]
-    fn tags_that_players_choose_displace_nothing_that_is_known_without_tags() {
-        let (pools, now, key) = (Pools::default(), Timestamp(1_000), TagKey::random(&Ambient::system()));
-        let with = |tags: Tags| SearchedPool {
+    fn plain() -> SearchedPool {
+        SearchedPool {
             pool: "n/v/arena/fra".parse().unwrap(),
             shards: 1,
             reservation: Duration::from_secs(120),
-            tag_digests: TagDigests::of(&tags, &key),
+            tag_digests: TagDigests::default(),
+        }
+    }
+
+    #[test]
+    fn a_lobby_that_had_a_free_seat_for_longer_than_an_index_lags_makes_another_needless() {
+        let now = Timestamp(100_000);
+        let in_use = |taken: u32, joinable_from: u64, vacated_at: Option<u64>| {
+            let lobby = json!({
+                "lobby_id": "l", "pool": "n/v/arena/fra", "joinable_from": joinable_from, "created_at": 1,
+                "stage": "ready", "closed": false, "lease_until": 200_000, "ports": {}, "max_players": 4,
+                "max_players_direct": 4, "reservation_secs": 60, "taken": taken, "reserved": {}, "connected": {},
+                "vacated_at": vacated_at,
+            });
+            let (pools, searched) = (Pools::default(), plain());
+            pools.keep_lobbies(&searched, vec![serde_json::from_value(lobby).unwrap()], now);
+            pools.in_use(&searched, Duration::from_secs(2), now)
         };
-        let plain = with(Tags::new());
+        assert_eq!(in_use(3, 97_000, None), (1, true));
+        assert_eq!(in_use(4, 97_000, None), (1, false), "full");
+        assert_eq!(in_use(3, 98_500, None), (1, false), "not for so long in sight");
+        assert_eq!(in_use(3, 97_000, Some(98_500)), (1, false), "a seat left a moment ago");
+    }
+
+    #[test]
+    fn tags_that_players_choose_displace_nothing_that_is_known_without_tags() {
+        let (pools, now, key) = (Pools::default(), Timestamp(1_000), TagKey::random(&Ambient::system()));
+        let with = |tags: Tags| SearchedPool { tag_digests: TagDigests::of(&tags, &key), ..plain() };
+        let plain = plain();
         pools.begin_find(std::slice::from_ref(&plain), now);
         for code in 0..5_000 {
             pools.begin_find(&[with(Tags::from([("code".to_owned(), code.to_string())]))], now);
