@@ -51,7 +51,7 @@ pub async fn promise(bench: &Bench) -> String {
     let refusals = bench.refusals.lock().await;
     let most = |is_of: &dyn Fn(&str) -> bool| {
         let costs = refusals.iter().filter(|(what, _)| is_of(what)).map(|(_, cost)| cost.total());
-        costs.fold(0.0, f64::max)
+        costs.reduce(f64::max).expect("a refusal of this kind was counted")
     };
     let is_first = |what: &str| what.ends_with(FIRST);
     let at_cap = |what: &str| what.contains("client at its cap") || what.contains("client with seats");

@@ -192,10 +192,11 @@ impl MatchmakerAuth {
     /// # Errors
     /// [`Error::BodyTokenInvalid`].
     pub fn seat(&self, token: &str) -> Result<SeatRight, Error> {
-        let Ok(Claims::Player(seat)) = self.keys.verify_at_any_age(token) else {
-            return Err(Error::BodyTokenInvalid);
+        let (claims, is_expired) = match self.keys.verify(token, self.ambient.now()) {
+            Err(InvalidToken::Expired) => (self.keys.verify_at_any_age(token), true),
+            fresh => (fresh, false),
         };
-        let is_expired = self.keys.verify(token, self.ambient.now()) == Err(InvalidToken::Expired);
+        let Ok(Claims::Player(seat)) = claims else { return Err(Error::BodyTokenInvalid) };
         Ok(SeatRight { seat, is_expired })
     }
 

@@ -86,7 +86,8 @@ impl LobbyServer {
     /// Releases `seat`, connected or not ([`FreedSeats::release`]).
     ///
     /// # Errors
-    /// As [`LobbyServer::connect`], of the player errors only the first; the right may have expired.
+    /// As [`LobbyServer::connect`], of the player errors [`Error::PlayerInDifferentLobby`] alone; the right
+    /// may have expired.
     pub async fn disconnect(&self, right: &LobbyRight, seat: &SeatRight) -> Result<(), Error> {
         check_place(right, seat)?;
         self.freed.release(seat).await

@@ -214,12 +214,7 @@ impl Matchmaker {
         match outcome? {
             BurstOutcome::Begun(burst) => {
                 self.bursts.remember(key, burst.clone(), first, self.ambient.now());
-                let step = self.take_position(search, &burst, seeker, round).await?;
-                if matches!(step, Step::NoCapacity(_)) {
-                    // Nobody creates its lobby: the next find need not wait for it.
-                    self.bursts.note_exhausted(key, &burst);
-                }
-                Ok(Ok(step))
+                Ok(Ok(self.take_position(search, &burst, seeker, round).await?))
             }
             BurstOutcome::Outrun(burst) => Ok(Err(burst)),
         }
@@ -261,12 +256,7 @@ impl Matchmaker {
         }
         Ok(match self.take_position(search, &burst, seeker, round).await? {
             Step::LookAgain => Err(Unseated::Lost(burst, lobby_id)),
-            step => {
-                if matches!(step, Step::NoCapacity(_)) {
-                    self.bursts.note_exhausted(&key, &burst);
-                }
-                Ok(step)
-            }
+            step => Ok(step),
         })
     }
 
@@ -329,7 +319,11 @@ impl Matchmaker {
             if role == Role::Creator || wait == waits {
                 match self.attempt(search, &position.lobby_id, seeker, placing, origin).await? {
                     Attempt::Created(found) => return Ok(Step::Found(found)),
-                    Attempt::NoCapacity(reason) => return Ok(Step::NoCapacity(reason)),
+                    Attempt::NoCapacity(reason) => {
+                        // Nobody creates its lobby: the next find need not wait for it.
+                        self.bursts.note_exhausted(&search.head_key(), burst);
+                        return Ok(Step::NoCapacity(reason));
+                    }
                     Attempt::Exists => {}
                     Attempt::Replaced(_) | Attempt::Lost => return Ok(Step::LookAgain),
                 }

@@ -6,8 +6,8 @@
 //! longest may end. The find searches its own region first. Without a place on a server, only a lobby of a
 //! server that could run the new one helps.
 //!
-//! A search reads every server and thousands of lobbies, so instances share an unsuccessful search (`room/…`
-//! in the ledger) for at most a second (decision 28).
+//! A search reads every server and thousands of lobbies, so instances share an unsuccessful search (in the
+//! ledger, `room/…`) for at most a second (decision 28).
 //!
 //! The search reads one region after the other, so a lobby that ends in one and another that begins in the
 //! next meanwhile look like two. Before it refuses a find for the limit, it therefore reads the servers that

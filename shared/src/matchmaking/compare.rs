@@ -50,7 +50,7 @@ struct Comparison<'a> {
     deadline: Timestamp,
     /// Lobbies compared before: they are not compared again.
     compared: HashSet<LobbyId>,
-    /// Whether one of these has a seat and was left aside because it is crowded.
+    /// Whether one of these has a seat and was skipped because it is crowded.
     is_one_crowded: bool,
 }
 

@@ -81,7 +81,7 @@ impl Matchmaker {
                 return Err(Error::NoAvailableLobbies);
             }
             seeker.trace().creation(explanation::Creation::NothingJoinable);
-            if let Some(reason) = self.known_shortage(search, seeker).await? {
+            if let Some(reason) = self.known_shortage(search, true, seeker).await? {
                 self.pools.note_in_vain(pools);
                 return Err(refusal(reason, &search.criteria.new_lobby.pool, seeker.trace()));
             }

@@ -139,7 +139,7 @@ impl Matchmaker {
         seeker: &Seeker,
         deadline: Timestamp,
     ) -> Result<Found, Error> {
-        if let Some(reason) = self.known_shortage(search, seeker).await? {
+        if let Some(reason) = self.known_shortage(search, false, seeker).await? {
             return Err(refusal(reason, &search.criteria.new_lobby.pool, seeker.trace()));
         }
         let lobby_id = LobbyId::from(self.ambient.uuid());

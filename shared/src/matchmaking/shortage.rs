@@ -14,12 +14,13 @@ const SERVERS_CONFIRMED_MAX: usize = 3;
 
 impl Matchmaker {
     /// Why a creation would find no capacity, if a search was in vain within the last second, and reads show
-    /// neither a place since nor a burst that leads to a seat (decision 29): a refusal then costs no election
-    /// and no search. A lobby that ended in another region, or on another server than the few that are read,
-    /// is found within that second.
+    /// neither a place since nor, for a find that `may_share` lobbies with others, a burst that leads to a
+    /// seat (decision 29): a refusal then costs no election and no search. A lobby that ended in another
+    /// region, or on another server than the few that are read, is found within that second.
     pub(super) async fn known_shortage(
         &self,
         search: &Search,
+        may_share: bool,
         seeker: &Seeker,
     ) -> Result<Option<NoCapacity>, Error> {
         let (now, wanted) = (self.ambient.now(), &search.criteria.new_lobby.pool);
@@ -29,8 +30,8 @@ impl Matchmaker {
             return Ok(None);
         }
         let key = search.head_key();
-        let (has_place, burst) =
-            try_join(self.has_place_since(wanted, is_at_cap), self.store.burst(&key)).await?;
+        let burst = async { if may_share { self.store.burst(&key).await } else { Ok(None) } };
+        let (has_place, burst) = try_join(self.has_place_since(wanted, is_at_cap), burst).await?;
         let is_under_way = burst.is_some_and(|burst| {
             now.since(burst.opened_at) < BURST_WINDOW && self.bursts.exhausted(&key) != Some(burst)
         });

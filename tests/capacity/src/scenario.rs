@@ -51,7 +51,7 @@ pub enum Asks {
     Codes,
     /// One lobby in two has a size of its own, from two seats to the mode's.
     Sizes,
-    /// All of these, equally often.
+    /// Each of these kinds, with the same probability.
     Mixed,
 }
 

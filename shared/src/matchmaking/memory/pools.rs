@@ -363,9 +363,9 @@ impl Pools {
             let fresh = known.used.iter().chain(&known.read).filter(|known| known.is_fresh(now));
             let (mut in_use, mut is_one_open) = (0, false);
             for KnownLobby { lobby, .. } in fresh {
-                let since = lobby.joinable_from.max(lobby.vacated_at).unwrap_or(now);
+                let is_old = |from: Timestamp| from.max(lobby.vacated_at.unwrap_or(from)) + lag < now;
                 in_use += 1;
-                is_one_open |= lobby.taken < lobby.max_players && since + lag < now;
+                is_one_open |= lobby.taken < lobby.max_players && lobby.joinable_from.is_some_and(is_old);
             }
             (in_use, is_one_open)
         };
