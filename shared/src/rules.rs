@@ -4,6 +4,7 @@ pub mod bcrypt_hash;
 pub mod capacity;
 pub mod cdn_user;
 pub mod criteria;
+pub mod encodings;
 pub mod geography;
 pub mod hostname;
 pub mod matchmaker_config;

@@ -6,8 +6,9 @@
 //! function that may wait so long has 29 s. Half a second before Lambda would kill its function, an operation
 //! gives up and responds 503. Later requests clean up as after a crash.
 
-use std::{convert::Infallible, future::Future, pin::Pin, process::ExitCode, sync::Arc};
+use std::{convert::Infallible, future::Future, io::Write as _, pin::Pin, process::ExitCode, sync::Arc};
 
+use flate2::{Compression, write::GzEncoder};
 use lambda_http::{
     Adapter, Body, Response,
     http::{HeaderName, HeaderValue, StatusCode, header},
@@ -29,11 +30,15 @@ use crate::{
     },
     models::errors::Error,
     request::Request,
+    rules::encodings::prefers_gzip,
     wire::explanation::Explanation,
 };
 
 /// The header of a response with the warnings of its request.
 pub const WARNING_HEADER: &str = "muster-warning";
+
+/// The largest body that is not compressed: it fits into one packet, or nearly.
+const UNCOMPRESSED_BYTES_MAX: usize = 1_024;
 
 /// One operation of the interface.
 pub trait Operation: Sized + Send + Sync + 'static {
@@ -45,6 +50,13 @@ pub trait Operation: Sized + Send + Sync + 'static {
 
     /// The query parameters that it knows, beside the origin, which every operation may get.
     const PARAMETERS: &'static [&'static str] = &[];
+
+    /// The `cache-control` of a success, which depends on the token and the page that asks; without it, no
+    /// cache keeps one.
+    const CACHE_CONTROL: Option<&'static str> = None;
+
+    /// Whether a success may be large, and is compressed for clients that accept gzip.
+    const IS_COMPRESSED: bool = false;
 
     /// Makes the operation of the parts of `instance` that it needs.
     ///
@@ -97,7 +109,7 @@ pub async fn answer_counted<O: Operation>(
             Ok(body) => {
                 request.warn_of_unread_body();
                 tracing::info!(status = 200, "the operation succeeded");
-                respond(StatusCode::OK, &id, body, None)
+                succeed::<O>(&request, &id, body)
             }
             Err(error) => refuse(&error, &id, request.explanation(), documentation),
         };
@@ -181,6 +193,34 @@ fn out_of_time() -> Error {
     Error::Unavailable("the function's time was up before the operation was done".to_owned())
 }
 
+/// A success, kept and compressed as its operation allows.
+fn succeed<O: Operation>(request: &Request, id: &str, body: Vec<u8>) -> Response<Body> {
+    let accepted = request.header(header::ACCEPT_ENCODING.as_str()).filter(|_| O::IS_COMPRESSED);
+    let compressed = accepted.filter(|accepted| prefers_gzip(accepted)).and_then(|_| gzip(&body));
+    let is_compressed = compressed.is_some();
+    let mut response = respond(StatusCode::OK, id, compressed.unwrap_or(body), None);
+    let mut set = |name, value| drop(response.headers_mut().insert(name, HeaderValue::from_static(value)));
+    if is_compressed {
+        set(header::CONTENT_ENCODING, "gzip");
+    }
+    if let Some(cache_control) = O::CACHE_CONTROL {
+        set(header::CACHE_CONTROL, cache_control);
+    }
+    if O::IS_COMPRESSED || O::CACHE_CONTROL.is_some() {
+        set(header::VARY, "accept-encoding, authorization, origin");
+    }
+    response
+}
+
+/// `body` in gzip, if that is worth it.
+fn gzip(body: &[u8]) -> Option<Vec<u8>> {
+    if body.len() <= UNCOMPRESSED_BYTES_MAX {
+        return None;
+    }
+    let mut encoder = GzEncoder::new(Vec::with_capacity(body.len() / 4), Compression::fast());
+    encoder.write_all(body).and_then(|()| encoder.finish()).ok()
+}
+
 fn refuse(
     error: &Error,
     id: &str,
@@ -208,7 +248,7 @@ fn refuse(
 }
 
 fn respond(status: StatusCode, id: &str, body: Vec<u8>, retry_after_secs: Option<u64>) -> Response<Body> {
-    // Text, not binary: the gateway then needs no base64.
+    // Text, not binary: the gateway then needs no base64. What is compressed is never text.
     let body = String::from_utf8(body).map_or_else(|error| Body::Binary(error.into_bytes()), Body::Text);
     let mut response = Response::new(body);
     *response.status_mut() = status;

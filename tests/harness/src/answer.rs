@@ -1,6 +1,9 @@
 //! An answer over HTTP.
 
-use http::{HeaderMap, StatusCode, response};
+use std::{borrow::Cow, io::Read as _};
+
+use flate2::read::GzDecoder;
+use http::{HeaderMap, StatusCode, header::CONTENT_ENCODING, response};
 use serde_json::Value;
 
 /// An answer over HTTP.
@@ -12,17 +15,33 @@ pub struct Answer {
     pub headers: HeaderMap,
     /// Its body, `null` when it is no JSON.
     pub body: Value,
-    /// Its body as it came.
+    /// Its body as it came, but for its encoding.
     pub text: String,
+    /// The length of its body as it came, in bytes.
+    pub sent_bytes: usize,
+}
+
+/// What `body` is in gzip of.
+///
+/// # Panics
+/// When it is not in gzip.
+#[must_use]
+pub fn gunzip(body: &[u8]) -> Vec<u8> {
+    let mut decoded = Vec::new();
+    GzDecoder::new(body).read_to_end(&mut decoded).expect("a body in gzip");
+    decoded
 }
 
 impl Answer {
     /// An answer that came as `parts` and `body`.
     #[must_use]
     pub fn new(parts: response::Parts, body: &[u8]) -> Self {
-        let text = String::from_utf8_lossy(body).into_owned();
-        let body = serde_json::from_slice(body).unwrap_or(Value::Null);
-        Self { status: parts.status, headers: parts.headers, body, text }
+        let sent_bytes = body.len();
+        let is_encoded = parts.headers.get(CONTENT_ENCODING).is_some_and(|encoding| encoding == "gzip");
+        let body = if is_encoded { Cow::Owned(gunzip(body)) } else { Cow::Borrowed(body) };
+        let text = String::from_utf8_lossy(&body).into_owned();
+        let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
+        Self { status: parts.status, headers: parts.headers, body, text, sent_bytes }
     }
 
     /// Status and `code` of an error; the code is empty where there is none.

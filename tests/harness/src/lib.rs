@@ -32,7 +32,7 @@ pub mod tls;
 pub mod virtual_time;
 pub mod visitor;
 
-pub use answer::Answer;
+pub use answer::{Answer, gunzip};
 pub use clock::TestClock;
 pub use stack::{TestGame, TestStack, lobby_claims, new_game};
 pub use tables::{all_lobbies, all_servers, live_lobbies};
