@@ -1,12 +1,12 @@
 //! A namespace's list of lobbies, and its number of players.
 //!
 //! No table is read whole. The list comes from the index of candidates, at most 500 lobbies, so closed ones
-//! are not in it (decision 43). One instance counts the statistics for all, from the lobbies of each game
-//! server, at most every five seconds (decision 42).
+//! are not in it (decision 43), and is sent in pages (decision 64). One instance counts the statistics for
+//! all, from the lobbies of each game server, at most every five seconds (decision 42).
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -26,6 +26,7 @@ use crate::{
         lobby::{Lobby, Stage},
         pool::Pool,
     },
+    rules::{listing::listed, pages::PageRequest},
     store::{
         client::Store,
         listing::{LOBBIES_AT_ONCE, QUERIES_AT_ONCE, ids_on, servers_of},
@@ -35,19 +36,23 @@ use crate::{
     wire::{LobbyInfo, PlayerStatistics},
 };
 
-/// The most lobbies of a list.
+/// The most lobbies of a list, all its pages together.
 pub const LISTED_MAX: usize = 500;
-/// The most bytes of all states in a list, each as part of a JSON string: so a function hands over its
-/// response, of at most 6 MB.
-const STATE_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Lists kept: with states they may have 4 MB each, and a function 128.
-const LISTS_MAX: usize = 8;
+/// The most bytes of all states in one response: sending a million of them costs $24.
+const STATE_BYTES_MAX: usize = 256 * 1024;
+/// The most bytes of states that are kept with a list: as many as four responses have.
+const KEPT_STATE_BYTES_MAX: usize = 4 * STATE_BYTES_MAX;
+/// Lists kept: each has at most 1 MB of states and some 0.2 MB of lobbies, and a function 128 MB.
+const LISTS_MAX: usize = 32;
 /// Counts kept.
 const COUNTS_MAX: usize = 256;
 /// How old a list may be.
 const LIST_AGE_MAX: Duration = Duration::from_secs(5);
-/// States read at once: at most 3.2 MB.
-const STATES_AT_ONCE: usize = 50;
+/// How old it may be where the first page came from a later list, in which there may be lobbies that this one
+/// lacks. Without a pause, any client could have lists read again by naming later times.
+const EARLIER_LIST_AGE_MAX: Duration = Duration::from_secs(1);
+/// States read first: four of the largest, of 64 KiB, fill a response.
+const STATES_AT_FIRST: usize = 4;
 
 /// How old the last count may be while another instance counts: its own maximum, and the longest time that a
 /// count takes.
@@ -56,13 +61,31 @@ const LAST_COUNT_AGE_MAX: Duration = Duration::from_secs(COUNT_AGE_MAX.as_secs()
 const TURN_PAUSES: Pauses = Pauses::doubling(Duration::from_millis(100));
 const TURN_PAUSES_MAX: u32 = 5;
 
-/// A list of lobbies.
+/// A page of a list of lobbies.
 #[derive(Debug)]
-pub struct List {
+pub struct Page {
     /// The lobbies, those with a free seat first.
     pub lobbies: Vec<LobbyInfo>,
-    /// Whether there are more than it may have.
+    /// Whether there are more lobbies than all pages may have.
     pub is_truncated: bool,
+    /// The cursor of the next page, if there is one.
+    pub next_cursor: Option<String>,
+}
+
+/// A list of lobbies as one instance keeps it, with the states that requests for its pages have read.
+#[derive(Debug)]
+struct List {
+    read_at: Timestamp,
+    lobbies: Vec<Listed>,
+    is_truncated: bool,
+    states: Mutex<HashMap<LobbyId, Box<RawValue>>>,
+}
+
+#[derive(Debug)]
+struct Listed {
+    info: LobbyInfo,
+    created_at: Timestamp,
+    has_state: bool,
 }
 
 /// Reads overviews through a bounded cache.
@@ -70,7 +93,7 @@ pub struct List {
 pub struct Overview {
     store: Store,
     ambient: Ambient,
-    lists: TimedMap<(NamespaceId, VersionId, bool), Arc<List>>,
+    lists: TimedMap<(NamespaceId, VersionId), Arc<List>>,
     counts: TimedMap<NamespaceId, PlayerStatistics>,
 }
 
@@ -81,31 +104,47 @@ impl Overview {
         Self { store, ambient, lists: TimedMap::new(LISTS_MAX), counts: TimedMap::new(COUNTS_MAX) }
     }
 
-    /// The public, open lobbies of the namespace's current version in listable modes, those with free seats
-    /// first, at most [`LISTED_MAX`]; with their states if requested, up to 4 MB together. At most 5 s old.
+    /// A page of the public, open lobbies of the namespace's current version in listable modes that
+    /// [`listed`] shows, those with free seats first; with their states if requested, up to 256 KB together.
+    /// At most 5 s old.
     ///
-    /// One query for each listable mode and region, 0.5 read units for each lobby, and 0.5 for each 4 KB of
-    /// state.
+    /// One query for each listable mode and region and 0.5 read units for each lobby, once in 5 s; 0.5 for
+    /// each 4 KB of state, once in 5 s for the first MB of states.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn lobbies(&self, settings: &Settings, with_states: bool) -> Result<Arc<List>, Error> {
+    pub async fn lobbies(
+        &self,
+        settings: &Settings,
+        page: &PageRequest,
+        with_states: bool,
+    ) -> Result<Page, Error> {
+        let list = self.list(settings, page.began_at()).await?;
+        let (shown, next_cursor) =
+            page.take(&list.lobbies, list.read_at, |lobby| (&lobby.info.lobby_id, lobby.created_at));
+        let mut states = if with_states { self.states(&list, &shown).await? } else { HashMap::new() };
+        let lobbies = shown
+            .into_iter()
+            .map(|lobby| LobbyInfo { state: states.remove(&lobby.info.lobby_id), ..lobby.info.clone() });
+        Ok(Page { lobbies: lobbies.collect(), is_truncated: list.is_truncated, next_cursor })
+    }
+
+    /// The list, of which a first page was read at `began_at` if this is for a later one.
+    async fn list(&self, settings: &Settings, began_at: Option<Timestamp>) -> Result<Arc<List>, Error> {
         let now = self.ambient.now();
-        let key = (settings.namespace.namespace_id.clone(), settings.version.version_id.clone(), with_states);
-        if let Some(list) = self.lists.get(&key, LIST_AGE_MAX, now) {
+        let key = (settings.namespace.namespace_id.clone(), settings.version.version_id.clone());
+        if let Some(list) = self.lists.get(&key, LIST_AGE_MAX, now)
+            && (began_at.is_none_or(|began_at| began_at <= list.read_at)
+                || now.since(list.read_at) < EARLIER_LIST_AGE_MAX)
+        {
             return Ok(list);
         }
-        let list = Arc::new(self.read_lobbies(settings, with_states, now).await?);
+        let list = Arc::new(self.read_list(settings, now).await?);
         self.lists.put(key, Arc::clone(&list), now);
         Ok(list)
     }
 
-    async fn read_lobbies(
-        &self,
-        settings: &Settings,
-        with_states: bool,
-        now: Timestamp,
-    ) -> Result<List, Error> {
+    async fn read_list(&self, settings: &Settings, now: Timestamp) -> Result<List, Error> {
         let modes = &settings.version.config.game_modes;
         let pools = modes.iter().filter(|(_, mode)| mode.listable).flat_map(|(game_mode, mode)| {
             mode.regions.iter().map(|region_id| {
@@ -136,46 +175,87 @@ impl Overview {
                 lobbies.insert(lobby.lobby_id.clone(), lobby);
             }
         }
-        let mut shown: Vec<Lobby> = ids.iter().filter_map(|id| lobbies.remove(id)).collect();
+        let found = ids.iter().filter_map(|id| lobbies.remove(id)).collect();
+        let mut shown = listed(found, settings.namespace.lobby_count_max, now);
         // The index shows a lobby like one with a free seat from the time at which the reservation of a seat
         // would have lapsed, until a find notices that its player has connected.
         shown.sort_by_key(|lobby| lobby.free_seats(now) == 0);
-        let mut states = if with_states { self.states(&shown).await? } else { HashMap::new() };
-        let info = |lobby: Lobby| {
+        let count = |seats: usize| u32::try_from(seats).unwrap_or(u32::MAX);
+        // Nobody connects before the lobby is ready, from when on seats lapse.
+        let connected = |lobby: &Lobby| count(lobby.connected.values().filter(|until| **until > now).count());
+        let listed = |lobby: Lobby| {
             let mode = modes.get(&lobby.pool.game_mode);
-            LobbyInfo {
-                total_player_count: u32::try_from(lobby.held_seats(now)).unwrap_or(u32::MAX),
+            let info = LobbyInfo {
+                total_player_count: count(lobby.held_seats(now)),
+                connected_player_count: connected(&lobby),
                 max_players_normal: lobby.max_players,
                 max_players_direct: lobby.max_players_direct,
                 max_players_party: mode.and_then(|mode| mode.max_players_party).unwrap_or(lobby.max_players),
-                state: states.remove(&lobby.lobby_id),
+                state: None,
                 region_id: lobby.pool.region_id,
                 game_mode_id: lobby.pool.game_mode,
                 lobby_id: lobby.lobby_id,
-            }
+            };
+            Listed { info, created_at: lobby.created_at, has_state: lobby.has_state }
         };
-        Ok(List { lobbies: shown.into_iter().map(info).collect(), is_truncated })
+        let lobbies = shown.into_iter().map(listed).collect();
+        Ok(List { read_at: now, lobbies, is_truncated, states: Mutex::default() })
     }
 
-    /// The states of the first lobbies, as many as fit; `null` for lobbies that never set one.
-    async fn states(&self, lobbies: &[Lobby]) -> Result<HashMap<LobbyId, Box<RawValue>>, Error> {
-        let mut states = HashMap::new();
-        let mut bytes = 0;
-        for lobbies in lobbies.chunks(STATES_AT_ONCE) {
-            let having = lobbies.iter().filter(|lobby| lobby.has_state);
-            let ids: Vec<_> = having.map(|lobby| lobby.lobby_id.clone()).collect();
-            let mut read: HashMap<_, _> =
-                self.store.lobby_data(&ids, Part::State).await?.into_iter().collect();
+    /// The states of the first of `lobbies`, as many as fit; `null` for lobbies that never set one.
+    async fn states(
+        &self,
+        list: &List,
+        lobbies: &[&Listed],
+    ) -> Result<HashMap<LobbyId, Box<RawValue>>, Error> {
+        let (mut states, mut bytes) = (HashMap::new(), 0);
+        let (mut rest, mut at_once) = (lobbies, STATES_AT_FIRST);
+        while !rest.is_empty() {
+            let (lobbies, later) = rest.split_at(at_once.min(rest.len()));
+            let mut found = self.states_of(list, lobbies).await?;
             for lobby in lobbies {
-                let state = read.remove(&lobby.lobby_id).unwrap_or_else(|| RawValue::NULL.to_owned());
-                bytes += len_in_a_string(state.get());
+                let lobby_id = &lobby.info.lobby_id;
+                let state = found.remove(lobby_id).unwrap_or_else(|| RawValue::NULL.to_owned());
+                bytes += state.get().len();
                 if bytes > STATE_BYTES_MAX {
                     return Ok(states);
                 }
-                states.insert(lobby.lobby_id.clone(), state);
+                states.insert(lobby_id.clone(), state);
             }
+            // Small states take few calls then, and large ones no more than they fill.
+            (rest, at_once) = (later, LOBBIES_AT_ONCE.min(2 * at_once));
         }
         Ok(states)
+    }
+
+    /// The states of those of `lobbies` that have one: kept with the list, or read.
+    async fn states_of(
+        &self,
+        list: &List,
+        lobbies: &[&Listed],
+    ) -> Result<HashMap<LobbyId, Box<RawValue>>, Error> {
+        let having = lobbies.iter().filter(|lobby| lobby.has_state).map(|lobby| &lobby.info.lobby_id);
+        let (mut found, mut missing) = (HashMap::new(), Vec::new());
+        {
+            let kept = list.states();
+            for id in having {
+                match kept.get(id) {
+                    Some(state) => drop(found.insert(id.clone(), state.clone())),
+                    None => missing.push(id.clone()),
+                }
+            }
+        }
+        let read = self.store.lobby_data(&missing, Part::State).await?;
+        let mut kept = list.states();
+        let mut bytes: usize = kept.values().map(|state| state.get().len()).sum();
+        for (id, state) in read {
+            bytes += state.get().len();
+            if bytes <= KEPT_STATE_BYTES_MAX {
+                kept.insert(id.clone(), state.clone());
+            }
+            found.insert(id, state);
+        }
+        Ok(found)
     }
 
     /// Seats held in the namespace, by mode and region; 5 s old at most, or the last count while another
@@ -281,8 +361,8 @@ impl Overview {
     }
 }
 
-/// The length of JSON text as part of a JSON string, in bytes: quotes, backslashes and the whitespace between
-/// values take two each.
-fn len_in_a_string(json: &str) -> usize {
-    json.len() + json.bytes().filter(|byte| matches!(byte, b'"' | b'\\' | ..b' ')).count()
+impl List {
+    fn states(&self) -> MutexGuard<'_, HashMap<LobbyId, Box<RawValue>>> {
+        self.states.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }

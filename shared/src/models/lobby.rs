@@ -291,6 +291,12 @@ impl Lobby {
         self.seats().filter(|(_, until)| !self.has_lapsed(*until, now)).count()
     }
 
+    /// Whether a player has connected, so that it is more than what a request alone makes.
+    #[must_use]
+    pub const fn is_vouched_for(&self) -> bool {
+        self.connected_by.is_some()
+    }
+
     /// Seats that finds may still take at `now`.
     #[must_use]
     pub fn free_seats(&self, now: Timestamp) -> u32 {

@@ -19,9 +19,12 @@ pub struct ListLobbiesResponse {
     pub regions: Vec<RegionInfo>,
     /// The lobbies, those with a free seat first.
     pub lobbies: Vec<LobbyInfo>,
-    /// Whether there are more lobbies than the list may have; only present when there are.
+    /// Whether there are more lobbies than the pages of a list may have; only present when there are.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_truncated: bool,
+    /// The query parameter `cursor` of the next page; only present when there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
 }
 
 /// A game mode as lists show it.
@@ -48,6 +51,8 @@ pub struct LobbyInfo {
     pub max_players_party: u32,
     /// Seats held, reserved and connected.
     pub total_player_count: u32,
+    /// Those of them whose players have connected.
+    pub connected_player_count: u32,
     /// The state that its lobby server set, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<Box<RawValue>>,

@@ -20,6 +20,7 @@ use shared::{
     function::{config::Environment, instance::Instance},
     models::{ids::SeatId, lobby::Access, seats::Seats, tag_digests::TagDigests},
     overview::Overview,
+    rules::pages::PageRequest,
     store::{
         lobbies::{BY_SERVER_INDEX, Hiding, SeatClaim, SeatOutcome},
         meter::Meter,
@@ -59,9 +60,9 @@ async fn a_list_shows_open_public_lobbies_of_listable_modes_of_the_current_versi
         list.body["lobbies"],
         json!([
             { "lobby_id": open, "game_mode_id": "arena", "region_id": "fra", "max_players_normal": 2,
-              "max_players_direct": 3, "max_players_party": 1, "total_player_count": 1 },
+              "max_players_direct": 3, "max_players_party": 1, "total_player_count": 1, "connected_player_count": 0 },
             { "lobby_id": full, "game_mode_id": "arena", "region_id": "fra", "max_players_normal": 2,
-              "max_players_direct": 3, "max_players_party": 1, "total_player_count": 2 },
+              "max_players_direct": 3, "max_players_party": 1, "total_player_count": 2, "connected_player_count": 0 },
         ]),
         "those with free seats first"
     );
@@ -79,7 +80,8 @@ async fn a_list_shows_open_public_lobbies_of_listable_modes_of_the_current_versi
 async fn a_list_that_is_cut_off_says_so_and_has_every_lobby_with_a_free_seat() {
     let stack = TestStack::start().await;
     let modes = json!({ "arena": { "regions": ["fra"], "max_players": 2 }, "duel": { "regions": ["fra"], "max_players": 1 } });
-    let game = stack.make_game("cut", modes, 999, 999).await;
+    // So many that nobody has to connect to them.
+    let game = stack.make_game("cut", modes, 16 * 501, 999).await;
     let duels = async |count: usize| {
         for answer in join_all((0..count).map(|_| game.find(&stack, json!({ "game_modes": ["duel"] })))).await
         {
@@ -89,17 +91,18 @@ async fn a_list_that_is_cut_off_says_so_and_has_every_lobby_with_a_free_seat() {
     for _ in 0..10 {
         duels(50).await;
     }
-    let list = get(&stack, &game, "lobbies/list").await;
+    let list = get(&stack, &game, "lobbies/list?limit=500").await;
     assert_eq!(listed(&list).len(), 500);
     assert!(list.body.get("is_truncated").is_none(), "these are all");
 
     let open = find(&stack, &game).await.expect_ok().lobby_id();
     stack.clock.advance(CACHED);
-    let list = get(&stack, &game, "lobbies/list").await;
+    let list = get(&stack, &game, "lobbies/list?limit=500").await;
     assert_eq!(
         (list.body["lobbies"].as_array().unwrap().len(), &list.body["is_truncated"]),
         (500, &json!(true))
     );
+    assert!(list.body.get("next_cursor").is_none(), "the pages of a list have no more");
     assert_eq!(list.body["lobbies"][0]["lobby_id"], open, "the only one that has a free seat");
 }
 
@@ -152,23 +155,242 @@ async fn a_list_shows_states_when_requested() {
     assert!(plain.body["lobbies"][0].get("state").is_none());
 }
 
+/// A game whose mode `arena` takes one player in each lobby, with `count` lobbies that are all listed.
+async fn solos(stack: &TestStack, name: &str, count: usize) -> (TestGame, Vec<Answer>) {
+    let modes = json!({ "arena": { "regions": ["fra"], "max_players": 1 } });
+    let game = stack.make_game(name, modes, 32_000, 999).await;
+    let seats = join_all((0..count).map(|_| find(stack, &game))).await;
+    (game, seats.into_iter().map(Answer::expect_ok).collect())
+}
+
 #[tokio::test]
-async fn states_in_a_list_stay_within_four_megabytes() {
+async fn states_in_a_list_stay_within_256_kilobytes() {
     let stack = TestStack::start().await;
-    let game =
-        stack.make_game("large", json!({ "arena": { "regions": ["fra"], "max_players": 1 } }), 99, 99).await;
-    let lobbies: Vec<_> = (0..70).map(|_| find(&stack, &game)).collect();
-    let lobbies: Vec<_> = join_all(lobbies).await.iter().map(Answer::lobby_id).collect();
-    // Lambda hands the response over as a JSON string, in which each quote takes two bytes.
-    for (state, bytes) in [(json!("x".repeat(65_000)), 65_004), (json!(vec![""; 20_000]), 100_001)] {
-        for lobby_id in &lobbies {
-            game.host(&stack, lobby_id, STATE, state.clone()).await.expect_ok();
+    let (game, lobbies) = solos(&stack, "large", 20).await;
+    for characters in [65_000, 30_000] {
+        for lobby in &lobbies {
+            game.host(&stack, &lobby.lobby_id(), STATE, json!("x".repeat(characters))).await.expect_ok();
         }
         stack.clock.advance(CACHED);
         let list = get(&stack, &game, "lobbies/list?include_state=true").await;
-        let lobbies = list.body["lobbies"].as_array().unwrap();
-        let with_state = lobbies.iter().filter(|lobby| lobby.get("state").is_some()).count();
-        assert_eq!((lobbies.len(), with_state), (70, 4 * 1024 * 1024 / bytes));
+        let has_state: Vec<_> = list.body["lobbies"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|lobby| lobby.get("state").is_some())
+            .collect();
+        let fitting = 256 * 1024 / (characters + 2);
+        assert_eq!((has_state.len(), has_state.iter().filter(|has| **has).count()), (20, fitting));
+        assert!(has_state[..fitting].iter().all(|has| *has), "the first ones");
+    }
+}
+
+#[tokio::test]
+async fn a_page_reads_the_states_of_its_own_lobbies_once_in_five_seconds() {
+    let stack = TestStack::start().await;
+    let (game, lobbies) = solos(&stack, "read", 30).await;
+    for lobby in &lobbies {
+        game.host(&stack, &lobby.lobby_id(), STATE, json!("x".repeat(16_000))).await.expect_ok();
+    }
+    let settings = SettingsCache::new(stack.store().clone(), stack.ambient(), CACHED);
+    let settings = settings.settings(game.game_id(), game.namespace_id()).await.unwrap().unwrap();
+    let meter = Meter::on();
+    let overview = Overview::new(stack.store().metered(meter.clone()), stack.ambient());
+    let first = PageRequest::parse(Some("6"), None).unwrap();
+    overview.lobbies(&settings, &first, false).await.unwrap();
+    let read = async |page: &PageRequest| {
+        let before = meter.usage();
+        let page = overview.lobbies(&settings, page, true).await.unwrap();
+        assert!(page.lobbies.iter().all(|lobby| lobby.state.is_some()));
+        ((meter.usage() - before).read_units, page.next_cursor)
+    };
+    // Half a unit for each 4 KB.
+    let (units, cursor) = read(&first).await;
+    assert_eq!(units, 12.0, "the states of six lobbies");
+    assert_eq!(read(&first).await.0, 0.0);
+    let second = PageRequest::parse(Some("6"), cursor.as_deref()).unwrap();
+    assert_eq!(read(&second).await.0, 12.0, "those of six others");
+    assert_eq!(read(&second).await.0, 0.0);
+}
+
+#[tokio::test]
+async fn a_lobby_is_listed_once_a_player_has_connected_and_before_while_a_seat_is_held() {
+    let stack = TestStack::start().await;
+    let mode = json!({ "regions": ["fra"], "max_players": 1, "idle_seconds": 3_600 });
+    let game = stack.make_game("vouched", json!({ "arena": mode }), 99, 99).await;
+    let (played, ghost) = (find(&stack, &game).await.expect_ok(), find(&stack, &game).await.expect_ok());
+    game.connect(&stack, &played).await.expect_ok();
+    let both = [played.lobby_id(), ghost.lobby_id()].into();
+    assert_eq!(listed(&get(&stack, &game, "lobbies/list").await), both);
+    game.disconnect(&stack, &played).await.expect_ok();
+    stack.clock.advance(Duration::from_secs(120));
+    assert_eq!(listed(&get(&stack, &game, "lobbies/list").await), [played.lobby_id()].into());
+}
+
+#[tokio::test]
+async fn of_many_lobbies_without_a_player_a_list_shows_one_in_ten() {
+    let stack = TestStack::start().await;
+    let modes = json!({ "arena": { "regions": ["fra"], "max_players": 1 } });
+    let game = stack.make_game("storm", modes, 128, 128).await;
+    let mut ghosts = Vec::new();
+    for _ in 0..8 {
+        stack.clock.advance(Duration::from_millis(1));
+        ghosts.push(find(&stack, &game).await.expect_ok().lobby_id());
+    }
+    assert_eq!(listed(&get(&stack, &game, "lobbies/list").await).len(), 8, "as many as a developer creates");
+    stack.clock.advance(CACHED);
+    ghosts.push(find(&stack, &game).await.expect_ok().lobby_id());
+    assert_eq!(listed(&get(&stack, &game, "lobbies/list").await), [ghosts[0].clone()].into(), "the oldest");
+
+    let mut played = BTreeSet::new();
+    for _ in 0..18 {
+        let seat = find(&stack, &game).await.expect_ok();
+        game.connect(&stack, &seat).await.expect_ok();
+        played.insert(seat.lobby_id());
+    }
+    stack.clock.advance(CACHED);
+    let expected: BTreeSet<_> = played.into_iter().chain(ghosts.into_iter().take(2)).collect();
+    assert_eq!(listed(&get(&stack, &game, "lobbies/list").await), expected);
+}
+
+#[tokio::test]
+async fn a_list_counts_connected_players_apart_and_all_of_them_together() {
+    let stack = TestStack::start().await;
+    let modes = json!({ "arena": { "regions": ["fra"], "max_players": 4 } });
+    let game = stack.make_game("counts", modes, 99, 99).await;
+    let seats = [find(&stack, &game).await, find(&stack, &game).await, find(&stack, &game).await];
+    game.connect(&stack, &seats[0]).await.expect_ok();
+    game.connect(&stack, &seats[1]).await.expect_ok();
+    let counts = async || {
+        let list = get(&stack, &game, "lobbies/list").await;
+        let lobby = &list.body["lobbies"][0];
+        (lobby["total_player_count"].as_u64(), lobby["connected_player_count"].as_u64())
+    };
+    assert_eq!(counts().await, (Some(3), Some(2)));
+    stack.clock.advance(Duration::from_secs(120));
+    assert_eq!(counts().await, (Some(2), Some(2)), "the reservation expired");
+    game.disconnect(&stack, &seats[1]).await.expect_ok();
+    stack.clock.advance(CACHED);
+    assert_eq!(counts().await, (Some(1), Some(1)));
+}
+
+#[tokio::test]
+async fn pages_have_each_lobby_once_though_lobbies_fill_and_empty_and_others_come() {
+    let stack = TestStack::start().await;
+    let modes = json!({ "arena": { "regions": ["fra"], "max_players": 2 } });
+    let game = stack.make_game("pages", modes, 32_000, 99).await;
+    // Twenty full lobbies and a last one with a free seat.
+    let seats = {
+        let mut seats = Vec::new();
+        for _ in 0..41 {
+            stack.clock.advance(Duration::from_millis(1));
+            let seat = find(&stack, &game).await.expect_ok();
+            game.connect(&stack, &seat).await.expect_ok();
+            seats.push(seat);
+        }
+        seats
+    };
+    let staying: BTreeSet<_> = seats.iter().map(Answer::lobby_id).collect();
+    assert_eq!(staying.len(), 21);
+    let (mut seen, mut cursor) = (Vec::new(), String::new());
+    for page in 0.. {
+        let list = get(&stack, &game, &format!("lobbies/list?limit=4&cursor={cursor}")).await;
+        let lobbies = listed(&list);
+        if page == 0 {
+            assert_eq!(list.body["lobbies"][0]["lobby_id"], seats[40].lobby_id(), "a free seat");
+        }
+        assert!(page == 5 || lobbies.len() == 4);
+        seen.extend(lobbies);
+        let Some(next) = list.body["next_cursor"].as_str() else { break };
+        next.clone_into(&mut cursor);
+        // Another lobby gets a free seat, the one with a free seat gets full, and a new one begins.
+        stack.clock.advance(CACHED);
+        game.disconnect(&stack, &seats[page * 7]).await.expect_ok();
+        find(&stack, &game).await.expect_ok();
+        find(&stack, &game).await.expect_ok();
+    }
+    assert_eq!(seen.len(), staying.len(), "none twice, and none that came later");
+    assert_eq!(seen.into_iter().collect::<BTreeSet<_>>(), staying);
+}
+
+#[tokio::test]
+async fn a_page_of_another_instance_has_lobbies_that_its_older_list_lacks() {
+    let stack = TestStack::start().await;
+    let (game, _) = solos(&stack, "instances", 1).await;
+    let settings = SettingsCache::new(stack.store().clone(), stack.ambient(), CACHED);
+    let settings = settings.settings(game.game_id(), game.namespace_id()).await.unwrap().unwrap();
+    let [older, newer] = [(); 2].map(|()| Overview::new(stack.store().clone(), stack.ambient()));
+    let first = PageRequest::parse(Some("1"), None).unwrap();
+    assert_eq!(older.lobbies(&settings, &first, false).await.unwrap().next_cursor, None);
+    stack.clock.advance(Duration::from_secs(1));
+    find(&stack, &game).await.expect_ok();
+    let page = newer.lobbies(&settings, &first, false).await.unwrap();
+    let second = PageRequest::parse(Some("1"), page.next_cursor.as_deref()).unwrap();
+    let rest = older.lobbies(&settings, &second, false).await.unwrap();
+    let ids = [page.lobbies, rest.lobbies].concat().into_iter().map(|lobby| lobby.lobby_id);
+    assert_eq!(ids.collect::<BTreeSet<_>>().len(), 2);
+}
+
+#[tokio::test]
+async fn unusable_limits_and_cursors_of_a_list_are_refused() {
+    let stack = TestStack::start().await;
+    let (game, _) = solos(&stack, "unusable", 2).await;
+    for query in ["limit=0", "limit=501", "limit=many", "limit=", "cursor=x", "cursor=AAAAAAAA", "cursor=%20"]
+    {
+        let path = format!("/matchmaker/lobbies/list?{query}");
+        let answer = stack.call(Method::GET, &path, Some(&game.public), "").await;
+        assert_eq!(answer.refusal(), (400, "API_BAD_BODY"), "{query}");
+        let (parameter, _) = query.split_once('=').unwrap();
+        let message = answer.body["message"].as_str().unwrap();
+        assert!(message.contains(&format!("`{parameter}`")), "{message}");
+        assert!(answer.headers.get("cache-control").is_none(), "a refusal is not kept");
+    }
+    let list = get(&stack, &game, "lobbies/list?limit=1&cursor=").await;
+    assert_eq!((listed(&list).len(), list.body["next_cursor"].is_string()), (1, true));
+}
+
+/// A list, asked for with this `accept-encoding`, or none.
+async fn get_accepting(stack: &TestStack, game: &TestGame, query: &str, accepted: Option<&str>) -> Answer {
+    let address = format!("{}/matchmaker/lobbies/list{query}", stack.demo().base_url);
+    let request = http::Request::get(address).header("authorization", format!("Bearer {}", game.public));
+    let request =
+        accepted.into_iter().fold(request, |request, value| request.header("accept-encoding", value));
+    stack.send(request.body(Default::default()).unwrap()).await
+}
+
+#[tokio::test]
+async fn a_list_is_compressed_for_clients_that_accept_gzip() {
+    let stack = TestStack::start().await;
+    let (game, _) = solos(&stack, "compressed", 50).await;
+    let plain = get_accepting(&stack, &game, "", None).await.expect_ok();
+    assert!(plain.headers.get("content-encoding").is_none() && plain.sent_bytes > 10_000);
+    for (accepted, is_compressed) in [
+        ("gzip, deflate, br", true),
+        ("br;q=1, *;q=0.5", true),
+        ("gzip;q=0, *", false),
+        ("identity, gzip;q=0.5", false),
+        ("br", false),
+    ] {
+        let answer = get_accepting(&stack, &game, "", Some(accepted)).await.expect_ok();
+        assert_eq!(answer.text, plain.text, "{accepted}");
+        let encoding = answer.headers.get("content-encoding").map(|value| value.to_str().unwrap());
+        assert_eq!(encoding, is_compressed.then_some("gzip"), "{accepted}");
+        assert_eq!(answer.sent_bytes < plain.sent_bytes / 4, is_compressed, "{accepted}");
+        assert_eq!(answer.headers["vary"], "accept-encoding, authorization, origin");
+        assert_eq!(answer.headers["content-type"], "application/json");
+    }
+    let small = get_accepting(&stack, &game, "?limit=1", Some("gzip")).await.expect_ok();
+    assert!(small.headers.get("content-encoding").is_none() && small.sent_bytes <= 1_024, "not worth it");
+}
+
+#[tokio::test]
+async fn a_list_is_kept_for_five_seconds_by_its_client_and_by_no_shared_cache_that_mixes_tokens() {
+    let stack = TestStack::start().await;
+    let (game, _) = solos(&stack, "kept", 1).await;
+    let list = get(&stack, &game, "lobbies/list").await;
+    assert_eq!(list.headers["cache-control"], "private, max-age=5");
+    for path in ["regions", "players/statistics"] {
+        assert!(get(&stack, &game, path).await.headers.get("cache-control").is_none(), "{path}");
     }
 }
 

@@ -1,7 +1,8 @@
 //! What the functions of matchmaker operations do to the tables.
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use harness::live_lobbies;
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use harness::{gunzip, live_lobbies};
 use serde_json::{Value, json};
 use shared::{
     base::ambient::{Ambient, Timestamp},
@@ -80,8 +81,29 @@ async fn list_lobbies_returns_lobbies_and_their_states() {
         json!([{
             "lobby_id": found.lobby_id(), "region_id": "fra", "game_mode_id": "duel", "state": [1],
             "max_players_normal": 2, "max_players_direct": 2, "max_players_party": 2, "total_player_count": 1,
+            "connected_player_count": 0,
         }])
     );
+}
+
+#[tokio::test]
+async fn list_lobbies_hands_a_compressed_body_to_the_gateway_in_base64() {
+    let deployment = Deployment::start().await;
+    let found = deployment.stack.find(json!({ "game_modes": ["duel"] })).await.expect_ok();
+    let demo = deployment.stack.demo();
+    let token = deployment.stack.lobby_token(&demo.game_id, &demo.namespace_id, &found.lobby_id());
+    let state = json!("x".repeat(4_000));
+    let path = "/matchmaker/lobbies/state";
+    deployment.stack.call(http::Method::PUT, path, Some(&token), state.to_string()).await.expect_ok();
+    let mut event = deployment.example("list-lobbies").await.event;
+    event["headers"]["accept-encoding"] = json!("gzip, deflate, br");
+    let mut instance = deployment.instance("list-lobbies").await;
+    let answer = instance.invoke(&event.to_string()).await.answer();
+    let encoding = (&answer["isBase64Encoded"], &answer["headers"]["content-encoding"]);
+    assert_eq!(encoding, (&json!(true), &json!("gzip")), "{answer}");
+    let body = gunzip(&STANDARD.decode(answer["body"].as_str().unwrap()).unwrap());
+    let body: Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!(body["lobbies"][0]["state"], state);
 }
 
 #[tokio::test]

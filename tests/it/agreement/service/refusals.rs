@@ -516,6 +516,9 @@ async fn observe_values(observed: &mut Observed, stack: &TestStack) {
     let history = scene.path(observed.document.operation("getVersionHistory").path);
     let answer = stack.call(Method::GET, &format!("{history}?limit=0"), Some(&scene.tokens.cloud), "").await;
     observed.note("getVersionHistory", &answer, (400, "API_BAD_BODY"));
+    let list = format!("{}?cursor=none", observed.document.operation("listLobbies").path);
+    let answer = stack.call(Method::GET, &list, Some(&scene.tokens.public), "").await;
+    observed.note("listLobbies", &answer, (400, "API_BAD_BODY"));
     let unknown =
         scene.path(&observed.document.operation("getVersion").path.replace("{version_id}", "unknown"));
     let answer = stack.call(Method::GET, &unknown, Some(&scene.tokens.cloud), "").await;
