@@ -1,30 +1,38 @@
-//! The edge's limit on requests for seats reaches each of them, however its path is written.
+//! The edge's limits on requests for seats and for lists reach each of them, however its path is written, and
+//! it caches lists alone.
 
 use std::fs;
 
-use harness::templates::template;
+use harness::templates::{argument, template};
+use list_lobbies::ListLobbies;
 use muster_local::{stack::TEMPLATE, template::Template};
 use percent_encoding::percent_decode_str;
-use serde_json::Value;
+use serde_json::{Value, json};
+use shared::function::operation::Operation as _;
 
 use crate::artefacts::workspace;
 
 /// The operations that give seats.
 const SEATS: [&str; 3] = ["functions/find-lobby", "functions/join-lobby", "functions/create-lobby"];
+/// The operation that lists lobbies.
+const LISTS: [&str; 1] = ["functions/list-lobbies"];
 
-/// What the limit on requests for seats looks at.
-struct SeatLimit {
+/// What the limit on requests of one kind looks at.
+struct Limit {
     transformations: Vec<String>,
     path_start: String,
     method: String,
 }
 
-impl SeatLimit {
-    fn read() -> Self {
-        let text = fs::read_to_string(workspace().join("infra/edge.yaml")).unwrap();
-        let edge = template(&text);
+fn edge() -> Value {
+    template(&fs::read_to_string(workspace().join("infra/edge.yaml")).unwrap())
+}
+
+impl Limit {
+    fn read(name: &str) -> Self {
+        let edge = edge();
         let rules = edge["Resources"]["WebAcl"]["Properties"]["Rules"].as_array().unwrap();
-        let rule = rules.iter().find(|rule| rule["Name"] == "seats").unwrap();
+        let rule = rules.iter().find(|rule| rule["Name"] == name).unwrap();
         let within = &rule["Statement"]["RateBasedStatement"]["ScopeDownStatement"]["AndStatement"];
         let [path, method] = within["Statements"].as_array().unwrap().as_slice() else {
             panic!("a path and a method");
@@ -79,13 +87,13 @@ fn encoded(path: &str) -> impl Iterator<Item = String> + '_ {
     })
 }
 
-#[test]
-fn the_edge_counts_each_request_for_a_seat_however_its_path_is_written() {
-    let limit = SeatLimit::read();
+/// The requests of `operations`, and whether `limit` counts each however its path is written.
+fn assert_counts(limit: &Limit, operations: &[&str]) {
     let routes = Template::parse(TEMPLATE).unwrap().routes;
-    let seats: Vec<_> = routes.iter().filter(|route| SEATS.contains(&route.code_uri.as_str())).collect();
-    assert_eq!(seats.len(), SEATS.len());
-    for route in seats {
+    let counted: Vec<_> =
+        routes.iter().filter(|route| operations.contains(&route.code_uri.as_str())).collect();
+    assert_eq!(counted.len(), operations.len());
+    for route in counted {
         let (method, path) = (route.method.as_str(), route.path.to_string());
         let mut written = vec![path.clone()];
         written.extend(encoded(&path));
@@ -99,11 +107,63 @@ fn the_edge_counts_each_request_for_a_seat_however_its_path_is_written() {
             assert!(limit.counts(method, &path), "{method} {path}");
         }
     }
+}
+
+#[test]
+fn the_edge_counts_each_request_for_a_seat_however_its_path_is_written() {
+    let limit = Limit::read("seats");
+    assert_counts(&limit, &SEATS);
     for (method, path) in [
         ("GET", "/matchmaker/lobbies/list"),
         ("POST", "/matchmaker/players/connected"),
         ("POST", "/matchmaker/servers/heartbeat"),
     ] {
         assert!(!limit.counts(method, path), "{method} {path}");
+    }
+}
+
+#[test]
+fn the_edge_counts_each_request_for_a_list_however_its_path_is_written() {
+    let limit = Limit::read("lists");
+    assert_counts(&limit, &LISTS);
+    let state = "/matchmaker/lobbies/6b0ff0c5-6d3c-4a0b-9a38-0f6d6a2f9a51/state";
+    for (method, path) in
+        [("GET", "/matchmaker/regions"), ("GET", state), ("POST", "/matchmaker/lobbies/find")]
+    {
+        assert!(!limit.counts(method, path), "{method} {path}");
+    }
+    let parameters = &edge()["Parameters"];
+    let most = |name: &str| parameters[name]["Default"].as_u64().unwrap();
+    assert!(most("ListRequestsMax") < most("RequestsMax"));
+}
+
+#[test]
+fn the_edge_caches_lists_for_as_long_as_their_clients_do_and_nothing_else() {
+    let edge = edge();
+    let resources = &edge["Resources"];
+    let config = &resources["Distribution"]["Properties"]["DistributionConfig"];
+    let routes = Template::parse(TEMPLATE).unwrap().routes;
+    let list = routes.iter().find(|route| route.code_uri == LISTS[0]).unwrap();
+    let [behavior] = config["CacheBehaviors"].as_array().unwrap().as_slice() else {
+        panic!("one path is cached");
+    };
+    assert_eq!(behavior["PathPattern"], list.path.to_string());
+    let lifetimes = |policy: &Value| {
+        let policy = &resources[argument(policy).unwrap()]["Properties"]["CachePolicyConfig"];
+        let secs = ["MinTTL", "DefaultTTL", "MaxTTL"].map(|name| policy[name].as_u64().unwrap());
+        (secs, policy["ParametersInCacheKeyAndForwardedToOrigin"].clone())
+    };
+    let (secs, key) = lifetimes(&behavior["CachePolicyId"]);
+    assert_eq!(ListLobbies::CACHE_CONTROL, Some(format!("private, max-age={}", secs[0]).as_str()));
+    assert_eq!(secs, [secs[0]; 3]);
+    assert_eq!(key["HeadersConfig"]["Headers"], json!(["Authorization", "Origin"]));
+    assert_eq!(key["QueryStringsConfig"]["QueryStringBehavior"], "all");
+    assert_eq!(key["EnableAcceptEncodingGzip"], true);
+    let (secs, _) = lifetimes(&config["DefaultCacheBehavior"]["CachePolicyId"]);
+    assert_eq!(secs[..2], [0, 0]);
+    let errors = config["CustomErrorResponses"].as_array().unwrap();
+    assert!(errors.iter().all(|error| error["ErrorCachingMinTTL"] == 0));
+    for code in [404, 500, 503] {
+        assert!(errors.iter().any(|error| error["ErrorCode"] == code), "{code}");
     }
 }
