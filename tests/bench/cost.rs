@@ -20,15 +20,18 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     net::Ipv4Addr,
     process::ExitCode,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
 use aws_sdk_dynamodb::types::{PutRequest, WriteRequest};
 use futures_util::future::join_all;
 use harness::{
-    TestGame, TestStack,
-    instance::{Instance, event, event_from},
+    TestGame, TestStack, gunzip,
+    instance::{Instance, event, event_from, query_event},
     new_game,
     prices::Cost,
 };
@@ -36,13 +39,13 @@ use muster::cost::month::Work;
 use muster_local::{functions::Functions, gateway::Handler, stack::TEMPLATE, template::Template};
 use serde_json::{Value, json};
 use shared::{
-    base::ambient::Timestamp,
+    base::{ambient::Timestamp, usage::Usage},
     models::{
         ids::{LobbyId, SeatId, ServerKey},
         lobby::Lobby,
     },
     outside::{endpoints::Outside, web_client::Reach},
-    request::Request,
+    overview::LISTED_MAX,
     store::meter::Meter,
 };
 use tokio::sync::Mutex;
@@ -76,7 +79,11 @@ struct Bench {
     /// One instance of each function that was called.
     instances: Mutex<BTreeMap<String, Handler>>,
     meter: Meter,
+    /// Bytes of the body of the last response to a call.
+    sent_bytes: AtomicUsize,
     report: Mutex<String>,
+    /// The most bytes of a list.
+    list_bytes_max: AtomicUsize,
     /// What was refused, and what each cost.
     refusals: Mutex<Vec<(String, Cost)>>,
 }
@@ -98,6 +105,8 @@ impl Bench {
             uncounted,
             instances: Mutex::default(),
             meter,
+            sent_bytes: AtomicUsize::default(),
+            list_bytes_max: AtomicUsize::default(),
             report: Mutex::default(),
             refusals: Mutex::default(),
         }
@@ -122,6 +131,7 @@ impl Bench {
         let instance = self.instance(function).await;
         let authorization = format!("Bearer {token}");
         let response = instance(event(&[("authorization", &authorization)], body, parameters)).await;
+        self.sent_bytes.store(response.body().len(), Ordering::Relaxed);
         let body: Value = serde_json::from_slice(response.body()).expect("a JSON body");
         assert_eq!(response.status(), 200, "{function}: {body}");
         body
@@ -138,8 +148,13 @@ impl Bench {
     ) -> Value {
         let before = self.meter.usage();
         let answer = self.call(function, token, &body, parameters).await;
-        self.note(what, Cost::mean(self.meter.usage() - before, 1)).await;
+        self.note(what, self.cost_since(before)).await;
         answer
+    }
+
+    /// The cost of the last call, the only one since `before`.
+    fn cost_since(&self, before: Usage) -> Cost {
+        Cost::of(self.meter.usage() - before, self.sent_bytes.load(Ordering::Relaxed))
     }
 
     /// Text between the tables.
@@ -149,10 +164,11 @@ impl Bench {
     }
 
     async fn note(&self, what: &str, cost: Cost) {
-        let Cost { calls, read_units, write_units } = cost;
+        let Cost { calls, read_units, write_units, sent_bytes } = cost;
         let line = format!(
-            "| {what} | {calls} | {read_units} | {write_units} | {:.2} | {:.2} |",
+            "| {what} | {calls} | {read_units} | {write_units} | {sent_bytes:.0} | {:.2} | {:.2} | {:.2} |",
             cost.dynamodb(),
+            cost.data_sent(),
             cost.total()
         );
         println!("{line}");
@@ -178,15 +194,20 @@ async fn finds(bench: &Bench) {
     let game = bench.stack.make_game("finds", modes, 32_767, 1_000).await;
     let instance = bench.stack.instance();
     instance.warm_up(&game.public, &game.pool("four", "fra")).await;
+    let public = format!("Bearer {}", game.public);
+    let headers = [("authorization", public.as_str())];
     let find = async |instance: &Instance, mode: &str| {
+        let (status, cost) = instance.cost(event(&headers, &json!({ "game_modes": [mode] }), &[])).await;
+        assert_eq!(status, 200, "a seat");
+        cost
+    };
+    let find_later = async |instance: &Instance, mode: &str| {
         bench.stack.clock.advance(pause);
-        let before = instance.usage();
-        instance.find(&game.public, &json!({ "game_modes": [mode] })).await.expect("a seat");
-        instance.usage() - before
+        find(instance, mode).await
     };
     let mut costs = Vec::new();
     for _ in 0..13 {
-        costs.push(find(&instance, "four").await);
+        costs.push(find_later(&instance, "four").await);
     }
     // Lobbies of four, the first one with the first block; the second block is one, too, the third one is
     // two.
@@ -196,36 +217,33 @@ async fn finds(bench: &Bench) {
         ("find: creates a lobby, with a block of the cap", 0),
         ("find: creates a lobby, of what its server has left of the cap", 12),
     ] {
-        bench.note(what, Cost::mean(costs[nth], 1)).await;
+        bench.note(what, costs[nth]).await;
     }
     let other = bench.stack.instance();
     other.warm_up(&game.public, &game.pool("ten", "fra")).await;
     for _ in 0..2 {
-        find(&instance, "four").await;
+        find_later(&instance, "four").await;
     }
     let what = "find: takes the last seat of a lobby it did not know";
-    bench.note(what, Cost::mean(find(&other, "four").await, 1)).await;
-    let before = other.usage();
+    bench.note(what, find_later(&other, "four").await).await;
     let prevented = json!({ "game_modes": ["ten"], "prevent_auto_create_lobby": true });
-    assert!(other.find(&game.public, &prevented).await.is_err(), "nothing is there");
-    bench.note("find: refused, creation prevented", Cost::mean(other.usage() - before, 1)).await;
+    let (status, cost) = other.cost(event(&headers, &prevented, &[])).await;
+    assert_eq!(status, 400, "nothing is there");
+    bench.note("find: refused, creation prevented", cost).await;
 
     // Past the first blocks, which double up to a 64th of the cap.
     for _ in 0..FINDS {
-        find(&instance, "ten").await;
+        find_later(&instance, "ten").await;
     }
-    let before = instance.usage();
+    let (mut quiet, mut busy) = (Vec::new(), Vec::new());
     for _ in 0..FINDS {
-        find(&instance, "ten").await;
+        quiet.push(find_later(&instance, "ten").await);
     }
-    let mean = Cost::mean(instance.usage() - before, FINDS);
-    bench.note("find: the mean of ten a second into lobbies of ten", mean).await;
-    let before = instance.usage();
+    bench.note("find: the mean of ten a second into lobbies of ten", Cost::mean(&quiet)).await;
     for _ in 0..FINDS {
-        instance.find(&game.public, &json!({ "game_modes": ["ten"] })).await.expect("a seat");
+        busy.push(find(&instance, "ten").await);
     }
-    let mean = Cost::mean(instance.usage() - before, FINDS);
-    bench.note("find: the mean under load into lobbies of ten", mean).await;
+    bench.note("find: the mean under load into lobbies of ten", Cost::mean(&busy)).await;
 }
 
 /// What a cap on a client's seats and an `Idempotency-Key` add to a find that joins a lobby.
@@ -244,14 +262,12 @@ async fn clients(bench: &Bench) {
     let elsewhere = Ipv4Addr::new(192, 0, 2, 1);
     for game in [&free, &capped] {
         let instance = bench.stack.instance();
-        let first = find_event(game, elsewhere, None);
-        instance.call(&first).await.expect("a seat");
+        assert_eq!(instance.cost(find_event(game, elsewhere, None)).await.0, 200);
     }
     let instance = bench.stack.instance();
     for game in [&free, &capped] {
         instance.warm_up(&game.public, &game.pool("none", "fra")).await;
     }
-    let mut seats = Vec::new();
     for (what, game, key) in [
         ("find with an Idempotency-Key: joins", &free, Some("a")),
         ("find with an Idempotency-Key: answered again", &free, Some("a")),
@@ -259,34 +275,35 @@ async fn clients(bench: &Bench) {
         ("find under a cap, with an Idempotency-Key: joins", &capped, Some("b")),
     ] {
         bench.stack.clock.advance(Duration::from_millis(100));
-        let before = instance.usage();
-        let seat = instance.call(&find_event(game, Ipv4Addr::LOCALHOST, key)).await.expect("a seat");
-        bench.note(what, Cost::mean(instance.usage() - before, 1)).await;
-        seats.push(seat);
+        let (status, cost) = instance.cost(find_event(game, Ipv4Addr::LOCALHOST, key)).await;
+        assert_eq!(status, 200, "{what}");
+        bench.note(what, cost).await;
     }
-    let seat = seats.pop().expect("seats");
+    let again = find_event(&capped, Ipv4Addr::LOCALHOST, Some("b")).into();
+    let seat = instance.call(&again).await.expect("the seat of the last one");
     let lobby_token = capped.lobby_token(&bench.stack, seat.lobby.lobby_id.as_str());
     bench.warm(&["disconnect-player"], &capped).await;
     let disconnected = json!({ "player_token": seat.player.token });
     bench.line("disconnected, under a cap", "disconnect-player", &lobby_token, disconnected, &[]).await;
-    while instance.call(&find_event(&capped, Ipv4Addr::LOCALHOST, None)).await.is_ok() {}
-    let before = instance.usage();
-    assert!(instance.call(&find_event(&capped, Ipv4Addr::LOCALHOST, None)).await.is_err(), "at its cap");
-    bench.note("find at its client's cap of 8: refused", Cost::mean(instance.usage() - before, 1)).await;
+    let find = || instance.cost(find_event(&capped, Ipv4Addr::LOCALHOST, None));
+    while find().await.0 == 200 {}
+    let (status, cost) = find().await;
+    assert_eq!(status, 400, "at its cap");
+    bench.note("find at its client's cap of 8: refused", cost).await;
     bench.stack.clock.advance(Duration::from_secs(601));
     instance.warm_up(&capped.public, &capped.pool("none", "fra")).await;
-    let before = instance.usage();
-    instance.call(&find_event(&capped, Ipv4Addr::LOCALHOST, None)).await.expect("a seat");
+    let (status, cost) = find().await;
+    assert_eq!(status, 200, "a seat");
     let what = "find at its client's cap of 8, all of whose seats have lapsed: creates a lobby";
-    bench.note(what, Cost::mean(instance.usage() - before, 1)).await;
+    bench.note(what, cost).await;
 }
 
 /// A find from a client's address, under a key if it has one.
-fn find_event(game: &TestGame, address: Ipv4Addr, key: Option<&str>) -> Request {
+fn find_event(game: &TestGame, address: Ipv4Addr, key: Option<&str>) -> lambda_http::Request {
     let authorization = format!("Bearer {}", game.public);
     let mut headers = vec![("authorization", authorization.as_str())];
     headers.extend(key.map(|key| ("idempotency-key", key)));
-    event_from(address, &headers, &json!({ "game_modes": ["hall"], "regions": ["fra"] }), &[]).into()
+    event_from(address, &headers, &json!({ "game_modes": ["hall"], "regions": ["fra"] }), &[])
 }
 
 /// The operations of a lobby's life.
@@ -373,7 +390,7 @@ async fn heartbeats(bench: &Bench) -> Work {
     bench.stack.clock.advance(second / 10);
     let before = bench.meter.usage();
     bench.call("heartbeat-server", &game.server, &body, &[]).await;
-    let cost = Cost::mean(bench.meter.usage() - before, 1);
+    let cost = bench.cost_since(before);
     bench.note("heartbeat of a server of 20 lobbies", cost).await;
     let hour = format!(
         "\nA server of 20 lobbies, 120 heartbeats an hour: ${:.5} an hour of DynamoDB, ${:.5} in all.\n",
@@ -439,10 +456,12 @@ async fn overviews(bench: &Bench) {
     let game = bench.stack.make_game("full", modes, 32_767, 2).await;
     fill(bench, &game).await;
     bench.warm(&["list-lobbies", "get-player-statistics"], &game).await;
-    let list =
-        bench.line(&format!("list, {FULL} lobbies live"), "list-lobbies", &game.public, json!({}), &[]).await;
-    assert_eq!(list["lobbies"].as_array().map(Vec::len), Some(500));
-    bench.line("list, within 5 s", "list-lobbies", &game.public, json!({}), &[]).await;
+    let list = list(bench, &format!("list, {FULL} lobbies live: 100 of them"), &game, &[], None).await;
+    assert_eq!(list["lobbies"].as_array().map(Vec::len), Some(100));
+    for (what, accepted) in [("list, within 5 s", None), ("list, within 5 s, in gzip", Some("gzip"))] {
+        self::list(bench, what, &game, &[], accepted).await;
+    }
+    self::list(bench, "list of 500 lobbies, within 5 s", &game, &[("limit", "500")], None).await;
     let what = format!("statistics, {FULL} lobbies live: the count");
     let count = bench.line(&what, "get-player-statistics", &game.public, json!({}), &[]).await;
     assert_eq!(count["player_count"], 4 * (FULL - 1) + 1);
@@ -453,15 +472,86 @@ async fn overviews(bench: &Bench) {
     bench.line(what, "get-player-statistics", &game.public, json!({}), &[]).await;
 }
 
+/// A list with these query parameters for a client that accepts this encoding, and a line about it.
+async fn list(
+    bench: &Bench,
+    what: &str,
+    game: &TestGame,
+    query: &[(&str, &str)],
+    accepted: Option<&str>,
+) -> Value {
+    let public = format!("Bearer {}", game.public);
+    let mut headers = vec![("authorization", public.as_str())];
+    headers.extend(accepted.map(|encoding| ("accept-encoding", encoding)));
+    bench.uncounted.lock().await.remove("list-lobbies");
+    let instance = bench.instance("list-lobbies").await;
+    let before = bench.meter.usage();
+    let response = instance(query_event(&headers, query)).await;
+    assert_eq!(response.status(), 200, "{what}");
+    bench.list_bytes_max.fetch_max(response.body().len(), Ordering::Relaxed);
+    bench.note(what, Cost::of(bench.meter.usage() - before, response.body().len())).await;
+    let is_encoded = response.headers().contains_key("content-encoding");
+    let body = if is_encoded { gunzip(response.body()) } else { response.body().to_vec() };
+    serde_json::from_slice(&body).expect("a JSON body")
+}
+
+/// Lists of a hundred lobbies with large states.
+async fn states(bench: &Bench) {
+    const LOBBIES: usize = 100;
+    let modes = json!({ "arena": { "regions": ["fra"], "max_players": 1, "reservation_seconds": 600 } });
+    let game = bench.stack.make_game("states", modes, 32_767, 1_000).await;
+    let mut random = fastrand::Rng::with_seed(1);
+    for _ in 0..LOBBIES {
+        let seat = bench.call("find-lobby", &game.public, &json!({ "game_modes": ["arena"] }), &[]).await;
+        let lobby_id = seat["lobby"]["lobby_id"].as_str().unwrap_or_default();
+        let path = (http::Method::PUT, "lobbies/state");
+        game.host(&bench.stack, lobby_id, path, state(&mut random)).await.expect_ok();
+    }
+    bench.warm(&["list-lobbies"], &game).await;
+    let list = async |what: &str, query: &[(&str, &str)], accepted: Option<&str>| {
+        let list = list(bench, &format!("list of {what}"), &game, query, accepted).await;
+        let lobbies = list["lobbies"].as_array().expect("lobbies");
+        (lobbies.len(), lobbies.iter().filter(|lobby| lobby.get("state").is_some()).count())
+    };
+    assert_eq!(list("100 lobbies", &[], None).await, (LOBBIES, 0));
+    let with_states = [("include_state", "true")];
+    let what = "100 lobbies with states of 60 KB each, of which four fit";
+    assert_eq!(list(what, &with_states, None).await, (LOBBIES, 4));
+    assert_eq!(list(&format!("{what}; again, in gzip"), &with_states, Some("gzip")).await, (LOBBIES, 4));
+    for _ in LOBBIES..LISTED_MAX {
+        bench.call("find-lobby", &game.public, &json!({ "game_modes": ["arena"] }), &[]).await;
+    }
+    bench.forget().await;
+    bench.warm(&["list-lobbies"], &game).await;
+    let most = [("include_state", "true"), ("limit", "500")];
+    assert_eq!(list("500 lobbies, 100 of them with such states", &most, None).await.0, LISTED_MAX);
+}
+
+/// A state of 60 KB, as a game might write it: names and figures that only its lobby has.
+fn state(random: &mut fastrand::Rng) -> Value {
+    const BYTES: usize = 60_000;
+    let mut state = json!({ "map": "harbour", "players": [] });
+    let mut bytes = state.to_string().len();
+    while bytes < BYTES {
+        let name: String = (0..8).map(|_| random.alphanumeric()).collect();
+        let player = json!({ "name": name, "score": random.u32(..10_000), "x": random.u32(..4_096),
+                             "y": random.u32(..4_096), "is_alive": random.bool() });
+        bytes += player.to_string().len() + 1;
+        state["players"].as_array_mut().expect("an array").push(player);
+    }
+    state
+}
+
 const HEAD: &str = "\
 # What the operations cost
 
 Counted by `cargo bench --bench cost` over the embedded database, as DynamoDB counts; dollars per million requests,
-of DynamoDB alone and with Lambda (128 MB, arm64, 2 ms and 5 ms a call) and HTTP API, at the prices of `infra/console/src/prices.rs`.
-Logs, metrics and traces are not in it; finds are without a per-client cap and `Idempotency-Key` unless said.
+of DynamoDB alone, of the bytes sent, and with Lambda (128 MB, arm64, 2 ms and 5 ms a call) and HTTP API, at the prices of
+`infra/console/src/prices.rs`. The bytes are those of the response's body; its headers are some 230 more, or $0.02. Logs, metrics
+and traces are not in it; finds are without a per-client cap and `Idempotency-Key` unless said.
 
-| operation | calls | read units | write units | DynamoDB | all |
-|---|---|---|---|---|---|
+| operation | calls | read units | write units | bytes | DynamoDB | data | all |
+|---|---|---|---|---|---|---|---|
 ";
 
 #[tokio::main]
@@ -474,6 +564,7 @@ async fn main() -> ExitCode {
     clients(&bench).await;
     life(&bench).await;
     overviews(&bench).await;
+    states(&bench).await;
     let heartbeat = heartbeats(&bench).await;
     management::operations(&bench).await;
     hostile::refusals(&bench).await;

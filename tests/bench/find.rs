@@ -238,7 +238,7 @@ async fn paced(bench: &mut Bench, a_second: u32) {
         raws.push(raw_update(instance.store(), &raw_lobby).await);
     }
     let (calls, reads, writes) = per_find(instance.usage() - before, count);
-    let cost = Cost { calls, read_units: reads, write_units: writes };
+    let cost = Cost { calls, read_units: reads, write_units: writes, sent_bytes: 0.0 };
     let of = |what: &str| format!("{what}, {a_second} a second, one at a time");
     line(&of("calls per find"), format!("{calls:.2}"), "<= 2.1");
     line(&of("read units, write units per find"), format!("{reads:.2}, {writes:.2}"), "-");
@@ -249,7 +249,7 @@ async fn paced(bench: &mut Bench, a_second: u32) {
             cost.total(),
             cost.dynamodb(),
             cost.lambda(),
-            Cost::http_api()
+            cost.http_api()
         ),
         "<= 2.60",
     );

@@ -1,12 +1,12 @@
 //! What requests cost their owner that are refused: by a token, a rule, a cap, a captcha.
 
-use std::{collections::BTreeMap, fs, net::Ipv4Addr, time::Duration};
+use std::{collections::BTreeMap, fs, net::Ipv4Addr, sync::atomic::Ordering, time::Duration};
 
 use harness::{TestGame, instance::event_from, new_game, prices::Cost};
 use serde_json::{Value, json};
 use shared::{
     auth::keys::TokenKeys,
-    base::ambient::Timestamp,
+    base::{ambient::Timestamp, usage::Usage},
     cloud::provision::add_version,
     models::{
         ids::LobbyId,
@@ -24,8 +24,8 @@ const HEAD: &str = "
 As above: dollars per million requests that a stranger or a player sends and that are refused. What an owner pays for
 a flood is this, at most at the rates of the throttles in `template.yaml`.
 
-| request, and what refuses it | calls | read units | write units | DynamoDB | all |
-|---|---|---|---|---|---|
+| request, and what refuses it | calls | read units | write units | bytes | DynamoDB | data | all |
+|---|---|---|---|---|---|---|---|
 ";
 
 /// Seats that a client may hold.
@@ -74,13 +74,17 @@ pub async fn promise(bench: &Bench) -> String {
     ];
     let table: String = rows.iter().map(|(what, dollars)| format!("| {what} | {dollars:.2} |\n")).collect();
     let by_shortage = |what: &str| !at_cap(what) && (is_first(what) || what.ends_with(ANOTHER));
+    let list = Cost::of(Usage::default(), bench.list_bytes_max.load(Ordering::Relaxed)).total();
     let (dearest, search) = (most(&|what| !by_shortage(what)), most(&|what| !at_cap(what) && is_first(what)));
     format!(
         "\n| refused request | cost at most |\n|---|---|\n{table}\nAt the default `ThrottleRate` of 1,000 a second one \
          route costs at most ${:.2} an hour in refusals. An instance\nbelieves for a second that a namespace or its game \
          servers are full, so it pays for that once a second. A look for\ncapacity in vain costs up to ${search:.2} a million \
-         in a namespace of 1,000 lobbies, but all instances together look at most\ntwice a second for each mode and region.\n",
-        dearest * 3.6
+         in a namespace of 1,000 lobbies, but all instances together look at most\ntwice a second for each mode and region.\n\nA list \
+         that an instance keeps costs at most ${list:.2} a million, ${:.2} an hour at that rate, most of it for the data \
+         sent.\n",
+        dearest * 3.6,
+        list * 3.6
     )
 }
 
@@ -99,9 +103,9 @@ impl Bench {
         let instance = self.instance(function).await;
         let before = self.meter.usage();
         let response = instance(event_from(Ipv4Addr::LOCALHOST, headers, &body, &[])).await;
+        let cost = Cost::of(self.meter.usage() - before, response.body().len());
         let body: Value = serde_json::from_slice(response.body()).expect("a JSON body");
         assert_eq!(body["code"], code, "{what}: {body}");
-        let cost = Cost::mean(self.meter.usage() - before, 1);
         self.refusals.lock().await.push((what.to_owned(), cost));
         self.note(what, cost).await;
     }
@@ -169,7 +173,7 @@ async fn by_token(bench: &Bench) {
         let body = body.unwrap_or_else(|| json!({}));
         let response = instance(event_from(Ipv4Addr::LOCALHOST, &headers, &body, &parameters)).await;
         assert_eq!(response.status(), 401, "{name}: {:?}", response.body());
-        let cost = Cost::mean(bench.meter.usage() - before, 1);
+        let cost = Cost::of(bench.meter.usage() - before, response.body().len());
         by_cost.entry(format!("{cost:?}")).or_insert((cost, Vec::new())).1.push(name);
     }
     for (cost, names) in by_cost.into_values() {

@@ -22,7 +22,7 @@ use std::{
 };
 
 use fastrand::Rng;
-use harness::{TestGame, TestStack, instance::event, live_lobbies, prices::Cost};
+use harness::{TestGame, TestStack, instance::event, live_lobbies};
 use muster_local::{functions::Functions, gateway::Handler, stack::TEMPLATE, template::Template};
 use serde_json::{Value, json};
 use shared::{
@@ -453,7 +453,7 @@ async fn main() {
             writeln!(report, "\nDay {day}: {indexed} servers in the index, {live} lobbies live.\n");
         report.push_str("| request | calls | read units | write units |\n|---|---|---|---|\n");
         for (what, usage) in &costs {
-            let Cost { calls, read_units, write_units } = Cost::mean(*usage, 1);
+            let Usage { calls, read_units, write_units } = *usage;
             let _written = writeln!(report, "| {what} | {calls} | {read_units} | {write_units} |");
         }
         for ((what, now), (_, then)) in costs.iter().zip(first.get_or_insert_with(|| costs.clone())) {

@@ -16,8 +16,8 @@ use super::Bench;
 const HEAD: &str = "
 ## What managing costs
 
-| operation | calls | read units | write units | DynamoDB | all |
-|---|---|---|---|---|---|
+| operation | calls | read units | write units | bytes | DynamoDB | data | all |
+|---|---|---|---|---|---|---|---|
 ";
 
 pub async fn operations(bench: &Bench) {

@@ -113,9 +113,10 @@ impl<O: Operation> Function<O> {
         log.push_str(&self.access_line.replace("$context.responseLength", &body.len().to_string()));
         let counted = Metric::ALL.iter().filter(|metric| counts.get(**metric) > 0);
         let counted = counted.map(|metric| (format!("{}/{}", O::NAME, metric.name()), 1.0));
-        let cost = Cost::mean(usage, 1);
+        let cost = Cost::of(usage, body.len());
         let work = Work {
             requests: BTreeMap::from([(O::NAME.to_owned(), 1.0)]),
+            sent_bytes: cost.sent_bytes,
             gb_seconds: cost.gb_seconds(),
             read_units: cost.read_units,
             write_units: cost.write_units,
@@ -271,15 +272,15 @@ fn add_parts(parts: &mut Parts, text: &str, stage: Stage) {
 /// What `infra/docs/cost.md` says of `counted`.
 pub fn tables(counted: &Counted) -> String {
     let mut text =
-        "| | requests | read units | write units | GB-seconds | bytes of logs | bytes left for days |\n\
-                    |---|---|---|---|---|---|---|\n"
+        "| | requests | bytes sent | read units | write units | GB-seconds | bytes of logs | bytes left for days |\n\
+                    |---|---|---|---|---|---|---|---|\n"
             .to_owned();
     for (what, work) in [("a visit", &counted.visit), ("a heartbeat", &counted.heartbeat)] {
         let requests: f64 = work.requests.values().sum();
-        let Work { read_units, write_units, gb_seconds, log_bytes, table_bytes, .. } = work;
+        let Work { sent_bytes, read_units, write_units, gb_seconds, log_bytes, table_bytes, .. } = work;
         let _written = writeln!(
             text,
-            "| {what} | {requests:.0} | {read_units:.2} | {write_units:.2} | {gb_seconds:.4} | {log_bytes:.0} | {table_bytes:.0} |"
+            "| {what} | {requests:.0} | {sent_bytes:.0} | {read_units:.2} | {write_units:.2} | {gb_seconds:.4} | {log_bytes:.0} | {table_bytes:.0} |"
         );
     }
     text.push_str("\n| stage | secrets | metrics that alarms watch | dashboards | days that logs are kept |\n|---|---|---|---|---|\n");

@@ -27,8 +27,12 @@ const fn each(dollars: f64) -> Price {
     Price { dollars, units: 1.0 }
 }
 
-/// Requests to an HTTP API, of up to 512 KB each.
+/// Requests to an HTTP API, of up to [`API_REQUEST_BYTES`] each.
 pub const API_REQUESTS: Price = a_million(1.00);
+/// Bytes of a response for which an HTTP API charges one request.
+pub const API_REQUEST_BYTES: f64 = 512.0 * 1_024.0;
+/// GB of data sent to the internet.
+pub const DATA_SENT_GB: Price = each(0.09);
 /// Requests to Lambda.
 pub const LAMBDA_REQUESTS: Price = a_million(0.20);
 /// GB-seconds of Lambda on arm64: gigabytes of a function's memory times the time that it runs.

@@ -31,6 +31,8 @@ use shared::{
     wire::FindLobbyResponse,
 };
 
+use crate::prices::Cost;
+
 /// The identifier of each request, in the form of the gateway's.
 pub const REQUEST_ID: &str = "JKJaXmPLvHcESHA=";
 
@@ -108,6 +110,13 @@ impl Instance {
         (response.status().as_u16(), counts)
     }
 
+    /// Answers an event as a function does: its status, and its cost.
+    pub async fn cost(&self, event: lambda_http::Request) -> (u16, Cost) {
+        let before = self.usage();
+        let (response, _) = answer_counted(&self.find_lobby, event, &self.ambient, None).await;
+        (response.status().as_u16(), Cost::of(self.usage() - before, response.body().len()))
+    }
+
     /// Finds a lobby.
     ///
     /// # Errors
@@ -157,14 +166,34 @@ pub fn event_from(
     body: &Value,
     parameters: &[(&str, &str)],
 ) -> lambda_http::Request {
+    event_with(address, headers, body, parameters, &[])
+}
+
+/// The event of a request without a body, with query parameters, which need no encoding.
+///
+/// # Panics
+/// When the headers are none.
+#[must_use]
+pub fn query_event(headers: &[(&str, &str)], query: &[(&str, &str)]) -> lambda_http::Request {
+    event_with(Ipv4Addr::LOCALHOST, headers, &json!({}), &[], query)
+}
+
+fn event_with(
+    address: Ipv4Addr,
+    headers: &[(&str, &str)],
+    body: &Value,
+    parameters: &[(&str, &str)],
+    query: &[(&str, &str)],
+) -> lambda_http::Request {
     let headers: serde_json::Map<_, _> =
         headers.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
     let path = "/matchmaker/lobbies/find";
+    let query: Vec<_> = query.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let event = json!({
         "version": "2.0",
         "routeKey": format!("POST {path}"),
         "rawPath": path,
-        "rawQueryString": "",
+        "rawQueryString": query.join("&"),
         "headers": headers,
         "requestContext": {
             "accountId": "000000000000",

@@ -1,7 +1,8 @@
 //! What a counted request costs, by the console's table of prices.
 
 use muster_console::prices::{
-    API_REQUESTS, LAMBDA_GB_SECONDS, LAMBDA_REQUESTS, Price, READ_UNITS, WRITE_UNITS, gb_seconds,
+    API_REQUEST_BYTES, API_REQUESTS, DATA_SENT_GB, LAMBDA_GB_SECONDS, LAMBDA_REQUESTS, Price, READ_UNITS,
+    WRITE_UNITS, gb_seconds,
 };
 use shared::base::usage::Usage;
 
@@ -14,17 +15,30 @@ pub struct Cost {
     pub read_units: f64,
     /// Write units of one.
     pub write_units: f64,
+    /// Bytes of the body of one response.
+    pub sent_bytes: f64,
 }
 
+/// Bytes of a GB.
+const GB: f64 = 1e9;
+
 impl Cost {
-    /// The mean of `requests` that used `usage` together.
+    /// One request that used `usage`, and whose response has a body of `sent_bytes`.
     #[must_use]
-    pub fn mean(usage: Usage, requests: usize) -> Self {
-        let requests = requests as f64;
+    pub fn of(usage: Usage, sent_bytes: usize) -> Self {
+        let Usage { calls, read_units, write_units } = usage;
+        Self { calls: calls as f64, read_units, write_units, sent_bytes: sent_bytes as f64 }
+    }
+
+    /// The mean of several.
+    #[must_use]
+    pub fn mean(costs: &[Self]) -> Self {
+        let mean = |of: fn(&Self) -> f64| costs.iter().map(of).sum::<f64>() / costs.len() as f64;
         Self {
-            calls: usage.calls as f64 / requests,
-            read_units: usage.read_units / requests,
-            write_units: usage.write_units / requests,
+            calls: mean(|cost| cost.calls),
+            read_units: mean(|cost| cost.read_units),
+            write_units: mean(|cost| cost.write_units),
+            sent_bytes: mean(|cost| cost.sent_bytes),
         }
     }
 
@@ -46,16 +60,22 @@ impl Cost {
         million(LAMBDA_REQUESTS, 1.0) + million(LAMBDA_GB_SECONDS, self.gb_seconds())
     }
 
-    /// The HTTP API's part, in dollars per million.
+    /// The HTTP API's part, in dollars per million: a larger response counts as several requests.
     #[must_use]
-    pub fn http_api() -> f64 {
-        million(API_REQUESTS, 1.0)
+    pub fn http_api(&self) -> f64 {
+        million(API_REQUESTS, (self.sent_bytes / API_REQUEST_BYTES).ceil().max(1.0))
+    }
+
+    /// The part of the data sent, in dollars per million.
+    #[must_use]
+    pub fn data_sent(&self) -> f64 {
+        million(DATA_SENT_GB, self.sent_bytes / GB)
     }
 
     /// The total in dollars per million, without logs, metrics and traces.
     #[must_use]
     pub fn total(&self) -> f64 {
-        self.dynamodb() + self.lambda() + Self::http_api()
+        self.dynamodb() + self.lambda() + self.http_api() + self.data_sent()
     }
 }
 

@@ -46,7 +46,7 @@ async fn a_month_is_estimated_without_a_deployment() {
         let one = json_of(&arguments, &nowhere).await;
         let same = months.iter().find(|month| month["visits"] == 1_000_000 && month["servers"] == 5).unwrap();
         assert_eq!(one["month"], same["month"]);
-        assert_eq!(one["items"].as_array().unwrap().len(), 15);
+        assert_eq!(one["items"].as_array().unwrap().len(), 16);
     }
     let of = async |heartbeat: &str| {
         let arguments = ["--servers", "1", "--stage", "dev", "--heartbeat", heartbeat];
@@ -217,6 +217,7 @@ fn metric_data(request: &Value) -> Value {
         let of_find = metric["Dimensions"][0]["Value"] == "find-lobby";
         let values = match metric["MetricName"].as_str().unwrap() {
             "Count" => vec![100.0, 50.0],
+            "DataProcessed" => vec![2e9],
             "Invocations" => vec![3.0],
             "Duration" => vec![8_192.0],
             "ConsumedReadCapacityUnits" => vec![1.0],
@@ -247,6 +248,7 @@ async fn a_month_so_far_is_what_aws_counted() {
     assert_eq!(bill["stack"], "own");
     for (name, expected) in [
         ("HTTP API, requests", 150.0),
+        ("data sent", 2.0),
         ("Lambda, requests", 6.0),
         ("Lambda, GB-seconds", 2.048),
         // Eight tables and an index.
@@ -287,6 +289,7 @@ async fn what_aws_does_not_let_one_read_is_named_and_never_nothing() {
     let of_tables: Denied = |operation| operation == "DescribeTable";
     let metrics = [
         "HTTP API",
+        "data sent",
         "Lambda, r",
         "Lambda, G",
         "DynamoDB, r",
@@ -298,6 +301,7 @@ async fn what_aws_does_not_let_one_read_is_named_and_never_nothing() {
     ];
     let parts = [
         "HTTP API",
+        "data sent",
         "Lambda, r",
         "Lambda, G",
         "logs w",
@@ -384,7 +388,7 @@ async fn the_console_shows_the_finds_and_the_bill_that_aws_counted() {
     let read = console.read("bill").await;
     let printed = json_of(&["--stack", "own"], &environment).await;
     assert_eq!(item(&read["bill"], "HTTP API"), item(&printed, "HTTP API"));
-    assert_eq!(read["bill"]["items"].as_array().unwrap().len(), 15);
+    assert_eq!(read["bill"]["items"].as_array().unwrap().len(), 16);
     assert!(number(&read["bill"]["whole_month"]) >= number(&read["bill"]["month"]), "{read}");
     let metrics: usize = requested_metrics(&server.received_requests().await.unwrap());
     // The curve's five, and the bill twice: here and by the command.

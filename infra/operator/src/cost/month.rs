@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use clap::ValueEnum;
 use muster_console::prices::{
-    ALARM_METRICS, API_REQUESTS, BACKUP_GB, DASHBOARDS, KEY_REQUESTS, KEYS, LAMBDA_GB_SECONDS,
+    ALARM_METRICS, API_REQUESTS, BACKUP_GB, DASHBOARDS, DATA_SENT_GB, KEY_REQUESTS, KEYS, LAMBDA_GB_SECONDS,
     LAMBDA_REQUESTS, LOG_GB_KEPT, LOG_GB_WRITTEN, METRICS, Price, READ_UNITS, SECRETS, TABLE_GB, WRITE_UNITS,
 };
 use serde::{Deserialize, Serialize};
@@ -53,6 +53,8 @@ pub struct Use {
 pub enum Item {
     /// Requests to the API.
     ApiRequests,
+    /// Data sent.
+    DataSent,
     /// Requests to functions.
     LambdaRequests,
     /// Time of functions.
@@ -84,8 +86,9 @@ pub enum Item {
 }
 
 /// The items, by columns of the table.
-const COLUMNS: [(&str, &[Item]); 8] = [
+const COLUMNS: [(&str, &[Item]); 9] = [
     ("API", &[Item::ApiRequests]),
+    ("data", &[Item::DataSent]),
     ("Lambda", &[Item::LambdaRequests, Item::LambdaTime]),
     ("DynamoDB", &[Item::ReadUnits, Item::WriteUnits]),
     ("logs", &[Item::LogsWritten, Item::LogsKept]),
@@ -96,8 +99,9 @@ const COLUMNS: [(&str, &[Item]); 8] = [
 ];
 
 /// The head of the table.
-pub const HEAD: [&str; 11] = [
-    "visits", "servers", "API", "Lambda", "DynamoDB", "logs", "metrics", "alarms", "keys", "backups", "month",
+pub const HEAD: [&str; 12] = [
+    "visits", "servers", "API", "data", "Lambda", "DynamoDB", "logs", "metrics", "alarms", "keys", "backups",
+    "month",
 ];
 
 impl Item {
@@ -121,6 +125,7 @@ impl Item {
     const fn described(self) -> (&'static str, Price) {
         match self {
             Self::ApiRequests => ("HTTP API, requests", API_REQUESTS),
+            Self::DataSent => ("data sent, GB", DATA_SENT_GB),
             Self::LambdaRequests => ("Lambda, requests", LAMBDA_REQUESTS),
             Self::LambdaTime => ("Lambda, GB-seconds", LAMBDA_GB_SECONDS),
             Self::ReadUnits => ("DynamoDB, read units", READ_UNITS),
@@ -250,6 +255,8 @@ pub struct Counted {
 pub struct Work {
     /// Requests, by operation.
     pub requests: BTreeMap<String, f64>,
+    /// Bytes of the bodies of responses.
+    pub sent_bytes: f64,
     /// GB-seconds of Lambda.
     pub gb_seconds: f64,
     /// Read units of DynamoDB.
@@ -283,6 +290,7 @@ impl Work {
     /// Adds `other` so many times.
     pub fn add(&mut self, other: &Self, times: f64) {
         for (sum, each) in [
+            (&mut self.sent_bytes, other.sent_bytes),
             (&mut self.gb_seconds, other.gb_seconds),
             (&mut self.read_units, other.read_units),
             (&mut self.write_units, other.write_units),
@@ -334,6 +342,7 @@ impl Counted {
         let parts = self.stages.get(&stage).copied().unwrap_or_default();
         let units = [
             (Item::ApiRequests, requests),
+            (Item::DataSent, work.sent_bytes / GB),
             (Item::LambdaRequests, requests),
             (Item::LambdaTime, work.gb_seconds),
             (Item::ReadUnits, work.read_units),
@@ -354,7 +363,7 @@ impl Counted {
 
     /// The table of a stage under [`HEAD`]: an idle month, then each number of visits with each of servers.
     #[must_use]
-    pub fn table(&self, stage: Stage) -> Vec<[String; 11]> {
+    pub fn table(&self, stage: Stage) -> Vec<[String; 12]> {
         months().map(|(visits, servers)| self.row(stage, visits, servers)).collect()
     }
 
@@ -373,12 +382,25 @@ impl Counted {
         months().map(row).collect()
     }
 
-    fn row(&self, stage: Stage, visits: u64, servers: u64) -> [String; 11] {
+    fn row(&self, stage: Stage, visits: u64, servers: u64) -> [String; 12] {
         let bill = self.month(stage, visits, servers);
-        let [api, lambda, dynamodb, logs, metrics, alarms, keys, backups] =
+        let [api, data, lambda, dynamodb, logs, metrics, alarms, keys, backups] =
             COLUMNS.map(|(_, items)| money(bill.dollars_of(items.iter().copied())));
         let (visits, servers) = (amount(visits as f64), servers.to_string());
-        [visits, servers, api, lambda, dynamodb, logs, metrics, alarms, keys, backups, money(bill.dollars())]
+        [
+            visits,
+            servers,
+            api,
+            data,
+            lambda,
+            dynamodb,
+            logs,
+            metrics,
+            alarms,
+            keys,
+            backups,
+            money(bill.dollars()),
+        ]
     }
 }
 
@@ -418,6 +440,7 @@ mod tests {
         Counted {
             visit: Work {
                 requests: requests("find-lobby"),
+                sent_bytes: 2_000.0,
                 read_units: 2.0,
                 write_units: 4.0,
                 log_bytes: 1_000.0,
@@ -453,8 +476,8 @@ mod tests {
         let frequent = Use { visits: 1_000_000, servers: 2, heartbeat: 5 };
         let frequent = counted().month_of(Stage::Prod, frequent).units(Item::ApiRequests).unwrap();
         assert_eq!(frequent, 1_000_000.0 + 6.0 * heartbeats);
-        let [_, _, api, _, dynamodb, logs, .., sum] = counted().row(Stage::Prod, 1_000_000, 2);
-        assert_eq!([api.as_str(), &dynamodb, &logs], ["1.18", "2.75", "0.51"]);
+        let [_, _, api, data, _, dynamodb, logs, .., sum] = counted().row(Stage::Prod, 1_000_000, 2);
+        assert_eq!([api.as_str(), &data, &dynamodb, &logs], ["1.18", "0.18", "2.75", "0.51"]);
         assert_eq!(sum, money(bill.dollars()));
     }
 
@@ -493,8 +516,8 @@ mod tests {
     fn every_item_is_in_one_column() {
         let mut items: Vec<_> = Item::all().collect();
         items.dedup();
-        assert_eq!(items.len(), 15);
-        assert_eq!(HEAD[2..10], COLUMNS.map(|(name, _)| name));
+        assert_eq!(items.len(), 16);
+        assert_eq!(HEAD[2..11], COLUMNS.map(|(name, _)| name));
     }
 
     #[test]

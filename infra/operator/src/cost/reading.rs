@@ -169,6 +169,8 @@ impl Reading<'_> {
         };
         for api in of("AWS::ApiGatewayV2::Api") {
             self.sum(Item::ApiRequests, 1.0, metric("AWS/ApiGateway", "Count", "ApiId", api));
+            // The bodies of requests are in it, too: AWS counts what it sends by no metric.
+            self.sum(Item::DataSent, 1.0 / GB, metric("AWS/ApiGateway", "DataProcessed", "ApiId", api));
         }
         self.functions(&of("AWS::Lambda::Function"));
         self.add_monthly(Item::Dashboards, of("AWS::CloudWatch::Dashboard").len() as f64);

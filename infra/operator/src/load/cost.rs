@@ -41,7 +41,7 @@ impl Spent {
     }
 
     /// The AWS charge in dollars, at the list prices of us-east-1: DynamoDB on demand, Lambda and HTTP API,
-    /// without logs, metrics and traces.
+    /// without data sent, logs, metrics and traces.
     pub fn dollars(self) -> f64 {
         let Self { requests, calls, read_units, write_units } = self;
         budget::dollars(Usage { calls: 0, read_units, write_units })
