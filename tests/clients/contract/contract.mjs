@@ -577,6 +577,8 @@ await check("lobbies are listed with their sizes and players, without states unl
 				maxPlayersDirect: size,
 				maxPlayersParty: size,
 				totalPlayerCount: count,
+				// The client does not know it, and hands it on.
+				connected_player_count: 0,
 			});
 		};
 		inList(firstDuel, "duel", 2, 2);
@@ -929,7 +931,7 @@ await check("a state is read in its namespace, by its own lobby server or by pla
 
 await check("the list shows states where asked for, as they were set", async () => {
 	const info = { regionId: regionIds[0], gameModeId: "arena", lobbyId: room.lobby.lobbyId };
-	const seats = { maxPlayersNormal: 3, maxPlayersDirect: 3, maxPlayersParty: 3, totalPlayerCount: 2 };
+	const seats = { maxPlayersNormal: 3, maxPlayersDirect: 3, maxPlayersParty: 3, totalPlayerCount: 2, connected_player_count: 2 };
 	const stateless = await guest.lobbies.list({ includeState: false });
 	assert.deepEqual(stateless.lobbies, [{ ...info, ...seats }]);
 	const { lobbies } = await guest.lobbies.list({ includeState: true });
