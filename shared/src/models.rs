@@ -17,6 +17,7 @@ pub mod seats;
 pub mod secret;
 pub mod server;
 pub mod shortage;
+pub mod standing;
 pub mod tag_digests;
 pub mod token;
 pub mod version;

@@ -15,5 +15,6 @@
 //! try whose outcome is unknown ends the run, and the outcome is left to a retry.
 
 pub mod entrance;
+mod pressure;
 pub mod reply;
 pub mod seeker;

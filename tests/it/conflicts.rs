@@ -419,7 +419,9 @@ async fn an_ending_that_conflicts_is_retried_after_growing_pauses() {
 #[tokio::test]
 async fn an_ending_that_conflicts_each_time_gives_up_as_contended() {
     let scene = Scene::set("contended").await;
-    for cause in [EndCause::Requested, EndCause::ServerDead, EndCause::NeverReady, EndCause::Idle] {
+    let causes =
+        [EndCause::Requested, EndCause::ServerDead, EndCause::NeverReady, EndCause::Idle, EndCause::Unused];
+    for cause in causes {
         let (store, meter) = scene.scripted(vec![cancelled(["None", "TransactionConflict"])]).await;
         let (ambient, pauses) = scene.hurried();
         let error = store.end_lobby(&scene.lobby, cause, &ambient).await.unwrap_err();
@@ -489,7 +491,7 @@ async fn a_refused_ending_is_read_as_its_parts_say() {
 #[tokio::test]
 async fn an_ending_that_the_server_does_not_know_of_is_a_bug_not_an_outcome() {
     let scene = Scene::set("unknown").await;
-    for cause in [EndCause::Requested, EndCause::Idle, EndCause::NeverReady] {
+    for cause in [EndCause::Requested, EndCause::Idle, EndCause::NeverReady, EndCause::Unused] {
         let (store, _) = scene.scripted(vec![cancelled(["None", "ConditionalCheckFailed"])]).await;
         let error = store.end_lobby(&scene.lobby, cause, &scene.hurried().0).await.unwrap_err();
         assert!(matches!(error, Error::Bug(_)), "{cause:?}: {error:?}");

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 mod cap;
 mod explaining;
 mod replays;
+mod standing;
 
 /// Seats that a client may hold in the games here.
 const CAP: u32 = 8;

@@ -69,6 +69,8 @@ async fn lobby_with(stack: &TestStack, game: &TestGame, shard: u32, taken: u32) 
         vacated_at: None,
         lapsed: Vec::new(),
         connected_by: None,
+        joined_at: None,
+        doubt: 0,
         has_state: false,
         has_config: false,
     };

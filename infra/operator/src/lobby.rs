@@ -293,6 +293,7 @@ const fn because(cause: EndCause) -> &'static str {
         EndCause::ServerDead => "its game server is silent",
         EndCause::NeverReady => "it never became ready",
         EndCause::Idle => "nobody holds a seat there",
+        EndCause::Unused => "nobody has connected to it, and its maker's reservations were not used before",
     }
 }
 

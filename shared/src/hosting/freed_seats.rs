@@ -52,12 +52,14 @@ impl FreedSeats {
     pub async fn release(&self, right: &SeatRight) -> Result<(), Error> {
         let seat = right.seat();
         let leave = Transition::Leave(seat.seat_id.clone());
-        let outcome = self.store.make_transition(&seat.lobby_id, &leave, self.ambient.now()).await?;
+        let (outcome, before) =
+            self.store.make_transition_after(&seat.lobby_id, &leave, self.ambient.now()).await?;
         let is_new = matches!(outcome, TransitionOutcome::Made(_));
         let lobby = outcome.accepted()?;
         if let Some(client_id) = seat.client.clone() {
             let client = Client { namespace_id: seat.namespace_id.clone(), client_id };
-            self.release_hold(&client, &seat.seat_id).await;
+            let was_reserved = before.is_some_and(|lobby| lobby.reserved.contains_key(&seat.seat_id));
+            self.release_hold(&client, &seat.seat_id, is_new && !was_reserved).await;
         }
         match lobby.end_cause(self.ambient.now()) {
             // Also on a retry: the first call may have crashed before this.
@@ -70,8 +72,9 @@ impl FreedSeats {
     }
 
     /// The seat is already free, so a hold that stays a while must not fail the call.
-    async fn release_hold(&self, client: &Client, seat_id: &SeatId) {
-        if let Err(error) = self.store.release_hold(client, seat_id).await {
+    async fn release_hold(&self, client: &Client, seat_id: &SeatId, has_connected: bool) {
+        let now = self.ambient.now();
+        if let Err(error) = self.store.release_hold(client, seat_id, has_connected, now).await {
             let cause = error.cause().unwrap_or("refused").to_owned();
             tracing::warn!(cause, "a client's hold of a seat that it left stays for half a minute");
         }

@@ -3,8 +3,9 @@
 //!
 //! A lobby counts until it has ended. At the limit, a lobby may end if its server is dead, if no seat was
 //! held for its idle time, or if it never became ready. If there is none, the lobby that has been empty
-//! longest may end. The find searches its own region first. Without a place on a server, only a lobby of a
-//! server that could run the new one helps.
+//! longest may end. Last of all, a lobby that nobody has connected to makes room, unless its maker's players
+//! connected before (decision 65). The find searches its own region first. Without a place on a server, only
+//! a lobby of a server that could run the new one helps.
 //!
 //! A search reads every server and thousands of lobbies, so instances share an unsuccessful search (in the
 //! ledger, `room/…`) for at most a second (decision 28).
@@ -15,12 +16,12 @@
 //! its way, and the find waits for it, two to four seconds. The same where another request was quicker to end
 //! a lobby that the search had read.
 
-use std::{collections::HashSet, mem};
+use std::{collections::HashSet, mem, time::Duration};
 
 use futures_util::future::try_join_all;
 
 use crate::{
-    matchmaking::{matchmaker::Matchmaker, outcomes::NoCapacity, search::Search},
+    matchmaking::{matchmaker::Matchmaker, memory::searches::Need, outcomes::NoCapacity, search::Search},
     models::{
         errors::Error,
         ids::{LobbyId, RegionId},
@@ -28,8 +29,9 @@ use crate::{
         pool::Pool,
         server::{PlacementPool, Server},
         shortage::{Obstacle, Obstacles, obstacles},
+        standing::may_displace,
     },
-    rules::capacity::{MayEnd, lobbies_of},
+    rules::capacity::{MayEnd, displaced, lobbies_of},
     seating::seeker::Seeker,
     store::{
         allotment::AllotmentOutcome,
@@ -46,6 +48,8 @@ const SERVERS_AT_ONCE: usize = 32;
 const LOBBIES_OF_A_SERVER_MAX: usize = 1_000;
 /// Lobbies that one search reads at most of all servers, which it reads in random order.
 const LOBBIES_SEARCHED_MAX: usize = 4_096;
+/// Lobbies to displace next that an instance keeps of one search.
+const DISPLACED_KEPT_MAX: usize = 64;
 /// Candidates of each pool that one search reads.
 const CANDIDATES_SEARCHED_MAX: usize = 100;
 
@@ -54,6 +58,8 @@ const CANDIDATES_SEARCHED_MAX: usize = 100;
 pub(super) enum Capacity {
     /// Capacity is free.
     Freed,
+    /// Another lobby made room, for which others may be waiting, too.
+    Displaced,
     /// The servers run fewer lobbies than the namespace may hold, or another request was quicker to end one:
     /// capacity is on its way, or with a server that the index does not show yet.
     Moving,
@@ -69,24 +75,34 @@ struct Ending {
     read: usize,
     /// Lobbies that end only if no other lobby may.
     spared: Vec<Lobby>,
+    /// Lobbies that nobody has connected to, which end only if none of those may.
+    unused: Vec<Lobby>,
+    /// How long the other lobbies took to their first player.
+    waits: Vec<Duration>,
     /// Whether another request has ended one of the lobbies, or is about to.
     is_outrun: bool,
 }
 
 impl Ending {
+    fn new(needed: NoCapacity) -> Self {
+        let (spared, unused, waits) = (Vec::new(), Vec::new(), Vec::new());
+        Self { needed, read: 0, spared, unused, waits, is_outrun: false }
+    }
+
     const fn left(&self) -> usize {
         LOBBIES_SEARCHED_MAX.saturating_sub(self.read)
     }
 }
 
-fn key_of(search: &Search, needed: NoCapacity) -> SearchKey {
+fn key_of(search: &Search, need: Need) -> SearchKey {
     let wanted = &search.criteria.new_lobby.pool;
-    match needed {
+    let key = match need.capacity {
         NoCapacity::AtCap => SearchKey::below_cap(&wanted.namespace_id),
         NoCapacity::NoServer => {
             SearchKey::on_a_server(&wanted.namespace_id, &wanted.region_id, &wanted.game_mode)
         }
-    }
+    };
+    if need.may_displace { key } else { key.without_displacing() }
 }
 
 impl Matchmaker {
@@ -104,12 +120,16 @@ impl Matchmaker {
         seeker: &Seeker,
     ) -> Result<Capacity, Error> {
         let wanted = &search.criteria.new_lobby.pool;
-        let mut failed_obstacles = self.searches.failed_search(wanted, needed, self.ambient.now());
+        let need = Need { capacity: needed, may_displace: may_displace(seeker.doubt().await?) };
+        if need.may_displace && self.displace_next(search, seeker).await? {
+            return Ok(Capacity::Displaced);
+        }
+        let mut failed_obstacles = self.searches.failed_search(wanted, need, self.ambient.now());
         if failed_obstacles.is_none()
-            && let Some(last) = self.others_failed_search(search, needed).await?
+            && let Some(last) = self.others_failed_search(search, need).await?
         {
             failed_obstacles = Some(last.obstacles.clone());
-            self.believe(search, needed, last);
+            self.believe(search, need, last);
             if needed == NoCapacity::AtCap {
                 return Ok(Capacity::None);
             }
@@ -133,7 +153,7 @@ impl Matchmaker {
             searched.push((region_id, servers));
         }
         if failed_obstacles.is_none() {
-            match self.end_one_for(search, needed, searched, seeker).await? {
+            match self.end_one_for(search, need, searched, seeker).await? {
                 Capacity::None => {}
                 other => return Ok(other),
             }
@@ -144,8 +164,8 @@ impl Matchmaker {
         if are_all && !self.are_all_used(search, running).await? {
             return Ok(Capacity::Moving);
         }
-        let last = self.publish_failed_search(search, needed, Obstacles::new()).await?;
-        self.believe(search, needed, last);
+        let last = self.publish_failed_search(search, need, Obstacles::new()).await?;
+        self.believe(search, need, last);
         Ok(Capacity::None)
     }
 
@@ -154,10 +174,11 @@ impl Matchmaker {
     async fn end_one_for(
         &self,
         search: &Search,
-        needed: NoCapacity,
+        need: Need,
         searched: Vec<(&RegionId, Vec<Server>)>,
         seeker: &Seeker,
     ) -> Result<Capacity, Error> {
+        let needed = need.capacity;
         let (now, wanted) = (self.ambient.now(), &search.criteria.new_lobby.pool);
         let nearest = searched.iter().find(|(region_id, _)| **region_id == wanted.region_id);
         let nearest = nearest.map_or(&[][..], |(_, servers)| servers);
@@ -166,7 +187,7 @@ impl Matchmaker {
         if let_go > 0 {
             *obstacles.entry(Obstacle::Silent).or_default() += let_go;
         }
-        let mut ending = Ending { needed, read: 0, spared: Vec::new(), is_outrun: false };
+        let mut ending = Ending::new(needed);
         for (region_id, servers) in searched {
             let is_made = match needed {
                 NoCapacity::AtCap => self.end_one_in(search, region_id, servers, &mut ending).await?,
@@ -188,50 +209,77 @@ impl Matchmaker {
                 return Ok(Capacity::Freed);
             }
         }
-        if ending.is_outrun {
+        // Those who wait for a lobby to make room would be too many to wait for each other.
+        let was_outrun = ending.is_outrun;
+        seeker.note_full();
+        if need.may_displace {
+            let (unused, waits) = (mem::take(&mut ending.unused), mem::take(&mut ending.waits));
+            let mut displaced = displaced(unused, waits, now);
+            displaced.truncate(DISPLACED_KEPT_MAX);
+            displaced.reverse();
+            while let Some(lobby) = displaced.pop() {
+                if self.end(lobby, EndCause::Unused, &mut ending).await? {
+                    self.searches.keep_unused(&wanted.namespace_id, displaced, now);
+                    return Ok(Capacity::Displaced);
+                }
+            }
+        }
+        if was_outrun {
             return Ok(Capacity::Moving);
         }
         let until = self.ambient.now() + self.ambient.jittered(BELIEVED_FOR);
-        self.searches.remember_failed(wanted, needed, obstacles.clone(), until);
+        self.searches.remember_failed(wanted, need, obstacles.clone(), until);
         if needed == NoCapacity::NoServer {
             seeker.trace().servers(obstacles.clone());
-            self.publish_failed_search(search, needed, obstacles).await?;
+            self.publish_failed_search(search, need, obstacles).await?;
         }
         Ok(Capacity::None)
     }
 
+    /// Ends a lobby that the last search would have displaced next.
+    async fn displace_next(&self, search: &Search, seeker: &Seeker) -> Result<bool, Error> {
+        let (namespace_id, now) = (&search.criteria.new_lobby.pool.namespace_id, self.ambient.now());
+        let mut unused = self.searches.take_unused(namespace_id, now);
+        let mut ending = Ending::new(NoCapacity::AtCap);
+        while let Some(lobby) = unused.pop() {
+            if self.end(lobby, EndCause::Unused, &mut ending).await? {
+                seeker.note_full();
+                self.searches.keep_unused(namespace_id, unused, now);
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Another instance's search without result, unless it is this one's turn to search.
-    async fn others_failed_search(
-        &self,
-        search: &Search,
-        needed: NoCapacity,
-    ) -> Result<Option<FailedSearch>, Error> {
+    async fn others_failed_search(&self, search: &Search, need: Need) -> Result<Option<FailedSearch>, Error> {
         let cap = search.settings.namespace.lobby_count_max;
-        self.store.believed_search(&key_of(search, needed), cap, self.ambient.now()).await
+        self.store.believed_search(&key_of(search, need), cap, self.ambient.now()).await
     }
 
     async fn publish_failed_search(
         &self,
         search: &Search,
-        needed: NoCapacity,
+        need: Need,
         obstacles: Obstacles,
     ) -> Result<FailedSearch, Error> {
         let lobby_count_max = search.settings.namespace.lobby_count_max;
         let failed = FailedSearch { found_at: self.ambient.now(), lobby_count_max, obstacles };
-        self.store.publish_failed_search(&key_of(search, needed), &failed).await?;
+        self.store.publish_failed_search(&key_of(search, need), &failed).await?;
         Ok(failed)
     }
 
     /// Believes a search without result, for a little less than the longest time allowed: one of many
     /// instances searches again before.
-    fn believe(&self, search: &Search, needed: NoCapacity, failed: FailedSearch) {
+    fn believe(&self, search: &Search, need: Need, failed: FailedSearch) {
         let until = failed.found_at + self.ambient.jittered(BELIEVED_FOR);
         let wanted = &search.criteria.new_lobby.pool;
-        match needed {
+        match need.capacity {
             NoCapacity::AtCap => {
-                self.searches.remember_full(&wanted.namespace_id, failed.lobby_count_max, until)
+                let (namespace_id, cap) = (&wanted.namespace_id, failed.lobby_count_max);
+                self.searches.remember_full(namespace_id, need.may_displace, cap, until);
             }
-            NoCapacity::NoServer => self.searches.remember_failed(wanted, needed, failed.obstacles, until),
+            NoCapacity::NoServer => self.searches.remember_failed(wanted, need, failed.obstacles, until),
         }
     }
 
@@ -380,10 +428,18 @@ impl Matchmaker {
         let begin = self.ambient.below(lobbies.len() as u64);
         lobbies.rotate_left(usize::try_from(begin).unwrap_or(0));
         for lobby in lobbies {
-            let Some(may_end) = ending.needed.may_end(&lobby, self.ambient.now()) else { continue };
-            let MayEnd::Now(cause) = may_end else {
-                ending.spared.push(lobby);
-                continue;
+            ending.waits.extend(lobby.joined_at.map(|at| at.since(lobby.created_at)));
+            let cause = match ending.needed.may_end(&lobby, self.ambient.now()) {
+                None => continue,
+                Some(MayEnd::Now(cause)) => cause,
+                Some(MayEnd::Last) => {
+                    ending.spared.push(lobby);
+                    continue;
+                }
+                Some(MayEnd::Unused) => {
+                    ending.unused.push(lobby);
+                    continue;
+                }
             };
             if self.end(lobby, cause, ending).await? {
                 return Ok(true);

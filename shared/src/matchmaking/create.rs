@@ -26,7 +26,6 @@ use crate::{
         ids::LobbyId,
         lobby::{EndCause, Lobby, Stage},
         pool::Pool,
-        seats::Seats,
         server::Server,
     },
     rules::criteria::NewLobby,
@@ -42,6 +41,8 @@ use crate::{
 const CREATIONS_MAX: u32 = 8;
 /// Times that a creation frees capacity that other finds then take, before the find looks again.
 const FREED_MAX: u32 = 5;
+/// The same for lobbies that it displaces, before it is refused.
+const DISPLACED_MAX: u32 = 2;
 /// Pauses before a creation searches again for capacity that is on its way: in all, at least as long as an
 /// index may lag.
 const MOVING_PAUSES: Pauses = Pauses::tripling(Duration::from_millis(100)).jittered();
@@ -106,14 +107,15 @@ impl Matchmaker {
         mut placing: Placing,
         origin: Origin<'_>,
     ) -> Result<Attempt, Error> {
-        let (mut freed, mut pauses) = (0, 0);
+        let (mut freed, mut displaced, mut pauses) = (0, 0, 0);
         while freed < FREED_MAX {
             let attempt = self.attempt_on_servers(search, lobby_id, seeker, placing, origin).await?;
             let Attempt::NoCapacity(reason) = attempt else { return Ok(attempt) };
             placing.is_without_server = false;
             match self.free_capacity(search, reason, seeker).await? {
                 Capacity::Freed => freed += 1,
-                Capacity::None => return Ok(attempt),
+                Capacity::Displaced if displaced < DISPLACED_MAX => displaced += 1,
+                Capacity::None | Capacity::Displaced => return Ok(attempt),
                 Capacity::Moving if pauses == MOVING_PAUSES_MAX => return Ok(attempt),
                 Capacity::Moving => {
                     MOVING_PAUSES.wait(pauses, &self.ambient).await;
@@ -160,31 +162,32 @@ impl Matchmaker {
                 }
                 continue;
             };
-            let creation = Creation {
-                lobby: new_lobby(search, lobby_id, seeker.seats(), &server, placing.sight_after, now),
-                lobby_count_max,
-                block: allotment.of_block(server.next_block(lobby_count_max)),
-                renewal: renewal(search, origin, now),
-                tags: search.criteria.tags.clone(),
-                config: search.config.clone(),
-                server,
-            };
             let creates = async |_| {
+                let creation = Creation {
+                    lobby: new_lobby(search, lobby_id, seeker, &server, placing.sight_after, now),
+                    lobby_count_max,
+                    block: allotment.of_block(server.next_block(lobby_count_max)),
+                    renewal: renewal(search, origin, now),
+                    tags: search.criteria.tags.clone(),
+                    config: search.config.clone(),
+                    server,
+                };
                 let creating = self.store.create_lobby(&creation, now);
-                match (origin, &creation.renewal) {
+                let outcome = match (origin, &creation.renewal) {
                     (Origin::Has { burst, .. }, None) => {
                         let left = (burst.opened_at + BURST_WINDOW).since(now);
                         within(&self.ambient, left, creating).await.transpose()
                     }
                     _ => creating.await.map(Some),
-                }
+                };
+                outcome.map(|outcome| (creation, outcome))
             };
-            let is_refused = |outcome: &Option<CreationOutcome>| {
+            let is_refused = |(_, outcome): &(_, Option<CreationOutcome>)| {
                 !was_given_up && outcome.as_ref().is_some_and(CreationOutcome::is_refused)
             };
             let tried = seeker.attempt(lobby_id, now, creates, is_refused).await?;
-            let taken_at = tried.taken_at;
-            let Some(outcome) = tried.outcome else {
+            let (taken_at, (creation, outcome)) = (tried.taken_at, tried.outcome);
+            let Some(outcome) = outcome else {
                 was_given_up = true;
                 continue;
             };
@@ -355,12 +358,12 @@ fn renewal(search: &Search, origin: Origin<'_>, now: Timestamp) -> Option<Renewa
 fn new_lobby(
     search: &Search,
     lobby_id: &LobbyId,
-    seats: &Seats,
+    seeker: &Seeker,
     server: &Server,
     sight_after: Duration,
     now: Timestamp,
 ) -> Lobby {
-    let new = &search.criteria.new_lobby;
+    let (new, seats) = (&search.criteria.new_lobby, seeker.seats());
     let lobby = Lobby {
         lobby_id: lobby_id.clone(),
         pool: new.pool.in_shard_of(lobby_id, new.shards),
@@ -382,11 +385,13 @@ fn new_lobby(
         reservation_secs: u32::try_from(new.reservation.as_secs()).unwrap_or(u32::MAX),
         idle_secs: new.idle_secs,
         taken: seats.count(),
-        reserved: BTreeMap::from([(seats.first().clone(), now + new.reservation)]),
+        reserved: BTreeMap::from([(seats.first().clone(), now + seeker.reservation(new.reservation))]),
         connected: BTreeMap::new(),
         vacated_at: None,
         lapsed: Vec::new(),
         connected_by: None,
+        joined_at: None,
+        doubt: seeker.noted_doubt(),
         has_state: false,
         has_config: search.config.is_some(),
     };

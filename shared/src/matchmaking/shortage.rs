@@ -3,8 +3,8 @@
 use futures_util::future::try_join;
 
 use crate::{
-    matchmaking::{matchmaker::Matchmaker, outcomes::NoCapacity, search::Search},
-    models::{errors::Error, pool::Pool},
+    matchmaking::{matchmaker::Matchmaker, memory::searches::Need, outcomes::NoCapacity, search::Search},
+    models::{errors::Error, pool::Pool, standing::may_displace},
     seating::seeker::Seeker,
     store::creation::BURST_WINDOW,
 };
@@ -24,8 +24,20 @@ impl Matchmaker {
         seeker: &Seeker,
     ) -> Result<Option<NoCapacity>, Error> {
         let (now, wanted) = (self.ambient.now(), &search.criteria.new_lobby.pool);
-        let is_at_cap = self.searches.is_full(&search.settings.namespace, now);
-        let failed = self.searches.failed_search(wanted, NoCapacity::NoServer, now);
+        let namespace = &search.settings.namespace;
+        let mut need = Need { capacity: NoCapacity::NoServer, may_displace: true };
+        let known = |need: Need| {
+            let is_at_cap = self.searches.is_full(namespace, need.may_displace, now);
+            (is_at_cap, self.searches.failed_search(wanted, need, now))
+        };
+        let (mut is_at_cap, mut failed) = known(need);
+        if !is_at_cap && failed.is_none() {
+            need.may_displace = false;
+            (is_at_cap, failed) = known(need);
+            if (is_at_cap || failed.is_some()) && may_displace(seeker.doubt().await?) {
+                return Ok(None);
+            }
+        }
         if !is_at_cap && failed.is_none() {
             return Ok(None);
         }

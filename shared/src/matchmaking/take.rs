@@ -91,7 +91,8 @@ impl Matchmaker {
         }
     }
 
-    /// Sends the write for a seat, which lasts for `reservation` from then on.
+    /// Sends the write for a seat, which lasts for `reservation` from then on, or less
+    /// ([`Seeker::reservation`]).
     pub(super) async fn claim(
         &self,
         claim: &mut SeatClaim,
@@ -100,7 +101,7 @@ impl Matchmaker {
     ) -> Result<Tried<SeatOutcome>, Error> {
         let lobby_id = claim.lobby_id.clone();
         let take = async |now: Timestamp| {
-            claim.until = now + reservation;
+            claim.until = now + seeker.reservation(reservation);
             self.store.take_seat(claim, now).await
         };
         seeker.attempt(&lobby_id, self.ambient.now(), take, SeatOutcome::is_refused).await
@@ -132,7 +133,7 @@ impl Matchmaker {
         }
         self.bursts.note_seen(lobby, now);
         match lobby.joinable_from {
-            Some(from) if from <= now + UNSHARED_FOR => self.hide(lobby).await,
+            Some(from) if from <= now + UNSHARED_FOR || lobby.is_hidden_too_long() => self.hide(lobby).await,
             _ => Ok(()),
         }
     }

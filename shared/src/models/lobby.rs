@@ -88,6 +88,12 @@ pub struct Lobby {
     /// The last write that connected a player, so that a copy of it is recognised.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connected_by: Option<WriteId>,
+    /// When the first player connected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joined_at: Option<Timestamp>,
+    /// How little spoke for its maker ([`crate::models::standing::Standing::doubt`]).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub doubt: u32,
     /// Whether it has a state.
     #[serde(default, skip_serializing_if = "is_false")]
     pub has_state: bool,
@@ -173,6 +179,8 @@ pub enum EndCause {
     NeverReady,
     /// No seat was held for its idle time.
     Idle,
+    /// Nobody has connected yet, and a client of better standing needs its place below the limit.
+    Unused,
 }
 
 /// The most lapsed seats that one write takes over: each takes 33 bytes of its condition, which may have 4
@@ -268,6 +276,14 @@ impl Lobby {
         (self.taken + count == self.max_players && lapse > now).then_some(lapse)
     }
 
+    /// Whether it is out of sight for seconds after its first seat lapses: one was reserved for a shorter
+    /// time than the find that hid it knew.
+    #[must_use]
+    pub fn is_hidden_too_long(&self) -> bool {
+        let latest = || self.first_lapse() + Duration::from_secs(2);
+        self.joinable_from.is_some_and(|from| from != Timestamp::NEVER && from > latest())
+    }
+
     /// Whether a seat counts as taken, lapsed or not.
     #[must_use]
     pub fn has_seat(&self, seat_id: &SeatId) -> bool {
@@ -289,12 +305,6 @@ impl Lobby {
     #[must_use]
     pub fn held_seats(&self, now: Timestamp) -> usize {
         self.seats().filter(|(_, until)| !self.has_lapsed(*until, now)).count()
-    }
-
-    /// Whether a player has connected, so that it is more than what a request alone makes.
-    #[must_use]
-    pub const fn is_vouched_for(&self) -> bool {
-        self.connected_by.is_some()
     }
 
     /// Seats that finds may still take at `now`.
@@ -336,6 +346,13 @@ impl Lobby {
     #[must_use]
     pub fn is_empty(&self, now: Timestamp) -> bool {
         self.stage == Stage::Ready && self.last_held() <= now
+    }
+
+    /// Whether a player has connected, or one of its maker's had before, so that it is more than what a
+    /// request alone makes.
+    #[must_use]
+    pub const fn is_vouched_for(&self) -> bool {
+        self.connected_by.is_some() || self.doubt == 0
     }
 
     /// How long it stays without a held seat: not at all until its first player connected, so that
@@ -481,6 +498,8 @@ mod tests {
             vacated_at: None,
             lapsed: Vec::new(),
             connected_by: None,
+            joined_at: None,
+            doubt: 0,
             has_state: false,
             has_config: false,
         }

@@ -2,17 +2,18 @@
 //!
 //! Finds judge lobby by lobby while they read; an operator's explanation judges all of them at once.
 
-use std::cmp::Reverse;
+use std::{cmp::Reverse, collections::HashSet, time::Duration};
 
 use crate::{
     base::ambient::Timestamp,
     models::{
         errors::Error,
         ids::{GameMode, LobbyId, RegionId},
-        lobby::{EndCause, Lobby},
+        lobby::{EndCause, Lobby, Stage},
         pool::Pool,
         server::Server,
         shortage::{Shortage, obstacles},
+        standing::{SHORT_RESERVATION, may_displace},
     },
 };
 
@@ -32,6 +33,36 @@ pub enum MayEnd {
     Now(EndCause),
     /// If no other lobby may: it is empty, and its idle time runs.
     Last,
+    /// If none of those may: nobody has connected yet, and its maker is doubted.
+    Unused,
+}
+
+/// How long a lobby of a maker with little standing stands at least before it makes room.
+const DOUBTED_STANDS: Duration = Duration::from_secs(1);
+/// The same for a fresh client's, whose player may be on the way.
+const FRESH_STANDS: Duration = Duration::from_secs(5);
+/// A fresh client's lobby stands for as long as this many in a hundred lobbies took to their first player.
+const IN_TIME_PERCENT: usize = 90;
+
+/// The lobbies of `unused`, each [`MayEnd::Unused`], that make room at `now` for a client that may displace
+/// them: those of the most doubted makers first, then the oldest. `waits` is how long lobbies that were
+/// joined took to their first player: without any, nobody knows how long a fresh player may take.
+#[must_use]
+pub fn displaced(mut unused: Vec<Lobby>, mut waits: Vec<Duration>, now: Timestamp) -> Vec<Lobby> {
+    waits.sort_unstable();
+    let in_time = waits.get(waits.len() * IN_TIME_PERCENT / 100).map(|wait| FRESH_STANDS.max(*wait));
+    unused.retain(|lobby| {
+        let age = now.since(last_reserved(lobby, now));
+        if may_displace(lobby.doubt) {
+            in_time.is_some_and(|in_time| age >= in_time)
+        } else {
+            age >= DOUBTED_STANDS
+        }
+    });
+    unused.sort_by_key(|lobby| (Reverse(lobby.doubt), lobby.created_at, lobby.lobby_id.clone()));
+    let mut seen = HashSet::new();
+    unused.retain(|lobby| seen.insert(lobby.lobby_id.clone()));
+    unused
 }
 
 impl NoCapacity {
@@ -44,9 +75,27 @@ impl NoCapacity {
     /// How `lobby` may end at `now`; `None` when it may not.
     #[must_use]
     pub fn may_end(self, lobby: &Lobby, now: Timestamp) -> Option<MayEnd> {
-        let last = (self == Self::AtCap && lobby.is_empty(now)).then_some(MayEnd::Last);
-        lobby.end_cause(now).map(MayEnd::Now).or(last)
+        if let Some(cause) = lobby.end_cause(now) {
+            return Some(MayEnd::Now(cause));
+        }
+        if lobby.stage != Stage::Ready {
+            return None;
+        }
+        if !lobby.is_vouched_for() {
+            return Some(MayEnd::Unused);
+        }
+        (self == Self::AtCap && lobby.is_empty(now)).then_some(MayEnd::Last)
     }
+}
+
+/// The latest time until `now` at which a seat of `lobby` may have been reserved. A reservation may have been
+/// short.
+fn last_reserved(lobby: &Lobby, now: Timestamp) -> Timestamp {
+    let made = |until: &Timestamp| {
+        let short = until.before(SHORT_RESERVATION);
+        if short <= now { short } else { until.before(lobby.reservation()) }
+    };
+    lobby.reserved.values().map(made).fold(lobby.created_at, Timestamp::max)
 }
 
 /// The lobbies that `servers` run.
@@ -95,8 +144,13 @@ impl Outlook {
                 });
                 is_left && is_of_use
             };
-            let able =
-                lobbies.iter().filter(helps).filter_map(|lobby| Some((lobby, needed.may_end(lobby, now)?)));
+            let able = lobbies.iter().filter(helps).filter_map(|lobby| {
+                let ending = needed.may_end(lobby, now)?;
+                // The client is one of whom nothing is known, and so may be the maker.
+                let is_displaced =
+                    || !may_displace(lobby.doubt) && now.since(last_reserved(lobby, now)) >= DOUBTED_STANDS;
+                (ending != MayEnd::Unused || is_displaced()).then_some((lobby, ending))
+            });
             let Some((lobby, ending)) = able.min_by_key(|(lobby, ending)| rank(lobby, *ending, region_id))
             else {
                 break Some(match needed {
@@ -111,6 +165,7 @@ impl Outlook {
             let cause = match ending {
                 MayEnd::Now(cause) => cause,
                 MayEnd::Last => EndCause::Idle,
+                MayEnd::Unused => EndCause::Unused,
             };
             ends.push((lobby.lobby_id.clone(), cause));
             let of_lobby = |server: &&mut Server| lobby.server.as_ref() == Some(&server.server);
@@ -122,15 +177,16 @@ impl Outlook {
     }
 }
 
-/// The order in which lobbies end: in the wanted region first, those of dead servers first; the others, the
-/// longest empty first.
+/// The order in which lobbies end: in the wanted region first, those of dead servers first; then the longest
+/// empty first; then those that nobody has connected to, of the most doubted makers first.
 fn rank(lobby: &Lobby, ending: MayEnd, wanted: &RegionId) -> impl Ord + use<> {
     let region_id = &lobby.pool.region_id;
     match ending {
         MayEnd::Now(cause) => {
             let place = (region_id != wanted).then(|| region_id.clone());
-            (false, place, Reverse(cause == EndCause::ServerDead), Timestamp::default())
+            (0, place, Reverse(cause == EndCause::ServerDead), Reverse(0), Timestamp::default())
         }
-        MayEnd::Last => (true, None, Reverse(false), lobby.last_held()),
+        MayEnd::Last => (1, None, Reverse(false), Reverse(0), lobby.last_held()),
+        MayEnd::Unused => (2, None, Reverse(false), Reverse(lobby.doubt), lobby.created_at),
     }
 }

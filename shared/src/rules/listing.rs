@@ -14,20 +14,21 @@ const LOBBIES_FOR_EACH_UNVOUCHED: u32 = 16;
 /// When it hides some, it shows one for so many others: at most a tenth of the list.
 const VOUCHED_FOR_EACH_UNVOUCHED: usize = 9;
 
-/// Those of `lobbies` that a list shows at `now`, in the same order: each that a player has connected to; of
-/// the others, those in which a seat is held, and only the oldest of them when there are many.
+/// Those of `lobbies` that a list shows at `now`, in the same order: each that is vouched for; of the others,
+/// those in which a seat is held, and when there are many, only some: of the least doubted makers, the
+/// oldest.
 #[must_use]
 pub fn listed(mut lobbies: Vec<Lobby>, lobby_count_max: u32, now: Timestamp) -> Vec<Lobby> {
     lobbies.retain(|lobby| lobby.is_vouched_for() || lobby.held_seats(now) > 0);
-    let age = |lobby: &Lobby| (lobby.created_at, lobby.lobby_id.clone());
-    let mut unvouched: Vec<_> = lobbies.iter().filter(|lobby| !lobby.is_vouched_for()).map(age).collect();
+    let rank = |lobby: &Lobby| (lobby.doubt, lobby.created_at, lobby.lobby_id.clone());
+    let mut unvouched: Vec<_> = lobbies.iter().filter(|lobby| !lobby.is_vouched_for()).map(rank).collect();
     let share = usize::try_from(lobby_count_max / LOBBIES_FOR_EACH_UNVOUCHED).unwrap_or(usize::MAX);
     if unvouched.len() > UNVOUCHED_MIN.max(share) {
         let vouched = lobbies.len() - unvouched.len();
         unvouched.sort_unstable();
         let first_hidden = unvouched.into_iter().nth((vouched / VOUCHED_FOR_EACH_UNVOUCHED).max(1));
         lobbies.retain(|lobby| {
-            lobby.is_vouched_for() || first_hidden.as_ref().is_none_or(|first| age(lobby) < *first)
+            lobby.is_vouched_for() || first_hidden.as_ref().is_none_or(|first| rank(lobby) < *first)
         });
     }
     lobbies
@@ -57,7 +58,7 @@ mod tests {
             "lobby_id": Ambient::system().uuid(), "pool": "ns/v/arena/fra", "created_at": NOW.0 - age,
             "stage": "ready", "closed": false, "lease_until": Timestamp::NEVER, "ports": {}, "max_players": 4,
             "max_players_direct": 4, "reservation_secs": 120, "taken": 1, "reserved": reserved,
-            "connected": connected,
+            "connected": connected, "doubt": 1,
         });
         serde_json::from_value(lobby).unwrap()
     }

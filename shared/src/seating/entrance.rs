@@ -1,6 +1,9 @@
 //! The beginning and the end of a request for a seat: [`Seating`], which recognises retries.
 
-use std::{sync::Mutex, time::Duration};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use crate::{
     auth::{
@@ -22,6 +25,7 @@ use crate::{
     },
     request::Request,
     seating::{
+        pressure::Pressure,
         reply::Found,
         seeker::{Aim, Seeker},
     },
@@ -49,8 +53,9 @@ pub struct Seating {
     ambient: Ambient,
     edge_secret: Option<String>,
     is_edge_only: bool,
-    /// Clients that were refused at their cap.
-    at_cap: TimedMap<Client, ()>,
+    /// Clients that were refused because they hold so many seats.
+    at_cap: TimedMap<Client, u32>,
+    pressure: Arc<Pressure>,
 }
 
 /// How a request begins.
@@ -74,7 +79,7 @@ impl Seating {
         is_edge_only: bool,
     ) -> Self {
         let at_cap = TimedMap::new(CLIENTS_MAX);
-        Self { store, auth, ambient, edge_secret, is_edge_only, at_cap }
+        Self { store, auth, ambient, edge_secret, is_edge_only, at_cap, pressure: Arc::new(Pressure::new()) }
     }
 
     /// Begins `operation` for a player, or returns the response that it had within the last ten minutes.
@@ -92,7 +97,7 @@ impl Seating {
         &self,
         request: &Request,
         right: &PublicRight,
-        settings: &Settings,
+        settings: &Arc<Settings>,
         operation: &str,
     ) -> Result<Entrance, Error> {
         let began_at = self.ambient.now();
@@ -125,7 +130,9 @@ impl Seating {
             ),
             client: client.clone(),
             holds_max: settings.namespace.seats_per_client(),
-            was_at_cap: self.at_cap.get(&client, AT_CAP_FOR, began_at).is_some(),
+            was_refused_at: self.at_cap.get(&client, AT_CAP_FOR, began_at),
+            settings: Arc::clone(settings),
+            pressure: Arc::clone(&self.pressure),
             run,
             interrupted: None,
             trace: request.trace().clone(),
@@ -173,8 +180,8 @@ impl Seating {
             Ok(found) => found,
             Err(refusal) => {
                 let refused = self.refuse(seeker, refusal).await;
-                if matches!(refused, Err(Error::TooManyPlayersFromSource { .. })) {
-                    self.at_cap.put(seeker.client.clone(), (), self.ambient.now());
+                if let Err(Error::TooManyPlayersFromSource { limit: Some(limit) }) = refused {
+                    self.at_cap.put(seeker.client.clone(), limit, self.ambient.now());
                 }
                 return refused;
             }

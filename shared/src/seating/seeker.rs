@@ -2,13 +2,14 @@
 
 use std::{
     collections::BTreeSet,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use futures_util::future::try_join_all;
 
 use crate::{
+    auth::settings::Settings,
     base::ambient::{Ambient, Timestamp, within},
     models::{
         client::Client,
@@ -16,13 +17,14 @@ use crate::{
         ids::LobbyId,
         lobby::{EndCause, Lobby, SeatState, Stage},
         seats::Seats,
+        standing::{SHORT_RESERVATION, Standing},
     },
     request::trace::Trace,
-    seating::reply::Found,
+    seating::{pressure::Pressure, reply::Found},
     store::{
         client::Store,
         ending::EndOutcome,
-        holds::{Hold, HoldOutcome, REPLACED_MAX},
+        holds::{ClientHolds, Compared, Hold, HoldOutcome, REPLACED_MAX},
         replays::{RUN_LEASE, Run},
     },
 };
@@ -51,8 +53,10 @@ pub struct Seeker {
     pub(super) client: Client,
     /// The seats that the client may hold; `None` without a cap.
     pub(super) holds_max: Option<u32>,
-    /// Whether this instance refused the client at its cap a moment ago.
-    pub(super) was_at_cap: bool,
+    /// So many seats, for which this instance refused the client another a moment ago.
+    pub(super) was_refused_at: Option<u32>,
+    pub(super) settings: Arc<Settings>,
+    pub(super) pressure: Arc<Pressure>,
     pub(super) run: Option<Run>,
     pub(super) interrupted: Option<Aim>,
     pub(super) trace: Trace,
@@ -95,6 +99,10 @@ pub(super) struct Progress {
     /// Whether the outcome of the try there is unknown.
     pub(super) is_uncertain: bool,
     pub(super) hold: Option<Hold>,
+    /// The client's holds as they were last read or written.
+    pub(super) client: Option<ClientHolds>,
+    /// Whether the client gets a seat for a short time only.
+    pub(super) is_on_trial: bool,
     /// Whether another run of the same request has replaced this one.
     pub(super) is_overtaken: bool,
 }
@@ -131,15 +139,27 @@ impl Seeker {
     /// # Errors
     /// [`Error::TooManyPlayersFromSource`]; [`Error::Unavailable`], [`Error::Bug`].
     pub async fn refuse_again(&self) -> Result<(), Error> {
-        let Some((client, holds_max)) = self.capped().filter(|_| self.was_at_cap) else { return Ok(()) };
-        let (now, holds) = (self.ambient.now(), self.store.holds(client).await?);
-        if self.is_held_before(&holds) || !is_at_cap(holds.len(), holds_max) {
+        let (Some((client, holds_max)), Some(limit)) = (self.capped(), self.was_refused_at) else {
+            return Ok(());
+        };
+        let limit = limit.min(holds_max);
+        let (now, ClientHolds { holds, standing }) = (self.ambient.now(), self.store.holds(client).await?);
+        let has_more_standing = limit < holds_max && standing.is_proven;
+        if self.is_held_before(&holds) || has_more_standing || !is_at_cap(holds.len(), limit) {
             return Ok(());
         }
         let lobbies = self.store.lobbies(&lobbies_of(&holds)).await?;
-        // They may lag: a hold that seems stale is for the find to judge.
-        let idle = holds.iter().filter(|hold| !stands(hold, &lobbies, now)).count();
-        if is_at_cap(holds.len() - idle, holds_max) { Err(self.refusal_at_cap()) } else { Ok(()) }
+        // They may lag: a hold that seems stale is for the find to judge, and so is a player who connected.
+        let fate = holds.iter().map(|hold| fate(hold, &lobbies, now));
+        let (mut held, mut is_proven) = (0, false);
+        for fate in fate {
+            held += usize::from(fate.stands());
+            is_proven |= fate.proves();
+        }
+        if (is_proven && limit < holds_max) || !is_at_cap(held, limit) {
+            return Ok(());
+        }
+        Err(Error::TooManyPlayersFromSource { limit: Some(limit) })
     }
 
     /// Claims the request for this run, once, and checks that its client may hold another seat, before it
@@ -301,11 +321,12 @@ impl Seeker {
             return Ok(());
         }
         let hold = Hold { seat_id: self.seats.first().clone(), lobby_id: lobby_id.clone(), since: now };
-        let mut replaced = Vec::new();
+        let mut compared = None;
         for _ in 0..HOLD_ATTEMPTS {
-            match self.store.hold_seat(client, &hold, holds_max, &replaced).await? {
-                HoldOutcome::Noted => {
-                    self.progress().hold = Some(hold);
+            match self.store.hold_seat(client, &hold, holds_max, compared.as_ref()).await? {
+                HoldOutcome::Noted(noted) => {
+                    let mut progress = self.progress();
+                    (progress.hold, progress.client) = (Some(hold), Some(noted));
                     return Ok(());
                 }
                 // By a crashed run. This run has it from now on, unless another request replaces it as stale.
@@ -314,24 +335,50 @@ impl Seeker {
                         self.progress().hold = Some(hold);
                         return Ok(());
                     }
-                    replaced.clear();
+                    compared = None;
                 }
-                HoldOutcome::AtCap(holds) => {
-                    let idle = self.idle_holds(&holds).await?;
-                    let plan = plan(holds.len(), idle, holds_max).ok_or_else(|| self.refusal_at_cap())?;
-                    for some in plan.withdrawn.chunks(WRITES_AT_ONCE) {
-                        try_join_all(some.iter().map(|hold| self.store.withdraw_hold(client, hold))).await?;
-                    }
-                    replaced = plan.replaced;
-                }
+                HoldOutcome::Refused(seen) => compared = Some(self.compare(client, &seen, holds_max).await?),
             }
         }
         Err(Error::Contention)
     }
 
-    /// The stale ones of `holds`, without a seat. One consistent read unit for each lobby. Ends lobbies of
-    /// dead servers.
-    async fn idle_holds(&self, holds: &[Hold]) -> Result<Vec<Hold>, Error> {
+    /// Compares the holds of a client with their lobbies, and returns how another is noted. Ends lobbies of
+    /// dead servers. One consistent read unit for each lobby; where nothing speaks for the client, those of
+    /// [`Pressure::is_on`] besides.
+    async fn compare(&self, client: &Client, seen: &ClientHolds, holds_max: u32) -> Result<Compared, Error> {
+        let ClientHolds { holds, standing } = seen;
+        let fates = self.fates(holds).await?;
+        let is_proven = standing.is_proven || fates.iter().any(|fate| fate.proves());
+        let (idle, unused): (Vec<_>, Vec<_>) = holds
+            .iter()
+            .zip(&fates)
+            .filter(|(_, fate)| !fate.stands())
+            .map(|(hold, fate)| (hold.clone(), *fate == Fate::Unused))
+            .unzip();
+        let held = holds.len() - idle.len();
+        let plan = plan(holds.len(), idle, holds_max).ok_or_else(|| self.refusal_at_cap())?;
+        let struck = unused.iter().take(plan.replaced.len()).filter(|is_unused| **is_unused).count();
+        let strikes = u32::try_from(struck).unwrap_or(u32::MAX);
+        let standing = Standing { is_proven, strikes: standing.strikes.saturating_add(strikes) };
+        let limit = standing.seats_max(holds_max);
+        if !is_proven
+            && (standing.strikes > 0 || is_at_cap(held, limit))
+            && self.pressure.is_on(&self.settings, &self.store, &self.ambient).await?
+        {
+            if is_at_cap(held, limit) {
+                return Err(Error::TooManyPlayersFromSource { limit: Some(limit) });
+            }
+            self.progress().is_on_trial = standing.is_on_trial();
+        }
+        for some in plan.withdrawn.chunks(WRITES_AT_ONCE) {
+            try_join_all(some.iter().map(|hold| self.store.withdraw_hold(client, hold))).await?;
+        }
+        Ok(Compared { replaced: plan.replaced, strikes, is_proven })
+    }
+
+    /// What became of `holds`. One consistent read unit for each lobby. Ends lobbies of dead servers.
+    async fn fates(&self, holds: &[Hold]) -> Result<Vec<Fate>, Error> {
         // The time before the read: a reservation that lapses later may have connected in between.
         let now = self.ambient.now();
         let mut lobbies = self.store.lobbies_as_they_are(&lobbies_of(holds)).await?;
@@ -344,7 +391,52 @@ impl Seeker {
                 }
             }
         }
-        Ok(holds.iter().filter(|hold| !stands(hold, &lobbies, now)).cloned().collect())
+        Ok(holds.iter().map(|hold| fate(hold, &lobbies, now)).collect())
+    }
+
+    /// How little speaks for the client, see [`Standing::doubt`]; that of a fresh one without a cap, since
+    /// nothing is known of its seats. One consistent read unit before its hold is noted.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn doubt(&self) -> Result<u32, Error> {
+        let Some((client, _)) = self.capped() else { return Ok(Standing::default().doubt(0)) };
+        let known = self.progress().client.clone();
+        let seen = match known {
+            Some(seen) => seen,
+            None => {
+                let seen = self.store.holds(client).await?;
+                self.progress().client = Some(seen.clone());
+                seen
+            }
+        };
+        Ok(seen.doubt(self.seats.first()))
+    }
+
+    /// The doubt of the maker of a lobby, of which the hold is noted.
+    #[must_use]
+    pub fn noted_doubt(&self) -> u32 {
+        let progress = self.progress();
+        progress
+            .client
+            .as_ref()
+            .map_or_else(|| Standing::default().doubt(0), |seen| seen.doubt(self.seats.first()))
+    }
+
+    /// How long the seat waits for its player, who has `usual` elsewhere: less where nothing speaks for the
+    /// client while lobbies run short.
+    #[must_use]
+    pub fn reservation(&self, usual: Duration) -> Duration {
+        let progress = self.progress();
+        let is_doubted = progress.client.as_ref().is_some_and(|seen| !seen.standing.is_proven);
+        let namespace_id = &self.settings.namespace.namespace_id;
+        let is_full = || self.pressure.was_full(namespace_id, self.ambient.now());
+        if progress.is_on_trial || (is_doubted && is_full()) { usual.min(SHORT_RESERVATION) } else { usual }
+    }
+
+    /// Notes that the namespace is full of lobbies none of which may end for everybody.
+    pub fn note_full(&self) {
+        self.pressure.note_full(&self.settings.namespace.namespace_id, self.ambient.now());
     }
 
     /// The refusal of a client that holds as many seats as it may.
@@ -407,12 +499,12 @@ impl Seeker {
         if self.progress().noted.is_some() {
             return Ok(false);
         }
-        let holds = self.store.holds(client).await?;
-        if self.is_held_before(&holds) {
+        let ClientHolds { holds, .. } = self.store.holds(client).await?;
+        if self.is_held_before(&holds) || !is_at_cap(holds.len(), holds_max) {
             return Ok(false);
         }
-        Ok(is_at_cap(holds.len(), holds_max)
-            && is_at_cap(holds.len() - self.idle_holds(&holds).await?.len(), holds_max))
+        let standing = self.fates(&holds).await?.into_iter().filter(|fate| fate.stands()).count();
+        Ok(is_at_cap(standing, holds_max))
     }
 
     /// Whether a crashed run noted a hold for the seat of this run.
@@ -438,14 +530,43 @@ fn lobbies_of(holds: &[Hold]) -> Vec<LobbyId> {
     holds.iter().map(|hold| hold.lobby_id.clone()).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// Whether a hold is not stale at `now`, as far as `lobbies` show.
-fn stands(hold: &Hold, lobbies: &[Lobby], now: Timestamp) -> bool {
+/// What became of a hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    /// Its player connected, and may be there.
+    Connected,
+    /// It stands for a seat that waits for its player, or its request may be about to take one.
+    Waits,
+    /// Its player connected, and its seat is gone.
+    Left,
+    /// Its seat is gone, and its player had not connected.
+    Unused,
+    /// Its request never took a seat, or its player left.
+    Void,
+}
+
+impl Fate {
+    const fn stands(self) -> bool {
+        matches!(self, Self::Connected | Self::Waits)
+    }
+
+    const fn proves(self) -> bool {
+        matches!(self, Self::Connected | Self::Left)
+    }
+}
+
+/// What became of a hold until `now`, as far as `lobbies` show.
+fn fate(hold: &Hold, lobbies: &[Lobby], now: Timestamp) -> Fate {
     let lobby = lobbies.iter().find(|lobby| lobby.lobby_id == hold.lobby_id);
+    let has_connected = lobby.is_some_and(|lobby| lobby.connected.contains_key(&hold.seat_id));
     match lobby.map_or(SeatState::Unknown, |lobby| lobby.seat_state(&hold.seat_id, now)) {
-        SeatState::Held => true,
-        SeatState::Gone => false,
+        SeatState::Held if has_connected => Fate::Connected,
+        SeatState::Held => Fate::Waits,
+        SeatState::Gone if has_connected => Fate::Left,
+        SeatState::Gone => Fate::Unused,
         // Its request may be about to take the seat, there or in another lobby.
-        SeatState::Unknown => now.since(hold.since) < PENDING_MAX,
+        SeatState::Unknown if now.since(hold.since) < PENDING_MAX => Fate::Waits,
+        SeatState::Unknown => Fate::Void,
     }
 }
 

@@ -113,6 +113,8 @@ impl Store {
             EndCause::ServerDead => "#stage <> :ended AND #lease_until <= :now",
             EndCause::NeverReady => "#stage = :starting AND #created_at <= :start_limit",
             EndCause::Idle => "#stage = :ready AND #reserved = :reserved AND #connected = :connected",
+            // Who connects or comes changes what is reserved.
+            EndCause::Unused => "#stage = :ready AND #reserved = :reserved",
         };
         let mut condition = format!("attribute_exists(#server) AND {condition}");
         // Each seat that is given up restarts the idle time.
@@ -132,6 +134,7 @@ impl Store {
             EndCause::Requested | EndCause::ServerRestarted => end,
             EndCause::ServerDead => end.with(":now", number(now)),
             EndCause::NeverReady => end.with(":start_limit", number(now.before(STARTING_MAX))),
+            EndCause::Unused => end.with(":reserved", seats("reserved")?),
             EndCause::Idle => end
                 .with(":reserved", seats("reserved")?)
                 .with(":connected", seats("connected")?)
@@ -146,7 +149,7 @@ impl Store {
         let condition = match cause {
             EndCause::ServerDead => "#used > :zero AND #lease_until <= :now",
             EndCause::ServerRestarted => "#used > :zero AND attribute_exists(#is_clearing)",
-            EndCause::Requested | EndCause::NeverReady | EndCause::Idle => "#used > :zero",
+            EndCause::Requested | EndCause::NeverReady | EndCause::Idle | EndCause::Unused => "#used > :zero",
         };
         self.on_server(server)
             .change("SET #used = #used - :one, #free_from = #ranked_at")

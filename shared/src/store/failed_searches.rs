@@ -42,6 +42,12 @@ impl SearchKey {
     pub fn on_a_server(namespace_id: &NamespaceId, region_id: &RegionId, mode: &GameMode) -> Self {
         Self(format!("room/{namespace_id}/{region_id}/{mode}"))
     }
+
+    /// The same for a client that may displace no lobby.
+    #[must_use]
+    pub fn without_displacing(self) -> Self {
+        Self(format!("{}~", self.0))
+    }
 }
 
 /// A search without result.

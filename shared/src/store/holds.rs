@@ -5,10 +5,15 @@
 //! The hold is released when the player leaves, whose token names the client. So a client never has more
 //! seats than holds.
 //!
-//! An expired reservation or the end of a lobby changes no client's item. At the limit, a request compares
-//! the holds with their lobbies. The write that notes the new hold replaces those whose seats were gone
-//! before that read, on condition that they are unchanged: a retry may have pointed one to a seat since. For
-//! the same reason a refused find withdraws only a hold that is as it noted it.
+//! An expired reservation or the end of a lobby changes no client's item. At the limit, and where nothing
+//! speaks for the client yet, a request compares the holds with their lobbies. The write that notes the new
+//! hold replaces those whose seats were gone before that read, on condition that they are unchanged: a retry
+//! may have pointed one to a seat since. For the same reason a refused find withdraws only a hold that is as
+//! it noted it.
+//!
+//! The same comparison gives the client its [`Standing`], which the item keeps: proven once one of its
+//! players connected, as is the release of a seat that was connected, and a strike for each reservation that
+//! was replaced although nobody used it (decision 65).
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -21,6 +26,7 @@ use crate::{
         client::Client,
         errors::Error,
         ids::{LobbyId, SeatId},
+        standing::{Standing, UNPROVEN_SEATS_MAX},
     },
     store::{
         client::Store,
@@ -71,21 +77,52 @@ impl Hold {
     }
 }
 
+/// A client's holds, the oldest first, as far as this release can read them, and its standing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClientHolds {
+    /// The holds.
+    pub holds: Vec<Hold>,
+    /// What is known of it.
+    pub standing: Standing,
+}
+
+impl ClientHolds {
+    /// How little speaks for the client besides a seat that it is about to take, or has just taken as
+    /// `seat_id`.
+    #[must_use]
+    pub fn doubt(&self, seat_id: &SeatId) -> u32 {
+        let others = self.holds.iter().filter(|hold| hold.seat_id != *seat_id).count();
+        self.standing.doubt(u32::try_from(others).unwrap_or(u32::MAX))
+    }
+}
+
+/// What a comparison of a client's holds with their lobbies showed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Compared {
+    /// Holds whose seats are gone, at most [`REPLACED_MAX`]: the new one replaces them.
+    pub replaced: Vec<Hold>,
+    /// How many of these nobody used.
+    pub strikes: u32,
+    /// Whether a player of the client connected.
+    pub is_proven: bool,
+}
+
 /// The result of noting a hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HoldOutcome {
-    /// It is noted.
-    Noted,
+    /// It is noted. The client's item with it.
+    Noted(ClientHolds),
     /// An earlier run for the same seat noted this hold, maybe in another lobby.
     NotedBefore(Hold),
-    /// The client has these holds, as many as it may, as far as this release can read them.
-    AtCap(Vec<Hold>),
+    /// The client has as many holds as it may, or more than speaks for it.
+    Refused(ClientHolds),
 }
 
 impl Store {
-    /// Notes `hold` while its client has fewer than `holds_max`, in place of `replaced`, at most
-    /// [`REPLACED_MAX`]. These must be unchanged since they were read: a retry may have pointed one to a
-    /// seat. One write unit for each started KB of the item, which a dozen holds fill, also when refused.
+    /// Notes `hold` while its client has fewer than `holds_max`. Without a comparison, a client of whom
+    /// nobody connected may also have fewer than [`UNPROVEN_SEATS_MAX`] alone, and no strike. With one, the
+    /// hold replaces those that it names, which must be unchanged: a retry may have pointed one to a seat.
+    /// One write unit for each started KB of the item, which a dozen holds fill, also when refused.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`]; it may be noted all the same.
@@ -94,47 +131,36 @@ impl Store {
         client: &Client,
         hold: &Hold,
         holds_max: u32,
-        replaced: &[Hold],
+        compared: Option<&Compared>,
     ) -> Result<HoldOutcome, Error> {
-        let count = u32::try_from(replaced.len()).unwrap_or(u32::MAX);
         let write = self
             .on_client(key(client))
             .name("#seat", Hold::name(&hold.seat_id))
             .with(":hold", hold.value())
-            .with(":limit", number(holds_max.saturating_add(count)))
             .with(":expiry", number((hold.since + HOLDS_LIFE).secs()));
-        let write = if replaced.is_empty() {
-            let free = "attribute_not_exists(#seat) AND (attribute_not_exists(#held) OR #held < :limit)";
-            write
+        let write = match compared {
+            None => write
                 .change(
                     "SET #seat = :hold, #held = if_not_exists(#held, :zero) + :one, #expires_at = :expiry",
                 )
-                .when(free)
-        } else {
-            let numbers = 0..replaced.len();
-            let gone: Vec<_> = numbers.clone().map(|n| format!("#lapsed{n}")).collect();
-            let stand: Vec<_> = numbers.map(|n| format!("#lapsed{n} = :lapsed{n}")).collect();
-            let (gone, stand) = (gone.join(", "), stand.join(" AND "));
-            let write = write
-                .change(format!(
-                    "SET #seat = :hold, #held = #held - :freed, #expires_at = :expiry REMOVE {gone}"
-                ))
-                .when(format!("attribute_not_exists(#seat) AND #held < :limit AND {stand}"))
-                .with(":freed", number(count.saturating_sub(1)));
-            replaced.iter().enumerate().fold(write, |write, (n, hold)| {
-                let write = write.name(format!("#lapsed{n}"), Hold::name(&hold.seat_id));
-                write.with(format!(":lapsed{n}"), hold.value())
-            })
+                .when(
+                    "attribute_not_exists(#seat) AND (attribute_not_exists(#held) OR #held < :limit) \
+                     AND (attribute_exists(#proven_at) OR attribute_not_exists(#strikes)) \
+                     AND (attribute_exists(#proven_at) OR attribute_not_exists(#held) OR #held < :unproven)",
+                )
+                .with(":limit", number(holds_max))
+                .with(":unproven", number(UNPROVEN_SEATS_MAX)),
+            Some(compared) => hold_as_compared(write, hold, holds_max, compared),
         };
         match self.update::<HoldsItem>(write).await? {
-            Ok(_) => Ok(HoldOutcome::Noted),
+            Ok(item) => Ok(HoldOutcome::Noted(holds_in(&item))),
             Err(item) => {
-                let holds = item.map(|item| holds_in(&item)).unwrap_or_default();
-                Ok(match holds.iter().find(|noted| noted.seat_id == hold.seat_id) {
+                let seen = item.map(|item| holds_in(&item)).unwrap_or_default();
+                Ok(match seen.holds.iter().find(|noted| noted.seat_id == hold.seat_id) {
                     // An earlier attempt of this very write succeeded, but its response was lost.
-                    Some(noted) if noted == hold => HoldOutcome::Noted,
+                    Some(noted) if noted == hold => HoldOutcome::Noted(seen),
                     Some(noted) => HoldOutcome::NotedBefore(noted.clone()),
-                    None => HoldOutcome::AtCap(holds),
+                    None => HoldOutcome::Refused(seen),
                 })
             }
         }
@@ -157,16 +183,29 @@ impl Store {
         Ok(match self.update::<HoldsItem>(write).await? {
             Ok(_) => true,
             // True if an earlier attempt of this very write succeeded, but its response was lost.
-            Err(item) => item.is_some_and(|item| holds_in(&item).contains(hold)),
+            Err(item) => item.is_some_and(|item| holds_in(&item).holds.contains(hold)),
         })
     }
 
-    /// Releases the hold of `seat_id`, which its player left; harmless when there is none. One write unit.
+    /// Releases the hold of `seat_id`, which its player left; harmless when there is none. A player who
+    /// `has_connected` there speaks for the client. One write unit.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn release_hold(&self, client: &Client, seat_id: &SeatId) -> Result<(), Error> {
-        let write = self.release(client, seat_id, "attribute_exists(#seat)");
+    pub async fn release_hold(
+        &self,
+        client: &Client,
+        seat_id: &SeatId,
+        has_connected: bool,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        let write = if has_connected {
+            self.release(client, seat_id, "attribute_exists(#seat)")
+                .change("SET #held = #held - :one, #proven_at = :now REMOVE #seat, #strikes")
+                .with(":now", number(now))
+        } else {
+            self.release(client, seat_id, "attribute_exists(#seat)")
+        };
         self.update::<HoldsItem>(write).await.map(|_| ())
     }
 
@@ -188,20 +227,54 @@ impl Store {
             .name("#seat", Hold::name(seat_id))
     }
 
-    /// The holds of a client. One consistent read unit for each started 4 KB.
+    /// The holds of a client, and its standing. One consistent read unit for each started 4 KB.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn holds(&self, client: &Client) -> Result<Vec<Hold>, Error> {
+    pub async fn holds(&self, client: &Client) -> Result<ClientHolds, Error> {
         let key = Item::from([("pk".to_owned(), text(key(client)))]);
         let item: Option<HoldsItem> = self.read(&self.tables.clients, key).await?;
         Ok(item.map(|item| holds_in(&item)).unwrap_or_default())
     }
 }
 
-fn holds_in(item: &HoldsItem) -> Vec<Hold> {
+/// Makes `write` note `hold` in place of those that were `compared`, with what that showed.
+fn hold_as_compared(write: Write, hold: &Hold, holds_max: u32, compared: &Compared) -> Write {
+    let count = u32::try_from(compared.replaced.len()).unwrap_or(u32::MAX);
+    let numbers = 0..compared.replaced.len();
+    let mut gone: Vec<_> = numbers.clone().map(|n| format!("#lapsed{n}")).collect();
+    let stand: String = numbers.map(|n| format!(" AND #lapsed{n} = :lapsed{n}")).collect();
+    let mut change =
+        "SET #seat = :hold, #held = if_not_exists(#held, :zero) + :more, #expires_at = :expiry".to_owned();
+    if compared.is_proven {
+        change.push_str(", #proven_at = :since");
+        gone.push("#strikes".to_owned());
+    } else if compared.strikes > 0 {
+        change.push_str(", #strikes = if_not_exists(#strikes, :zero) + :struck");
+    }
+    if !gone.is_empty() {
+        change = format!("{change} REMOVE {}", gone.join(", "));
+    }
+    let condition =
+        format!("attribute_not_exists(#seat) AND (attribute_not_exists(#held) OR #held < :limit){stand}");
+    let write = write
+        .change(change)
+        .when(condition)
+        .with(":limit", number(holds_max.saturating_add(count)))
+        .with(":more", number(1 - i64::from(count)))
+        .with(":since", compared.is_proven.then(|| number(hold.since)))
+        .with(":struck", (!compared.is_proven && compared.strikes > 0).then(|| number(compared.strikes)));
+    compared.replaced.iter().enumerate().fold(write, |write, (n, hold)| {
+        let write = write.name(format!("#lapsed{n}"), Hold::name(&hold.seat_id));
+        write.with(format!(":lapsed{n}"), hold.value())
+    })
+}
+
+fn holds_in(item: &HoldsItem) -> ClientHolds {
     let mut holds: Vec<Hold> = item.iter().filter_map(|(name, value)| Hold::read(name, value)).collect();
     // The oldest first: those are the likeliest to be stale.
     holds.sort_by(|a, b| (a.since, &a.seat_id).cmp(&(b.since, &b.seat_id)));
-    holds
+    let strikes = item.get("strikes").and_then(Value::as_u64);
+    let strikes = u32::try_from(strikes.unwrap_or_default()).unwrap_or(u32::MAX);
+    ClientHolds { holds, standing: Standing { is_proven: item.contains_key("proven_at"), strikes } }
 }

@@ -391,8 +391,9 @@ impl Store {
     pub async fn hide_full_lobby(&self, lobby: &Lobby) -> Result<(), Error> {
         // Later seats lapse later, so a concurrent hint is at least as late as this one, unless a player left
         // a seat meanwhile, whose next holder may lapse before all others.
-        let condition =
-            format!("#taken >= #max_players AND #joinable_from < :lapse AND {}", unvacated_since(lobby));
+        let wrong =
+            if lobby.is_hidden_too_long() { "#joinable_from > :lapse" } else { "#joinable_from < :lapse" };
+        let condition = format!("#taken >= #max_players AND {wrong} AND {}", unvacated_since(lobby));
         let write = self
             .on_lobby(&lobby.lobby_id)
             .change("SET #joinable_from = :lapse")

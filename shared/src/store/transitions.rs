@@ -73,8 +73,23 @@ impl Store {
         transition: &Transition,
         now: Timestamp,
     ) -> Result<TransitionOutcome, Error> {
+        Ok(self.make_transition_after(lobby_id, transition, now).await?.0)
+    }
+
+    /// The same, with the lobby on which the last write was based: `None` where that was a guess.
+    ///
+    /// # Errors
+    /// As [`Store::make_transition`].
+    pub async fn make_transition_after(
+        &self,
+        lobby_id: &LobbyId,
+        transition: &Transition,
+        now: Timestamp,
+    ) -> Result<(TransitionOutcome, Option<Lobby>), Error> {
         let mut seen = if *transition == Transition::Ready {
-            let Some(lobby) = self.lobby(lobby_id).await? else { return Ok(TransitionOutcome::Missing) };
+            let Some(lobby) = self.lobby(lobby_id).await? else {
+                return Ok((TransitionOutcome::Missing, None));
+            };
             Some(lobby)
         } else {
             None
@@ -83,15 +98,16 @@ impl Store {
             if let Some(lobby) =
                 seen.take_if(|lobby| lobby.check(transition, now) != Ok(TransitionState::Due))
             {
-                return Ok(match lobby.check(transition, now) {
+                let outcome = match lobby.check(transition, now) {
                     Err(illegal) => TransitionOutcome::Illegal(illegal, Box::new(lobby)),
                     Ok(_) => TransitionOutcome::AlreadyMade(Box::new(lobby)),
-                });
+                };
+                return Ok((outcome, None));
             }
             let write = make(self.on_lobby(lobby_id), transition, seen.as_ref(), now);
             match self.update::<Lobby>(write).await? {
-                Ok(lobby) => return Ok(TransitionOutcome::Made(Box::new(lobby))),
-                Err(None) => return Ok(TransitionOutcome::Missing),
+                Ok(lobby) => return Ok((TransitionOutcome::Made(Box::new(lobby)), seen)),
+                Err(None) => return Ok((TransitionOutcome::Missing, None)),
                 Err(Some(lobby)) => seen = Some(lobby),
             }
         }
@@ -176,7 +192,7 @@ fn make(write: Write, transition: &Transition, seen: Option<&Lobby>, now: Timest
             .with(":start_limit", number(now.before(STARTING_MAX)))
             .with(":start", start_text(start.as_ref())),
         Transition::Connect(seat, id) => write
-            .change("SET #connected.#seat = :until, #connected_by = :write REMOVE #reserved.#seat")
+            .change("SET #connected.#seat = :until, #connected_by = :write, #joined_at = if_not_exists(#joined_at, :now) REMOVE #reserved.#seat")
             .when("#stage = :ready AND #reserved.#seat > :now")
             .name("#seat", seat.as_str())
             .with(":write", text(id.as_str()))

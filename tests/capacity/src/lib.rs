@@ -15,14 +15,12 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
-use aws_sdk_dynamodb::Client;
 use futures_util::future::join_all;
 use muster_local::{
-    emulator::link::client_over,
     stack::{TEMPLATE, table_names},
     template::Template,
 };
@@ -30,10 +28,9 @@ use serde_json::json;
 use shared::{
     auth::keys::TokenKeys,
     base::ambient::{Ambient, Timestamp},
-    cloud::provision::{CreatedGame, NewGame, NewNamespace, create_game},
+    cloud::provision::CreatedGame,
     models::{
         errors::Error,
-        game::Region,
         pool::Pool,
         token::{Claims, Credential, CredentialKind, PlayerSeat},
     },
@@ -51,6 +48,8 @@ mod ideal;
 pub mod limits;
 pub mod outcome;
 pub mod scenario;
+mod setting;
+pub mod storm;
 mod table;
 pub mod traffic;
 mod value;
@@ -59,14 +58,11 @@ use database::Database;
 use fleet::GameServer;
 use limits::COLD_START_MS;
 use outcome::{Lobbies, Minute, Outcome};
-use scenario::{Asks, LOBBY_COUNT_MAX, RESERVATION_SECS, Scenario, Shape};
+use scenario::{Asks, LOBBY_COUNT_MAX, Scenario, Shape};
+use setting::{BEGAN_AT, SETTLING, client, lock, make_game, number};
 use traffic::{Asker, Traffic};
 use value::{Item, Value};
 
-/// When the simulated time begins: any time would do.
-const BEGAN_AT: Timestamp = Timestamp(1_767_225_600_000);
-/// From the fleet's registration to the first player, so that the indexes know the fleet.
-const SETTLING: Duration = Duration::from_secs(3);
 /// Pauses of a lobby server between tries of what DynamoDB did not take, and how often it tries.
 const HOST_PAUSE_MS: u64 = 250;
 const HOST_TRIES: u32 = 10;
@@ -130,21 +126,8 @@ struct World {
     tally: Mutex<Tally>,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 fn ms(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).expect("a short span")
-}
-
-/// A client whose retries are its own to spend, as in an instance of its own: the SDK has all clients of a
-/// process share their quota.
-fn client(database: &Database, asker: Asker, number: usize) -> Client {
-    use aws_sdk_dynamodb::config::retry::RetryPartition;
-    let client = client_over(database.line(asker));
-    let partition = RetryPartition::new(format!("{asker:?} {number} of {:?}", std::thread::current().id()));
-    Client::from_conf(client.config().to_builder().retry_partition(partition).build())
 }
 
 /// Runs a scenario.
@@ -177,7 +160,7 @@ impl World {
         let ambient = virtual_ambient(BEGAN_AT, move |bytes| lock(&entropy).fill(bytes));
         let keys = Arc::new(TokenKeys::new(&[7; 32], None).expect("a key"));
         let store = Store::new(client(&database, Asker::Operator, 0), table_names());
-        let game = make_game(&store, &ambient, &scenario).await;
+        let game = make_game(&store, &ambient, &scenario, &json!({}), (LOBBY_COUNT_MAX, u32::MAX)).await;
         let (game_id, namespace_id) = (&game.game.game_id, &game.namespaces[0].namespace_id);
         let token = keys
             .issue_credential(CredentialKind::Public, &Credential::fresh(game_id, namespace_id, &ambient));
@@ -463,10 +446,6 @@ impl World {
     }
 }
 
-fn number(lobby: &Item, name: &str) -> u64 {
-    lobby.get(name).map_or(0, |value| value.to_whole().unsigned_abs())
-}
-
 /// The minute that the time belongs to; the last one has what comes after it, too.
 fn minute_at(minutes: &mut [Minute], at_ms: u64) -> &mut Minute {
     let last = minutes.len() - 1;
@@ -487,31 +466,4 @@ impl Event {
             Self::Disconnect(player) => Self::Disconnect(Player { tries: player.tries + 1, ..player }),
         }
     }
-}
-
-async fn make_game(store: &Store, ambient: &Ambient, scenario: &Scenario) -> CreatedGame {
-    let region = Region {
-        display_name: "Frankfurt".to_owned(),
-        provider_display_name: "Test".to_owned(),
-        latitude: 50.0,
-        longitude: 8.0,
-    };
-    let (modes, regions) = scenario.asks.modes_and_regions();
-    let mode = json!({ "regions": regions, "max_players": scenario.capacity, "pool_shards": scenario.shards,
-        "reservation_seconds": RESERVATION_SECS, "taggable": true, "allow_dynamic_max_players": true });
-    let modes: BTreeMap<_, _> = modes.into_iter().map(|name| (name, mode.clone())).collect();
-    let new = NewGame {
-        name_id: "capacity".to_owned(),
-        display_name: "Capacity".to_owned(),
-        regions: regions.iter().map(|id| (id.parse().expect("a region"), region.clone())).collect(),
-        version_name: "1".to_owned(),
-        config: serde_json::from_value(json!({ "game_modes": modes })).expect("a configuration"),
-        namespaces: vec![NewNamespace {
-            name_id: "prod".to_owned(),
-            display_name: "Production".to_owned(),
-            lobby_count_max: LOBBY_COUNT_MAX,
-            max_players_per_client: u32::MAX,
-        }],
-    };
-    create_game(store, ambient, new).await.expect("a game")
 }

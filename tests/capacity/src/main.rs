@@ -1,7 +1,8 @@
 //! `cargo run --profile bench --bin capacity`: finds by the thousand a second into one namespace, simulated.
 //!
 //! `-- --rate R --capacity C --shards N --shape spike|quiet --seconds N --stay S --seed S` runs one scenario,
-//! `-- --quick` what CI has time for, `-- --worlds` games of every kind; without any, all others, most a
+//! `-- --quick` what CI has time for, `-- --worlds` games of every kind, `-- --storm` honest players under a
+//! hostile crowd; without any, all others, most a
 //! minute each. What is simulated and what is not: the library beside it. Prints one row for each scenario, a
 //! table minute by minute of each long one, and the bars that are missed, which make it fail.
 
@@ -28,6 +29,7 @@ use capacity::{
     outcome::{HEAD, Outcome},
     run,
     scenario::{Asks, STAY_SECS, Scenario, Shape},
+    storm::{STORM_HEAD, Storm, run_storm, storms},
 };
 
 const RATES: [u32; 3] = [1_000, 5_000, 20_000];
@@ -172,39 +174,77 @@ fn end_at_panic() {
     }));
 }
 
-fn main() -> ExitCode {
-    end_at_panic();
-    let (scenarios, is_quick) = requested();
-    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::<(usize, Outcome)>::new()));
-    let threads = thread::available_parallelism().map_or(1, usize::from).min(scenarios.len());
-    println!("{HEAD}");
+/// Runs all of `jobs`, the last first, as many at a time as the machine has processors; their results in
+/// order.
+fn run_all<J: Copy + Sync, R: Send>(jobs: &[J], run: impl Fn(J) -> R + Sync) -> Vec<R> {
+    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::<(usize, R)>::new()));
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(jobs.len());
     thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                loop {
-                    // The longest ones first.
-                    let Some(number) = scenarios.len().checked_sub(next.fetch_add(1, Ordering::Relaxed) + 1)
-                    else {
-                        return;
-                    };
-                    let scenario = *scenarios.get(number).expect("a scenario");
-                    let began = Instant::now();
-                    let outcome = run(scenario, &mut |line| eprintln!("[{:.0?}] {line}", began.elapsed()));
-                    eprintln!("[{:.1?}] {}", began.elapsed(), outcome.row());
-                    done.lock().expect("no panic").push((number, outcome));
+                while let Some(number) = jobs.len().checked_sub(next.fetch_add(1, Ordering::Relaxed) + 1) {
+                    let result = run(*jobs.get(number).expect("a job"));
+                    done.lock().expect("no panic").push((number, result));
                 }
             });
         }
     });
-    let mut outcomes = done.into_inner().expect("no panic");
-    outcomes.sort_by_key(|(number, _)| *number);
-    for (_, outcome) in &outcomes {
+    let mut results = done.into_inner().expect("no panic");
+    results.sort_by_key(|(number, _)| *number);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+/// The storms that `arguments` ask for: `--storm`, then `--seconds N`, `--stay N`, `--seats N`,
+/// `--reservation N`, `--crowd KIND`, `--addresses N` and `--seed N`, each if wanted.
+fn requested_storms(mut arguments: impl Iterator<Item = String>) -> Vec<Storm> {
+    let mut storms = storms();
+    while let Some(argument) = arguments.next() {
+        let value = arguments.next().expect("a value");
+        let number = || value.parse::<u32>().expect("a number");
+        match argument.as_str() {
+            "--seconds" => storms.iter_mut().for_each(|storm| storm.seconds = number().into()),
+            "--stay" => storms.iter_mut().for_each(|storm| storm.stay_secs = number().into()),
+            "--seats" => storms.iter_mut().for_each(|storm| storm.per_client = number()),
+            "--reservation" => storms.iter_mut().for_each(|storm| storm.reservation_secs = number()),
+            "--seed" => storms.iter_mut().for_each(|storm| storm.seed = number().into()),
+            "--addresses" => storms.retain(|storm| storm.addresses == number()),
+            "--crowd" => storms.retain(|storm| format!("{:?}", storm.crowd).eq_ignore_ascii_case(&value)),
+            other => panic!("{other} is no option"),
+        }
+    }
+    storms
+}
+
+fn main() -> ExitCode {
+    end_at_panic();
+    if env::args().nth(1).as_deref() == Some("--storm") {
+        let storms = requested_storms(env::args().skip(2));
+        let outcomes = run_all(&storms, |storm| {
+            let outcome = run_storm(storm);
+            eprintln!("{}", outcome.row(&storm));
+            outcome
+        });
+        println!("{STORM_HEAD}");
+        for (storm, outcome) in storms.iter().zip(&outcomes) {
+            println!("{}", outcome.row(storm));
+        }
+        return ExitCode::SUCCESS;
+    }
+    let (scenarios, is_quick) = requested();
+    println!("{HEAD}");
+    let outcomes = run_all(&scenarios, |scenario| {
+        let began = Instant::now();
+        let outcome = run(scenario, &mut |line| eprintln!("[{:.0?}] {line}", began.elapsed()));
+        eprintln!("[{:.1?}] {}", began.elapsed(), outcome.row());
+        outcome
+    });
+    for outcome in &outcomes {
         println!("{}", outcome.row());
     }
-    for table in outcomes.iter().filter_map(|(_, outcome)| outcome.by_minute()) {
+    for table in outcomes.iter().filter_map(Outcome::by_minute) {
         println!("\n{table}");
     }
-    let missed: Vec<String> = outcomes.iter().flat_map(|(_, outcome)| outcome.missed(is_quick)).collect();
+    let missed: Vec<String> = outcomes.iter().flat_map(|outcome| outcome.missed(is_quick)).collect();
     for line in &missed {
         println!("\n{line}");
     }

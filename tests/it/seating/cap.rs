@@ -242,7 +242,7 @@ async fn no_more_lapsed_seats_are_forgotten_than_one_write_replaces() {
     let found = find_from(&stack, &game, HOME).await.expect_ok();
     let PlayerSeat { namespace_id, client, .. } = stack.seat(&found);
     let client = Client { namespace_id, client_id: client.unwrap() };
-    assert_eq!(stack.store().holds(&client).await.unwrap().len(), 150 - REPLACED_MAX + 1);
+    assert_eq!(stack.store().holds(&client).await.unwrap().holds.len(), 150 - REPLACED_MAX + 1);
 }
 
 #[tokio::test]

@@ -3,7 +3,6 @@
 use std::{
     collections::BTreeSet,
     net::Ipv4Addr,
-    slice,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -25,9 +24,10 @@ use shared::{
         client::{Client, ClientId},
         ids::{LobbyId, NamespaceId, SeatId, WriteId},
         lobby::Stage,
+        standing::Standing,
     },
     store::{
-        holds::{Hold, HoldOutcome},
+        holds::{ClientHolds, Compared, Hold, HoldOutcome},
         replays::{RUN_LEASE, ReplayKey, Run, WAIT_MAX, hex_digest},
     },
 };
@@ -527,27 +527,29 @@ async fn a_note_that_is_repeated_late_does_not_hide_the_one_after_it() {
         |lobby_id: &LobbyId, since| Hold { seat_id: seat_id.clone(), lobby_id: lobby_id.clone(), since };
     let (noted, pointed, settled) =
         (in_lobby(&first, now), in_lobby(&second, later), in_lobby(&first, later));
-    assert_eq!(store.hold_seat(&client, &noted, 1, &[]).await.unwrap(), HoldOutcome::Noted);
-    let again = store.hold_seat(&client, &pointed, 1, &[]).await.unwrap();
+    let held = |hold: &Hold| ClientHolds { holds: vec![hold.clone()], standing: Standing::default() };
+    assert_eq!(store.hold_seat(&client, &noted, 1, None).await.unwrap(), HoldOutcome::Noted(held(&noted)));
+    let again = store.hold_seat(&client, &pointed, 1, None).await.unwrap();
     assert_eq!(again, HoldOutcome::NotedBefore(noted.clone()));
     assert!(store.point_hold(&client, &noted, &pointed).await.unwrap());
     assert!(store.point_hold(&client, &noted, &pointed).await.unwrap(), "the same write again");
     assert!(store.point_hold(&client, &pointed, &settled).await.unwrap());
     assert!(!store.point_hold(&client, &noted, &pointed).await.unwrap(), "I12");
-    assert_eq!(store.holds(&client).await.unwrap(), slice::from_ref(&settled), "I12");
+    assert_eq!(store.holds(&client).await.unwrap(), held(&settled), "I12");
 
     // Nor does who saw it as it was take it away: whose own it replaces, and whose own it was.
     let other = Hold { seat_id: SeatId::random(&ambient), ..noted.clone() };
-    let refused = store.hold_seat(&client, &other, 1, slice::from_ref(&pointed)).await.unwrap();
-    assert_eq!(refused, HoldOutcome::AtCap(vec![settled.clone()]), "I12");
+    let in_place_of = |hold: &Hold| Compared { replaced: vec![hold.clone()], ..Compared::default() };
+    let refused = store.hold_seat(&client, &other, 1, Some(&in_place_of(&pointed))).await.unwrap();
+    assert_eq!(refused, HoldOutcome::Refused(held(&settled)), "I12");
     store.withdraw_hold(&client, &pointed).await.unwrap();
-    assert_eq!(store.holds(&client).await.unwrap(), slice::from_ref(&settled), "I12");
+    assert_eq!(store.holds(&client).await.unwrap(), held(&settled), "I12");
     assert_eq!(
-        store.hold_seat(&client, &other, 1, slice::from_ref(&settled)).await.unwrap(),
-        HoldOutcome::Noted
+        store.hold_seat(&client, &other, 1, Some(&in_place_of(&settled))).await.unwrap(),
+        HoldOutcome::Noted(held(&other))
     );
     store.withdraw_hold(&client, &other).await.unwrap();
-    assert_eq!(store.holds(&client).await.unwrap(), [], "I12");
+    assert_eq!(store.holds(&client).await.unwrap(), ClientHolds::default(), "I12");
 }
 
 /// A game whose lobbies start and do not say ready.

@@ -284,6 +284,7 @@ pub fn all() -> Vec<Condition> {
             &[&[
                 "#taken >= #max_players",
                 "#joinable_from < :lapse",
+                "#joinable_from > :lapse",
                 "attribute_not_exists(#vacated_at)",
                 "#vacated_at = :vacated_at",
             ]],
@@ -382,7 +383,8 @@ pub fn all() -> Vec<Condition> {
             &[&[
                 "attribute_not_exists(#seat)",
                 "(attribute_not_exists(#held) OR #held < :limit)",
-                "#held < :limit",
+                "(attribute_exists(#proven_at) OR attribute_not_exists(#strikes))",
+                "(attribute_exists(#proven_at) OR attribute_not_exists(#held) OR #held < :unproven)",
                 "#lapsed = :lapsed",
             ]],
         ),

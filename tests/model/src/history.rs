@@ -247,6 +247,11 @@ impl History {
             EndCause::Asked => Ok(()),
             EndCause::ServerDead => broken(lives || was_leased, 10, "a living server's lobby was replaced"),
             EndCause::NeverReady => broken(lobby.was_ready, 4, "a ready lobby ended as if it had never been"),
+            EndCause::Unused => {
+                let seats = self.seats.iter();
+                let is_used = seats.into_iter().any(|seat| seat.is_held_in(at) && seat.connects > 0);
+                broken(is_used, 4, "a lobby made room with a player in it")
+            }
             EndCause::Idle => {
                 broken(held, 4, "a lobby ended with a held seat")?;
                 broken(is_early, 4, "a lobby ended before its idle time was over")

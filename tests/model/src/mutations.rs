@@ -57,6 +57,11 @@ pub const LEFT_OUT: &[(Write, &str, &str)] = &[
     (Write::OpenServer, "attribute_exists(#is_clearing)", STARTS),
     (Write::OpenServer, "#used = :zero", STARTS),
     (Write::OpenServer, "attribute_not_exists(#expires_at)", STARTS),
+    (
+        Write::HideFull,
+        "#joinable_from > :lapse",
+        "all reservations of the model are as long, so none lapses before the lobby comes into sight",
+    ),
     (Write::HideFullServer, "#free_from <= :now", FULL_AGAIN),
     (Write::HideFullServer, NO_PLACE, FULL_AGAIN),
     (Write::ShowServer, "attribute_not_exists(#expires_at)", LATE),
@@ -75,6 +80,7 @@ pub const LEFT_OUT: &[(Write, &str, &str)] = &[
 pub const UNMAPPED: &[(Table, &str, &str)] = &[
     (Table::Lobbies, "toggled_at", LATE),
     (Table::Lobbies, "expires_at", "no lobby of the model's is forgotten"),
+    (Table::Lobbies, "joined_at", "it decides which lobby makes room first, and no write"),
     (Table::Servers, "placement_pool", "the index shows any game server, in its one region"),
     (Table::Ledger, "expires_at", "no head of the model's is forgotten"),
 ];
@@ -87,6 +93,7 @@ pub const UNSEEN: &[(Write, &str, &str)] = &[
     (Write::Close, ":toggled", ATTRIBUTE),
     (Write::Reopen, "SET #toggled_at = :toggled", ATTRIBUTE),
     (Write::Reopen, ":toggled", ATTRIBUTE),
+    (Write::Connect, "SET #joined_at = if_not_exists(#joined_at, :now)", ATTRIBUTE),
     (Write::End, "SET #expires_at = :expiry", ATTRIBUTE),
     (Write::End, ":expiry", ATTRIBUTE),
     (Write::BeginBurst, "SET #expires_at = :expiry", ATTRIBUTE),

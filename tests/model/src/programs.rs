@@ -268,7 +268,7 @@ impl Program<'_> {
                     let left = state.servers.iter().enumerate().filter(|(_, server)| server.left() > 0);
                     choices.extend(left.map(|(at, _)| at as u8));
                 }
-                let may_end = |lobby: &Lobby| lobby.end_cause(self.rules(), now).is_some();
+                let may_end = |lobby: &Lobby| lobby.cause_to_make_room(self.rules(), now).is_some();
                 let ends = state.lobbies.iter().enumerate().filter(|(_, lobby)| may_end(lobby));
                 choices.extend(ends.map(|(at, _)| (SERVERS + at) as u8));
                 choices.push((SERVERS + LOBBIES) as u8);
@@ -600,7 +600,7 @@ impl Program<'_> {
         if choice < SERVERS + LOBBIES {
             let at = choice - SERVERS;
             let lobby = &state.lobbies[at];
-            let Some(cause) = lobby.end_cause(self.rules(), now) else {
+            let Some(cause) = lobby.cause_to_make_room(self.rules(), now) else {
                 return Mind::Room { round, needed, burst };
             };
             let then = Then::RoomMade { round, burst };
@@ -1196,6 +1196,7 @@ pub(super) fn end_as_seen(lobby: &Lobby, at: usize, cause: EndCause, now: u8) ->
     let Lobby { reserved, connected, vacated_at, .. } = *lobby;
     let seen = match cause {
         EndCause::Idle => SeenIdle { reserved, connected, vacated_at },
+        EndCause::Unused => SeenIdle { reserved, ..SeenIdle::default() },
         _ => SeenIdle::default(),
     };
     Sent::End { lobby: at, server, cause, seen, now }

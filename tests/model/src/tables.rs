@@ -121,6 +121,7 @@ pub(super) enum EndCause {
     ServerDead,
     NeverReady,
     Idle,
+    Unused,
 }
 
 /// How long things last, in ticks, and how many fit.
@@ -233,6 +234,12 @@ impl Lobby {
         let lapsed = self.lapsed_seats(now);
         let held = self.taken.saturating_sub(lapsed.count_ones() as u8);
         if held < capacity { Availability::TakeOver(lapsed) } else { Availability::Full }
+    }
+
+    /// The same where its place is needed. The model doubts every client.
+    pub(super) fn cause_to_make_room(&self, rules: &Rules, now: u8) -> Option<EndCause> {
+        let is_unused = self.stage == Stage::Ready && self.connected_by == 0;
+        self.end_cause(rules, now).or_else(|| is_unused.then_some(EndCause::Unused))
     }
 
     pub(super) fn end_cause(&self, rules: &Rules, now: u8) -> Option<EndCause> {

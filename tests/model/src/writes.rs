@@ -700,6 +700,10 @@ impl Store<'_> {
                 let is_over = lobby.created_at <= now - self.rules.starting_max;
                 clause!(check, End, "#created_at <= :start_limit", is_over);
             }
+            EndCause::Unused => {
+                clause!(check, End, "#stage = :ready", lobby.stage == Stage::Ready);
+                clause!(check, End, "#reserved = :reserved", lobby.reserved == seen.reserved);
+            }
             EndCause::Idle => {
                 clause!(check, End, "#stage = :ready", lobby.stage == Stage::Ready);
                 clause!(check, End, "#reserved = :reserved", lobby.reserved == seen.reserved);

@@ -86,11 +86,13 @@ pub const VERDICTS: &[(Write, &str, &str)] = &[
     (Write::DrawPosition, "#first = :first", RACE),
     (Write::ClaimSearch, CLAIM, "more than one searches, no more"),
     (Write::NoteVainSearch, LATEST, "an earlier search is believed for less long"),
+    (Write::HoldSeat, "(attribute_exists(#proven_at) OR attribute_not_exists(#strikes))", STANDING),
     (
         Write::HoldSeat,
-        "#held < :limit",
-        "what takes a hold's place adds none; more than it may a client holds only after its cap was lowered",
+        "(attribute_exists(#proven_at) OR attribute_not_exists(#held) OR #held < :unproven)",
+        STANDING,
     ),
+    (Write::HideFull, "#joinable_from > :lapse", HINT),
     (Write::ForgetRun, "attribute_not_exists(#answer)", "a run is answered or refused, not both"),
     (Write::WaitForRun, "#run = :seen", "who waits for a later run than it saw waits for the same request"),
     (
@@ -193,6 +195,8 @@ const SAME_CREATION: &str = "judged by the same clock before, and a lobby's crea
 const TAKEN_BACK: &str = "a block too many is in the sum, and taken back at the cap";
 const NO_EXPIRY: &str = "nothing expires in a simulation";
 const SAME_AGAIN: &str = "doing it again changes nothing";
+const STANDING: &str =
+    "whose holds are not compared is in no doubt: the storms of `capacity` show what it is for";
 const HINT: &str = "a hint: wrong it costs a refused write";
 const RACE: &str = "an election: without it finds of one burst make lobbies of their own, which is counted";
 const SAME_ITEM: &str = "the item is there for a day after the lobby's end";

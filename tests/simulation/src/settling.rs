@@ -91,8 +91,8 @@ impl Workload {
             .state()
             .note(&format!("{lobbies} lobbies of {} seats are to be filled", mode.max_players));
         for number in 0..=lobbies * mode.max_players {
-            // Each client as many as it may.
-            let client = 2 + u8::try_from(number / u64::from(world.plan.holds_max)).unwrap_or(u8::MAX - 2);
+            // Of clients that nothing speaks for, each gets one seat while lobbies run short.
+            let client = 100 + u8::try_from(number.min(150)).unwrap_or(150);
             let find = Request::find(&world, namespace, &[mode.name], &[region], BTreeMap::new(), true);
             let find = find.from(client);
             let first = self.network.state().model.operations.len();

@@ -1,18 +1,32 @@
 //! Searches for capacity without result.
 
+use std::mem;
+
 use crate::{
     base::{ambient::Timestamp, cache::BoundedMap},
-    matchmaking::outcomes::NoCapacity,
-    models::{ids::NamespaceId, namespace::Namespace, pool::Pool, shortage::Obstacles},
+    matchmaking::{limits::LEARNT_AGE_MAX, outcomes::NoCapacity},
+    models::{ids::NamespaceId, lobby::Lobby, namespace::Namespace, pool::Pool, shortage::Obstacles},
 };
 
-/// What an instance knows of searches.
+/// What a search is for: capacity, for a client that may or may not displace lobbies that nobody has
+/// connected to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(in crate::matchmaking) struct Need {
+    pub(in crate::matchmaking) capacity: NoCapacity,
+    pub(in crate::matchmaking) may_displace: bool,
+}
+
+/// What an instance knows of searches. One in vain that might displace lobbies counts for both kinds of
+/// clients, another for those alone that may not.
 #[derive(Debug, Default)]
 pub(in crate::matchmaking) struct Searches {
     /// Until when a search without result is believed, and the obstacles at the game servers.
-    failed: BoundedMap<(Pool, NoCapacity), (Timestamp, Obstacles)>,
-    /// Namespaces seen at their limit of lobbies, with that limit and until when it is believed.
-    full: BoundedMap<NamespaceId, (u32, Timestamp)>,
+    failed: BoundedMap<(Pool, Need), (Timestamp, Obstacles)>,
+    /// Namespaces seen at their limit of lobbies by clients that may displace others or not, with that limit
+    /// and until when it is believed.
+    full: BoundedMap<(NamespaceId, bool), (u32, Timestamp)>,
+    /// Lobbies that the last search would have displaced next.
+    unused: BoundedMap<NamespaceId, (Timestamp, Vec<Lobby>)>,
 }
 
 impl Searches {
@@ -21,29 +35,36 @@ impl Searches {
     pub(in crate::matchmaking) fn failed_search(
         &self,
         wanted: &Pool,
-        needed: NoCapacity,
+        need: Need,
         now: Timestamp,
     ) -> Option<Obstacles> {
         let believed =
             |(until, obstacles): &mut (Timestamp, Obstacles)| (now < *until).then(|| obstacles.clone());
-        self.failed.with(&(wanted.whole(), needed), believed).flatten()
+        let of = |need| self.failed.with(&(wanted.whole(), need), believed).flatten();
+        of(Need { may_displace: true, ..need }).or_else(|| if need.may_displace { None } else { of(need) })
     }
 
     pub(in crate::matchmaking) fn remember_failed(
         &self,
         wanted: &Pool,
-        needed: NoCapacity,
+        need: Need,
         obstacles: Obstacles,
         until: Timestamp,
     ) {
-        self.failed.insert((wanted.whole(), needed), until, (until, obstacles));
+        self.failed.insert((wanted.whole(), need), until, (until, obstacles));
     }
 
-    /// Whether the namespace was seen to hold as many lobbies as it may within the last second: then a
-    /// refused find need not read all servers again.
-    pub(in crate::matchmaking) fn is_full(&self, namespace: &Namespace, now: Timestamp) -> bool {
+    /// Whether the namespace was seen to hold as many lobbies as it may within the last second, by a client
+    /// that might displace some or not: then a refused find need not read all servers again.
+    pub(in crate::matchmaking) fn is_full(
+        &self,
+        namespace: &Namespace,
+        may_displace: bool,
+        now: Timestamp,
+    ) -> bool {
         let is_full = |(cap, until): &mut (u32, Timestamp)| *cap == namespace.lobby_count_max && now < *until;
-        self.full.with(&namespace.namespace_id, is_full).unwrap_or(false)
+        let key = (namespace.namespace_id.clone(), may_displace);
+        self.full.with(&key, is_full).unwrap_or(false)
     }
 
     /// Notes that the namespace holds its `cap` of lobbies, which is believed `until` then, unless this
@@ -51,13 +72,39 @@ impl Searches {
     pub(in crate::matchmaking) fn remember_full(
         &self,
         namespace_id: &NamespaceId,
+        may_displace: bool,
         cap: u32,
         until: Timestamp,
     ) {
-        self.full.insert(namespace_id.clone(), until, (cap, until));
+        self.full.insert((namespace_id.clone(), may_displace), until, (cap, until));
+    }
+
+    /// Keeps the lobbies that the next search may displace, the first one last.
+    pub(in crate::matchmaking) fn keep_unused(
+        &self,
+        namespace_id: &NamespaceId,
+        unused: Vec<Lobby>,
+        now: Timestamp,
+    ) {
+        self.unused.insert(namespace_id.clone(), now, (now, unused));
+    }
+
+    /// Takes them.
+    pub(in crate::matchmaking) fn take_unused(
+        &self,
+        namespace_id: &NamespaceId,
+        now: Timestamp,
+    ) -> Vec<Lobby> {
+        let take = |(kept_at, unused): &mut (Timestamp, Vec<Lobby>)| {
+            let unused = mem::take(unused);
+            if now.since(*kept_at) < LEARNT_AGE_MAX { unused } else { Vec::new() }
+        };
+        self.unused.with(namespace_id, take).unwrap_or_default()
     }
 
     pub(in crate::matchmaking) fn forget_full(&self, namespace_id: &NamespaceId) {
-        self.full.remove(namespace_id);
+        for may_displace in [false, true] {
+            self.full.remove(&(namespace_id.clone(), may_displace));
+        }
     }
 }

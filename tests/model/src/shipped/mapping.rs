@@ -168,6 +168,8 @@ pub(super) fn lobby(rules: &Rules, at: usize, of: &Lobby) -> StoredLobby {
         vacated_at: maybe(of.vacated_at),
         lapsed: first(of.lapsed).map(seat_id).collect(),
         connected_by: (of.connected_by > 0).then(|| write_id(of.connected_by)),
+        joined_at: None,
+        doubt: 0,
         has_state: false,
         has_config: false,
     }
@@ -213,6 +215,7 @@ pub(super) const fn cause(of: EndCause) -> StoredCause {
         EndCause::ServerDead => StoredCause::ServerDead,
         EndCause::NeverReady => StoredCause::NeverReady,
         EndCause::Idle => StoredCause::Idle,
+        EndCause::Unused => StoredCause::Unused,
     }
 }
 

@@ -89,6 +89,7 @@ pub(super) const KINDS: &[Kind] = &[
     ("end: of a silent server", |dice| dice.end(EndCause::ServerDead)),
     ("end: never ready", |dice| dice.end(EndCause::NeverReady)),
     ("end: idle", |dice| dice.end(EndCause::Idle)),
+    ("end: unused", |dice| dice.end(EndCause::Unused)),
     ("create: allotted", |dice| dice.create(None)),
     ("create: allotted under another cap", |dice| dice.create(Some(0))),
     ("create: with a block", |dice| {
@@ -433,6 +434,10 @@ impl Dice {
             return None;
         }
         seen.joinable_from = self.usually(seen.created_at, seen.joinable_from);
+        if (seen.first_lapse(&self.rules)..NEVER).contains(&seen.joinable_from) {
+            // No reservation of the model's is shorter than another.
+            return None;
+        }
         let mut lobby = self.later(&seen);
         match self.within(0, 5) {
             _ if !lobby.is_there() => {}
@@ -577,7 +582,7 @@ impl Dice {
         }
         let is_meant = match cause {
             EndCause::NeverReady => seen.stage == Stage::Starting,
-            EndCause::Idle => seen.stage == Stage::Ready,
+            EndCause::Idle | EndCause::Unused => seen.stage == Stage::Ready,
             _ => matches!(seen.stage, Stage::Starting | Stage::Ready),
         };
         if seen.server == 0 || !is_meant {
@@ -587,7 +592,11 @@ impl Dice {
         if cause == EndCause::ServerDead && lobby.is_there() && self.one_in(4) {
             lobby.lease_until = now + 1;
         }
-        if cause == EndCause::Idle && lobby.is_there() && self.one_in(4) {
+        if cause == EndCause::Unused && self.one_in(2) {
+            (seen.connected_by, lobby.connected_by) =
+                (0, if self.one_in(2) { 0 } else { lobby.connected_by });
+        }
+        if matches!(cause, EndCause::Idle | EndCause::Unused) && lobby.is_there() && self.one_in(4) {
             let (seat, until) =
                 ((0..SEATS).find(|seat| !lobby.holds(*seat)).unwrap_or_default(), self.time());
             (if self.one_in(2) { &mut lobby.reserved } else { &mut lobby.connected })[seat] = until;

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use shared::models::{lifecycle::CONNECTED_MAX, standing::SUSPECT_SEATS_MAX};
+
 use super::{Action, Model, Operation, answers::Answer};
 
 /// One client of one namespace.
@@ -71,7 +73,8 @@ impl Model {
     }
 
     /// I12: a client is refused for its seats only if it held that many during its request, or may have:
-    /// seats of crashed requests count, and so do requests of the last half minute without a response.
+    /// seats of crashed requests count, and so do requests of the last half minute without a response. One of
+    /// whom nobody is connected may be refused with a single seat, while lobbies run short.
     pub(super) fn check_refused_client(&mut self, operation: &Operation) {
         let (began_at, time) = (operation.began_at, self.time(operation.began_at));
         let holder = Holder { namespace: operation.namespace, client: operation.client };
@@ -96,10 +99,18 @@ impl Model {
             is_of_client && other.answered_at.is_none()
         });
         let seats: BTreeSet<_> = given.chain(unanswered.flat_map(|other| &other.seats)).collect();
-        let held = seats
-            .into_iter()
-            .filter(|(lobby, seat)| self.lobbies.get(lobby).is_some_and(|lobby| lobby.holds_at(seat, time)));
-        let (held, holds_max) = (held.count() + pending, self.namespaces[operation.namespace].holds_max);
+        let lives = |(lobby, seat): &(String, String)| {
+            let lobby = self.lobbies.get(lobby)?;
+            Some((lobby.holds_at(seat, time), lobby.connected.get(seat).copied()))
+        };
+        let seen: Vec<_> = seats.into_iter().filter_map(lives).collect();
+        let has_connected = seen
+            .iter()
+            .any(|(is_held, until)| *is_held && until.is_some_and(|until| until < time + CONNECTED_MS));
+        let held = seen.iter().filter(|(is_held, _)| *is_held);
+        let holds_max = self.namespaces[operation.namespace].holds_max;
+        let holds_max = if has_connected { holds_max } else { holds_max.min(SUSPECT_SEATS_MAX) };
+        let held = held.count() + pending;
         if u32::try_from(held).is_ok_and(|held| held < holds_max) {
             self.fail(
                 "I12",
@@ -108,6 +119,9 @@ impl Model {
         }
     }
 }
+
+/// How long a connected player holds a seat, in milliseconds.
+const CONNECTED_MS: u64 = CONNECTED_MAX.as_millis() as u64;
 
 /// How long it may be unknown whether a request took its seat, in milliseconds.
 const PENDING_MS: u64 = 31_000;

@@ -113,7 +113,7 @@ impl Model {
         if !before.may_end(time, needs_room) {
             self.fail("I4", format!("lobby {} was ended without a cause", before.id));
         }
-        let is_needed = before.held(time) > 0 && !before.is_overdue(time);
+        let is_needed = before.held(time) > 0 && !before.is_overdue(time) && !before.is_unused();
         let server = before.server.clone().unwrap_or_default();
         let server = history.as_of(&Place { table: "ServersTable".to_owned(), key: server }, change.at);
         let server_lease = server.and_then(|server| super::super::wire::number(&server["lease_until"]));

@@ -41,6 +41,8 @@ pub(crate) struct Lobby {
     pub(crate) reserved: BTreeMap<String, u64>,
     pub(crate) connected: BTreeMap<String, u64>,
     pub(crate) vacated_at: Option<u64>,
+    pub(crate) was_joined: bool,
+    pub(crate) is_doubted: bool,
 }
 
 impl Lobby {
@@ -93,6 +95,8 @@ impl Lobby {
             reserved: seats("reserved"),
             connected: seats("connected"),
             vacated_at: number(&item["vacated_at"]),
+            was_joined: text("connected_by").is_some(),
+            is_doubted: number(&item["doubt"]).unwrap_or(0) > 0,
         })
     }
 
@@ -156,6 +160,13 @@ impl Lobby {
             self.entries().map(|(_, until)| until).chain(self.vacated_at).fold(self.created_at, u64::max);
         let idle_ms = if is_room_needed { 0 } else { self.idle_ms };
         let is_idle = self.stage == Stage::Ready && last_held + idle_ms <= time;
-        self.lease_until <= time || self.is_overdue(time) || is_idle
+        let makes_room = is_room_needed && self.is_unused();
+        self.lease_until <= time || self.is_overdue(time) || is_idle || makes_room
+    }
+
+    /// Whether it is ready and nobody has connected yet, and its maker's players had not either: then it
+    /// makes room for others.
+    pub(crate) fn is_unused(&self) -> bool {
+        self.stage == Stage::Ready && !self.was_joined && self.is_doubted
     }
 }

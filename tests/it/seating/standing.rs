@@ -1,0 +1,170 @@
+//! Reservations do not weigh as much as players: who gets seats and lobbies where they run short.
+
+use std::{net::Ipv4Addr, time::Duration};
+
+use harness::{Answer, TestGame, TestStack, new_game};
+use serde_json::{Value, json};
+use shared::{
+    models::{client::Client, standing::Standing, token::PlayerSeat},
+    store::holds::ClientHolds,
+};
+
+use super::{CAP, HOME, request};
+
+const TOO_MANY_LOBBIES: (u16, &str) = (400, "MATCHMAKER_TOO_MANY_LOBBIES");
+const TOO_MANY_SEATS: (u16, &str) = (400, "MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE");
+const STOPPED: (u16, &str) = (400, "MATCHMAKER_LOBBY_STOPPED");
+/// Longer than any reservation here.
+const LAPSED: Duration = Duration::from_secs(61);
+const A_WHILE: Duration = Duration::from_secs(3);
+
+/// A game of so many lobbies of four seats, whose clients may hold eight.
+async fn small_game(stack: &TestStack, name: &str, lobby_count_max: u32) -> TestGame {
+    let mode = json!({ "regions": ["fra"], "max_players": 4, "reservation_seconds": 60, "taggable": true });
+    let mut new = new_game(name, json!({ "arena": mode }), lobby_count_max);
+    new.namespaces[0].max_players_per_client = CAP;
+    stack.make_game_of(new, 100).await
+}
+
+fn address(last: u8) -> Ipv4Addr {
+    Ipv4Addr::new(127, 0, 2, last)
+}
+
+/// A find from an address in a lobby with `tag`, which only such finds share.
+async fn find(stack: &TestStack, game: &TestGame, from: Ipv4Addr, tag: &str) -> Answer {
+    let body: Value = json!({ "game_modes": ["arena"], "tags": { "party": tag } });
+    stack.send_from(from, request(game, &stack.demo().base_url, "find", None, &body)).await
+}
+
+async fn client_of(stack: &TestStack, answer: &Answer) -> ClientHolds {
+    let PlayerSeat { namespace_id, client, .. } = stack.seat(answer);
+    stack.store().holds(&Client { namespace_id, client_id: client.unwrap() }).await.unwrap()
+}
+
+#[tokio::test]
+async fn at_the_limit_the_lobby_of_the_most_doubted_client_makes_room() {
+    let stack = TestStack::start().await;
+    let game = small_game(&stack, "room", 2).await;
+    let first = find(&stack, &game, HOME, "one").await.expect_ok();
+    let second = find(&stack, &game, HOME, "two").await.expect_ok();
+    assert_eq!(find(&stack, &game, address(1), "three").await.refusal(), TOO_MANY_LOBBIES, "too young");
+    stack.clock.advance(A_WHILE);
+    let other = find(&stack, &game, address(2), "three").await.expect_ok();
+    assert_eq!(game.live_lobbies(&stack).await, 2, "I2");
+    assert_eq!(game.connect(&stack, &second).await.refusal(), STOPPED, "I4: its player is told");
+    game.connect(&stack, &first).await.expect_ok();
+    game.connect(&stack, &other).await.expect_ok();
+}
+
+#[tokio::test]
+async fn a_lobby_with_a_player_or_of_a_client_whose_players_connect_makes_no_room() {
+    let stack = TestStack::start().await;
+    let game = small_game(&stack, "kept", 2).await;
+    let first = find(&stack, &game, HOME, "one").await.expect_ok();
+    game.connect(&stack, &first).await.expect_ok();
+    game.disconnect(&stack, &first).await.expect_ok();
+    let playing = find(&stack, &game, HOME, "two").await.expect_ok();
+    game.connect(&stack, &playing).await.expect_ok();
+    let waiting = find(&stack, &game, HOME, "three").await.expect_ok();
+    stack.clock.advance(A_WHILE);
+    assert_eq!(find(&stack, &game, address(1), "four").await.refusal(), TOO_MANY_LOBBIES);
+    game.connect(&stack, &waiting).await.expect_ok();
+}
+
+#[tokio::test]
+async fn a_client_that_holds_a_seat_nobody_used_displaces_no_lobby() {
+    let stack = TestStack::start().await;
+    let game = small_game(&stack, "suspect", 3).await;
+    for tag in ["one", "two"] {
+        find(&stack, &game, HOME, tag).await.expect_ok();
+    }
+    find(&stack, &game, address(1), "three").await.expect_ok();
+    stack.clock.advance(A_WHILE);
+    assert_eq!(find(&stack, &game, address(1), "four").await.refusal(), TOO_MANY_LOBBIES);
+    find(&stack, &game, address(2), "five").await.expect_ok();
+}
+
+#[tokio::test]
+async fn while_lobbies_run_short_a_client_of_whom_nobody_connected_holds_two_seats() {
+    let stack = TestStack::start().await;
+    let game = small_game(&stack, "short", 4).await;
+    let mut seated = Vec::new();
+    for _ in 0..2 {
+        seated.push(find(&stack, &game, HOME, "one").await.expect_ok());
+    }
+    find(&stack, &game, address(1), "two").await.expect_ok();
+    stack.clock.advance(A_WHILE);
+    let refused = find(&stack, &game, HOME, "one").await;
+    assert_eq!(refused.refusal(), TOO_MANY_SEATS, "I12");
+    assert_eq!(find(&stack, &game, HOME, "one").await.refusal(), TOO_MANY_SEATS, "from memory");
+
+    // One is enough: a school, or a carrier's network, gets its eight.
+    game.connect(&stack, &seated[0]).await.expect_ok();
+    for _ in 2..CAP {
+        seated.push(find(&stack, &game, HOME, "one").await.expect_ok());
+    }
+    assert_eq!(find(&stack, &game, HOME, "one").await.refusal(), TOO_MANY_SEATS, "I12");
+}
+
+#[tokio::test]
+async fn while_lobbies_are_enough_a_client_of_whom_nobody_connected_holds_its_eight() {
+    let stack = TestStack::start().await;
+    let game = small_game(&stack, "enough", 100).await;
+    for _ in 0..CAP {
+        find(&stack, &game, HOME, "one").await.expect_ok();
+    }
+    assert_eq!(find(&stack, &game, HOME, "one").await.refusal(), TOO_MANY_SEATS, "I12");
+}
+
+#[tokio::test]
+async fn a_client_whose_reservations_lapse_gets_one_seat_for_a_short_time_until_a_player_connects() {
+    let stack = TestStack::start().await;
+    let game = small_game(&stack, "trial", 2).await;
+    let mut last = None;
+    for _ in 0..2 {
+        last = Some(find(&stack, &game, HOME, "one").await.expect_ok());
+    }
+    stack.clock.advance(LAPSED);
+    let playing = find(&stack, &game, address(1), "two").await.expect_ok();
+    game.connect(&stack, &playing).await.expect_ok();
+    let before = stack.clock.now();
+    let tried = find(&stack, &game, HOME, "one").await.expect_ok();
+    let standing = client_of(&stack, &tried).await.standing;
+    assert_eq!(standing, Standing { is_proven: false, strikes: 2 }, "{last:?}");
+    let seat = stack.seat(&tried);
+    let lobby = game.lobby(&stack, &tried.lobby_id()).await;
+    let until = lobby.reserved[&seat.seat_id];
+    assert!(until.since(before) < Duration::from_secs(11), "{until:?}");
+    assert_eq!(find(&stack, &game, HOME, "one").await.refusal(), TOO_MANY_SEATS, "I12");
+
+    game.connect(&stack, &tried).await.expect_ok();
+    game.disconnect(&stack, &tried).await.expect_ok();
+    let again = find(&stack, &game, HOME, "two").await.expect_ok();
+    assert_eq!(client_of(&stack, &again).await.standing, Standing { is_proven: true, strikes: 0 });
+}
+
+#[tokio::test]
+async fn who_leaves_without_having_connected_proves_nothing() {
+    let stack = TestStack::start().await;
+    let game = small_game(&stack, "cancelled", 4).await;
+    let cancelled = find(&stack, &game, HOME, "one").await.expect_ok();
+    game.disconnect(&stack, &cancelled).await.expect_ok();
+    let again = find(&stack, &game, HOME, "one").await.expect_ok();
+    let holds = client_of(&stack, &again).await;
+    assert_eq!((holds.standing, holds.holds.len()), (Standing::default(), 1));
+}
+
+#[tokio::test]
+async fn joins_count_like_finds_while_lobbies_run_short() {
+    let stack = TestStack::start().await;
+    let game = small_game(&stack, "joins", 2).await;
+    let lobby_id = find(&stack, &game, address(1), "one").await.expect_ok().lobby_id();
+    let join = async || {
+        let body = json!({ "lobby_id": lobby_id });
+        stack.send_from(HOME, request(&game, &stack.demo().base_url, "join", None, &body)).await
+    };
+    for _ in 0..2 {
+        join().await.expect_ok();
+    }
+    assert_eq!(join().await.refusal(), TOO_MANY_SEATS, "I12, with a seat free");
+}
