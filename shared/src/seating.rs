@@ -15,6 +15,7 @@
 //! try whose outcome is unknown ends the run, and the outcome is left to a retry.
 
 pub mod entrance;
+mod fates;
 mod pressure;
 pub mod reply;
 pub mod seeker;

@@ -121,7 +121,7 @@ impl Matchmaker {
     ) -> Result<Capacity, Error> {
         let wanted = &search.criteria.new_lobby.pool;
         let need = Need { capacity: needed, may_displace: may_displace(seeker.doubt().await?) };
-        if need.may_displace && self.displace_next(search, seeker).await? {
+        if needed == NoCapacity::AtCap && need.may_displace && self.displace_next(search).await? {
             return Ok(Capacity::Displaced);
         }
         let mut failed_obstacles = self.searches.failed_search(wanted, need, self.ambient.now());
@@ -211,7 +211,6 @@ impl Matchmaker {
         }
         // Those who wait for a lobby to make room would be too many to wait for each other.
         let was_outrun = ending.is_outrun;
-        seeker.note_full();
         if need.may_displace {
             let (unused, waits) = (mem::take(&mut ending.unused), mem::take(&mut ending.waits));
             let mut displaced = displaced(unused, waits, now);
@@ -219,7 +218,10 @@ impl Matchmaker {
             displaced.reverse();
             while let Some(lobby) = displaced.pop() {
                 if self.end(lobby, EndCause::Unused, &mut ending).await? {
-                    self.searches.keep_unused(&wanted.namespace_id, displaced, now);
+                    // On a server, only some of a namespace's lobbies help others.
+                    if needed == NoCapacity::AtCap {
+                        self.searches.keep_unused(&wanted.namespace_id, displaced, now);
+                    }
                     return Ok(Capacity::Displaced);
                 }
             }
@@ -237,13 +239,12 @@ impl Matchmaker {
     }
 
     /// Ends a lobby that the last search would have displaced next.
-    async fn displace_next(&self, search: &Search, seeker: &Seeker) -> Result<bool, Error> {
+    async fn displace_next(&self, search: &Search) -> Result<bool, Error> {
         let (namespace_id, now) = (&search.criteria.new_lobby.pool.namespace_id, self.ambient.now());
         let mut unused = self.searches.take_unused(namespace_id, now);
         let mut ending = Ending::new(NoCapacity::AtCap);
         while let Some(lobby) = unused.pop() {
             if self.end(lobby, EndCause::Unused, &mut ending).await? {
-                seeker.note_full();
                 self.searches.keep_unused(namespace_id, unused, now);
                 return Ok(true);
             }

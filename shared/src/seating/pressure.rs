@@ -5,10 +5,7 @@ use std::time::Duration;
 
 use crate::{
     auth::settings::Settings,
-    base::{
-        ambient::{Ambient, Timestamp},
-        cache::TimedMap,
-    },
+    base::{ambient::Ambient, cache::TimedMap},
     models::{errors::Error, ids::NamespaceId},
     rules::capacity::lobbies_of,
     store::{client::Store, listing::servers_of},
@@ -18,8 +15,6 @@ use crate::{
 const SHORT_FROM: u32 = 2;
 /// How old the number of lobbies may be.
 const COUNT_AGE_MAX: Duration = Duration::from_secs(2);
-/// How long a namespace that was full is taken for one that may be full again.
-const FULL_FOR: Duration = Duration::from_secs(10);
 /// Namespaces remembered.
 const NAMESPACES_MAX: usize = 256;
 
@@ -27,12 +22,11 @@ const NAMESPACES_MAX: usize = 256;
 #[derive(Debug)]
 pub(super) struct Pressure {
     counts: TimedMap<NamespaceId, bool>,
-    full: TimedMap<NamespaceId, ()>,
 }
 
 impl Pressure {
     pub(super) fn new() -> Self {
-        Self { counts: TimedMap::new(NAMESPACES_MAX), full: TimedMap::new(NAMESPACES_MAX) }
+        Self { counts: TimedMap::new(NAMESPACES_MAX) }
     }
 
     /// Whether the namespace of `settings` runs half of the lobbies that it may hold, at most two seconds
@@ -53,15 +47,5 @@ impl Pressure {
             && lobbies_of(&servers_of(store, &settings.game, &namespace.namespace_id).await?) >= enough;
         self.counts.put(namespace.namespace_id.clone(), is_on, now);
         Ok(is_on)
-    }
-
-    /// Notes that the namespace is full of lobbies none of which may end.
-    pub(super) fn note_full(&self, namespace_id: &NamespaceId, now: Timestamp) {
-        self.full.put(namespace_id.clone(), (), now);
-    }
-
-    /// Whether that was noted a moment ago.
-    pub(super) fn was_full(&self, namespace_id: &NamespaceId, now: Timestamp) -> bool {
-        self.full.get(namespace_id, FULL_FOR, now).is_some()
     }
 }

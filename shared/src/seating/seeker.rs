@@ -1,7 +1,6 @@
 //! One request for one seat: the notes that it writes before it takes the seat, and its hold under a limit.
 
 use std::{
-    collections::BTreeSet,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -15,22 +14,24 @@ use crate::{
         client::Client,
         errors::Error,
         ids::LobbyId,
-        lobby::{EndCause, Lobby, SeatState, Stage},
+        lobby::{EndCause, Stage},
         seats::Seats,
         standing::{SHORT_RESERVATION, Standing},
     },
     request::trace::Trace,
-    seating::{pressure::Pressure, reply::Found},
+    seating::{
+        fates::{Fate, fate, is_at_cap, lobbies_of, plan},
+        pressure::Pressure,
+        reply::Found,
+    },
     store::{
         client::Store,
         ending::EndOutcome,
-        holds::{ClientHolds, Compared, Hold, HoldOutcome, REPLACED_MAX},
+        holds::{ClientHolds, Compared, Hold, HoldOutcome},
         replays::{RUN_LEASE, Run},
     },
 };
 
-/// A hold of this age whose seat is not in its lobby is stale: its request has ended.
-const PENDING_MAX: Duration = Duration::from_secs(30);
 /// Holds withdrawn at the same time: they are parts of one item.
 const WRITES_AT_ONCE: usize = 16;
 /// Tries to note a hold while others free the same stale ones.
@@ -423,20 +424,11 @@ impl Seeker {
             .map_or_else(|| Standing::default().doubt(0), |seen| seen.doubt(self.seats.first()))
     }
 
-    /// How long the seat waits for its player, who has `usual` elsewhere: less where nothing speaks for the
-    /// client while lobbies run short.
+    /// How long the seat waits for its player: as long as `usual`, or shortly where the client's last
+    /// reservations lapsed and lobbies run short.
     #[must_use]
     pub fn reservation(&self, usual: Duration) -> Duration {
-        let progress = self.progress();
-        let is_doubted = progress.client.as_ref().is_some_and(|seen| !seen.standing.is_proven);
-        let namespace_id = &self.settings.namespace.namespace_id;
-        let is_full = || self.pressure.was_full(namespace_id, self.ambient.now());
-        if progress.is_on_trial || (is_doubted && is_full()) { usual.min(SHORT_RESERVATION) } else { usual }
-    }
-
-    /// Notes that the namespace is full of lobbies none of which may end for everybody.
-    pub fn note_full(&self) {
-        self.pressure.note_full(&self.settings.namespace.namespace_id, self.ambient.now());
+        if self.progress().is_on_trial { usual.min(SHORT_RESERVATION) } else { usual }
     }
 
     /// The refusal of a client that holds as many seats as it may.
@@ -519,111 +511,5 @@ impl Seeker {
 
     pub(super) fn progress(&self) -> MutexGuard<'_, Progress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn is_at_cap(holds: usize, holds_max: u32) -> bool {
-    u32::try_from(holds).is_ok_and(|holds| holds >= holds_max)
-}
-
-fn lobbies_of(holds: &[Hold]) -> Vec<LobbyId> {
-    holds.iter().map(|hold| hold.lobby_id.clone()).collect::<BTreeSet<_>>().into_iter().collect()
-}
-
-/// What became of a hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
-    /// Its player connected, and may be there.
-    Connected,
-    /// It stands for a seat that waits for its player, or its request may be about to take one.
-    Waits,
-    /// Its player connected, and its seat is gone.
-    Left,
-    /// Its seat is gone, and its player had not connected.
-    Unused,
-    /// Its request never took a seat, or its player left.
-    Void,
-}
-
-impl Fate {
-    const fn stands(self) -> bool {
-        matches!(self, Self::Connected | Self::Waits)
-    }
-
-    const fn proves(self) -> bool {
-        matches!(self, Self::Connected | Self::Left)
-    }
-}
-
-/// What became of a hold until `now`, as far as `lobbies` show.
-fn fate(hold: &Hold, lobbies: &[Lobby], now: Timestamp) -> Fate {
-    let lobby = lobbies.iter().find(|lobby| lobby.lobby_id == hold.lobby_id);
-    let has_connected = lobby.is_some_and(|lobby| lobby.connected.contains_key(&hold.seat_id));
-    match lobby.map_or(SeatState::Unknown, |lobby| lobby.seat_state(&hold.seat_id, now)) {
-        SeatState::Held if has_connected => Fate::Connected,
-        SeatState::Held => Fate::Waits,
-        SeatState::Gone if has_connected => Fate::Left,
-        SeatState::Gone => Fate::Unused,
-        // Its request may be about to take the seat, there or in another lobby.
-        SeatState::Unknown if now.since(hold.since) < PENDING_MAX => Fate::Waits,
-        SeatState::Unknown => Fate::Void,
-    }
-}
-
-/// The stale holds to remove for one more hold.
-#[derive(Debug, PartialEq, Eq)]
-struct Plan {
-    /// Holds that the new one's write replaces.
-    replaced: Vec<Hold>,
-    /// Holds that are withdrawn first.
-    withdrawn: Vec<Hold>,
-}
-
-/// Which `idle` ones of `count` holds to remove so that one more stays within `holds_max`; `None` when too
-/// many have seats.
-///
-/// After the limit was lowered, one write may not replace enough, and others are withdrawn: only as many as
-/// needed, and not all in one try, since each costs a write of the client's whole item.
-fn plan(count: usize, mut idle: Vec<Hold>, holds_max: u32) -> Option<Plan> {
-    let holds_max = usize::try_from(holds_max).unwrap_or(usize::MAX);
-    if count - idle.len() >= holds_max {
-        return None;
-    }
-    let surplus = idle.split_off(idle.len().min(REPLACED_MAX));
-    let excess = (count - idle.len() + 1).saturating_sub(holds_max);
-    let withdrawn = surplus.into_iter().take(excess.min(REPLACED_MAX)).collect();
-    Some(Plan { replaced: idle, withdrawn })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::models::ids::SeatId;
-
-    /// How many holds are replaced and how many withdrawn.
-    fn planned(count: usize, idle: usize, holds_max: u32) -> Option<(usize, usize)> {
-        let (lobby_id, ambient) = (LobbyId::nil(), Ambient::system());
-        let hold = |_| Hold {
-            seat_id: SeatId::from(ambient.uuid()),
-            lobby_id: lobby_id.clone(),
-            since: Timestamp::default(),
-        };
-        let plan = plan(count, (0..idle).map(hold).collect(), holds_max)?;
-        Some((plan.replaced.len(), plan.withdrawn.len()))
-    }
-
-    #[test]
-    fn holds_that_stand_for_seats_stay() {
-        assert_eq!(planned(8, 0, 8), None);
-        assert_eq!(planned(9, 1, 8), None);
-        assert_eq!(planned(8, 1, 8), Some((1, 0)));
-    }
-
-    #[test]
-    fn idle_holds_beyond_one_write_go_where_the_limit_was_higher() {
-        let most = REPLACED_MAX;
-        assert_eq!(planned(most + 10, most + 10, 8), Some((most, 3)));
-        assert_eq!(planned(3 * most, 3 * most, 1), Some((most, most)));
-        assert_eq!(planned(most + 10, most + 10, 100_000), Some((most, 0)));
     }
 }

@@ -101,7 +101,7 @@ impl ClientHolds {
 pub struct Compared {
     /// Holds whose seats are gone, at most [`REPLACED_MAX`]: the new one replaces them.
     pub replaced: Vec<Hold>,
-    /// How many of these nobody used.
+    /// How many of them lapsed, or ended with their lobby, before their player connected.
     pub strikes: u32,
     /// Whether a player of the client connected.
     pub is_proven: bool,

@@ -76,7 +76,7 @@ pub enum Crowd {
     Creates,
     /// Joins of the lobbies that it finds listed.
     Joins,
-    /// Each of these, as often.
+    /// All kinds, equally often.
     Mixed,
 }
 
