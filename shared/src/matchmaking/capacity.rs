@@ -94,7 +94,8 @@ impl Ending {
     }
 }
 
-fn key_of(search: &Search, need: Need) -> SearchKey {
+/// The key of the search for what `need` says.
+pub(super) fn key_of(search: &Search, need: Need) -> SearchKey {
     let wanted = &search.criteria.new_lobby.pool;
     let key = match need.capacity {
         NoCapacity::AtCap => SearchKey::below_cap(&wanted.namespace_id),
@@ -254,8 +255,34 @@ impl Matchmaker {
 
     /// Another instance's search without result, unless it is this one's turn to search.
     async fn others_failed_search(&self, search: &Search, need: Need) -> Result<Option<FailedSearch>, Error> {
-        let cap = search.settings.namespace.lobby_count_max;
-        self.store.believed_search(&key_of(search, need), cap, self.ambient.now()).await
+        let key = key_of(search, need);
+        let Some(last) = self.store.last_failed_search(&key).await? else { return Ok(None) };
+        Ok(if self.is_believed(search, &key, &last).await? { Some(last) } else { None })
+    }
+
+    /// Whether the `last` search without result is believed: not when it is this instance's turn to search.
+    /// One write unit when it ages.
+    pub(super) async fn is_believed(
+        &self,
+        search: &Search,
+        key: &SearchKey,
+        last: &FailedSearch,
+    ) -> Result<bool, Error> {
+        let now = self.ambient.now();
+        if last.lobby_count_max != search.settings.namespace.lobby_count_max || now >= last.believed_until() {
+            return Ok(false);
+        }
+        if now < last.ages_at() {
+            return Ok(true);
+        }
+        if self.searches.has_turn(key, now) {
+            return Ok(false);
+        }
+        let is_our_turn = self.store.claims_search(key, now).await?;
+        if is_our_turn {
+            self.searches.note_turn(key, now);
+        }
+        Ok(!is_our_turn)
     }
 
     async fn publish_failed_search(
@@ -272,7 +299,7 @@ impl Matchmaker {
 
     /// Believes a search without result, for a little less than the longest time allowed: one of many
     /// instances searches again before.
-    fn believe(&self, search: &Search, need: Need, failed: FailedSearch) {
+    pub(super) fn believe(&self, search: &Search, need: Need, failed: FailedSearch) {
         let until = failed.found_at + self.ambient.jittered(BELIEVED_FOR);
         let wanted = &search.criteria.new_lobby.pool;
         match need.capacity {

@@ -1,81 +1,222 @@
-//! Refusing a find again where a search for capacity was in vain a moment ago (decision 28).
+//! Refusing a find where a search for capacity was in vain a moment ago (decision 28).
 
 use futures_util::future::try_join;
 
 use crate::{
-    matchmaking::{matchmaker::Matchmaker, memory::searches::Need, outcomes::NoCapacity, search::Search},
-    models::{errors::Error, pool::Pool, standing::may_displace},
+    base::ambient::Timestamp,
+    matchmaking::{
+        capacity::key_of, matchmaker::Matchmaker, memory::searches::Need, outcomes::NoCapacity,
+        search::Search,
+    },
+    models::{
+        errors::Error, ids::ServerKey, pool::Pool, server::Server, shortage::Obstacles,
+        standing::may_displace,
+    },
     seating::seeker::Seeker,
-    store::creation::BURST_WINDOW,
+    store::{
+        creation::{BURST_WINDOW, Burst},
+        failed_searches::{Evidence, SearchKey},
+    },
 };
 
 /// Game servers that are read again before a refusal from memory.
 const SERVERS_CONFIRMED_MAX: usize = 3;
+/// The searches that may have been in vain for a find. One that might displace lobbies is in vain for every
+/// client.
+const NEEDS: [Need; 4] = [
+    Need { capacity: NoCapacity::AtCap, may_displace: true },
+    Need { capacity: NoCapacity::NoServer, may_displace: true },
+    Need { capacity: NoCapacity::AtCap, may_displace: false },
+    Need { capacity: NoCapacity::NoServer, may_displace: false },
+];
+
+/// A search that was in vain.
+struct Known {
+    need: Need,
+    obstacles: Obstacles,
+}
 
 impl Matchmaker {
     /// Why a creation would find no capacity, if a search was in vain within the last second, and reads show
     /// neither a place since nor, for a find that `may_share` lobbies with others, a burst that leads to a
     /// seat (decision 29): a refusal then costs no election and no search. A lobby that ended in another
     /// region, or on another server than the few that are read, is found within that second.
+    ///
+    /// An instance that knows of no such search reads the other instances' where it expects one.
     pub(super) async fn known_shortage(
         &self,
         search: &Search,
         may_share: bool,
         seeker: &Seeker,
     ) -> Result<Option<NoCapacity>, Error> {
-        let (now, wanted) = (self.ambient.now(), &search.criteria.new_lobby.pool);
-        let namespace = &search.settings.namespace;
-        let mut need = Need { capacity: NoCapacity::NoServer, may_displace: true };
-        let known = |need: Need| {
-            let is_at_cap = self.searches.is_full(namespace, need.may_displace, now);
-            (is_at_cap, self.searches.failed_search(wanted, need, now))
-        };
-        let (mut is_at_cap, mut failed) = known(need);
-        if !is_at_cap && failed.is_none() {
-            need.may_displace = false;
-            (is_at_cap, failed) = known(need);
-            if (is_at_cap || failed.is_some()) && may_displace(seeker.doubt().await?) {
-                return Ok(None);
-            }
+        match self.failed_before(search, self.ambient.now()) {
+            Some(known) => self.confirmed(search, known, may_share, seeker).await,
+            None => self.recalled_shortage(search, may_share, seeker).await,
         }
-        if !is_at_cap && failed.is_none() {
+    }
+
+    /// The reason of a search that this instance `known`s to have been in vain, unless a read shows another.
+    async fn confirmed(
+        &self,
+        search: &Search,
+        known: Known,
+        may_share: bool,
+        seeker: &Seeker,
+    ) -> Result<Option<NoCapacity>, Error> {
+        if !known.counts_for(seeker).await? {
             return Ok(None);
         }
-        let key = search.head_key();
-        let burst = async { if may_share { self.store.burst(&key).await } else { Ok(None) } };
-        let (has_place, burst) = try_join(self.has_place_since(wanted, is_at_cap), burst).await?;
-        let is_under_way = burst.is_some_and(|burst| {
-            now.since(burst.opened_at) < BURST_WINDOW && self.bursts.exhausted(&key) != Some(burst)
-        });
+        let wanted = &search.criteria.new_lobby.pool;
+        let head = may_share.then(|| search.head_key());
+        let servers = self.some_servers(wanted);
+        let (evidence, has_place) = match known.need.capacity {
+            NoCapacity::AtCap => {
+                let evidence = self.store.evidence(head.as_ref(), &servers, &[]).await?;
+                let has_place = self.has_some_left(wanted, &evidence);
+                (evidence, has_place)
+            }
+            NoCapacity::NoServer => {
+                let evidence = self.store.evidence(head.as_ref(), &[], &[]);
+                let (evidence, (_silent, has_place)) = try_join(evidence, self.learn_servers(wanted)).await?;
+                (evidence, has_place)
+            }
+        };
         if has_place {
             self.searches.forget_full(&wanted.namespace_id);
         }
-        if has_place || is_under_way {
-            return Ok(None);
-        }
-        Ok(Some(match failed {
-            Some(obstacles) if !is_at_cap => {
-                seeker.trace().servers(obstacles);
-                NoCapacity::NoServer
-            }
-            _ => NoCapacity::AtCap,
-        }))
+        let is_refused = !has_place && !self.is_under_way(search, &evidence, None).await?;
+        Ok(is_refused.then(|| known.reason_for(seeker)))
     }
 
-    /// Whether a server has a place for a lobby of `wanted` since a search was in vain: at the cap one of
-    /// those known, as they are, with a part of it left, else any.
-    async fn has_place_since(&self, wanted: &Pool, is_at_cap: bool) -> Result<bool, Error> {
-        if !is_at_cap {
-            return Ok(self.learn_servers(wanted).await?.1);
+    /// The reason of a search of another instance that was in vain a moment ago, where one is to be expected.
+    async fn recalled_shortage(
+        &self,
+        search: &Search,
+        may_share: bool,
+        seeker: &Seeker,
+    ) -> Result<Option<NoCapacity>, Error> {
+        let wanted = &search.criteria.new_lobby.pool;
+        let Some(has_place) = self.has_place_of(search, seeker).await? else { return Ok(None) };
+        let head = may_share.then(|| search.head_key());
+        let keys = NEEDS.map(|need| key_of(search, need));
+        let evidence = self.store.evidence(head.as_ref(), &self.some_servers(wanted), &keys).await?;
+        let Some((known, failed_at)) = self.first_believed(search, &keys, &evidence).await? else {
+            return Ok(None);
+        };
+        if !known.counts_for(seeker).await? {
+            return Ok(None);
         }
+        let has_place = match known.need.capacity {
+            NoCapacity::AtCap => self.has_some_left(wanted, &evidence),
+            NoCapacity::NoServer => has_place,
+        };
+        let is_refused = !has_place && !self.is_under_way(search, &evidence, Some(failed_at)).await?;
+        Ok(is_refused.then(|| known.reason_for(seeker)))
+    }
+
+    /// The first of the searches read that is believed, and when it ended.
+    async fn first_believed(
+        &self,
+        search: &Search,
+        keys: &[SearchKey],
+        evidence: &Evidence,
+    ) -> Result<Option<(Known, Timestamp)>, Error> {
+        for ((need, key), failed) in NEEDS.into_iter().zip(keys).zip(&evidence.searches) {
+            if let Some(failed) = failed
+                && self.is_believed(search, key, failed).await?
+            {
+                self.believe(search, need, failed.clone());
+                let known = Known { need, obstacles: failed.obstacles.clone() };
+                return Ok(Some((known, failed.found_at)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The search that this instance knows to have been in vain.
+    fn failed_before(&self, search: &Search, now: Timestamp) -> Option<Known> {
+        let (wanted, namespace) = (&search.criteria.new_lobby.pool, &search.settings.namespace);
+        NEEDS.into_iter().find_map(|need| {
+            let obstacles = match need.capacity {
+                NoCapacity::AtCap => {
+                    self.searches.is_full(namespace, need.may_displace, now).then(Obstacles::new)
+                }
+                NoCapacity::NoServer => self.searches.failed_search(wanted, need, now),
+            };
+            obstacles.map(|obstacles| Known { need, obstacles })
+        })
+    }
+
+    /// Whether a game server has a place for the wanted lobby, where a search was probably in vain a moment
+    /// ago: this instance knew of one lately, or it knew no servers and reads now that none can run another
+    /// lobby without more of the limit. `None` elsewhere.
+    async fn has_place_of(&self, search: &Search, seeker: &Seeker) -> Result<Option<bool>, Error> {
+        let (now, wanted) = (self.ambient.now(), &search.criteria.new_lobby.pool);
+        let was_short = NEEDS.iter().any(|need| self.searches.failed_lately(wanted, *need, now));
+        if !was_short && self.servers.are_known(&wanted.placement(), self.settings.age_max(), now) {
+            return Ok(None);
+        }
+        let (silent, has_place) = self.learn_servers(wanted).await?;
+        seeker.trace().silent_servers(&silent);
+        let has_left = |server: &Server| server.allotted_left() > 0 && server.fits(&wanted.game_mode, now);
+        let is_short = self.servers.count(&wanted.placement(), has_left) == 0;
+        Ok(is_short.then_some(has_place))
+    }
+
+    fn some_servers(&self, wanted: &Pool) -> Vec<ServerKey> {
+        let servers = self.servers.some(&wanted.placement(), SERVERS_CONFIRMED_MAX);
+        servers.into_iter().map(|server| server.server).collect()
+    }
+
+    /// Whether one of the servers read has a part of the limit left for the wanted lobby. Those known are
+    /// forgotten then, for they did not show it.
+    fn has_some_left(&self, wanted: &Pool, evidence: &Evidence) -> bool {
         let now = self.ambient.now();
-        let known = self.servers.some(&wanted.placement(), SERVERS_CONFIRMED_MAX);
-        let keys: Vec<_> = known.into_iter().map(|server| server.server).collect();
-        let mut seen = self.store.servers_as_they_are(&keys).await?.into_iter();
-        let place = seen.find(|server| server.allotted_left() > 0 && server.fits(&wanted.game_mode, now));
-        if place.is_some() {
+        let has_left = |server: &Server| server.allotted_left() > 0 && server.fits(&wanted.game_mode, now);
+        let has_some = evidence.servers.iter().any(has_left);
+        if has_some {
             self.servers.forget(&wanted.placement());
         }
-        Ok(place.is_some())
+        has_some
+    }
+
+    /// Whether the burst read leads to a seat. One that began before the search `failed` does if its last
+    /// lobby is there: nobody creates it. One consistent read unit for that.
+    async fn is_under_way(
+        &self,
+        search: &Search,
+        evidence: &Evidence,
+        failed_at: Option<Timestamp>,
+    ) -> Result<bool, Error> {
+        let (key, now) = (search.head_key(), self.ambient.now());
+        let is_open = |burst: &&Burst| {
+            now.since(burst.opened_at) < BURST_WINDOW && self.bursts.exhausted(&key).as_ref() != Some(*burst)
+        };
+        let Some(burst) = evidence.burst.as_ref().filter(is_open) else { return Ok(false) };
+        if failed_at.is_none_or(|failed_at| failed_at < burst.opened_at) {
+            return Ok(true);
+        }
+        let last = burst.lobby_of(burst.positions.saturating_sub(1), search.criteria.new_lobby.max_players);
+        let is_there = self.store.lobby(&last).await?.is_some();
+        if !is_there {
+            self.bursts.remember(&key, burst.clone(), last, now);
+            self.bursts.note_exhausted(&key, burst);
+        }
+        Ok(is_there)
+    }
+}
+
+impl Known {
+    /// The reason to refuse `seeker`, whose trace gets the obstacles at the game servers.
+    fn reason_for(self, seeker: &Seeker) -> NoCapacity {
+        if self.need.capacity == NoCapacity::NoServer {
+            seeker.trace().servers(self.obstacles);
+        }
+        self.need.capacity
+    }
+
+    /// Whether the search was in vain for the seeker, too.
+    async fn counts_for(&self, seeker: &Seeker) -> Result<bool, Error> {
+        Ok(self.need.may_displace || !may_displace(seeker.doubt().await?))
     }
 }

@@ -1,6 +1,6 @@
 //! Reading many items by their keys.
 
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
 use aws_sdk_dynamodb::{config::AsyncSleep as _, types::KeysAndAttributes};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
@@ -40,40 +40,45 @@ impl Store {
             }
             batches.push(batch);
         }
-        let batches = batches.into_iter().map(|keys| self.get_one_batch(table, keys, is_consistent));
+        let batches = batches.into_iter().map(|keys| async {
+            let mut found = self.batch_get_of([(table, keys)], is_consistent).await?;
+            Ok::<_, Error>(found.remove(table).unwrap_or_default())
+        });
         stream::iter(batches).buffered(BATCHES_AT_ONCE).try_concat().await
     }
 
-    async fn get_one_batch(
+    /// Reads the items of up to a hundred different keys of some tables in one call, by table.
+    pub(super) async fn batch_get_of<const TABLES: usize>(
         &self,
-        table: &str,
-        mut keys: Vec<Item>,
+        wanted: [(&str, Vec<Item>); TABLES],
         is_consistent: bool,
-    ) -> Result<Vec<Item>, Error> {
-        let (mut items, mut pauses) = (Vec::new(), 0);
-        loop {
-            let request = KeysAndAttributes::builder()
-                .set_keys(Some(std::mem::take(&mut keys)))
-                .consistent_read(is_consistent)
-                .build()
-                .map_err(|error| Error::Bug(error.to_string()))?;
+    ) -> Result<HashMap<String, Vec<Item>>, Error> {
+        let mut left = HashMap::new();
+        for (table, keys) in wanted.into_iter().filter(|(_, keys)| !keys.is_empty()) {
+            let keys = KeysAndAttributes::builder().set_keys(Some(keys)).consistent_read(is_consistent);
+            left.insert(table.to_owned(), keys.build().map_err(|error| Error::Bug(error.to_string()))?);
+        }
+        let (mut items, mut pauses) = (HashMap::<String, Vec<Item>>::new(), 0);
+        while !left.is_empty() {
             let answer = self
                 .client
                 .batch_get_item()
-                .request_items(table, request)
+                .set_request_items(Some(left))
                 .return_consumed_capacity(self.meter.mode())
                 .send()
                 .await
                 .map_err(|error| failure(&error))?;
             self.meter.read(answer.consumed_capacity());
-            let found: Vec<Item> = answer.responses.unwrap_or_default().into_values().flatten().collect();
-            if !found.is_empty() {
-                pauses = 0;
+            let mut has_progress = false;
+            for (table, found) in answer.responses.unwrap_or_default() {
+                has_progress |= !found.is_empty();
+                items.entry(table).or_default().extend(found);
             }
-            items.extend(found);
-            let Some(rest) = answer.unprocessed_keys.and_then(|mut rest| rest.remove(table)) else {
-                return Ok(items);
-            };
+            left = answer.unprocessed_keys.unwrap_or_default();
+            if left.is_empty() {
+                break;
+            }
+            pauses = if has_progress { 0 } else { pauses };
             if pauses == PAUSES_MAX {
                 return Err(Error::Unavailable("DynamoDB: a batch made no progress".to_owned()));
             }
@@ -82,7 +87,7 @@ impl Store {
                 sleeper.sleep(PAUSES.nth(pauses)).await;
             }
             pauses += 1;
-            keys = rest.keys;
         }
+        Ok(items)
     }
 }

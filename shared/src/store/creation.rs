@@ -61,6 +61,10 @@ impl HeadKey {
     pub fn new(pool: &Pool, tags: &TagDigests, max_players: u32) -> Self {
         Self(format!("head/{}", digest_of(&serde_json::json!([pool.whole(), tags, max_players]))))
     }
+
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
 }
 
 /// A burst as its head names it.

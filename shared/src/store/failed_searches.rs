@@ -1,7 +1,7 @@
 //! Searches for capacity without result, shared by all instances: each reads every game server and thousands
-//! of lobbies.
+//! of lobbies. And what confirms one before a find is refused for it.
 
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde::Deserialize;
@@ -10,12 +10,14 @@ use crate::{
     base::{ambient::Timestamp, record::known_keys},
     models::{
         errors::Error,
-        ids::{GameMode, NamespaceId, RegionId},
+        ids::{GameMode, NamespaceId, RegionId, ServerKey},
+        server::Server,
         shortage::Obstacles,
     },
     store::{
-        client::Store,
-        items::{Item, number, text, to_item},
+        client::{Store, TableNames},
+        creation::{Burst, HeadKey},
+        items::{Item, from_item, number, text, to_item},
     },
 };
 
@@ -27,7 +29,7 @@ const AGEING: Duration = Duration::from_millis(500);
 const KEPT_FOR: Duration = Duration::from_secs(3_600);
 
 /// The key of a search's result: what it searched for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SearchKey(String);
 
 impl SearchKey {
@@ -64,31 +66,78 @@ pub struct FailedSearch {
     pub obstacles: Obstacles,
 }
 
+impl FailedSearch {
+    /// Until when it is believed at most.
+    #[must_use]
+    pub fn believed_until(&self) -> Timestamp {
+        self.found_at + BELIEVED_FOR
+    }
+
+    /// From when one instance searches again.
+    #[must_use]
+    pub fn ages_at(&self) -> Timestamp {
+        self.found_at + AGEING
+    }
+}
+
+/// What one read shows of a shortage.
+#[derive(Debug, Default)]
+pub struct Evidence {
+    /// The burst that a head names.
+    pub burst: Option<Burst>,
+    /// Game servers as they are.
+    pub servers: Vec<Server>,
+    /// The last search for each key, if one ended without result.
+    pub searches: Vec<Option<FailedSearch>>,
+}
+
 impl Store {
-    /// The last search for `key` under a cap of `lobby_count_max`, if it had no result and is recent enough
-    /// to be believed at `now`. `None` when this instance is to search. One consistent read unit, and one
-    /// write unit when it ages.
+    /// The burst of `head`, `servers`, and the searches for `keys`, as they are, in one call. One consistent
+    /// read unit for each.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
-    pub async fn believed_search(
+    pub async fn evidence(
         &self,
-        key: &SearchKey,
-        lobby_count_max: u32,
-        now: Timestamp,
-    ) -> Result<Option<FailedSearch>, Error> {
-        let item = Item::from([("pk".to_owned(), text(&key.0))]);
-        let last: Option<FailedSearch> = self.read(&self.tables.ledger, item).await?;
-        let is_believed = |search: &FailedSearch| {
-            search.lobby_count_max == lobby_count_max && now < search.found_at + BELIEVED_FOR
-        };
-        let Some(last) = last.filter(is_believed) else { return Ok(None) };
-        let is_ageing = now >= last.found_at + AGEING;
-        Ok(if is_ageing && self.claims_search(key, now).await? { None } else { Some(last) })
+        head: Option<&HeadKey>,
+        servers: &[ServerKey],
+        keys: &[SearchKey],
+    ) -> Result<Evidence, Error> {
+        let TableNames { ledger, servers: server_table, .. } = &self.tables;
+        let of_ledger = head.map(HeadKey::as_str).into_iter().chain(keys.iter().map(|key| key.0.as_str()));
+        let of_ledger = of_ledger.map(|key| Item::from([("pk".to_owned(), text(key))])).collect();
+        let of_servers = servers.iter().map(|key| Item::from([("server".to_owned(), text(key.to_string()))]));
+        let wanted = [(ledger.as_str(), of_ledger), (server_table.as_str(), of_servers.collect())];
+        let mut found = self.batch_get_of(wanted, true).await?;
+        let mut by_key: HashMap<_, _> = found
+            .remove(ledger)
+            .unwrap_or_default()
+            .into_iter()
+            .filter_map(|item| Some((item.get("pk")?.as_s().ok()?.clone(), item)))
+            .collect();
+        let burst = head.and_then(|head| by_key.remove(head.as_str())).map(from_item).transpose()?;
+        let searches = keys.iter().map(|key| by_key.remove(&key.0).map(from_item).transpose());
+        let servers = found.remove(server_table).unwrap_or_default().into_iter().map(from_item);
+        Ok(Evidence {
+            burst,
+            searches: searches.collect::<Result<_, _>>()?,
+            servers: servers.collect::<Result<_, _>>()?,
+        })
     }
 
-    /// Whether this instance is the one to search again.
-    async fn claims_search(&self, key: &SearchKey, now: Timestamp) -> Result<bool, Error> {
+    /// The last search for `key`, if one ended without result. One consistent read unit.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn last_failed_search(&self, key: &SearchKey) -> Result<Option<FailedSearch>, Error> {
+        self.read(&self.tables.ledger, Item::from([("pk".to_owned(), text(&key.0))])).await
+    }
+
+    /// Whether this instance is the one to search again; no other one is for a second then. One write unit.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn claims_search(&self, key: &SearchKey, now: Timestamp) -> Result<bool, Error> {
         let write = self
             .on_ledger(&key.0)
             .change("SET #claimed_at = :now")

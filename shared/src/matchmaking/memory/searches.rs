@@ -1,12 +1,17 @@
 //! Searches for capacity without result.
 
-use std::mem;
+use std::{mem, time::Duration};
 
 use crate::{
     base::{ambient::Timestamp, cache::BoundedMap},
     matchmaking::{limits::LEARNT_AGE_MAX, outcomes::NoCapacity},
     models::{ids::NamespaceId, lobby::Lobby, namespace::Namespace, pool::Pool, shortage::Obstacles},
+    store::failed_searches::{BELIEVED_FOR, SearchKey},
 };
+
+/// How long an instance that knew of a search in vain expects another: it then reads the other instances'
+/// searches before it creates, which costs two calls where capacity is back.
+const EXPECTED_FOR: Duration = Duration::from_secs(10);
 
 /// What a search is for: capacity, for a client that may or may not displace lobbies that nobody has
 /// connected to.
@@ -25,6 +30,8 @@ pub(in crate::matchmaking) struct Searches {
     /// Namespaces seen at their limit of lobbies by clients that may displace others or not, with that limit
     /// and until when it is believed.
     full: BoundedMap<(NamespaceId, bool), (u32, Timestamp)>,
+    /// When it was this instance's turn to search.
+    turns: BoundedMap<SearchKey, Timestamp>,
     /// Lobbies that the last search would have displaced next.
     unused: BoundedMap<NamespaceId, (Timestamp, Vec<Lobby>)>,
 }
@@ -42,6 +49,28 @@ impl Searches {
             |(until, obstacles): &mut (Timestamp, Obstacles)| (now < *until).then(|| obstacles.clone());
         let of = |need| self.failed.with(&(wanted.whole(), need), believed).flatten();
         of(Need { may_displace: true, ..need }).or_else(|| if need.may_displace { None } else { of(need) })
+    }
+
+    /// Whether such a search was known to be in vain within [`EXPECTED_FOR`].
+    pub(in crate::matchmaking) fn failed_lately(&self, wanted: &Pool, need: Need, now: Timestamp) -> bool {
+        let is_recent = |until: Timestamp| now.since(until) < EXPECTED_FOR;
+        let is_known = match need.capacity {
+            NoCapacity::AtCap => {
+                let key = (wanted.namespace_id.clone(), need.may_displace);
+                self.full.with(&key, |(_, until)| is_recent(*until))
+            }
+            NoCapacity::NoServer => self.failed.with(&(wanted.whole(), need), |(until, _)| is_recent(*until)),
+        };
+        is_known.unwrap_or(false)
+    }
+
+    /// Whether it was this instance's turn to search less than a second ago.
+    pub(in crate::matchmaking) fn has_turn(&self, key: &SearchKey, now: Timestamp) -> bool {
+        self.turns.with(key, |at| now.since(*at) < BELIEVED_FOR).unwrap_or(false)
+    }
+
+    pub(in crate::matchmaking) fn note_turn(&self, key: &SearchKey, now: Timestamp) {
+        self.turns.insert(key.clone(), now, now);
     }
 
     pub(in crate::matchmaking) fn remember_failed(
