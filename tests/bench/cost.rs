@@ -285,6 +285,11 @@ async fn clients(bench: &Bench) {
     bench.warm(&["disconnect-player"], &capped).await;
     let disconnected = json!({ "player_token": seat.player.token });
     bench.line("disconnected, under a cap", "disconnect-player", &lobby_token, disconnected, &[]).await;
+    bench.stack.clock.advance(Duration::from_millis(100));
+    let given_up =
+        instance.call(&find_event(&capped, Ipv4Addr::LOCALHOST, None).into()).await.expect("a seat");
+    let given_up = json!({ "player_token": given_up.player.token });
+    bench.line("a seat given up, under a cap", "leave-lobby", "", given_up, &[]).await;
     let find = || instance.cost(find_event(&capped, Ipv4Addr::LOCALHOST, None));
     while find().await.0 == 200 {}
     let (status, cost) = find().await;

@@ -223,6 +223,12 @@ REQUESTS = {
     "set-lobby-closed": of_lobby("PUT", "lobbies/closed", {"is_closed": True}),
     "connect-player": of_lobby("POST", "players/connected", lambda player: {"player_token": player}),
     "disconnect-player": disconnects(World.found),
+    "leave-lobby": lambda world: (
+        "POST",
+        "/matchmaker/players/leave",
+        {"player_token": world.found()[1]},
+        None,
+    ),
     "get-player-statistics": reads("players/statistics"),
     "list-regions": reads("regions"),
     "register-server": of_servers("register", REGISTRATION, lambda world: None),

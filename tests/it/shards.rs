@@ -125,8 +125,9 @@ async fn the_first_find_of_an_instance_in_a_busy_pool_tries_three_unless_it_may_
     let newcomer = stack.instance();
     let created = newcomer.find(&game.public, &json!({ "game_modes": ["arena"] })).await.unwrap();
     assert_ne!(created.lobby.lobby_id, open.lobby_id, "the youngest is not among those that it looks at");
-    // Settings twice, four shards, three of their lobbies, the servers twice, the lobby.
-    assert_eq!((newcomer.usage().calls, newcomer.race_creates()), (10, 1), "I9: it is counted");
+    // Settings twice, four shards, three of their lobbies, the servers, other instances' searches, the
+    // limit, the lobby.
+    assert_eq!((newcomer.usage().calls, newcomer.race_creates()), (11, 1), "I9: it is counted");
 }
 
 #[tokio::test]

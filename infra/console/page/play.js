@@ -150,6 +150,7 @@ function showSeats(context, seats) {
     return el("li", { className: "stack", "data-lobby": seat.lobby },
       el("div", { className: "head" }, el("span", {}, el("a", { className: "mono", href: context.link("lobby", seat.lobby) }, seat.lobby.slice(0, 8)), ` ${seat.mode} `), el("span", { className: "tag" }, seat.state)),
       el("div", { className: "buttons" },
+        button("Give up", () => act(seat, "leave", { player_token: seat.token }, () => { seat.state = "left"; }), seat.state !== "reserved"),
         button("Connect", () => act(seat, "connected", { player_token: seat.token }, () => { seat.state = "connected"; }), seat.state !== "reserved"),
         button("Disconnect", () => act(seat, "disconnected", { player_token: seat.token }, () => { seat.state = "left"; }), isOver || seat.state === "left"),
         button(seat.isClosed ? "Reopen" : "Close", () => act(seat, "closed", { is_closed: !seat.isClosed }, () => { seat.isClosed = !seat.isClosed; }), isOver),
@@ -160,5 +161,5 @@ function showSeats(context, seats) {
         }, isOver)),
       seat.said && el("p", { className: "notice", role: "alert" }, seat.said));
   };
-  seats.replaceChildren(all.length === 0 ? "" : card("As the lobby's server", el("p", { className: "hint" }, "Seats that this page took. A game server would make these calls."), el("ul", { className: "stack seats" }, all.map(row))));
+  seats.replaceChildren(all.length === 0 ? "" : card("As the lobby's server", el("p", { className: "hint" }, "Seats that this page took. A player's client would give one up; a game server would make the other calls."), el("ul", { className: "stack seats" }, all.map(row))));
 }

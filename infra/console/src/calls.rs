@@ -110,13 +110,14 @@ async fn request(
         Act::Create => (Method::POST, "/matchmaker/lobbies/create"),
         Act::Ready => (Method::POST, "/matchmaker/lobbies/ready"),
         Act::Connected => (Method::POST, "/matchmaker/players/connected"),
+        Act::Leave => (Method::POST, "/matchmaker/players/leave"),
         Act::Disconnected | Act::Free => (Method::POST, "/matchmaker/players/disconnected"),
         Act::Closed => (Method::PUT, "/matchmaker/lobbies/closed"),
         Act::End => (Method::POST, "/matchmaker/servers/end-lobby"),
     };
     let pair = tokens.of(host, right).await?;
     let token = match (call.act, &call.lobby) {
-        (Act::Find | Act::Join | Act::Create, _) => pair.public,
+        (Act::Find | Act::Join | Act::Create | Act::Leave, _) => pair.public,
         (_, Some(lobby)) => {
             let claims = LobbyClaims { server: pair.server, lobby_id: lobby.clone() };
             (host.keys)().await?.issue_lobby(&claims, host.ambient.now())

@@ -92,6 +92,8 @@ pub enum Act {
     Join,
     /// A player creates one.
     Create,
+    /// A player gives up a seat.
+    Leave,
     /// The lobby server says that it is ready.
     Ready,
     /// The lobby server lets a player in.

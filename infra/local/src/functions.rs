@@ -40,7 +40,7 @@ const SETTINGS_AGE_MAX: Duration = Duration::from_secs(1);
 const IDLE_MAX: Duration = Duration::from_secs(300);
 
 /// The operations that functions of the template can run.
-static KNOWN: [Known; 38] = [
+static KNOWN: [Known; 39] = [
     Known::changing::<add_domain::AddDomain>(),
     Known::of::<connect_player::ConnectPlayer>(),
     Known::of::<create_cloud_token::CreateCloudToken>(),
@@ -65,6 +65,7 @@ static KNOWN: [Known; 38] = [
     Known::of::<get_version_history::GetVersionHistory>(),
     Known::of::<heartbeat_server::HeartbeatServer>(),
     Known::of::<join_lobby::JoinLobby>(),
+    Known::of::<leave_lobby::LeaveLobby>(),
     Known::of::<list_lobbies::ListLobbies>(),
     Known::of::<list_regions::ListRegions>(),
     Known::of::<register_server::RegisterServer>(),

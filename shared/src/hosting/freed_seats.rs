@@ -12,13 +12,14 @@ use crate::{
         client::Client,
         errors::Error,
         ids::{BurstSecret, SeatId},
-        lifecycle::Transition,
+        lifecycle::{Illegal, Transition},
         lobby::{EndCause, Lobby},
     },
     store::{
         client::Store,
         creation::{BURST_WINDOW, HeadKey},
         ending::end_in_passing,
+        holds::Departure,
         transitions::TransitionOutcome,
     },
 };
@@ -59,7 +60,9 @@ impl FreedSeats {
         if let Some(client_id) = seat.client.clone() {
             let client = Client { namespace_id: seat.namespace_id.clone(), client_id };
             let was_reserved = before.is_some_and(|lobby| lobby.reserved.contains_key(&seat.seat_id));
-            self.release_hold(&client, &seat.seat_id, is_new && !was_reserved).await;
+            let departure =
+                if is_new && !was_reserved { Departure::Disconnected } else { Departure::Released };
+            self.release_hold(&client, &seat.seat_id, departure).await;
         }
         match lobby.end_cause(self.ambient.now()) {
             // Also on a retry: the first call may have crashed before this.
@@ -71,10 +74,37 @@ impl FreedSeats {
         Ok(())
     }
 
+    /// Frees the seat of a player who gives it up before connecting, and its client's hold under a cap at one
+    /// write unit. A connected seat stays: its server frees it. An empty lobby stays too: the next find uses
+    /// it, or ends it. A retry is harmless, and so is a lobby that is gone.
+    ///
+    /// # Errors
+    /// [`Error::Contention`], [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn give_up(&self, right: &SeatRight) -> Result<(), Error> {
+        let seat = right.seat();
+        let give_up = Transition::GiveUp(seat.seat_id.clone());
+        match self.store.make_transition(&seat.lobby_id, &give_up, self.ambient.now()).await? {
+            // Only a full lobby was hidden from the index.
+            TransitionOutcome::Made(lobby) if lobby.taken + 1 >= lobby.max_players => {
+                self.announce(&lobby).await;
+            }
+            TransitionOutcome::Made(_) => {}
+            TransitionOutcome::AlreadyMade(lobby) if !lobby.has_seat(&seat.seat_id) => {}
+            TransitionOutcome::Illegal(Illegal::StageUnknown, _) => return Err(Error::Contention),
+            _ => return Ok(()),
+        }
+        // Also on a retry: the first call may have crashed before this.
+        if let Some(client_id) = seat.client.clone() {
+            let client = Client { namespace_id: seat.namespace_id.clone(), client_id };
+            self.release_hold(&client, &seat.seat_id, Departure::GaveUp).await;
+        }
+        Ok(())
+    }
+
     /// The seat is already free, so a hold that stays a while must not fail the call.
-    async fn release_hold(&self, client: &Client, seat_id: &SeatId, has_connected: bool) {
+    async fn release_hold(&self, client: &Client, seat_id: &SeatId, departure: Departure) {
         let now = self.ambient.now();
-        if let Err(error) = self.store.release_hold(client, seat_id, has_connected, now).await {
+        if let Err(error) = self.store.release_hold(client, seat_id, departure, now).await {
             let cause = error.cause().unwrap_or("refused").to_owned();
             tracing::warn!(cause, "a client's hold of a seat that it left stays for half a minute");
         }

@@ -13,6 +13,7 @@
 //! | take a seat | starting, ready; lease alive | reserved | a named refusal |
 //! | connect | ready; seat reserved | connected, for 8 h at most | starting: conflict; else its code |
 //! | leave | seat reserved or connected | free | no such seat: harmless |
+//! | give up | seat reserved | free | seat connected, or no such seat: harmless |
 //! | extend the lease | starting, ready | a later lease, in sight again | ended: nothing |
 //! | end | starting, ready; cause holds | ended, readable for a day | ended: harmless; no cause: nothing |
 //!
@@ -52,6 +53,8 @@ pub enum Transition {
     Connect(SeatId, WriteId),
     /// A reserved or connected seat to a free one.
     Leave(SeatId),
+    /// A reserved seat to a free one, by its player. A connected seat is its server's to free.
+    GiveUp(SeatId),
 }
 
 /// Whether a legal transition is due.
@@ -108,10 +111,12 @@ impl Lobby {
         let due = |is_due| if is_due { TransitionState::Due } else { TransitionState::Done };
         // A player who left before the end may leave again. Every other transition of an ended lobby is
         // illegal.
-        if let Transition::Leave(seat) = transition
-            && !self.reserved.contains_key(seat)
-            && !self.connected.contains_key(seat)
-        {
+        let has_left = match transition {
+            Transition::Leave(seat) => !self.has_seat(seat),
+            Transition::GiveUp(seat) => !self.reserved.contains_key(seat),
+            _ => false,
+        };
+        if has_left {
             return Ok(TransitionState::Done);
         }
         if self.is_over(now) {
@@ -130,7 +135,7 @@ impl Lobby {
             }
             Transition::Drain(_) => Ok(due(!self.is_draining)),
             Transition::Connect(seat, write) => self.check_connect(seat, write, now),
-            Transition::Leave(_) => Ok(TransitionState::Due),
+            Transition::Leave(_) | Transition::GiveUp(_) => Ok(TransitionState::Due),
         }
     }
 

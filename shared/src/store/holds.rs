@@ -118,6 +118,17 @@ pub enum HoldOutcome {
     Refused(ClientHolds),
 }
 
+/// How a player left a seat, which counts for the client's standing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Departure {
+    /// After connecting there, which speaks for the client.
+    Disconnected,
+    /// Its server freed the seat before the player came.
+    Released,
+    /// The player gave it up before connecting, which counts as a reservation that lapsed.
+    GaveUp,
+}
+
 impl Store {
     /// Notes `hold` while its client has fewer than `holds_max`. Without a comparison, a client of whom
     /// nobody connected may also have fewer than [`UNPROVEN_SEATS_MAX`] alone, and no strike. With one, the
@@ -187,8 +198,8 @@ impl Store {
         })
     }
 
-    /// Releases the hold of `seat_id`, which its player left; harmless when there is none. A player who
-    /// `has_connected` there speaks for the client. One write unit.
+    /// Releases the hold of `seat_id`, which its player left as `departure` says; harmless when there is
+    /// none. One write unit.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -196,15 +207,18 @@ impl Store {
         &self,
         client: &Client,
         seat_id: &SeatId,
-        has_connected: bool,
+        departure: Departure,
         now: Timestamp,
     ) -> Result<(), Error> {
-        let write = if has_connected {
-            self.release(client, seat_id, "attribute_exists(#seat)")
+        let write = self.release(client, seat_id, "attribute_exists(#seat)");
+        let write = match departure {
+            Departure::Disconnected => write
                 .change("SET #held = #held - :one, #proven_at = :now REMOVE #seat, #strikes")
-                .with(":now", number(now))
-        } else {
-            self.release(client, seat_id, "attribute_exists(#seat)")
+                .with(":now", number(now)),
+            Departure::Released => write,
+            Departure::GaveUp => write.change(
+                "SET #held = #held - :one, #strikes = if_not_exists(#strikes, :zero) + :one REMOVE #seat",
+            ),
         };
         self.update::<HoldsItem>(write).await.map(|_| ())
     }

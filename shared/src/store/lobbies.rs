@@ -353,7 +353,8 @@ impl Store {
                 Ok(lobby) if lobby.is_understood() => return Ok(SeatOutcome::Taken(Box::new(lobby))),
                 // No condition checks fields that only a later release knows.
                 Ok(lobby) => {
-                    let leave = leave(self.on_lobby(&claim.lobby_id), claim.seats.first(), Some(&lobby), now);
+                    let (write, seat) = (self.on_lobby(&claim.lobby_id), claim.seats.first());
+                    let leave = leave(write, seat, true, Some(&lobby), now);
                     let _left = self.update::<Lobby>(leave).await?;
                     return Ok(SeatOutcome::Refused(Refusal::Hidden, Some(Box::new(lobby))));
                 }
@@ -495,8 +496,13 @@ impl Store {
 }
 
 /// Leaving brings the lobby back into sight, unless it is closed or private.
-pub(super) fn leave(write: Write, seat: &SeatId, seen: Option<&Lobby>, now: Timestamp) -> Write {
-    let is_reserved = seen.is_some_and(|lobby| lobby.reserved.contains_key(seat));
+pub(super) fn leave(
+    write: Write,
+    seat: &SeatId,
+    is_reserved: bool,
+    seen: Option<&Lobby>,
+    now: Timestamp,
+) -> Write {
     let is_hidden = seen.is_some_and(|lobby| lobby.joinable_from.is_none());
     let held = if is_reserved { "#reserved.#seat" } else { "#connected.#seat" };
     let (show, sight) = if is_hidden {

@@ -162,7 +162,8 @@ impl Store {
     }
 }
 
-/// Makes `write` a transition. If no lobby was `seen`, it guesses a findable lobby with the player connected.
+/// Makes `write` a transition. If no lobby was `seen`, it guesses a findable lobby with the player connected,
+/// or on the way where the player gives up.
 fn make(write: Write, transition: &Transition, seen: Option<&Lobby>, now: Timestamp) -> Write {
     match transition {
         Transition::Ready => ready(write, seen, now),
@@ -198,7 +199,11 @@ fn make(write: Write, transition: &Transition, seen: Option<&Lobby>, now: Timest
             .with(":write", text(id.as_str()))
             .with(":until", number(now + CONNECTED_MAX))
             .with(":now", number(now)),
-        Transition::Leave(seat) => leave(write, seat, seen, now),
+        Transition::Leave(seat) => {
+            let is_reserved = seen.is_some_and(|lobby| lobby.reserved.contains_key(seat));
+            leave(write, seat, is_reserved, seen, now)
+        }
+        Transition::GiveUp(seat) => leave(write, seat, true, seen, now),
     }
 }
 

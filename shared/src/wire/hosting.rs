@@ -24,7 +24,7 @@ pub struct SetLobbyClosedRequest {
     pub is_closed: bool,
 }
 
-/// Request of players.connected and players.disconnected.
+/// Request of players.connected, players.disconnected and players.leave.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct PlayerRequest {
     /// The player token from the player's client.

@@ -12,15 +12,16 @@ use shared::function::operation::Operation as _;
 
 use crate::artefacts::workspace;
 
-/// The operations that give seats.
-const SEATS: [&str; 3] = ["functions/find-lobby", "functions/join-lobby", "functions/create-lobby"];
+/// The operations that give seats, or that players call without a token of their namespace.
+const SEATS: [&str; 4] =
+    ["functions/find-lobby", "functions/join-lobby", "functions/create-lobby", "functions/leave-lobby"];
 /// The operation that lists lobbies.
 const LISTS: [&str; 1] = ["functions/list-lobbies"];
 
 /// What the limit on requests of one kind looks at.
 struct Limit {
     transformations: Vec<String>,
-    path_start: String,
+    path_starts: Vec<String>,
     method: String,
 }
 
@@ -37,9 +38,15 @@ impl Limit {
         let [path, method] = within["Statements"].as_array().unwrap().as_slice() else {
             panic!("a path and a method");
         };
-        let (path, method) = (&path["ByteMatchStatement"], &method["ByteMatchStatement"]);
-        assert!(path["FieldToMatch"].get("UriPath").is_some());
-        assert_eq!(path["PositionalConstraint"], "STARTS_WITH");
+        let alternatives = path["OrStatement"]["Statements"].as_array();
+        let paths: Vec<_> = alternatives.map_or_else(|| vec![path], |all| all.iter().collect());
+        let paths: Vec<_> = paths.into_iter().map(|path| &path["ByteMatchStatement"]).collect();
+        let (path, method) = (paths[0], &method["ByteMatchStatement"]);
+        for one in &paths {
+            assert!(one["FieldToMatch"].get("UriPath").is_some());
+            assert_eq!(one["PositionalConstraint"], "STARTS_WITH");
+            assert_eq!(one["TextTransformations"], path["TextTransformations"]);
+        }
         assert!(method["FieldToMatch"].get("Method").is_some());
         assert_eq!(method["PositionalConstraint"], "EXACTLY");
         let mut transformations = path["TextTransformations"].as_array().unwrap().clone();
@@ -47,7 +54,7 @@ impl Limit {
         let text = |value: &Value| value.as_str().unwrap().to_owned();
         Self {
             transformations: transformations.iter().map(|one| text(&one["Type"])).collect(),
-            path_start: text(&path["SearchString"]),
+            path_starts: paths.iter().map(|path| text(&path["SearchString"])).collect(),
             method: text(&method["SearchString"]),
         }
     }
@@ -62,7 +69,7 @@ impl Limit {
                 other => panic!("this test does not know {other}"),
             }
         });
-        method == self.method && seen.starts_with(&self.path_start)
+        method == self.method && self.path_starts.iter().any(|start| seen.starts_with(start))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use futures_util::future::join_all;
+use futures_util::future::{join, join_all};
 use harness::{Answer, TestGame, TestStack};
 use http::Method;
 use serde_json::json;
@@ -125,6 +125,81 @@ async fn a_player_who_leaves_before_connecting_is_removed() {
     assert_eq!(game.connect(&stack, &goes).await.refusal(), (400, "MATCHMAKER_PLAYER_REMOVED"));
     assert_eq!(game.lobby(&stack, &stays.lobby_id()).await.taken, 1);
     game.connect(&stack, &stays).await.expect_ok();
+}
+
+async fn leave(stack: &TestStack, seat: &Answer) -> Answer {
+    let body = json!({ "player_token": token(seat) }).to_string();
+    stack.call(Method::POST, "/matchmaker/players/leave", None, body).await
+}
+
+#[tokio::test]
+async fn a_seat_given_up_is_free_at_once_and_its_lobby_serves_the_next_find() {
+    let (stack, game) = start("given-up", json!({ "max_players": 2 })).await;
+    let (stays, goes) = (find(&stack, &game).await.expect_ok(), find(&stack, &game).await.expect_ok());
+    assert_eq!(goes.lobby_id(), stays.lobby_id());
+    for _ in 0..2 {
+        assert_eq!(leave(&stack, &goes).await.expect_ok().body, json!({}));
+    }
+    assert_eq!(game.connect(&stack, &goes).await.refusal(), (400, "MATCHMAKER_PLAYER_REMOVED"), "I7");
+    let next = find(&stack, &game).await.expect_ok();
+    assert_eq!(next.lobby_id(), stays.lobby_id(), "I9");
+    leave(&stack, &goes).await.expect_ok();
+    leave(&stack, &next).await.expect_ok();
+    leave(&stack, &stays).await.expect_ok();
+    let lobby = game.lobby(&stack, &stays.lobby_id()).await;
+    assert_eq!((lobby.taken, lobby.reserved.len()), (0, 0), "I4");
+    assert_eq!(find(&stack, &game).await.expect_ok().lobby_id(), stays.lobby_id(), "it is used again");
+}
+
+#[tokio::test]
+async fn a_connected_seat_stays_until_its_server_frees_it() {
+    let (stack, game) = start("stays", json!({ "max_players": 2 })).await;
+    let seat = find(&stack, &game).await.expect_ok();
+    game.connect(&stack, &seat).await.expect_ok();
+    leave(&stack, &seat).await.expect_ok();
+    assert_eq!(game.lobby(&stack, &seat.lobby_id()).await.connected.len(), 1);
+    assert_eq!(game.connect(&stack, &seat).await.refusal(), (400, "MATCHMAKER_PLAYER_ALREADY_CONNECTED"));
+    game.disconnect(&stack, &seat).await.expect_ok();
+    leave(&stack, &seat).await.expect_ok();
+}
+
+#[tokio::test]
+async fn a_seat_that_is_gone_can_be_given_up_again() {
+    let (stack, game) = start("gone", json!({})).await;
+    let (ended, lapsed) = (find(&stack, &game).await.expect_ok(), find(&stack, &game).await.expect_ok());
+    stack.clock.advance(Duration::from_secs(121));
+    leave(&stack, &lapsed).await.expect_ok();
+    game.end_lobby(&stack, &ended.lobby_id()).await.expect_ok();
+    leave(&stack, &ended).await.expect_ok();
+    // Its token has expired.
+    stack.clock.advance(Duration::from_secs(10 * 3_600));
+    leave(&stack, &lapsed).await.expect_ok();
+    let forged = json!({ "player_token": "player_forged" }).to_string();
+    let refused = stack.call(Method::POST, "/matchmaker/players/leave", None, forged).await;
+    assert_eq!(refused.refusal(), (400, "TOKEN_INVALID"));
+}
+
+#[tokio::test]
+async fn of_a_player_who_gives_up_and_connects_at_once_one_thing_happened() {
+    let (stack, game) = start("either", json!({ "max_players": 256 })).await;
+    let mut seats = Vec::new();
+    for _ in 0..40 {
+        seats.push(find(&stack, &game).await.expect_ok());
+    }
+    let both = seats.iter().map(async |seat| {
+        let (left, connected) = join(leave(&stack, seat), game.connect(&stack, seat)).await;
+        left.expect_ok();
+        if connected.status.as_u16() == 200 {
+            return true;
+        }
+        assert_eq!(connected.refusal(), (400, "MATCHMAKER_PLAYER_REMOVED"));
+        false
+    });
+    let connected: Vec<bool> = join_all(both).await;
+    let lobby = game.lobby(&stack, &seats[0].lobby_id()).await;
+    let are_in = seats.iter().map(|seat| lobby.connected.contains_key(&stack.seat(seat).seat_id));
+    assert_eq!(are_in.collect::<Vec<_>>(), connected, "I4, I7");
+    assert_eq!((lobby.reserved.len(), lobby.taken as usize), (0, lobby.connected.len()), "I1");
 }
 
 #[tokio::test]

@@ -21,7 +21,6 @@ use shared::{
     cloud::issuing::Issuer,
     hosting::game_server::GameServers,
     models::{
-        errors::Error,
         lifecycle::{Illegal, Transition},
         lobby::Stage,
         rights::GameRight,
@@ -643,10 +642,7 @@ async fn a_server_that_opens_while_a_look_puts_it_out_of_sight_stays_in_sight() 
     let is_hiding = |call: &Call| String::from_utf8_lossy(&call.body).contains("SET #free_from = :again");
     let link = Before::new(stack.stack.store_link(), is_hiding, opens);
     let instance = Instance::over(patient_client_over(Arc::new(link)), stack.stack.keys(), &stack.ambient());
-    let refused = instance.find(&game.public, &json!({ "game_modes": ["arena"] })).await;
-    assert!(
-        matches!(refused, Err(Error::NoServerAvailable(_))),
-        "it was clearing as it was seen: {refused:?}"
-    );
+    // It was clearing as the find first saw it, and is open at the second look.
+    instance.find(&game.public, &json!({ "game_modes": ["arena"] })).await.unwrap();
     find(&stack, &game).await.expect_ok();
 }

@@ -247,6 +247,7 @@ async fn a_shown_token_or_password_is_never_repeated() {
         ("/auth-user", "password", json!({ "user": "a" })),
         ("/players/connected", "player_token", json!({})),
         ("/players/disconnected", "player_token", json!({})),
+        ("/players/leave", "player_token", json!({})),
     ] {
         for value in [json!(secret), json!([secret]), json!({ secret: secret })] {
             let mut body = fields.clone();
@@ -357,7 +358,7 @@ async fn without_its_database_an_operation_invites_another_try_and_keeps_the_cau
     let unreachable = Unreachable::new(stack.stack.keys());
     for operation in OPERATIONS.iter() {
         let answer = unreachable.answer(operation, &scene, operation.token(&scene)).await;
-        if operation.is_open() {
+        if operation.is_open() && operation.request_schema().is_none() {
             assert_eq!(answer.status, 200, "{operation}: {}", answer.body);
             continue;
         }

@@ -85,6 +85,26 @@ async fn a_client_that_holds_a_seat_nobody_used_displaces_no_lobby() {
 }
 
 #[tokio::test]
+async fn a_seat_given_up_is_free_for_its_client_and_counts_as_one_that_lapsed() {
+    let stack = TestStack::start().await;
+    let game = small_game(&stack, "given-up", 9).await;
+    let seat = find(&stack, &game, HOME, "one").await.expect_ok();
+    let stays = find(&stack, &game, HOME, "two").await.expect_ok();
+    for _ in 0..2 {
+        let body = json!({ "player_token": seat.body["player"]["token"] }).to_string();
+        stack.call(http::Method::POST, "/matchmaker/players/leave", None, body).await.expect_ok();
+    }
+    let client = client_of(&stack, &seat).await;
+    let held: Vec<_> = client.holds.iter().map(|hold| hold.lobby_id.to_string()).collect();
+    assert_eq!(held, [stays.lobby_id()]);
+    assert_eq!(client.standing, Standing { is_proven: false, strikes: 1 });
+    // A player who connects lifts it.
+    game.connect(&stack, &stays).await.expect_ok();
+    game.disconnect(&stack, &stays).await.expect_ok();
+    assert_eq!(client_of(&stack, &seat).await.standing, Standing { is_proven: true, strikes: 0 });
+}
+
+#[tokio::test]
 async fn while_lobbies_run_short_a_client_of_whom_nobody_connected_holds_two_seats() {
     let stack = TestStack::start().await;
     let game = small_game(&stack, "short", 4).await;

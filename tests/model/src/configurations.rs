@@ -159,6 +159,30 @@ pub fn all() -> Vec<Configuration> {
             ..base
         },
         Configuration {
+            name: "a seat given up",
+            rules: Rules { late: 1, ticks: 4, ..RULES },
+            servers: &[ONE],
+            lobbies: &[(4, Lobby { taken: 1, reserved: [0, 0, 0, EPOCH + 2, 0], ..LOBBY })],
+            roles: &[LOOK, Role::Connect { seat: 3 }, Role::GiveUp { seat: 3 }, Role::Leave { seat: 3 }],
+            ..base
+        },
+        Configuration {
+            name: "a seat given up and taken over",
+            rules: Rules { late: 1, ticks: 4, ..RULES },
+            servers: &[ONE],
+            lobbies: &[(
+                4,
+                Lobby {
+                    taken: 2,
+                    reserved: [0, 0, EPOCH + 1, EPOCH + 3, 0],
+                    joinable_from: EPOCH + 1,
+                    ..LOBBY
+                },
+            )],
+            roles: &[LOOK, LOOK, Role::GiveUp { seat: 2 }, Role::GiveUp { seat: 3 }],
+            ..base
+        },
+        Configuration {
             name: "lapsed seats of a full lobby",
             rules: Rules { late: 1, ticks: 4, ..RULES },
             servers: &[ONE],

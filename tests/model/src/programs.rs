@@ -36,6 +36,7 @@ pub(super) enum Role {
     End { lobby: usize },
     Connect { seat: usize },
     Leave { seat: usize },
+    GiveUp { seat: usize },
     Beat { server: usize, times: u8 },
     Register { server: usize, capacity: u8, lease: u8 },
     Deregister { server: usize },
@@ -152,6 +153,7 @@ pub(super) enum Transition {
     Drain,
     Connect(usize, u8),
     Leave(usize),
+    GiveUp(usize),
 }
 
 /// What a write was made for.
@@ -291,7 +293,9 @@ impl Program<'_> {
 
     fn can_begin(&self, state: &State) -> bool {
         match self.role() {
-            Role::Connect { seat } | Role::Leave { seat } => self.lobby_of(state, seat).is_some(),
+            Role::Connect { seat } | Role::Leave { seat } | Role::GiveUp { seat } => {
+                self.lobby_of(state, seat).is_some()
+            }
             Role::Ready { lobby } | Role::Close { lobby } | Role::Reopen { lobby } | Role::End { lobby } => {
                 state.lobbies[lobby].is_there()
             }
@@ -421,6 +425,10 @@ impl Program<'_> {
             Role::Leave { seat } => {
                 let lobby = self.lobby_of(state, seat).unwrap_or_default();
                 transition(lobby, Transition::Leave(seat))
+            }
+            Role::GiveUp { seat } => {
+                let lobby = self.lobby_of(state, seat).unwrap_or_default();
+                transition(lobby, Transition::GiveUp(seat))
             }
             Role::End { lobby } => self.end(state, lobby, EndCause::Asked, now, None),
             Role::Beat { server, .. } => {
@@ -1030,9 +1038,12 @@ impl Program<'_> {
 
     fn check(&self, transition: Transition, lobby: &Lobby, now: u8) -> TransitionState {
         let due = |is_due| if is_due { TransitionState::Due } else { TransitionState::Done };
-        if let Transition::Leave(seat) = transition
-            && !lobby.holds(seat)
-        {
+        let has_left = match transition {
+            Transition::Leave(seat) => !lobby.holds(seat),
+            Transition::GiveUp(seat) => lobby.reserved[seat] == 0,
+            _ => false,
+        };
+        if has_left {
             return TransitionState::Done;
         }
         if lobby.stage == Stage::Ended || lobby.is_overdue(self.rules(), now) {
@@ -1055,7 +1066,7 @@ impl Program<'_> {
                 let is_due = lobby.stage == Stage::Ready && lobby.reserved[seat] > now;
                 if is_due { TransitionState::Due } else { TransitionState::Illegal { is_over: false } }
             }
-            Transition::Leave(_) => TransitionState::Due,
+            Transition::Leave(_) | Transition::GiveUp(_) => TransitionState::Due,
         }
     }
 
@@ -1118,7 +1129,11 @@ impl Program<'_> {
             Transition::Leave(_) | Transition::Drain if is_idle => {
                 self.end(state, at, EndCause::Idle, now, sweep)
             }
-            Transition::Leave(_) if may_tell && lobby.taken + 1 >= self.rules().max_players => announce(),
+            Transition::Leave(_) | Transition::GiveUp(_)
+                if may_tell && lobby.taken + 1 >= self.rules().max_players =>
+            {
+                announce()
+            }
             Transition::Reopen if may_tell => announce(),
             Transition::Connect(..) if self.comes_into_sight_early(lobby) => {
                 Mind::Send { sent: hide_full(lobby, at, self.rules()), then: Then::Hinted }
@@ -1161,10 +1176,11 @@ impl Program<'_> {
             }
             Transition::Drain => Sent::Drain { lobby, now },
             Transition::Connect(seat, write) => Sent::Connect { lobby, seat, write, now },
-            Transition::Leave(seat) => Sent::Leave {
+            Transition::Leave(seat) | Transition::GiveUp(seat) => Sent::Leave {
                 lobby,
                 seat,
-                is_reserved: seen.is_some_and(|seen| seen.reserved[seat] > 0),
+                is_reserved: matches!(transition, Transition::GiveUp(_))
+                    || seen.is_some_and(|seen| seen.reserved[seat] > 0),
                 is_hidden: seen.is_some_and(|seen| seen.joinable_from == 0),
                 now,
             },

@@ -66,7 +66,8 @@ impl Observed {
     ) -> Answer {
         let operation = self.document.operation(id);
         let (method, path) = (operation.method.clone(), scene.path(operation.path));
-        let answer = scene.stack.call(method, &path, Some(scene.token(kind)), body.into()).await;
+        let token = (kind != "anyone").then(|| scene.token(kind));
+        let answer = scene.stack.call(method, &path, token, body.into()).await;
         self.note(id, &answer, refusal);
         answer
     }
@@ -435,6 +436,13 @@ async fn observe_players(observed: &mut Observed, stack: &TestStack) {
         observed.ask(&scene, (id, "lobby"), shown(&foreign.player), (403, "API_FORBIDDEN")).await;
         let different = (400, "MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY");
         observed.ask(&scene, (id, "lobby"), shown(&elsewhere.player), different).await;
+    }
+    for token in ["nonsense", &scene.tokens.lobby] {
+        observed.ask(&scene, ("leaveLobby", "anyone"), shown(token), (400, "TOKEN_INVALID")).await;
+    }
+    let large = format!(r#"{{"x":"{}"}}"#, "x".repeat(64 * 1024));
+    for (body, refusal) in [("{", (400, "API_BAD_BODY")), (&large, (413, "API_BODY_TOO_LARGE"))] {
+        observed.ask(&scene, ("leaveLobby", "anyone"), body, refusal).await;
     }
     let connect = ("connectPlayer", "lobby");
     let path = observed.document.operation("connectPlayer").path;

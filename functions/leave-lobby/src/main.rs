@@ -1,0 +1,3 @@
+//! The Lambda function of players.leave.
+
+shared::main!(leave_lobby::LeaveLobby);
