@@ -182,7 +182,7 @@ impl Overview {
         shown.sort_by_key(|lobby| lobby.free_seats(now) == 0);
         let count = |seats: usize| u32::try_from(seats).unwrap_or(u32::MAX);
         // Nobody connects before the lobby is ready, from when on seats lapse.
-        let connected = |lobby: &Lobby| count(lobby.connected.values().filter(|until| **until > now).count());
+        let connected = |lobby: &Lobby| count(lobby.connected_seats(now));
         let listed = |lobby: Lobby| {
             let mode = modes.get(&lobby.pool.game_mode);
             let info = LobbyInfo {

@@ -582,3 +582,65 @@ async fn a_lobby_whose_item_takes_no_more_writes_is_left_aside_and_the_next_one_
     let lobby = game.lobby(&stack, later.lobby.lobby_id.as_str()).await;
     assert_eq!(lobby.taken, 141, "a second later it is the fullest");
 }
+
+/// Where a find that excludes these lobbies got its seat.
+async fn find_elsewhere(instance: &Instance, game: &TestGame, excluded: &[&str]) -> String {
+    let body = json!({ "game_modes": ["arena"], "exclude_lobby_ids": excluded });
+    instance.find(&game.public, &body).await.unwrap().lobby.lobby_id.to_string()
+}
+
+#[tokio::test]
+async fn a_find_that_excludes_a_lobby_gets_another_however_it_looks() {
+    let stack = TestStack::start().await;
+    let mode = json!({ "regions": ["fra"], "max_players": 8, "taggable": true });
+    let game = stack.make_game("excluded", json!({ "arena": mode }), 9, 9).await;
+    let find = json!({ "game_modes": ["arena"] });
+    let fullest = game.find(&stack, find.clone()).await.expect_ok().lobby_id();
+    // Its burst is under way, and has a position for the next find.
+    let quiet = stack.instance();
+    let other = find_elsewhere(&quiet, &game, &[&fullest]).await;
+    assert_ne!(other, fullest);
+    // Both are in sight; in any case, and with blanks around.
+    stack.clock.advance(Duration::from_secs(5));
+    let typed = format!(" {} ", fullest.to_uppercase());
+    for _ in 0..2 {
+        assert_eq!(find_elsewhere(&quiet, &game, &[&typed, "no lobby", ""]).await, other);
+    }
+    assert_eq!(find_elsewhere(&quiet, &game, &[&other]).await, fullest);
+    // From memory, and ahead: this instance makes many finds in a second.
+    let loaded = stack.instance();
+    for _ in 0..8 {
+        assert_eq!(find_elsewhere(&loaded, &game, &[&other]).await, fullest.clone());
+        if game.lobby(&stack, &fullest).await.taken == 8 {
+            break;
+        }
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    for _ in 0..4 {
+        seen.insert(find_elsewhere(&loaded, &game, &[&fullest]).await);
+    }
+    assert!(!seen.contains(&fullest), "{seen:?}");
+    // Without creation it is refused rather than seated there.
+    let all: Vec<_> = stack.all_lobbies(game.namespace_id()).await;
+    let all: Vec<_> = all.iter().map(|lobby| lobby.lobby_id.to_string()).collect();
+    let none =
+        json!({ "game_modes": ["arena"], "exclude_lobby_ids": all, "prevent_auto_create_lobby": true });
+    let refused = stack.instance().find(&game.public, &none).await.unwrap_err();
+    assert_eq!(refused.status_and_code().1, "MATCHMAKER_NO_AVAILABLE_LOBBIES");
+}
+
+#[tokio::test]
+async fn a_find_that_excludes_a_tagged_lobby_gets_another_and_explains_it() {
+    let stack = TestStack::start().await;
+    let mode = json!({ "regions": ["fra"], "max_players": 8, "taggable": true });
+    let game = stack.make_game("excluded-tagged", json!({ "arena": mode }), 9, 9).await;
+    let find = json!({ "game_modes": ["arena"], "tags": { "map": "dust" } });
+    let first = game.find(&stack, find.clone()).await.expect_ok().lobby_id();
+    let mut elsewhere = find.clone();
+    elsewhere["exclude_lobby_ids"] = json!([first]);
+    assert_ne!(game.find(&stack, elsewhere.clone()).await.expect_ok().lobby_id(), first);
+    elsewhere["exclude_lobby_ids"] = json!(vec![first.clone(); 9]);
+    let refused = game.find(&stack, elsewhere).await;
+    assert_eq!(refused.refusal(), (400, "API_BAD_BODY"));
+    assert!(refused.body["message"].as_str().unwrap().contains("exclude_lobby_ids"), "{}", refused.body);
+}

@@ -64,6 +64,7 @@ impl Operation for CreateLobby {
         };
 
         // Rules.
+        let settings = self.auth.settings().running(body.version_id.as_deref(), settings).await?;
         let viewer = request.viewer(self.edge_secret.as_deref());
         let criteria =
             Criteria::of_custom_lobby(&body, &settings.namespace, &settings.game, &settings.version, viewer)?;

@@ -9,7 +9,7 @@ use shared::{
     matchmaking::{matchmaker::Matchmaker, search::Search},
     models::{errors::Error, token::TokenKind, warnings::Warning},
     request::Request,
-    rules::criteria::Criteria,
+    rules::criteria::{Criteria, excluded},
     screening::admission::{Admission, Screening},
     seating::{
         entrance::{Entrance, Seating},
@@ -83,16 +83,19 @@ impl FindLobby {
 
         // Who.
         let (right, settings) = self.auth.player(caller?, request).await?;
-        let seeker = match self.seating.begin(request, &right, &settings, <Self as Operation>::NAME).await? {
-            Entrance::Replayed(answer) => return Ok(*answer),
-            Entrance::Open(seeker) => seeker,
-        };
+        let mut seeker =
+            match self.seating.begin(request, &right, &settings, <Self as Operation>::NAME).await? {
+                Entrance::Replayed(answer) => return Ok(*answer),
+                Entrance::Open(seeker) => seeker,
+            };
 
         // Rules.
+        let settings = self.auth.settings().running(body.version_id.as_deref(), settings).await?;
         let viewer = request.viewer(self.edge_secret.as_deref());
         let criteria =
             Criteria::resolve(&body, &settings.namespace, &settings.game, &settings.version, viewer)?;
         request.trace().resolved(&criteria);
+        seeker.exclude(excluded(&body.exclude_lobby_ids)?);
         for mode in &criteria.left_out {
             request.warn(Warning::GameModeLeftOut(mode.clone()));
         }

@@ -15,7 +15,7 @@ use shared::{
     },
     request::Request,
     store::{client::Store, lobby_data::Part},
-    wire::{HeartbeatRequest, HeartbeatResponse, ServerLobby, lease_end},
+    wire::{HeartbeatRequest, HeartbeatResponse, HeldSeats, ServerLobby, lease_end},
 };
 
 /// The operation.
@@ -36,7 +36,10 @@ impl HeartbeatServer {
             self.store.lobby_data(&configured, Part::Config).await?.into_iter().collect();
         let mut tags = self.store.lobby_tags(&lobbies).await?;
         let now = self.ambient.now();
-        let server_lobby = |Lobby { lobby_id, pool, max_players, created_at, .. }: Lobby| {
+        let server_lobby = |lobby: Lobby| {
+            let connected = lobby.connected_seats(now);
+            let seats = HeldSeats { reserved: lobby.held_seats(now) - connected, connected };
+            let Lobby { lobby_id, pool, max_players, created_at, .. } = lobby;
             let claims = right.lobby_claims(lobby_id.clone());
             ServerLobby {
                 lobby_token: self.auth.keys().issue_lobby(&claims, now),
@@ -44,6 +47,7 @@ impl HeartbeatServer {
                 region_id: pool.region_id,
                 tags: tags.remove(&lobby_id).unwrap_or_default(),
                 max_players,
+                seats,
                 lobby_config: configs.remove(&lobby_id),
                 created_at: time(created_at),
                 lobby_id,

@@ -5,7 +5,7 @@ use shared::{
     base::ambient::Ambient,
     function::{config::InvalidConfig, instance::Instance, operation::Operation},
     matchmaking::matchmaker::Matchmaker,
-    models::{errors::Error, token::TokenKind},
+    models::{errors::Error, ids::LobbyId, token::TokenKind},
     request::Request,
     screening::admission::{Admission, Screening},
     seating::{
@@ -61,7 +61,8 @@ impl Operation for JoinLobby {
         };
 
         // Rules.
-        let lobby_id = body.lobby_id.parse().map_err(|_| Error::LobbyNotFound)?;
+        let settings = self.auth.settings().running(body.version_id.as_deref(), settings).await?;
+        let lobby_id = LobbyId::typed(&body.lobby_id).map_err(|_| Error::LobbyNotFound)?;
         let joinable = self.matchmaker.joinable(&settings, lobby_id).await?;
 
         // Screening, then store.

@@ -9,7 +9,7 @@ const VERBS = { find: "Find a lobby", join: "Join the lobby", create: "Create a 
 /** What a find would have done with a lobby. */
 const VERDICTS = new Map(Object.entries({
   taken: "taken", "joinable, less full or younger": "fits, but is less full or younger", full: "full", closed: "closed, private or over",
-  lease_expired: "silent game server", tag_mismatch: "lacks a tag", other_version: "other mode, region or version", race_lost: "lost to another find",
+  lease_expired: "silent game server", tag_mismatch: "lacks a tag", other_version: "other mode, region or version", race_lost: "lost to another find", excluded: "excluded by the request",
 }));
 
 /** Seats taken from this page, by namespace; gone with the page. */

@@ -59,6 +59,7 @@ const fn words(reason: Reason) -> &'static str {
         Reason::TagMismatch => "without a requested tag",
         Reason::OtherVersion => "of another version, mode or region",
         Reason::RaceLost => "whose last seat another find took first",
+        Reason::Excluded => "that the request excludes",
     }
 }
 

@@ -19,6 +19,8 @@ use crate::{
 pub const SETTINGS_AGE_MAX: Duration = Duration::from_secs(30);
 /// How long the cache remembers that a host has no namespace.
 const UNKNOWN_HOST_AGE_MAX: Duration = Duration::from_secs(30);
+/// How old settings may be on which a client's version is refused.
+const CONFIRMED_AGE_MAX: Duration = Duration::from_secs(1);
 
 /// Entries of each kind kept: far above what one function serves, far below what memory holds.
 const ENTRIES_MAX: usize = 1_024;
@@ -70,12 +72,42 @@ impl SettingsCache {
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
     pub async fn settings(&self, game_id: &GameId, id: &NamespaceId) -> Result<Option<Arc<Settings>>, Error> {
-        let now = self.ambient.now();
-        if let Some(settings) = self.settings.get(id, self.age_max, now)
-            && settings.game.game_id == *game_id
-        {
-            return Ok(Some(settings));
+        let known = self.settings.get(id, self.age_max, self.ambient.now());
+        match known.filter(|settings| settings.game.game_id == *game_id) {
+            Some(settings) => Ok(Some(settings)),
+            None => self.read(game_id, id).await,
         }
+    }
+
+    /// `settings` of a namespace that runs `version_id`, if the request names one. Settings that are more than
+    /// a second old are read again before a refusal: its client may know a later version than they do.
+    ///
+    /// # Errors
+    /// [`Error::VersionOutdated`]; [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn running(
+        &self,
+        version_id: Option<&str>,
+        settings: Arc<Settings>,
+    ) -> Result<Arc<Settings>, Error> {
+        let runs = |settings: &Arc<Settings>| {
+            version_id.is_none_or(|version_id| version_id == settings.version.version_id.as_str())
+        };
+        if runs(&settings) {
+            return Ok(settings);
+        }
+        let namespace_id = &settings.namespace.namespace_id;
+        let settings = match self.settings.get(namespace_id, CONFIRMED_AGE_MAX, self.ambient.now()) {
+            Some(known) => known,
+            None => self.read(&settings.game.game_id, namespace_id).await?.unwrap_or(settings),
+        };
+        if runs(&settings) {
+            return Ok(settings);
+        }
+        Err(Error::VersionOutdated { current: settings.version.version_id.clone() })
+    }
+
+    async fn read(&self, game_id: &GameId, id: &NamespaceId) -> Result<Option<Arc<Settings>>, Error> {
+        let now = self.ambient.now();
         let Some((game, namespace)) = self.store.game_and_namespace(game_id, id).await? else {
             return Ok(None);
         };

@@ -105,6 +105,7 @@ impl Matchmaker {
         let is_all = parts.iter().all(|part| part.is_all);
         let mut shown: Vec<Candidate> = parts.into_iter().flat_map(|part| part.shown).collect();
         seeker.trace().considered(shown.len(), 0);
+        shown.retain(|candidate| !seeker.excludes(&candidate.lobby_id));
         shown.retain(|candidate| !self.bursts.was_full(&candidate.lobby_id, Timestamp::default(), now));
         let finds = pools.iter().map(|searched| self.pools.finds_in_a_second(searched, now)).max();
         let wanted = finds.unwrap_or(0).clamp(READ_MIN, READ_MAX);

@@ -234,6 +234,9 @@ impl Matchmaker {
             return self.join_older_burst(search, burst, seeker, round).await;
         }
         let next = burst.lobby_of(burst.positions, capacity);
+        if seeker.excludes(&next) {
+            return Ok(Err(Unseated::Exhausted(burst)));
+        }
         if burst.is_announced && self.bursts.was_full(&next, burst.opened_at, self.ambient.now()) {
             return Ok(Err(Unseated::Exhausted(burst)));
         }
@@ -272,7 +275,7 @@ impl Matchmaker {
         let (new, key) = (&search.criteria.new_lobby, search.head_key());
         let last = burst.lobby_of(burst.positions.saturating_sub(1), new.max_players);
         self.bursts.remember(&key, burst.clone(), last.clone(), self.ambient.now());
-        if self.bursts.was_full(&last, burst.opened_at, self.ambient.now()) {
+        if seeker.excludes(&last) || self.bursts.was_full(&last, burst.opened_at, self.ambient.now()) {
             return Ok(Err(Unseated::Exhausted(burst)));
         }
         let was_there = burst.is_announced && last == burst.first;

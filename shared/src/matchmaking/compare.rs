@@ -97,8 +97,9 @@ impl Matchmaker {
         let limit_max = CANDIDATES_MAX.checked_div(pools.len()).unwrap_or(0).max(COMPARED_MAX + 1);
         // Which candidates have the tags is known only after reading them.
         let first_limit = if tags.is_empty() { COMPARED_MAX + 1 } else { limit_max };
-        let candidates = self.look(pools, first_limit, sight, deadline, !tags.is_empty()).await?;
+        let mut candidates = self.look(pools, first_limit, sight, deadline, !tags.is_empty()).await?;
         seeker.trace().considered(candidates.fitting.len() + candidates.mismatched, candidates.mismatched);
+        leave_out(&mut candidates.fitting, seeker);
         if let [only] = candidates.fitting.as_slice() {
             let found = self.take_only(&mut comparison, only).await?;
             return Ok(Existing::of(found, candidates.has_more));
@@ -124,8 +125,9 @@ impl Matchmaker {
             return Ok(Existing::None { has_more: candidates.has_more || comparison.is_one_crowded });
         }
         // No oldest lobby gave a seat, for example because all are of a dead server: try younger ones.
-        let candidates = self.look(pools, limit_max, sight, deadline, false).await?;
+        let mut candidates = self.look(pools, limit_max, sight, deadline, false).await?;
         seeker.trace().considered(candidates.fitting.len() + candidates.mismatched, candidates.mismatched);
+        leave_out(&mut candidates.fitting, seeker);
         let found = self.claim_fullest(&mut comparison, candidates.fitting, WAVES_MAX).await?;
         Ok(Existing::of(found.ok(), candidates.has_more || comparison.is_one_crowded))
     }
@@ -141,8 +143,9 @@ impl Matchmaker {
         comparison: &mut Comparison<'_>,
         sight: Timestamp,
     ) -> Result<Option<Found>, Error> {
-        let exact = self.look_exactly(comparison.pools, sight).await?;
+        let mut exact = self.look_exactly(comparison.pools, sight).await?;
         comparison.seeker.trace().considered(exact.len(), 0);
+        leave_out(&mut exact, comparison.seeker);
         match exact.as_slice() {
             [] => Ok(None),
             [only] => self.take_only(comparison, only).await,
@@ -173,7 +176,7 @@ impl Matchmaker {
         let hiding = self.pools.hiding(searched, &only.lobby_id, seeker.seats(), now);
         let claimed = Claimed { pool: only.pool.clone(), lobby_id: only.lobby_id.clone(), hiding };
         let taken = self.take(searched, claimed, seeker).await?;
-        if taken.is_err() {
+        if taken.as_ref().is_err_and(|refusal| *refusal != Refusal::Excluded) {
             self.pools.note_lost_seat(searched, now);
         }
         Ok(taken.ok())
@@ -307,7 +310,12 @@ impl Matchmaker {
     }
 
     /// Whether there is a lobby beside the one `created` that a find of `search` could have joined.
-    pub(super) async fn is_another_joinable(&self, search: &Search, created: &Lobby) -> Result<bool, Error> {
+    pub(super) async fn is_another_joinable(
+        &self,
+        search: &Search,
+        seeker: &Seeker,
+        created: &Lobby,
+    ) -> Result<bool, Error> {
         let now = self.ambient.now();
         let Criteria { pools, tags, .. } = &search.criteria;
         let looked = if tags.is_empty() {
@@ -316,7 +324,8 @@ impl Matchmaker {
             self.look_exactly(pools, now).await?
         };
         let others = looked.into_iter().map(|other| other.lobby_id);
-        let others: Vec<LobbyId> = others.filter(|other| *other != created.lobby_id).take(100).collect();
+        let is_other = |other: &LobbyId| *other != created.lobby_id && !seeker.excludes(other);
+        let others: Vec<LobbyId> = others.filter(is_other).take(100).collect();
         // Most candidates have a seat, so few are read at first.
         let (first, rest) = others.split_at(others.len().min(READ_FIRST));
         for some in [first, rest] {
@@ -329,6 +338,13 @@ impl Matchmaker {
             }
         }
         Ok(false)
+    }
+}
+
+/// Leaves out those of `candidates` in which the request wants no seat.
+fn leave_out(candidates: &mut Vec<Candidate>, seeker: &Seeker) {
+    for _excluded in candidates.extract_if(.., |candidate| seeker.excludes(&candidate.lobby_id)) {
+        seeker.trace().refused(Some(Reason::Excluded));
     }
 }
 

@@ -244,7 +244,8 @@ impl Matchmaker {
             self.bursts.note_seen(&lobby, self.ambient.now());
             is_race_create = !is_renewed && self.is_replaced(search, burst).await.unwrap_or_else(uncounted);
             if may_be_needless && !is_race_create {
-                is_race_create = self.is_another_joinable(search, &lobby).await.unwrap_or_else(uncounted);
+                is_race_create =
+                    self.is_another_joinable(search, seeker, &lobby).await.unwrap_or_else(uncounted);
             }
         }
         let outcome = FindOutcome::Created { is_race_create };

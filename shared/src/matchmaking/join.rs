@@ -103,7 +103,8 @@ impl Matchmaker {
                 | Refusal::LeaseLapsed
                 | Refusal::Hidden
                 | Refusal::OtherPool
-                | Refusal::TagMissing => Error::LobbyNotFound,
+                | Refusal::TagMissing
+                | Refusal::Excluded => Error::LobbyNotFound,
             }),
         }
     }

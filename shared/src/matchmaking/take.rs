@@ -56,6 +56,10 @@ impl Matchmaker {
         claimed: Claimed,
         seeker: &Seeker,
     ) -> Result<Result<Found, Refusal>, Error> {
+        if seeker.excludes(&claimed.lobby_id) {
+            seeker.trace().refused(Some(Reason::Excluded));
+            return Ok(Err(Refusal::Excluded));
+        }
         let mut claim = SeatClaim {
             lobby_id: claimed.lobby_id,
             access: Access::Find(claimed.pool, searched.tag_digests.clone()),
@@ -158,7 +162,7 @@ impl Matchmaker {
     ) -> Result<Result<Found, Refusal>, Error> {
         let now = self.ambient.now();
         let taken = self.take(searched, claimed(known, seeker.seats(), now), seeker).await?;
-        if taken.is_err() {
+        if taken.as_ref().is_err_and(|refusal| *refusal != Refusal::Excluded) {
             self.pools.note_lost_seat(searched, now);
         }
         Ok(taken)

@@ -4,7 +4,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use crate::models::{
-    ids::GameMode,
+    ids::{GameMode, VersionId},
     shortage::Shortage,
     token::{InvalidToken, TokenKind},
     version::CaptchaProvider,
@@ -105,6 +105,12 @@ pub enum Error {
     /// 400: a find without a game mode.
     #[error("name at least one game mode")]
     NoGameModeProvided,
+    /// 400: the client is of another version of the game than the namespace runs.
+    #[error("the namespace runs another version of the game than the client is made for")]
+    VersionOutdated {
+        /// The version that it runs.
+        current: VersionId,
+    },
     /// 400: no mode that the namespace's current version has.
     #[error("the namespace's current version has no game mode `{mode}`; it has {}", listed(modes))]
     GameModeNotFound {
@@ -356,6 +362,7 @@ impl Error {
             Self::InvalidDomain => (BAD_REQUEST, "CDN_INVALID_DOMAIN"),
             Self::DomainTaken => (StatusCode::CONFLICT, "CDN_DOMAIN_TAKEN"),
             Self::TooManyDomains => (BAD_REQUEST, "CDN_TOO_MANY_DOMAINS"),
+            Self::VersionOutdated { .. } => (BAD_REQUEST, "MATCHMAKER_VERSION_OUTDATED"),
             Self::NoGameModeProvided => (BAD_REQUEST, "MATCHMAKER_NO_GAME_MODE_PROVIDED"),
             Self::GameModeNotFound { .. } => (BAD_REQUEST, "MATCHMAKER_GAME_MODE_NOT_FOUND"),
             Self::TooManyTags => (BAD_REQUEST, "MATCHMAKER_TOO_MANY_TAGS"),
@@ -412,6 +419,7 @@ impl Error {
                 let errors: Vec<_> = errors.collect();
                 Some(json!({ "errors": errors }))
             }
+            Self::VersionOutdated { current } => Some(json!({ "current": current })),
             Self::GameModeNotFound { mode, modes } => Some(json!({ "game_mode": mode, "game_modes": modes })),
             Self::CaptchaRequired { provider, site_key } => {
                 Some(json!({ provider.name(): { "site_key": site_key } }))

@@ -175,6 +175,14 @@ impl From<StartId> for String {
 }
 
 impl LobbyId {
+    /// The identifier that a player typed, in any case and with blanks around.
+    ///
+    /// # Errors
+    /// [`InvalidIdentifier`].
+    pub fn typed(text: &str) -> Result<Self, InvalidIdentifier> {
+        text.trim().to_ascii_lowercase().parse()
+    }
+
     /// The lobby in responses to development tokens.
     #[must_use]
     pub fn nil() -> Self {

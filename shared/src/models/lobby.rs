@@ -140,6 +140,8 @@ pub enum Refusal {
     OtherPool,
     /// It lacks a queried tag.
     TagMissing,
+    /// The request wants no seat there.
+    Excluded,
     /// All its seats are held.
     Full,
 }
@@ -305,6 +307,12 @@ impl Lobby {
     #[must_use]
     pub fn held_seats(&self, now: Timestamp) -> usize {
         self.seats().filter(|(_, until)| !self.has_lapsed(*until, now)).count()
+    }
+
+    /// Those of them whose players are connected.
+    #[must_use]
+    pub fn connected_seats(&self, now: Timestamp) -> usize {
+        self.connected.values().filter(|until| **until > now).count()
     }
 
     /// Seats that finds may still take at `now`.

@@ -19,7 +19,7 @@ use crate::{
 /// Lobbies that a new namespace may hold.
 pub const LOBBY_COUNT_MAX_DEFAULT: u32 = 128;
 /// Seats that one client address may hold in a new namespace.
-pub const MAX_PLAYERS_PER_CLIENT_DEFAULT: u32 = 8;
+pub const MAX_PLAYERS_PER_CLIENT_DEFAULT: u32 = 32;
 /// A limit of them above this means none (decision 44).
 pub const MAX_PLAYERS_PER_CLIENT_LIMIT: u32 = 1_000;
 

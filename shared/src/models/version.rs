@@ -137,7 +137,7 @@ impl GameModeConfig {
     }
 
     const fn default_reservation_seconds() -> u32 {
-        120
+        60
     }
 
     /// Each way in by its name.

@@ -5,8 +5,7 @@
 
 use crate::{base::ambient::Timestamp, models::lobby::Lobby};
 
-/// Lobbies to which no player has connected that a list always shows: as many as one IP address may hold by
-/// default, so that a developer sees each lobby.
+/// Lobbies to which no player has connected that a list always shows, so that a developer sees each lobby.
 const UNVOUCHED_MIN: usize = 8;
 /// Of `lobby_count_max`, one in so many may be such a lobby before a list hides some: the more lobbies, the
 /// more of them are new at any time.

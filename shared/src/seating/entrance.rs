@@ -136,6 +136,7 @@ impl Seating {
             run,
             interrupted: None,
             trace: request.trace().clone(),
+            excluded: Vec::new(),
             progress: Mutex::default(),
         };
         seeker.trace.open();

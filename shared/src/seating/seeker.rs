@@ -34,6 +34,8 @@ use crate::{
 
 /// Holds withdrawn at the same time: they are parts of one item.
 const WRITES_AT_ONCE: usize = 16;
+/// Holds that are judged again before a client is refused again within a second.
+const JUDGED_AGAIN_MAX: usize = 8;
 /// Tries to note a hold while others free the same stale ones.
 const HOLD_ATTEMPTS: usize = 8;
 
@@ -61,6 +63,8 @@ pub struct Seeker {
     pub(super) run: Option<Run>,
     pub(super) interrupted: Option<Aim>,
     pub(super) trace: Trace,
+    /// Lobbies in which the request wants no seat.
+    pub(super) excluded: Vec<LobbyId>,
     pub(super) progress: Mutex<Progress>,
 }
 
@@ -121,6 +125,17 @@ impl Seeker {
         &self.trace
     }
 
+    /// Wants no seat in the `excluded` lobbies.
+    pub fn exclude(&mut self, excluded: Vec<LobbyId>) {
+        self.excluded = excluded;
+    }
+
+    /// Whether the request wants no seat in a lobby.
+    #[must_use]
+    pub fn excludes(&self, lobby_id: &LobbyId) -> bool {
+        self.excluded.contains(lobby_id)
+    }
+
     /// When its request began.
     #[must_use]
     pub const fn began_at(&self) -> Timestamp {
@@ -134,8 +149,8 @@ impl Seeker {
     }
 
     /// Refuses a client at its cap at once if it was refused a moment ago and still holds its seats: then it
-    /// costs no look and no write. One consistent read unit, and half a one for each of its lobbies; none for
-    /// other clients.
+    /// costs no look and no write. One consistent read unit, and half a one for each lobby of its oldest
+    /// holds; none for other clients.
     ///
     /// # Errors
     /// [`Error::TooManyPlayersFromSource`]; [`Error::Unavailable`], [`Error::Bug`].
@@ -149,10 +164,12 @@ impl Seeker {
         if self.is_held_before(&holds) || has_more_standing || !is_at_cap(holds.len(), limit) {
             return Ok(());
         }
-        let lobbies = self.store.lobbies(&lobbies_of(&holds)).await?;
+        // The oldest come first: those are the likeliest to be stale.
+        let (judged, young) = holds.split_at(holds.len().min(JUDGED_AGAIN_MAX));
+        let lobbies = self.store.lobbies(&lobbies_of(judged)).await?;
         // They may lag: a hold that seems stale is for the find to judge, and so is a player who connected.
-        let fate = holds.iter().map(|hold| fate(hold, &lobbies, now));
-        let (mut held, mut is_proven) = (0, false);
+        let fate = judged.iter().map(|hold| fate(hold, &lobbies, now));
+        let (mut held, mut is_proven) = (young.len(), false);
         for fate in fate {
             held += usize::from(fate.stands());
             is_proven |= fate.proves();

@@ -29,6 +29,8 @@ pub enum Reason {
     OtherVersion,
     /// It lost its free seats between the read and the write.
     RaceLost,
+    /// The request excludes it.
+    Excluded,
 }
 
 impl Reason {
@@ -42,6 +44,7 @@ impl Reason {
             Refusal::LeaseLapsed => Self::LeaseExpired,
             Refusal::OtherPool => Self::OtherVersion,
             Refusal::TagMissing => Self::TagMismatch,
+            Refusal::Excluded => Self::Excluded,
         })
     }
 }

@@ -113,11 +113,22 @@ pub struct ServerLobby {
     pub tags: Tags,
     /// Its capacity for finds.
     pub max_players: u32,
+    /// Its held seats.
+    pub seats: HeldSeats,
     /// Its creator's configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lobby_config: Option<Box<RawValue>>,
     /// When it was created.
     pub created_at: String,
+}
+
+/// The seats of a lobby that are held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct HeldSeats {
+    /// By players on their way.
+    pub reserved: usize,
+    /// By players who connected.
+    pub connected: usize,
 }
 
 /// Request of servers.end-lobby.

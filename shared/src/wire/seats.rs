@@ -38,6 +38,12 @@ pub struct FindLobbyRequest {
     /// Whether no lobby may be created for this request.
     #[serde(default, deserialize_with = "null_as_default")]
     pub prevent_auto_create_lobby: bool,
+    /// Lobbies in which no seat is wanted; any texts, of which only identifiers name one.
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub exclude_lobby_ids: Vec<String>,
+    /// The version of the game that the client is made for; absent means any.
+    #[serde(default)]
+    pub version_id: Option<String>,
     /// The client's captcha response.
     #[serde(default, deserialize_with = "optional_object")]
     pub captcha: Option<Captcha>,
@@ -62,6 +68,9 @@ impl FindLobbyRequest {
 pub struct JoinLobbyRequest {
     /// The lobby; any text, of which only identifiers name one.
     pub lobby_id: String,
+    /// The version of the game that the client is made for; absent means any.
+    #[serde(default)]
+    pub version_id: Option<String>,
     /// The client's captcha response.
     #[serde(default, deserialize_with = "optional_object")]
     pub captcha: Option<Captcha>,
@@ -124,6 +133,9 @@ pub struct CreateLobbyRequest {
     /// Any JSON for its lobby server, not parsed, so that it stays as it was sent.
     #[serde(default, deserialize_with = "taken_out")]
     pub lobby_config: Option<LobbyConfig>,
+    /// The version of the game that the client is made for; absent means any.
+    #[serde(default)]
+    pub version_id: Option<String>,
     /// The client's captcha response.
     #[serde(default, deserialize_with = "optional_object")]
     pub captcha: Option<Captcha>,

@@ -489,8 +489,8 @@ pub fn storms() -> Vec<Storm> {
     let storm = Storm {
         crowd: Crowd::None,
         addresses: 1,
-        per_client: 8,
-        reservation_secs: 120,
+        per_client: 32,
+        reservation_secs: 60,
         seconds: 60,
         stay_secs: 3_600,
         seed: 1,

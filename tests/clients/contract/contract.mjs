@@ -1055,13 +1055,14 @@ await check("a browser game may call from any origin and read the request's id",
 
 // --- the whole interface ---
 
-// The client never had operations for game servers, and describes versions otherwise, and games by their studio's group.
+// The client never had operations for game servers and for seats, and describes versions otherwise, and games by their studio's group.
 const NOT_THE_CLIENTS = [
 	"GET /cloud/games/{game_id}",
 	"GET /cloud/games/{game_id}/versions/{version_id}",
 	"POST /cloud/games/{game_id}/versions/validate",
 	"POST /cloud/games/{game_id}/versions",
 	"POST /cloud/games/{game_id}/namespaces/{namespace_id}/tokens/server",
+	"POST /matchmaker/players/leave",
 	"POST /matchmaker/servers/register",
 	"POST /matchmaker/servers/heartbeat",
 	"POST /matchmaker/servers/end-lobby",

@@ -251,9 +251,15 @@ async fn answered(client: &Client<HttpConnector, Full<Bytes>>, request: Request<
     Answer::new(parts, &body)
 }
 
-/// The request for a game with one namespace and the regions `fra` and `nyc`.
+/// The request for a game with one namespace and the regions `fra` and `nyc`. Its modes reserve seats for two
+/// minutes unless they say otherwise, so that no test depends on the default.
 #[must_use]
-pub fn new_game(name: &str, modes: Value, lobby_count_max: u32) -> NewGame {
+pub fn new_game(name: &str, mut modes: Value, lobby_count_max: u32) -> NewGame {
+    for mode in modes.as_object_mut().into_iter().flat_map(|modes| modes.values_mut()) {
+        if mode["reservation_seconds"].is_null() {
+            mode["reservation_seconds"] = json!(120);
+        }
+    }
     let region = |display_name: &str, latitude, longitude| Region {
         display_name: display_name.to_owned(),
         provider_display_name: "Test".to_owned(),

@@ -1,12 +1,13 @@
 //! The other ways in: joining by identifier, lobbies of players' own.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures_util::future::join_all;
 use harness::{TestGame, TestStack};
 use http::Method;
 use serde_json::{Value, json};
+use shared::{cloud::provision::add_version, models::rights::GameRight};
 
 use super::{CLOSED, find, find_existing, game};
 
@@ -19,6 +20,17 @@ async fn start(name: &str, mode: Value) -> (TestStack, TestGame) {
 
 fn custom() -> Value {
     json!({ "taggable": true, "allow_dynamic_max_players": true, "actions": { "create": { "enabled": true } } })
+}
+
+/// Has the namespace run a new version, unseen by instances that know its settings.
+async fn deploy(stack: &TestStack, game: &TestGame, config: Value) -> String {
+    let (store, config) = (stack.store(), serde_json::from_value(config).unwrap());
+    let added = add_version(store, &stack.ambient(), game.game_id(), "2".to_owned(), config).await;
+    let version_id = added.unwrap().version_id;
+    let right = GameRight::of_operator(game.game_id().clone());
+    let right = right.on_namespace(game.namespace_id(), store).await.unwrap();
+    store.set_version(&right, &version_id, stack.clock.now()).await.unwrap();
+    version_id.to_string()
 }
 
 async fn create(stack: &TestStack, game: &TestGame, fields: Value) -> harness::Answer {
@@ -86,7 +98,7 @@ async fn a_join_takes_over_seats_that_lapsed() {
     let lobby_id = find(&stack, &game).await.expect_ok().lobby_id();
     game.join(&stack, &lobby_id).await.expect_ok();
     assert_eq!(game.join(&stack, &lobby_id).await.refusal(), (400, "MATCHMAKER_LOBBY_FULL"));
-    stack.clock.advance(std::time::Duration::from_secs(120));
+    stack.clock.advance(Duration::from_secs(120));
     for _ in 0..2 {
         let seat = game.join(&stack, &lobby_id).await.expect_ok();
         game.connect(&stack, &seat).await.expect_ok();
@@ -104,7 +116,7 @@ async fn a_find_takes_over_ninety_lapsed_seats_at_once() {
         answer.expect_ok();
     }
     assert_eq!(find_existing(&stack, &game).await.refusal(), (400, "MATCHMAKER_NO_AVAILABLE_LOBBIES"));
-    stack.clock.advance(std::time::Duration::from_secs(120));
+    stack.clock.advance(Duration::from_secs(120));
     assert_eq!(find_existing(&stack, &game).await.expect_ok().lobby_id(), lobby_id);
     assert_eq!(game.lobby(&stack, &lobby_id).await.taken, 2, "I1");
 }
@@ -159,14 +171,8 @@ async fn a_lobby_of_an_old_version_stays_joinable_under_that_versions_rules() {
     let lobby_id = find(&stack, &game).await.expect_ok().lobby_id();
     let config = json!({ "game_modes": { "arena": { "regions": ["fra"], "max_players": 4,
                          "actions": { "join": { "enabled": false } } } } });
-    let config = serde_json::from_value(config).unwrap();
-    let (store, ambient) = (stack.store(), stack.ambient());
-    let version =
-        shared::cloud::provision::add_version(store, &ambient, game.game_id(), "2".to_owned(), config).await;
-    let right = shared::models::rights::GameRight::of_operator(game.game_id().clone());
-    let right = right.on_namespace(game.namespace_id(), store).await.unwrap();
-    store.set_version(&right, &version.unwrap().version_id, stack.clock.now()).await.unwrap();
-    stack.clock.advance(std::time::Duration::from_secs(31));
+    deploy(&stack, &game, config).await;
+    stack.clock.advance(Duration::from_secs(31));
     let newer = find(&stack, &game).await.expect_ok().lobby_id();
     assert_ne!(newer, lobby_id, "I6");
     game.join(&stack, &lobby_id).await.expect_ok();
@@ -236,4 +242,68 @@ async fn a_configuration_has_up_to_16_kib_and_may_be_null_like_the_other_fields(
     let (stack, game) = start("rules", custom()).await;
     create(&stack, &game, json!({ "lobby_config": "x".repeat(16 * 1024 - 2) })).await.expect_ok();
     create(&stack, &game, json!({ "lobby_config": null, "region": null, "tags": null })).await.expect_ok();
+}
+
+#[tokio::test]
+async fn an_identifier_that_a_player_typed_joins_in_any_case_and_with_blanks_around() {
+    let (stack, game) = start("typed", custom()).await;
+    let made = create(&stack, &game, json!({})).await.expect_ok().lobby_id();
+    for typed in [made.to_uppercase(), format!("  {made}\n"), format!("\t{}", made.to_uppercase())] {
+        assert_eq!(game.join(&stack, &typed).await.expect_ok().lobby_id(), made, "{typed:?}");
+    }
+    let inside = format!("{} {}", &made[..8], &made[8..]);
+    for typed in ["", "  ", &inside] {
+        let refused = game.join(&stack, typed).await;
+        assert_eq!(refused.refusal(), (400, "MATCHMAKER_LOBBY_NOT_FOUND"), "{typed:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_of_another_version_gets_no_seat_and_is_told_the_current_one() {
+    let mut mode = custom();
+    mode["max_players"] = json!(8);
+    let (stack, game) = start("outdated", mode).await;
+    let current = game.created.version.version_id.to_string();
+    let found =
+        game.find(&stack, json!({ "game_modes": ["arena"], "version_id": current })).await.expect_ok();
+    let requests = |version: Value| {
+        [
+            ("lobbies/find", json!({ "game_modes": ["arena"], "version_id": version })),
+            ("lobbies/join", json!({ "lobby_id": found.lobby_id(), "version_id": version })),
+            ("lobbies/create", json!({ "game_mode": "arena", "version_id": version })),
+        ]
+    };
+    for (path, body) in requests(json!("of-yesterday")) {
+        let refused = game.play(&stack, path, body).await;
+        assert_eq!(refused.refusal(), (400, "MATCHMAKER_VERSION_OUTDATED"), "{path}");
+        assert_eq!(refused.body["metadata"], json!({ "current": current }), "{path}");
+    }
+    for (path, body) in requests(json!(null)).into_iter().chain(requests(json!(current))) {
+        game.play(&stack, path, body).await.expect_ok();
+    }
+    let seats = game.lobby(&stack, &found.lobby_id()).await;
+    assert_eq!((seats.taken, seats.reserved.len()), (5, 5), "I4: no seat for the refused");
+}
+
+#[tokio::test]
+async fn a_client_newer_than_the_settings_of_an_instance_is_seated_at_once() {
+    let (stack, game) = start("newer", json!({})).await;
+    let instance = stack.instance();
+    let old = game.created.version.version_id.to_string();
+    let find = async |version: &str| {
+        let body = json!({ "game_modes": ["arena"], "version_id": version });
+        instance.find(&game.public, &body).await.map_err(|error| error.status_and_code().1)
+    };
+    find(&old).await.unwrap();
+    let new = deploy(&stack, &game, json!({ "game_modes": { "arena": { "regions": ["fra"] } } })).await;
+    assert_eq!(find(&new).await.err(), Some("MATCHMAKER_VERSION_OUTDATED"), "within a second");
+    stack.clock.advance(Duration::from_secs(1));
+    find(&new).await.unwrap();
+    // A client that nobody knows makes an instance read the settings once a second.
+    let before = instance.usage();
+    for _ in 0..3 {
+        assert_eq!(find("unknown").await.err(), Some("MATCHMAKER_VERSION_OUTDATED"));
+    }
+    assert_eq!((instance.usage() - before).calls, 0);
+    assert_eq!(find(&old).await.err(), Some("MATCHMAKER_VERSION_OUTDATED"));
 }

@@ -22,7 +22,10 @@ async fn a_lobby_is_found_filled_closed_reopened_left_and_ended() {
     let lobby_id = first.lobby_id();
     assert_eq!(first.body["ports"]["default"]["host"], "one.example:7777");
     assert_eq!(listed(&game.heartbeat(&stack, "one").await.expect_ok()), [lobby_id.as_str()]);
+    let seats = async || game.heartbeat(&stack, "one").await.expect_ok().body["lobbies"][0]["seats"].clone();
+    assert_eq!(seats().await, json!({ "reserved": 1, "connected": 0 }));
     game.connect(&stack, &first).await.expect_ok();
+    assert_eq!(seats().await, json!({ "reserved": 0, "connected": 1 }));
 
     let second = game.join(&stack, &lobby_id).await.expect_ok();
     game.connect(&stack, &second).await.expect_ok();

@@ -94,6 +94,23 @@ async fn a_find_in_a_busy_pool_says_beside_how_many_lobbies_it_created_one() {
 }
 
 #[tokio::test]
+async fn a_find_explains_that_the_request_excludes_a_lobby() {
+    let stack = TestStack::start().await;
+    let token = stack.demo().tokens.public.clone();
+    let find = json!({ "game_modes": ["duel"] });
+    let there = explained(&stack, Some(&token), &find).await.expect_ok().lobby_id();
+    stack.clock.advance(Duration::from_secs(5));
+    let elsewhere = json!({ "game_modes": ["duel"], "exclude_lobby_ids": [there] });
+    let found = explained(&stack, Some(&token), &elsewhere).await.expect_ok();
+    let explain = &found.body["explain"];
+    assert_eq!(
+        (&explain["considered"], &explain["refused"]),
+        (&json!(1), &json!({ "excluded": 1 })),
+        "{explain}"
+    );
+}
+
+#[tokio::test]
 async fn a_find_without_a_game_server_explains_why_none_had_a_place() {
     let stack = TestStack::start().await;
     let modes = json!({ "duel": { "regions": ["fra"], "max_players": 1 }, "arena": { "regions": ["nyc"] } });

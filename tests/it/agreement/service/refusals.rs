@@ -194,6 +194,16 @@ async fn observe_places(observed: &mut Observed, stack: &TestStack) {
     let scene = Scene::on(stack).await;
     let other = stack.make_game("other", json!({ "solo": { "regions": ["fra"] } }), 9, 1).await;
     let version = json!({ "version_id": "no-such-version" });
+    let outdated = (400, "MATCHMAKER_VERSION_OUTDATED");
+    for (id, fields) in [
+        ("findLobby", json!({ "game_modes": ["duel"] })),
+        ("joinLobby", json!({ "lobby_id": scene.lobby_id })),
+        ("createLobby", json!({ "game_mode": "arena" })),
+    ] {
+        let mut body = fields;
+        body["version_id"] = json!("of-yesterday");
+        observed.ask(&scene, (id, "public"), body.to_string(), outdated).await;
+    }
     let not_found = (404, "CLOUD_VERSION_NOT_FOUND");
     observed.ask(&scene, ("updateNamespaceVersion", "cloud"), version.to_string(), not_found).await;
     for version_id in ["no-such-version", "no version", other.created.version.version_id.as_str()] {
