@@ -12,7 +12,7 @@ use shared::base::aws::CRYPTOGRAPHY;
 use crate::reach::root_cause;
 
 /// Largest answer of the API: a list of lobbies with their states.
-const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
+pub(crate) const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// The API at `base`, by http or https.
 pub(crate) fn api(base: String) -> Api {

@@ -79,6 +79,7 @@ pub async fn run(command: Command) -> Result<String, CommandError> {
         }
         Topic::Tail { namespace } => watching::tail(&namespace, &target.open().await?, json).await?,
         Topic::Load(options) => {
+            options.share.check_target(target.is_local())?;
             let (is_local, deployment) = (target.is_local(), target.open().await?);
             noted(deed, &deployment, load::run(options, &deployment, is_local)).await?
         }

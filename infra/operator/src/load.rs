@@ -35,21 +35,27 @@ use tokio::{
 use crate::{api::api, deployment::Deployment, error::CommandError, lookup, report::Report};
 
 mod cost;
+mod crowd;
+mod hostile;
 mod namespace;
 mod plan;
 mod players;
 mod report;
 mod servers;
 mod service;
+mod sources;
 mod tally;
+mod toll;
 
+use crowd::Crowd;
 pub(crate) use plan::Options;
 use plan::{LEASE, Plan};
 use players::Players;
 use report::Outcome;
 use servers::{PREFIX, Servers};
 use service::{Meter, Service};
-use tally::{Call, OK};
+use sources::{Sources, api_from_sources};
+use tally::{Call, Listed, OK};
 
 /// How long the tokens live beyond the load: while its game servers register and deregister.
 const TOKEN_MARGIN: Duration = Duration::from_secs(600);
@@ -66,6 +72,8 @@ struct Scene<'a> {
     api: Api,
     /// The API of the local stack, which shows what operations took.
     meter: Option<Api>,
+    /// The addresses that the requests of a hostile load come from.
+    sources: Option<Sources>,
 }
 
 /// Plays a load.
@@ -87,6 +95,10 @@ pub(crate) async fn run(
             "the stack has no output `ApiUrl`; give the API's address by --api-url".to_owned(),
         )
     })?;
+    let sources = plan.hostile.as_ref().map(|hostile| Sources::new(hostile.addresses, ambient));
+    if let Some(sources) = sources {
+        sources.check(url)?;
+    }
     let servers = servers_of(store, &game, right.namespace_id()).await?;
     let dead = check_servers(&plan.namespace, &servers, options.among_players, ambient.now())?;
     if !is_local {
@@ -105,7 +117,8 @@ pub(crate) async fn run(
     }
     // Another address may be that of another deployment.
     let meter = api_url.clone().filter(|_| is_local && options.api_url.is_none()).map(api);
-    Scene { deployment, right, api: api(url.clone()), meter }.load(plan).await
+    let api = if sources.is_some() { api_from_sources(url.clone()) } else { api(url.clone()) };
+    Scene { deployment, right, api, meter, sources }.load(plan).await
 }
 
 /// The servers that a killed load left. Refuses a namespace with others.
@@ -148,10 +161,18 @@ impl Scene<'_> {
         let mut heartbeats = JoinSet::new();
         let registered = servers.register(&plan, &mut heartbeats, || *stopped.borrow()).await;
         if registered.is_ok() {
-            let players = Players::new(plan.clone(), Arc::clone(&service), Arc::clone(&servers));
+            let crowd = Crowd::of(&plan, Arc::clone(&service), self.sources);
+            let players =
+                Players::new(plan.clone(), Arc::clone(&service), Arc::clone(&servers), self.sources);
             let players = Arc::new(players);
+            let attack = async {
+                if let Some(crowd) = crowd {
+                    crowd.come().await;
+                    self.look(&service).await;
+                }
+            };
             tokio::select! {
-                () = players.come_and_go() => {}
+                ((), ()) = async { tokio::join!(players.come_and_go(), attack) } => {}
                 () = until_stopped(stopped.clone()) => {}
                 () = show_progress(&service, &plan) => {}
             }
@@ -167,7 +188,8 @@ impl Scene<'_> {
             CommandError::Refused(format!("a game server of the load could not register: {result}"))
         })?;
 
-        let metered = before.zip(self.metered().await).map(|(before, after)| difference(&before, &after));
+        let metered = before.zip(self.metered().await);
+        let metered = metered.map(|(before, after)| difference(&before, &after, plan.hostile.is_some()));
         let tally = service.tally().clone();
         let was_interrupted = *stopped.borrow();
         Ok(Outcome { plan, tally, metered, was_interrupted, left }.report())
@@ -175,6 +197,16 @@ impl Scene<'_> {
 
     async fn metered(&self) -> Option<Meter> {
         Service::meter(self.meter.as_ref()?).await
+    }
+
+    /// Counts the lobbies that a player sees listed now.
+    async fn look(&self, service: &Service) {
+        let Some(meter) = &self.meter else { return };
+        let Some(listed) = service.listed(meter).await else { return };
+        let Ok(lobbies) = self.deployment.store.lobbies(&listed).await else { return };
+        let used = lobbies.iter().filter(|lobby| lobby.connected_by.is_some()).count();
+        let unused = listed.len().saturating_sub(used);
+        service.tally().listed = Some(Listed { lobbies: listed.len(), unused });
     }
 
     /// Revokes the tokens. Returns which could not be.
@@ -193,13 +225,14 @@ impl Scene<'_> {
 }
 
 /// What the operations of a load took between two readings.
-fn difference(before: &Meter, after: &Meter) -> BTreeMap<String, (u64, Usage)> {
+fn difference(before: &Meter, after: &Meter, is_hostile: bool) -> BTreeMap<String, (u64, Usage)> {
     let of = |name: &str| {
         let (requests, usage) = after.get(name).copied().unwrap_or_default();
         let (requests_before, usage_before) = before.get(name).copied().unwrap_or_default();
         (name.to_owned(), (requests - requests_before, usage - usage_before))
     };
-    Call::ALL.into_iter().map(|operation| of(operation.name())).collect()
+    let hostile = Call::HOSTILE.into_iter().filter(|_| is_hostile);
+    Call::ALL.into_iter().chain(hostile).map(|operation| of(operation.name())).collect()
 }
 
 /// Whether Ctrl-C was pressed.
@@ -231,7 +264,7 @@ async fn show_progress(service: &Service, plan: &Plan) {
         let (found, sent, not_sent, left) = {
             let tally = service.tally();
             let found = tally.of(Call::Find, OK);
-            (found, tally.all(Call::Find), tally.not_sent, tally.of(Call::Disconnect, OK))
+            (found, tally.players(), tally.not_sent, tally.of(Call::Disconnect, OK))
         };
         let text = format!(
             "{} of {} players came, {found} found a lobby, {} did not, {not_sent} were not sent, {left} left",

@@ -56,6 +56,21 @@ impl Scene {
         stderr.trim_end().strip_prefix("muster: ").unwrap_or_else(|| panic!("{stderr}")).to_owned()
     }
 
+    /// Reads every lobby, and fails if one has more seats than it may, by whatever way they were taken.
+    /// Returns how many lobbies have a seat.
+    async fn expect_no_lobby_overbooked(&self) -> usize {
+        let lobbies = self.items("LobbiesTable").await;
+        let seats = lobbies.iter().map(|lobby| {
+            let map = |name: &str| lobby[name].as_m().unwrap().len();
+            let number = |name: &str| lobby[name].as_n().unwrap().parse::<usize>().unwrap();
+            let seats = map("reserved") + map("connected");
+            assert_eq!(seats, number("taken"), "{lobby:?}");
+            assert!(seats <= number("max_players_direct"), "{lobby:?}");
+            seats
+        });
+        seats.filter(|seats| *seats > 0).count()
+    }
+
     async fn items(&self, table: &str) -> Vec<Item> {
         let scanned = patient_client(&self.endpoint).scan().table_name(table).send().await.unwrap();
         scanned.items.unwrap_or_default()
@@ -115,6 +130,84 @@ async fn every_player_of_a_load_is_answered_and_nothing_is_left() {
     assert!(report["dollars"].as_f64().unwrap() > 0.0, "{report}");
     assert_eq!((&report["left_behind"], &report["interrupted"]), (&json!([]), &json!(false)), "{report}");
     assert_eq!(scene.living().await, before);
+}
+
+#[tokio::test]
+async fn a_hostile_load_overbooks_no_lobby_and_counts_players_and_crowd_apart() {
+    let (scene, folder) = (Scene::start().await, TestFolder::new());
+    let file = folder.path("open.json");
+    let create = json!({ "create": { "enabled": true } });
+    let open = json!({ "regions": ["fra"], "max_players": 4, "taggable": true, "actions": create });
+    fs::write(&file, json!({ "game_modes": { "open": open } }).to_string()).unwrap();
+    scene.ask(&["version", "create", "kart", &file, "--set", "kart/prod"]).await;
+    let before = scene.living().await;
+    let load = ["load", "kart/prod", "--rate", "4", "--seconds", "3", "--connect-seconds", "1"];
+    let hostile = ["--stay-seconds", "1", "--hostile", "0.9", "--addresses", "20", "--json"];
+    let load = [&load[..], &hostile[..], &[&scene.local.option]].concat();
+    let mut program = Program::start("muster", &load, &BTreeMap::new());
+    let watch = async {
+        loop {
+            scene.expect_no_lobby_overbooked().await;
+        }
+    };
+    let Ended { status, stdout, stderr } =
+        tokio::select! { ended = program.end() => ended, ended = watch => ended };
+    assert!(status.success(), "{stderr}");
+    assert!(
+        stderr.contains("\nhostile share 0.9: 36.0 requests a second, 108 in all, from 20 IP "),
+        "{stderr}"
+    );
+    expect_no_token(&format!("{stdout}{stderr}"));
+    assert_eq!(scene.living().await, before);
+    assert!(scene.expect_no_lobby_overbooked().await > 0, "a lobby keeps its seats when it has ended");
+
+    let report: Value = serde_json::from_str(&stdout).unwrap();
+    let (players, attack) = (&report["players"], &report["hostile"]);
+    let number = |value: &Value| value.as_u64().unwrap_or_else(|| panic!("{value} in {report}"));
+    let sum = |results: &Value| -> u64 {
+        results.as_object().into_iter().flatten().map(|(_, count)| number(count)).sum()
+    };
+    // Everybody was answered, and each refusal has its code.
+    assert_eq!((&players["came"], &report["problem"]), (&json!(12), &Value::Null), "{report}");
+    let answer = Regex::new("^(200|(4[0-9]{2}|503) [A-Z_]+)$").unwrap();
+    let of_both = [&report["results"], &attack["results"]].map(|results| results.as_object().unwrap());
+    for results in of_both.into_iter().flat_map(|results| results.values()) {
+        assert!(results.as_object().unwrap().keys().all(|result| answer.is_match(result)), "{results}");
+    }
+    let finds = number(&attack["players"]) + number(&attack["retries"]);
+    assert_eq!(sum(&report["results"]["find-lobby"]), finds, "{report}");
+    assert_eq!(number(&attack["players"]) + number(&players["not_sent"]), 12, "{report}");
+    let (at_once, seated) = (number(&attack["seated_at_once"]), number(&attack["seated"]));
+    assert!(at_once <= seated && seated <= number(&attack["players"]), "{report}");
+    let listed = &attack["listed"];
+    assert!(number(&listed["unused"]) <= number(&listed["lobbies"]), "{report}");
+
+    // Of the hostile requests, too; none of them is among the players'.
+    let sent: u64 = attack["results"].as_object().unwrap().values().map(sum).sum();
+    assert_eq!((sent, sent + number(&attack["not_sent"])), (number(&attack["requests"]), 108), "{report}");
+    for (kind, only) in
+        [("wrong bodies", "400 API_BAD_BODY"), ("forged tokens", "401 TOKEN_INVALID"), ("lists", "200")]
+    {
+        let mut results = attack["results"][kind].as_object().into_iter().flatten();
+        assert!(results.all(|(result, _)| result == only), "{report}");
+    }
+    assert!((1..=20).contains(&number(&attack["addresses"])), "{report}");
+
+    // The stack's own meter counted the same requests: what it counted of the players' is not in their cost.
+    let spent = &attack["spent_by_operation"];
+    let requests = |operation: &str| spent[operation]["requests"].as_f64().unwrap() as u64;
+    let of_kinds = |kinds: &[&str]| kinds.iter().map(|kind| sum(&attack["results"][kind])).sum::<u64>();
+    assert_eq!(
+        requests("find-lobby"),
+        of_kinds(&["finds", "tags", "wrong bodies", "forged tokens"]),
+        "{report}"
+    );
+    for (operation, kind) in [("join-lobby", "joins"), ("create-lobby", "creates"), ("list-lobbies", "lists")]
+    {
+        assert_eq!(requests(operation), of_kinds(&[kind]), "{report}");
+    }
+    assert!(attack["spent"]["write_units"].as_f64().unwrap() >= number(&attack["seats"]) as f64, "{report}");
+    assert!(attack["dollars"].as_f64().unwrap() > 0.0, "{report}");
 }
 
 #[tokio::test]
@@ -195,6 +288,14 @@ async fn a_namespace_that_a_load_would_disturb_or_that_would_refuse_it_is_not_lo
     assert_eq!(unknown, "there is no mode `race`; the version has arena, duel");
     let limited = scene.refusal("kart/staging", &arena).await;
     assert!(limited.contains("`muster mm-config kart/staging --max-players-per-client 1001`"), "{limited}");
+    // A hostile one is the reverse, and of a stack in AWS it is refused before anything is read there.
+    let hostile = ["--mode", "arena", "--hostile", "0.9"];
+    let unlimited = scene.refusal("kart/load", &hostile).await;
+    assert!(unlimited.contains("`muster mm-config kart/load --max-players-per-client 8`"), "{unlimited}");
+    let in_aws = [&["load", "kart/prod", "--stack", "none"], &hostile[..]].concat();
+    let Ended { status, stdout, stderr } = Program::run("muster", &in_aws, &BTreeMap::new()).await;
+    assert_eq!((status.code(), stdout.as_str(), stderr.lines().count()), (Some(4), "", 1), "{stderr}");
+    assert!(stderr.starts_with("muster: --hostile needs --local: "), "{stderr}");
     let large = scene.refusal("kart/load", &["--mode", "duel", "--rate", "1000"]).await;
     assert!(large.contains("kart/load may hold 128 lobbies"), "{large}");
 

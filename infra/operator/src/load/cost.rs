@@ -1,6 +1,9 @@
 //! The DynamoDB usage of a load's requests, as counted (`tests/bench/cost.md`), and their cost.
 
-use std::{iter::Sum, ops::Add};
+use std::{
+    iter::Sum,
+    ops::{Add, Sub},
+};
 
 use muster_console::{
     budget,
@@ -61,6 +64,14 @@ impl Add for Spent {
             read_units: self.read_units + other.read_units,
             write_units: self.write_units + other.write_units,
         }
+    }
+}
+
+impl Sub for Spent {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        self + other.times(-1.0)
     }
 }
 

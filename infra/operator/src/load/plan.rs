@@ -15,6 +15,7 @@ use crate::{
     error::CommandError,
     load::{
         cost::{self, Spent},
+        hostile::{Hostile, Share, check_limit},
         namespace::{check_clients, check_lobbies, check_screening, mode, region},
     },
     lookup::NamespaceName,
@@ -87,6 +88,8 @@ pub(crate) struct Options {
     #[arg(long)]
     pub among_players: bool,
     #[command(flatten)]
+    pub share: Share,
+    #[command(flatten)]
     pub consent: Consent,
 }
 
@@ -113,6 +116,8 @@ pub(crate) struct Plan {
     pub lobbies_per_server: u32,
     /// Lobbies at a time, about.
     pub lobbies: u32,
+    /// Requests of clients that never connect.
+    pub hostile: Option<Hostile>,
 }
 
 impl Plan {
@@ -130,9 +135,14 @@ impl Plan {
         let (mode, mode_config) = mode(options.mode.as_deref(), config)?;
         let region = region(options.region.as_deref(), mode, mode_config)?;
         check_screening(&name, mode, mode_config, config)?;
-        check_clients(&name, namespace)?;
+        let hostile = Hostile::of(options.share, options.rate, options.seconds, mode_config);
+        match hostile {
+            Some(_) => check_limit(&name, namespace)?,
+            None => check_clients(&name, namespace)?,
+        }
         let lobbies = lobbies(options, mode_config);
         check_lobbies(&name, namespace, lobbies)?;
+        let lobbies = hostile.as_ref().map_or(lobbies, |hostile| hostile.lobbies(lobbies, namespace));
         let enough = lobbies.div_ceil(options.servers.unwrap_or(SERVERS_MAX));
         let enough = enough.clamp(LOBBIES_PER_SERVER, LOBBIES_PER_SERVER_MAX);
         let lobbies_per_server = options.lobbies_per_server.unwrap_or(enough);
@@ -150,6 +160,7 @@ impl Plan {
             servers,
             lobbies_per_server,
             lobbies,
+            hostile,
         })
     }
 
@@ -179,6 +190,11 @@ impl Plan {
         self.rate.max(UNDER_WAY_MIN) as usize
     }
 
+    /// Times that a player finds at most, until one gets a seat.
+    pub const fn attempts(&self) -> u32 {
+        if self.hostile.is_some() { Hostile::attempts() } else { 1 }
+    }
+
     /// How long it lasts, if every player gets a seat at once.
     pub fn lasts(&self) -> Duration {
         Duration::from_secs(self.seconds.into()) + self.connect + self.stay
@@ -202,6 +218,8 @@ impl Plan {
             + cost::REGISTER.times(servers)
             + cost::heartbeat(lobbies).times(heartbeats(HEARTBEAT) + early)
             + cost::deregister(1).times(servers)
+            // Most are refused.
+            + cost::REFUSED.times(self.hostile.as_ref().map_or(0.0, |hostile| hostile.requests.into()))
     }
 
     /// Refuses a load that costs more than `dollars_max` by the estimate.
@@ -225,10 +243,12 @@ impl Plan {
         let room = servers * lobbies_per_server;
         let short = if room < self.lobbies { ": finds beyond them are refused" } else { "" };
         let here = if is_local { " in AWS, nothing here" } else { "" };
+        let hostile =
+            self.hostile.as_ref().map_or_else(String::new, |hostile| format!("\n{}", hostile.text()));
         format!(
             "{namespace}: {rate} players a second for {seconds} s, {} sessions of mode {mode} ({seats} seats) in {region}\n\
              some {} lobbies at a time, on {servers} game servers of the load with room for {room}{short}\n\
-             about {requests:.0} requests, {read_units:.0} read and {write_units:.0} write units: ${:.4}{here}",
+             about {requests:.0} requests, {read_units:.0} read and {write_units:.0} write units: ${:.4}{here}{hostile}",
             self.sessions(),
             self.lobbies,
             self.estimate().dollars(),
@@ -238,13 +258,17 @@ impl Plan {
     /// The plan for programs.
     pub fn json(&self) -> Value {
         let Self { namespace, mode, region, rate, seconds, servers, lobbies_per_server, lobbies, .. } = self;
-        json!({
+        let mut json = json!({
             "namespace": namespace, "game_mode": mode, "region_id": region, "rate": rate, "seconds": seconds,
             "connect_seconds": self.connect.as_secs(), "stay_seconds": self.stay.as_secs(),
             "sessions": self.sessions(), "servers": servers, "lobbies_per_server": lobbies_per_server,
             "lobbies": lobbies, "under_way_max": self.under_way_max(),
             "estimate": self.estimate(), "dollars": self.estimate().dollars(),
-        })
+        });
+        if let (Some(hostile), Some(fields)) = (&self.hostile, json.as_object_mut()) {
+            fields.insert("hostile".to_owned(), hostile.json());
+        }
+        json
     }
 }
 
@@ -263,9 +287,12 @@ fn lobbies(options: &Options, config: &GameModeConfig) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use clap::Parser;
 
     use super::*;
+    use crate::load::tally::Kind;
 
     #[derive(Debug, Parser)]
     struct Line {
@@ -312,6 +339,8 @@ mod tests {
             ["--seconds", "3600"],
             ["--stay-seconds", "0"],
             ["--dollars-max", "0.01"],
+            ["--hostile", "0.01"],
+            ["--hostile", "0.95"],
         ] {
             assert!(options(&words).is_ok(), "{words:?}");
         }
@@ -326,9 +355,87 @@ mod tests {
             ["--dollars-max", "-1"],
             ["--dollars-max", "NaN"],
             ["--dollars-max", "1001"],
+            ["--hostile", "0"],
+            ["--hostile", "-0.5"],
+            ["--hostile", "0.951"],
+            ["--hostile", "NaN"],
+            ["--addresses", "100"],
         ] {
             assert!(options(&words).is_err(), "{words:?}");
         }
+        let hostile = |more: &[&str]| options(&[&["--hostile", "0.5"], more].concat());
+        for addresses in ["1", "2000"] {
+            assert!(hostile(&["--addresses", addresses]).is_ok(), "{addresses}");
+        }
+        for more in [["--addresses", "0"], ["--addresses", "2001"], ["--api-url", "http://127.0.0.1:1"]] {
+            assert!(hostile(&more).is_err(), "{more:?}");
+        }
+        assert_eq!(hostile(&[]).unwrap().share.addresses, 100);
+    }
+
+    fn hostile_config() -> Value {
+        let create = json!({ "create": { "enabled": true } });
+        json!({ "game_modes": {
+            "open": { "regions": ["fra"], "max_players": 10, "taggable": true, "actions": create },
+            "plain": { "regions": ["fra"], "max_players": 10, "actions": { "join": { "enabled": false } } },
+        } })
+    }
+
+    fn hostile_plan(words: &[&str]) -> Plan {
+        plan_of(words, &namespace(128, 8), hostile_config()).unwrap()
+    }
+
+    #[test]
+    fn hostile_requests_are_their_share_of_all_and_come_in_turn_from_all_addresses() {
+        let plan = hostile_plan(&["--mode", "open", "--rate", "10", "--seconds", "7", "--hostile", "0.9"]);
+        let hostile = plan.hostile.as_ref().unwrap();
+        assert_eq!((hostile.requests, hostile.rate.round(), plan.sessions()), (630, 90.0, 70));
+        assert_eq!((hostile.due(90).as_millis(), hostile.due(629).as_secs()), (1_000, 6));
+        let kinds: Vec<_> = (0..14).filter_map(|number| hostile.kind(number)).collect();
+        assert_eq!(kinds, [Kind::ALL, Kind::ALL].concat());
+        for kind in Kind::ALL {
+            let its = (0..630).filter(|number| hostile.kind(*number) == Some(kind));
+            let addresses: BTreeSet<_> = its.map(|number| hostile.address(number)).collect();
+            assert!(addresses.len() > 60 && addresses.iter().all(|address| *address < 100), "{kind:?}");
+        }
+        let few = hostile_plan(&["--mode", "open", "--hostile", "0.9", "--addresses", "1"]);
+        assert_eq!(few.hostile.unwrap().address(17), 0);
+    }
+
+    #[test]
+    fn a_hostile_load_leaves_out_what_the_mode_does_not_allow_and_has_places_for_all_lobbies() {
+        let open = hostile_plan(&["--mode", "open", "--hostile", "0.9"]);
+        assert!(open.servers * open.lobbies_per_server >= 128, "{open:?}");
+        assert!(open.text(true).ends_with("wrong bodies, forged tokens, in turn"), "{}", open.text(true));
+        let plain = hostile_plan(&["--mode", "plain", "--hostile", "0.9"]);
+        let text = plain.text(true);
+        assert!(
+            text.ends_with(
+                "\nhostile share 0.9: 180.0 requests a second, 10800 in all, from 100 IP addresses: finds, \
+                 lists, wrong bodies, forged tokens, in turn; the mode allows no tags, creates, joins"
+            ),
+            "{text}"
+        );
+        assert_eq!(plain.json()["hostile"]["left_out"], json!(["tags", "creates", "joins"]));
+        assert_eq!(open.json()["hostile"]["requests"], 10_800);
+        let few = hostile_plan(&["--mode", "open", "--hostile", "0.1", "--addresses", "1"]);
+        let without = plan_of(&["--mode", "open"], &namespace(128, 1_001), hostile_config()).unwrap();
+        assert_eq!((without.hostile.as_ref(), without.json().get("hostile")), (None, None));
+        assert_eq!(few.lobbies, 8 + without.lobbies);
+    }
+
+    #[test]
+    fn a_hostile_load_needs_the_local_stack_and_a_limit_of_seats_per_address() {
+        let open = ["--mode", "open", "--hostile", "0.9"];
+        let unlimited = plan_of(&open, &namespace(128, 1_001), hostile_config()).unwrap_err();
+        assert!(unlimited.contains("`muster mm-config kart/load --max-players-per-client 8`"), "{unlimited}");
+        assert!(plan_of(&open, &namespace(128, 1_000), hostile_config()).is_ok());
+        let share = options(&open).unwrap().share;
+        let refused = share.check_target(false).unwrap_err().to_string();
+        assert!(refused.starts_with("--hostile needs --local: "), "{refused}");
+        assert_eq!([&unlimited, &refused].map(|text| text.lines().count()), [1, 1]);
+        assert!(share.check_target(true).is_ok());
+        assert!(options(&["--mode", "open"]).unwrap().share.check_target(false).is_ok());
     }
 
     #[test]

@@ -1,10 +1,14 @@
 //! The players of a load: each finds a lobby when it is due, connects, stays and leaves.
 
-use std::sync::{Arc, MutexGuard};
+use std::{
+    sync::{Arc, MutexGuard},
+    time::Duration,
+};
 
 use hyper::body::Bytes;
 use serde::de::IgnoredAny;
 use serde_json::json;
+use shared::wire::JoinLobby;
 use tokio::{
     sync::Semaphore,
     task::JoinSet,
@@ -13,9 +17,11 @@ use tokio::{
 
 use crate::load::{
     cost,
+    hostile::Hostile,
     plan::Plan,
     servers::Servers,
     service::Service,
+    sources::Sources,
     tally::{Call, Tally},
 };
 
@@ -24,6 +30,8 @@ pub(crate) struct Players {
     plan: Plan,
     service: Arc<Service>,
     servers: Arc<Servers>,
+    /// Their addresses, in a hostile load.
+    sources: Option<Sources>,
     /// The body of each find.
     find: Bytes,
     /// One permit for each request that may be under way.
@@ -32,22 +40,16 @@ pub(crate) struct Players {
 
 impl Players {
     /// The players of a plan.
-    pub fn new(plan: Plan, service: Arc<Service>, servers: Arc<Servers>) -> Self {
+    pub fn new(plan: Plan, service: Arc<Service>, servers: Arc<Servers>, sources: Option<Sources>) -> Self {
         let find = json!({ "game_modes": [plan.mode], "regions": [plan.region] }).to_string().into();
         let requests = Semaphore::new(plan.under_way_max());
-        Self { plan, service, servers, find, requests }
+        Self { plan, service, servers, sources, find, requests }
     }
 
     /// Starts every player when it is due, regardless of earlier ones, and waits until all have left.
     pub async fn come_and_go(self: &Arc<Self>) {
-        let (began, mut sessions) = (Instant::now(), JoinSet::new());
-        for number in 0..self.plan.sessions() {
-            let due = began + self.plan.due(number);
-            sleep_until(due).await;
-            sessions.spawn(Arc::clone(self).play(number, due));
-            while sessions.try_join_next().is_some() {}
-        }
-        sessions.join_all().await;
+        let play = |number, due| Arc::clone(self).play(number, due);
+        in_time(self.plan.sessions(), |number| self.plan.due(number), play).await;
     }
 
     async fn play(self: Arc<Self>, number: u32, due: Instant) {
@@ -55,8 +57,15 @@ impl Players {
             self.tally().not_sent += 1;
             return;
         };
-        let lobby = self.service.find(self.find.clone(), due).await;
+        let lobby = self.find(due, number).await;
         drop(permit);
+        let lobby = match lobby {
+            Some(lobby) => {
+                self.tally().seated_at_once += 1;
+                Some(lobby)
+            }
+            None => self.find_again(number).await,
+        };
         let Some(lobby) = lobby.filter(|_| Plan::connects(number)) else { return };
         sleep(self.plan.connects_after(number)).await;
         let token = match self.servers.token_of(&lobby).await {
@@ -79,6 +88,27 @@ impl Players {
         }
     }
 
+    async fn find(&self, due: Instant, number: u32) -> Option<JoinLobby> {
+        let source = self.sources.map(|sources| sources.player(number));
+        self.service.find(self.find.clone(), due, source).await
+    }
+
+    /// Finds for a player who was refused, as often as the plan says.
+    async fn find_again(&self, number: u32) -> Option<JoinLobby> {
+        for attempt in 1..self.plan.attempts() {
+            sleep(Hostile::retries_after(number, attempt)).await;
+            let due = Instant::now();
+            // Nobody closes the semaphore.
+            let _permit = self.requests.acquire().await;
+            let lobby = self.find(due, number).await;
+            self.tally().retries += 1;
+            if lobby.is_some() {
+                return lobby;
+            }
+        }
+        None
+    }
+
     /// Calls an operation of the player's lobby, once the limit on concurrent requests allows it. Returns
     /// whether it succeeded.
     async fn ask(&self, operation: Call, lobby_token: &str, player_token: &str, takes: cost::Spent) -> bool {
@@ -93,9 +123,29 @@ impl Players {
     }
 }
 
+/// Begins each of `count` tasks when it is due after the beginning, regardless of earlier ones, and waits for
+/// all.
+pub(crate) async fn in_time<F: Future<Output = ()> + Send + 'static>(
+    count: u32,
+    due: impl Fn(u32) -> Duration,
+    task: impl Fn(u32, Instant) -> F,
+) {
+    let (began, mut tasks) = (Instant::now(), JoinSet::new());
+    for number in 0..count {
+        let due = began + due(number);
+        sleep_until(due).await;
+        tasks.spawn(task(number, due));
+        while tasks.try_join_next().is_some() {}
+    }
+    tasks.join_all().await;
+}
+
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::{
+        collections::BTreeMap,
+        sync::atomic::{AtomicU32, Ordering},
+    };
 
     use hyper::{Request, Response};
     use muster_console::host::Api;
@@ -103,7 +153,7 @@ mod tests {
     use shared::base::ambient::Ambient;
 
     use super::*;
-    use crate::load::tally::OK;
+    use crate::load::{sources::Source, tally::OK};
 
     /// An API that answers by path and body, after a while.
     fn api(answer: impl Fn(&str, &Value) -> (Duration, u16, Value) + Send + Sync + 'static) -> Api {
@@ -130,16 +180,22 @@ mod tests {
             servers: 1,
             lobbies_per_server: 9,
             lobbies: 9,
+            hostile: None,
         }
     }
 
     /// The results of the players of a plan.
     async fn played(plan: Plan, api: Api) -> Tally {
+        played_from(plan, api, None).await
+    }
+
+    /// The same, of players with these addresses.
+    async fn played_from(plan: Plan, api: Api, sources: Option<Sources>) -> Tally {
         let service = Arc::new(Service::new(api, "public".to_owned(), "server".to_owned()));
         let servers = Arc::new(Servers::new(&plan, Arc::clone(&service), &Ambient::system()));
         let mut heartbeats = JoinSet::new();
         servers.register(&plan, &mut heartbeats, || false).await.unwrap();
-        let players = Players::new(plan, Arc::clone(&service), Arc::clone(&servers));
+        let players = Players::new(plan, Arc::clone(&service), Arc::clone(&servers), sources);
         Arc::new(players).come_and_go().await;
         assert!(servers.leave().await.is_empty());
         service.tally().clone()
@@ -200,8 +256,46 @@ mod tests {
         let public = Service::new(service(|| (Duration::ZERO, 200)), String::new(), String::new());
         let due = Instant::now();
         sleep(slow).await;
-        public.find(Bytes::from_static(b"{}"), due).await;
+        public.find(Bytes::from_static(b"{}"), due, None).await;
         assert!(public.tally().finds[0] >= slow, "it was sent late, and its player waited");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_player_of_a_hostile_load_finds_up_to_three_times_from_an_address_of_its_own() {
+        let hostile = Hostile {
+            share: 0.5,
+            addresses: 7,
+            rate: 20.0,
+            requests: 40,
+            kinds: Vec::new(),
+            left_out: Vec::new(),
+        };
+        let plan = Plan { hostile: Some(hostile), ..plan() };
+        let (finds, sources) =
+            (Arc::new(AtomicU32::new(0)), Arc::new(std::sync::Mutex::new(BTreeMap::new())));
+        let (count, seen) = (Arc::clone(&finds), Arc::clone(&sources));
+        // One find of four gets a seat.
+        let answers = service(move || {
+            let is_refused = count.fetch_add(1, Ordering::Relaxed) % 4 != 3;
+            (Duration::ZERO, if is_refused { 503 } else { 200 })
+        });
+        let noting: Api = Arc::new(move |request: Request<Bytes>| {
+            let source = request.extensions().get::<Source>().copied();
+            if request.uri().path().ends_with("/find") {
+                *seen.lock().unwrap().entry(source.unwrap()).or_insert(0) += 1;
+            } else {
+                assert_eq!(source, None, "a game server has the machine's own address");
+            }
+            answers(request)
+        });
+        let tally = played_from(plan, noting, Some(Sources::new(7, &Ambient::system()))).await;
+        let (finds, sources) = (u64::from(finds.load(Ordering::Relaxed)), sources.lock().unwrap());
+        assert_eq!((tally.players(), sources.len(), tally.not_sent), (40, 40, 0));
+        assert_eq!((tally.all(Call::Find), tally.retries), (finds, finds - 40));
+        assert_eq!(tally.of(Call::Find, OK), finds / 4);
+        assert!(sources.values().all(|finds| (1..=3).contains(finds)), "{sources:?}");
+        assert_eq!(tally.seated_at_once, sources.values().filter(|finds| **finds == 1).count() as u64);
+        assert!(sources.values().any(|finds| *finds == 3) && tally.seated_at_once > 0, "{sources:?}");
     }
 
     #[tokio::test(start_paused = true)]

@@ -10,6 +10,7 @@ use crate::{
         cost::{self, Spent},
         plan::Plan,
         tally::{Call, OK, Tally, percentiles},
+        toll::Toll,
     },
     report::Report,
 };
@@ -49,7 +50,7 @@ impl Outcome {
     pub fn report(self) -> Report {
         let Tally { results, not_sent, not_listed, elsewhere, created, races_lost, problem, .. } =
             &self.tally;
-        let sent = self.tally.all(Call::Find);
+        let sent = self.tally.players();
         let finds = percentiles(self.tally.finds.clone());
         let connects = percentiles(self.tally.connects.clone());
         let spent: Spent = self.spent().into_values().sum();
@@ -73,13 +74,16 @@ impl Outcome {
             lines.push((operation.name(), results.collect::<Vec<_>>().join(", ")));
         }
         lines.push(("cost", self.cost(spent, estimate)));
+        let is_hostile = self.plan.hostile.is_some();
+        let toll = is_hostile.then(|| Toll::of(&self.tally, self.metered.as_ref()));
+        lines.extend(toll.iter().flat_map(Toll::lines));
         if *not_listed + *elsewhere > 0 {
             let text = format!("{not_listed} in no heartbeat's list, {elsewhere} of other game servers");
             lines.push(("other lobbies", text));
         }
         lines.extend(self.left.iter().map(|left| ("left behind", left.clone())));
         lines.extend(problem.clone().map(|problem| ("first problem", problem)));
-        let json = json!({
+        let mut json = json!({
             "plan": self.plan.json(), "interrupted": self.was_interrupted,
             "players": { "came": sent + not_sent, "not_sent": not_sent, "found": of(Call::Find),
                          "connected": connected, "left": left, "not_listed": not_listed, "elsewhere": elsewhere },
@@ -89,6 +93,9 @@ impl Outcome {
             "metered": self.metered.is_some(), "spent": spent, "spent_by_operation": self.spent(),
             "dollars": spent.dollars(), "left_behind": self.left,
         });
+        if let (Some(toll), Some(fields)) = (toll, json.as_object_mut()) {
+            fields.insert("hostile".to_owned(), toll.json());
+        }
         Report::list(lines, json)
     }
 

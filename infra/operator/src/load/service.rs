@@ -19,6 +19,7 @@ use serde::{
 use serde_json::Value;
 use shared::{
     base::usage::Usage,
+    models::ids::LobbyId,
     request::trace::EXPLAIN_HEADER,
     wire::{JoinLobby, explanation::Explanation},
 };
@@ -26,7 +27,8 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::load::{
     cost::{self, Spent},
-    tally::{Call, NO_RESPONSE, OK, Tally, UNREADABLE, explained},
+    sources::Source,
+    tally::{Call, Kind, NO_RESPONSE, OK, Tally, UNREADABLE, explained},
 };
 
 /// Longer than any response takes: API Gateway gives up after 30 s.
@@ -43,11 +45,40 @@ pub(crate) struct Service {
     tally: Mutex<Tally>,
 }
 
+/// A request.
+struct Message<'a> {
+    operation: Call,
+    query: &'a str,
+    token: &'a str,
+    body: Bytes,
+    /// The address that it comes from, where that matters.
+    source: Option<Source>,
+    /// Whether its response is to say what it took.
+    is_explained: bool,
+}
+
+impl<'a> Message<'a> {
+    const fn new(operation: Call, token: &'a str, body: Bytes) -> Self {
+        Self { operation, query: "", token, body, source: None, is_explained: false }
+    }
+}
+
 /// A seat, in the response to a find.
 #[derive(Deserialize)]
 struct Found {
     lobby: JoinLobby,
     explain: Option<Box<Explanation>>,
+}
+
+/// The response to a list.
+#[derive(Deserialize)]
+struct List {
+    lobbies: Vec<Entry>,
+}
+
+#[derive(Deserialize)]
+struct Entry {
+    lobby_id: LobbyId,
 }
 
 /// The body of a refusal; the gateway's own has no code.
@@ -103,8 +134,9 @@ impl Service {
     }
 
     /// Finds a lobby for a player who was due at `due`.
-    pub async fn find(&self, body: Bytes, due: Instant) -> Option<JoinLobby> {
-        let answer = read::<Found>(self.send(Call::Find, &self.public_token, body).await);
+    pub async fn find(&self, body: Bytes, due: Instant, source: Option<Source>) -> Option<JoinLobby> {
+        let message = Message::new(Call::Find, &self.public_token, body);
+        let answer = read::<Found>(self.send(Message { source, is_explained: true, ..message }).await);
         let mut tally = self.tally();
         tally.finds.push(due.elapsed());
         let explanation = match &answer {
@@ -114,7 +146,34 @@ impl Service {
         explanation.into_iter().for_each(|explanation| tally.explain(explanation));
         let spent = explanation.map_or(cost::REFUSED, explained);
         count(&mut tally, Call::Find, &answer, spent);
+        answer.iter().for_each(|found| tally.seated_in(found.lobby.lobby_id.clone()));
         answer.ok().map(|found| found.lobby)
+    }
+
+    /// Sends a hostile request. Only its status, its code and its size matter.
+    pub async fn attack(&self, kind: Kind, body: Bytes, source: Source) {
+        let forged = forged(&self.public_token);
+        let token = if kind == Kind::ForgedToken { &forged } else { &self.public_token };
+        let query = if kind == Kind::List { "?include_state=true" } else { "" };
+        let message = Message::new(kind.call(), token, body);
+        let answer = self.send(Message { query, source: Some(source), ..message }).await;
+        let bytes = answer.as_ref().map_or(0, |(_, body)| body.len());
+        let answer = read::<IgnoredAny>(answer);
+        let mut tally = self.tally();
+        tally.attack.count(kind, source, result_of(&answer), bytes);
+        note_problem(&mut tally, &answer);
+    }
+
+    /// The lobbies that a player sees listed. The local stack at `meter` shows what the list took.
+    pub async fn listed(&self, meter: &Api) -> Option<Vec<LobbyId>> {
+        let usage = async || Some(Self::meter(meter).await?.get(Call::List.name())?.1);
+        let before = usage().await.unwrap_or_default();
+        let message = Message::new(Call::List, &self.public_token, Bytes::new());
+        let answer = read::<List>(self.send(Message { query: "?limit=500", ..message }).await);
+        let spent = usage().await.map_or(cost::REFUSED, |after| Spent::of(1, after - before));
+        count(&mut self.tally(), Call::List, &answer, spent);
+        let lobbies = answer.ok()?.lobbies.into_iter();
+        Some(lobbies.map(|lobby| lobby.lobby_id).collect())
     }
 
     /// Calls an operation with the server token.
@@ -159,7 +218,8 @@ impl Service {
         body: &Value,
         spent: impl FnOnce(&T) -> Spent,
     ) -> Result<T, String> {
-        let answer = read(self.send(operation, token, body.to_string().into()).await);
+        let message = Message::new(operation, token, body.to_string().into());
+        let answer = read(self.send(message).await);
         let spent = answer.as_ref().map_or(cost::REFUSED, spent);
         count(&mut self.tally(), operation, &answer, spent);
         answer.map_err(|failure| failure.result)
@@ -178,15 +238,16 @@ impl Service {
     }
 
     /// Status and body of the response.
-    async fn send(&self, operation: Call, token: &str, body: Bytes) -> Result<(u16, Bytes), String> {
-        let request = Request::post(operation.path())
+    async fn send(&self, message: Message<'_>) -> Result<(u16, Bytes), String> {
+        let Message { operation, query, token, body, source, is_explained } = message;
+        let request = Request::builder()
+            .method(operation.method())
+            .uri(format!("{}{query}", operation.path()))
             .header(AUTHORIZATION, format!("Bearer {token}"))
             .header(CONTENT_TYPE, "application/json");
-        let request = match operation {
-            Call::Find => request.header(EXPLAIN_HEADER, "1"),
-            _ => request,
-        };
-        let request = request.body(body).map_err(|error| error.to_string())?;
+        let request = if is_explained { request.header(EXPLAIN_HEADER, "1") } else { request };
+        let mut request = request.body(body).map_err(|error| error.to_string())?;
+        source.and_then(|source| request.extensions_mut().insert(source));
         let response = timeout(PATIENCE, (self.api)(request)).await;
         let response = response.map_err(|_| format!("none in {} s", PATIENCE.as_secs()))??;
         Ok((response.status().as_u16(), response.into_body()))
@@ -212,9 +273,23 @@ fn read<T: DeserializeOwned>(response: Result<(u16, Bytes), String>) -> Result<T
     }
 }
 
+/// A public token with another signature.
+fn forged(token: &str) -> String {
+    let (signed, signature) = token.rsplit_once('.').unwrap_or((token, ""));
+    let first = if signature.starts_with('A') { 'B' } else { 'A' };
+    format!("{signed}.{first}{}", signature.get(1..).unwrap_or_default())
+}
+
 fn count<T>(tally: &mut Tally, operation: Call, answer: &Result<T, Failure>, spent: Spent) {
-    let result = answer.as_ref().map_or_else(|failure| failure.result.as_str(), |_| OK);
-    tally.count(operation, result, spent);
+    tally.count(operation, result_of(answer), spent);
+    note_problem(tally, answer);
+}
+
+fn result_of<T>(answer: &Result<T, Failure>) -> &str {
+    answer.as_ref().map_or_else(|failure| failure.result.as_str(), |_| OK)
+}
+
+fn note_problem<T>(tally: &mut Tally, answer: &Result<T, Failure>) {
     if let Err(Failure { problem: Some(problem), .. }) = answer {
         tally.problem.get_or_insert_with(|| problem.clone());
     }

@@ -1,13 +1,18 @@
 //! The responses to a load: results by operation, times, and the usage of the requests.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    time::Duration,
+};
 
+use hyper::Method;
 use shared::{
     base::usage::Usage,
+    models::ids::LobbyId,
     wire::explanation::{Explanation, Reason},
 };
 
-use crate::load::cost::Spent;
+use crate::load::{cost::Spent, sources::Source};
 
 /// The calls of a load, by operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,11 +23,17 @@ pub(crate) enum Call {
     Connect,
     Disconnect,
     Deregister,
+    Join,
+    Create,
+    List,
 }
 
 impl Call {
+    /// Those of each load.
     pub const ALL: [Self; 6] =
         [Self::Register, Self::Heartbeat, Self::Find, Self::Connect, Self::Disconnect, Self::Deregister];
+    /// Those of hostile clients besides.
+    pub const HOSTILE: [Self; 3] = [Self::Join, Self::Create, Self::List];
 
     /// The name of its function.
     pub const fn name(self) -> &'static str {
@@ -33,10 +44,21 @@ impl Call {
             Self::Connect => "connect-player",
             Self::Disconnect => "disconnect-player",
             Self::Deregister => "deregister-server",
+            Self::Join => "join-lobby",
+            Self::Create => "create-lobby",
+            Self::List => "list-lobbies",
         }
     }
 
-    /// Its path; the method is POST.
+    /// Its method.
+    pub const fn method(self) -> Method {
+        match self {
+            Self::List => Method::GET,
+            _ => Method::POST,
+        }
+    }
+
+    /// Its path.
     pub const fn path(self) -> &'static str {
         match self {
             Self::Register => "/matchmaker/servers/register",
@@ -45,8 +67,109 @@ impl Call {
             Self::Connect => "/matchmaker/players/connected",
             Self::Disconnect => "/matchmaker/players/disconnected",
             Self::Deregister => "/matchmaker/servers/deregister",
+            Self::Join => "/matchmaker/lobbies/join",
+            Self::Create => "/matchmaker/lobbies/create",
+            Self::List => "/matchmaker/lobbies/list",
         }
     }
+}
+
+/// The kinds of hostile requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    /// A find whose player never connects.
+    Find,
+    /// The same with a new tag each time, so that each needs a lobby of its own.
+    Tag,
+    /// A private lobby.
+    Create,
+    /// A join into a lobby that a player of the load got.
+    Join,
+    /// A list with states.
+    List,
+    /// A find whose body has the wrong type.
+    WrongBody,
+    /// A find with a forged token.
+    ForgedToken,
+}
+
+impl Kind {
+    pub const ALL: [Self; 7] =
+        [Self::Find, Self::Tag, Self::Create, Self::Join, Self::List, Self::WrongBody, Self::ForgedToken];
+
+    /// Its name among other requests.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Find => "hostile finds",
+            Self::Tag => "hostile tags",
+            Self::Create => "hostile creates",
+            Self::Join => "hostile joins",
+            Self::List => "hostile lists",
+            Self::WrongBody => "wrong bodies",
+            Self::ForgedToken => "forged tokens",
+        }
+    }
+
+    /// Its name among hostile requests.
+    pub fn name(self) -> &'static str {
+        self.title().trim_start_matches("hostile ")
+    }
+
+    /// Its operation.
+    pub const fn call(self) -> Call {
+        match self {
+            Self::Find | Self::Tag | Self::WrongBody | Self::ForgedToken => Call::Find,
+            Self::Create => Call::Create,
+            Self::Join => Call::Join,
+            Self::List => Call::List,
+        }
+    }
+
+    /// Whether a success gives a seat.
+    pub const fn takes_seats(self) -> bool {
+        matches!(self, Self::Find | Self::Tag | Self::Create | Self::Join)
+    }
+}
+
+/// The answers to hostile requests.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Attack {
+    /// By kind and status with code.
+    pub results: BTreeMap<Kind, BTreeMap<String, u64>>,
+    /// Bytes of their bodies.
+    pub bytes: u64,
+    /// The addresses that they came from.
+    pub sources: BTreeSet<Source>,
+    /// Requests that were not sent, because too many were under way.
+    pub not_sent: u64,
+}
+
+impl Attack {
+    /// Counts a request from `source` and its answer of so many bytes.
+    pub fn count(&mut self, kind: Kind, source: Source, result: &str, bytes: usize) {
+        *self.results.entry(kind).or_default().entry(result.to_owned()).or_default() += 1;
+        self.bytes += bytes as u64;
+        self.sources.insert(source);
+    }
+
+    /// Requests that were sent.
+    pub fn sent(&self) -> u64 {
+        self.results.values().flat_map(BTreeMap::values).sum()
+    }
+
+    /// Seats that they took.
+    pub fn seats(&self) -> u64 {
+        let taking = self.results.iter().filter(|(kind, _)| kind.takes_seats());
+        taking.filter_map(|(_, results)| results.get(OK)).sum()
+    }
+}
+
+/// The lobbies that a player sees listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Listed {
+    pub lobbies: usize,
+    /// Those of them that no player has connected to.
+    pub unused: usize,
 }
 
 /// A success among the results.
@@ -55,6 +178,8 @@ pub(crate) const OK: &str = "200";
 pub(crate) const NO_RESPONSE: &str = "no response";
 /// A success whose response is not Muster's.
 pub(crate) const UNREADABLE: &str = "200 unreadable";
+/// Lobbies that are kept for hostile joins: of earlier ones many have ended.
+const LOBBIES_MAX: usize = 64;
 
 /// The results so far.
 #[derive(Clone, Debug, Default)]
@@ -79,6 +204,16 @@ pub(crate) struct Tally {
     pub races_lost: u64,
     /// Why the first request without a response, or without a response of Muster's, failed.
     pub problem: Option<String>,
+    /// Players who got a seat at the first attempt.
+    pub seated_at_once: u64,
+    /// Finds of players who had been refused.
+    pub retries: u64,
+    /// The lobbies of the players' last seats, oldest first.
+    pub lobbies: VecDeque<LobbyId>,
+    /// The answers to hostile requests.
+    pub attack: Attack,
+    /// What a player saw listed when the last hostile request was answered.
+    pub listed: Option<Listed>,
 }
 
 impl Tally {
@@ -99,6 +234,19 @@ impl Tally {
     pub fn of(&self, operation: Call, result: &str) -> u64 {
         let results = self.results.get(&operation);
         results.and_then(|results| results.get(result)).copied().unwrap_or_default()
+    }
+
+    /// Notes the lobby of a player's seat.
+    pub fn seated_in(&mut self, lobby_id: LobbyId) {
+        self.lobbies.push_back(lobby_id);
+        if self.lobbies.len() > LOBBIES_MAX {
+            self.lobbies.pop_front();
+        }
+    }
+
+    /// Players for whom a find was sent.
+    pub fn players(&self) -> u64 {
+        self.all(Call::Find) - self.retries
     }
 
     /// Requests of an operation.
