@@ -24,6 +24,8 @@ const AT_LIMIT: &str = "MATCHMAKER_TOO_MANY_LOBBIES";
 /// A little more than anything is remembered.
 const SECOND: Duration = Duration::from_millis(1_001);
 const RESERVATION: Duration = Duration::from_secs(120);
+/// How long a player takes to its game server.
+const CONNECTS_AFTER: Duration = Duration::from_secs(4);
 
 /// What a find gets.
 #[derive(Clone, Copy)]
@@ -127,10 +129,40 @@ impl<'a> Scene<'a> {
 
     /// What `muster doctor` warns of in this namespace.
     async fn warnings(&self) -> Vec<String> {
+        self.doctor("warnings").await
+    }
+
+    /// The `warnings` of `muster doctor` on this namespace, or what it `checked`.
+    async fn doctor(&self, what: &str) -> Vec<String> {
         let checked = self.command(&["doctor"]).await;
-        let warnings = checked["warnings"].as_array().unwrap_or_else(|| panic!("{checked}"));
-        let warnings = warnings.iter().map(|warning| warning.as_str().unwrap().to_owned());
-        warnings.filter(|warning| warning.contains(&self.namespace())).collect()
+        let lines = checked[what].as_array().unwrap_or_else(|| panic!("{checked}"));
+        let lines = lines.iter().map(|line| line.as_str().unwrap().to_owned());
+        lines.filter(|line| line.contains(&self.namespace())).collect()
+    }
+
+    /// What `muster doctor` says of who fills the namespace: a line of what it checked, or a warning.
+    async fn filled_by(&self) -> Option<String> {
+        let lines = [self.doctor("checked").await, self.warnings().await].concat();
+        let is_said = |line: &String| {
+            ["players fill ", "players of "].iter().any(|beginning| line.starts_with(beginning))
+        };
+        let is_open = |line: &String| line.ends_with("too soon to say who fills it");
+        // Of a warning, what was checked is listed too.
+        let lines = lines.into_iter().filter(|line| is_said(line) && line.contains(": ") || is_open(line));
+        let lines: Vec<_> = lines.collect();
+        assert!(lines.len() <= 1, "{lines:?}");
+        lines.into_iter().next()
+    }
+
+    /// Lobbies of one seat: of players who connect, and of clients that do not.
+    async fn fill(&self, used: usize, unused: usize) {
+        for number in 0..used + unused {
+            let seat = self.game.find(self.stack, duel()).await.expect_ok();
+            if number < used {
+                self.stack.clock.advance(CONNECTS_AFTER);
+                self.game.connect(self.stack, &seat).await.expect_ok();
+            }
+        }
     }
 
     /// Lobbies that have not ended.
@@ -508,7 +540,8 @@ async fn the_doctor_warns_of_what_players_will_meet() {
     // A game server that forgets `connected`.
     stack.clock.advance(RESERVATION);
     let unjoined = scene.warnings().await;
-    let said = "reservations lapsed in 9 lobbies of one, and no player ever connected";
+    let said = "reservations lapsed in 9 lobbies of one, and no player ever connected: does it call \
+                `players/connected`? If it does, they are of a crowd of scripts: see infra/docs/operating.md";
     assert!(unjoined.iter().any(|warning| warning.contains(said)), "{unjoined:?}");
     let seat = scene.game.find(&stack, duel()).await.expect_ok();
     scene.game.connect(&stack, &seat).await.expect_ok();
@@ -528,4 +561,79 @@ async fn the_doctor_warns_of_what_players_will_meet() {
         silent.iter().filter(|warning| warning.contains("2 silent game servers: ")).collect();
     assert!(silent[0].contains(&format!("once was last heard at {heard}")), "{silent:?}");
     assert!(silent[0].contains("never sent no heartbeat since it registered at "), "{silent:?}");
+}
+
+#[tokio::test]
+async fn the_doctor_tells_a_crowd_of_scripts_from_players_where_lobbies_run_short() {
+    let stack = TestStack::start().await;
+    let later = || stack.clock.advance(CONNECTS_AFTER + SECOND);
+    let places = json!({ "capacity": 60, "lease_seconds": 3_600 });
+    let scene = Scene::of(&stack, "busy", 34).await;
+    scene.register("one", places.clone()).await;
+    scene.fill(16, 0).await;
+    assert_eq!(scene.filled_by().await, None, "16 of 34 are few");
+    scene.fill(1, 0).await;
+    let players = |used: usize, read: usize| {
+        format!(
+            "players fill busy/prod: {used} of the {read} lobbies read have had one; for more, raise its limit \
+             or start game servers"
+        )
+    };
+    assert_eq!(scene.filled_by().await, Some(players(17, 17)));
+    scene.fill(0, 5).await;
+    assert_eq!(scene.filled_by().await, Some(players(17, 22)));
+    assert_eq!(scene.warnings().await, [""; 0], "players are no reason to worry");
+    // More without a player are a crowd's, or their players are on their way.
+    scene.fill(0, 3).await;
+    let waiting =
+        "8 of the 25 lobbies read of busy/prod have had no player so far: too soon to say who fills it";
+    assert_eq!(scene.filled_by().await.as_deref(), Some(waiting));
+    assert_eq!(scene.warnings().await, [""; 0]);
+    later();
+    let crowd = "players of busy/prod: looks like a crowd of scripts: 8 of the 25 lobbies read have had no player \
+                 for more than 4.0 s, in which half of the others had one: see \
+                 infra/docs/operating.md#when-a-crowd-of-scripts-comes";
+    assert_eq!(scene.warnings().await, [crowd]);
+    // Also once their reservations have lapsed; and not where there are lobbies enough.
+    stack.clock.advance(RESERVATION);
+    assert_eq!(scene.warnings().await, [crowd]);
+    scene.limit("51").await;
+    assert_eq!(scene.filled_by().await, None);
+
+    // Fewer than one IP address may hold are no crowd.
+    let scene = Scene::of(&stack, "few", 16).await;
+    scene.register("one", places.clone()).await;
+    scene.fill(1, 7).await;
+    later();
+    assert_eq!(scene.filled_by().await, None);
+    scene.fill(0, 1).await;
+    later();
+    let crowd = scene.filled_by().await.unwrap();
+    assert!(crowd.contains("crowd of scripts: 8 of the 9 lobbies read have had no player"), "{crowd}");
+
+    // Where game servers are full, lobbies are as short as at the limit.
+    let scene = Scene::of(&stack, "full", 100).await;
+    scene.register("one", json!({ "capacity": 10 })).await;
+    scene.fill(2, 8).await;
+    later();
+    let crowd = scene.filled_by().await.unwrap();
+    assert!(crowd.contains("crowd of scripts: 8 of the 10 lobbies read have had no player"), "{crowd}");
+    scene.register("two", json!({ "capacity": 4 })).await;
+    assert_eq!(scene.filled_by().await, None, "there are places again");
+    // A game server that reports no player is named besides.
+    scene.fill(0, 4).await;
+    stack.clock.advance(RESERVATION);
+    let both = scene.filled_by().await.unwrap();
+    assert!(both.contains("12 of the 14 lobbies read have had no player"), "{both}");
+    assert!(both.contains("reservations lapsed in 4 lobbies of two, and no player ever connected"), "{both}");
+    assert!(!both.contains("If it does"), "others report theirs: {both}");
+
+    // Where nobody has ever connected, seven lobbies are no crowd either.
+    let scene = Scene::of(&stack, "none", 14).await;
+    scene.register("one", places).await;
+    scene.fill(0, 7).await;
+    assert_eq!(scene.filled_by().await, None);
+    stack.clock.advance(RESERVATION);
+    let unjoined = scene.filled_by().await.unwrap();
+    assert!(unjoined.ends_with("does it call `players/connected`?"), "{unjoined}");
 }

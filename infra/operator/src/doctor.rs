@@ -1,6 +1,6 @@
 //! A check of a deployment.
 
-use std::{cmp::Reverse, collections::BTreeSet};
+use std::{cmp::Reverse, collections::BTreeSet, time::Duration};
 
 use serde_json::json;
 use shared::{
@@ -27,6 +27,17 @@ const NAMED_MAX: usize = 5;
 /// first: enough to notice a server that never reports a player, at most 500 read units.
 const SERVERS_READ_MAX: usize = 20;
 const LOBBIES_READ_MAX: usize = 50;
+/// A namespace is short from this fraction of `lobby_count_max` on, as finds have it (decision 65).
+const SHORT_FROM: u64 = 2;
+/// The fewest lobbies without a player that look like a crowd: fewer than one IP address may hold by default
+/// are none.
+const CROWD_LOBBIES_MIN: usize = 8;
+/// They are also at least one in so many of the lobbies read. Where players fill a namespace, one in twenty
+/// or so waits for its first player. More than half would be too many for a crowd: under one, players soon
+/// have most places, and share its lobbies.
+const CROWD_FROM: usize = 4;
+/// The page that says what to do about one.
+const CROWD_PAGE: &str = "infra/docs/operating.md#when-a-crowd-of-scripts-comes";
 
 /// Requests that were refused because their IP address held as many seats as it may.
 pub(crate) struct RefusalsByAddress {
@@ -167,11 +178,14 @@ async fn games(deployment: &Deployment) -> Result<Vec<Finding>, CommandError> {
             let living: Vec<_> = living.into_iter().filter(|server| !server.is_deregistered()).collect();
             let mut warnings =
                 Vec::from_iter(version.as_ref().and_then(|version| want_of_servers(version, &living)));
-            warnings.extend(full_regions(&living));
+            let full = full_regions(&living);
+            let is_short = full.is_some()
+                || u64::from(lobbies_of(&servers)) * SHORT_FROM >= u64::from(namespace.lobby_count_max);
+            warnings.extend(full);
             findings.push(Finding::warned(format!("{at} has {} game servers", living.len()), warnings));
             findings.extend(silence(&at, &silent));
             findings.push(lobbies(&at, &namespace, &servers));
-            findings.extend(Unjoined::of(store, &living, now).await?.map(|unjoined| unjoined.finding(&at)));
+            findings.extend(Turnout::of(store, &living, now).await?.finding(&at, is_short));
         }
     }
     Ok(findings)
@@ -229,38 +243,89 @@ fn lobbies(at: &str, namespace: &Namespace, servers: &[Server]) -> Finding {
     Finding::warned(format!("{at} holds {held} of {most} lobbies"), Vec::from_iter(warning))
 }
 
-/// Lobbies of game servers on which reservations lapsed and no player ever connected, among those read.
+/// What the lobbies that were read say of their players.
 #[derive(Debug, Default)]
-struct Unjoined {
-    servers: Vec<String>,
-    lobbies: usize,
+struct Turnout {
+    /// Ready lobbies.
+    read: usize,
+    /// Those that a player has ever connected to.
+    used: usize,
+    /// How long the median of these waited for its first player.
+    wait: Duration,
+    /// Those that have waited longer, without a player so far. The players of others may be on their way.
+    unused: usize,
+    /// Game servers without any player, on which reservations lapsed.
+    unjoined: Vec<String>,
+    /// Lobbies on them in which some did.
+    lapsed: usize,
 }
 
-impl Unjoined {
-    async fn of(store: &Store, living: &[&Server], now: Timestamp) -> Result<Option<Self>, CommandError> {
-        let mut unjoined = Self::default();
+impl Turnout {
+    async fn of(store: &Store, living: &[&Server], now: Timestamp) -> Result<Self, CommandError> {
+        let mut turnout = Self::default();
+        let (mut waits, mut ages) = (Vec::new(), Vec::new());
         for server in living.iter().filter(|server| server.used > 0).take(SERVERS_READ_MAX) {
             let page = store.lobbies_of_server(&server.server, None, LOBBIES_READ_MAX).await?;
             let lobbies = store.lobbies(&page.lobby_ids).await?;
-            let lapsed = lobbies
-                .iter()
-                .filter(|lobby| lobby.stage == Stage::Ready && lobby.has_lapsed_reservation(now));
-            let lapsed = lapsed.count();
+            let ready = || lobbies.iter().filter(|lobby| lobby.stage == Stage::Ready);
+            turnout.read += ready().count();
+            turnout.used += ready().filter(|lobby| lobby.connected_by.is_some()).count();
+            waits.extend(ready().filter_map(|lobby| Some(lobby.joined_at?.since(lobby.created_at))));
+            let unused = ready().filter(|lobby| lobby.connected_by.is_none());
+            ages.extend(unused.map(|lobby| now.since(lobby.created_at)));
+            let lapsed = ready().filter(|lobby| lobby.has_lapsed_reservation(now)).count();
             if lapsed > 0 && lobbies.iter().all(|lobby| lobby.connected_by.is_none()) {
-                unjoined.servers.push(server.server.server_id.to_string());
-                unjoined.lobbies += lapsed;
+                turnout.unjoined.push(server.server.server_id.to_string());
+                turnout.lapsed += lapsed;
             }
         }
-        Ok((unjoined.lobbies > 0).then_some(unjoined))
+        waits.sort_unstable();
+        turnout.wait = waits.get(waits.len() / 2).copied().unwrap_or_default();
+        turnout.unused = ages.iter().filter(|age| **age > turnout.wait).count();
+        Ok(turnout)
     }
 
-    fn finding(&self, at: &str) -> Finding {
-        let warning = format!(
-            "reservations lapsed in {} lobbies of {}, and no player ever connected: does it call `players/connected`?",
-            self.lobbies,
-            self.servers.iter().take(NAMED_MAX).map(String::as_str).collect::<Vec<_>>().join(", ")
-        );
-        Finding::warned(format!("players of {at}"), vec![warning])
+    /// Who fills a namespace that is short of lobbies or places, and whether game servers report players.
+    fn finding(&self, at: &str, is_short: bool) -> Option<Finding> {
+        let Self { read, used, unused, wait, .. } = *self;
+        let waiting = read - used;
+        let is_share = |lobbies: usize| lobbies * CROWD_FROM >= read;
+        let is_crowd = is_short && unused >= CROWD_LOBBIES_MIN && is_share(unused);
+        let mut warnings = Vec::new();
+        if is_crowd && used > 0 {
+            warnings.push(format!(
+                "looks like a crowd of scripts: {unused} of the {read} lobbies read have had no player for more than {:.1} s, in which half of the others had one: see {CROWD_PAGE}",
+                wait.as_secs_f64()
+            ));
+        }
+        if self.lapsed > 0 {
+            // Where no player was ever reported, nothing tells the two apart.
+            let or_crowd = if is_crowd && used == 0 {
+                format!(" If it does, they are of a crowd of scripts: see {CROWD_PAGE}")
+            } else {
+                String::new()
+            };
+            warnings.push(format!(
+                "reservations lapsed in {} lobbies of {}, and no player ever connected: does it call `players/connected`?{or_crowd}",
+                self.lapsed,
+                self.unjoined.iter().take(NAMED_MAX).map(String::as_str).collect::<Vec<_>>().join(", ")
+            ));
+        }
+        if !warnings.is_empty() {
+            return Some(Finding::warned(format!("players of {at}"), warnings));
+        }
+        if is_short && used > 0 && !is_share(waiting) {
+            return Some(Finding::new(
+                format!(
+                    "players fill {at}: {used} of the {read} lobbies read have had one; for more, raise its limit or start game servers"
+                ),
+                None,
+            ));
+        }
+        (is_short && waiting >= CROWD_LOBBIES_MIN).then(|| {
+            let what = format!("{waiting} of the {read} lobbies read of {at} have had no player so far: too soon to say who fills it");
+            Finding::new(what, None)
+        })
     }
 }
 
