@@ -291,7 +291,7 @@ async fn a_namespace_that_a_load_would_disturb_or_that_would_refuse_it_is_not_lo
     // A hostile one is the reverse, and of a stack in AWS it is refused before anything is read there.
     let hostile = ["--mode", "arena", "--hostile", "0.9"];
     let unlimited = scene.refusal("kart/load", &hostile).await;
-    assert!(unlimited.contains("`muster mm-config kart/load --max-players-per-client 8`"), "{unlimited}");
+    assert!(unlimited.contains("`muster mm-config kart/load --max-players-per-client 32`"), "{unlimited}");
     let in_aws = [&["load", "kart/prod", "--stack", "none"], &hostile[..]].concat();
     let Ended { status, stdout, stderr } = Program::run("muster", &in_aws, &BTreeMap::new()).await;
     assert_eq!((status.code(), stdout.as_str(), stderr.lines().count()), (Some(4), "", 1), "{stderr}");

@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::{Args, value_parser};
 use serde_json::{Value, json};
 use shared::models::{
-    namespace::Namespace,
+    namespace::{MAX_PLAYERS_PER_CLIENT_DEFAULT, Namespace},
     version::{Action, GameModeConfig},
 };
 
@@ -25,8 +25,6 @@ const UNDER_WAY_MIN: u32 = 100;
 /// Spreads requests over the addresses so that each kind comes from all of them: the fractional part of the
 /// golden ratio.
 const SPREAD: f64 = 0.618_033_988_749_895;
-/// Seats per IP address that the refusal of a namespace without a limit names: the default.
-const SEATS_PER_CLIENT: u32 = 8;
 
 /// How hostile a load is.
 #[derive(Clone, Copy, Debug, Args)]
@@ -121,7 +119,7 @@ impl Hostile {
     /// Lobbies at a time, with those that players need: each address has one for each of its seats, until the
     /// namespace is full.
     pub fn lobbies(&self, of_players: u32, namespace: &Namespace) -> u32 {
-        let seats = namespace.seats_per_client().unwrap_or(SEATS_PER_CLIENT);
+        let seats = namespace.seats_per_client().unwrap_or(MAX_PLAYERS_PER_CLIENT_DEFAULT);
         self.addresses.saturating_mul(seats).saturating_add(of_players).min(namespace.lobby_count_max)
     }
 
@@ -171,6 +169,6 @@ pub(crate) fn check_limit(name: &str, namespace: &Namespace) -> Result<(), Comma
         return Ok(());
     }
     Err(CommandError::Refused(format!(
-        "{name} has no limit of seats per IP address, and so knows nothing of who attacks it; `muster mm-config {name} --max-players-per-client {SEATS_PER_CLIENT}` sets one"
+        "{name} has no limit of seats per IP address, and so knows nothing of who attacks it; `muster mm-config {name} --max-players-per-client {MAX_PLAYERS_PER_CLIENT_DEFAULT}` sets one"
     )))
 }

@@ -428,7 +428,10 @@ mod tests {
     fn a_hostile_load_needs_the_local_stack_and_a_limit_of_seats_per_address() {
         let open = ["--mode", "open", "--hostile", "0.9"];
         let unlimited = plan_of(&open, &namespace(128, 1_001), hostile_config()).unwrap_err();
-        assert!(unlimited.contains("`muster mm-config kart/load --max-players-per-client 8`"), "{unlimited}");
+        assert!(
+            unlimited.contains("`muster mm-config kart/load --max-players-per-client 32`"),
+            "{unlimited}"
+        );
         assert!(plan_of(&open, &namespace(128, 1_000), hostile_config()).is_ok());
         let share = options(&open).unwrap().share;
         let refused = share.check_target(false).unwrap_err().to_string();
