@@ -29,7 +29,7 @@ const SERVERS_READ_MAX: usize = 20;
 const LOBBIES_READ_MAX: usize = 50;
 /// A namespace is short from this fraction of `lobby_count_max` on, as finds have it (decision 65).
 const SHORT_FROM: u64 = 2;
-/// The fewest lobbies without a player that look like a crowd: fewer are some friends whose game loads slowly.
+/// The fewest lobbies without a player that look like a crowd: fewer are friends whose game loads slowly.
 const CROWD_LOBBIES_MIN: usize = 8;
 /// They are also at least one in so many of the lobbies read. Where players fill a namespace, one in twenty
 /// or so waits for its first player. More than half would be too many for a crowd: under one, players soon

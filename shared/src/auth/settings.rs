@@ -79,8 +79,8 @@ impl SettingsCache {
         }
     }
 
-    /// `settings` of a namespace that runs `version_id`, if the request names one. Settings that are more than
-    /// a second old are read again before a refusal: its client may know a later version than they do.
+    /// `settings` of a namespace that runs `version_id`, if the request names one. Settings of more than a
+    /// second ago are read again before a refusal: its client may know a later version than they do.
     ///
     /// # Errors
     /// [`Error::VersionOutdated`]; [`Error::Unavailable`], [`Error::Bug`].
