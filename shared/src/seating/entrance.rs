@@ -108,19 +108,7 @@ impl Seating {
         let (client_ip, namespace_id) = (request.client_ip(edge_secret), right.namespace_id());
         let client_id = ClientId::of(client_ip, namespace_id, self.auth.keys().address_key());
         let client = Client { namespace_id: namespace_id.clone(), client_id };
-        let run = match request.idempotency_key()? {
-            Some(key) => {
-                let caller = [right.namespace_id().as_str(), right.credential(), client.client_id.as_str()];
-                Some(Run {
-                    key: ReplayKey::new(caller, key),
-                    body: hex_digest(format!("{operation} {}", request.json()?.canonical()).as_bytes()),
-                    seat: SeatId::random(&self.ambient),
-                    id: WriteId::random(&self.ambient),
-                    instead_of: None,
-                })
-            }
-            None => None,
-        };
+        let run = self.run_of(request, right, &client, operation)?;
         let mut seeker = Seeker {
             store: self.store.clone(),
             ambient: self.ambient.clone(),
@@ -160,6 +148,25 @@ impl Seating {
             Others::None => {}
         }
         Ok(Entrance::Open(Box::new(seeker)))
+    }
+
+    /// The run of a request with an `Idempotency-Key`.
+    fn run_of(
+        &self,
+        request: &Request,
+        right: &PublicRight,
+        client: &Client,
+        operation: &str,
+    ) -> Result<Option<Run>, Error> {
+        let Some(key) = request.idempotency_key()? else { return Ok(None) };
+        let caller = [right.namespace_id().as_str(), right.credential(), client.client_id.as_str()];
+        Ok(Some(Run {
+            key: ReplayKey::new(caller, key),
+            body: hex_digest(format!("{operation} {}", request.json()?.canonical()).as_bytes()),
+            seat: SeatId::random(&self.ambient),
+            id: WriteId::random(&self.ambient),
+            instead_of: None,
+        }))
     }
 
     /// Ends a request: returns the response for what was `found` and keeps it for retries, or returns the
