@@ -97,7 +97,7 @@ pub(crate) async fn run(
     })?;
     let sources = plan.hostile.as_ref().map(|hostile| Sources::new(hostile.addresses, ambient));
     if let Some(sources) = sources {
-        sources.check(url)?;
+        sources.check(url).await?;
     }
     let servers = servers_of(store, &game, right.namespace_id()).await?;
     let dead = check_servers(&plan.namespace, &servers, options.among_players, ambient.now())?;

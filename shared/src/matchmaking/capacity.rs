@@ -48,6 +48,9 @@ const SERVERS_AT_ONCE: usize = 32;
 const LOBBIES_OF_A_SERVER_MAX: usize = 1_000;
 /// Lobbies that one search reads at most of all servers, which it reads in random order.
 const LOBBIES_SEARCHED_MAX: usize = 4_096;
+/// Lobbies of one search that other requests end first before it leaves the rest to them: each costs it a call
+/// or two.
+const OUTRUN_MAX: u32 = 24;
 /// Lobbies to displace next that an instance keeps of one search.
 const DISPLACED_KEPT_MAX: usize = 64;
 /// Candidates of each pool that one search reads.
@@ -79,18 +82,23 @@ struct Ending {
     unused: Vec<Lobby>,
     /// How long the other lobbies took to their first player.
     waits: Vec<Duration>,
-    /// Whether another request has ended one of the lobbies, or is about to.
-    is_outrun: bool,
+    /// Lobbies that another request has ended, or is about to.
+    outrun: u32,
 }
 
 impl Ending {
     fn new(needed: NoCapacity) -> Self {
         let (spared, unused, waits) = (Vec::new(), Vec::new(), Vec::new());
-        Self { needed, read: 0, spared, unused, waits, is_outrun: false }
+        Self { needed, read: 0, spared, unused, waits, outrun: 0 }
     }
 
     const fn left(&self) -> usize {
         LOBBIES_SEARCHED_MAX.saturating_sub(self.read)
+    }
+
+    /// Whether others are quicker at so many lobbies that more tries would only add to the race.
+    const fn is_outrun(&self) -> bool {
+        self.outrun >= OUTRUN_MAX
     }
 }
 
@@ -206,18 +214,21 @@ impl Matchmaker {
         let mut spared = mem::take(&mut ending.spared);
         spared.sort_by_key(Lobby::last_held);
         for lobby in spared {
+            if ending.is_outrun() {
+                break;
+            }
             if self.end(lobby, EndCause::Idle, &mut ending).await? {
                 return Ok(Capacity::Freed);
             }
         }
         // Those who wait for a lobby to make room would be too many to wait for each other.
-        let was_outrun = ending.is_outrun;
+        let was_outrun = ending.outrun > 0;
         if need.may_displace {
             let (unused, waits) = (mem::take(&mut ending.unused), mem::take(&mut ending.waits));
             let mut displaced = displaced(unused, waits, now);
             displaced.truncate(DISPLACED_KEPT_MAX);
             displaced.reverse();
-            while let Some(lobby) = displaced.pop() {
+            while let Some(lobby) = displaced.pop().filter(|_| !ending.is_outrun()) {
                 if self.end(lobby, EndCause::Unused, &mut ending).await? {
                     // On a server, only some of a namespace's lobbies help others.
                     if needed == NoCapacity::AtCap {
@@ -244,7 +255,7 @@ impl Matchmaker {
         let (namespace_id, now) = (&search.criteria.new_lobby.pool.namespace_id, self.ambient.now());
         let mut unused = self.searches.take_unused(namespace_id, now);
         let mut ending = Ending::new(NoCapacity::AtCap);
-        while let Some(lobby) = unused.pop() {
+        while let Some(lobby) = unused.pop().filter(|_| !ending.is_outrun()) {
             if self.end(lobby, EndCause::Unused, &mut ending).await? {
                 self.searches.keep_unused(namespace_id, unused, now);
                 return Ok(true);
@@ -456,6 +467,9 @@ impl Matchmaker {
         let begin = self.ambient.below(lobbies.len() as u64);
         lobbies.rotate_left(usize::try_from(begin).unwrap_or(0));
         for lobby in lobbies {
+            if ending.is_outrun() {
+                break;
+            }
             ending.waits.extend(lobby.joined_at.map(|at| at.since(lobby.created_at)));
             let cause = match ending.needed.may_end(&lobby, self.ambient.now()) {
                 None => continue,
@@ -486,7 +500,7 @@ impl Matchmaker {
                 Ok(true)
             }
             Ok(EndOutcome::AlreadyEnded) | Err(Error::Contention) => {
-                ending.is_outrun = true;
+                ending.outrun += 1;
                 Ok(false)
             }
             Ok(EndOutcome::Outdated) => Ok(false),

@@ -55,6 +55,8 @@ struct State {
     traffic: BTreeMap<Asker, Traffic>,
     /// Without a network and limits, to be compared with an emulator.
     is_ideal: bool,
+    /// How many times longer each trip takes.
+    slowness: u64,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -185,6 +187,7 @@ impl Database {
             updates: HashMap::new(),
             traffic: BTreeMap::new(),
             is_ideal: false,
+            slowness: 1,
         };
         Self { began: Instant::now(), state: Arc::new(Mutex::new(state)) }
     }
@@ -195,6 +198,11 @@ impl Database {
         let database = Self::new(tables, 0);
         database.state().is_ideal = true;
         database
+    }
+
+    /// Has each trip take `slowness` times as long, as for functions that wait for their turn at a processor.
+    pub fn slow_down(&self, slowness: u64) {
+        self.state().slowness = slowness;
     }
 
     /// The way of `asker` to it.
@@ -260,7 +268,8 @@ impl Database {
     async fn carried(self, asker: Asker, call: Call) -> WireAnswer {
         let (there, back) = {
             let mut state = self.state();
-            (state.random.u64(TRIP_MS), state.random.u64(TRIP_MS))
+            let slowness = state.slowness;
+            (state.random.u64(TRIP_MS) * slowness, state.random.u64(TRIP_MS) * slowness)
         };
         sleep(Duration::from_millis(there)).await;
         let arrived = self.state().arrive(asker, &call.operation, &call.body, self.now_ms());

@@ -195,7 +195,7 @@ fn run_all<J: Copy + Sync, R: Send>(jobs: &[J], run: impl Fn(J) -> R + Sync) -> 
 }
 
 /// The storms that `arguments` ask for: `--storm`, then `--seconds N`, `--stay N`, `--seats N`,
-/// `--reservation N`, `--crowd KIND`, `--addresses N` and `--seed N`, each if wanted.
+/// `--reservation N`, `--slowness N`, `--crowd KIND`, `--addresses N` and `--seed N`, each if wanted.
 fn requested_storms(mut arguments: impl Iterator<Item = String>) -> Vec<Storm> {
     let mut storms = storms();
     while let Some(argument) = arguments.next() {
@@ -206,6 +206,7 @@ fn requested_storms(mut arguments: impl Iterator<Item = String>) -> Vec<Storm> {
             "--stay" => storms.iter_mut().for_each(|storm| storm.stay_secs = number().into()),
             "--seats" => storms.iter_mut().for_each(|storm| storm.per_client = number()),
             "--reservation" => storms.iter_mut().for_each(|storm| storm.reservation_secs = number()),
+            "--slowness" => storms.iter_mut().for_each(|storm| storm.slowness = number().into()),
             "--seed" => storms.iter_mut().for_each(|storm| storm.seed = number().into()),
             "--addresses" => storms.retain(|storm| storm.addresses == number()),
             "--crowd" => storms.retain(|storm| format!("{:?}", storm.crowd).eq_ignore_ascii_case(&value)),

@@ -95,17 +95,19 @@ pub struct Storm {
     pub seconds: u64,
     /// How long honest players stay.
     pub stay_secs: u64,
+    /// How many times longer each trip to the database takes.
+    pub slowness: u64,
     /// What everything random comes from.
     pub seed: u64,
 }
 
 impl fmt::Display for Storm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { crowd, addresses, per_client, reservation_secs, seconds, stay_secs, .. } = self;
+        let Self { crowd, addresses, per_client, reservation_secs, seconds, stay_secs, slowness, .. } = self;
         write!(
             f,
             "{crowd:?}, {addresses} addresses of {per_client} seats for {reservation_secs} s, {seconds} s; \
-             stay {stay_secs} s"
+             stay {stay_secs} s; {slowness} times as slow"
         )
     }
 }
@@ -255,6 +257,7 @@ impl World {
             tokio::spawn(server.send_heartbeats(tokio::time::Instant::now() + Duration::from_secs(5)));
         }
         sleep(SETTLING).await;
+        database.slow_down(storm.slowness);
         let store = Store::new(client(&database, Asker::LobbyServer, 0), table_names());
         let host = LobbyHost::new(store, &keys, &ambient, game.game.game_id.clone());
         Self {
@@ -493,6 +496,7 @@ pub fn storms() -> Vec<Storm> {
         reservation_secs: 60,
         seconds: 60,
         stay_secs: 3_600,
+        slowness: 1,
         seed: 1,
     };
     let mut storms = vec![storm];

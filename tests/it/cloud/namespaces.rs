@@ -68,7 +68,7 @@ async fn a_version_is_returned_as_it_was_configured() {
     let mode = &stored["config"]["game_modes"]["arena"];
     assert_eq!(
         (&mode["max_players"], &mode["taggable"], &mode["reservation_seconds"]),
-        (&json!(7), &json!(true), &json!(120))
+        (&json!(7), &json!(true), &json!(60))
     );
     // A returned configuration can be sent again.
     let again = json!({ "display_name": "8", "config": stored["config"] });

@@ -1,7 +1,7 @@
 //! The addresses of this machine that the requests of a hostile load come from.
 
 use std::{
-    net::{IpAddr, Ipv4Addr, TcpListener},
+    net::{IpAddr, Ipv4Addr},
     sync::Arc,
 };
 
@@ -56,7 +56,7 @@ impl Sources {
     ///
     /// # Errors
     /// [`CommandError::Refused`].
-    pub fn check(self, api_url: &str) -> Result<(), CommandError> {
+    pub async fn check(self, api_url: &str) -> Result<(), CommandError> {
         let uri: Option<Uri> = api_url.parse().ok();
         let host = uri.as_ref().and_then(Uri::host).unwrap_or_default();
         let is_loopback = host.parse::<Ipv4Addr>().is_ok_and(|address| address.is_loopback());
@@ -65,10 +65,13 @@ impl Sources {
                 "--hostile sends from addresses of 127.0.0.0/8, which do not reach {api_url}; name a local stack on this machine, such as --local=http://127.0.0.1:3000"
             )));
         }
-        let Source(address) = self.hostile(0);
-        TcpListener::bind((address, 0)).map(drop).map_err(|error| {
+        let source = self.hostile(0);
+        let request = Request::get("/cloud/bootstrap").body(Bytes::new());
+        let request = request.map_err(|error| CommandError::Refused(error.to_string()))?;
+        send_from(source, api_url.to_owned(), request).await.map(drop).map_err(|problem| {
             CommandError::Refused(format!(
-                "--hostile sends from addresses of 127.0.0.0/8, and this machine has no {address} ({error}); run it on Linux, which has them all"
+                "--hostile sends from addresses of 127.0.0.0/8, and nothing came back to {}: {problem}; run it on Linux, which has them all",
+                source.0
             ))
         })
     }
@@ -121,11 +124,11 @@ mod tests {
         }
     }
 
-    #[test]
-    fn an_api_elsewhere_is_refused() {
+    #[tokio::test]
+    async fn an_api_elsewhere_is_refused() {
         let sources = Sources { offset: 0, hostile: 1 };
         for url in ["http://192.0.2.1:3000", "http://[::1]:3000", "https://api.example", "nothing"] {
-            let refused = sources.check(url).unwrap_err().to_string();
+            let refused = sources.check(url).await.unwrap_err().to_string();
             assert!(refused.contains(&format!("do not reach {url};")), "{refused}");
         }
     }
