@@ -48,8 +48,8 @@ const SERVERS_AT_ONCE: usize = 32;
 const LOBBIES_OF_A_SERVER_MAX: usize = 1_000;
 /// Lobbies that one search reads at most of all servers, which it reads in random order.
 const LOBBIES_SEARCHED_MAX: usize = 4_096;
-/// Lobbies of one search that other requests end first before it leaves the rest to them: each costs it a call
-/// or two.
+/// Lobbies of one search that other requests end first before it leaves the rest to them: each costs it a
+/// call or two.
 const OUTRUN_MAX: u32 = 24;
 /// Lobbies to displace next that an instance keeps of one search.
 const DISPLACED_KEPT_MAX: usize = 64;
