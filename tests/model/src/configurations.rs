@@ -174,7 +174,7 @@ pub fn all() -> Vec<Configuration> {
                 4,
                 Lobby {
                     taken: 2,
-                    reserved: [0, 0, EPOCH + 1, EPOCH + 3, 0],
+                    reserved: [0, 0, EPOCH + 1, EPOCH + 2, 0],
                     joinable_from: EPOCH + 1,
                     ..LOBBY
                 },
