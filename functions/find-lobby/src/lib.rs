@@ -9,7 +9,7 @@ use shared::{
     matchmaking::{matchmaker::Matchmaker, search::Search},
     models::{errors::Error, token::TokenKind, warnings::Warning},
     request::Request,
-    rules::criteria::{Criteria, excluded},
+    rules::criteria::Criteria,
     screening::admission::{Admission, Screening},
     seating::{
         entrance::{Entrance, Seating},
@@ -95,7 +95,7 @@ impl FindLobby {
         let criteria =
             Criteria::resolve(&body, &settings.namespace, &settings.game, &settings.version, viewer)?;
         request.trace().resolved(&criteria);
-        seeker.exclude(excluded(&body.exclude_lobby_ids)?);
+        seeker.exclude(body.excluded());
         for mode in &criteria.left_out {
             request.warn(Warning::GameModeLeftOut(mode.clone()));
         }

@@ -249,7 +249,7 @@ struct Turnout {
     read: usize,
     /// Those that a player has ever connected to.
     used: usize,
-    /// How long the median of these waited for its first player.
+    /// The median time until the first player of these connected.
     wait: Duration,
     /// Those that have waited longer, without a player so far. The players of others may be on their way.
     unused: usize,

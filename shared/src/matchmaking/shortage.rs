@@ -129,6 +129,10 @@ impl Matchmaker {
                 let known = Known { need, obstacles: failed.obstacles.clone() };
                 return Ok(Some((known, failed.found_at)));
             }
+            // Nobody else searches for it within this second.
+            if self.searches.has_turn(key, self.ambient.now()) {
+                return Ok(None);
+            }
         }
         Ok(None)
     }

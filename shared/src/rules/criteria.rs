@@ -7,7 +7,7 @@ use crate::{
         coordinates::Coordinates,
         errors::{Error, bad_body},
         game::Game,
-        ids::{GameMode, IDENTIFIER_CHARS_MAX, LobbyId, RegionId},
+        ids::{GameMode, IDENTIFIER_CHARS_MAX, RegionId},
         namespace::Namespace,
         pool::{Pool, Tags},
         tag_digests::TagDigests,
@@ -26,20 +26,6 @@ const TAGS_MAX: usize = 8;
 const TAG_NAME_BYTES_MAX: usize = 128;
 /// Longest tag, in bytes.
 const TAG_BYTES_MAX: usize = 512;
-
-/// The most lobbies that a request excludes.
-const EXCLUDED_MAX: usize = 8;
-
-/// The lobbies that a request excludes by these texts, of which only identifiers name one.
-///
-/// # Errors
-/// [`Error::BadBody`] for more than eight.
-pub fn excluded(texts: &[String]) -> Result<Vec<LobbyId>, Error> {
-    if texts.len() > EXCLUDED_MAX {
-        return Err(bad_body("exclude_lobby_ids", "at most 8 lobbies can be excluded"));
-    }
-    Ok(texts.iter().filter_map(|text| LobbyId::typed(text).ok()).collect())
-}
 
 /// A find that every rule allows.
 #[derive(Clone, Debug, PartialEq, Eq)]

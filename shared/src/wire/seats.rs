@@ -21,6 +21,9 @@ use crate::{
     },
 };
 
+/// The most lobbies that a find excludes.
+const EXCLUDED_MAX: usize = 8;
+
 /// Request of lobbies.find.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct FindLobbyRequest {
@@ -59,7 +62,17 @@ impl FindLobbyRequest {
     /// [`Error::BadBody`].
     pub fn read(mut body: JsonBody<'_>) -> Result<Self, Error> {
         let verification_data = verification_data(&mut body)?;
-        Ok(Self { verification_data, ..body.parse()? })
+        let read: Self = body.parse()?;
+        if read.exclude_lobby_ids.len() > EXCLUDED_MAX {
+            return Err(bad_body("exclude_lobby_ids", "at most 8 lobbies can be excluded"));
+        }
+        Ok(Self { verification_data, ..read })
+    }
+
+    /// The lobbies in which no seat is wanted.
+    #[must_use]
+    pub fn excluded(&self) -> Vec<LobbyId> {
+        self.exclude_lobby_ids.iter().filter_map(|text| LobbyId::typed(text).ok()).collect()
     }
 }
 

@@ -51,7 +51,7 @@ async fn at_the_limit_the_lobby_of_the_most_doubted_client_makes_room() {
     stack.clock.advance(A_WHILE);
     let other = find(&stack, &game, address(2), "three").await.expect_ok();
     assert_eq!(game.live_lobbies(&stack).await, 2, "I2");
-    assert_eq!(game.connect(&stack, &second).await.refusal(), STOPPED, "I4: its player is told");
+    assert_eq!(game.connect(&stack, &second).await.refusal(), STOPPED, "I4: its player learns it");
     game.connect(&stack, &first).await.expect_ok();
     game.connect(&stack, &other).await.expect_ok();
 }
