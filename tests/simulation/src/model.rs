@@ -215,7 +215,8 @@ impl Model {
                     self.check_start_of_server(change);
                     self.check_server(change);
                 }
-                Some(Table::Lobbies | Table::Ledger | Table::Clients) => {}
+                Some(Table::Clients) => self.check_count_of_holds(change),
+                Some(Table::Lobbies | Table::Ledger) => {}
                 None => self.note_version(change),
             }
         }

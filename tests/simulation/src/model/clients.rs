@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use shared::models::{lifecycle::CONNECTED_MAX, standing::SUSPECT_SEATS_MAX};
 
-use super::{Action, Model, Operation, answers::Answer};
+use super::{super::wire::number, Action, Change, Model, Operation, answers::Answer};
 
 /// One client of one namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,6 +69,18 @@ impl Model {
         let holds_max = self.namespaces[operation.namespace].holds_max;
         if u32::try_from(held.len()).is_ok_and(|held| held > holds_max) {
             self.fail("I12", format!("a client holds {held:?} at {at}, and may hold {holds_max}"));
+        }
+    }
+
+    /// I12: a client's item counts each of its holds once, or it may never take its last seat again.
+    pub(super) fn check_count_of_holds(&mut self, change: &Change) {
+        let Some(item) = change.after.as_deref() else { return };
+        let Some(held) = number(&item["held"]) else { return };
+        let attributes = item.as_object().into_iter().flatten();
+        let holds = attributes.filter(|(name, _)| name.starts_with("seat_")).count() as u64;
+        if held != holds {
+            let what = format!("{} counts {held} holds and has {holds}", change.part.place.key);
+            self.fail("I12", what);
         }
     }
 
