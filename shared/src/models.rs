@@ -12,6 +12,7 @@ pub mod lobby_config;
 pub mod namespace;
 pub mod pool;
 pub mod ports;
+pub mod publicity;
 pub mod rights;
 pub mod seats;
 pub mod secret;

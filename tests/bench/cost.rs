@@ -312,13 +312,14 @@ fn find_event(game: &TestGame, address: Ipv4Addr, key: Option<&str>) -> lambda_h
 }
 
 /// The operations of a lobby's life.
-const LIFE: [&str; 9] = [
+const LIFE: [&str; 10] = [
     "join-lobby",
     "create-lobby",
     "connect-player",
     "set-lobby-state",
     "get-lobby-state",
     "set-lobby-closed",
+    "set-lobby-publicity",
     "disconnect-player",
     "end-lobby",
     "list-regions",
@@ -356,6 +357,11 @@ async fn life(bench: &Bench) {
     // Within one millisecond it would be taken for one that came before the close, and be written twice.
     bench.stack.clock.advance(Duration::from_millis(1));
     bench.line("reopen", "set-lobby-closed", &lobby, json!({ "is_closed": false }), &[]).await;
+    bench.stack.clock.advance(Duration::from_millis(1));
+    let publicity = |to: &str| json!({ "publicity": to });
+    bench.line("make private", "set-lobby-publicity", &lobby, publicity("private"), &[]).await;
+    bench.stack.clock.advance(Duration::from_millis(1));
+    bench.line("make public", "set-lobby-publicity", &lobby, publicity("public"), &[]).await;
     bench.line("disconnected", "disconnect-player", &lobby, player(&second), &[]).await;
     let mut last = Value::Null;
     for _ in 0..3 {

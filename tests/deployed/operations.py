@@ -221,6 +221,7 @@ REQUESTS = {
     "set-lobby-state": of_lobby("PUT", "lobbies/state", {"round": 2}),
     "set-lobby-ready": of_lobby("POST", "lobbies/ready", None),
     "set-lobby-closed": of_lobby("PUT", "lobbies/closed", {"is_closed": True}),
+    "set-lobby-publicity": of_lobby("PUT", "lobbies/publicity", {"publicity": "private"}),
     "connect-player": of_lobby("POST", "players/connected", lambda player: {"player_token": player}),
     "disconnect-player": disconnects(World.found),
     "leave-lobby": lambda world: (

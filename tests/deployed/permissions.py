@@ -59,6 +59,7 @@ TESTED = {
     "set-lobby-ready Servers": LATE,
     "set-lobby-ready Ledger": LATE,
     "set-lobby-closed Ledger": "lifecycle::session::a_lobby_is_found_filled_closed_reopened_left_and_ended",
+    "set-lobby-publicity Ledger": "lifecycle::publicity::a_private_lobby_opens_when_the_friends_are_there",
     "disconnect-player Ledger": "lifecycle::players::a_full_lobby_is_found_again_as_soon_as_a_player_left",
     "leave-lobby Ledger": "lifecycle::players::a_seat_given_up_is_free_at_once_and_its_lobby_serves_the_next_find",
     "end-lobby Ledger": "lifecycle::allotment::a_server_that_is_gone_holds_nothing_of_the_cap",

@@ -27,6 +27,7 @@ mod joining;
 mod leases;
 mod overview;
 mod players;
+mod publicity;
 mod servers;
 mod session;
 mod starting;

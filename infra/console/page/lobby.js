@@ -75,6 +75,7 @@ function draw(context, lobby, act) {
   const buttons = mayChange && el("div", { className: "buttons" },
     row.state === "starting" && el("button", { type: "button", onclick: () => act(() => call("ready", {})) }, "Ready"),
     el("button", { type: "button", disabled: lobby.draining, onclick: () => act(() => call("closed", { is_closed: !lobby.closed })) }, lobby.closed ? "Reopen" : "Close"),
+    el("button", { type: "button", onclick: () => act(() => call("publicity", { publicity: row.is_private ? "public" : "private" })) }, row.is_private ? "Make public" : "Make private"),
     el("button", { type: "button", className: "danger", onclick: async () => {
       if (await confirmed("End this lobby? Everybody in it loses the seat.", "End the lobby")) act(() => command(["lobby", "end", "--yes", "--", row.id]));
     } }, "End"));

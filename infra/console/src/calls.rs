@@ -113,6 +113,7 @@ async fn request(
         Act::Leave => (Method::POST, "/matchmaker/players/leave"),
         Act::Disconnected | Act::Free => (Method::POST, "/matchmaker/players/disconnected"),
         Act::Closed => (Method::PUT, "/matchmaker/lobbies/closed"),
+        Act::Publicity => (Method::PUT, "/matchmaker/lobbies/publicity"),
         Act::End => (Method::POST, "/matchmaker/servers/end-lobby"),
     };
     let pair = tokens.of(host, right).await?;

@@ -104,6 +104,8 @@ pub enum Act {
     Free,
     /// The lobby server closes or reopens it.
     Closed,
+    /// The lobby server makes it public or private.
+    Publicity,
     /// The lobby server ends it.
     End,
 }

@@ -40,7 +40,7 @@ const SETTINGS_AGE_MAX: Duration = Duration::from_secs(1);
 const IDLE_MAX: Duration = Duration::from_secs(300);
 
 /// The operations that functions of the template can run.
-static KNOWN: [Known; 39] = [
+static KNOWN: [Known; 40] = [
     Known::changing::<add_domain::AddDomain>(),
     Known::of::<connect_player::ConnectPlayer>(),
     Known::of::<create_cloud_token::CreateCloudToken>(),
@@ -72,6 +72,7 @@ static KNOWN: [Known; 39] = [
     Known::changing::<set_cdn_auth_type::SetCdnAuthType>(),
     Known::changing::<set_domain_public_auth::SetDomainPublicAuth>(),
     Known::of::<set_lobby_closed::SetLobbyClosed>(),
+    Known::of::<set_lobby_publicity::SetLobbyPublicity>(),
     Known::of::<set_lobby_ready::SetLobbyReady>(),
     Known::of::<set_lobby_state::SetLobbyState>(),
     Known::changing::<update_cdn_auth_user::UpdateCdnAuthUser>(),

@@ -1,4 +1,4 @@
-//! The operations of a lobby server on its lobby: ready, closed, state, players.
+//! The operations of a lobby server on its lobby: ready, closed, publicity, state, players.
 //!
 //! A missing seat was left, or lapsed and was taken over. The lobby remembers the last eight that lapsed, so
 //! that their players get that reason (decision 40).
@@ -13,6 +13,7 @@ use crate::{
         ids::WriteId,
         lifecycle::{Illegal, Transition},
         lobby::{EndCause, Lobby, Stage},
+        publicity::Publicity,
     },
     store::{client::Store, ending::end_in_passing, transitions::TransitionOutcome},
 };
@@ -54,10 +55,28 @@ impl LobbyServer {
     /// whose game server deregistered; [`Error::Contention`], [`Error::Unavailable`], [`Error::Bug`].
     pub async fn set_closed(&self, right: &LobbyRight, is_closed: bool) -> Result<(), Error> {
         let transition = if is_closed { Transition::Close } else { Transition::Reopen };
-        let outcome = self.transition(right, &transition).await?;
+        self.change_sight(right, &transition).await
+    }
+
+    /// Makes the lobby public or private; who has its identifier can join it either way. A retry is harmless.
+    ///
+    /// # Errors
+    /// [`Error::LobbyNotFound`], [`Error::LobbyStopped`]; [`Error::Contention`], [`Error::Unavailable`],
+    /// [`Error::Bug`].
+    pub async fn set_publicity(&self, right: &LobbyRight, publicity: Publicity) -> Result<(), Error> {
+        let transition = match publicity {
+            Publicity::Public => Transition::MakePublic,
+            Publicity::Private => Transition::MakePrivate,
+        };
+        self.change_sight(right, &transition).await
+    }
+
+    /// Makes a transition that takes the lobby out of sight or brings it there, where finds wait for seats.
+    async fn change_sight(&self, right: &LobbyRight, transition: &Transition) -> Result<(), Error> {
+        let outcome = self.transition(right, transition).await?;
         let is_new = matches!(outcome, TransitionOutcome::Made(_));
         let lobby = outcome.accepted()?;
-        if is_new && !is_closed {
+        if is_new {
             self.freed.announce(&lobby).await;
         }
         Ok(())

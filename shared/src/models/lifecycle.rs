@@ -9,6 +9,8 @@
 //! | ready | starting, for 5 minutes | ready, reservations start again | ready: harmless; too late: it ends |
 //! | close | starting, ready | closed, out of sight | closed: harmless |
 //! | reopen | closed | open, in sight unless private | open: harmless; draining: conflict |
+//! | make private | starting, ready | private, out of sight | private: harmless |
+//! | make public | private | public, in sight unless closed | public: harmless |
 //! | drain | starting, ready | closed permanently | draining: harmless |
 //! | take a seat | starting, ready; lease alive | reserved | a named refusal |
 //! | connect | ready; seat reserved | connected, for 8 h at most | starting: conflict; else its code |
@@ -47,6 +49,10 @@ pub enum Transition {
     Close,
     /// Open to finds again.
     Reopen,
+    /// Found by nobody: players enter by its identifier.
+    MakePrivate,
+    /// Found and listed like any other.
+    MakePublic,
     /// Closed permanently, to end when empty, by the start of its game server that deregistered.
     Drain(Option<StartMark>),
     /// A reserved seat to a connected one, by this write.
@@ -130,6 +136,8 @@ impl Lobby {
             Transition::Close => Ok(due(!self.closed)),
             Transition::Reopen if self.is_draining => Err(Illegal::Draining),
             Transition::Reopen => Ok(due(self.closed)),
+            Transition::MakePrivate => Ok(due(!self.is_private)),
+            Transition::MakePublic => Ok(due(self.is_private)),
             Transition::Drain(start) if self.start.is_some() && self.start != *start => {
                 Err(Illegal::OtherStart)
             }

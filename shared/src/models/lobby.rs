@@ -36,7 +36,7 @@ pub struct Lobby {
     pub stage: Stage,
     /// Whether its lobby server closed it to finds.
     pub closed: bool,
-    /// When it was last closed or reopened, so that a late copy of an earlier write changes nothing.
+    /// When it was last closed, reopened, made public or private, so that a late copy of an earlier write changes nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub toggled_at: Option<Timestamp>,
     /// Whether players can enter only by its identifier.

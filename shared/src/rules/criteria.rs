@@ -10,12 +10,13 @@ use crate::{
         ids::{GameMode, IDENTIFIER_CHARS_MAX, RegionId},
         namespace::Namespace,
         pool::{Pool, Tags},
+        publicity::Publicity,
         tag_digests::TagDigests,
         version::{GameModeConfig, Version},
     },
     rules::geography::nearest,
     wire::{
-        CreateLobbyRequest, FindLobbyRequest, Publicity,
+        CreateLobbyRequest, FindLobbyRequest,
         explanation::{Place, Resolved},
     },
 };

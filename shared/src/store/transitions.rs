@@ -1,7 +1,7 @@
 //! A lobby's transitions, each one conditional write; [`Lobby::check`] judges what a refused one shows.
 //!
-//! A write that the network repeats late changes nothing. Closing and reopening carry their time
-//! (`toggled_at`, decision 41). Leaving a seat records the time (`vacated_at`), and no write from before that
+//! A write that the network repeats late changes nothing. Closing, reopening and both changes of publicity
+//! carry their time (`toggled_at`, decision 41). Leaving a seat records the time (`vacated_at`), and no write from before that
 //! takes a seat. A server that gives up its lease records that on its lobbies (`freed_at`), so an earlier
 //! heartbeat gives them no lease again. A connect names its write, so a retry by the SDK is no second connect
 //! (I7).
@@ -183,6 +183,22 @@ fn make(write: Write, transition: &Transition, seen: Option<&Lobby>, now: Timest
             &format!("{ALIVE} AND #closed = :true AND attribute_not_exists(#is_private) AND attribute_not_exists(#is_draining)"),
         )
         .change("SET #closed = :false, #toggled_at = :toggled, #joinable_from = #created_at"),
+        Transition::MakePrivate => toggle(write, seen, now, &format!("{ALIVE} AND attribute_not_exists(#is_private)"))
+            .change("SET #is_private = :true, #toggled_at = :toggled REMOVE #joinable_from"),
+        Transition::MakePublic if seen.is_some_and(|lobby| lobby.closed) => toggle(
+            write,
+            seen,
+            now,
+            &format!("{ALIVE} AND attribute_exists(#is_private) AND #closed = :true"),
+        )
+        .change("SET #toggled_at = :toggled REMOVE #is_private"),
+        Transition::MakePublic => toggle(
+            write,
+            seen,
+            now,
+            &format!("{ALIVE} AND attribute_exists(#is_private) AND #closed = :false"),
+        )
+        .change("SET #toggled_at = :toggled, #joinable_from = #created_at REMOVE #is_private"),
         // The lease stays: a server that stops with players inside leaves a lobby no longer than one that
         // crashes.
         Transition::Drain(start) => write
@@ -230,7 +246,7 @@ fn ready(write: Write, seen: Option<&Lobby>, now: Timestamp) -> Write {
         .with(":anew", is_full.then(|| number(restarted)))
 }
 
-/// Makes `write` close or reopen a lobby if `condition` holds. Unlike other transitions, these may alternate,
+/// Makes `write` change who finds a lobby if `condition` holds. Unlike other transitions, these may alternate,
 /// so a late copy of a write must not undo a later one. A writer whose clock is behind the last one's retries
 /// with a later time.
 fn toggle(write: Write, seen: Option<&Lobby>, now: Timestamp, condition: &str) -> Write {

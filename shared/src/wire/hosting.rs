@@ -13,6 +13,7 @@ use crate::{
     models::{
         ids::{GameMode, LobbyId, RegionId, ServerId, StartId},
         pool::Tags,
+        publicity::Publicity,
     },
     wire::ports::PortSpec,
 };
@@ -22,6 +23,13 @@ use crate::{
 pub struct SetLobbyClosedRequest {
     /// Whether to close the lobby to finds.
     pub is_closed: bool,
+}
+
+/// Request of lobbies.publicity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub struct SetLobbyPublicityRequest {
+    /// Who is to find the lobby.
+    pub publicity: Publicity,
 }
 
 /// Request of players.connected, players.disconnected and players.leave.

@@ -13,6 +13,7 @@ use crate::{
         lobby_config::LobbyConfig,
         pool::Tags,
         ports::{PortNumbers, PortRange, Ports, ServerPort},
+        publicity::Publicity,
     },
     wire::{
         body::JsonBody,
@@ -100,29 +101,6 @@ impl JoinLobbyRequest {
     pub fn read(mut body: JsonBody<'_>) -> Result<Self, Error> {
         let verification_data = verification_data(&mut body)?;
         Ok(Self { verification_data, ..body.parse()? })
-    }
-}
-
-/// Who may enter a lobby that a player created.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
-pub enum Publicity {
-    /// All players: it is found and listed like any other.
-    Public,
-    /// Players who have its identifier.
-    #[default]
-    Private,
-}
-
-impl TryFrom<String> for Publicity {
-    type Error = &'static str;
-
-    fn try_from(text: String) -> Result<Self, &'static str> {
-        match text.as_str() {
-            "public" => Ok(Self::Public),
-            "private" => Ok(Self::Private),
-            _ => Err("must be `public` or `private`"),
-        }
     }
 }
 

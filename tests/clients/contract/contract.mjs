@@ -1062,6 +1062,7 @@ const NOT_THE_CLIENTS = [
 	"POST /cloud/games/{game_id}/versions/validate",
 	"POST /cloud/games/{game_id}/versions",
 	"POST /cloud/games/{game_id}/namespaces/{namespace_id}/tokens/server",
+	"PUT /matchmaker/lobbies/publicity",
 	"POST /matchmaker/players/leave",
 	"POST /matchmaker/servers/register",
 	"POST /matchmaker/servers/heartbeat",

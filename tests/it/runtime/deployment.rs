@@ -214,6 +214,7 @@ fn right_of(event: &str) -> &'static str {
         "PUT /matchmaker/lobbies/state",
         "POST /matchmaker/lobbies/ready",
         "PUT /matchmaker/lobbies/closed",
+        "PUT /matchmaker/lobbies/publicity",
         "POST /matchmaker/players/connected",
         "POST /matchmaker/players/disconnected",
     ];

@@ -146,6 +146,15 @@ async fn set_lobby_closed_closes_the_lobby() {
 }
 
 #[tokio::test]
+async fn set_lobby_publicity_takes_the_lobby_out_of_sight() {
+    let deployment = Deployment::start().await;
+    let (example, body) = deployment.succeed("set-lobby-publicity").await;
+    assert_eq!(body, json!({}));
+    let lobby = deployment.lobby(&example.lobby_id).await;
+    assert_eq!((lobby.is_private, lobby.joinable_from), (true, None));
+}
+
+#[tokio::test]
 async fn connect_player_connects_the_player() {
     let deployment = Deployment::start().await;
     let (example, body) = deployment.succeed("connect-player").await;

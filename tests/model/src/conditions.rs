@@ -65,6 +65,8 @@ writes! {
     Drain: Lobbies "#is_draining = :true" "drain",
     Close: Lobbies "#closed = :true" "close",
     Reopen: Lobbies "#closed = :false" "reopen",
+    MakePrivate: Lobbies "#is_private = :true" "make private",
+    MakePublic: Lobbies "REMOVE #is_private" "make public",
     ExtendLease: Lobbies "#lease_until = :until" "extend a lobby's lease",
     HideFull: Lobbies "SET #joinable_from = :lapse" "hide a full lobby",
     HideSilent: Lobbies "SET #joinable_from = :never" "hide a silent server's lobby",
@@ -185,7 +187,7 @@ const ENTERABLE: [&str; 5] = [
 const FINDABLE: [&str; 3] = ["#pool = :pool", "attribute_exists(#joinable_from)", TAGGED];
 /// That a lobby has a queried tag.
 pub const TAGGED: &str = "contains(#tag_digests, :tag)";
-/// That no later write closed or reopened the lobby.
+/// That no later write closed or reopened the lobby, or made it private or public.
 const TOGGLED: &str = "(attribute_not_exists(#toggled_at) OR #toggled_at < :toggled)";
 /// That a lease is later than the lobby's, or of a later heartbeat than the one that gave the lease up.
 pub const GRANTED: &str = "(#lease_until < :until OR (#lease_until = :never AND #created_at < :heartbeat_at \
@@ -277,6 +279,11 @@ pub fn all() -> Vec<Condition> {
                     "attribute_not_exists(#is_draining)",
                 ],
             ],
+        ),
+        (Write::MakePrivate, &[&ALIVE, &["attribute_not_exists(#is_private)", TOGGLED]]),
+        (
+            Write::MakePublic,
+            &[&ALIVE, &["attribute_exists(#is_private)", "#closed = :true", "#closed = :false", TOGGLED]],
         ),
         (Write::ExtendLease, &[&["#stage <> :ended", "#server = :server", OF_START, GRANTED]]),
         (

@@ -233,6 +233,43 @@ pub fn all() -> Vec<Configuration> {
             ..base
         },
         Configuration {
+            name: "a public lobby is made private and public, left and ended",
+            rules: Rules { ticks: 2, ..RULES },
+            servers: &[ONE],
+            lobbies: &[(4, Lobby { taken: 1, reserved: [0, 0, 0, EPOCH + 2, 0], ..LOBBY })],
+            roles: &[
+                LOOK,
+                Role::MakePrivate { lobby: 4 },
+                Role::MakePublic { lobby: 4 },
+                Role::Leave { seat: 3 },
+                Role::End { lobby: 4 },
+            ],
+            ..base
+        },
+        Configuration {
+            name: "a private lobby is closed, reopened, made public and ended",
+            rules: Rules { ticks: 2, ..RULES },
+            servers: &[ONE],
+            lobbies: &[(
+                4,
+                Lobby {
+                    taken: 1,
+                    reserved: [0, 0, 0, 0, EPOCH + 2],
+                    is_private: true,
+                    joinable_from: 0,
+                    ..LOBBY
+                },
+            )],
+            roles: &[
+                LOOK,
+                Role::Close { lobby: 4 },
+                Role::Reopen { lobby: 4 },
+                Role::MakePublic { lobby: 4 },
+                Role::End { lobby: 4 },
+            ],
+            ..base
+        },
+        Configuration {
             name: "end",
             rules: Rules { late: 1, ticks: 2, ..RULES },
             servers: &[ONE],

@@ -186,6 +186,16 @@ impl History {
         broken(lobby.is_draining, 10, "a lobby closed for good was reopened")
     }
 
+    /// Made private.
+    pub(super) fn hidden(&self, at: usize) -> Result<(), Broken> {
+        broken(self.lobbies[at].has_ended, 10, "an ended lobby was made private")
+    }
+
+    /// Made public.
+    pub(super) fn shown(&self, at: usize) -> Result<(), Broken> {
+        broken(self.lobbies[at].has_ended, 10, "an ended lobby was made public")
+    }
+
     pub(super) fn drained(&mut self, rules: &Rules, at: usize, now: u8) -> Result<(), Broken> {
         let lobby = &mut self.lobbies[at];
         lobby.is_draining = true;

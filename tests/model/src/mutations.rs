@@ -74,6 +74,8 @@ pub const LEFT_OUT: &[(Write, &str, &str)] = &[
     (Write::NoteVainSearch, LATEST, SEARCHES),
     (Write::Close, "(attribute_not_exists(#toggled_at) OR #toggled_at < :toggled)", LATE),
     (Write::Reopen, "(attribute_not_exists(#toggled_at) OR #toggled_at < :toggled)", LATE),
+    (Write::MakePrivate, "(attribute_not_exists(#toggled_at) OR #toggled_at < :toggled)", LATE),
+    (Write::MakePublic, "(attribute_not_exists(#toggled_at) OR #toggled_at < :toggled)", LATE),
 ];
 
 /// Attributes that the store writes and the model lacks, and why.
@@ -93,6 +95,10 @@ pub const UNSEEN: &[(Write, &str, &str)] = &[
     (Write::Close, ":toggled", ATTRIBUTE),
     (Write::Reopen, "SET #toggled_at = :toggled", ATTRIBUTE),
     (Write::Reopen, ":toggled", ATTRIBUTE),
+    (Write::MakePrivate, "SET #toggled_at = :toggled", ATTRIBUTE),
+    (Write::MakePrivate, ":toggled", ATTRIBUTE),
+    (Write::MakePublic, "SET #toggled_at = :toggled", ATTRIBUTE),
+    (Write::MakePublic, ":toggled", ATTRIBUTE),
     (Write::Connect, "SET #joined_at = if_not_exists(#joined_at, :now)", ATTRIBUTE),
     (Write::End, "SET #expires_at = :expiry", ATTRIBUTE),
     (Write::End, ":expiry", ATTRIBUTE),
@@ -168,7 +174,14 @@ pub const VERDICTS: &[(Write, &str, Verdict)] = &[
         "#closed = :true",
         Needless("a lobby that is open comes into sight at most too early, which is a hint"),
     ),
-    (Write::Reopen, "attribute_exists(#is_private)", Needless("a lobby that was seen private stays so")),
+    (Write::MakePrivate, "(#stage = :ready OR #created_at > :start_limit)", Needless(NEVER_READY)),
+    (Write::MakePrivate, "attribute_not_exists(#is_private)", Needless(AGAIN)),
+    (Write::MakePublic, "(#stage = :ready OR #created_at > :start_limit)", Needless(NEVER_READY)),
+    (
+        Write::MakePublic,
+        "attribute_exists(#is_private)",
+        Needless("a lobby that is public comes into sight at most too early, which is a hint"),
+    ),
     (Write::ExtendLease, "#stage <> :ended", Needless("an ended lobby has no server")),
     (Write::ExtendLease, "#server = :server", Needless("a lobby's server changes by its end alone")),
     (

@@ -33,6 +33,8 @@ pub(super) enum Role {
     Ready { lobby: usize },
     Close { lobby: usize },
     Reopen { lobby: usize },
+    MakePrivate { lobby: usize },
+    MakePublic { lobby: usize },
     End { lobby: usize },
     Connect { seat: usize },
     Leave { seat: usize },
@@ -150,6 +152,8 @@ pub(super) enum Transition {
     Ready,
     Close,
     Reopen,
+    MakePrivate,
+    MakePublic,
     Drain,
     Connect(usize, u8),
     Leave(usize),
@@ -296,9 +300,12 @@ impl Program<'_> {
             Role::Connect { seat } | Role::Leave { seat } | Role::GiveUp { seat } => {
                 self.lobby_of(state, seat).is_some()
             }
-            Role::Ready { lobby } | Role::Close { lobby } | Role::Reopen { lobby } | Role::End { lobby } => {
-                state.lobbies[lobby].is_there()
-            }
+            Role::Ready { lobby }
+            | Role::Close { lobby }
+            | Role::Reopen { lobby }
+            | Role::MakePrivate { lobby }
+            | Role::MakePublic { lobby }
+            | Role::End { lobby } => state.lobbies[lobby].is_there(),
             _ => true,
         }
     }
@@ -418,6 +425,8 @@ impl Program<'_> {
             }
             Role::Close { lobby } => transition(lobby, Transition::Close),
             Role::Reopen { lobby } => transition(lobby, Transition::Reopen),
+            Role::MakePrivate { lobby } => transition(lobby, Transition::MakePrivate),
+            Role::MakePublic { lobby } => transition(lobby, Transition::MakePublic),
             Role::Connect { seat } => {
                 let lobby = self.lobby_of(state, seat).unwrap_or_default();
                 transition(lobby, Transition::Connect(seat, self.actor as u8 + 1))
@@ -1054,6 +1063,8 @@ impl Program<'_> {
             Transition::Close => due(!lobby.closed),
             Transition::Reopen if lobby.is_draining => TransitionState::Illegal { is_over: false },
             Transition::Reopen => due(lobby.closed),
+            Transition::MakePrivate => due(!lobby.is_private),
+            Transition::MakePublic => due(lobby.is_private),
             Transition::Drain => due(!lobby.is_draining),
             Transition::Connect(seat, write) if lobby.connected[seat] > 0 => {
                 if lobby.connected_by == write {
@@ -1134,7 +1145,7 @@ impl Program<'_> {
             {
                 announce()
             }
-            Transition::Reopen if may_tell => announce(),
+            Transition::Reopen | Transition::MakePublic if may_tell => announce(),
             Transition::Connect(..) if self.comes_into_sight_early(lobby) => {
                 Mind::Send { sent: hide_full(lobby, at, self.rules()), then: Then::Hinted }
             }
@@ -1173,6 +1184,10 @@ impl Program<'_> {
             Transition::Close => Sent::Close { lobby, now },
             Transition::Reopen => {
                 Sent::Reopen { lobby, is_private: seen.is_some_and(|seen| seen.is_private), now }
+            }
+            Transition::MakePrivate => Sent::MakePrivate { lobby, now },
+            Transition::MakePublic => {
+                Sent::MakePublic { lobby, is_closed: seen.is_some_and(|seen| seen.closed), now }
             }
             Transition::Drain => Sent::Drain { lobby, now },
             Transition::Connect(seat, write) => Sent::Connect { lobby, seat, write, now },
@@ -1249,6 +1264,8 @@ const fn lobby_and_time(sent: &Sent) -> (usize, u8) {
         Sent::Ready { lobby, now, .. }
         | Sent::Close { lobby, now }
         | Sent::Reopen { lobby, now, .. }
+        | Sent::MakePrivate { lobby, now }
+        | Sent::MakePublic { lobby, now, .. }
         | Sent::Drain { lobby, now }
         | Sent::Connect { lobby, now, .. }
         | Sent::Leave { lobby, now, .. } => (lobby, now),

@@ -58,8 +58,8 @@ macro_rules! variants {
 }
 
 variants! {
-    TakeFree TakeOver HideFull HideSilent Ready Close Reopen Drain Connect Leave ExtendLease ShowRevived End
-    Create Begin Draw Register AllotAhead Heartbeat ShowServer Deregister HideServer LetGo TakeBack
+    TakeFree TakeOver HideFull HideSilent Ready Close Reopen MakePrivate MakePublic Drain Connect Leave ExtendLease ShowRevived
+    End Create Begin Draw Register AllotAhead Heartbeat ShowServer Deregister HideServer LetGo TakeBack
 }
 
 /// A scene whose call was captured.

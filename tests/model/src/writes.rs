@@ -25,6 +25,8 @@ pub(super) enum Sent {
     Ready { lobby: usize, reserved: Seats, anew: u8, is_full: bool, now: u8 },
     Close { lobby: usize, now: u8 },
     Reopen { lobby: usize, is_private: bool, now: u8 },
+    MakePrivate { lobby: usize, now: u8 },
+    MakePublic { lobby: usize, is_closed: bool, now: u8 },
     Drain { lobby: usize, now: u8 },
     Connect { lobby: usize, seat: usize, write: u8, now: u8 },
     Leave { lobby: usize, seat: usize, is_reserved: bool, is_hidden: bool, now: u8 },
@@ -360,6 +362,33 @@ impl Store<'_> {
                         lobby.joinable_from = lobby.created_at;
                     }
                     state.history.reopened(at)
+                })
+            }
+            Sent::MakePrivate { lobby: at, now } => {
+                let lobby = state.lobbies[at];
+                alive!(check, MakePrivate, lobby, limit(now));
+                clause!(check, MakePrivate, "attribute_not_exists(#is_private)", !lobby.is_private);
+                self.on_lobby(state, at, &check, |state, lobby| {
+                    lobby.is_private = true;
+                    lobby.joinable_from = 0;
+                    state.history.hidden(at)
+                })
+            }
+            Sent::MakePublic { lobby: at, is_closed, now } => {
+                let lobby = state.lobbies[at];
+                alive!(check, MakePublic, lobby, limit(now));
+                clause!(check, MakePublic, "attribute_exists(#is_private)", lobby.is_private);
+                if is_closed {
+                    clause!(check, MakePublic, "#closed = :true", lobby.closed);
+                } else {
+                    clause!(check, MakePublic, "#closed = :false", lobby.is_there() && !lobby.closed);
+                }
+                self.on_lobby(state, at, &check, |state, lobby| {
+                    lobby.is_private = false;
+                    if !is_closed {
+                        lobby.joinable_from = lobby.created_at;
+                    }
+                    state.history.shown(at)
                 })
             }
             Sent::Drain { lobby: at, now } => {

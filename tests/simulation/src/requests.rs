@@ -115,6 +115,13 @@ impl Request {
         Self::new("join-lobby", namespace, action, token, json!({ "lobby_id": lobby }))
     }
 
+    /// Gives a player's seat up.
+    pub(crate) fn give_up(world: &World, namespace: usize, lobby: &str, player: &str) -> Self {
+        let seat = seat_of(world, player).unwrap_or_default();
+        let action = Action::GiveUp { seat, lobby: lobby.to_owned() };
+        Self::new("leave-lobby", namespace, action, String::new(), json!({ "player_token": player }))
+    }
+
     /// Connects or disconnects a player.
     pub(crate) fn player(world: &World, namespace: usize, lobby: &str, player: &str, connects: bool) -> Self {
         let seat = seat_of(world, player).unwrap_or_default();
@@ -137,6 +144,13 @@ impl Request {
         let action = Action::Close { lobby: lobby.to_owned(), is_closed };
         let token = world.lobby_token(namespace, lobby);
         Self::new("set-lobby-closed", namespace, action, token, json!({ "is_closed": is_closed }))
+    }
+
+    pub(crate) fn set_publicity(world: &World, namespace: usize, lobby: &str, is_private: bool) -> Self {
+        let action = Action::SetPublicity { lobby: lobby.to_owned(), is_private };
+        let token = world.lobby_token(namespace, lobby);
+        let publicity = if is_private { "private" } else { "public" };
+        Self::new("set-lobby-publicity", namespace, action, token, json!({ "publicity": publicity }))
     }
 
     pub(crate) fn set_state(world: &World, namespace: usize, lobby: &str) -> Self {

@@ -10,13 +10,13 @@ use proptest::{
 };
 use serde_json::json;
 use shared::{
-    models::{namespace::CdnAuthType, ports::Protocol},
+    models::{namespace::CdnAuthType, ports::Protocol, publicity::Publicity},
     rules::{
         bcrypt_hash::BcryptHash,
         cdn_user::CdnUserName,
         names::{display_name_violations, is_name_id},
     },
-    wire::{DeploymentAccess, Publicity},
+    wire::DeploymentAccess,
 };
 
 use crate::{

@@ -72,6 +72,14 @@ pub(super) const KINDS: &[Kind] = &[
     }),
     ("reopen: public", |dice| dice.reopen(false)),
     ("reopen: private", |dice| dice.reopen(true)),
+    ("make private", |dice| {
+        let (at, now) = (dice.below(LOBBIES), dice.now);
+        let lobby = dice.lobby();
+        let transition = lifecycle::Transition::MakePrivate;
+        dice.transition(at, lobby, None, Sent::MakePrivate { lobby: at, now }, transition)
+    }),
+    ("make public: open", |dice| dice.make_public(false)),
+    ("make public: closed", |dice| dice.make_public(true)),
     ("drain", |dice| {
         let (at, now) = (dice.below(LOBBIES), dice.now);
         let lobby = dice.lobby();
@@ -508,6 +516,19 @@ impl Dice {
         }
         let (lobby, prior) = (self.later(&seen), wire::refused(&self.lobby_item(at, &seen)));
         self.transition(at, lobby, Some(prior), sent, lifecycle::Transition::Reopen)
+    }
+
+    fn make_public(&mut self, is_closed: bool) -> Option<Scene> {
+        let (at, now, seen) = (self.below(LOBBIES), self.now, self.lobby());
+        let sent = Sent::MakePublic { lobby: at, is_closed, now };
+        if !is_closed {
+            return self.transition(at, seen, None, sent, lifecycle::Transition::MakePublic);
+        }
+        if !seen.is_private || !seen.closed || !self.is_alive(&seen) {
+            return None;
+        }
+        let (lobby, prior) = (self.later(&seen), wire::refused(&self.lobby_item(at, &seen)));
+        self.transition(at, lobby, Some(prior), sent, lifecycle::Transition::MakePublic)
     }
 
     fn connect(&mut self) -> Option<Scene> {

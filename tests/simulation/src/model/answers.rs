@@ -151,6 +151,13 @@ impl Model {
             {
                 self.fail("I4", format!("seat {seat} of lobby {id} was left, and is held"));
             }
+            // A connected seat stays.
+            Action::GiveUp { seat, lobby: id }
+                if lobby(id).is_some_and(|lobby| lobby.lives() && lobby.reserved.contains_key(seat))
+                    && self.added.get(&(id.clone(), seat.clone())).is_none_or(|times| *times == 1) =>
+            {
+                self.fail("I4", format!("seat {seat} of lobby {id} was given up, and is reserved"));
+            }
             Action::End { lobby: id } if lobby(id).is_some_and(|lobby| lobby.lives()) => {
                 self.fail("I10", format!("lobby {id} was ended, and lives"));
             }
@@ -168,6 +175,20 @@ impl Model {
                     .any(|other| other.answered_at.is_none_or(|at| at >= operation.began_at));
                 if !reopened && lobby(id).is_some_and(|lobby| lobby.lives() && !lobby.is_closed) {
                     self.fail("I6", format!("lobby {id} was closed, and is open"));
+                }
+            }
+            Action::SetPublicity { lobby: id, is_private } => {
+                let others = self.operations.iter().filter(|other| {
+                    matches!(&other.action, Action::SetPublicity { lobby, is_private: other }
+                        if lobby == id && other != is_private)
+                });
+                let is_crossed = others
+                    .into_iter()
+                    .any(|other| other.answered_at.is_none_or(|at| at >= operation.began_at));
+                if !is_crossed
+                    && lobby(id).is_some_and(|lobby| lobby.lives() && lobby.is_private != *is_private)
+                {
+                    self.fail("I6", format!("lobby {id} was made private {is_private}, and is not"));
                 }
             }
             Action::Register { server, start } => self.check_started(server, start, history),
@@ -357,7 +378,12 @@ fn codes(action: &Action) -> &'static [&'static str] {
             "API_FORBIDDEN",
             "API_UNAVAILABLE",
         ],
-        Action::Ready { .. } | Action::Close { .. } | Action::End { .. } | Action::SetState => &[
+        Action::GiveUp { .. } => &["MATCHMAKER_CONTENTION", "API_UNAVAILABLE"],
+        Action::Ready { .. }
+        | Action::Close { .. }
+        | Action::SetPublicity { .. }
+        | Action::End { .. }
+        | Action::SetState => &[
             "MATCHMAKER_LOBBY_NOT_FOUND",
             "MATCHMAKER_LOBBY_STOPPED",
             "MATCHMAKER_LOBBY_STATE_CONFLICT",

@@ -100,7 +100,7 @@ impl Model {
                 None => u64::MAX,
             };
             // Or leaves one, which the client's item gets in a write of its own.
-            let leaves = matches!(&other.action, Action::Disconnect { .. });
+            let leaves = matches!(&other.action, Action::Disconnect { .. } | Action::GiveUp { .. });
             (is_of_client && asks_for_seat || leaves) && ended_at.saturating_add(PENDING_MS) > began_at
         };
         let pending = self.operations.iter().filter(is_recent).count() - 1;

@@ -42,13 +42,17 @@ impl Model {
         }
         let lasting = |lobby: &Lobby| {
             let Lobby { namespace, version, mode, region, created_at, .. } = lobby.clone();
-            let Lobby { ports, tag_digests, max_players, max_players_direct, is_private, .. } = lobby.clone();
+            let Lobby { ports, tag_digests, max_players, max_players_direct, .. } = lobby.clone();
             (
                 (namespace, version, mode, region, created_at),
-                (ports, tag_digests, max_players, max_players_direct, is_private, lobby.reservation_ms),
+                (ports, tag_digests, max_players, max_players_direct, lobby.reservation_ms),
             )
         };
-        if lasting(before) != lasting(after) || (after.lives() && before.server != after.server) {
+        let is_asked = change.is(Write::MakePrivate) || change.is(Write::MakePublic);
+        let has_changed = lasting(before) != lasting(after)
+            || (after.lives() && before.server != after.server)
+            || (before.is_private != after.is_private && !is_asked);
+        if has_changed {
             self.fail("I4", format!("lobby {id} became another: {}", change.part.change));
         }
         self.check_sight(change, before, after);
@@ -69,12 +73,19 @@ impl Model {
         }
     }
 
-    /// I6: a close or reopening with a response does not take effect again after a later one.
+    /// I6: a close, a reopening or a change of publicity with a response does not take effect again after a
+    /// later one.
     fn check_toggled(&mut self, change: &Change, before: &Lobby, after: &Lobby) {
         let answered = change.operation.and_then(|operation| self.operations[operation].answered.as_deref());
-        if before.is_closed != after.is_closed && answered == Some("200") {
-            let what = format!("lobby {} became closed {} by a late write", after.id, after.is_closed);
-            self.fail("I6", what);
+        if answered != Some("200") {
+            return;
+        }
+        for (flag, was, is) in
+            [("closed", before.is_closed, after.is_closed), ("private", before.is_private, after.is_private)]
+        {
+            if was != is {
+                self.fail("I6", format!("lobby {} became {flag} {is} by a late write", after.id));
+            }
         }
     }
 

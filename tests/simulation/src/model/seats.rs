@@ -161,6 +161,10 @@ impl Model {
         let has_left = change.is(Write::Leave)
             && own.is_some_and(|own| match &own.action {
                 Action::Disconnect { seat: left, lobby } => left == seat && *lobby == before.id,
+                // Of a connected player its server says that it left.
+                Action::GiveUp { seat: left, lobby } => {
+                    left == seat && *lobby == before.id && before.reserved.contains_key(seat)
+                }
                 // A find that gives up.
                 _ => self
                     .operations
@@ -169,7 +173,8 @@ impl Model {
                     .flat_map(|run| &run.seats)
                     .any(|(lobby, own)| *lobby == before.id && own == seat),
             });
-        let is_by_player = has_left && own.is_some_and(|own| matches!(own.action, Action::Disconnect { .. }));
+        let is_by_player = has_left
+            && own.is_some_and(|own| matches!(own.action, Action::Disconnect { .. } | Action::GiveUp { .. }));
         let was_taken_over = change.is(Write::TakeOverSeat) && before.lapses(until, time);
         if !has_left && !was_taken_over {
             self.fail("I4", format!("seat {seat} of lobby {}, held until {until}, was lost", before.id));

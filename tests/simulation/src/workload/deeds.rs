@@ -19,9 +19,12 @@ pub(super) enum Deed {
     Rush,
     Connect,
     Disconnect,
+    GiveUp,
     Ready,
     Close,
     Reopen,
+    MakePrivate,
+    MakePublic,
     End,
     SetState,
     Beat,
@@ -57,13 +60,20 @@ impl Workload {
                     self.send(Request::create(&world, namespace, mode.name, region, is_private));
                 }
             }
-            Deed::Connect | Deed::Disconnect => self.play(deed == Deed::Connect, focus),
+            Deed::Connect | Deed::Disconnect | Deed::GiveUp => self.play(deed, focus),
             Deed::SwitchVersion => {
                 let version = self.chance.below(world.versions.len());
                 self.send(Request::switch_version(&world, namespace, version));
             }
             Deed::Beat | Deed::Silence | Deed::Register | Deed::Deregister => self.serve(deed, focus),
-            Deed::Join | Deed::Ready | Deed::Close | Deed::Reopen | Deed::End | Deed::SetState => {
+            Deed::Join
+            | Deed::Ready
+            | Deed::Close
+            | Deed::Reopen
+            | Deed::MakePrivate
+            | Deed::MakePublic
+            | Deed::End
+            | Deed::SetState => {
                 let ended_too = self.chance.one_in(6);
                 let mut lobbies = self.lobbies(|lobby| ended_too || lobby.lives());
                 prefer(&mut lobbies, |(_, lobby)| focus.is_some_and(|place| place.key == *lobby));
@@ -75,6 +85,8 @@ impl Workload {
                     Deed::Ready => Request::ready(&world, owner, &lobby),
                     Deed::Close => Request::close(&world, owner, &lobby, true),
                     Deed::Reopen => Request::close(&world, owner, &lobby, false),
+                    Deed::MakePrivate => Request::set_publicity(&world, owner, &lobby, true),
+                    Deed::MakePublic => Request::set_publicity(&world, owner, &lobby, false),
                     Deed::End => Request::end(&world, stranger, &lobby),
                     _ => Request::set_state(&world, owner, &lobby),
                 });
@@ -101,7 +113,7 @@ impl Workload {
         self.send(Request::find(&world, namespace, &modes, &regions, tags, may_create));
     }
 
-    fn play(&mut self, connects: bool, focus: Option<&Place>) {
+    fn play(&mut self, deed: Deed, focus: Option<&Place>) {
         let mut players = self.players.lock().expect("no panic").clone();
         prefer(&mut players, |player| focus.is_some_and(|place| place.key == player.lobby));
         // The latest ones most.
@@ -114,12 +126,16 @@ impl Workload {
         let is_there = |player: &Player| focus.is_some_and(|place| place.key == player.lobby);
         let newest = if self.chance.one_in(3) { None } else { players.last().cloned() };
         let Some(player) = newest.filter(is_there).or(chosen) else { return };
-        let lobby = if self.chance.one_in(20) {
+        let lobby = if deed != Deed::GiveUp && self.chance.one_in(20) {
             self.chance.pick(&players).expect("one at least").lobby.clone()
         } else {
-            player.lobby
+            player.lobby.clone()
         };
-        self.send(Request::player(&self.world, player.namespace, &lobby, &player.token, connects));
+        let Player { namespace, token, .. } = player;
+        self.send(match deed {
+            Deed::GiveUp => Request::give_up(&self.world, namespace, &lobby, &token),
+            _ => Request::player(&self.world, namespace, &lobby, &token, deed == Deed::Connect),
+        });
     }
 
     fn serve(&mut self, deed: Deed, focus: Option<&Place>) {
@@ -189,8 +205,8 @@ fn prefer<T: Clone>(all: &mut Vec<T>, preferred: impl Fn(&T) -> bool) {
 /// The deeds of a run with their weights: some never happen, and those that lead to `bias` happen more often.
 pub(super) fn deeds(chance: &mut Chance, bias: Option<Write>) -> Vec<(Deed, u64)> {
     use Deed::{
-        Beat, Burst, Close, Connect, Create, Deregister, Disconnect, End, Find, FindOnly, Join, Ready,
-        Register, Reopen, Rush, SetState, Silence, SwitchVersion,
+        Beat, Burst, Close, Connect, Create, Deregister, Disconnect, End, Find, FindOnly, GiveUp, Join,
+        MakePrivate, MakePublic, Ready, Register, Reopen, Rush, SetState, Silence, SwitchVersion,
     };
     let usual = [
         (Find, 24),
@@ -200,9 +216,12 @@ pub(super) fn deeds(chance: &mut Chance, bias: Option<Write>) -> Vec<(Deed, u64)
         (Create, 4),
         (Connect, 20),
         (Disconnect, 12),
+        (GiveUp, 4),
         (Ready, 2),
         (Close, 4),
         (Reopen, 3),
+        (MakePrivate, 1),
+        (MakePublic, 2),
         (End, 4),
         (SetState, 1),
         (Beat, 5),
@@ -247,21 +266,22 @@ pub(super) const fn crossings(bias: Option<Write>) -> &'static [&'static [Deed]]
 /// The deeds that lead to `bias`, and to what its conditions guard against.
 pub(super) const fn favoured(bias: Option<Write>) -> &'static [Deed] {
     use Deed::{
-        Beat, Burst, Close, Connect, Create, Deregister, Disconnect, End, Find, Join, Ready, Register,
-        Reopen, SetState, Silence,
+        Beat, Burst, Close, Connect, Create, Deregister, Disconnect, End, Find, GiveUp, Join, MakePrivate,
+        MakePublic, Ready, Register, Reopen, SetState, Silence,
     };
     match bias {
         Some(Write::TakeFreeSeat | Write::DrawPosition | Write::BeginBurst | Write::RenewBurst) => {
             &[Burst, Join, Close, Connect]
         }
         Some(Write::TakeOverSeat) => &[Burst, Join, Close, Connect, End],
-        Some(Write::Leave) => &[Disconnect, Close, Reopen, Burst],
+        Some(Write::Leave) => &[Disconnect, GiveUp, Close, Reopen, Burst],
         Some(Write::Connect) => &[Connect],
         Some(Write::Ready) => &[Ready, Close, Join],
         Some(Write::End) => &[Disconnect, Connect, Silence, Beat, Join, Find, Deregister, Ready],
         Some(Write::GiveBackPlace) => &[Silence, Beat, Join, Find],
         Some(Write::Drain | Write::Deregister | Write::LetServerGo) => &[Deregister, Register, Close, Reopen],
-        Some(Write::Close | Write::Reopen) => &[Close, Reopen, Deregister, Create],
+        Some(Write::Close | Write::Reopen) => &[Close, Reopen, MakePublic, Deregister, Create],
+        Some(Write::MakePrivate | Write::MakePublic) => &[MakePrivate, MakePublic, Close, Reopen, Create],
         Some(Write::OpenServer) => &[Burst, Create, Find, Register],
         Some(Write::ExtendLease | Write::Heartbeat | Write::TransferServer) => &[Beat, End, Deregister],
         Some(Write::HideFull) => &[Burst, Close, Connect, Disconnect, Join],
