@@ -290,6 +290,12 @@ async fn clients(bench: &Bench) {
         instance.call(&find_event(&capped, Ipv4Addr::LOCALHOST, None).into()).await.expect("a seat");
     let given_up = json!({ "player_token": given_up.player.token });
     bench.line("a seat given up, under a cap", "leave-lobby", "", given_up, &[]).await;
+    bench.stack.clock.advance(Duration::from_millis(100));
+    let removed =
+        instance.call(&find_event(&capped, Ipv4Addr::LOCALHOST, None).into()).await.expect("a seat");
+    let lobby = capped.lobby_token(&bench.stack, removed.lobby.lobby_id.as_str());
+    let removed = json!({ "player_token": removed.player.token });
+    bench.line("a player removed, under a cap", "remove-player", &lobby, removed, &[]).await;
     let find = || instance.cost(find_event(&capped, Ipv4Addr::LOCALHOST, None));
     while find().await.0 == 200 {}
     let (status, cost) = find().await;

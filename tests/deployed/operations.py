@@ -224,6 +224,9 @@ REQUESTS = {
     "set-lobby-publicity": of_lobby("PUT", "lobbies/publicity", {"publicity": "private"}),
     "connect-player": of_lobby("POST", "players/connected", lambda player: {"player_token": player}),
     "disconnect-player": disconnects(World.found),
+    "remove-player": of_lobby(
+        "POST", "players/remove", lambda player: {"player_token": player, "exclude_seconds": 600}
+    ),
     "leave-lobby": lambda world: (
         "POST",
         "/matchmaker/players/leave",

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 mod cap;
 mod explaining;
+mod removed;
 mod replays;
 mod standing;
 

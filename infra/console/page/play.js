@@ -153,6 +153,7 @@ function showSeats(context, seats) {
         button("Give up", () => act(seat, "leave", { player_token: seat.token }, () => { seat.state = "left"; }), seat.state !== "reserved"),
         button("Connect", () => act(seat, "connected", { player_token: seat.token }, () => { seat.state = "connected"; }), seat.state !== "reserved"),
         button("Disconnect", () => act(seat, "disconnected", { player_token: seat.token }, () => { seat.state = "left"; }), isOver || seat.state === "left"),
+        button("Remove", () => act(seat, "remove", { player_token: seat.token }, () => { seat.state = "left"; }), isOver || seat.state === "left"),
         button(seat.isClosed ? "Reopen" : "Close", () => act(seat, "closed", { is_closed: !seat.isClosed }, () => { seat.isClosed = !seat.isClosed; }), isOver),
         button("End", async () => {
           if (await confirmed("End this lobby? Everybody in it loses the seat.", "End the lobby")) {

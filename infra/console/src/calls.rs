@@ -112,6 +112,7 @@ async fn request(
         Act::Connected => (Method::POST, "/matchmaker/players/connected"),
         Act::Leave => (Method::POST, "/matchmaker/players/leave"),
         Act::Disconnected | Act::Free => (Method::POST, "/matchmaker/players/disconnected"),
+        Act::Remove => (Method::POST, "/matchmaker/players/remove"),
         Act::Closed => (Method::PUT, "/matchmaker/lobbies/closed"),
         Act::Publicity => (Method::PUT, "/matchmaker/lobbies/publicity"),
         Act::End => (Method::POST, "/matchmaker/servers/end-lobby"),

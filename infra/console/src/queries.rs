@@ -102,6 +102,8 @@ pub enum Act {
     Disconnected,
     /// The same of a seat whose player token nobody here has.
     Free,
+    /// The lobby server removes a player.
+    Remove,
     /// The lobby server closes or reopens it.
     Closed,
     /// The lobby server makes it public or private.

@@ -11,6 +11,7 @@ use crate::{
     },
     base::ambient::Ambient,
     models::{
+        client::Client,
         errors::{Error, TokenFault},
         ids::{GameId, LobbyId, NamespaceId},
         token::{
@@ -326,6 +327,13 @@ impl SeatRight {
     #[must_use]
     pub const fn seat(&self) -> &PlayerSeat {
         &self.seat
+    }
+
+    /// The client that holds it, under a limit of seats per client.
+    #[must_use]
+    pub fn client(&self) -> Option<Client> {
+        let PlayerSeat { namespace_id, client, .. } = &self.seat;
+        client.clone().map(|client_id| Client { namespace_id: namespace_id.clone(), client_id })
     }
 
     /// Whether its token has expired: then it only frees the seat.

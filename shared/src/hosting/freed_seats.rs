@@ -57,8 +57,7 @@ impl FreedSeats {
             self.store.make_transition_after(&seat.lobby_id, &leave, self.ambient.now()).await?;
         let is_new = matches!(outcome, TransitionOutcome::Made(_));
         let lobby = outcome.accepted()?;
-        if let Some(client_id) = seat.client.clone() {
-            let client = Client { namespace_id: seat.namespace_id.clone(), client_id };
+        if let Some(client) = right.client() {
             let was_reserved = before.is_some_and(|lobby| lobby.reserved.contains_key(&seat.seat_id));
             let departure =
                 if is_new && !was_reserved { Departure::Disconnected } else { Departure::Released };
@@ -94,8 +93,7 @@ impl FreedSeats {
             _ => return Ok(()),
         }
         // Also on a retry: the first call may have crashed before this.
-        if let Some(client_id) = seat.client.clone() {
-            let client = Client { namespace_id: seat.namespace_id.clone(), client_id };
+        if let Some(client) = right.client() {
             self.release_hold(&client, &seat.seat_id, Departure::GaveUp).await;
         }
         Ok(())

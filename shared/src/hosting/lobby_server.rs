@@ -3,6 +3,8 @@
 //! A missing seat was left, or lapsed and was taken over. The lobby remembers the last eight that lapsed, so
 //! that their players get that reason (decision 40).
 
+use std::time::Duration;
+
 use crate::{
     auth::matchmaker::{LobbyRight, SeatRight},
     base::ambient::Ambient,
@@ -110,6 +112,29 @@ impl LobbyServer {
     pub async fn disconnect(&self, right: &LobbyRight, seat: &SeatRight) -> Result<(), Error> {
         check_place(right, seat)?;
         self.freed.release(seat).await
+    }
+
+    /// Removes the player of `seat`, connected or not, and seats no other player of the same client in this
+    /// lobby for as long as `excluded_for`. Returns whether it can: a seat names its client under a limit of
+    /// seats per client alone. A retry is harmless. Two write units for the client.
+    ///
+    /// # Errors
+    /// As [`LobbyServer::disconnect`].
+    pub async fn remove(
+        &self,
+        right: &LobbyRight,
+        seat: &SeatRight,
+        excluded_for: Duration,
+    ) -> Result<bool, Error> {
+        check_place(right, seat)?;
+        let client = seat.client();
+        if let Some(client) = client.as_ref().filter(|_| !excluded_for.is_zero()) {
+            let now = self.ambient.now();
+            // Before the seat is free: its player may search at once.
+            self.store.keep_out(client, right.lobby_id(), now + excluded_for, now).await?;
+        }
+        self.freed.release(seat).await?;
+        Ok(client.is_some() || excluded_for.is_zero())
     }
 
     /// Sets the lobby's state.

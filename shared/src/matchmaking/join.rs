@@ -72,7 +72,8 @@ impl Matchmaker {
     ///
     /// # Errors
     /// [`Error::LobbyNotFound`] when its server is not alive (I6); [`Error::LobbyStopped`],
-    /// [`Error::LobbyFull`], [`Error::LobbyStartTimeout`]; [`Error::Unavailable`], [`Error::Bug`].
+    /// [`Error::LobbyFull`], [`Error::LobbyStartTimeout`]; [`Error::PlayerRemoved`] while a player of the
+    /// same client is kept out of it; [`Error::Unavailable`], [`Error::Bug`].
     pub async fn join(&self, joinable: &Joinable, seeker: &Seeker) -> Result<Found, Error> {
         if let Some(found) = self.find_interrupted(seeker).await? {
             return self.joined(found, seeker).await;
@@ -99,12 +100,12 @@ impl Matchmaker {
             SeatOutcome::Refused(refusal, _) => Err(match refusal {
                 Refusal::Full => Error::LobbyFull,
                 Refusal::Ended => Error::LobbyStopped,
+                Refusal::Excluded => Error::PlayerRemoved,
                 Refusal::Missing
                 | Refusal::LeaseLapsed
                 | Refusal::Hidden
                 | Refusal::OtherPool
-                | Refusal::TagMissing
-                | Refusal::Excluded => Error::LobbyNotFound,
+                | Refusal::TagMissing => Error::LobbyNotFound,
             }),
         }
     }

@@ -85,7 +85,9 @@ impl Matchmaker {
             SeatOutcome::Refused(refusal, seen) => {
                 let is_race = refusal == Refusal::Full;
                 seeker.trace().refused(if is_race { Some(Reason::RaceLost) } else { Reason::of(refusal) });
-                self.pools.forget_lobby(searched, &claim.lobby_id);
+                if refusal != Refusal::Excluded {
+                    self.pools.forget_lobby(searched, &claim.lobby_id);
+                }
                 if let Some(lobby) = seen {
                     self.bursts.note_seen(&lobby, now);
                     self.correct_hints(&[*lobby], std::slice::from_ref(searched), now).await?;
@@ -105,6 +107,9 @@ impl Matchmaker {
     ) -> Result<Tried<SeatOutcome>, Error> {
         let lobby_id = claim.lobby_id.clone();
         let take = async |now: Timestamp| {
+            if seeker.was_removed_from(&lobby_id) {
+                return Ok(SeatOutcome::Refused(Refusal::Excluded, None));
+            }
             claim.until = now + seeker.reservation(reservation);
             self.store.take_seat(claim, now).await
         };

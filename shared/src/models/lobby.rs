@@ -140,7 +140,7 @@ pub enum Refusal {
     OtherPool,
     /// It lacks a queried tag.
     TagMissing,
-    /// The request wants no seat there.
+    /// The request wants no seat there, or a player of its client was removed from it.
     Excluded,
     /// All its seats are held.
     Full,

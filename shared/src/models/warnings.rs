@@ -40,6 +40,9 @@ pub enum Warning {
     /// A game mode that the namespace's current version lacks, in a find with others.
     #[error("no game mode \"{}\" in the current version: only the others were searched", Shown(.0))]
     GameModeLeftOut(String),
+    /// A removed player who cannot be recognised.
+    #[error("the player may come back: without a limit of seats per IP address nobody is recognised")]
+    NotKeptOut,
     /// A game server's address that only its own machine or network can reach.
     #[error("\"{}\" is no public address: players on other networks cannot connect", Shown(.0))]
     NotPublic(String),

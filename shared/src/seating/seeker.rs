@@ -130,10 +130,18 @@ impl Seeker {
         self.excluded = excluded;
     }
 
-    /// Whether the request wants no seat in a lobby.
+    /// Whether the request gets no seat in a lobby: it wants none, or as far as is known when it tries its
+    /// first lobby, a player of its client was removed from it.
     #[must_use]
     pub fn excludes(&self, lobby_id: &LobbyId) -> bool {
-        self.excluded.contains(lobby_id)
+        self.excluded.contains(lobby_id) || self.was_removed_from(lobby_id)
+    }
+
+    /// Whether a player of its client was removed from a lobby, as far as the noted hold showed.
+    #[must_use]
+    pub fn was_removed_from(&self, lobby_id: &LobbyId) -> bool {
+        let now = self.ambient.now();
+        self.progress().client.as_ref().is_some_and(|client| client.was_removed_from(lobby_id, now))
     }
 
     /// When its request began.
@@ -159,7 +167,8 @@ impl Seeker {
             return Ok(());
         };
         let limit = limit.min(holds_max);
-        let (now, ClientHolds { holds, standing }) = (self.ambient.now(), self.store.holds(client).await?);
+        let (now, ClientHolds { holds, standing, .. }) =
+            (self.ambient.now(), self.store.holds(client).await?);
         let has_more_standing = limit < holds_max && standing.is_proven;
         if self.is_held_before(&holds) || has_more_standing || !is_at_cap(holds.len(), limit) {
             return Ok(());
@@ -365,7 +374,7 @@ impl Seeker {
     /// dead servers. One consistent read unit for each lobby; where nothing speaks for the client, those of
     /// [`Pressure::is_on`] besides.
     async fn compare(&self, client: &Client, seen: &ClientHolds, holds_max: u32) -> Result<Compared, Error> {
-        let ClientHolds { holds, standing } = seen;
+        let ClientHolds { holds, standing, .. } = seen;
         let fates = self.fates(holds).await?;
         let is_proven = standing.is_proven || fates.iter().any(|fate| fate.proves());
         let (idle, unused): (Vec<_>, Vec<_>) = holds
@@ -392,7 +401,8 @@ impl Seeker {
         for some in plan.withdrawn.chunks(WRITES_AT_ONCE) {
             try_join_all(some.iter().map(|hold| self.store.withdraw_hold(client, hold))).await?;
         }
-        Ok(Compared { replaced: plan.replaced, strikes, is_proven })
+        let forgotten = seen.admitting_again(self.ambient.now());
+        Ok(Compared { replaced: plan.replaced, strikes, is_proven, forgotten })
     }
 
     /// What became of `holds`. One consistent read unit for each lobby. Ends lobbies of dead servers.

@@ -14,6 +14,9 @@
 //! The same comparison gives the client its [`Standing`], which the item keeps: proven once one of its
 //! players connected, as is the release of a seat that was connected, and a strike for each reservation that
 //! was replaced although nobody used it (decision 65).
+//!
+//! The item also names the lobbies that a player of the client was removed from, each an attribute with the
+//! time until which no other is seated there. Whoever notes a hold reads it (decision 68).
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -42,6 +45,10 @@ const HOLDS_LIFE: Duration = Duration::from_secs(10 * 3_600);
 pub const REPLACED_MAX: usize = 100;
 /// The prefix of a hold's attribute.
 const HOLD: &str = "seat_";
+/// The prefix of the attribute of a lobby that a player was removed from.
+const REMOVED_FROM: &str = "removed_";
+/// Lobbies that one write forgets at most, of those in which the client may be seated again.
+const FORGOTTEN_MAX: usize = 16;
 
 /// A client's item: each attribute by its name.
 pub(super) type HoldsItem = BTreeMap<String, Value>;
@@ -84,9 +91,24 @@ pub struct ClientHolds {
     pub holds: Vec<Hold>,
     /// What is known of it.
     pub standing: Standing,
+    /// The lobbies that a player of it was removed from, and until when none is seated there again.
+    pub removed_from: BTreeMap<LobbyId, Timestamp>,
 }
 
 impl ClientHolds {
+    /// Whether none of its players is seated in a lobby, from which one was removed.
+    #[must_use]
+    pub fn was_removed_from(&self, lobby_id: &LobbyId, now: Timestamp) -> bool {
+        self.removed_from.get(lobby_id).is_some_and(|until| *until > now)
+    }
+
+    /// Some of the lobbies in which a player may be seated again.
+    #[must_use]
+    pub fn admitting_again(&self, now: Timestamp) -> Vec<LobbyId> {
+        let again = self.removed_from.iter().filter(|(_, until)| **until <= now);
+        again.map(|(lobby_id, _)| lobby_id.clone()).take(FORGOTTEN_MAX).collect()
+    }
+
     /// How little speaks for the client besides a seat that it is about to take, or has just taken as
     /// `seat_id`.
     #[must_use]
@@ -105,6 +127,8 @@ pub struct Compared {
     pub strikes: u32,
     /// Whether a player of the client connected.
     pub is_proven: bool,
+    /// Lobbies that admit the client's players again ([`ClientHolds::admitting_again`]).
+    pub forgotten: Vec<LobbyId>,
 }
 
 /// The result of noting a hold.
@@ -223,6 +247,27 @@ impl Store {
         self.update::<HoldsItem>(write).await.map(|_| ())
     }
 
+    /// Notes that a player of `client` was removed from a lobby, in which none is seated again before `until`.
+    /// One write unit.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn keep_out(
+        &self,
+        client: &Client,
+        lobby_id: &LobbyId,
+        until: Timestamp,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        let write = self
+            .on_client(key(client))
+            .change("SET #removed_from = :readmitted_at, #expires_at = :expiry")
+            .name("#removed_from", format!("{REMOVED_FROM}{lobby_id}"))
+            .with(":readmitted_at", number(until))
+            .with(":expiry", number((now + HOLDS_LIFE).secs()));
+        self.update::<HoldsItem>(write).await.map(|_| ())
+    }
+
     /// Withdraws a hold whose seat was not taken, if it is still as `seen`: a retry of the request may have
     /// pointed it to a seat. One write unit.
     ///
@@ -257,6 +302,7 @@ fn hold_as_compared(write: Write, hold: &Hold, holds_max: u32, compared: &Compar
     let count = u32::try_from(compared.replaced.len()).unwrap_or(u32::MAX);
     let numbers = 0..compared.replaced.len();
     let mut gone: Vec<_> = numbers.clone().map(|n| format!("#lapsed{n}")).collect();
+    gone.extend((0..compared.forgotten.len()).map(|n| format!("#forgotten{n}")));
     let stand: String = numbers.map(|n| format!(" AND #lapsed{n} = :lapsed{n}")).collect();
     let mut change =
         "SET #seat = :hold, #held = if_not_exists(#held, :zero) + :more, #expires_at = :expiry".to_owned();
@@ -278,6 +324,10 @@ fn hold_as_compared(write: Write, hold: &Hold, holds_max: u32, compared: &Compar
         .with(":more", number(1 - i64::from(count)))
         .with(":since", compared.is_proven.then(|| number(hold.since)))
         .with(":struck", (!compared.is_proven && compared.strikes > 0).then(|| number(compared.strikes)));
+    let forgotten = compared.forgotten.iter().enumerate();
+    let write = forgotten.fold(write, |write, (n, lobby_id)| {
+        write.name(format!("#forgotten{n}"), format!("{REMOVED_FROM}{lobby_id}"))
+    });
     compared.replaced.iter().enumerate().fold(write, |write, (n, hold)| {
         let write = write.name(format!("#lapsed{n}"), Hold::name(&hold.seat_id));
         write.with(format!(":lapsed{n}"), hold.value())
@@ -290,5 +340,9 @@ fn holds_in(item: &HoldsItem) -> ClientHolds {
     holds.sort_by(|a, b| (a.since, &a.seat_id).cmp(&(b.since, &b.seat_id)));
     let strikes = item.get("strikes").and_then(Value::as_u64);
     let strikes = u32::try_from(strikes.unwrap_or_default()).unwrap_or(u32::MAX);
-    ClientHolds { holds, standing: Standing { is_proven: item.contains_key("proven_at"), strikes } }
+    let standing = Standing { is_proven: item.contains_key("proven_at"), strikes };
+    let removed_from = item.iter().filter_map(|(name, until)| {
+        Some((name.strip_prefix(REMOVED_FROM)?.parse().ok()?, Timestamp(until.as_u64()?)))
+    });
+    ClientHolds { holds, standing, removed_from: removed_from.collect() }
 }

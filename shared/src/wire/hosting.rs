@@ -1,6 +1,6 @@
 //! The requests of game servers and lobby servers, and their responses.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -11,6 +11,7 @@ use crate::{
         json::objects_by_name,
     },
     models::{
+        errors::{Error, bad_body},
         ids::{GameMode, LobbyId, RegionId, ServerId, StartId},
         pool::Tags,
         publicity::Publicity,
@@ -37,6 +38,35 @@ pub struct SetLobbyPublicityRequest {
 pub struct PlayerRequest {
     /// The player token from the player's client.
     pub player_token: String,
+}
+
+/// The longest time for which a removed player is kept out of a lobby, and that of a request that names none:
+/// as long as a player may stay connected.
+const EXCLUDE_SECONDS_MAX: u32 = 8 * 3_600;
+
+/// Request of players.remove.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct RemovePlayerRequest {
+    /// The player token from the player's client.
+    pub player_token: String,
+    /// For how long the player is seated in this lobby no more, at most [`EXCLUDE_SECONDS_MAX`], which it is
+    /// when absent.
+    #[serde(default)]
+    pub exclude_seconds: Option<u32>,
+}
+
+impl RemovePlayerRequest {
+    /// For how long the player is kept out.
+    ///
+    /// # Errors
+    /// [`Error::BadBody`].
+    pub fn excluded_for(&self) -> Result<Duration, Error> {
+        let secs = self.exclude_seconds.unwrap_or(EXCLUDE_SECONDS_MAX);
+        if secs > EXCLUDE_SECONDS_MAX {
+            return Err(bad_body("exclude_seconds", "at most 28800 seconds, 8 hours, are possible"));
+        }
+        Ok(Duration::from_secs(secs.into()))
+    }
 }
 
 /// Request of servers.register.

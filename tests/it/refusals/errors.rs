@@ -247,6 +247,7 @@ async fn a_shown_token_or_password_is_never_repeated() {
         ("/auth-user", "password", json!({ "user": "a" })),
         ("/players/connected", "player_token", json!({})),
         ("/players/disconnected", "player_token", json!({})),
+        ("/players/remove", "player_token", json!({})),
         ("/players/leave", "player_token", json!({})),
     ] {
         for value in [json!(secret), json!([secret]), json!({ secret: secret })] {

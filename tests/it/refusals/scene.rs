@@ -160,6 +160,10 @@ impl<'a> Scene<'a> {
                 *field = real.into();
             }
         }
+        // Without a limit of seats per client, the response to a longer time has a warning.
+        if let Some(secs) = body.get_mut("exclude_seconds") {
+            *secs = 0.into();
+        }
         // Scenes go on being made, and their players are one client.
         if body["lobby_count_max"].as_u64() > Some(0) {
             body["lobby_count_max"] = LOBBY_COUNT_MAX.into();

@@ -217,6 +217,7 @@ fn right_of(event: &str) -> &'static str {
         "PUT /matchmaker/lobbies/publicity",
         "POST /matchmaker/players/connected",
         "POST /matchmaker/players/disconnected",
+        "POST /matchmaker/players/remove",
     ];
     if route.contains(" /cloud/") {
         "cloud"

@@ -179,6 +179,18 @@ async fn disconnect_player_frees_the_seat() {
 }
 
 #[tokio::test]
+async fn remove_player_frees_the_seat_and_keeps_the_player_out() {
+    let deployment = Deployment::start().await;
+    let (example, body) = deployment.succeed("remove-player").await;
+    assert_eq!(body, json!({}));
+    let lobby = deployment.lobby(&example.lobby_id).await;
+    assert_eq!((lobby.taken, lobby.stage), (1, Stage::Ready));
+    assert!(lobby.reserved.contains_key(&example.creator.seat_id));
+    let again = deployment.answer_to("remove-player", &example.event).await;
+    assert_eq!(again, (200, json!({})));
+}
+
+#[tokio::test]
 async fn leave_lobby_frees_the_seat_of_a_player_on_the_way() {
     let deployment = Deployment::start().await;
     let (example, body) = deployment.succeed("leave-lobby").await;

@@ -8,7 +8,7 @@ use http_body_util::Full;
 use serde_json::{Value, json};
 use shared::{models::server::Server, wire::explanation::Creation};
 
-async fn explained(stack: &TestStack, token: Option<&str>, body: &Value) -> Answer {
+pub(super) async fn explained(stack: &TestStack, token: Option<&str>, body: &Value) -> Answer {
     let url = format!("{}/matchmaker/lobbies/find", stack.demo().base_url);
     let mut request = Request::post(url).header("muster-explain", "1");
     if let Some(token) = token {

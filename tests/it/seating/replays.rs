@@ -24,7 +24,6 @@ use shared::{
         client::{Client, ClientId},
         ids::{LobbyId, NamespaceId, SeatId, WriteId},
         lobby::Stage,
-        standing::Standing,
     },
     store::{
         holds::{ClientHolds, Compared, Hold, HoldOutcome},
@@ -527,7 +526,7 @@ async fn a_note_that_is_repeated_late_does_not_hide_the_one_after_it() {
         |lobby_id: &LobbyId, since| Hold { seat_id: seat_id.clone(), lobby_id: lobby_id.clone(), since };
     let (noted, pointed, settled) =
         (in_lobby(&first, now), in_lobby(&second, later), in_lobby(&first, later));
-    let held = |hold: &Hold| ClientHolds { holds: vec![hold.clone()], standing: Standing::default() };
+    let held = |hold: &Hold| ClientHolds { holds: vec![hold.clone()], ..ClientHolds::default() };
     assert_eq!(store.hold_seat(&client, &noted, 1, None).await.unwrap(), HoldOutcome::Noted(held(&noted)));
     let again = store.hold_seat(&client, &pointed, 1, None).await.unwrap();
     assert_eq!(again, HoldOutcome::NotedBefore(noted.clone()));

@@ -96,6 +96,7 @@ writes! {
     HoldSeat: Clients "#seat = :hold, #held" "hold a seat of a client",
     PointHold: Clients "#seat = :hold" "point a client's hold to its lobby",
     ReleaseHold: Clients "#held = #held - :one" "release a client's hold",
+    KeepOut: Clients "#removed_from = :readmitted_at" "keep a removed player's client out",
     AimRun: Clients "#body = :body" "note what a repeatable request is about to do",
     KeepAnswer: Clients "#answer = :answer" "keep the answer to a repeatable request",
     ForgetRun: Clients "#expires_at = :now" "forget a repeatable request",

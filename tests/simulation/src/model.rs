@@ -64,6 +64,7 @@ pub(crate) enum Action {
     Connect { seat: String, lobby: String },
     Disconnect { seat: String, lobby: String },
     GiveUp { seat: String, lobby: String },
+    Remove { seat: String, lobby: String, secs: u64 },
     Ready { lobby: String },
     Close { lobby: String, is_closed: bool },
     SetPublicity { lobby: String, is_private: bool },
@@ -142,6 +143,8 @@ pub(crate) struct Model {
     /// Seats in responses, each with its lobby, and their holders; `None` once the seat was given up or
     /// lapsed.
     given: BTreeMap<(String, String), Option<clients::Holder>>,
+    /// Who was removed from which lobby, when that was, and until when they are kept out.
+    kept_out: BTreeMap<(clients::Holder, String), (u64, u64)>,
     /// Seats taken by writes that arrived late, each with its lobby: they belong to no player if the
     /// operation took another seat.
     late: BTreeSet<(String, String)>,

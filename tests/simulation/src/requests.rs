@@ -115,6 +115,14 @@ impl Request {
         Self::new("join-lobby", namespace, action, token, json!({ "lobby_id": lobby }))
     }
 
+    /// Removes a player, and keeps them out for so many seconds.
+    pub(crate) fn remove(world: &World, namespace: usize, lobby: &str, player: &str, secs: u64) -> Self {
+        let seat = seat_of(world, player).unwrap_or_default();
+        let action = Action::Remove { seat, lobby: lobby.to_owned(), secs };
+        let body = json!({ "player_token": player, "exclude_seconds": secs });
+        Self::new("remove-player", namespace, action, world.lobby_token(namespace, lobby), body)
+    }
+
     /// Gives a player's seat up.
     pub(crate) fn give_up(world: &World, namespace: usize, lobby: &str, player: &str) -> Self {
         let seat = seat_of(world, player).unwrap_or_default();

@@ -411,8 +411,10 @@ async fn observe_ends(observed: &mut Observed, stack: &TestStack) {
         ("setLobbyState", json!({})),
         ("setLobbyReady", json!(null)),
         ("setLobbyClosed", json!({ "is_closed": false })),
+        ("setLobbyPublicity", json!({ "publicity": "public" })),
         ("connectPlayer", json!({ "player_token": player_token(&seat) })),
         ("disconnectPlayer", json!({ "player_token": player_token(&seat) })),
+        ("removePlayer", json!({ "player_token": player_token(&seat) })),
     ] {
         observed.host(at, (id, &ended), body.clone(), (400, "MATCHMAKER_LOBBY_STOPPED")).await;
         let nobodys = PlayerSeat { lobby_id: "nobodys".parse().unwrap(), ..stack.seat(&seat) };
@@ -438,7 +440,7 @@ async fn observe_players(observed: &mut Observed, stack: &TestStack) {
     let (scene, elsewhere) = (Scene::on(stack).await, Scene::on(stack).await);
     let foreign = Scene::in_other_namespace(stack).await;
     let shown = |token: &str| json!({ "player_token": token }).to_string();
-    for id in ["connectPlayer", "disconnectPlayer"] {
+    for id in ["connectPlayer", "disconnectPlayer", "removePlayer"] {
         for token in ["nonsense", &scene.mock_player, &scene.tokens.public] {
             observed.ask(&scene, (id, "lobby"), shown(token), (400, "TOKEN_INVALID")).await;
         }
@@ -462,6 +464,17 @@ async fn observe_players(observed: &mut Observed, stack: &TestStack) {
     let path = observed.document.operation("disconnectPlayer").path;
     stack.call(Method::POST, path, token, shown(&scene.player)).await.expect_ok();
     observed.ask(&scene, connect, shown(&scene.player), (400, "MATCHMAKER_PLAYER_REMOVED")).await;
+    let mut capped = new_game("removed", json!({ "duel": { "regions": ["fra"] } }), 9);
+    capped.namespaces[0].max_players_per_client = 9;
+    let game = stack.make_game_of(capped, 9).await;
+    // Another player stays, or the lobby would end.
+    game.find(stack, json!({ "game_modes": ["duel"] })).await.expect_ok();
+    let seat = game.find(stack, json!({ "game_modes": ["duel"] })).await.expect_ok();
+    let removed = (Method::POST, "players/remove");
+    let body = json!({ "player_token": player_token(&seat) });
+    game.host(stack, &seat.lobby_id(), removed, body).await.expect_ok();
+    let join = json!({ "lobby_id": seat.lobby_id() });
+    observed.play((stack, &game), "joinLobby", join, (400, "MATCHMAKER_PLAYER_REMOVED")).await;
     stack.clock.advance(Duration::from_secs(120));
     let expired = (400, "MATCHMAKER_PLAYER_REGISTRATION_EXPIRED");
     observed.ask(&elsewhere, connect, shown(&elsewhere.player), expired).await;

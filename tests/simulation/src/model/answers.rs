@@ -145,7 +145,7 @@ impl Model {
         match action {
             // A late copy of the write that took the seat may reserve it again, for as long as a reservation
             // goes.
-            Action::Disconnect { seat, lobby: id }
+            Action::Disconnect { seat, lobby: id } | Action::Remove { seat, lobby: id, .. }
                 if lobby(id).is_some_and(|lobby| lobby.lives() && lobby.holds(seat))
                     && self.added.get(&(id.clone(), seat.clone())).is_none_or(|times| *times == 1) =>
             {
@@ -292,6 +292,7 @@ impl Model {
             }
             "MATCHMAKER_NO_SERVER_AVAILABLE" => self.check_no_server(&operation, at, history),
             "MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE" => self.check_refused_client(&operation),
+            "MATCHMAKER_PLAYER_REMOVED" => self.check_kept_out(&operation),
             _ => {}
         }
     }
@@ -353,6 +354,7 @@ fn codes(action: &Action) -> &'static [&'static str] {
             "MATCHMAKER_LOBBY_NOT_FOUND",
             "MATCHMAKER_LOBBY_STOPPED",
             "MATCHMAKER_LOBBY_FULL",
+            "MATCHMAKER_PLAYER_REMOVED",
             "MATCHMAKER_CONTENTION",
             "MATCHMAKER_LOBBY_START_TIMEOUT",
             "MATCHMAKER_TOO_MANY_PLAYERS_FROM_SOURCE",
@@ -370,7 +372,7 @@ fn codes(action: &Action) -> &'static [&'static str] {
             "API_FORBIDDEN",
             "API_UNAVAILABLE",
         ],
-        Action::Disconnect { .. } => &[
+        Action::Disconnect { .. } | Action::Remove { .. } => &[
             "MATCHMAKER_LOBBY_NOT_FOUND",
             "MATCHMAKER_LOBBY_STOPPED",
             "MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY",

@@ -61,6 +61,13 @@ impl Model {
         let holder = Holder { namespace: operation.namespace, client: operation.client };
         self.given.entry((lobby.to_owned(), seat.to_owned())).or_insert(Some(holder));
         let time = self.time(at);
+        let kept_out = self.kept_out.get(&(holder, lobby.to_owned()));
+        let began_at = operation.began_at;
+        if operation.key.is_none()
+            && kept_out.is_some_and(|(since, until)| *since < began_at && time < *until)
+        {
+            self.fail("I6", format!("a player who was removed from lobby {lobby} is seated there again"));
+        }
         let held = self.given.iter().filter(|((lobby, seat), of)| {
             let lobby = self.lobbies.get(lobby).filter(|lobby| lobby.lives());
             **of == Some(holder) && lobby.is_some_and(|lobby| lobby.holds_at(seat, time))
@@ -84,6 +91,38 @@ impl Model {
         }
     }
 
+    /// A player was removed from a lobby: from now on none of its client is seated there.
+    pub(super) fn note_removed(&mut self, operation: usize, lobby: &str, seat: &str, at: u64) {
+        let Operation { action: Action::Remove { secs, .. }, began_at, .. } = &self.operations[operation]
+        else {
+            return;
+        };
+        let until = self.time(*began_at) + secs * 1_000;
+        let taken = (lobby.to_owned(), seat.to_owned());
+        let Some(holder) = self.given.get(&taken).copied().flatten() else { return };
+        if self.namespaces[holder.namespace].holds_max < u32::MAX {
+            self.kept_out.insert((holder, lobby.to_owned()), (at, until));
+        }
+    }
+
+    /// Whether a lobby may keep out players of some client: one was removed from it, or is about to be.
+    pub(super) fn may_keep_out(&self, lobby: &str) -> bool {
+        let removals = self.operations.iter().filter_map(|operation| match &operation.action {
+            Action::Remove { lobby, .. } => Some((lobby, operation.namespace)),
+            _ => None,
+        });
+        let mut of_lobby = removals.filter(|(removed_from, _)| *removed_from == lobby);
+        of_lobby.any(|(_, namespace)| self.namespaces[namespace].holds_max < u32::MAX)
+    }
+
+    /// A join is refused for a removal only while there is one of the lobby.
+    pub(super) fn check_kept_out(&mut self, operation: &Operation) {
+        let Action::Join { lobby } = &operation.action else { return };
+        if !self.may_keep_out(lobby) {
+            self.fail("I3", format!("nobody was removed from lobby {lobby}"));
+        }
+    }
+
     /// I12: a client is refused for its seats only if it held that many during its request, or may have:
     /// seats of crashed requests count, and so do requests of the last half minute without a response. One of
     /// whom nobody is connected may be refused with a single seat, while lobbies run short.
@@ -100,7 +139,10 @@ impl Model {
                 None => u64::MAX,
             };
             // Or leaves one, which the client's item gets in a write of its own.
-            let leaves = matches!(&other.action, Action::Disconnect { .. } | Action::GiveUp { .. });
+            let leaves = matches!(
+                &other.action,
+                Action::Disconnect { .. } | Action::GiveUp { .. } | Action::Remove { .. }
+            );
             (is_of_client && asks_for_seat || leaves) && ended_at.saturating_add(PENDING_MS) > began_at
         };
         let pending = self.operations.iter().filter(is_recent).count() - 1;

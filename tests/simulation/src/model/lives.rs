@@ -170,7 +170,9 @@ impl Model {
             let is_settled =
                 history.settled_at(&place).is_some_and(|(at, visible)| at.max(visible) <= seen_by);
             let in_sight = lobby.joinable_from.is_some_and(|from| from <= self.time(seen_by));
+            let admits_all = !self.may_keep_out(&lobby.id);
             fits && is_settled
+                && admits_all
                 && in_sight
                 && is_open(seen_by)
                 && is_open(until)

@@ -160,7 +160,9 @@ impl Model {
         let own = change.operation.map(|operation| &self.operations[operation]);
         let has_left = change.is(Write::Leave)
             && own.is_some_and(|own| match &own.action {
-                Action::Disconnect { seat: left, lobby } => left == seat && *lobby == before.id,
+                Action::Disconnect { seat: left, lobby } | Action::Remove { seat: left, lobby, .. } => {
+                    left == seat && *lobby == before.id
+                }
                 // Of a connected player its server says that it left.
                 Action::GiveUp { seat: left, lobby } => {
                     left == seat && *lobby == before.id && before.reserved.contains_key(seat)
@@ -181,6 +183,9 @@ impl Model {
         }
         if is_by_player {
             self.left.insert((before.id.clone(), seat.to_owned()));
+        }
+        if let Some(operation) = change.operation {
+            self.note_removed(operation, &before.id, seat, change.at);
         }
         // If a copy of the write that took it arrives, the reservation has no player.
         self.given.insert((before.id.clone(), seat.to_owned()), None);

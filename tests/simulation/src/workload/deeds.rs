@@ -20,6 +20,7 @@ pub(super) enum Deed {
     Connect,
     Disconnect,
     GiveUp,
+    Remove,
     Ready,
     Close,
     Reopen,
@@ -60,7 +61,7 @@ impl Workload {
                     self.send(Request::create(&world, namespace, mode.name, region, is_private));
                 }
             }
-            Deed::Connect | Deed::Disconnect | Deed::GiveUp => self.play(deed, focus),
+            Deed::Connect | Deed::Disconnect | Deed::GiveUp | Deed::Remove => self.play(deed, focus),
             Deed::SwitchVersion => {
                 let version = self.chance.below(world.versions.len());
                 self.send(Request::switch_version(&world, namespace, version));
@@ -132,10 +133,15 @@ impl Workload {
             player.lobby.clone()
         };
         let Player { namespace, token, .. } = player;
-        self.send(match deed {
+        let sent = match deed {
             Deed::GiveUp => Request::give_up(&self.world, namespace, &lobby, &token),
+            Deed::Remove => {
+                let secs = self.chance.range(0..=40);
+                Request::remove(&self.world, namespace, &lobby, &token, secs)
+            }
             _ => Request::player(&self.world, namespace, &lobby, &token, deed == Deed::Connect),
-        });
+        };
+        self.send(sent);
     }
 
     fn serve(&mut self, deed: Deed, focus: Option<&Place>) {
@@ -206,7 +212,7 @@ fn prefer<T: Clone>(all: &mut Vec<T>, preferred: impl Fn(&T) -> bool) {
 pub(super) fn deeds(chance: &mut Chance, bias: Option<Write>) -> Vec<(Deed, u64)> {
     use Deed::{
         Beat, Burst, Close, Connect, Create, Deregister, Disconnect, End, Find, FindOnly, GiveUp, Join,
-        MakePrivate, MakePublic, Ready, Register, Reopen, Rush, SetState, Silence, SwitchVersion,
+        MakePrivate, MakePublic, Ready, Register, Remove, Reopen, Rush, SetState, Silence, SwitchVersion,
     };
     let usual = [
         (Find, 24),
@@ -217,6 +223,7 @@ pub(super) fn deeds(chance: &mut Chance, bias: Option<Write>) -> Vec<(Deed, u64)
         (Connect, 20),
         (Disconnect, 12),
         (GiveUp, 4),
+        (Remove, 2),
         (Ready, 2),
         (Close, 4),
         (Reopen, 3),
@@ -267,7 +274,7 @@ pub(super) const fn crossings(bias: Option<Write>) -> &'static [&'static [Deed]]
 pub(super) const fn favoured(bias: Option<Write>) -> &'static [Deed] {
     use Deed::{
         Beat, Burst, Close, Connect, Create, Deregister, Disconnect, End, Find, GiveUp, Join, MakePrivate,
-        MakePublic, Ready, Register, Reopen, SetState, Silence,
+        MakePublic, Ready, Register, Remove, Reopen, SetState, Silence,
     };
     match bias {
         Some(Write::TakeFreeSeat | Write::DrawPosition | Write::BeginBurst | Write::RenewBurst) => {
@@ -290,6 +297,7 @@ pub(super) const fn favoured(bias: Option<Write>) -> &'static [Deed] {
             &[Silence, Beat, Create, Find, End]
         }
         Some(Write::NoteState) => &[SetState, End],
+        Some(Write::KeepOut) => &[Remove, Find, Join],
         Some(Write::PutLobby) => &[Burst],
         Some(Write::TakePlace) => &[Burst, Create, End, Register, Deregister],
         Some(Write::PutServer) => &[Register, Deregister, Create, End],

@@ -1,0 +1,3 @@
+//! The Lambda function of players.remove.
+
+shared::main!(remove_player::RemovePlayer);
