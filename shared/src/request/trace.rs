@@ -7,9 +7,13 @@ use std::{
 
 use crate::{
     base::usage::Usage,
-    models::{ids::ServerKey, server::Server, shortage::Obstacles},
+    models::{
+        ids::{RegionId, ServerKey},
+        server::Server,
+        shortage::Obstacles,
+    },
     rules::criteria::Criteria,
-    wire::explanation::{Creation, Explanation, FindOutcome, Reason},
+    wire::explanation::{Creation, Explanation, FindOutcome, Reason, RegionOutcome},
 };
 
 /// The header that requests an explanation.
@@ -51,7 +55,17 @@ impl Trace {
 
     /// Notes the request's criteria.
     pub fn resolved(&self, criteria: &Criteria) {
-        self.record().explanation.resolved = Some(criteria.into());
+        let explanation = &mut self.record().explanation;
+        explanation.resolved = Some(criteria.into());
+        explanation.regions.clone_from(&criteria.regions);
+    }
+
+    /// Notes what became of a region, where the find has latencies.
+    pub fn region(&self, region_id: &RegionId, outcome: RegionOutcome) {
+        let regions = &mut self.record().explanation.regions;
+        for region in regions.iter_mut().filter(|region| region.region_id == region_id.as_str()) {
+            region.outcome = outcome;
+        }
     }
 
     /// Notes candidates that were looked at, of which some lack a queried tag.
