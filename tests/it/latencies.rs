@@ -1,6 +1,6 @@
 //! Finds with the client's latencies: which region, and where a lobby is created.
 
-#![expect(clippy::unwrap_used, reason = "code of tests outside of test functions")]
+#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "code of tests outside of test functions")]
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -9,8 +9,8 @@ use harness::{Answer, TestGame, TestStack, instance::Instance, instance::request
 use serde_json::{Value, json};
 use shared::{base::ambient::Timestamp, models::game::Region};
 
-/// Nearest first, with what a client in Frankfurt measures; the third and the fourth are beyond the tolerance,
-/// and the fourth beyond the regions in which it creates.
+/// Nearest first, with what a client in Frankfurt measures; the third and the fourth are beyond the
+/// tolerance, and the fourth beyond the regions in which it creates.
 const REGIONS: [(&str, f64); 5] =
     [("fra", 20.0), ("ams", 31.5), ("nyc", 95.0), ("sfo", 160.0), ("syd", 290.0)];
 

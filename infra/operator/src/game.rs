@@ -66,7 +66,8 @@ pub(crate) enum RegionAction {
         /// The hosting provider there.
         #[arg(long, default_value = "Own servers")]
         provider: String,
-        /// The URL that clients call to measure their latency: by https or wss, or by http or ws at localhost.
+        /// The URL that clients call to measure their latency: by https or wss, or by http or ws at
+        /// localhost.
         #[arg(long, value_name = "URL")]
         probe: Option<String>,
     },

@@ -135,8 +135,8 @@ pub async fn create_game(
     Ok(CreatedGame { game, version, namespaces, cloud_token })
 }
 
-/// Whether a game may have a region: its coordinates and its probe are valid, and its identifier is not a UUID,
-/// as the API promises.
+/// Whether a game may have a region: its coordinates and its probe are valid, and its identifier is not a
+/// UUID, as the API promises.
 #[must_use]
 pub fn is_region(region_id: &RegionId, region: &Region) -> bool {
     let is_on_globe =

@@ -1,5 +1,5 @@
-//! Looking: reads and compares candidates, and takes a seat in the fullest, or the fullest of the nearest
-//! region.
+//! Looking for a seat in existing lobbies: reads and compares candidates, and takes a seat in the fullest of
+//! the nearest region.
 
 use std::{
     collections::{BTreeSet, HashSet},
@@ -82,6 +82,40 @@ impl Candidates {
 }
 
 impl Matchmaker {
+    /// Takes a seat in an existing lobby: under load in one used before or any read ahead, else in the
+    /// fullest. `round` says whether it is the find's first one, and when the find ends.
+    pub(super) async fn find_existing(
+        &self,
+        pools: &[SearchedPool],
+        may_create: bool,
+        seeker: &Seeker,
+        round: (bool, Timestamp),
+    ) -> Result<Existing, Error> {
+        let (is_first, deadline) = round;
+        if self.pools.contention(pools, self.ambient.now()) >= Contention::Loaded {
+            let mut has_more = false;
+            let mut is_over = may_create;
+            for nearest in by_distance(pools) {
+                if is_first && let Some(found) = self.take_in_used(nearest, seeker).await? {
+                    return Ok(Existing::of(Some(found), false));
+                }
+                let ahead = if may_create { self.find_ahead(nearest, seeker).await? } else { None };
+                match ahead {
+                    Some(Existing::None { has_more: has_more_here }) => has_more |= has_more_here,
+                    Some(taken) => return Ok(taken),
+                    None => {
+                        is_over = false;
+                        break;
+                    }
+                }
+            }
+            if is_over {
+                return Ok(Existing::None { has_more });
+            }
+        }
+        self.find_by_comparing(pools, seeker, may_create, deadline).await
+    }
+
     /// Takes a seat in the fullest lobby in sight that has one, in the nearest region with one. In a busy
     /// pool, a find that `may_create` otherwise tries three. One that may not tries all, and those that other
     /// instances keep for their own finds.
@@ -233,8 +267,8 @@ impl Matchmaker {
     }
 
     /// Up to `limit` candidates with the queried tags of each pool that are in sight at `sight`, in the order
-    /// of `pools`. Ends at `deadline`. While this instance makes many, or refuses finds, a scan for tags reads
-    /// a pool once a second.
+    /// of `pools`. Ends at `deadline`. While this instance makes many, or refuses finds, a scan for tags
+    /// reads a pool once a second.
     async fn look(
         &self,
         pools: &[SearchedPool],
@@ -244,8 +278,7 @@ impl Matchmaker {
         is_scan: bool,
     ) -> Result<Vec<Candidates>, Error> {
         let now = self.ambient.now();
-        let mut candidates = Vec::new();
-        let mut unread = Vec::new();
+        let (mut candidates, mut unread) = (Vec::new(), Vec::new());
         for searched in pools {
             let scanned = is_scan.then(|| self.pools.scanned(searched, sight, now)).flatten();
             if scanned.is_none() {

@@ -8,11 +8,10 @@
 use crate::{
     base::ambient::Timestamp,
     matchmaking::{
-        contention::Contention,
         limits::{FIND_DEADLINE, ROUND_PAUSES, ROUNDS_MAX},
         matchmaker::Matchmaker,
         outcomes::{NoCapacity, Step, refusal},
-        search::{Existing, Search, by_distance, is_beside},
+        search::{Existing, Search, is_beside},
         waiting::deadline_after,
     },
     models::{errors::Error, lobby::SeatState},
@@ -94,40 +93,6 @@ impl Matchmaker {
             ROUND_PAUSES.wait(round, &self.ambient).await;
         }
         Err(Error::Contention)
-    }
-
-    /// Takes a seat in an existing lobby: under load in one used before or any read ahead, else in the
-    /// fullest. `round` says whether it is the find's first one, and when the find ends.
-    pub(super) async fn find_existing(
-        &self,
-        pools: &[SearchedPool],
-        may_create: bool,
-        seeker: &Seeker,
-        round: (bool, Timestamp),
-    ) -> Result<Existing, Error> {
-        let (is_first, deadline) = round;
-        if self.pools.contention(pools, self.ambient.now()) >= Contention::Loaded {
-            let mut has_more = false;
-            let mut is_over = may_create;
-            for nearest in by_distance(pools) {
-                if is_first && let Some(found) = self.take_in_used(nearest, seeker).await? {
-                    return Ok(Existing::of(Some(found), false));
-                }
-                let ahead = if may_create { self.find_ahead(nearest, seeker).await? } else { None };
-                match ahead {
-                    Some(Existing::None { has_more: has_more_here }) => has_more |= has_more_here,
-                    Some(taken) => return Ok(taken),
-                    None => {
-                        is_over = false;
-                        break;
-                    }
-                }
-            }
-            if is_over {
-                return Ok(Existing::None { has_more });
-            }
-        }
-        self.find_by_comparing(pools, seeker, may_create, deadline).await
     }
 
     /// Takes a seat in `pools` where no lobby can be created.

@@ -319,8 +319,8 @@ impl Store {
         }
     }
 
-    /// Sets the URL that clients probe in a region, or removes it, and returns whether the game has the region.
-    /// One write unit.
+    /// Sets the URL that clients probe in a region, or removes it, and returns whether the game has the
+    /// region. One write unit.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
