@@ -36,7 +36,7 @@ impl Matchmaker {
         };
         loop {
             if let Some(found) = self.until_ready(found, seeker).await? {
-                seeker.trace().region(&found.lobby.pool.region_id, RegionOutcome::Chosen);
+                seeker.trace().chosen(&found.lobby.pool.region_id);
                 return Ok(found);
             }
             found = self.find_seat(search, seeker, deadline_after(seeker, self.ambient.now())?).await?;

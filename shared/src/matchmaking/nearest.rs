@@ -76,7 +76,9 @@ impl Matchmaker {
             }
             obstacles = obstacles.or_else(|| place.obstacles(search, seeker));
         }
-        seeker.trace().servers(obstacles.unwrap_or_default());
+        if let Some(obstacles) = obstacles {
+            seeker.trace().servers(obstacles);
+        }
         Ok(if is_known { Err(NoCapacity::NoServer) } else { Ok(Step::NoCapacity(NoCapacity::NoServer)) })
     }
 
@@ -90,7 +92,10 @@ impl Matchmaker {
         if place.unseen.is_empty() {
             return Ok(None);
         }
-        self.pools.begin_find(&place.unseen, self.ambient.now());
+        let (is_first, _) = round;
+        if is_first {
+            self.pools.begin_find(&place.unseen, self.ambient.now());
+        }
         match self.find_existing(&place.unseen, true, seeker, round).await? {
             Existing::Taken(found) => Ok(Some(found)),
             Existing::None { .. } => {

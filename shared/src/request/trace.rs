@@ -63,8 +63,21 @@ impl Trace {
     /// Notes what became of a region, where the find has latencies.
     pub fn region(&self, region_id: &RegionId, outcome: RegionOutcome) {
         let regions = &mut self.record().explanation.regions;
-        for region in regions.iter_mut().filter(|region| region.region_id == region_id.as_str()) {
+        if let Some(region) = regions.iter_mut().find(|region| region.region_id == region_id.as_str()) {
             region.outcome = outcome;
+        }
+    }
+
+    /// Notes in which region the seat is, where the find has latencies: nearer ones had none.
+    pub fn chosen(&self, region_id: &RegionId) {
+        self.region(region_id, RegionOutcome::Chosen);
+        let regions = &mut self.record().explanation.regions;
+        let latency = regions.iter().find(|region| region.outcome == RegionOutcome::Chosen);
+        let latency = latency.and_then(|region| region.latency);
+        for nearer in regions.iter_mut().filter(|region| region.latency < latency) {
+            if nearer.outcome == RegionOutcome::NotNeeded {
+                nearer.outcome = RegionOutcome::NothingJoinable;
+            }
         }
     }
 
