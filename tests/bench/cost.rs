@@ -596,7 +596,6 @@ async fn main() -> ExitCode {
     let bench = Bench::start(outside).await;
     print!("{HEAD}");
     finds(&bench).await;
-    latencies(&bench).await;
     clients(&bench).await;
     life(&bench).await;
     overviews(&bench).await;
@@ -604,6 +603,8 @@ async fn main() -> ExitCode {
     let heartbeat = heartbeats(&bench).await;
     management::operations(&bench).await;
     hostile::refusals(&bench).await;
+    // Last, so that the identifiers drawn for the lines above stay the same.
+    latencies(&bench).await;
     let uncounted = bench.uncounted.lock().await;
     assert!(uncounted.is_empty(), "no line counts these: {uncounted:?}");
     let report = format!("{HEAD}{}", bench.report.lock().await);
