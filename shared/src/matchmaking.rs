@@ -7,6 +7,7 @@
 //! - `take` takes a seat in one lobby, and `waiting` waits until the lobby is ready.
 //! - `burst` shares new lobbies between finds with the same criteria. `create` creates one lobby, and
 //!   `capacity` frees capacity for it. `shortage` refuses again what it refused a moment ago.
+//! - `nearest` creates a lobby in the nearest region that has a place for it.
 //! - `memory` keeps what an instance learnt from earlier finds, and `contention` measures how many finds
 //!   compete.
 
@@ -21,6 +22,7 @@ pub mod join;
 mod limits;
 pub mod matchmaker;
 mod memory;
+mod nearest;
 mod outcomes;
 mod round;
 pub mod search;

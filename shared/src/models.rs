@@ -6,6 +6,7 @@ pub mod errors;
 pub mod game;
 pub mod handed_on;
 pub mod ids;
+pub mod latency;
 pub mod lifecycle;
 pub mod lobby;
 pub mod lobby_config;

@@ -246,6 +246,36 @@ async fn finds(bench: &Bench) {
     bench.note("find: the mean under load into lobbies of ten", Cost::mean(&busy)).await;
 }
 
+/// Finds with the client's latencies, of four regions within the mode's tolerance.
+async fn latencies(bench: &Bench) {
+    let ids = ["fra", "nyc", "sfo", "syd"];
+    let mode = json!({ "regions": ids, "max_players": 10, "reservation_seconds": 600 });
+    let mut new = new_game("latencies", json!({ "ten": { "regions": ["fra"] } }), 32_767);
+    new.config = serde_json::from_value(json!({ "game_modes": { "ten": mode } })).expect("a configuration");
+    let some = new.regions.values().next().cloned().expect("a region");
+    new.regions = ids.map(|id| (id.parse().expect("an id"), some.clone())).into();
+    let game = bench.stack.make_game_of(new, 0).await;
+    for id in ["nyc", "sfo", "syd"] {
+        game.add_server(&bench.stack, id, id, 1_000, Timestamp::NEVER).await;
+    }
+    let instance = bench.stack.instance();
+    instance.warm_up(&game.public, &game.pool("ten", "nyc")).await;
+    let public = format!("Bearer {}", game.public);
+    let headers = [("authorization", public.as_str())];
+    let find = async |latencies: Value| {
+        bench.stack.clock.advance(Duration::from_secs(5));
+        let body = json!({ "game_modes": ["ten"], "latencies": latencies });
+        let (status, cost) = instance.cost(event(&headers, &body, &[])).await;
+        assert_eq!(status, 200, "a seat");
+        cost
+    };
+    let near = json!({ "fra": 20, "nyc": 30, "sfo": 40, "syd": 50 });
+    let what =
+        "find with latencies of four regions: creates a lobby in the second, the first has no game server";
+    bench.note(what, find(near.clone()).await).await;
+    bench.note("find with latencies of four regions: joins", find(near).await).await;
+}
+
 /// What a cap on a client's seats and an `Idempotency-Key` add to a find that joins a lobby.
 async fn clients(bench: &Bench) {
     const CAP: u32 = 8;
@@ -585,6 +615,8 @@ async fn main() -> ExitCode {
     let heartbeat = heartbeats(&bench).await;
     management::operations(&bench).await;
     hostile::refusals(&bench).await;
+    // Last, so that the identifiers drawn for the lines above stay the same.
+    latencies(&bench).await;
     let uncounted = bench.uncounted.lock().await;
     assert!(uncounted.is_empty(), "no line counts these: {uncounted:?}");
     let report = format!("{HEAD}{}", bench.report.lock().await);

@@ -14,6 +14,7 @@ mod elections;
 mod example;
 mod faults;
 mod fuzz;
+mod latencies;
 mod lifecycle;
 mod matching;
 mod metrics;

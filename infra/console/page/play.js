@@ -49,7 +49,9 @@ function form(context, settings, result, seats) {
     const drawn = {
       find: () => [
         el("fieldset", {}, el("legend", {}, "Modes"), names.map((mode, at) => el("label", {}, el("input", { type: "checkbox", name: "mode", value: mode, checked: at === 0 }), mode, el("small", { className: "hint" }, plural(modes[mode].max_players, "seat"))))),
-        region("Region", "the recommended one"), tags(), size(),
+        region("Region", "the recommended one"),
+        field("Latencies", el("input", { name: "latencies", placeholder: "fra=20, nyc=95", autocomplete: "off" }), "region=milliseconds, several with commas; without a number where the player cannot reach it"),
+        tags(), size(),
         el("fieldset", {}, el("label", {}, el("input", { type: "checkbox", name: "prevent" }), "never create a lobby")),
       ],
       join: () => [field("Lobby", el("input", { name: "lobby", required: true, autocomplete: "off", placeholder: "its identifier", value: context.id ?? "" }))],
@@ -64,12 +66,14 @@ function form(context, settings, result, seats) {
 
   function request() {
     const value = (field) => made.elements[field]?.value || undefined;
-    const tags = Object.fromEntries((value("tags") ?? "").split(",").filter((pair) => pair.includes("=")).map((pair) => pair.trim().split(/=(.*)/s)));
+    const pairs = (text) => Object.fromEntries((text ?? "").split(",").filter((pair) => pair.includes("=")).map((pair) => pair.trim().split(/=(.*)/s)));
+    const tags = pairs(value("tags"));
+    const latencies = Object.fromEntries(Object.entries(pairs(value("latencies"))).map(([region, ms]) => [region, ms.trim() === "" ? null : Number(ms)]));
     const rest = { ...(Object.keys(tags).length ? { tags } : {}), ...(value("max_players") ? { max_players: Number(value("max_players")) } : {}) };
     if (name() === "join") return { lobby_id: value("lobby")?.trim() ?? "" };
     if (name() === "create") return { game_mode: value("mode"), ...(value("region") ? { region: value("region") } : {}), publicity: value("publicity"), ...rest };
     const modesWanted = [...made.querySelectorAll("[name=mode]:checked")].map((input) => input.value);
-    return { game_modes: modesWanted, ...(value("region") ? { regions: [value("region")] } : {}), ...rest, ...(made.elements.prevent?.checked ? { prevent_auto_create_lobby: true } : {}) };
+    return { game_modes: modesWanted, ...(value("region") ? { regions: [value("region")] } : {}), ...(Object.keys(latencies).length ? { latencies } : {}), ...rest, ...(made.elements.prevent?.checked ? { prevent_auto_create_lobby: true } : {}) };
   }
 
   const showCalls = () => calls.replaceChildren(sameCall(context, name(), request()));

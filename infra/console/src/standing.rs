@@ -8,7 +8,7 @@ use shared::{
         lobby::{Availability, Lobby, Stage, sort_fullest_first},
         server::Server,
     },
-    rules::criteria::Criteria,
+    rules::criteria::{Criteria, SearchedPool},
     wire::explanation::Reason,
 };
 
@@ -96,6 +96,12 @@ pub fn judged(
         }
     }
     sort_fullest_first(&mut fitting, now);
+    // The nearest first: all others are joined only where no lobby can be created.
+    fitting.sort_by_key(|lobby| {
+        let is_of = |searched: &&SearchedPool| lobby.pool.is_shard_of(&searched.pool);
+        let near = criteria.pools.iter().find(is_of).map(|searched| searched.distance);
+        (near.is_none(), near, criteria.beyond.iter().find(is_of).map(|searched| searched.distance))
+    });
     others.sort_by_key(|(lobby, reason)| (*reason, lobby.created_at));
     let takes = fitting.first().map(|lobby| lobby.lobby_id.clone());
     let verdict_at = |place, lobby: &Lobby| match (place, lobby.stage) {
@@ -114,7 +120,7 @@ pub fn judged(
 
 /// Why a find would not take a seat in a lobby, if so.
 fn refusal(lobby: &Lobby, criteria: &Criteria, now: Timestamp) -> Option<Reason> {
-    if !criteria.pools.iter().any(|searched| lobby.pool.is_shard_of(&searched.pool)) {
+    if !criteria.pools.iter().chain(&criteria.beyond).any(|searched| lobby.pool.is_shard_of(&searched.pool)) {
         return Some(Reason::OtherVersion);
     }
     if !lobby.tag_digests.contain(&criteria.new_lobby.tag_digests) {

@@ -4,7 +4,7 @@ use serde_json::json;
 use shared::{
     base::usage::Usage,
     models::shortage::{Obstacles, Shortage},
-    wire::explanation::{Creation, Explanation, Place, Reason, Resolved},
+    wire::explanation::{Creation, ExplainedRegion, Explanation, Place, Reason, RegionOutcome, Resolved},
 };
 
 use crate::budget::{dollars, dollars_in_all};
@@ -23,16 +23,43 @@ pub fn sentences(explanation: &Explanation) -> Vec<String> {
         sentences.push(format!("It looked for {places}."));
         sentences.push(looked_at(*considered, refused));
     }
-    if let (Some(servers), Some(Resolved { creates, .. })) = (servers, resolved) {
+    let regions = &explanation.regions;
+    if !regions.is_empty() {
+        let regions = regions.iter().map(by_latency).collect::<Vec<_>>().join(", ");
+        sentences.push(format!("By latency: {regions}."));
+    }
+    if let (Some(servers), Some(Resolved { creates, .. }), false) = (servers, resolved, *created) {
         sentences.push(no_place(servers, creates));
     } else if let Some(creation) = creation {
-        let where_to = resolved.as_ref().map(|resolved| place(&resolved.creates)).unwrap_or_default();
+        let chosen = regions.iter().find(|region| region.outcome == RegionOutcome::Chosen);
+        let where_to = match (resolved, chosen) {
+            (Some(resolved), None) => place(&resolved.creates),
+            (Some(_), Some(chosen)) => format!("a lobby in {}", chosen.region_id),
+            (None, _) => String::new(),
+        };
         sentences.push(about_creation(*creation, *created, in_use, &where_to));
     } else if resolved.is_some() && *considered > 0 {
         sentences.push("It took a seat in an existing lobby.".to_owned());
     }
     sentences.push(cost(explanation));
     sentences
+}
+
+fn by_latency(ExplainedRegion { region_id, latency, outcome }: &ExplainedRegion) -> String {
+    let latency = latency.map(|latency| format!(" at {} ms", f64::from(latency))).unwrap_or_default();
+    let outcome = match outcome {
+        RegionOutcome::Chosen => "has the seat",
+        RegionOutcome::NotNeeded => "was not needed",
+        RegionOutcome::NothingJoinable => "has no lobby that fits",
+        RegionOutcome::NoPlace => "has no lobby that fits and no place for one",
+        RegionOutcome::TooFar => "is behind the four nearest",
+        RegionOutcome::Unreachable => "is unreachable",
+        RegionOutcome::NotMeasured => "has no latency",
+        RegionOutcome::NotRequested => "is not requested",
+        RegionOutcome::NotEnabled => "runs no requested mode",
+        RegionOutcome::NotFound => "is no region of the game",
+    };
+    format!("{region_id}{latency} {outcome}")
 }
 
 fn place(Place { game_mode, region_id }: &Place) -> String {
@@ -152,6 +179,31 @@ mod tests {
             text.contains("3 lobbies and passed over 2 full, 1 whose last seat another find took first.")
         );
         assert!(text.contains("None could be taken, so it created duel in fra."), "{text}");
+    }
+
+    #[test]
+    fn a_lobby_created_by_latency_is_in_the_region_chosen() {
+        let region = |region_id: &str, ms: Option<f64>, outcome| ExplainedRegion {
+            region_id: region_id.to_owned(),
+            latency: ms.map(|ms| ms.try_into().unwrap()),
+            outcome,
+        };
+        let find = Explanation {
+            regions: vec![
+                region("fra", Some(20.0), RegionOutcome::NoPlace),
+                region("ams", Some(31.5), RegionOutcome::Chosen),
+                region("nyc", None, RegionOutcome::Unreachable),
+            ],
+            servers: Some(Obstacles::new()),
+            created: true,
+            creation: Some(Creation::NothingJoinable),
+            ..explanation()
+        };
+        let text = sentences(&find).join(" ");
+        let regions = "fra at 20 ms has no lobby that fits and no place for one, ams at 31.5 ms has the seat, nyc is \
+                       unreachable.";
+        assert!(text.contains(&format!("By latency: {regions}")), "{text}");
+        assert!(text.contains("so it created a lobby in ams."), "{text}");
     }
 
     #[test]

@@ -216,6 +216,7 @@ async fn make(store: &Store, ambient: &Ambient) -> Result<Game, DemoError> {
         provider_display_name: "Demo".to_owned(),
         latitude,
         longitude,
+        probe: None,
     };
     let regions = BTreeMap::from([
         (region_id("fra")?, region("Frankfurt", 50.11, 8.68)),

@@ -48,6 +48,9 @@ impl Deed {
             Topic::Region(game::RegionAction::Add { game, region, .. }) => {
                 Some(on_game("region add", game, format!("{game} {}", region.region_id())))
             }
+            Topic::Region(game::RegionAction::Probe { game, region, .. }) => {
+                Some(on_game("region probe", game, format!("{game} {region}")))
+            }
             Topic::Version(action) => of_version(action),
             Topic::Namespace(namespace::Action::Create { namespace, version, .. }) => {
                 Some(on_game("namespace create", &namespace.game, format!("{namespace} --version {version}")))

@@ -12,6 +12,7 @@ use shared::{
         ids::RegionId,
         namespace::{LOBBY_COUNT_MAX_DEFAULT, MAX_PLAYERS_PER_CLIENT_DEFAULT},
     },
+    rules::probe_url::is_probe_url,
     store::catalog::NameOutcome,
     wire::GameFull,
 };
@@ -65,6 +66,19 @@ pub(crate) enum RegionAction {
         /// The hosting provider there.
         #[arg(long, default_value = "Own servers")]
         provider: String,
+        /// The URL that clients call to measure their latency: by https or wss, or by http or ws at
+        /// localhost.
+        #[arg(long, value_name = "URL")]
+        probe: Option<String>,
+    },
+    /// Sets the URL that clients call to measure their latency to a region.
+    Probe {
+        /// The game.
+        game: String,
+        /// The region's ID.
+        region: RegionId,
+        /// The URL: by https or wss, or by http or ws at localhost; none removes it.
+        url: Option<String>,
     },
     /// Lists the regions of a game.
     List {
@@ -109,10 +123,10 @@ impl NamedRegion {
         &self.region_id
     }
 
-    fn into_region(self, provider: &str) -> (RegionId, Region) {
+    fn into_region(self, provider: &str, probe: Option<String>) -> (RegionId, Region) {
         let Self { region_id, display_name, latitude, longitude } = self;
         let provider_display_name = provider.to_owned();
-        (region_id, Region { display_name, provider_display_name, latitude, longitude })
+        (region_id, Region { display_name, provider_display_name, latitude, longitude, probe })
     }
 }
 
@@ -180,8 +194,9 @@ async fn show(game: String, deployment: &Deployment) -> Result<Report, CommandEr
         ("created", full.create_ts.clone()),
     ];
     let region = |(id, region): (&RegionId, &Region)| {
-        let Region { display_name, provider_display_name, latitude, longitude } = region;
-        ("region", format!("{id}  {display_name}@{latitude},{longitude}  {provider_display_name}"))
+        let Region { display_name, provider_display_name, latitude, longitude, probe } = region;
+        let probe = probe.as_ref().map(|probe| format!("  {probe}")).unwrap_or_default();
+        ("region", format!("{id}  {display_name}@{latitude},{longitude}  {provider_display_name}{probe}"))
     };
     lines.extend(game.regions.iter().map(region));
     let version_name = |id| {
@@ -204,20 +219,21 @@ pub(crate) async fn run_on_regions(
     deployment: &Deployment,
 ) -> Result<Report, CommandError> {
     match action {
-        RegionAction::Add { game, region, provider } => add_region(game, region, provider, deployment).await,
+        RegionAction::Add { game, region, provider, probe } => {
+            add_region(game, region.into_region(&provider, probe), deployment).await
+        }
+        RegionAction::Probe { game, region, url } => set_probe(game, region, url, deployment).await,
         RegionAction::List { game } => list_regions(game, deployment).await,
     }
 }
 
 async fn add_region(
     game: String,
-    region: NamedRegion,
-    provider: String,
+    (region_id, region): (RegionId, Region),
     deployment: &Deployment,
 ) -> Result<Report, CommandError> {
     let store = &deployment.store;
     let game = lookup::game(store, &game).await?;
-    let (region_id, region) = region.into_region(&provider);
     if !is_region(&region_id, &region) {
         return Err(ProvisionError::InvalidRegions.into());
     }
@@ -232,20 +248,42 @@ async fn add_region(
     }
 }
 
+async fn set_probe(
+    game: String,
+    region_id: RegionId,
+    url: Option<String>,
+    deployment: &Deployment,
+) -> Result<Report, CommandError> {
+    let store = &deployment.store;
+    let game = lookup::game(store, &game).await?;
+    if !url.as_deref().is_none_or(is_probe_url) {
+        return Err(ProvisionError::InvalidRegions.into());
+    }
+    if !store.set_probe(&game.game_id, &region_id, url.as_deref()).await? {
+        return Err(CommandError::Refused(format!("{} has no region `{region_id}`", game.name_id)));
+    }
+    let text = match &url {
+        Some(url) => format!("clients measure their latency to {region_id} by {url}, within 30 seconds"),
+        None => format!("{region_id} has no probe"),
+    };
+    Ok(Report { text, json: json!({ "region_id": region_id, "probe": url }) })
+}
+
 async fn list_regions(game: String, deployment: &Deployment) -> Result<Report, CommandError> {
     let store = &deployment.store;
     let game = lookup::game(store, &game).await?;
     let rows = game.regions.iter().map(|(id, region)| {
-        let Region { display_name, provider_display_name, latitude, longitude } = region;
+        let Region { display_name, provider_display_name, latitude, longitude, probe } = region;
         [
             id.to_string(),
             display_name.clone(),
             format!("{latitude},{longitude}"),
             provider_display_name.clone(),
+            probe.clone().unwrap_or_default(),
         ]
     });
     let json = json!({ "regions": game.regions });
-    Ok(Report::table(["id", "name", "place", "provider"], rows.collect(), json))
+    Ok(Report::table(["id", "name", "place", "provider", "probe"], rows.collect(), json))
 }
 
 impl CreateGame {
@@ -257,7 +295,7 @@ impl CreateGame {
         let config = config_file::read(&self.config)?.config;
         let mut regions = BTreeMap::new();
         for named in self.regions {
-            let (region_id, region) = named.into_region(&self.provider);
+            let (region_id, region) = named.into_region(&self.provider, None);
             if regions.insert(region_id.clone(), region).is_some() {
                 return Err(CommandError::RepeatedRegion(region_id));
             }

@@ -319,6 +319,7 @@ pub(crate) fn validate(file: &ConfigSource) -> Result<Report, CommandError> {
         provider_display_name: String::new(),
         latitude: 0.0,
         longitude: 0.0,
+        probe: None,
     };
     check(&read, &named.map(|region_id| (region_id, any.clone())).collect())?;
     Ok(valid())

@@ -19,7 +19,7 @@ use crate::{
         version_secrets::VersionSecrets,
         violations::Violations,
     },
-    rules::{names::is_name_id, version_config::validate},
+    rules::{names::is_name_id, probe_url::is_probe_url, version_config::validate},
     store::{catalog::NameOutcome, client::Store},
 };
 
@@ -78,9 +78,10 @@ pub enum ProvisionError {
     /// A name that is not valid in URLs, or is given twice.
     #[error("the name `{0}` must be given once, as 1 to 64 characters of a-z, 0-9 and inner hyphens")]
     InvalidName(String),
-    /// A region with invalid coordinates or a UUID as name, or no region.
+    /// A region with invalid coordinates, a UUID as name or an unusable probe, or no region.
     #[error(
-        "a game needs regions with short names, not UUIDs, latitudes from -90 to 90 and longitudes from -180 to 180"
+        "a game needs regions with short names, not UUIDs, latitudes from -90 to 90, longitudes from -180 to 180, \
+         and probes, if any, by https or wss, or by http or ws at localhost"
     )]
     InvalidRegions,
     /// A version configuration with violations.
@@ -134,13 +135,14 @@ pub async fn create_game(
     Ok(CreatedGame { game, version, namespaces, cloud_token })
 }
 
-/// Whether a game may have a region: its coordinates are valid, and its identifier is not a UUID, as the API
-/// promises.
+/// Whether a game may have a region: its coordinates and its probe are valid, and its identifier is not a
+/// UUID, as the API promises.
 #[must_use]
 pub fn is_region(region_id: &RegionId, region: &Region) -> bool {
     let is_on_globe =
         (-90.0..=90.0).contains(&region.latitude) && (-180.0..=180.0).contains(&region.longitude);
-    is_on_globe && Uuid::try_parse(region_id.as_str()).is_err()
+    let is_probed = region.probe.as_deref().is_none_or(is_probe_url);
+    is_on_globe && is_probed && Uuid::try_parse(region_id.as_str()).is_err()
 }
 
 /// Adds a namespace that runs `version`, under a checked name; `None` when another one of the game has it.

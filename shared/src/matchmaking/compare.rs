@@ -1,4 +1,5 @@
-//! Looking: reads and compares candidates, and takes a seat in the fullest.
+//! Looking for a seat in existing lobbies: reads and compares candidates, and takes a seat in the fullest of
+//! the nearest region.
 
 use std::{
     collections::{BTreeSet, HashSet},
@@ -14,7 +15,7 @@ use crate::{
         limits::{COMPARED_MAX, ROOMY, TRIED_WHILE_BUSY_MAX, UNSHARED_FOR},
         matchmaker::Matchmaker,
         memory::pools::KnownLobby,
-        search::{Claimed, Existing, Search, searched},
+        search::{Claimed, Existing, Search, by_distance, searched},
     },
     models::{
         errors::Error,
@@ -41,74 +42,139 @@ const QUERIES_AT_ONCE: usize = 16;
 /// Whether each lobby that gave no seat was only full.
 struct AreAllFull(bool);
 
-/// A find's comparison of lobbies.
+/// A find's comparison of lobbies, in equally near pools.
 struct Comparison<'a> {
     pools: &'a [SearchedPool],
     seeker: &'a Seeker,
     /// Whether the find may create a lobby instead.
     may_create: bool,
     deadline: Timestamp,
+    /// Until when a lobby comes into sight that the find sees.
+    sight: Timestamp,
+    /// Candidates that it reads of each pool at most.
+    limit_max: usize,
     /// Lobbies compared before: they are not compared again.
     compared: HashSet<LobbyId>,
     /// Whether one of these has a seat and was skipped because it is crowded.
     is_one_crowded: bool,
 }
 
-/// Candidates as the index shows them.
+/// Candidates of a pool as the index shows them.
 struct Candidates {
     fitting: Vec<Candidate>,
     /// How many lack a queried tag.
     mismatched: usize,
-    /// Whether a pool has more than were read.
+    /// Whether the pool has more than were read.
     has_more: bool,
 }
 
 impl Candidates {
-    /// Adds those of a pool: the fitting ones, how many lack a tag, and whether the pool has more.
-    fn add(&mut self, (fitting, mismatched, has_more): (Vec<Candidate>, usize, bool)) {
-        self.fitting.extend(fitting);
-        self.mismatched += mismatched;
-        self.has_more |= has_more;
+    /// Those of several pools.
+    fn of_all(pools: Vec<Self>) -> Self {
+        let (mismatched, has_more) = (0, false);
+        pools.into_iter().fold(Self { fitting: Vec::new(), mismatched, has_more }, |mut all, of_one| {
+            all.fitting.extend(of_one.fitting);
+            all.mismatched += of_one.mismatched;
+            all.has_more |= of_one.has_more;
+            all
+        })
     }
 }
 
 impl Matchmaker {
-    /// Takes a seat in the fullest lobby in sight that has one. In a busy pool, a find that `may_create`
-    /// otherwise tries three. One that may not tries all, and those that other instances keep for their own
-    /// finds.
+    /// Takes a seat in an existing lobby: under load in one used before or any read ahead, else in the
+    /// fullest. `round` says whether it is the find's first one, and when the find ends.
+    pub(super) async fn find_existing(
+        &self,
+        pools: &[SearchedPool],
+        may_create: bool,
+        seeker: &Seeker,
+        round: (bool, Timestamp),
+    ) -> Result<Existing, Error> {
+        let (is_first, deadline) = round;
+        if self.pools.contention(pools, self.ambient.now()) >= Contention::Loaded {
+            let mut has_more = false;
+            let mut is_over = may_create;
+            for nearest in by_distance(pools) {
+                if is_first && let Some(found) = self.take_in_used(nearest, seeker).await? {
+                    return Ok(Existing::of(Some(found), false));
+                }
+                let ahead = if may_create { self.find_ahead(nearest, seeker).await? } else { None };
+                match ahead {
+                    Some(Existing::None { has_more: has_more_here }) => has_more |= has_more_here,
+                    Some(taken) => return Ok(taken),
+                    None => {
+                        is_over = false;
+                        break;
+                    }
+                }
+            }
+            if is_over {
+                return Ok(Existing::None { has_more });
+            }
+        }
+        self.find_by_comparing(pools, seeker, may_create, deadline).await
+    }
+
+    /// Takes a seat in the fullest lobby in sight that has one, in the nearest region with one. In a busy
+    /// pool, a find that `may_create` otherwise tries three. One that may not tries all, and those that other
+    /// instances keep for their own finds.
     pub(super) async fn find_by_comparing(
         &self,
-        search: &Search,
+        pools: &[SearchedPool],
         seeker: &Seeker,
         may_create: bool,
         deadline: Timestamp,
     ) -> Result<Existing, Error> {
         let now = self.ambient.now();
         let sight = if may_create { now } else { now + UNSHARED_FOR };
-        let Criteria { pools, tags, .. } = &search.criteria;
-        let compared = HashSet::default();
-        let mut comparison =
-            Comparison { pools, seeker, may_create, deadline, compared, is_one_crowded: false };
-        if !tags.is_empty()
-            && let Some(found) = self.take_exact(&mut comparison, sight).await?
-        {
-            return Ok(Existing::of(Some(found), false));
-        }
         let limit_max = CANDIDATES_MAX.checked_div(pools.len()).unwrap_or(0).max(COMPARED_MAX + 1);
-        // Which candidates have the tags is known only after reading them.
-        let first_limit = if tags.is_empty() { COMPARED_MAX + 1 } else { limit_max };
-        let mut candidates = self.look(pools, first_limit, sight, deadline, !tags.is_empty()).await?;
-        seeker.trace().considered(candidates.fitting.len() + candidates.mismatched, candidates.mismatched);
-        leave_out(&mut candidates.fitting, seeker);
+        let (compared, is_one_crowded) = (HashSet::default(), false);
+        let mut comparison =
+            Comparison { pools, seeker, may_create, deadline, sight, limit_max, compared, is_one_crowded };
+        let is_tagged = pools.iter().any(|searched| !searched.tag_digests.is_empty());
+        let mut exact = if is_tagged { self.look_exactly(pools, sight).await? } else { Vec::new() };
+        seeker.trace().considered(exact.iter().map(Vec::len).sum(), 0);
+        let mut shown: Option<Vec<Candidates>> = None;
+        let mut has_more = false;
+        for nearest in by_distance(pools) {
+            comparison.pools = nearest;
+            let exact: Vec<_> = exact.drain(..nearest.len().min(exact.len())).flatten().collect();
+            if let Some(found) = self.take_exact(&mut comparison, exact).await? {
+                return Ok(Existing::of(Some(found), false));
+            }
+            let mut here = match shown.take() {
+                Some(shown) => shown,
+                // Which candidates have the tags is known only after reading them.
+                None if is_tagged => self.show(&comparison, pools, limit_max, true).await?,
+                None => self.show(&comparison, pools, COMPARED_MAX + 1, false).await?,
+            };
+            shown = Some(here.split_off(nearest.len().min(here.len())));
+            match self.compare(&mut comparison, Candidates::of_all(here), is_tagged).await? {
+                Existing::None { has_more: has_more_here } => has_more |= has_more_here,
+                taken => return Ok(taken),
+            }
+        }
+        Ok(Existing::None { has_more })
+    }
+
+    /// Takes a seat in the fullest lobby of equally near pools, which were read as `candidates`.
+    async fn compare(
+        &self,
+        comparison: &mut Comparison<'_>,
+        candidates: Candidates,
+        is_tagged: bool,
+    ) -> Result<Existing, Error> {
+        let Comparison { pools, may_create, limit_max, .. } = *comparison;
         if let [only] = candidates.fitting.as_slice() {
-            let found = self.take_only(&mut comparison, only).await?;
+            let found = self.take_only(comparison, only).await?;
             return Ok(Existing::of(found, candidates.has_more));
         }
         // Among so many the fullest is not exact, and every find would compete for the oldest.
-        if tags.is_empty() && candidates.has_more && pools.len() == 1 {
+        if !is_tagged && candidates.has_more && pools.len() == 1 {
             let mut sampled = candidates.fitting.clone();
             let sampled: Vec<_> = (0..SAMPLED).filter_map(|_| self.ambient.draw(&mut sampled)).collect();
-            match self.claim_fullest(&mut comparison, sampled, 1).await? {
+            match self.claim_fullest(comparison, sampled, 1).await? {
                 Ok(found) => return Ok(Existing::of(Some(found), false)),
                 // Decision 21.
                 Err(AreAllFull(true)) if may_create && self.is_busy(pools) => {
@@ -117,19 +183,35 @@ impl Matchmaker {
                 Err(_) => {}
             }
         }
-        let waves = if tags.is_empty() { 1 } else { WAVES_MAX };
-        if let Ok(found) = self.claim_fullest(&mut comparison, candidates.fitting, waves).await? {
+        let waves = if is_tagged { WAVES_MAX } else { 1 };
+        if let Ok(found) = self.claim_fullest(comparison, candidates.fitting, waves).await? {
             return Ok(Existing::of(Some(found), false));
         }
-        if !candidates.has_more || !tags.is_empty() {
+        if !candidates.has_more || is_tagged {
             return Ok(Existing::None { has_more: candidates.has_more || comparison.is_one_crowded });
         }
         // No oldest lobby gave a seat, for example because all are of a dead server: try younger ones.
-        let mut candidates = self.look(pools, limit_max, sight, deadline, false).await?;
-        seeker.trace().considered(candidates.fitting.len() + candidates.mismatched, candidates.mismatched);
-        leave_out(&mut candidates.fitting, seeker);
-        let found = self.claim_fullest(&mut comparison, candidates.fitting, WAVES_MAX).await?;
+        let candidates = Candidates::of_all(self.show(comparison, pools, limit_max, false).await?);
+        let found = self.claim_fullest(comparison, candidates.fitting, WAVES_MAX).await?;
         Ok(Existing::of(found.ok(), candidates.has_more || comparison.is_one_crowded))
+    }
+
+    /// The candidates of each of `pools` that the find wants to see.
+    async fn show(
+        &self,
+        comparison: &Comparison<'_>,
+        pools: &[SearchedPool],
+        limit: usize,
+        is_scan: bool,
+    ) -> Result<Vec<Candidates>, Error> {
+        let Comparison { seeker, sight, deadline, .. } = comparison;
+        let mut shown = self.look(pools, limit, *sight, *deadline, is_scan).await?;
+        for candidates in &mut shown {
+            let Candidates { fitting, mismatched, .. } = candidates;
+            seeker.trace().considered(fitting.len() + *mismatched, *mismatched);
+            leave_out(fitting, seeker);
+        }
+        Ok(shown)
     }
 
     /// Whether all finds in `pools` would try the same lobbies.
@@ -141,10 +223,8 @@ impl Matchmaker {
     async fn take_exact(
         &self,
         comparison: &mut Comparison<'_>,
-        sight: Timestamp,
+        mut exact: Vec<Candidate>,
     ) -> Result<Option<Found>, Error> {
-        let mut exact = self.look_exactly(comparison.pools, sight).await?;
-        comparison.seeker.trace().considered(exact.len(), 0);
         leave_out(&mut exact, comparison.seeker);
         match exact.as_slice() {
             [] => Ok(None),
@@ -154,11 +234,15 @@ impl Matchmaker {
     }
 
     /// Up to [`COMPARED_MAX`] candidates of each pool with exactly the queried tags.
-    async fn look_exactly(&self, pools: &[SearchedPool], sight: Timestamp) -> Result<Vec<Candidate>, Error> {
+    async fn look_exactly(
+        &self,
+        pools: &[SearchedPool],
+        sight: Timestamp,
+    ) -> Result<Vec<Vec<Candidate>>, Error> {
         let looks = pools.iter().map(|SearchedPool { pool, tag_digests, .. }| {
             self.store.tagged_candidates(pool, tag_digests, sight, COMPARED_MAX)
         });
-        Ok(try_join_all(looks).await?.concat())
+        try_join_all(looks).await
     }
 
     /// Takes a seat in the only candidate, without reading it first.
@@ -182,9 +266,9 @@ impl Matchmaker {
         Ok(taken.ok())
     }
 
-    /// Up to `limit` candidates with the queried tags of each pool that are in sight at `sight`. Ends at
-    /// `deadline`. While this instance makes many, or refuses finds, a scan for tags reads a pool once a
-    /// second.
+    /// Up to `limit` candidates with the queried tags of each pool that are in sight at `sight`, in the order
+    /// of `pools`. Ends at `deadline`. While this instance makes many, or refuses finds, a scan for tags
+    /// reads a pool once a second.
     async fn look(
         &self,
         pools: &[SearchedPool],
@@ -192,16 +276,21 @@ impl Matchmaker {
         sight: Timestamp,
         deadline: Timestamp,
         is_scan: bool,
-    ) -> Result<Candidates, Error> {
+    ) -> Result<Vec<Candidates>, Error> {
         let now = self.ambient.now();
-        let mut candidates = Candidates { fitting: Vec::new(), mismatched: 0, has_more: false };
-        let mut unread = Vec::new();
+        let (mut candidates, mut unread) = (Vec::new(), Vec::new());
         for searched in pools {
-            match is_scan.then(|| self.pools.scanned(searched, sight, now)).flatten() {
-                Some(scanned) => candidates.add(scanned),
-                None => unread.push(searched),
+            let scanned = is_scan.then(|| self.pools.scanned(searched, sight, now)).flatten();
+            if scanned.is_none() {
+                unread.push(searched);
             }
+            candidates.push(scanned.map(|(fitting, mismatched, has_more)| Candidates {
+                fitting,
+                mismatched,
+                has_more,
+            }));
         }
+        let mut read = Vec::new();
         for pools in unread.chunks(QUERIES_AT_ONCE) {
             if self.ambient.now() >= deadline {
                 return Err(Error::Contention);
@@ -217,10 +306,11 @@ impl Matchmaker {
                 }
                 let fits = |candidate: &Candidate| candidate.tag_digests.contain(&searched.tag_digests);
                 let (fitting, others): (Vec<_>, Vec<_>) = found.into_iter().partition(fits);
-                candidates.add((fitting, others.len(), has_more));
+                read.push(Candidates { fitting, mismatched: others.len(), has_more });
             }
         }
-        Ok(candidates)
+        let mut read = read.into_iter();
+        Ok(candidates.into_iter().filter_map(|scanned| scanned.or_else(|| read.next())).collect())
     }
 
     /// Compares candidates by their seats and tries them, fullest first: in `waves` of [`COMPARED_MAX`] of
@@ -231,7 +321,8 @@ impl Matchmaker {
         mut candidates: Vec<Candidate>,
         waves: usize,
     ) -> Result<Result<Found, AreAllFull>, Error> {
-        let Comparison { pools, seeker, may_create, deadline, compared: seen, is_one_crowded } = comparison;
+        let Comparison { pools, seeker, may_create, deadline, compared: seen, is_one_crowded, .. } =
+            comparison;
         candidates.retain(|candidate| !seen.contains(&candidate.lobby_id));
         let mut passed_over = BTreeSet::new();
         let mut are_all_full = true;
@@ -319,9 +410,9 @@ impl Matchmaker {
         let now = self.ambient.now();
         let Criteria { pools, tags, .. } = &search.criteria;
         let looked = if tags.is_empty() {
-            self.look(pools, COMPARED_MAX, now, Timestamp::NEVER, false).await?.fitting
+            Candidates::of_all(self.look(pools, COMPARED_MAX, now, Timestamp::NEVER, false).await?).fitting
         } else {
-            self.look_exactly(pools, now).await?
+            self.look_exactly(pools, now).await?.concat()
         };
         let others = looked.into_iter().map(|other| other.lobby_id);
         let is_other = |other: &LobbyId| *other != created.lobby_id && !seeker.excludes(other);

@@ -8,16 +8,16 @@
 use crate::{
     base::ambient::Timestamp,
     matchmaking::{
-        contention::Contention,
         limits::{FIND_DEADLINE, ROUND_PAUSES, ROUNDS_MAX},
         matchmaker::Matchmaker,
-        outcomes::{Step, refusal},
-        search::{Existing, Search},
+        outcomes::{NoCapacity, Step, refusal},
+        search::{Existing, Search, is_beside},
         waiting::deadline_after,
     },
     models::{errors::Error, lobby::SeatState},
+    rules::criteria::{Criteria, SearchedPool},
     seating::{reply::Found, seeker::Seeker},
-    wire::explanation::{self, FindOutcome},
+    wire::explanation::{self, FindOutcome, RegionOutcome},
 };
 
 impl Matchmaker {
@@ -36,6 +36,7 @@ impl Matchmaker {
         };
         loop {
             if let Some(found) = self.until_ready(found, seeker).await? {
+                seeker.trace().chosen(&found.lobby.pool.region_id);
                 return Ok(found);
             }
             found = self.find_seat(search, seeker, deadline_after(seeker, self.ambient.now())?).await?;
@@ -58,45 +59,32 @@ impl Matchmaker {
         let pools = &search.criteria.pools;
         self.pools.begin_find(pools, self.ambient.now());
         for round in 0..ROUNDS_MAX {
-            let is_loaded = self.pools.contention(pools, self.ambient.now()) >= Contention::Loaded;
-            if is_loaded
-                && round == 0
-                && let Some(found) = self.take_in_used(pools, seeker).await?
-            {
-                return Ok(found);
-            }
-            let ahead =
-                if search.may_create && is_loaded { self.find_ahead(pools, seeker).await? } else { None };
-            let existing = match ahead {
-                Some(existing) => existing,
-                None => self.find_by_comparing(search, seeker, search.may_create, deadline).await?,
-            };
-            let has_more = match existing {
+            let existing = self.find_existing(pools, search.may_create, seeker, (round == 0, deadline));
+            let has_more = match existing.await? {
                 Existing::Taken(found) => return Ok(*found),
                 Existing::None { has_more } => has_more,
             };
+            for searched in pools {
+                seeker.trace().region(&searched.pool.region_id, RegionOutcome::NothingJoinable);
+            }
             if !search.may_create {
                 seeker.trace().creation(explanation::Creation::Prevented);
                 self.pools.note_in_vain(pools);
                 return Err(Error::NoAvailableLobbies);
             }
             seeker.trace().creation(explanation::Creation::NothingJoinable);
-            if let Some(reason) = self.known_shortage(search, true, seeker).await? {
-                self.pools.note_in_vain(pools);
-                return Err(refusal(reason, &search.criteria.new_lobby.pool, seeker.trace()));
-            }
-            match self.create(search, seeker, round > 0).await? {
-                Step::Found(found) => return Ok(Self::counted(*found, has_more)),
-                Step::LookAgain => {}
-                Step::NoCapacity(reason) => {
+            match self.create_nearest(search, seeker, round > 0, deadline).await? {
+                Ok(Step::Found(found)) => return Ok(Self::counted(*found, has_more)),
+                Ok(Step::LookAgain) => {}
+                Ok(Step::NoCapacity(reason)) => {
                     // Seats may have come into sight since the look above.
-                    return match self.find_by_comparing(search, seeker, false, deadline).await? {
-                        Existing::Taken(found) => Ok(*found),
-                        Existing::None { .. } => {
-                            self.pools.note_in_vain(pools);
-                            Err(refusal(reason, &search.criteria.new_lobby.pool, seeker.trace()))
-                        }
-                    };
+                    let mut pools = [pools.as_slice(), search.criteria.beyond.as_slice()].concat();
+                    pools.sort_by_key(|searched| searched.distance);
+                    return self.find_without_creating(search, &pools, reason, seeker, deadline).await;
+                }
+                Err(reason) => {
+                    let beyond = &search.criteria.beyond;
+                    return self.find_without_creating(search, beyond, reason, seeker, deadline).await;
                 }
             }
             if self.ambient.now() >= deadline {
@@ -105,6 +93,32 @@ impl Matchmaker {
             ROUND_PAUSES.wait(round, &self.ambient).await;
         }
         Err(Error::Contention)
+    }
+
+    /// Takes a seat in `pools` where no lobby can be created.
+    ///
+    /// # Errors
+    /// The refusal for this `reason`.
+    async fn find_without_creating(
+        &self,
+        search: &Search,
+        pools: &[SearchedPool],
+        reason: NoCapacity,
+        seeker: &Seeker,
+        deadline: Timestamp,
+    ) -> Result<Found, Error> {
+        if !pools.is_empty()
+            && let Existing::Taken(found) = self.find_by_comparing(pools, seeker, false, deadline).await?
+        {
+            return Ok(*found);
+        }
+        let Criteria { beyond, elsewhere, .. } = &search.criteria;
+        let is_creatable = |searched: &&SearchedPool| elsewhere.iter().any(|new| is_beside(searched, new));
+        for searched in beyond.iter().filter(|searched| !is_creatable(searched)) {
+            seeker.trace().region(&searched.pool.region_id, RegionOutcome::NothingJoinable);
+        }
+        self.pools.note_in_vain(&search.criteria.pools);
+        Err(refusal(reason, &search.criteria.new_lobby.pool, seeker.trace()))
     }
 
     /// Counts as a race a lobby created after a look that left lobbies aside which may have had a seat (I9).

@@ -29,6 +29,25 @@ impl Search {
         let NewLobby { pool, tag_digests, max_players, .. } = &self.criteria.new_lobby;
         HeadKey::new(pool, tag_digests, *max_players)
     }
+
+    /// The same with its new lobby in another region, in whose pools it looks, too.
+    pub(super) fn creating(&self, new_lobby: &NewLobby) -> Self {
+        let mut search = self.clone();
+        let beyond = search.criteria.beyond.iter().filter(|searched| is_beside(searched, new_lobby));
+        search.criteria.pools.extend(beyond.cloned());
+        search.criteria.new_lobby = new_lobby.clone();
+        search
+    }
+}
+
+/// Whether lobbies of a pool are in the region of a new one.
+pub(super) fn is_beside(searched: &SearchedPool, new_lobby: &NewLobby) -> bool {
+    searched.pool.region_id == new_lobby.pool.region_id
+}
+
+/// The `pools` by distance: those of equally near regions together, the nearest first.
+pub(super) fn by_distance(pools: &[SearchedPool]) -> impl Iterator<Item = &[SearchedPool]> {
+    pools.chunk_by(|one, other| one.distance == other.distance)
 }
 
 /// The result of a look at existing lobbies.

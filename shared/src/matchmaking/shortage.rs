@@ -184,6 +184,12 @@ impl Matchmaker {
         has_some
     }
 
+    /// Whether a burst leads to a seat in the new lobby's pool. One consistent read unit.
+    pub(super) async fn is_burst_under_way(&self, search: &Search) -> Result<bool, Error> {
+        let evidence = self.store.evidence(Some(&search.head_key()), &[], &[]).await?;
+        self.is_under_way(search, &evidence, None).await
+    }
+
     /// Whether the burst read leads to a seat. One that began before the search `failed` does if its last
     /// lobby is there: nobody creates it. One consistent read unit for that.
     async fn is_under_way(

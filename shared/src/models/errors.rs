@@ -154,6 +154,15 @@ pub enum Error {
     /// 400: no requested mode runs in a requested region.
     #[error("no requested game mode runs in a requested region")]
     RegionNotEnabledForGameMode,
+    /// 400: a find with latencies of which none is of a region that it could search.
+    #[error(
+        "the client reaches no region in which it could play: `latencies` needs a number for one of {}",
+        listed(regions)
+    )]
+    NoRegionReachable {
+        /// The regions that it could search.
+        regions: Vec<String>,
+    },
     /// 400: a requested mode forbids find.
     #[error(
         "the game mode `{0}` cannot be found; `actions.find.enabled` of the mode in the version is false"
@@ -373,6 +382,7 @@ impl Error {
             Self::DynamicMaxPlayersInvalid { .. } => (BAD_REQUEST, "MATCHMAKER_DYNAMIC_MAX_PLAYERS_INVALID"),
             Self::RegionNotFound { .. } => (BAD_REQUEST, "MATCHMAKER_REGION_NOT_FOUND"),
             Self::RegionNotEnabledForGameMode => (BAD_REQUEST, "MATCHMAKER_REGION_NOT_ENABLED_FOR_GAME_MODE"),
+            Self::NoRegionReachable { .. } => (BAD_REQUEST, "MATCHMAKER_NO_REGION_REACHABLE"),
             Self::FindDisabled(_) => (BAD_REQUEST, "MATCHMAKER_FIND_DISABLED"),
             Self::NoAvailableLobbies => (BAD_REQUEST, "MATCHMAKER_NO_AVAILABLE_LOBBIES"),
             Self::TooManyLobbies => (BAD_REQUEST, "MATCHMAKER_TOO_MANY_LOBBIES"),
@@ -425,6 +435,7 @@ impl Error {
                 Some(json!({ provider.name(): { "site_key": site_key } }))
             }
             Self::RegionNotFound { region, regions } => Some(json!({ "region": region, "regions": regions })),
+            Self::NoRegionReachable { regions } => Some(json!({ "regions": regions })),
             Self::DynamicMaxPlayersInvalid { max: Some(max) } => Some(json!({ "max": max })),
             Self::NoServerAvailable(Some(shortage)) => Some(json!({ "servers": shortage.servers })),
             Self::RequestInProgress => Some(json!({ "reason": "request_in_progress" })),

@@ -20,6 +20,9 @@ pub struct Region {
     pub latitude: f64,
     /// Degrees east, -180 to 180.
     pub longitude: f64,
+    /// The URL that clients call to measure their latency ([`crate::rules::probe_url`]); none when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probe: Option<String>,
 }
 
 /// A game.

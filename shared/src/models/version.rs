@@ -122,10 +122,22 @@ pub struct GameModeConfig {
     /// Parts of the index of its lobbies in each region, over which its writes spread (decision 20).
     #[serde(default = "GameModeConfig::default_pool_shards")]
     pub pool_shards: u32,
+    /// How far above the best latency of a find a region may be whose lobbies it joins before it creates one,
+    /// in milliseconds; 50 when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_tolerance: Option<u32>,
+    /// The same for regions in which it creates a lobby; 100 when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_max: Option<u32>,
     /// The ways in.
     #[serde(default, deserialize_with = "object")]
     pub actions: Actions,
 }
+
+/// The default of `latency_tolerance`, in milliseconds.
+const LATENCY_TOLERANCE_DEFAULT: u32 = 50;
+/// The default of `latency_max`, in milliseconds.
+const LATENCY_ABOVE_BEST_DEFAULT: u32 = 100;
 
 impl GameModeConfig {
     const fn default_max_players() -> u32 {
@@ -159,6 +171,18 @@ impl GameModeConfig {
     #[must_use]
     pub fn direct(&self) -> u32 {
         self.max_players_direct.unwrap_or(self.max_players)
+    }
+
+    /// How far above the best latency a region may be whose lobbies a find joins before it creates one.
+    #[must_use]
+    pub fn latency_tolerance(&self) -> Duration {
+        Duration::from_millis(self.latency_tolerance.unwrap_or(LATENCY_TOLERANCE_DEFAULT).into())
+    }
+
+    /// How far above the best latency a region may be in which a find creates a lobby.
+    #[must_use]
+    pub fn latency_max(&self) -> Duration {
+        Duration::from_millis(self.latency_max.unwrap_or(LATENCY_ABOVE_BEST_DEFAULT).into())
     }
 
     /// How long a seat waits for its player.

@@ -7,9 +7,13 @@ use std::{
 
 use crate::{
     base::usage::Usage,
-    models::{ids::ServerKey, server::Server, shortage::Obstacles},
+    models::{
+        ids::{RegionId, ServerKey},
+        server::Server,
+        shortage::Obstacles,
+    },
     rules::criteria::Criteria,
-    wire::explanation::{Creation, Explanation, FindOutcome, Reason},
+    wire::explanation::{Creation, Explanation, FindOutcome, Reason, RegionOutcome},
 };
 
 /// The header that requests an explanation.
@@ -51,7 +55,30 @@ impl Trace {
 
     /// Notes the request's criteria.
     pub fn resolved(&self, criteria: &Criteria) {
-        self.record().explanation.resolved = Some(criteria.into());
+        let explanation = &mut self.record().explanation;
+        explanation.resolved = Some(criteria.into());
+        explanation.regions.clone_from(&criteria.regions);
+    }
+
+    /// Notes what became of a region, where the find has latencies.
+    pub fn region(&self, region_id: &RegionId, outcome: RegionOutcome) {
+        let regions = &mut self.record().explanation.regions;
+        if let Some(region) = regions.iter_mut().find(|region| region.region_id == region_id.as_str()) {
+            region.outcome = outcome;
+        }
+    }
+
+    /// Notes in which region the seat is, where the find has latencies: nearer ones had none.
+    pub fn chosen(&self, region_id: &RegionId) {
+        self.region(region_id, RegionOutcome::Chosen);
+        let regions = &mut self.record().explanation.regions;
+        let latency = regions.iter().find(|region| region.outcome == RegionOutcome::Chosen);
+        let latency = latency.and_then(|region| region.latency);
+        for nearer in regions.iter_mut().filter(|region| region.latency < latency) {
+            if nearer.outcome == RegionOutcome::NotNeeded {
+                nearer.outcome = RegionOutcome::NothingJoinable;
+            }
+        }
     }
 
     /// Notes candidates that were looked at, of which some lack a queried tag.

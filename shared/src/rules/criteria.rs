@@ -14,10 +14,13 @@ use crate::{
         tag_digests::TagDigests,
         version::{GameModeConfig, Version},
     },
-    rules::geography::nearest,
+    rules::{
+        geography::nearest,
+        latencies::{SearchedRegion, by_latency},
+    },
     wire::{
         CreateLobbyRequest, FindLobbyRequest,
-        explanation::{Place, Resolved},
+        explanation::{ExplainedRegion, Place, Resolved},
     },
 };
 
@@ -31,12 +34,19 @@ const TAG_BYTES_MAX: usize = 512;
 /// A find that every rule allows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Criteria {
-    /// Where to look: each requested mode in each requested region that it runs in.
+    /// Where to look before a lobby is created: each requested mode in each requested region that it runs in,
+    /// nearest first.
     pub pools: Vec<SearchedPool>,
+    /// Where else to look, nearest first: in regions beyond the modes' tolerance for latencies.
+    pub beyond: Vec<SearchedPool>,
     /// Tags that a lobby must have; a created lobby gets them.
     pub tags: Tags,
     /// The lobby to create when none fits.
     pub new_lobby: NewLobby,
+    /// The same in other regions, nearest first, where that region has no place for it: with latencies only.
+    pub elsewhere: Vec<NewLobby>,
+    /// What becomes of each region, with latencies.
+    pub regions: Vec<ExplainedRegion>,
     /// Requested modes that the version lacks, beside others that it has.
     pub left_out: Vec<String>,
 }
@@ -52,6 +62,8 @@ pub struct SearchedPool {
     pub reservation: Duration,
     /// Digests of the tags that a lobby there must have.
     pub tag_digests: TagDigests,
+    /// Its region's place by latency, counted from 0; equally far ones have the same.
+    pub distance: u32,
 }
 
 /// A lobby to be created.
@@ -91,7 +103,7 @@ impl Criteria {
         let (modes, left_out) = modes(&request.game_modes, version)?;
         check_tags(&request.tags, &modes)?;
         check_max_players(request.max_players, &modes)?;
-        let regions = regions(&request.regions, game, &modes, viewer)?;
+        let (regions, explained) = searched_regions(request, game, &modes, viewer)?;
         let pool = |mode: &Mode<'_>, region_id: &RegionId| Pool {
             namespace_id: namespace.namespace_id.clone(),
             version_id: version.version_id.clone(),
@@ -100,31 +112,34 @@ impl Criteria {
             shard: 0,
         };
         let tag_digests = TagDigests::of(&request.tags, &namespace.tag_key);
-        let searched = |mode: &Mode<'_>| -> Vec<SearchedPool> {
+        let (mut pools, mut beyond) = (Vec::new(), Vec::new());
+        for mode in &modes {
             let (reservation, shards) = (mode.config.reservation(), mode.config.pool_shards);
-            let here = regions.iter().filter(|region| mode.runs_in(region));
-            let searched = |region| {
-                let tag_digests = tag_digests.clone();
-                SearchedPool { pool: pool(mode, region), shards, reservation, tag_digests }
-            };
-            here.map(searched).collect()
-        };
-        // The first usable region, and in it the first mode that runs there; no fallback to others.
-        let first =
-            regions.iter().find_map(|region| Some((region, modes.iter().find(|mode| mode.runs_in(region))?)));
-        let (region, mode) = first.ok_or(Error::RegionNotEnabledForGameMode)?;
+            for region in regions.iter().filter(|region| mode.runs_in(&region.region_id)) {
+                let (pool, tag_digests) = (pool(mode, &region.region_id), tag_digests.clone());
+                let distance = region.distance;
+                let searched = SearchedPool { pool, shards, reservation, tag_digests, distance };
+                // A find that may not create a lobby has no other choice.
+                let is_near = region.above_best <= mode.config.latency_tolerance();
+                if is_near || request.prevent_auto_create_lobby { &mut pools } else { &mut beyond }
+                    .push(searched);
+            }
+        }
+        pools.sort_by_key(|searched| searched.distance);
+        beyond.sort_by_key(|searched| searched.distance);
+        // In each region the first mode that runs there. Without latencies no fallback to other regions.
+        let mut creatable = regions.iter().filter_map(|region| {
+            let is_near = |mode: &&Mode<'_>| region.above_best <= mode.config.latency_max();
+            let mut running = modes.iter().filter(|mode| mode.runs_in(&region.region_id));
+            let mode = running.find(is_near)?;
+            let pool = pool(mode, &region.region_id);
+            Some(NewLobby::new(pool, mode.config, request.max_players, tag_digests.clone()))
+        });
+        let new_lobby = creatable.next().ok_or(Error::RegionNotEnabledForGameMode)?;
+        let elsewhere = if request.latencies.is_empty() { Vec::new() } else { creatable.collect() };
         check_find_enabled(&modes)?;
-        Ok(Self {
-            pools: modes.iter().flat_map(searched).collect(),
-            tags: request.tags.clone(),
-            new_lobby: NewLobby::new(
-                pool(mode, region),
-                mode.config,
-                request.max_players,
-                tag_digests.clone(),
-            ),
-            left_out,
-        })
+        let tags = request.tags.clone();
+        Ok(Self { pools, beyond, tags, new_lobby, elsewhere, regions: explained, left_out })
     }
 
     /// The criteria of a lobby that a player creates, by the same rules. A search covers only that lobby's
@@ -161,11 +176,14 @@ impl Criteria {
         let tag_digests = TagDigests::of(&request.tags, &namespace.tag_key);
         Ok(Self {
             pools: Vec::new(),
+            beyond: Vec::new(),
             tags: request.tags.clone(),
             new_lobby: NewLobby {
                 is_private,
                 ..NewLobby::new(pool, mode.config, request.max_players, tag_digests)
             },
+            elsewhere: Vec::new(),
+            regions: Vec::new(),
             left_out: Vec::new(),
         })
     }
@@ -181,6 +199,7 @@ impl NewLobby {
             shards: *shards,
             reservation: *reservation,
             tag_digests: tag_digests.clone(),
+            distance: 0,
         }
     }
 
@@ -275,6 +294,25 @@ fn check_max_players(max_players: Option<u32>, modes: &[Mode<'_>]) -> Result<(),
         Some(max) if max_players > max => Err(Error::DynamicMaxPlayersInvalid { max: Some(max) }),
         _ => Ok(()),
     }
+}
+
+/// The regions that a find searches, and what becomes of each region where it has latencies. `regions` limits
+/// them, latencies order them.
+fn searched_regions(
+    request: &FindLobbyRequest,
+    game: &Game,
+    modes: &[Mode<'_>],
+    viewer: Option<Coordinates>,
+) -> Result<(Vec<SearchedRegion>, Vec<ExplainedRegion>), Error> {
+    if request.latencies.is_empty() {
+        let regions = regions(&request.regions, game, modes, viewer)?;
+        return Ok((regions.into_iter().map(SearchedRegion::unmeasured).collect(), Vec::new()));
+    }
+    let listed = if request.regions.is_empty() { None } else { Some(&request.regions) };
+    let requested = listed.map(|listed| regions(listed, game, modes, viewer)).transpose()?;
+    let is_enabled = |id: &RegionId| modes.iter().any(|mode| mode.runs_in(id));
+    let is_requested = |id: &RegionId| requested.as_ref().is_none_or(|requested| requested.contains(id));
+    by_latency(request, game, is_enabled, is_requested)
 }
 
 fn regions(

@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use url::{Host, Url};
 
 /// Longest address, in bytes.
-const URL_BYTES_MAX: usize = 2_048;
+pub(super) const URL_BYTES_MAX: usize = 2_048;
 
 /// The URL in `text`, if Muster may call it.
 ///

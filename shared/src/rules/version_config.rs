@@ -8,6 +8,7 @@ use crate::{
     models::{
         game::Region,
         ids::RegionId,
+        latency::LATENCY_MS_MAX,
         version::{CaptchaConfig, GameModeConfig, Verification, VersionConfig},
         version_secrets::{SECRETS_BYTES_MAX, VersionSecrets},
         violations::{Violations, listed},
@@ -185,6 +186,12 @@ fn mode_violations(mode: &GameModeConfig, regions: &BTreeMap<RegionId, Region>) 
     bound("reservation_seconds", mode.reservation_seconds, 5, 600);
     bound("idle_seconds", mode.idle_seconds, 0, IDLE_SECONDS_MAX);
     bound("pool_shards", mode.pool_shards, 1, POOL_SHARDS_MAX);
+    if let Some(tolerance) = mode.latency_tolerance {
+        bound("latency_tolerance", tolerance, 0, LATENCY_MS_MAX);
+    }
+    if let Some(max) = mode.latency_max {
+        bound("latency_max", max, 0, LATENCY_MS_MAX);
+    }
     violations
 }
 
@@ -203,6 +210,7 @@ mod tests {
             provider_display_name: "Own".to_owned(),
             latitude: 50.1,
             longitude: 8.7,
+            probe: None,
         };
         let regions = BTreeMap::from([("eu".parse().unwrap(), region)]);
         let config = serde_json::from_str(config).unwrap();

@@ -45,7 +45,7 @@ impl<'a> Admission<'a> {
         let named: BTreeSet<_> = body.game_modes.iter().map(String::as_str).collect();
         let modes = version.config.game_modes.keys().filter(|mode| named.contains(mode.as_str()));
         let regions = |mode: &GameMode| {
-            let pools = criteria.pools.iter().map(|searched| &searched.pool);
+            let pools = criteria.pools.iter().chain(&criteria.beyond).map(|searched| &searched.pool);
             pools.filter(|pool| pool.game_mode == *mode).map(|pool| &pool.region_id).collect()
         };
         Self {

@@ -319,6 +319,26 @@ impl Store {
         }
     }
 
+    /// Sets the URL that clients probe in a region, or removes it, and returns whether the game has the
+    /// region. One write unit.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::Bug`].
+    pub async fn set_probe(
+        &self,
+        game_id: &GameId,
+        region_id: &RegionId,
+        probe: Option<&str>,
+    ) -> Result<bool, Error> {
+        let write = self.on_catalog(key(game_key(game_id), "GAME".to_owned()));
+        let write = match probe {
+            Some(probe) => write.change("SET #regions.#id.#probe = :probe").with(":probe", text(probe)),
+            None => write.change("REMOVE #regions.#id.#probe"),
+        };
+        let write = write.when("attribute_exists(#regions.#id)").name("#id", region_id.as_str());
+        self.applies(write).await
+    }
+
     /// Adds a version with its secrets and its entry in lists, in one transaction; its identifier is fresh.
     ///
     /// # Errors

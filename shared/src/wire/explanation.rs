@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::models::{
     ids::{GameMode, RegionId},
+    latency::Latency,
     lobby::Refusal,
     pool::Tags,
     shortage::Obstacles,
@@ -70,6 +71,44 @@ pub struct Place {
     pub region_id: RegionId,
 }
 
+/// What became of a region in a find with `latencies`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RegionOutcome {
+    /// The seat is there.
+    Chosen,
+    /// The find had no need of it.
+    NotNeeded,
+    /// Without a lobby that the find could enter.
+    NothingJoinable,
+    /// The same, and no lobby could be created there.
+    NoPlace,
+    /// Four regions are nearer.
+    TooFar,
+    /// The client cannot reach it.
+    Unreachable,
+    /// The request has no latency of it.
+    NotMeasured,
+    /// It is not among the request's `regions`.
+    NotRequested,
+    /// No requested mode runs there.
+    NotEnabled,
+    /// The game has no such region.
+    NotFound,
+}
+
+/// A region in a find with `latencies`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExplainedRegion {
+    /// Its identifier, at most the first 64 characters.
+    pub region_id: String,
+    /// The latency in the request, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency: Option<Latency>,
+    /// What became of it.
+    pub outcome: RegionOutcome,
+}
+
 /// The request's criteria, after every rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resolved {
@@ -89,6 +128,9 @@ pub struct Explanation {
     /// The criteria; absent when a rule refused the request, and in mock responses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resolved: Option<Resolved>,
+    /// Each region, nearest first; present in finds with `latencies`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub regions: Vec<ExplainedRegion>,
     /// Candidates looked at, each time that the find looks at them.
     pub considered: usize,
     /// Candidates that were not taken, by reason.

@@ -78,6 +78,9 @@ pub struct RegionInfo {
     pub datacenter_coord: Coord,
     /// Its distance from the client; 0 when the client's location is unknown.
     pub datacenter_distance_from_client: Distance,
+    /// The URL that clients call to measure their latency; absent without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub probe: Option<String>,
 }
 
 /// A place on Earth, in degrees.
@@ -113,6 +116,7 @@ pub fn regions(
             region_display_name: region.display_name.clone(),
             datacenter_coord: Coord { latitude: region.latitude, longitude: region.longitude },
             datacenter_distance_from_client: Distance { kilometers, miles: kilometers * MILES_PER_KILOMETER },
+            probe: region.probe.clone(),
         }
     };
     let mut infos: Vec<_> = regions.iter().map(info).collect();

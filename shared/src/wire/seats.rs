@@ -10,6 +10,7 @@ use crate::{
         errors::{Error, bad_body},
         handed_on::HandedOn,
         ids::{LobbyId, RegionId},
+        latency::Latency,
         lobby_config::LobbyConfig,
         pool::Tags,
         ports::{PortNumbers, PortRange, Ports, ServerPort},
@@ -24,6 +25,8 @@ use crate::{
 
 /// The most lobbies that a find excludes.
 const EXCLUDED_MAX: usize = 8;
+/// The most regions of which a find has latencies.
+const LATENCIES_MAX: usize = 64;
 
 /// Request of lobbies.find.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -33,6 +36,10 @@ pub struct FindLobbyRequest {
     /// Regions that the lobby may be in; none given means the recommended one.
     #[serde(default, deserialize_with = "null_as_default")]
     pub regions: Vec<String>,
+    /// The client's latencies by region, in milliseconds; `None` for a region that it cannot reach. Regions
+    /// are any texts, of which only those of the game count. None given means that nothing was measured.
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub latencies: BTreeMap<String, Option<Latency>>,
     /// Tags that the lobby must have.
     #[serde(default, deserialize_with = "null_as_default")]
     pub tags: Tags,
@@ -66,6 +73,9 @@ impl FindLobbyRequest {
         let read: Self = body.parse()?;
         if read.exclude_lobby_ids.len() > EXCLUDED_MAX {
             return Err(bad_body("exclude_lobby_ids", "at most 8 lobbies can be excluded"));
+        }
+        if read.latencies.len() > LATENCIES_MAX {
+            return Err(bad_body("latencies", "at most 64 regions can have a latency"));
         }
         Ok(Self { verification_data, ..read })
     }

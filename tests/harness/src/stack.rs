@@ -265,6 +265,7 @@ pub fn new_game(name: &str, mut modes: Value, lobby_count_max: u32) -> NewGame {
         provider_display_name: "Test".to_owned(),
         latitude,
         longitude,
+        probe: None,
     };
     let regions = [("fra", region("Frankfurt", 50.0, 8.0)), ("nyc", region("New York", 40.0, -74.0))];
     NewGame {

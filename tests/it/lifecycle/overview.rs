@@ -541,6 +541,12 @@ async fn regions_come_nearest_first_when_the_edge_reports_the_clients_location()
                 "datacenter_coord": { "latitude": 50.0, "longitude": 8.0 },
                 "datacenter_distance_from_client": { "kilometers": 0.0, "miles": 0.0 } })
     );
+    let (store, probe) = (stack.store(), "https://nyc.example/probe");
+    assert!(store.set_probe(game.game_id(), &"nyc".parse().unwrap(), Some(probe)).await.unwrap());
+    stack.clock.advance(Duration::from_secs(31));
+    let probed = get(&stack, &game, "regions").await.body;
+    assert_eq!(probed["regions"][0], plain["regions"][0], "no field without a probe");
+    assert_eq!(probed["regions"][1]["probe"], probe);
 
     let keys = Arc::clone(stack.stack.keys());
     let instance = Instance::over(stack.store().clone(), keys, stack.ambient());

@@ -154,7 +154,21 @@ async fn make(operator: &Operator<'_>, file: &str) {
         let refusal = operator.refusal("region add", &[game, region]).await;
         assert!(refusal.contains("short names, not UUIDs, latitudes"), "{refusal}");
     }
-    assert!(operator.ask("region list", &[game]).await.contains("Amsterdam"));
+    let probe = "https://lon.example/probe";
+    operator.ask("region add", &[game, "lon=London@51.5,-0.1", "--probe", probe]).await;
+    for url in ["http://ams.example/", "https://user@ams.example/"] {
+        let refusal = operator.refusal("region add", &[game, "x=X@1,1", "--probe", url]).await;
+        assert!(refusal.contains("probes, if any, by https or wss"), "{refusal}");
+        assert_eq!(operator.refusal("region probe", &[game, "ams", url]).await, refusal);
+    }
+    let nowhere = operator.refusal("region probe", &[game, "mars", probe]).await;
+    assert!(nowhere.contains("has no region `mars`"), "{nowhere}");
+    operator.ask("region probe", &[game, "ams", "https://ams.example/probe"]).await;
+    let listed = operator.ask("region list", &[game]).await;
+    assert!(listed.contains("Amsterdam") && listed.contains("https://ams.example/probe"), "{listed}");
+    operator.ask("region probe", &[game, "ams"]).await;
+    let listed = operator.ask("region list", &[game]).await;
+    assert!(listed.contains(probe) && !listed.contains("ams.example"), "{listed}");
     assert!(operator.ask("game show", &[game]).await.contains("ams"));
     let unknown = operator.refusal("game show", &["nothing"]).await;
     assert_eq!(unknown, "there is no game `nothing`; `muster game list` lists those there are");

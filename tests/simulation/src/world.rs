@@ -217,6 +217,7 @@ impl World {
             provider_display_name: "simulated".to_owned(),
             latitude: 0.0,
             longitude: 0.0,
+            probe: None,
         };
         let config = || serde_json::from_value(plan.config()).expect("a configuration");
         let namespaces = plan.caps.iter().enumerate().map(|(number, cap)| NewNamespace {

@@ -448,6 +448,7 @@ mod tests {
             shards: 1,
             reservation: Duration::from_secs(120),
             tag_digests: TagDigests::default(),
+            distance: 0,
         }
     }
 

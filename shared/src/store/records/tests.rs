@@ -218,6 +218,7 @@ fn version() -> Value {
     let mode = json!({
         "regions": ["fra"], "max_players": 8, "max_players_direct": 9, "max_players_party": 8, "listable": true,
         "taggable": true, "allow_dynamic_max_players": true, "reservation_seconds": 60, "idle_seconds": 5,
+        "latency_tolerance": 50, "latency_max": 100,
         "actions": { "find": action, "join": action, "create": action },
     });
     json!({
@@ -251,7 +252,8 @@ sampled! {
     DomainOwner => json!({ "pk": "DOMAIN#a.example", "sk": "DOMAIN", "game_id": "g", "namespace_id": "n" }),
     Game => json!({
         "pk": "GAME#g", "sk": "GAME", "game_id": "g", "name_id": "game", "display_name": "Game", "created_at": 1,
-        "regions": { "fra": { "display_name": "F", "provider_display_name": "P", "latitude": 1.5, "longitude": 2.5 } },
+        "regions": { "fra": { "display_name": "F", "provider_display_name": "P", "latitude": 1.5, "longitude": 2.5,
+                              "probe": "https://a.example/" } },
     }),
     HoldsItem => json!({ "pk": "holds", "held": 1, "seat_s": "l~1", "expires_at": 1 }),
     IssuedToken => json!({

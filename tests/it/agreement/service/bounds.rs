@@ -21,11 +21,15 @@ async fn what_the_document_calls_the_most_the_service_takes() {
         port["hostname"] = longest_host.as_str().into();
     }
     let mode = json!({ "regions": ["fra", "nyc"], "max_players": 256, "max_players_direct": 256,
-                       "max_players_party": 1, "reservation_seconds": 600, "idle_seconds": 86_400 });
+                       "max_players_party": 1, "reservation_seconds": 600, "idle_seconds": 86_400,
+                       "latency_tolerance": 10_000, "latency_max": 10_000 });
+    let mut latencies = each(&(0..63).map(|n| format!("r{n}")).collect::<Vec<_>>(), json!(10_000));
+    latencies["fra"] = json!(1);
     for (id, body) in [
         (
             "findLobby",
-            json!({ "game_modes": ["arena"], "tags": each(&tags, json!("x".repeat(512))), "max_players": 1 }),
+            json!({ "game_modes": ["arena"], "tags": each(&tags, json!("x".repeat(512))), "max_players": 1,
+                    "latencies": latencies }),
         ),
         (
             "createLobby",

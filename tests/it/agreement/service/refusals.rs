@@ -274,6 +274,12 @@ async fn observe_criteria(observed: &mut Observed, stack: &TestStack) {
         ("findLobby", json!({ "game_modes": ["shut"] }), "MATCHMAKER_FIND_DISABLED", of_mode("shut")),
         (
             "findLobby",
+            json!({ "game_modes": ["rich"], "latencies": { "fra": null } }),
+            "MATCHMAKER_NO_REGION_REACHABLE",
+            Some(json!({ "regions": ["fra"] })),
+        ),
+        (
+            "findLobby",
             json!({ "game_modes": ["rich"], "prevent_auto_create_lobby": true }),
             "MATCHMAKER_NO_AVAILABLE_LOBBIES",
             None,

@@ -69,12 +69,14 @@ fn mode() -> impl Strategy<Value = BTreeMap<&'static str, Value>> {
         number(&[5, 600]),
         number(&[0, 86_400]),
         number(&[1, 32]),
+        number(&[0, 10_000]),
+        number(&[0, 10_000]),
     );
     let enabled = || option::of(any::<bool>().prop_map(|enabled| json!({ "enabled": enabled })));
     let actions = option::of((enabled(), enabled(), enabled()));
     (regions, numbers, (flag(), flag(), flag()), actions).prop_map(|(regions, numbers, flags, actions)| {
         let mut mode = BTreeMap::from([("regions", json!(regions))]);
-        let (size, direct, party, reservation, idle, shards) = numbers;
+        let (size, direct, party, reservation, idle, shards, tolerance, latency) = numbers;
         let numbers = [
             ("max_players", size),
             ("max_players_direct", direct),
@@ -82,6 +84,8 @@ fn mode() -> impl Strategy<Value = BTreeMap<&'static str, Value>> {
             ("reservation_seconds", reservation),
             ("idle_seconds", idle),
             ("pool_shards", shards),
+            ("latency_tolerance", tolerance),
+            ("latency_max", latency),
         ];
         mode.extend(numbers.into_iter().filter_map(|(name, number)| Some((name, json!(number?)))));
         let flags = [("listable", flags.0), ("taggable", flags.1), ("allow_dynamic_max_players", flags.2)];
@@ -111,6 +115,8 @@ fn is_valid_mode(mode: &BTreeMap<&str, Value>) -> bool {
         && (5..=600).contains(&number("reservation_seconds", 120))
         && number("idle_seconds", 0) <= 86_400
         && (1..=32).contains(&number("pool_shards", 1))
+        && number("latency_tolerance", 50) <= 10_000
+        && number("latency_max", 100) <= 10_000
 }
 
 #[test]

@@ -7,8 +7,8 @@ use harness::readable;
 use proptest::{
     collection::{btree_map, vec},
     option,
-    prelude::{any, prop_oneof},
-    prop_assert_eq,
+    prelude::{Just, any, prop_oneof},
+    prop_assert, prop_assert_eq,
     sample::select,
     strategy::Strategy,
 };
@@ -20,6 +20,7 @@ use shared::{
         handed_on::{DEPTH_MAX, HandedOn},
         lobby_config::LobbyConfig,
         namespace::Namespace,
+        pool::Pool,
         version::Version,
     },
     rules::criteria::Criteria,
@@ -255,6 +256,60 @@ fn a_find_is_judged_in_the_order_of_the_decisions() {
             criteria.left_out,
             requested.modes.iter().filter(is_unknown).cloned().collect::<Vec<_>>()
         );
+        Ok(())
+    });
+}
+
+#[test]
+fn latencies_order_the_regions_that_a_find_searches() {
+    let (game, version, namespace) = (game(), version(), namespace());
+    let latency = prop_oneof![8 => (20..260_u32).prop_map(Some), 1 => Just(None)];
+    let measured = btree_map(select(&["eu", "us", "ap", "mars"][..]), latency, 1..5);
+    let regions = vec(select(&["eu", "us", "ap"][..]), 0..3);
+    check_plain((measured, regions, any::<bool>()), |(measured, regions, prevented)| {
+        let request: FindLobbyRequest = serde_json::from_value(json!({
+            "game_modes": ["raid", "duel"], "regions": regions, "latencies": measured,
+            "prevent_auto_create_lobby": prevented,
+        }))
+        .unwrap();
+        let resolved = Criteria::resolve(&request, &namespace, &game, &version, None);
+        let modes: Vec<&Mode> =
+            ["raid", "duel"].iter().filter_map(|name| MODES.iter().find(|mode| mode.name == *name)).collect();
+        let is_usable = |region: &str| {
+            modes.iter().any(|mode| mode.regions.contains(&region))
+                && (regions.is_empty() || regions.contains(&region))
+        };
+        let reached = measured.iter().filter_map(|(region, ms)| Some(((*ms)?, *region)));
+        let reached: BTreeSet<_> = reached.filter(|(_, region)| is_usable(region)).collect();
+        let Some(&(best, nearest)) = reached.first() else {
+            let code = if REGIONS.iter().any(|(id, ..)| is_usable(id)) {
+                "MATCHMAKER_NO_REGION_REACHABLE"
+            } else {
+                "MATCHMAKER_REGION_NOT_ENABLED_FOR_GAME_MODE"
+            };
+            prop_assert_eq!(resolved.unwrap_err().status_and_code().1, code);
+            return Ok(());
+        };
+        let criteria = resolved.unwrap();
+        let mode_of = |region: &str| modes.iter().find(|mode| mode.regions.contains(&region)).unwrap().name;
+        let pool = |region: &str| format!("n/v/{}/{region}", mode_of(region));
+        prop_assert_eq!(criteria.new_lobby.pool.to_string(), pool(nearest));
+        let others = reached.iter().skip(1).filter(|(ms, _)| ms - best <= 100);
+        let elsewhere: Vec<_> = criteria.elsewhere.iter().map(|new| new.pool.to_string()).collect();
+        prop_assert_eq!(elsewhere, others.map(|(_, region)| pool(region)).collect::<Vec<_>>());
+        let latency = |pool: &Pool| measured[pool.region_id.as_str()].unwrap();
+        for (pools, is_near) in [(&criteria.pools, true), (&criteria.beyond, false)] {
+            let latencies: Vec<_> = pools.iter().map(|searched| latency(&searched.pool)).collect();
+            prop_assert!(latencies.is_sorted());
+            prop_assert!(latencies.iter().all(|ms| (ms - best <= 50 || prevented) == is_near));
+        }
+        let searched =
+            criteria.pools.iter().chain(&criteria.beyond).map(|searched| searched.pool.to_string());
+        let running = |region| modes.iter().filter(move |mode| mode.regions.contains(&region));
+        let expected = reached
+            .iter()
+            .flat_map(|(_, region)| running(*region).map(move |mode| format!("n/v/{}/{region}", mode.name)));
+        prop_assert_eq!(searched.collect::<BTreeSet<_>>(), expected.collect::<BTreeSet<_>>());
         Ok(())
     });
 }
