@@ -10,6 +10,7 @@ pub mod lifecycle;
 pub mod lobby;
 pub mod lobby_config;
 pub mod namespace;
+pub mod player_data;
 pub mod pool;
 pub mod ports;
 pub mod rights;

@@ -49,16 +49,18 @@ impl Operation for JoinLobby {
         if let Ok(caller) = &caller
             && let Some(host) = self.auth.developer(caller).await?
         {
-            return mock_seat(host, self.auth.keys(), &self.ambient);
+            return mock_seat(host, body, self.auth.keys(), &self.ambient);
         }
         let body = JoinLobbyRequest::read(body)?;
 
         // Who.
         let (right, settings) = self.auth.player(caller?, request).await?;
-        let seeker = match self.seating.begin(request, &right, &settings, Self::NAME).await? {
-            Entrance::Replayed(answer) => return Ok(*answer),
-            Entrance::Open(seeker) => seeker,
-        };
+        let seeker =
+            match self.seating.begin(request, &right, &settings, Self::NAME, body.player_data.clone()).await?
+            {
+                Entrance::Replayed(answer) => return Ok(*answer),
+                Entrance::Open(seeker) => seeker,
+            };
 
         // Rules.
         let settings = self.auth.settings().running(body.version_id.as_deref(), settings).await?;

@@ -8,10 +8,11 @@ use crate::{
         errors::Error,
         ids::{LobbyId, RegionId},
         lobby::Lobby,
+        player_data::PlayerData,
         seats::Seats,
         token::{DevelopmentHost, PlayerSeat},
     },
-    wire::{self, FindLobbyResponse, explanation::FindOutcome},
+    wire::{self, FindLobbyResponse, body::JsonBody, explanation::FindOutcome, player_data},
 };
 
 /// A seat found.
@@ -29,7 +30,7 @@ pub struct Found {
 
 impl Found {
     /// The response: the lobby, its ports and a token for the seat, which names the `client` that holds it
-    /// under a cap.
+    /// under a cap, and has the player's `data`.
     ///
     /// # Errors
     /// [`Error::Bug`] when the game lacks the lobby's region.
@@ -37,6 +38,7 @@ impl Found {
         self,
         settings: &Settings,
         client: Option<ClientId>,
+        data: Option<PlayerData>,
         keys: &TokenKeys,
     ) -> Result<FindLobbyResponse, Error> {
         let Self { lobby, seats, taken_at, .. } = self;
@@ -49,6 +51,7 @@ impl Found {
             lobby_id: lobby.lobby_id.clone(),
             seat_id: seats.first().clone(),
             client,
+            data,
         };
         Ok(FindLobbyResponse::new(
             lobby.lobby_id,
@@ -74,12 +77,14 @@ impl Found {
     }
 }
 
-/// The mock of a development token (decision 6): the nil lobby on the developer's machine.
+/// The mock of a development token (decision 6): the nil lobby on the developer's machine. The token has the
+/// player's data where the `body` has any that a real lobby would take.
 ///
 /// # Errors
 /// [`Error::Bug`] never, unless the mock region here is misspelt.
 pub fn mock_seat(
     host: &DevelopmentHost,
+    mut body: JsonBody<'_>,
     keys: &TokenKeys,
     ambient: &Ambient,
 ) -> Result<FindLobbyResponse, Error> {
@@ -89,6 +94,6 @@ pub fn mock_seat(
         LobbyId::nil(),
         wire::Region { region_id, display_name: "Local".to_owned() },
         wire::ports_on(&host.hostname, &host.ports),
-        keys.issue_development_player(ambient),
+        keys.issue_development_player(player_data(&mut body).unwrap_or_default(), ambient),
     ))
 }

@@ -11,6 +11,7 @@ use crate::{
         handed_on::HandedOn,
         ids::{LobbyId, RegionId},
         lobby_config::LobbyConfig,
+        player_data::PlayerData,
         pool::Tags,
         ports::{PortNumbers, PortRange, Ports, ServerPort},
     },
@@ -53,6 +54,9 @@ pub struct FindLobbyRequest {
     /// Data for the studio's verification, not parsed, so that it stays as it was sent.
     #[serde(default, deserialize_with = "taken_out")]
     pub verification_data: Option<HandedOn>,
+    /// What the client says of its player, for the lobby server; not parsed, so that it stays as it was sent.
+    #[serde(default, deserialize_with = "taken_out")]
+    pub player_data: Option<PlayerData>,
 }
 
 impl FindLobbyRequest {
@@ -62,11 +66,12 @@ impl FindLobbyRequest {
     /// [`Error::BadBody`].
     pub fn read(mut body: JsonBody<'_>) -> Result<Self, Error> {
         let verification_data = verification_data(&mut body)?;
+        let player_data = player_data(&mut body)?;
         let read: Self = body.parse()?;
         if read.exclude_lobby_ids.len() > EXCLUDED_MAX {
             return Err(bad_body("exclude_lobby_ids", "at most 8 lobbies can be excluded"));
         }
-        Ok(Self { verification_data, ..read })
+        Ok(Self { verification_data, player_data, ..read })
     }
 
     /// The lobbies in which no seat is wanted.
@@ -90,6 +95,9 @@ pub struct JoinLobbyRequest {
     /// Data for the studio's verification, not parsed, so that it stays as it was sent.
     #[serde(default, deserialize_with = "taken_out")]
     pub verification_data: Option<HandedOn>,
+    /// What the client says of its player, for the lobby server; not parsed, so that it stays as it was sent.
+    #[serde(default, deserialize_with = "taken_out")]
+    pub player_data: Option<PlayerData>,
 }
 
 impl JoinLobbyRequest {
@@ -99,7 +107,8 @@ impl JoinLobbyRequest {
     /// [`Error::BadBody`].
     pub fn read(mut body: JsonBody<'_>) -> Result<Self, Error> {
         let verification_data = verification_data(&mut body)?;
-        Ok(Self { verification_data, ..body.parse()? })
+        let player_data = player_data(&mut body)?;
+        Ok(Self { verification_data, player_data, ..body.parse()? })
     }
 }
 
@@ -155,6 +164,9 @@ pub struct CreateLobbyRequest {
     /// Data for the studio's verification, not parsed, so that it stays as it was sent.
     #[serde(default, deserialize_with = "taken_out")]
     pub verification_data: Option<HandedOn>,
+    /// What the client says of its player, for the lobby server; not parsed, so that it stays as it was sent.
+    #[serde(default, deserialize_with = "taken_out")]
+    pub player_data: Option<PlayerData>,
 }
 
 impl CreateLobbyRequest {
@@ -165,7 +177,8 @@ impl CreateLobbyRequest {
     pub fn read(mut body: JsonBody<'_>) -> Result<Self, Error> {
         let lobby_config = body.take_handed_on("lobby_config")?.map(LobbyConfig::new).transpose()?;
         let verification_data = verification_data(&mut body)?;
-        Ok(Self { lobby_config, verification_data, ..body.parse()? })
+        let player_data = player_data(&mut body)?;
+        Ok(Self { lobby_config, verification_data, player_data, ..body.parse()? })
     }
 }
 
@@ -176,6 +189,16 @@ fn verification_data(body: &mut JsonBody<'_>) -> Result<Option<HandedOn>, Error>
         return Err(bad_body("verification_data", "an object is needed"));
     }
     Ok(data)
+}
+
+/// The data of the player in a request for a seat.
+///
+/// # Errors
+/// [`Error::BadBody`] for data that is too large, or as [`HandedOn::new`].
+pub fn player_data(body: &mut JsonBody<'_>) -> Result<Option<PlayerData>, Error> {
+    let Some(json) = body.take_handed_on("player_data")? else { return Ok(None) };
+    let data = PlayerData::new(json.json());
+    data.map(Some).ok_or_else(|| bad_body("player_data", "larger than 512 bytes"))
 }
 
 /// Captcha responses.
