@@ -8,6 +8,7 @@ pub mod handed_on;
 pub mod ids;
 pub mod lifecycle;
 pub mod lobby;
+pub mod lobby_code;
 pub mod lobby_config;
 pub mod namespace;
 pub mod player_data;

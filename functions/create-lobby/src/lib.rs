@@ -7,7 +7,7 @@ use shared::{
     base::ambient::Ambient,
     function::{config::InvalidConfig, instance::Instance, operation::Operation},
     matchmaking::{matchmaker::Matchmaker, search::Search},
-    models::{errors::Error, token::TokenKind},
+    models::{errors::Error, lobby_code::LobbyCode, token::TokenKind},
     request::Request,
     rules::criteria::Criteria,
     screening::admission::{Admission, Screening},
@@ -52,7 +52,7 @@ impl Operation for CreateLobby {
         if let Ok(caller) = &caller
             && let Some(host) = self.auth.developer(caller).await?
         {
-            return mock_seat(host, body, self.auth.keys(), &self.ambient);
+            return mock_seat(host, body, Some(LobbyCode::mock()), self.auth.keys(), &self.ambient);
         }
         let body = CreateLobbyRequest::read(body)?;
 

@@ -74,7 +74,7 @@ impl FindLobby {
             && let Some(host) = self.auth.developer(caller).await?
         {
             request.trace().open();
-            return mock_seat(host, body, self.auth.keys(), &self.ambient);
+            return mock_seat(host, body, None, self.auth.keys(), &self.ambient);
         }
         let body = FindLobbyRequest::read(body)?;
         if body.game_modes.is_empty() {

@@ -313,7 +313,7 @@ impl Seating {
         let key_id = record.key_id.as_deref().unwrap_or_default();
         let token = self.auth.keys().issue_player_again(&seat, record.taken_at, key_id);
         tracing::info!(lobby.id = %lobby.lobby_id, "a response was sent again");
-        Ok(Box::new(FindLobbyResponse::new(lobby.lobby_id, lobby.region, lobby.ports, token)))
+        Ok(Box::new(FindLobbyResponse::new(lobby.lobby_id, lobby.code, lobby.region, lobby.ports, token)))
     }
 }
 

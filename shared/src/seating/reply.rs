@@ -8,6 +8,7 @@ use crate::{
         errors::Error,
         ids::{LobbyId, RegionId},
         lobby::Lobby,
+        lobby_code::LobbyCode,
         player_data::PlayerData,
         seats::Seats,
         token::{DevelopmentHost, PlayerSeat},
@@ -22,6 +23,8 @@ pub struct Found {
     pub lobby: Lobby,
     /// The seats.
     pub seats: Seats,
+    /// The lobby's code, for the player who created it.
+    pub code: Option<LobbyCode>,
     /// When it was taken.
     pub taken_at: Timestamp,
     /// How the find got it.
@@ -41,7 +44,7 @@ impl Found {
         data: Option<PlayerData>,
         keys: &TokenKeys,
     ) -> Result<FindLobbyResponse, Error> {
-        let Self { lobby, seats, taken_at, .. } = self;
+        let Self { lobby, seats, code, taken_at, .. } = self;
         let region_id = lobby.pool.region_id.clone();
         let region = settings.game.regions.get(&region_id);
         let region =
@@ -55,6 +58,7 @@ impl Found {
         };
         Ok(FindLobbyResponse::new(
             lobby.lobby_id,
+            code,
             wire::Region { region_id, display_name: region.display_name.clone() },
             wire::ports(&lobby.ports),
             keys.issue_player(&seat, taken_at),
@@ -78,13 +82,15 @@ impl Found {
 }
 
 /// The mock of a development token (decision 6): the nil lobby on the developer's machine. The token has the
-/// player's data where the `body` has any that a real lobby would take.
+/// player's data where the `body` has any that a real lobby would take. The lobby has a `code` where it is
+/// created.
 ///
 /// # Errors
 /// [`Error::Bug`] never, unless the mock region here is misspelt.
 pub fn mock_seat(
     host: &DevelopmentHost,
     mut body: JsonBody<'_>,
+    code: Option<LobbyCode>,
     keys: &TokenKeys,
     ambient: &Ambient,
 ) -> Result<FindLobbyResponse, Error> {
@@ -92,6 +98,7 @@ pub fn mock_seat(
         "dev-lcl".parse().map_err(|error| Error::Bug(format!("the mock region: {error}")))?;
     Ok(FindLobbyResponse::new(
         LobbyId::nil(),
+        code,
         wire::Region { region_id, display_name: "Local".to_owned() },
         wire::ports_on(&host.hostname, &host.ports),
         keys.issue_development_player(player_data(&mut body).unwrap_or_default(), ambient),

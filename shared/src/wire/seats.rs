@@ -10,10 +10,12 @@ use crate::{
         errors::{Error, bad_body},
         handed_on::HandedOn,
         ids::{LobbyId, RegionId},
+        lobby_code::LobbyCode,
         lobby_config::LobbyConfig,
         player_data::PlayerData,
         pool::Tags,
         ports::{PortNumbers, PortRange, Ports, ServerPort},
+        tag_digests::TagKey,
     },
     wire::{
         body::JsonBody,
@@ -84,7 +86,7 @@ impl FindLobbyRequest {
 /// Request of lobbies.join.
 #[derive(Clone, Debug, Deserialize)]
 pub struct JoinLobbyRequest {
-    /// The lobby; any text, of which only identifiers name one.
+    /// The lobby; any text, of which only identifiers and codes name one.
     pub lobby_id: String,
     /// The version of the game that the client is made for; absent means any.
     #[serde(default)]
@@ -110,6 +112,18 @@ impl JoinLobbyRequest {
         let player_data = player_data(&mut body)?;
         Ok(Self { verification_data, player_data, ..body.parse()? })
     }
+
+    /// The lobby that it names in the namespace of `key`: by its code, or by its identifier, which never
+    /// looks like a code.
+    ///
+    /// # Errors
+    /// [`Error::LobbyNotFound`] for other text.
+    pub fn named(&self, key: &TagKey) -> Result<LobbyId, Error> {
+        match LobbyCode::typed(&self.lobby_id) {
+            Some(code) => Ok(code.lobby_id(key)),
+            None => LobbyId::typed(&self.lobby_id).map_err(|_| Error::LobbyNotFound),
+        }
+    }
 }
 
 /// Who may enter a lobby that a player created.
@@ -118,7 +132,7 @@ impl JoinLobbyRequest {
 pub enum Publicity {
     /// All players: it is found and listed like any other.
     Public,
-    /// Players who have its identifier.
+    /// Players who have its identifier or code.
     #[default]
     Private,
 }
@@ -236,9 +250,15 @@ pub struct FindLobbyResponse {
 impl FindLobbyResponse {
     /// The response of a seat in a lobby.
     #[must_use]
-    pub fn new(lobby_id: LobbyId, region: Region, ports: BTreeMap<String, Port>, token: String) -> Self {
+    pub fn new(
+        lobby_id: LobbyId,
+        code: Option<LobbyCode>,
+        region: Region,
+        ports: BTreeMap<String, Port>,
+        token: String,
+    ) -> Self {
         let player = Player { token };
-        let lobby = JoinLobby { lobby_id, region, ports: ports.clone(), player: player.clone() };
+        let lobby = JoinLobby { lobby_id, code, region, ports: ports.clone(), player: player.clone() };
         Self { lobby, ports, player, explain: None }
     }
 }
@@ -248,6 +268,9 @@ impl FindLobbyResponse {
 pub struct JoinLobby {
     /// Its identifier.
     pub lobby_id: LobbyId,
+    /// Its code, for the player who created it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<LobbyCode>,
     /// Where it runs.
     pub region: Region,
     /// Where to connect.

@@ -185,6 +185,8 @@ async fn each_matchmaker_operation_has_its_mock() {
         assert_eq!(answer.status, 200, "{operation}: {}", answer.body);
         if operation.reads_body_first() {
             assert_eq!(answer.lobby_id(), "00000000-0000-0000-0000-000000000000", "{operation}");
+            let code = answer.body["lobby"].get("code").is_some();
+            assert_eq!(code, operation.path.ends_with("/create"), "{operation}");
             let claims = stack.stack.keys().verify(&player_token(&answer), stack.clock.now());
             assert!(matches!(claims, Ok(Claims::DevelopmentPlayer(_))), "{operation}");
         } else {
@@ -196,13 +198,14 @@ async fn each_matchmaker_operation_has_its_mock() {
 }
 
 #[tokio::test]
-async fn the_mocks_of_find_join_and_create_are_the_same_but_for_the_player() {
+async fn the_mocks_of_find_join_and_create_are_the_same_but_for_the_player_and_the_code() {
     let stack = TestStack::start().await;
     let scene = Scene::on(&stack).await;
     let mut answers = BTreeSet::new();
     for operation in ["/lobbies/find", "/lobbies/join", "/lobbies/create"].map(Operation::at) {
         let answer = mock(&scene, operation, "").await.expect_ok();
-        answers.insert(answer.body.to_string().replace(&player_token(&answer), "player"));
+        let mock = answer.body.to_string().replace(&player_token(&answer), "player");
+        answers.insert(mock.replace(r#""code":"DEVDEV","#, ""));
     }
     assert_eq!(answers.len(), 1, "{answers:?}");
 }
