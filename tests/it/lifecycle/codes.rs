@@ -12,13 +12,14 @@ use std::{
 use create_lobby::CreateLobby;
 use futures_util::future::join_all;
 use harness::{Answer, TestGame, TestStack, instance};
+use join_lobby::JoinLobby;
 use muster_local::stack::table_names;
 use serde_json::{Value, json};
 use shared::{
     base::ambient::Ambient,
     function::{instance::Instance, operation::Operation as _},
     models::lobby_code::LobbyCode,
-    store::client::Store,
+    store::{client::Store, meter::Meter},
 };
 
 use super::{find, game};
@@ -130,6 +131,26 @@ async fn two_hundred_creations_at_once_have_codes_of_their_own() {
     for created in created.iter().step_by(20) {
         assert_eq!(game.join(&stack, &code(created)).await.expect_ok().lobby_id(), created.lobby_id());
     }
+}
+
+#[tokio::test]
+async fn a_join_by_code_costs_what_one_by_identifier_does() {
+    let (stack, game) = start("code-cost").await;
+    let created = create(&stack, &game, "private").await;
+    let meter = Meter::on();
+    let store = Store::new(instance::patient_client(stack.stack.store_endpoint()), table_names());
+    let parts = Instance::over(store.metered(meter.clone()), stack.stack.keys().clone(), stack.ambient());
+    let join_lobby = JoinLobby::start(&parts).unwrap();
+    let cost = async |typed: &str| {
+        let before = meter.usage();
+        let headers = [("authorization", &*format!("Bearer {}", game.public))];
+        let joined = join_lobby.call(&instance::request(&headers, &json!({ "lobby_id": typed }))).await;
+        assert_eq!(joined.unwrap().lobby.lobby_id.as_str(), created.lobby_id());
+        meter.usage() - before
+    };
+    // The settings are read once.
+    cost(&created.lobby_id()).await;
+    assert_eq!(cost(&code(&created)).await, cost(&created.lobby_id()).await);
 }
 
 /// An operation whose first `count` draws of a number below 31 are 0, so that its codes are `222222`; all
