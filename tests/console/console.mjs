@@ -136,6 +136,25 @@ check("a session is played alone: find, connect, close, disconnect, end", async 
   await page.close();
 }, { isSmoke: true });
 
+check("a friend joins by the code that a player who created a lobby sees", async () => {
+  const page = await open(demo("play"));
+  await page.click("input[name=act][value=create]");
+  await page.select("select[name=mode]", "arena");
+  await click(page, "form button", "Create a lobby");
+  await shows(page, ".notice", "A seat is reserved.");
+  const { code, lobby } = await page.$eval(".seats li", (row) => ({ code: row.querySelector("code").textContent, lobby: row.dataset.lobby }));
+  assert.match(code, /^[2-9A-HJKMNP-Z]{6}$/);
+  await shows(page, ".card p", `with the code ${code}`);
+  await page.click("input[name=act][value=join]");
+  await page.type("input[name=lobby]", ` ${code.toLowerCase()} `);
+  await click(page, "form button", "Join the lobby");
+  await shows(page, ".seats li:nth-child(2)", code);
+  assert.deepEqual(await page.$$eval(".seats li", (rows) => rows.map((row) => row.dataset.lobby)), [lobby, lobby]);
+  await page.goto(demo("lobby", lobby));
+  await shows(page, ".facts", code);
+  await page.close();
+});
+
 check("a find that no game server has a place for says which servers there are", async () => {
   await stack.operator(["game", "create", "lonely", "--region", "fra=Frankfurt@50.11,8.68", "--config", stack.config]);
   const page = await open(`${base}/#/play/lonely/prod`);

@@ -28,6 +28,10 @@ async fn play(stack: &TestStack, options: &Options) -> Report {
     welcomed.sort_unstable();
     assert_eq!(welcomed, Vec::from_iter(1..=options.bots), "every bot is welcomed once");
     assert!(!lines.iter().any(|line| line.contains("eyJ")), "a token is shown: {lines:?}");
+    for bot in &welcomed {
+        let line = format!("  bot {bot} left");
+        assert!(lines.iter().any(|shown| shown.ends_with(&line)), "{line}: {lines:?}");
+    }
 
     let namespace_id = report.namespace_id.parse().unwrap();
     let lobbies = stack.all_lobbies(&namespace_id).await;

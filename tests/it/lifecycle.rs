@@ -21,6 +21,7 @@ use shared::{outside::endpoints::Outside, store::client::Store};
 
 mod allotment;
 mod churn;
+mod codes;
 mod data;
 mod handed_on;
 mod joining;

@@ -73,6 +73,7 @@ async fn lobby_with(stack: &TestStack, game: &TestGame, shard: u32, taken: u32) 
         doubt: 0,
         has_state: false,
         has_config: false,
+        code: None,
     };
     let creation = Creation {
         lobby: lobby.clone(),

@@ -2,28 +2,47 @@
 
 use shared::{
     auth::matchmaker::MatchmakerAuth,
-    function::lobby_operation::{LobbyCall, LobbyOperation, OnLobby},
-    models::errors::Error,
+    function::{config::InvalidConfig, instance::Instance, operation::Operation},
+    hosting::lobby_server::LobbyServer,
+    models::{errors::Error, token::TokenKind},
     request::Request,
-    wire::PlayerRequest,
+    wire::{ConnectPlayerRequest, ConnectPlayerResponse},
 };
 
 /// The operation.
-pub type ConnectPlayer = OnLobby<Connect>;
-
-/// What it does on a lobby.
 #[derive(Debug)]
-pub enum Connect {}
+pub struct ConnectPlayer {
+    auth: MatchmakerAuth,
+    lobbies: LobbyServer,
+}
 
-impl LobbyOperation for Connect {
+impl Operation for ConnectPlayer {
+    type Output = ConnectPlayerResponse;
+
     const NAME: &'static str = "connect-player";
 
-    fn check_mock(request: &Request, auth: &MatchmakerAuth) -> Result<(), Error> {
-        auth.check_mock_player(&request.body::<PlayerRequest>()?.player_token)
+    fn start(instance: &Instance) -> Result<Self, InvalidConfig> {
+        Ok(Self {
+            auth: instance.matchmaker_auth()?,
+            lobbies: LobbyServer::new(instance.store()?, instance.ambient()),
+        })
     }
 
-    async fn call(call: LobbyCall<'_>) -> Result<(), Error> {
-        let body: PlayerRequest = call.request.body()?;
-        call.lobbies.connect(call.right, &call.auth.seat(&body.player_token)?).await
+    async fn call(&self, request: &Request) -> Result<ConnectPlayerResponse, Error> {
+        let caller = self.auth.caller(request, TokenKind::Lobby)?;
+        if self.auth.developer(&caller).await?.is_some() {
+            let body: ConnectPlayerRequest = request.body()?;
+            let player = self.auth.mock_player(&body.player_token)?;
+            return Ok(ConnectPlayerResponse { player: body.details.then_some(player) });
+        }
+        let right = self.auth.lobby(caller).await?;
+        let body: ConnectPlayerRequest = request.body()?;
+        let seat = self.auth.seat(&body.player_token)?;
+        let player = body.details.then(|| seat.seat().details());
+        match self.lobbies.connect(&right, &seat).await {
+            Ok(()) => Ok(ConnectPlayerResponse { player }),
+            Err(Error::PlayerAlreadyConnected(_)) => Err(Error::PlayerAlreadyConnected(player.map(Box::new))),
+            Err(error) => Err(error),
+        }
     }
 }

@@ -7,7 +7,7 @@ use shared::{
     base::ambient::Ambient,
     function::{config::InvalidConfig, instance::Instance, operation::Operation},
     matchmaking::{matchmaker::Matchmaker, search::Search},
-    models::{errors::Error, token::TokenKind},
+    models::{errors::Error, lobby_code::LobbyCode, token::TokenKind},
     request::Request,
     rules::criteria::Criteria,
     screening::admission::{Admission, Screening},
@@ -52,16 +52,18 @@ impl Operation for CreateLobby {
         if let Ok(caller) = &caller
             && let Some(host) = self.auth.developer(caller).await?
         {
-            return mock_seat(host, self.auth.keys(), &self.ambient);
+            return mock_seat(host, body, Some(LobbyCode::mock()), self.auth.keys(), &self.ambient);
         }
         let body = CreateLobbyRequest::read(body)?;
 
         // Who.
         let (right, settings) = self.auth.player(caller?, request).await?;
-        let seeker = match self.seating.begin(request, &right, &settings, Self::NAME).await? {
-            Entrance::Replayed(answer) => return Ok(*answer),
-            Entrance::Open(seeker) => seeker,
-        };
+        let seeker =
+            match self.seating.begin(request, &right, &settings, Self::NAME, body.player_data.clone()).await?
+            {
+                Entrance::Replayed(answer) => return Ok(*answer),
+                Entrance::Open(seeker) => seeker,
+            };
 
         // Rules.
         let settings = self.auth.settings().running(body.version_id.as_deref(), settings).await?;

@@ -19,7 +19,7 @@ impl LobbyOperation for Disconnect {
     const NAME: &'static str = "disconnect-player";
 
     fn check_mock(request: &Request, auth: &MatchmakerAuth) -> Result<(), Error> {
-        auth.check_mock_player(&request.body::<PlayerRequest>()?.player_token)
+        auth.mock_player(&request.body::<PlayerRequest>()?.player_token).map(|_| ())
     }
 
     async fn call(call: LobbyCall<'_>) -> Result<(), Error> {

@@ -74,7 +74,7 @@ impl FindLobby {
             && let Some(host) = self.auth.developer(caller).await?
         {
             request.trace().open();
-            return mock_seat(host, self.auth.keys(), &self.ambient);
+            return mock_seat(host, body, None, self.auth.keys(), &self.ambient);
         }
         let body = FindLobbyRequest::read(body)?;
         if body.game_modes.is_empty() {
@@ -83,11 +83,14 @@ impl FindLobby {
 
         // Who.
         let (right, settings) = self.auth.player(caller?, request).await?;
-        let mut seeker =
-            match self.seating.begin(request, &right, &settings, <Self as Operation>::NAME).await? {
-                Entrance::Replayed(answer) => return Ok(*answer),
-                Entrance::Open(seeker) => seeker,
-            };
+        let mut seeker = match self
+            .seating
+            .begin(request, &right, &settings, <Self as Operation>::NAME, body.player_data.clone())
+            .await?
+        {
+            Entrance::Replayed(answer) => return Ok(*answer),
+            Entrance::Open(seeker) => seeker,
+        };
 
         // Rules.
         let settings = self.auth.settings().running(body.version_id.as_deref(), settings).await?;

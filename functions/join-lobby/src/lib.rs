@@ -5,7 +5,7 @@ use shared::{
     base::ambient::Ambient,
     function::{config::InvalidConfig, instance::Instance, operation::Operation},
     matchmaking::matchmaker::Matchmaker,
-    models::{errors::Error, ids::LobbyId, token::TokenKind},
+    models::{errors::Error, token::TokenKind},
     request::Request,
     screening::admission::{Admission, Screening},
     seating::{
@@ -49,20 +49,22 @@ impl Operation for JoinLobby {
         if let Ok(caller) = &caller
             && let Some(host) = self.auth.developer(caller).await?
         {
-            return mock_seat(host, self.auth.keys(), &self.ambient);
+            return mock_seat(host, body, None, self.auth.keys(), &self.ambient);
         }
         let body = JoinLobbyRequest::read(body)?;
 
         // Who.
         let (right, settings) = self.auth.player(caller?, request).await?;
-        let seeker = match self.seating.begin(request, &right, &settings, Self::NAME).await? {
-            Entrance::Replayed(answer) => return Ok(*answer),
-            Entrance::Open(seeker) => seeker,
-        };
+        let seeker =
+            match self.seating.begin(request, &right, &settings, Self::NAME, body.player_data.clone()).await?
+            {
+                Entrance::Replayed(answer) => return Ok(*answer),
+                Entrance::Open(seeker) => seeker,
+            };
 
         // Rules.
         let settings = self.auth.settings().running(body.version_id.as_deref(), settings).await?;
-        let lobby_id = LobbyId::typed(&body.lobby_id).map_err(|_| Error::LobbyNotFound)?;
+        let lobby_id = body.named(&settings.namespace.tag_key)?;
         let joinable = self.matchmaker.joinable(&settings, lobby_id).await?;
 
         // Screening, then store.

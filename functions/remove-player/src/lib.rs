@@ -1,5 +1,5 @@
-//! `POST /matchmaker/players/remove`: frees the seat of a player whom the lobby server wants no more, and keeps
-//! them out of the lobby for a while.
+//! `POST /matchmaker/players/remove`: frees the seat of a player whom the lobby server does not want, and
+//! keeps them out of the lobby for a while.
 
 use shared::{
     auth::matchmaker::MatchmakerAuth,
@@ -22,7 +22,7 @@ impl LobbyOperation for Remove {
     fn check_mock(request: &Request, auth: &MatchmakerAuth) -> Result<(), Error> {
         let body: RemovePlayerRequest = request.body()?;
         body.excluded_for()?;
-        auth.check_mock_player(&body.player_token)
+        auth.mock_player(&body.player_token).map(|_| ())
     }
 
     async fn call(call: LobbyCall<'_>) -> Result<(), Error> {

@@ -85,6 +85,7 @@ function draw(context, lobby, act) {
     el("div", { className: "halves" },
       card("What is known", facts([
         ["state", el("span", {}, tag(row.state), row.is_private ? " private" : "", lobby.draining ? " draining" : "")],
+        ...(lobby.code ? [["code", el("code", {}, lobby.code)]] : []),
         ["mode", row.mode], ["region", row.region], ["version", lobby.version_id],
         ["game server", row.server && el("a", { href: context.link("server", row.server) }, row.server)],
         ["lease", lobby.lease_until ? when(lobby.lease_until) : "none"],

@@ -32,7 +32,7 @@ const field = (label, input, hint) => el("label", { className: "field" }, el("sp
 function form(context, settings, result, seats) {
   const modes = settings.version.config.matchmaker?.game_modes ?? settings.version.config.game_modes;
   const names = Object.keys(modes);
-  const act = el("fieldset", {}, el("legend", {}, "As a player"), Object.entries({ find: "find", join: "join by identifier", create: "create" }).map(([value, text]) =>
+  const act = el("fieldset", {}, el("legend", {}, "As a player"), Object.entries({ find: "find", join: "join by identifier or code", create: "create" }).map(([value, text]) =>
     el("label", {}, el("input", { type: "radio", name: "act", value, checked: value === "find", onchange: () => draw() }), text)));
   const chosen = el("div", { className: "fields stack" });
   const send = el("button", { className: "primary" }, VERBS.find);
@@ -54,7 +54,7 @@ function form(context, settings, result, seats) {
         tags(), size(),
         el("fieldset", {}, el("label", {}, el("input", { type: "checkbox", name: "prevent" }), "never create a lobby")),
       ],
-      join: () => [field("Lobby", el("input", { name: "lobby", required: true, autocomplete: "off", placeholder: "its identifier", value: context.id ?? "" }))],
+      join: () => [field("Lobby", el("input", { name: "lobby", required: true, autocomplete: "off", placeholder: "its identifier or code", value: context.id ?? "" }))],
       create: () => [
         field("Mode", el("select", { name: "mode" }, names.map((mode) => el("option", { value: mode }, mode)))), region("Region", "the recommended one"),
         field("Publicity", el("select", { name: "publicity" }, ["private", "public"].map((value) => el("option", { value }, value)))), tags(), size(),
@@ -122,7 +122,7 @@ function outcome(context, came) {
     el("section", { className: "card stack", "aria-live": "polite" },
       el("div", { className: "head" }, el("h2", {}, "What came of it"), el("span", { className: "quiet" }, `${came.status} · ${came.ms} ms`)),
       el("p", { className: `notice ${isFine ? "good" : ""}` }, said),
-      came.lobby && el("p", {}, "Lobby ", el("a", { href: context.link("lobby", came.lobby.id) }, came.lobby.id.slice(0, 8)), ` on the game server ${came.lobby.server ?? "?"}, ${came.lobby.mode} in ${came.lobby.region}.`),
+      came.lobby && el("p", {}, "Lobby ", el("a", { href: context.link("lobby", came.lobby.id) }, came.lobby.id.slice(0, 8)), came.response.lobby?.code && [" with the code ", el("code", {}, came.response.lobby.code)], ` on the game server ${came.lobby.server ?? "?"}, ${came.lobby.mode} in ${came.lobby.region}.`),
       came.why && el("div", {}, el("h3", {}, "Why"), el("ul", { className: "why" }, came.why.map((sentence) => el("li", {}, sentence)))),
       considered),
     card("Response", el("pre", { tabindex: "0" }, JSON.stringify(came.response, null, 2))),
@@ -131,7 +131,7 @@ function outcome(context, came) {
 
 function take(context, { response, lobby }) {
   const all = taken.get(context.named.namespace) ?? [];
-  all.unshift({ lobby: response.lobby.lobby_id, token: response.player.token, mode: lobby?.mode ?? "", state: "reserved", said: "" });
+  all.unshift({ lobby: response.lobby.lobby_id, code: response.lobby.code, token: response.player.token, mode: lobby?.mode ?? "", state: "reserved", said: "" });
   taken.set(context.named.namespace, all);
 }
 
@@ -152,7 +152,7 @@ function showSeats(context, seats) {
     const button = (text, onclick, isDisabled) => el("button", { type: "button", className: "small", disabled: isDisabled, onclick }, text);
     const isOver = seat.state === "ended";
     return el("li", { className: "stack", "data-lobby": seat.lobby },
-      el("div", { className: "head" }, el("span", {}, el("a", { className: "mono", href: context.link("lobby", seat.lobby) }, seat.lobby.slice(0, 8)), ` ${seat.mode} `), el("span", { className: "tag" }, seat.state)),
+      el("div", { className: "head" }, el("span", {}, el("a", { className: "mono", href: context.link("lobby", seat.lobby) }, seat.lobby.slice(0, 8)), ` ${seat.mode} `, seat.code && el("code", {}, seat.code)), el("span", { className: "tag" }, seat.state)),
       el("div", { className: "buttons" },
         button("Give up", () => act(seat, "leave", { player_token: seat.token }, () => { seat.state = "left"; }), seat.state !== "reserved"),
         button("Connect", () => act(seat, "connected", { player_token: seat.token }, () => { seat.state = "connected"; }), seat.state !== "reserved"),

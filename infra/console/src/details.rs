@@ -89,7 +89,7 @@ pub async fn lobby(host: &Host, watches: &Watches, id: &LobbyId) -> Result<Value
     let finite = |at: Timestamp| Some(at).filter(|at| *at < Timestamp::NEVER);
     Ok(json!({
         "now": now, "row": LobbyRow::of(&lobby, now), "namespace_id": lobby.pool.namespace_id,
-        "version_id": lobby.pool.version_id, "closed": lobby.closed, "draining": lobby.is_draining,
+        "version_id": lobby.pool.version_id, "code": lobby.code, "closed": lobby.closed, "draining": lobby.is_draining,
         "max_players_direct": lobby.max_players_direct, "reservation_secs": lobby.reservation_secs,
         "idle_secs": lobby.idle_secs, "lease_until": finite(lobby.lease_until), "ports": ports(&lobby.ports),
         "seats": seats(&lobby, now), "tags": tags.get(id), "state": state,

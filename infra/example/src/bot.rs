@@ -3,7 +3,7 @@
 use std::{collections::HashMap, io, time::Duration};
 
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, copy, sink},
     net::TcpStream,
@@ -90,13 +90,19 @@ impl Bot {
 
     /// A seat in any lobby that fits, or in a new one.
     async fn find(&self) -> Result<Seat, ClientError> {
-        let body = json!({ "game_modes": [GAME_MODE], "regions": [REGION] });
+        let body = json!({ "game_modes": [GAME_MODE], "regions": [REGION], "player_data": self.data() });
         self.service.post("/matchmaker/lobbies/find", body).await
     }
 
     /// A seat in this lobby, even if it is closed or full, while it has direct seats.
     async fn join(&self, lobby_id: &str) -> Result<Seat, ClientError> {
-        self.service.post("/matchmaker/lobbies/join", json!({ "lobby_id": lobby_id })).await
+        let body = json!({ "lobby_id": lobby_id, "player_data": self.data() });
+        self.service.post("/matchmaker/lobbies/join", body).await
+    }
+
+    /// What the game server learns of it from its token.
+    fn data(&self) -> Value {
+        json!({ "name": format!("bot {}", self.number) })
     }
 
     /// Takes a seat: sends lobby and player token to its port, and waits for the welcome.

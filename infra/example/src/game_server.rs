@@ -16,7 +16,7 @@ use std::{
 };
 
 use serde::{Deserialize, de::IgnoredAny};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, copy, sink},
     net::{
@@ -52,6 +52,8 @@ const LOOKUP_PAUSE: Duration = Duration::from_millis(200);
 /// How long a player's first line may take, and its longest length in bytes.
 const GREETING_TIMEOUT: Duration = Duration::from_secs(5);
 const GREETING_BYTES_MAX: u64 = 4_096;
+/// The longest name of a player that is shown.
+const NAME_CHARS_MAX: usize = 24;
 
 /// The game server.
 pub struct GameServer {
@@ -85,6 +87,21 @@ struct AssignedLobby {
     lobby_id: String,
     lobby_token: String,
     max_players: u32,
+}
+
+/// The response to `connected` with details.
+#[derive(Deserialize)]
+struct Player {
+    #[serde(default)]
+    player_data: Value,
+}
+
+impl Player {
+    /// The name that the player chose. The client may send anything, and nothing that others must not claim.
+    fn name(&self) -> String {
+        let name = self.player_data.get("name").and_then(Value::as_str).unwrap_or("a player");
+        name.chars().filter(|character| !character.is_control()).take(NAME_CHARS_MAX).collect()
+    }
 }
 
 impl GameServer {
@@ -264,8 +281,8 @@ impl GameServer {
             refuse(&mut writer, "MATCHMAKER_LOBBY_NOT_FOUND").await;
             return Ok(());
         };
-        let players = match lobby.connect(&player_token).await {
-            Ok(players) => players,
+        let (name, players) = match lobby.connect(&player_token).await {
+            Ok(connected) => connected,
             Err(ClientError::Refused { code, .. }) => {
                 refuse(&mut writer, &code).await;
                 return Ok(());
@@ -277,7 +294,7 @@ impl GameServer {
             lobby.close_if_full().await?;
             lobby.play(&mut reader, &mut writer).await;
         }
-        if lobby.disconnect(&player_token).await? == 0 {
+        if lobby.disconnect(&player_token, name).await? == 0 {
             // Without players the lobby has ended, unless another player is on the way. A heartbeat shows
             // which.
             self.send_heartbeat().await?;
@@ -333,23 +350,23 @@ impl Lobby {
         !is_empty && self.opened_at.elapsed() < LIST_LAG
     }
 
-    /// Connects a player if the service accepts the token.
-    async fn connect(&self, player_token: &str) -> Result<Players, ClientError> {
+    /// Connects a player if the service accepts the token, and returns the player's name.
+    async fn connect(&self, player_token: &str) -> Result<(String, Players), ClientError> {
         let mut connected = self.connected.lock().await;
-        let body = json!({ "player_token": player_token });
-        let _: IgnoredAny = self.service.post("/matchmaker/players/connected", body).await?;
+        let body = json!({ "player_token": player_token, "details": true });
+        let player: Player = self.service.post("/matchmaker/players/connected", body).await?;
         *connected += 1;
-        Ok(Players { connected: *connected, max: self.max_players })
+        Ok((player.name(), Players { connected: *connected, max: self.max_players }))
     }
 
-    /// Frees the player's seat, and returns how many players remain.
-    async fn disconnect(&self, player_token: &str) -> Result<u32, ClientError> {
+    /// Frees the seat of the player `name`, and returns how many players remain.
+    async fn disconnect(&self, player_token: &str, name: String) -> Result<u32, ClientError> {
         let mut connected = self.connected.lock().await;
         let body = json!({ "player_token": player_token });
         is_done(self.service.post("/matchmaker/players/disconnected", body).await)?;
         *connected -= 1;
         let players = Players { connected: *connected, max: self.max_players };
-        self.events.of_lobby(&self.lobby_id, Change::Left(players));
+        self.events.of_lobby(&self.lobby_id, Change::Left(name, players));
         if *self.stage.borrow() == Stage::Closed && players.connected < players.max {
             self.set_closed(false).await?;
         }

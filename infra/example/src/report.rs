@@ -14,7 +14,7 @@ pub enum Event {
 }
 
 /// A change of a lobby.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum Change {
     /// The game server saw it for the first time.
     Opened,
@@ -22,8 +22,8 @@ pub enum Change {
     Found(u32, Players),
     /// This bot was welcomed. It joined a friend.
     Joined(u32, Players),
-    /// A player left.
-    Left(Players),
+    /// The player with that name left.
+    Left(String, Players),
     /// Finds can no longer enter it.
     Closed,
     /// Finds may enter it again.
@@ -56,7 +56,7 @@ impl fmt::Display for Change {
             Self::Opened => f.write_str("opened"),
             Self::Found(bot, players) => write!(f, "{players}  bot {bot} connected"),
             Self::Joined(bot, players) => write!(f, "{players}  bot {bot} connected, joining a friend"),
-            Self::Left(players) => write!(f, "{players}  a player left"),
+            Self::Left(name, players) => write!(f, "{players}  {name} left"),
             Self::Closed => f.write_str("closed"),
             Self::Reopened => f.write_str("reopened"),
             Self::Ended => f.write_str("ended"),
@@ -134,7 +134,7 @@ impl Report {
                 self.joined.extend(matches!(change, Change::Joined(..)).then_some(bot));
                 self.filled.extend((players.connected >= players.max).then_some(lobby_id));
             }
-            Change::Left(_) => {}
+            Change::Left(..) => {}
             Change::Closed => self.closed.extend([lobby_id]),
             Change::Reopened => self.reopened.extend([lobby_id]),
             Change::Ended => self.ended.extend([lobby_id]),

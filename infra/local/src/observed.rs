@@ -54,7 +54,7 @@ impl Caller {
             Claims::Player(seat) => {
                 Some(Self { game_id: None, namespace_id: seat.namespace_id, lobby_id: None })
             }
-            Claims::DevelopmentPlayer => None,
+            Claims::DevelopmentPlayer(_) => None,
         }
     }
 }

@@ -17,6 +17,7 @@ use crate::{
     models::{
         client::ClientId,
         ids::{GameId, LobbyId, NamespaceId, SeatId, TokenId},
+        player_data::{PlayerData, PlayerDetails},
         token::{
             CREDENTIAL_LIFE, Claims, Credential, CredentialKind, DevelopmentHost, InvalidToken, LobbyClaims,
             PlayerSeat, TokenKind,
@@ -53,6 +54,8 @@ struct SignedClaims {
     #[serde(skip_serializing_if = "Option::is_none")]
     client: Option<ClientId>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<PlayerData>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     host: Option<DevelopmentHost>,
 }
 
@@ -70,6 +73,7 @@ impl SignedClaims {
             srv_iat: None,
             seat: None,
             client: None,
+            data: None,
             host: None,
         }
     }
@@ -113,8 +117,12 @@ impl SignedClaims {
                 lobby_id: self.lobby?,
                 seat_id: self.seat?,
                 client: self.client,
+                data: self.data,
             }),
-            TokenKind::DevelopmentPlayer => Claims::DevelopmentPlayer,
+            TokenKind::DevelopmentPlayer => Claims::DevelopmentPlayer(PlayerDetails {
+                player_id: self.jti?.to_string(),
+                player_data: self.data,
+            }),
         })
     }
 }
@@ -245,9 +253,10 @@ impl TokenKeys {
 
     /// Issues a fresh mock player token.
     #[must_use]
-    pub fn issue_development_player(&self, ambient: &Ambient) -> String {
+    pub fn issue_development_player(&self, data: Option<PlayerData>, ambient: &Ambient) -> String {
         self.sign(&SignedClaims {
             jti: Some(ambient.uuid().into()),
+            data,
             ..SignedClaims::new(TokenKind::DevelopmentPlayer, ambient.now(), PLAYER_TOKEN_LIFE)
         })
     }
@@ -310,6 +319,7 @@ fn player_claims(seat: &PlayerSeat, now: Timestamp) -> SignedClaims {
         lobby: Some(seat.lobby_id.clone()),
         seat: Some(seat.seat_id.clone()),
         client: seat.client.clone(),
+        data: seat.data.clone(),
         ..SignedClaims::new(TokenKind::Player, now, PLAYER_TOKEN_LIFE)
     }
 }
@@ -335,6 +345,7 @@ mod tests {
             lobby_id: LobbyId::nil(),
             seat_id: SeatId::random(&Ambient::system()),
             client: None,
+            data: None,
         }
     }
 
@@ -366,6 +377,30 @@ mod tests {
         let just_before = (now + life).before(Duration::from_millis(1));
         assert_eq!(keys(1).verify(&token, just_before), Ok(Claims::Public(credential)));
         assert_eq!(keys(1).verify(&token, now + life), Err(InvalidToken::Expired));
+    }
+
+    #[test]
+    fn a_claim_of_a_later_release_is_ignored() {
+        let (keys, seat) = (keys(1), seat());
+        let claims = serde_json::to_value(player_claims(&seat, Timestamp(0))).unwrap();
+        assert_eq!(claims.get("data"), None, "a token without data is what it was before there was any");
+        let mut later = claims;
+        later["later"] = serde_json::json!({ "kind": ["public"], "exp": 1e300 });
+        let header = Header { kid: Some(keys.current.id.clone()), ..Header::new(Algorithm::HS256) };
+        let jwt = jsonwebtoken::encode(&header, &later, &keys.current.encoding).unwrap();
+        assert_eq!(keys.verify(&format!("player_{jwt}"), Timestamp(0)), Ok(Claims::Player(seat)));
+    }
+
+    #[test]
+    fn a_player_token_has_the_data_as_it_was_sent() {
+        let text = r#"{ "b": 1.10, "a": [1E2, 123456789012345678901234567890], "b": "\u00e4" }"#;
+        let data = serde_json::from_str(text).unwrap();
+        let seat = PlayerSeat { data: Some(data), ..seat() };
+        let token = keys(1).issue_player(&seat, Timestamp(0));
+        let Ok(Claims::Player(read)) = keys(1).verify(&token, Timestamp(0)) else { panic!("{token}") };
+        assert_eq!(serde_json::to_string(&read.data).unwrap(), text);
+        let payload = URL_SAFE_NO_PAD.decode(token.split('.').nth(1).unwrap()).unwrap();
+        assert!(String::from_utf8(payload).unwrap().contains(&format!(r#""data":{text}}}"#)));
     }
 
     #[test]

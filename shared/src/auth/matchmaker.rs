@@ -14,6 +14,7 @@ use crate::{
         client::Client,
         errors::{Error, TokenFault},
         ids::{GameId, LobbyId, NamespaceId},
+        player_data::PlayerDetails,
         token::{
             Claims, CloudToken, Credential, DevelopmentHost, InvalidToken, LobbyClaims, Owner, PlayerSeat,
             TokenKind,
@@ -99,7 +100,7 @@ impl MatchmakerAuth {
             Claims::Public(credential) => Ok(Caller::Player(credential)),
             Claims::Server(credential) => Ok(Caller::GameServer(credential)),
             Claims::Lobby(claims) => Ok(Caller::Lobby(claims)),
-            Claims::Player(_) | Claims::DevelopmentPlayer => {
+            Claims::Player(_) | Claims::DevelopmentPlayer(_) => {
                 Err(Error::WrongTokenKind { shown: TokenKind::Player, needed })
             }
         }
@@ -120,13 +121,13 @@ impl MatchmakerAuth {
         }
     }
 
-    /// Checks a player token from a developer's lobby server.
+    /// The player whose token a developer's lobby server sends.
     ///
     /// # Errors
     /// [`Error::BodyTokenInvalid`] for anything but the player token of a mock response.
-    pub fn check_mock_player(&self, token: &str) -> Result<(), Error> {
+    pub fn mock_player(&self, token: &str) -> Result<PlayerDetails, Error> {
         match self.keys.verify(token, self.ambient.now()) {
-            Ok(Claims::DevelopmentPlayer) => Ok(()),
+            Ok(Claims::DevelopmentPlayer(player)) => Ok(player),
             _ => Err(Error::BodyTokenInvalid),
         }
     }
@@ -227,7 +228,7 @@ impl PlayerAuth {
     /// [`Error::BodyTokenInvalid`].
     pub fn own_seat(&self, token: &str) -> Result<Option<SeatRight>, Error> {
         match self.keys.verify_at_any_age(token) {
-            Ok(Claims::DevelopmentPlayer) => Ok(None),
+            Ok(Claims::DevelopmentPlayer(_)) => Ok(None),
             _ => seat(&self.keys, &self.ambient, token).map(Some),
         }
     }

@@ -15,7 +15,7 @@ use lambda_http::{
     service_fn,
 };
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use tracing::Instrument as _;
 
 use crate::{
@@ -28,7 +28,7 @@ use crate::{
         instance::Instance,
         metrics::{Counter, Counts},
     },
-    models::errors::Error,
+    models::{errors::Error, player_data::PlayerDetails},
     request::Request,
     rules::encodings::prefers_gzip,
     wire::explanation::Explanation,
@@ -221,6 +221,25 @@ fn gzip(body: &[u8]) -> Option<Vec<u8>> {
     encoder.write_all(body).and_then(|()| encoder.finish()).ok()
 }
 
+/// The body of every error.
+#[derive(Serialize)]
+struct ErrorBody<'a> {
+    code: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    documentation: Option<String>,
+    message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<Metadata<'a>>,
+    ray_id: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Metadata<'a> {
+    Values(Value),
+    Player(&'a PlayerDetails),
+}
+
 fn refuse(
     error: &Error,
     id: &str,
@@ -237,14 +256,10 @@ fn refuse(
         metadata.get_or_insert_with(|| json!({}))["explain"] = json!(explanation);
     }
     let documentation = documentation.map(|page| format!("{page}#{code}"));
-    let mut body = json!({
-        "code": code, "message": error.to_string(), "ray_id": id,
-        "documentation": documentation, "metadata": metadata,
-    });
-    if let Some(fields) = body.as_object_mut() {
-        fields.retain(|_, value| !value.is_null());
-    }
-    respond(status, id, body.to_string().into_bytes(), error.retry_after_secs())
+    let metadata = error.player().map(Metadata::Player).or_else(|| metadata.map(Metadata::Values));
+    let body = ErrorBody { code, documentation, message: error.to_string(), metadata, ray_id: id };
+    let body = serde_json::to_vec(&body).unwrap_or_default();
+    respond(status, id, body, error.retry_after_secs())
 }
 
 fn respond(status: StatusCode, id: &str, body: Vec<u8>, retry_after_secs: Option<u64>) -> Response<Body> {

@@ -164,7 +164,7 @@ impl Matchmaker {
             };
             let creates = async |_| {
                 let creation = Creation {
-                    lobby: new_lobby(search, lobby_id, seeker, &server, placing.sight_after, now),
+                    lobby: new_lobby(search, (lobby_id, origin), seeker, &server, placing.sight_after, now),
                     lobby_count_max,
                     block: allotment.of_block(server.next_block(lobby_count_max)),
                     renewal: renewal(search, origin, now),
@@ -249,7 +249,13 @@ impl Matchmaker {
             }
         }
         let outcome = FindOutcome::Created { is_race_create };
-        Ok(Attempt::Created(Box::new(Found { seats: seeker.seats().clone(), taken_at, outcome, lobby })))
+        Ok(Attempt::Created(Box::new(Found {
+            seats: seeker.seats().clone(),
+            code: None,
+            taken_at,
+            outcome,
+            lobby,
+        })))
     }
 
     /// Whether another burst may have been there before the lobby just created for `burst`: the head names
@@ -352,13 +358,13 @@ fn renewal(search: &Search, origin: Origin<'_>, now: Timestamp) -> Option<Renewa
         Origin::Has { burst, .. } if now.since(burst.opened_at) >= YOUNG_BURST_AGE => {
             Some(Renewal { key: search.head_key(), first: burst.first.clone() })
         }
-        Origin::Alone | Origin::Has { .. } => None,
+        Origin::Alone | Origin::Custom(_) | Origin::Has { .. } => None,
     }
 }
 
 fn new_lobby(
     search: &Search,
-    lobby_id: &LobbyId,
+    (lobby_id, origin): (&LobbyId, Origin<'_>),
     seeker: &Seeker,
     server: &Server,
     sight_after: Duration,
@@ -373,6 +379,7 @@ fn new_lobby(
         stage: if server.auto_ready { Stage::Ready } else { Stage::Starting },
         closed: false,
         toggled_at: None,
+        code: if let Origin::Custom(code) = origin { Some(code.clone()) } else { None },
         is_private: new.is_private,
         is_draining: false,
         server: Some(server.server.clone()),

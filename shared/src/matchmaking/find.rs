@@ -51,7 +51,13 @@ impl Matchmaker {
             return Ok(None);
         }
         let taken_at = seeker.resume(aim.clone()).await?;
-        Ok(Some(Found { lobby, seats: seeker.seats().clone(), taken_at, outcome: FindOutcome::Joined }))
+        Ok(Some(Found {
+            lobby,
+            seats: seeker.seats().clone(),
+            code: None,
+            taken_at,
+            outcome: FindOutcome::Joined,
+        }))
     }
 
     /// Looks for a seat, creates a lobby where there is none, and retries while other finds are quicker.

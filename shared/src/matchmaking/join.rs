@@ -16,6 +16,7 @@ use crate::{
         errors::Error,
         ids::LobbyId,
         lobby::{Access, Lobby, Refusal},
+        lobby_code::LobbyCode,
         pool::Tags,
         version::Version,
     },
@@ -92,6 +93,7 @@ impl Matchmaker {
                 let found = Found {
                     lobby: *lobby,
                     seats: claim.seats,
+                    code: None,
                     taken_at: tried.taken_at,
                     outcome: FindOutcome::Joined,
                 };
@@ -129,7 +131,7 @@ impl Matchmaker {
         };
         loop {
             if let Some(found) = self.until_ready(found, seeker).await? {
-                return Ok(found);
+                return Ok(Found { code: found.lobby.code.clone(), ..found });
             }
             found = self.create_own(search, seeker, deadline_after(seeker, self.ambient.now())?).await?;
         }
@@ -144,14 +146,18 @@ impl Matchmaker {
         if let Some(reason) = self.known_shortage(search, false, seeker).await? {
             return Err(refusal(reason, &search.criteria.new_lobby.pool, seeker.trace()));
         }
-        let lobby_id = LobbyId::from(self.ambient.uuid());
+        let key = &search.settings.namespace.tag_key;
+        let mut code = LobbyCode::random(&self.ambient);
         for round in 0..ROUNDS_MAX {
-            match self.attempt(search, &lobby_id, seeker, Placing::default(), Origin::Alone).await? {
+            let (lobby_id, origin) = (code.lobby_id(key), Origin::Custom(&code));
+            match self.attempt(search, &lobby_id, seeker, Placing::default(), origin).await? {
                 Attempt::Created(found) => return Ok(*found),
                 Attempt::NoCapacity(reason) => {
                     return Err(refusal(reason, &search.criteria.new_lobby.pool, seeker.trace()));
                 }
-                Attempt::Exists | Attempt::Replaced(_) | Attempt::Lost => {}
+                // Another lobby has the code, or had it within the last days.
+                Attempt::Exists => code = LobbyCode::random(&self.ambient),
+                Attempt::Replaced(_) | Attempt::Lost => {}
             }
             if self.ambient.now() >= deadline {
                 break;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 pub(super) use crate::rules::capacity::NoCapacity;
 use crate::{
-    models::{errors::Error, pool::Pool, shortage::Shortage},
+    models::{errors::Error, lobby_code::LobbyCode, pool::Pool, shortage::Shortage},
     request::trace::Trace,
     seating::reply::Found,
     store::creation::Burst,
@@ -56,6 +56,8 @@ impl Placing {
 pub(super) enum Origin<'a> {
     /// Nothing but its need: no other find waits for the lobby.
     Alone,
+    /// A player's request for a lobby of their own, which gets this code.
+    Custom(&'a LobbyCode),
     /// A position of a burst. While the burst is young, nobody replaces it before its lobbies are full.
     Has {
         burst: &'a Burst,

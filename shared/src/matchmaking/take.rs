@@ -80,7 +80,13 @@ impl Matchmaker {
                 // itself.
                 let is_promised = lobby.joinable_from.is_some_and(|from| from > now);
                 self.learn(searched, &lobby, now, is_promised).await?;
-                Ok(Ok(Found { lobby: *lobby, seats: claim.seats, taken_at, outcome: FindOutcome::Joined }))
+                Ok(Ok(Found {
+                    lobby: *lobby,
+                    seats: claim.seats,
+                    code: None,
+                    taken_at,
+                    outcome: FindOutcome::Joined,
+                }))
             }
             SeatOutcome::Refused(refusal, seen) => {
                 let is_race = refusal == Refusal::Full;

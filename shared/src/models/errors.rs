@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::models::{
     ids::{GameMode, VersionId},
+    player_data::PlayerDetails,
     shortage::Shortage,
     token::{InvalidToken, TokenKind},
     version::CaptchaProvider,
@@ -208,9 +209,9 @@ pub enum Error {
     /// 400: a transition that the lobby's state does not allow.
     #[error("the lobby's state does not allow this: {0}")]
     LobbyStateConflict(&'static str),
-    /// 400: the token's player is already connected.
+    /// 400: the token's player is already connected; with the player, where the request asks for details.
     #[error("the player has connected already")]
-    PlayerAlreadyConnected,
+    PlayerAlreadyConnected(Option<Box<PlayerDetails>>),
     /// 400: the reservation lapsed before the connect.
     #[error("the player's reservation has lapsed")]
     PlayerRegistrationExpired,
@@ -393,7 +394,7 @@ impl Error {
             Self::JoinDisabled(_) => (BAD_REQUEST, "MATCHMAKER_JOIN_DISABLED"),
             Self::CustomLobbiesDisabled(_) => (BAD_REQUEST, "MATCHMAKER_CUSTOM_LOBBIES_DISABLED"),
             Self::LobbyStateConflict(_) => (BAD_REQUEST, "MATCHMAKER_LOBBY_STATE_CONFLICT"),
-            Self::PlayerAlreadyConnected => (BAD_REQUEST, "MATCHMAKER_PLAYER_ALREADY_CONNECTED"),
+            Self::PlayerAlreadyConnected(_) => (BAD_REQUEST, "MATCHMAKER_PLAYER_ALREADY_CONNECTED"),
             Self::PlayerRegistrationExpired => (BAD_REQUEST, "MATCHMAKER_PLAYER_REGISTRATION_EXPIRED"),
             Self::PlayerRemoved => (BAD_REQUEST, "MATCHMAKER_PLAYER_REMOVED"),
             Self::PlayerInDifferentLobby => (BAD_REQUEST, "MATCHMAKER_PLAYER_IN_DIFFERENT_LOBBY"),
@@ -439,6 +440,16 @@ impl Error {
             Self::DynamicMaxPlayersInvalid { max: Some(max) } => Some(json!({ "max": max })),
             Self::NoServerAvailable(Some(shortage)) => Some(json!({ "servers": shortage.servers })),
             Self::RequestInProgress => Some(json!({ "reason": "request_in_progress" })),
+            _ => None,
+        }
+    }
+
+    /// The player whom the refusal is about, who is then its metadata: a [`Value`] would rewrite the numbers
+    /// in the player's data.
+    #[must_use]
+    pub fn player(&self) -> Option<&PlayerDetails> {
+        match self {
+            Self::PlayerAlreadyConnected(player) => player.as_deref(),
             _ => None,
         }
     }

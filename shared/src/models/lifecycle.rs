@@ -100,7 +100,7 @@ impl From<Illegal> for Error {
             Illegal::NotReady => Self::LobbyStateConflict("it is not ready yet"),
             Illegal::Draining => Self::LobbyStateConflict("its game server deregistered, so it stays closed"),
             Illegal::OtherStart => Self::LobbyStateConflict("it is of another start of its game server"),
-            Illegal::AlreadyConnected => Self::PlayerAlreadyConnected,
+            Illegal::AlreadyConnected => Self::PlayerAlreadyConnected(None),
             Illegal::ReservationLapsed => Self::PlayerRegistrationExpired,
             Illegal::SeatLeft => Self::PlayerRemoved,
             Illegal::StageUnknown => Self::Contention,

@@ -8,6 +8,7 @@ use crate::{
     base::{ambient::Timestamp, record::known},
     models::{
         ids::{LobbyId, SeatId, ServerKey, StartMark, WriteId},
+        lobby_code::LobbyCode,
         pool::Pool,
         ports::Ports,
         tag_digests::TagDigests,
@@ -36,10 +37,14 @@ pub struct Lobby {
     pub stage: Stage,
     /// Whether its lobby server closed it to finds.
     pub closed: bool,
-    /// When it was last closed, reopened, made public or private, so that a late copy of an earlier write changes nothing.
+    /// When it was last closed, reopened, made public or private, so that a late copy of an earlier write
+    /// changes nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub toggled_at: Option<Timestamp>,
-    /// Whether players can enter only by its identifier.
+    /// Its code, if a player created it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<LobbyCode>,
+    /// Whether players can enter only by its identifier or code.
     #[serde(default, skip_serializing_if = "is_false")]
     pub is_private: bool,
     /// Whether its game server deregistered: it stays closed and ends when it is empty, or when that server
@@ -121,7 +126,7 @@ const fn is_zero(number: &u32) -> bool {
 pub enum Access {
     /// By a find, in this pool and with these tags: up to the normal capacity, if finds may see the lobby.
     Find(Pool, TagDigests),
-    /// By its identifier: up to the direct capacity, closed and private or not.
+    /// By its identifier or code: up to the direct capacity, closed and private or not.
     Direct,
 }
 
@@ -488,6 +493,7 @@ mod tests {
             stage: Stage::Ready,
             closed: false,
             toggled_at: None,
+            code: None,
             is_private: false,
             is_draining: false,
             server: ServerKey::try_from("ns/s".to_owned()).ok(),

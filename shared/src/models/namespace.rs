@@ -120,7 +120,7 @@ pub struct Namespace {
     /// Its revoked tokens.
     #[serde(default)]
     pub revocations: Revocations,
-    /// The key of its lobbies' tag digests, which never changes.
+    /// The key of its lobbies' tag digests and codes, which never changes.
     pub tag_key: TagKey,
 }
 

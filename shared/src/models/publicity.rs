@@ -8,7 +8,7 @@ use serde::Deserialize;
 pub enum Publicity {
     /// All players: it is found and listed like any other.
     Public,
-    /// Nobody: players enter who have its identifier.
+    /// Nobody: players enter who have its identifier or code.
     #[default]
     Private,
 }

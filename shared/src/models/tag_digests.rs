@@ -17,7 +17,7 @@ use crate::{base::ambient::Ambient, models::pool::Tags};
 /// Bytes of a digest that are kept: with half of SHA-256, no two tags share one.
 const DIGEST_BYTES: usize = 16;
 
-/// The key of a namespace's tag digests.
+/// The key of a namespace's tag digests, and of its lobbies' codes.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TagKey(String);
@@ -27,6 +27,18 @@ impl TagKey {
     #[must_use]
     pub fn random(ambient: &Ambient) -> Self {
         Self(URL_SAFE_NO_PAD.encode(ambient.bytes::<16>()))
+    }
+
+    /// A digest of `text` for a purpose other than tags, which must be longer than 8 characters: a tag's
+    /// digest begins with a length of 8 bytes, which no text is.
+    #[must_use]
+    pub fn digest(&self, purpose: &str, text: &str) -> [u8; DIGEST_BYTES] {
+        let mut digest = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, self.0.as_bytes()));
+        digest.update(purpose.as_bytes());
+        digest.update(text.as_bytes());
+        let mut bytes = [0; DIGEST_BYTES];
+        bytes.iter_mut().zip(digest.sign().as_ref()).for_each(|(to, from)| *to = *from);
+        bytes
     }
 }
 

@@ -11,6 +11,7 @@ use crate::{
     models::{
         client::ClientId,
         ids::{GameId, InvalidIdentifier, LobbyId, NamespaceId, SeatId, TokenId},
+        player_data::{PlayerData, PlayerDetails},
         ports::Ports,
     },
 };
@@ -185,6 +186,16 @@ pub struct PlayerSeat {
     pub seat_id: SeatId,
     /// The client that holds it, if the namespace has a cap of seats.
     pub client: Option<ClientId>,
+    /// What its player's client says of the player.
+    pub data: Option<PlayerData>,
+}
+
+impl PlayerSeat {
+    /// Its player as the lobby server sees it.
+    #[must_use]
+    pub fn details(&self) -> PlayerDetails {
+        PlayerDetails { player_id: self.seat_id.to_string(), player_data: self.data.clone() }
+    }
 }
 
 /// The claims of a verified token.
@@ -201,7 +212,7 @@ pub enum Claims {
     /// A player token.
     Player(PlayerSeat),
     /// A player token of a mock response.
-    DevelopmentPlayer,
+    DevelopmentPlayer(PlayerDetails),
 }
 
 impl Claims {
@@ -214,7 +225,7 @@ impl Claims {
             Self::Server(_) => TokenKind::Server,
             Self::Lobby(_) => TokenKind::Lobby,
             Self::Player(_) => TokenKind::Player,
-            Self::DevelopmentPlayer => TokenKind::DevelopmentPlayer,
+            Self::DevelopmentPlayer(_) => TokenKind::DevelopmentPlayer,
         }
     }
 }

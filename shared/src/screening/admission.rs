@@ -9,6 +9,7 @@ use crate::{
         handed_on::HandedOn,
         ids::{GameMode, NamespaceId, RegionId},
         lobby::Lobby,
+        player_data::PlayerData,
         pool::Tags,
         version::{EntryKind, Version},
     },
@@ -31,6 +32,7 @@ pub struct Admission<'a> {
     pub(super) max_players: Option<u32>,
     pub(super) captcha: Option<&'a Captcha>,
     pub(super) verification_data: Option<&'a HandedOn>,
+    pub(super) player_data: Option<&'a PlayerData>,
 }
 
 impl<'a> Admission<'a> {
@@ -57,6 +59,7 @@ impl<'a> Admission<'a> {
             max_players: body.max_players,
             captcha: body.captcha.as_ref(),
             verification_data: body.verification_data.as_ref(),
+            player_data: body.player_data.as_ref(),
         }
     }
 
@@ -72,6 +75,7 @@ impl<'a> Admission<'a> {
             max_players: Some(lobby.max_players_direct),
             captcha: body.captcha.as_ref(),
             verification_data: body.verification_data.as_ref(),
+            player_data: body.player_data.as_ref(),
         }
     }
 
@@ -88,6 +92,7 @@ impl<'a> Admission<'a> {
             max_players: body.max_players,
             captcha: body.captcha.as_ref(),
             verification_data: body.verification_data.as_ref(),
+            player_data: body.player_data.as_ref(),
         }
     }
 }

@@ -18,6 +18,7 @@ use crate::{
         errors::Error,
         handed_on::HandedOn,
         ids::{GameMode, NamespaceId, RegionId},
+        player_data::PlayerData,
         pool::Tags,
         version::{EntryKind, Verification},
         version_secrets::VersionSecrets,
@@ -35,6 +36,9 @@ const VERIFICATION_TIMEOUT: Duration = Duration::from_secs(5);
 struct Question<'a> {
     /// The client's data for it; `null` when it sent none.
     verification_data: Option<&'a HandedOn>,
+    /// What the client says of its player; absent when it sent none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    player_data: Option<&'a PlayerData>,
     game: QuestionGame<'a>,
     client: QuestionClient,
     kind: EntryKind,
@@ -118,6 +122,7 @@ impl Screening {
     ) -> Result<(), Error> {
         let question = Question {
             verification_data: admission.verification_data,
+            player_data: admission.player_data,
             game: QuestionGame {
                 namespace_id: admission.namespace_id,
                 game_mode: rule.mode,

@@ -20,6 +20,7 @@ use crate::{
         errors::Error,
         ids::{LobbyId, SeatId, WriteId},
         lobby::SeatState,
+        player_data::PlayerData,
         seats::Seats,
         token::PlayerSeat,
     },
@@ -84,7 +85,8 @@ impl Seating {
 
     /// Begins `operation` for a player, or returns the response that it had within the last ten minutes.
     /// While another request with its key is under way, waits for the response or refusal of that one, unless
-    /// two others wait already. Replaces a run that crashed.
+    /// two others wait already. Replaces a run that crashed. The player token has `player_data`. A retry's
+    /// token has the retry's own, because no data of players is stored.
     ///
     /// One consistent read unit with an `Idempotency-Key`, more while it waits or if it replaces a run; none
     /// without.
@@ -99,6 +101,7 @@ impl Seating {
         right: &PublicRight,
         settings: &Arc<Settings>,
         operation: &str,
+        player_data: Option<PlayerData>,
     ) -> Result<Entrance, Error> {
         let began_at = self.ambient.now();
         let edge_secret = self.edge_secret.as_deref();
@@ -124,12 +127,13 @@ impl Seating {
             run,
             interrupted: None,
             trace: request.trace().clone(),
+            player_data,
             excluded: Vec::new(),
             progress: Mutex::default(),
         };
         seeker.trace.open();
-        let Some(run) = &mut seeker.run else { return Ok(Entrance::Open(Box::new(seeker))) };
-        match self.answer_of_others(run, &client, Timestamp::NEVER).await? {
+        let Some(mut run) = seeker.run.take() else { return Ok(Entrance::Open(Box::new(seeker))) };
+        match self.answer_of_others(&run, &seeker, Timestamp::NEVER).await? {
             Others::Answered(answer) => {
                 seeker.trace.replayed();
                 return Ok(Entrance::Replayed(answer));
@@ -147,6 +151,7 @@ impl Seating {
             }
             Others::None => {}
         }
+        seeker.run = Some(run);
         Ok(Entrance::Open(Box::new(seeker)))
     }
 
@@ -198,7 +203,7 @@ impl Seating {
         seeker.trace.found(found.outcome);
         let client = seeker.capped().map(|(client, _)| client.client_id.clone());
         let is_held = client.is_some();
-        let answer = found.into_response(settings, client, self.auth.keys())?;
+        let answer = found.into_response(settings, client, seeker.player_data.clone(), self.auth.keys())?;
         if let Some(run) = &seeker.run {
             let json = serde_json::to_string(&answer.lobby.without_token())
                 .map_err(|error| Error::Bug(format!("a response did not serialize: {error}")))?;
@@ -233,7 +238,7 @@ impl Seating {
 
     /// The response of the run that replaced `run`: all retries get the same one (I5).
     async fn answer_of_overtaker(&self, seeker: &Seeker, run: &Run) -> Result<FindLobbyResponse, Error> {
-        match self.answer_of_others(run, &seeker.client, seeker.began_at + OVERTAKEN_DEADLINE).await? {
+        match self.answer_of_others(run, seeker, seeker.began_at + OVERTAKEN_DEADLINE).await? {
             Others::Answered(answer) => {
                 seeker.trace.replayed();
                 Ok(*answer)
@@ -255,7 +260,7 @@ impl Seating {
     async fn answer_of_others(
         &self,
         run: &Run,
-        client: &Client,
+        seeker: &Seeker,
         deadline: Timestamp,
     ) -> Result<Others, Error> {
         let (mut looks, mut waited_for) = (0, None);
@@ -275,7 +280,7 @@ impl Seating {
                 return Err(Error::IdempotencyMismatch);
             }
             if let Some(kept) = &record.answer {
-                return self.answer_again(&record, kept, client).map(Others::Answered);
+                return self.answer_again(&record, kept, seeker).map(Others::Answered);
             }
             if record.lease_until <= now {
                 return Ok(Others::Crashed(Box::new(record)));
@@ -294,7 +299,7 @@ impl Seating {
         &self,
         record: &ReplayRecord,
         kept: &str,
-        client: &Client,
+        Seeker { client, player_data, .. }: &Seeker,
     ) -> Result<Box<FindLobbyResponse>, Error> {
         let lobby: JoinLobby = serde_json::from_str(kept)
             .map_err(|error| Error::Bug(format!("a kept response did not parse: {error}")))?;
@@ -303,11 +308,12 @@ impl Seating {
             lobby_id: lobby.lobby_id.clone(),
             seat_id: record.seat.clone(),
             client: record.is_held.then(|| client.client_id.clone()),
+            data: player_data.clone(),
         };
         let key_id = record.key_id.as_deref().unwrap_or_default();
         let token = self.auth.keys().issue_player_again(&seat, record.taken_at, key_id);
         tracing::info!(lobby.id = %lobby.lobby_id, "a response was sent again");
-        Ok(Box::new(FindLobbyResponse::new(lobby.lobby_id, lobby.region, lobby.ports, token)))
+        Ok(Box::new(FindLobbyResponse::new(lobby.lobby_id, lobby.code, lobby.region, lobby.ports, token)))
     }
 }
 

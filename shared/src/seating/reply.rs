@@ -8,10 +8,12 @@ use crate::{
         errors::Error,
         ids::{LobbyId, RegionId},
         lobby::Lobby,
+        lobby_code::LobbyCode,
+        player_data::PlayerData,
         seats::Seats,
         token::{DevelopmentHost, PlayerSeat},
     },
-    wire::{self, FindLobbyResponse, explanation::FindOutcome},
+    wire::{self, FindLobbyResponse, body::JsonBody, explanation::FindOutcome, player_data},
 };
 
 /// A seat found.
@@ -21,6 +23,8 @@ pub struct Found {
     pub lobby: Lobby,
     /// The seats.
     pub seats: Seats,
+    /// The lobby's code, for the player who created it.
+    pub code: Option<LobbyCode>,
     /// When it was taken.
     pub taken_at: Timestamp,
     /// How the find got it.
@@ -29,7 +33,7 @@ pub struct Found {
 
 impl Found {
     /// The response: the lobby, its ports and a token for the seat, which names the `client` that holds it
-    /// under a cap.
+    /// under a cap, and has the player's `data`.
     ///
     /// # Errors
     /// [`Error::Bug`] when the game lacks the lobby's region.
@@ -37,9 +41,10 @@ impl Found {
         self,
         settings: &Settings,
         client: Option<ClientId>,
+        data: Option<PlayerData>,
         keys: &TokenKeys,
     ) -> Result<FindLobbyResponse, Error> {
-        let Self { lobby, seats, taken_at, .. } = self;
+        let Self { lobby, seats, code, taken_at, .. } = self;
         let region_id = lobby.pool.region_id.clone();
         let region = settings.game.regions.get(&region_id);
         let region =
@@ -49,9 +54,11 @@ impl Found {
             lobby_id: lobby.lobby_id.clone(),
             seat_id: seats.first().clone(),
             client,
+            data,
         };
         Ok(FindLobbyResponse::new(
             lobby.lobby_id,
+            code,
             wire::Region { region_id, display_name: region.display_name.clone() },
             wire::ports(&lobby.ports),
             keys.issue_player(&seat, taken_at),
@@ -74,12 +81,16 @@ impl Found {
     }
 }
 
-/// The mock of a development token (decision 6): the nil lobby on the developer's machine.
+/// The mock of a development token (decision 6): the nil lobby on the developer's machine. The token has the
+/// player's data where the `body` has any that a real lobby would take. The lobby has a `code` where it is
+/// created.
 ///
 /// # Errors
 /// [`Error::Bug`] never, unless the mock region here is misspelt.
 pub fn mock_seat(
     host: &DevelopmentHost,
+    mut body: JsonBody<'_>,
+    code: Option<LobbyCode>,
     keys: &TokenKeys,
     ambient: &Ambient,
 ) -> Result<FindLobbyResponse, Error> {
@@ -87,8 +98,9 @@ pub fn mock_seat(
         "dev-lcl".parse().map_err(|error| Error::Bug(format!("the mock region: {error}")))?;
     Ok(FindLobbyResponse::new(
         LobbyId::nil(),
+        code,
         wire::Region { region_id, display_name: "Local".to_owned() },
         wire::ports_on(&host.hostname, &host.ports),
-        keys.issue_development_player(ambient),
+        keys.issue_development_player(player_data(&mut body).unwrap_or_default(), ambient),
     ))
 }

@@ -15,6 +15,7 @@ use crate::{
         errors::Error,
         ids::LobbyId,
         lobby::{EndCause, Stage},
+        player_data::PlayerData,
         seats::Seats,
         standing::{SHORT_RESERVATION, Standing},
     },
@@ -63,6 +64,8 @@ pub struct Seeker {
     pub(super) run: Option<Run>,
     pub(super) interrupted: Option<Aim>,
     pub(super) trace: Trace,
+    /// What the request says of its player.
+    pub(super) player_data: Option<PlayerData>,
     /// Lobbies in which the request wants no seat.
     pub(super) excluded: Vec<LobbyId>,
     pub(super) progress: Mutex<Progress>,

@@ -247,7 +247,8 @@ impl Store {
         self.update::<HoldsItem>(write).await.map(|_| ())
     }
 
-    /// Notes that a player of `client` was removed from a lobby, in which none is seated again before `until`.
+    /// Notes that a player of `client` was removed from a lobby, in which none is seated again before
+    /// `until`.
     /// One write unit.
     ///
     /// # Errors

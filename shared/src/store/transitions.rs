@@ -1,10 +1,10 @@
 //! A lobby's transitions, each one conditional write; [`Lobby::check`] judges what a refused one shows.
 //!
 //! A write that the network repeats late changes nothing. Closing, reopening and both changes of publicity
-//! carry their time (`toggled_at`, decision 41). Leaving a seat records the time (`vacated_at`), and no write from before that
-//! takes a seat. A server that gives up its lease records that on its lobbies (`freed_at`), so an earlier
-//! heartbeat gives them no lease again. A connect names its write, so a retry by the SDK is no second connect
-//! (I7).
+//! carry their time (`toggled_at`, decision 41). Leaving a seat records the time (`vacated_at`), and no write
+//! from before that takes a seat. A server that gives up its lease records that on its lobbies (`freed_at`),
+//! so an earlier heartbeat gives them no lease again. A connect names its write, so a retry by the SDK is no
+//! second connect (I7).
 
 use std::time::Duration;
 
@@ -246,8 +246,8 @@ fn ready(write: Write, seen: Option<&Lobby>, now: Timestamp) -> Write {
         .with(":anew", is_full.then(|| number(restarted)))
 }
 
-/// Makes `write` change who finds a lobby if `condition` holds. Unlike other transitions, these may alternate,
-/// so a late copy of a write must not undo a later one. A writer whose clock is behind the last one's retries
+/// Makes `write` change who finds a lobby if `condition` holds. Unlike other transitions, these may
+/// alternate, so a late copy of a write must not undo a later one. A writer whose clock is behind the last one's retries
 /// with a later time.
 fn toggle(write: Write, seen: Option<&Lobby>, now: Timestamp, condition: &str) -> Write {
     let after_seen = seen.and_then(|lobby| lobby.toggled_at).map(|at| at + Duration::from_millis(1));

@@ -13,10 +13,11 @@ use crate::{
     models::{
         errors::{Error, bad_body},
         ids::{GameMode, LobbyId, RegionId, ServerId, StartId},
+        player_data::PlayerDetails,
         pool::Tags,
         publicity::Publicity,
     },
-    wire::ports::PortSpec,
+    wire::{ports::PortSpec, values::null_as_default},
 };
 
 /// Request of lobbies.closed.
@@ -33,7 +34,25 @@ pub struct SetLobbyPublicityRequest {
     pub publicity: Publicity,
 }
 
-/// Request of players.connected, players.disconnected and players.leave.
+/// Request of players.connected.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct ConnectPlayerRequest {
+    /// The player token from the player's client.
+    pub player_token: String,
+    /// Whether the response describes the player.
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub details: bool,
+}
+
+/// Response of players.connected: the player, if requested.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ConnectPlayerResponse {
+    /// The player.
+    #[serde(flatten)]
+    pub player: Option<PlayerDetails>,
+}
+
+/// Request of players.disconnected and players.leave.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct PlayerRequest {
     /// The player token from the player's client.

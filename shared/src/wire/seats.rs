@@ -11,10 +11,13 @@ use crate::{
         handed_on::HandedOn,
         ids::{LobbyId, RegionId},
         latency::Latency,
+        lobby_code::LobbyCode,
         lobby_config::LobbyConfig,
+        player_data::PlayerData,
         pool::Tags,
         ports::{PortNumbers, PortRange, Ports, ServerPort},
         publicity::Publicity,
+        tag_digests::TagKey,
     },
     wire::{
         body::JsonBody,
@@ -61,6 +64,9 @@ pub struct FindLobbyRequest {
     /// Data for the studio's verification, not parsed, so that it stays as it was sent.
     #[serde(default, deserialize_with = "taken_out")]
     pub verification_data: Option<HandedOn>,
+    /// What the client says of its player, for the lobby server; not parsed, so that it stays as it was sent.
+    #[serde(default, deserialize_with = "taken_out")]
+    pub player_data: Option<PlayerData>,
 }
 
 impl FindLobbyRequest {
@@ -70,6 +76,7 @@ impl FindLobbyRequest {
     /// [`Error::BadBody`].
     pub fn read(mut body: JsonBody<'_>) -> Result<Self, Error> {
         let verification_data = verification_data(&mut body)?;
+        let player_data = player_data(&mut body)?;
         let read: Self = body.parse()?;
         if read.exclude_lobby_ids.len() > EXCLUDED_MAX {
             return Err(bad_body("exclude_lobby_ids", "at most 8 lobbies can be excluded"));
@@ -77,7 +84,7 @@ impl FindLobbyRequest {
         if read.latencies.len() > LATENCIES_MAX {
             return Err(bad_body("latencies", "at most 64 regions can have a latency"));
         }
-        Ok(Self { verification_data, ..read })
+        Ok(Self { verification_data, player_data, ..read })
     }
 
     /// The lobbies in which no seat is wanted.
@@ -90,7 +97,7 @@ impl FindLobbyRequest {
 /// Request of lobbies.join.
 #[derive(Clone, Debug, Deserialize)]
 pub struct JoinLobbyRequest {
-    /// The lobby; any text, of which only identifiers name one.
+    /// The lobby; any text, of which only identifiers and codes name one.
     pub lobby_id: String,
     /// The version of the game that the client is made for; absent means any.
     #[serde(default)]
@@ -101,6 +108,9 @@ pub struct JoinLobbyRequest {
     /// Data for the studio's verification, not parsed, so that it stays as it was sent.
     #[serde(default, deserialize_with = "taken_out")]
     pub verification_data: Option<HandedOn>,
+    /// What the client says of its player, for the lobby server; not parsed, so that it stays as it was sent.
+    #[serde(default, deserialize_with = "taken_out")]
+    pub player_data: Option<PlayerData>,
 }
 
 impl JoinLobbyRequest {
@@ -110,7 +120,20 @@ impl JoinLobbyRequest {
     /// [`Error::BadBody`].
     pub fn read(mut body: JsonBody<'_>) -> Result<Self, Error> {
         let verification_data = verification_data(&mut body)?;
-        Ok(Self { verification_data, ..body.parse()? })
+        let player_data = player_data(&mut body)?;
+        Ok(Self { verification_data, player_data, ..body.parse()? })
+    }
+
+    /// The lobby that it names in the namespace of `key`: by its code, or by its identifier, which never
+    /// looks like a code.
+    ///
+    /// # Errors
+    /// [`Error::LobbyNotFound`] for other text.
+    pub fn named(&self, key: &TagKey) -> Result<LobbyId, Error> {
+        match LobbyCode::typed(&self.lobby_id) {
+            Some(code) => Ok(code.lobby_id(key)),
+            None => LobbyId::typed(&self.lobby_id).map_err(|_| Error::LobbyNotFound),
+        }
     }
 }
 
@@ -143,6 +166,9 @@ pub struct CreateLobbyRequest {
     /// Data for the studio's verification, not parsed, so that it stays as it was sent.
     #[serde(default, deserialize_with = "taken_out")]
     pub verification_data: Option<HandedOn>,
+    /// What the client says of its player, for the lobby server; not parsed, so that it stays as it was sent.
+    #[serde(default, deserialize_with = "taken_out")]
+    pub player_data: Option<PlayerData>,
 }
 
 impl CreateLobbyRequest {
@@ -153,7 +179,8 @@ impl CreateLobbyRequest {
     pub fn read(mut body: JsonBody<'_>) -> Result<Self, Error> {
         let lobby_config = body.take_handed_on("lobby_config")?.map(LobbyConfig::new).transpose()?;
         let verification_data = verification_data(&mut body)?;
-        Ok(Self { lobby_config, verification_data, ..body.parse()? })
+        let player_data = player_data(&mut body)?;
+        Ok(Self { lobby_config, verification_data, player_data, ..body.parse()? })
     }
 }
 
@@ -164,6 +191,16 @@ fn verification_data(body: &mut JsonBody<'_>) -> Result<Option<HandedOn>, Error>
         return Err(bad_body("verification_data", "an object is needed"));
     }
     Ok(data)
+}
+
+/// The data of the player in a request for a seat.
+///
+/// # Errors
+/// [`Error::BadBody`] for data that is too large, or as [`HandedOn::new`].
+pub fn player_data(body: &mut JsonBody<'_>) -> Result<Option<PlayerData>, Error> {
+    let Some(json) = body.take_handed_on("player_data")? else { return Ok(None) };
+    let data = PlayerData::new(json.json());
+    data.map(Some).ok_or_else(|| bad_body("player_data", "larger than 512 bytes"))
 }
 
 /// Captcha responses.
@@ -201,9 +238,15 @@ pub struct FindLobbyResponse {
 impl FindLobbyResponse {
     /// The response of a seat in a lobby.
     #[must_use]
-    pub fn new(lobby_id: LobbyId, region: Region, ports: BTreeMap<String, Port>, token: String) -> Self {
+    pub fn new(
+        lobby_id: LobbyId,
+        code: Option<LobbyCode>,
+        region: Region,
+        ports: BTreeMap<String, Port>,
+        token: String,
+    ) -> Self {
         let player = Player { token };
-        let lobby = JoinLobby { lobby_id, region, ports: ports.clone(), player: player.clone() };
+        let lobby = JoinLobby { lobby_id, code, region, ports: ports.clone(), player: player.clone() };
         Self { lobby, ports, player, explain: None }
     }
 }
@@ -213,6 +256,9 @@ impl FindLobbyResponse {
 pub struct JoinLobby {
     /// Its identifier.
     pub lobby_id: LobbyId,
+    /// Its code, for the player who created it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<LobbyCode>,
     /// Where it runs.
     pub region: Region,
     /// Where to connect.

@@ -90,8 +90,10 @@ function assertRequestId(headers, where) {
 	assert.equal(headers["rvt-ray-id"], headers["x-request-id"], `${where}: rvt-ray-id`);
 }
 
-/** Asserts an answer of find as the client's types promise it: no wire name is left, nothing is missing. */
-function assertFound(found) {
+/** Asserts an answer of find as the client's types promise it: no wire name is left, nothing is missing. A lobby that the player created has a code beside. */
+function assertFound({ lobby: { code, ...lobby }, ...found }, isCreated = false) {
+	assert.equal(/^[2-9A-Z]{6}$/.test(code), isCreated, `code ${code}`);
+	found = { lobby, ...found };
 	assert.deepEqual(Object.keys(found).sort(), ["lobby", "player", "ports"]);
 	assert.deepEqual(Object.keys(found.lobby).sort(), ["lobbyId", "player", "ports", "region"]);
 	assert.match(found.lobby.lobbyId, UUID);
@@ -128,8 +130,8 @@ function assertPortNumber(port) {
 }
 
 /** Asserts a lobby of the demo game; only these keep TLS and non-TLS ports apart, a development mock shows its token's. */
-function assertFoundIn(found, regionIds) {
-	assertFound(found);
+function assertFoundIn(found, regionIds, isCreated = false) {
+	assertFound(found, isCreated);
 	assert.ok(regionIds.includes(found.lobby.region.regionId), `region ${found.lobby.region.regionId}`);
 	assert.equal(new Set(Object.values(found.ports).map((port) => port.isTls)).size, 1, "TLS and non-TLS ports are not mixed");
 }
@@ -254,8 +256,8 @@ await check("join and create with a development token answer mocks, whatever the
 		await lobbies.join({ lobbyId: "no such lobby" }),
 		await lobbies.create({ gameMode: "no-such-mode", lobbyConfig: [1] }),
 	];
-	for (const mock of mocks) {
-		assertFound(mock);
+	for (const [at, mock] of mocks.entries()) {
+		assertFound(mock, at === 2);
 		assert.equal(mock.lobby.lobbyId, NIL_UUID);
 		assert.deepEqual(mock.lobby.region, { regionId: "dev-lcl", displayName: "Local" });
 	}
@@ -867,7 +869,7 @@ await check("create waits for its lobby's server to say ready", async () => {
 	});
 	const [answer, told] = await Promise.all([answered, readied]);
 	room = answer;
-	assertFoundIn(room, [regionIds[0]]);
+	assertFoundIn(room, [regionIds[0]], true);
 	assert.deepEqual(Object.keys(room.ports), ["default"]);
 	assert.equal(room.ports.default.host, "contract.example:443");
 	assert.deepEqual(
@@ -878,7 +880,7 @@ await check("create waits for its lobby's server to say ready", async () => {
 
 await check("find and join lead into the lobby until it is full", async () => {
 	stranger = await guest.lobbies.find({ gameModes: ["arena"], tags: { map: "harbour" }, maxPlayers: 3, preventAutoCreateLobby: true });
-	const friend = await guest.lobbies.join({ lobbyId: room.lobby.lobbyId, captcha: undefined, verificationData: undefined });
+	const friend = await guest.lobbies.join({ lobbyId: ` ${room.lobby.code.toLowerCase()}`, captcha: undefined, verificationData: undefined });
 	for (const seat of [stranger, friend]) {
 		assertFoundIn(seat, [regionIds[0]]);
 		assert.deepEqual([seat.lobby.lobbyId, seat.ports], [room.lobby.lobbyId, room.ports]);

@@ -16,6 +16,7 @@ use shared::{
     models::{
         handed_on::{DEPTH_MAX, STATE_DEPTH_MAX},
         lobby_config::LOBBY_CONFIG_BYTES_MAX,
+        player_data::PLAYER_DATA_BYTES_MAX,
     },
     request::BODY_BYTES_MAX,
     store::lobbies::LobbyCursor,
@@ -166,16 +167,23 @@ fn drop_nulls(value: &mut Value) {
     }
 }
 
+/// Whether what a request for a seat says of its player is nested too deep or too large.
+fn is_unfit_for_players(body: &Value) -> bool {
+    let of_player = body["player_data"].to_string();
+    depth(&body["verification_data"].to_string()).max(depth(&of_player)) > DEPTH_MAX
+        || of_player.len() > PLAYER_DATA_BYTES_MAX
+}
+
 /// What a schema cannot say, and the service nevertheless calls malformed.
 fn is_refused_beyond_the_schema(operation: &Operation, body: &Value) -> bool {
     let is_deeper = |name: &str, depth_max| depth(&body[name].to_string()) > depth_max;
     match operation.name.as_str() {
         "create-lobby" => {
             is_deeper("lobby_config", DEPTH_MAX)
-                || is_deeper("verification_data", DEPTH_MAX)
+                || is_unfit_for_players(body)
                 || body["lobby_config"].to_string().len() > LOBBY_CONFIG_BYTES_MAX
         }
-        "find-lobby" | "join-lobby" => is_deeper("verification_data", DEPTH_MAX),
+        "find-lobby" | "join-lobby" => is_unfit_for_players(body),
         "set-lobby-state" => depth(&body.to_string()) > STATE_DEPTH_MAX,
         "heartbeat-server" => {
             body["cursor"].as_str().is_some_and(|cursor| cursor.parse::<LobbyCursor>().is_err())
@@ -382,8 +390,9 @@ fn how_a_body_is_written_does_not_matter() {
         let right = base.right(&operation.real_rights());
         let before = verdict(&service, operation, right, &body)?;
         let (text, is_encoded) = (writing.of(&body), matches!(writing, Writing::Encoded));
-        // Except for the size of a configuration, which is that of its text.
-        if text.len() > LOBBY_CONFIG_BYTES_MAX {
+        // Except for the sizes of a configuration and of a player's data, which are those of their texts.
+        let has_data = body.get("player_data").is_some_and(|data| !data.is_null());
+        if text.len() > if has_data { PLAYER_DATA_BYTES_MAX } else { LOBBY_CONFIG_BYTES_MAX } {
             return Ok(());
         }
         let answer = service.ask(operation, right, text.as_bytes(), is_encoded)?;

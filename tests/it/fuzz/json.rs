@@ -113,7 +113,7 @@ const KNOWN_TEXTS: &str = "arena duel solo fra nyc public private none basic htt
 
 /// Names that fields have.
 const KNOWN_NAMES: &str = "game_modes regions tags max_players prevent_auto_create_lobby captcha hcaptcha turnstile \
-    client_response verification_data lobby_id game_mode region publicity lobby_config is_closed player_token server_id \
+    client_response verification_data player_data details lobby_id game_mode region publicity lobby_config is_closed player_token server_id \
     region_id capacity ports hostname port port_range min max protocol lease_seconds auto_ready cursor display_name \
     config actions enabled";
 

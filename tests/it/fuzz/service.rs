@@ -287,7 +287,7 @@ impl Service {
                 &Credential::fresh(game_id, &namespace_id(), &ambient),
                 development_host(),
             ),
-            "MOCK_TOKEN" => keys.issue_development_player(&ambient),
+            "MOCK_TOKEN" => keys.issue_development_player(None, &ambient),
             // Where lobbies are placed.
             "HOME" | "OTHER_HOME" => {
                 let region_id = if name == "HOME" { "fra" } else { "nyc" };

@@ -7,6 +7,7 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use harness::{instance, lobby_claims};
 use proptest::{
     collection::vec,
+    option::of,
     prelude::{any, prop_oneof},
     prop_assert, prop_assert_eq,
     sample::{Index, select},
@@ -19,7 +20,9 @@ use shared::{
     auth::keys::{PLAYER_TOKEN_LIFE, TokenKeys},
     base::ambient::{Ambient, Timestamp},
     models::{
+        handed_on::{DEPTH_MAX, HandedOn},
         ids::{GameId, LobbyId, NamespaceId, SeatId},
+        player_data::PlayerData,
         ports::{PortNumbers, Protocol, ServerPort},
         token::{
             CREDENTIAL_LIFE, Claims, CloudToken, Credential, CredentialKind, DevelopmentHost, InvalidToken,
@@ -30,7 +33,7 @@ use shared::{
 
 use super::{
     check, check_idle, check_plain,
-    json::{Edit, Mutation, edited, edits, mutated, mutations, text},
+    json::{Edit, Mutation, any_json, edited, edits, mutated, mutations, text},
     service::{Operation, Service},
 };
 
@@ -302,6 +305,11 @@ fn id<T: FromStr<Err: fmt::Debug> + fmt::Debug>() -> impl Strategy<Value = T> {
     identifier().prop_map(|text| text.parse().unwrap())
 }
 
+/// The data of a player, if `text` is such.
+fn player_data(text: &str) -> Option<PlayerData> {
+    PlayerData::new(HandedOn::new(serde_json::from_str(text).ok()?, "", DEPTH_MAX).ok()?.json())
+}
+
 /// A developer's machine with one port.
 fn host(label: &str) -> DevelopmentHost {
     let port = ServerPort {
@@ -318,8 +326,9 @@ fn a_token_gives_back_the_claims_that_it_was_issued_for() {
     let ids = (id::<GameId>(), id::<NamespaceId>(), id::<LobbyId>(), id::<SeatId>());
     let secrets = (vec(any::<u8>(), 32..80), vec(any::<u8>(), 32..80));
     let cases = (ids, secrets, 0..Timestamp::NEVER.0, 0..u64::from(u32::MAX), "[a-z0-9]{1,16}");
-    check_plain(cases, |(ids, (secret, other), at, later, label)| {
+    check_plain((cases, of(any_json())), |((ids, (secret, other), at, later, label), data)| {
         let (game_id, namespace_id, lobby_id, seat_id) = ids;
+        let data = data.and_then(|data| player_data(&data.to_string()));
         if secret == other {
             return Ok(());
         }
@@ -329,7 +338,7 @@ fn a_token_gives_back_the_claims_that_it_was_issued_for() {
         let rotated = TokenKeys::new(&other, Some(&secret)).unwrap();
         let strange = TokenKeys::new(&other, None).unwrap();
         let lobby = lobby_claims(&game_id, &namespace_id, lobby_id.clone(), then.now());
-        let seat = PlayerSeat { namespace_id: namespace_id.clone(), lobby_id, seat_id, client: None };
+        let seat = PlayerSeat { namespace_id: namespace_id.clone(), lobby_id, seat_id, client: None, data };
         let credential =
             |kind| keys.issue_credential(kind, &Credential::fresh(&game_id, &namespace_id, &then));
         let year = CREDENTIAL_LIFE;
@@ -343,7 +352,7 @@ fn a_token_gives_back_the_claims_that_it_was_issued_for() {
             ),
             ("lobby_", keys.issue_lobby(&lobby, issued_at), year),
             ("player_", keys.issue_player(&seat, issued_at), PLAYER_TOKEN_LIFE),
-            ("dev_player_", keys.issue_development_player(&then), PLAYER_TOKEN_LIFE),
+            ("dev_player_", keys.issue_development_player(seat.data.clone(), &then), PLAYER_TOKEN_LIFE),
         ] {
             prop_assert!(token.strip_prefix(prefix).is_some_and(|jwt| jwt.starts_with("ey")), "{}", token);
             let claims = keys.verify_at_any_age(&token).unwrap();
@@ -359,7 +368,7 @@ fn a_token_gives_back_the_claims_that_it_was_issued_for() {
                 ("dev_", Claims::Development(credential, of)) => is_of(credential) && *of == host(&label),
                 ("lobby_", Claims::Lobby(of)) => *of == lobby,
                 ("player_", Claims::Player(of)) => *of == seat,
-                ("dev_player_", Claims::DevelopmentPlayer) => true,
+                ("dev_player_", Claims::DevelopmentPlayer(player)) => player.player_data == seat.data,
                 _ => false,
             };
             prop_assert!(is_kept, "{}: {:?}", prefix, claims);
@@ -392,7 +401,7 @@ fn are_complete(kind: &str, claims: &Value) -> bool {
         "public" | "server" | "development" => &["jti", "game", "ns"],
         "lobby" => &["game", "ns", "lobby", "srv"],
         "player" => &["ns", "lobby", "seat"],
-        "development_player" => &[],
+        "development_player" => &["jti"],
         _ => return false,
     };
     claims["kind"] == kind
@@ -416,6 +425,7 @@ fn claims_that_are_signed_count_only_when_they_are_complete() {
         lobby_id,
         seat_id: SeatId::random(&ambient),
         client: None,
+        data: None,
     };
     let credential =
         |kind| keys.issue_credential(kind, &Credential::fresh(&game_id, &namespace_id, &ambient));
@@ -429,7 +439,7 @@ fn claims_that_are_signed_count_only_when_they_are_complete() {
         ),
         ("lobby", "lobby_", keys.issue_lobby(&lobby, ambient.now())),
         ("player", "player_", keys.issue_player(&seat, ambient.now())),
-        ("development_player", "dev_player_", keys.issue_development_player(&ambient)),
+        ("development_player", "dev_player_", keys.issue_development_player(None, &ambient)),
     ];
     check_plain((any::<Index>(), mutations(0..2), mutations(0..3)), |(token, header, claims)| {
         let (kind, prefix, token) = &tokens[token.index(tokens.len())];

@@ -99,6 +99,11 @@ impl Scene {
         self.get("lobbies/list?include_state=true").await
     }
 
+    async fn connect(&self, seat: &Answer) -> Answer {
+        let body = json!({ "player_token": seat.body["player"]["token"], "details": true });
+        self.game.host(&self.stack, &seat.lobby_id(), (Method::POST, "players/connected"), body).await
+    }
+
     async fn heartbeat(&self) -> Answer {
         self.game.heartbeat(&self.stack, "one").await.expect_ok()
     }
@@ -159,7 +164,7 @@ async fn a_state_nests_32_deep_and_every_list_is_readable() {
 }
 
 #[tokio::test]
-async fn data_for_a_backend_nests_16_deep() {
+async fn data_for_a_backend_and_of_a_player_nests_16_deep() {
     let scene = Scene::new("backend").await;
     let lobby_id = find(&scene.stack, &scene.game).await.expect_ok().lobby_id();
     for (operation, field) in [
@@ -167,18 +172,21 @@ async fn data_for_a_backend_nests_16_deep() {
         ("lobbies/join", format!(r#""lobby_id":"{lobby_id}""#)),
         ("lobbies/create", r#""game_mode":"arena""#.to_owned()),
     ] {
-        let ask = async |data: &str| {
-            scene.post(operation, format!(r#"{{{field},"verification_data":{data}}}"#)).await
+        let ask = async |name: &str, data: &str| {
+            scene.post(operation, format!(r#"{{{field},"{name}":{data}}}"#)).await
         };
-        ask(&nested(16)).await.expect_ok();
-        ask(&replaced(16)).await.expect_ok();
-        for data in [nested(18), replaced(17)] {
-            assert_bad(&ask(&data).await, "`verification_data`", "nested more than 16 deep", &data);
+        for name in ["verification_data", "player_data"] {
+            ask(name, &nested(16)).await.expect_ok();
+            ask(name, &replaced(16)).await.expect_ok();
+            for data in [nested(18), replaced(17)] {
+                assert_bad(&ask(name, &data).await, &format!("`{name}`"), "nested more than 16 deep", &data);
+            }
+            for data in UNREADABLE {
+                assert_bad(&ask(name, data).await, "`.`", problem_of(data), data);
+            }
         }
-        assert_bad(&ask("[]").await, "`verification_data`", "an object is needed", "[]");
-        for data in UNREADABLE {
-            assert_bad(&ask(data).await, "`.`", problem_of(data), data);
-        }
+        let no_object = ask("verification_data", "[]").await;
+        assert_bad(&no_object, "`verification_data`", "an object is needed", "[]");
     }
 }
 
@@ -193,6 +201,12 @@ async fn what_is_readable_is_handed_on_to_the_letter() {
         scene.set_state(&lobby_id, text).await.expect_ok();
         assert_eq!(scene.state(&lobby_id).await.text, text);
         assert!(scene.list().await.text.contains(&format!(r#""state":{text}"#)), "{text}");
+        let body = format!(r#"{{"game_modes":["arena"],"player_data":{text}}}"#);
+        let seat = scene.post("lobbies/find", body).await.expect_ok();
+        for connected in [scene.connect(&seat).await.expect_ok(), scene.connect(&seat).await] {
+            let data = format!(r#""player_data":{text}}}"#);
+            assert!(connected.text.contains(&data), "{text}: {}", connected.text);
+        }
     }
 }
 
@@ -211,6 +225,11 @@ async fn other_languages_read_every_answer() {
             // Whether it is taken or not.
             let (_, _) = (scene.create(text).await, scene.set_state(&lobby_id, text).await);
             texts.extend([scene.list().await.text, scene.state(&lobby_id).await.text]);
+            let body = format!(r#"{{"game_modes":["arena"],"player_data":{text}}}"#);
+            let seat = scene.post("lobbies/find", body).await;
+            if seat.status == 200 {
+                texts.extend([seat.text.clone(), scene.connect(&seat).await.text]);
+            }
         }
         texts.push(scene.heartbeat().await.text);
         assert_eq!(parser.problem(&texts).await, None, "{}", parser.command);

@@ -315,3 +315,65 @@ async fn a_freed_seat_that_the_index_does_not_show_yet_is_found_through_the_head
         second = next;
     }
 }
+
+#[tokio::test]
+async fn a_player_is_described_to_the_lobby_server_that_asks_and_to_no_other() {
+    let (stack, game) = start("details", json!({})).await;
+    let data = json!({ "name": "Ada", "skin": 3 });
+    let body = json!({ "game_modes": ["arena"], "player_data": data });
+    let (seat, plain) = (game.find(&stack, body).await.expect_ok(), find(&stack, &game).await.expect_ok());
+    let lobby = seat.lobby_id();
+    let connect = async |seat: &Answer, details: serde_json::Value| {
+        let body = json!({ "player_token": token(seat), "details": details });
+        game.host(&stack, &lobby, CONNECTED, body).await
+    };
+    let described = json!({ "player_id": stack.seat(&seat).seat_id, "player_data": data });
+    assert_eq!(connect(&seat, true.into()).await.expect_ok().body, described);
+    let again = connect(&seat, true.into()).await;
+    assert_eq!(again.refusal(), (400, "MATCHMAKER_PLAYER_ALREADY_CONNECTED"));
+    assert_eq!(again.body["metadata"], described);
+    for details in [false.into(), serde_json::Value::Null] {
+        let again = connect(&seat, details).await;
+        assert_eq!(again.refusal(), (400, "MATCHMAKER_PLAYER_ALREADY_CONNECTED"));
+        assert_eq!(again.body.get("metadata"), None);
+    }
+    let without = json!({ "player_id": stack.seat(&plain).seat_id });
+    assert_eq!(connect(&plain, true.into()).await.expect_ok().body, without);
+    assert_ne!(without["player_id"], described["player_id"]);
+    let third = find(&stack, &game).await.expect_ok();
+    assert_eq!(game.connect(&stack, &third).await.expect_ok().text, "{}");
+    let fourth = find(&stack, &game).await.expect_ok();
+    assert_eq!(connect(&fourth, "yes".into()).await.refusal(), (400, "API_BAD_BODY"));
+}
+
+#[tokio::test]
+async fn data_of_512_bytes_fits_into_a_token_and_only_there() {
+    let (stack, game) = start("data", json!({ "actions": { "create": { "enabled": true } } })).await;
+    let plain = find(&stack, &game).await.expect_ok();
+    let largest = "ä".repeat(255);
+    let ask = async |operation: &str, data: &str| {
+        let mut body = match operation {
+            "find" => json!({ "game_modes": ["arena"] }),
+            "join" => json!({ "lobby_id": plain.lobby_id() }),
+            _ => json!({ "game_mode": "arena" }),
+        };
+        body["player_data"] = data.into();
+        game.play(&stack, &format!("lobbies/{operation}"), body).await
+    };
+    for operation in ["find", "join", "create"] {
+        let seat = ask(operation, &largest).await.expect_ok();
+        assert!(token(&seat).len() < 1_200, "{}", token(&seat).len());
+        let data = stack.seat(&seat).data.map(|data| serde_json::to_value(data).unwrap());
+        assert_eq!(data, Some(largest.as_str().into()), "{operation}");
+        let refused = ask(operation, &format!("{largest}x")).await;
+        assert_eq!(refused.refusal(), (400, "API_BAD_BODY"));
+        let message = refused.body["message"].as_str().unwrap();
+        assert!(message.contains("`player_data`: larger than 512 bytes"), "{message}");
+    }
+    let empty = json!({ "game_modes": ["arena"], "player_data": null });
+    let empty = game.find(&stack, empty).await.expect_ok();
+    assert_eq!((stack.seat(&empty).data, token(&empty).len()), (None, token(&plain).len()));
+    for lobby in stack.all_lobbies(game.namespace_id()).await {
+        assert!(!serde_json::to_string(&lobby).unwrap().contains('ä'));
+    }
+}

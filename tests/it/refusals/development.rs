@@ -6,6 +6,7 @@ use std::{
 };
 
 use harness::{Answer, TestStack};
+use http::Method;
 use hyper::body::Bytes;
 use serde_json::{Value, json};
 use shared::{
@@ -99,8 +100,29 @@ async fn each_mock_player_is_another_one_and_only_a_mock() {
     for _ in 0..20 {
         let answer = stack.find_with(development, json!({})).await.expect_ok();
         let player = player_token(&answer);
-        assert_eq!(stack.stack.keys().verify(&player, stack.clock.now()), Ok(Claims::DevelopmentPlayer));
+        let claims = stack.stack.keys().verify(&player, stack.clock.now());
+        assert!(matches!(claims, Ok(Claims::DevelopmentPlayer(_))), "{claims:?}");
         assert!(players.insert(player), "a player came twice");
+    }
+}
+
+#[tokio::test]
+async fn a_mock_player_has_the_data_that_a_real_one_would_have() {
+    let stack = TestStack::start().await;
+    let development = &stack.demo().tokens.development;
+    let text = r#"{ "name": "Ada", "level": 1.50 }"#;
+    let too_large = format!(r#""{}""#, "x".repeat(511));
+    for (data, answered) in [(text, format!(r#","player_data":{text}}}"#)), (&*too_large, "\"}".to_owned())] {
+        for operation in ["find", "join", "create"] {
+            let path = format!("/matchmaker/lobbies/{operation}");
+            let body = format!(r#"{{"player_data":{data}}}"#);
+            let seat = stack.call(Method::POST, &path, Some(development), body).await.expect_ok();
+            let body = json!({ "player_token": player_token(&seat), "details": true }).to_string();
+            let path = "/matchmaker/players/connected";
+            let connected = stack.call(Method::POST, path, Some(development), body).await.expect_ok();
+            assert!(connected.text.ends_with(&answered), "{operation}: {}", connected.text);
+            assert!(connected.body["player_id"].is_string(), "{operation}");
+        }
     }
 }
 
@@ -141,7 +163,13 @@ async fn each_matchmaker_operation_has_its_mock() {
     let stack = TestStack::start().await;
     let scene = Scene::on(&stack).await;
     let nothing = json!({});
+    let Ok(Claims::DevelopmentPlayer(player)) =
+        stack.stack.keys().verify(&scene.mock_player, stack.clock.now())
+    else {
+        panic!("no mock player");
+    };
     let mut mocks = BTreeMap::from([
+        ("/matchmaker/players/connected", json!(player)),
         ("/matchmaker/lobbies/list", json!({ "game_modes": [], "regions": [], "lobbies": [] })),
         ("/matchmaker/lobbies/{lobby_id}/state", nothing.clone()),
         ("/matchmaker/players/statistics", json!({ "player_count": 0, "game_modes": {} })),
@@ -157,8 +185,10 @@ async fn each_matchmaker_operation_has_its_mock() {
         assert_eq!(answer.status, 200, "{operation}: {}", answer.body);
         if operation.reads_body_first() {
             assert_eq!(answer.lobby_id(), "00000000-0000-0000-0000-000000000000", "{operation}");
+            let code = answer.body["lobby"].get("code").is_some();
+            assert_eq!(code, operation.path.ends_with("/create"), "{operation}");
             let claims = stack.stack.keys().verify(&player_token(&answer), stack.clock.now());
-            assert_eq!(claims, Ok(Claims::DevelopmentPlayer), "{operation}");
+            assert!(matches!(claims, Ok(Claims::DevelopmentPlayer(_))), "{operation}");
         } else {
             let mock = mocks.remove(operation.path).unwrap_or(nothing.clone());
             assert_eq!(answer.body, mock, "{operation}");
@@ -168,13 +198,14 @@ async fn each_matchmaker_operation_has_its_mock() {
 }
 
 #[tokio::test]
-async fn the_mocks_of_find_join_and_create_are_the_same_but_for_the_player() {
+async fn the_mocks_of_find_join_and_create_are_the_same_but_for_the_player_and_the_code() {
     let stack = TestStack::start().await;
     let scene = Scene::on(&stack).await;
     let mut answers = BTreeSet::new();
     for operation in ["/lobbies/find", "/lobbies/join", "/lobbies/create"].map(Operation::at) {
         let answer = mock(&scene, operation, "").await.expect_ok();
-        answers.insert(answer.body.to_string().replace(&player_token(&answer), "player"));
+        let mock = answer.body.to_string().replace(&player_token(&answer), "player");
+        answers.insert(mock.replace(r#""code":"DEVDEV","#, ""));
     }
     assert_eq!(answers.len(), 1, "{answers:?}");
 }
@@ -241,7 +272,7 @@ async fn a_developers_lobby_server_can_check_a_player_of_a_mock() {
     let scene = Scene::on(&stack).await;
     let found = stack.find_with(&scene.tokens.development, json!({})).await.expect_ok();
     let mock_player = player_token(&found);
-    let forged = TokenKeys::new(&[7; 32], None).unwrap().issue_development_player(&stack.ambient());
+    let forged = TokenKeys::new(&[7; 32], None).unwrap().issue_development_player(None, &stack.ambient());
     let bad_body = (400, "API_BAD_BODY");
     for operation in of_players() {
         for shown in [&mock_player, &scene.mock_player, &mock_player] {

@@ -3,7 +3,9 @@
 
 use harness::{Answer, TestStack};
 use serde_json::{Value, json};
-use shared::models::{handed_on::DEPTH_MAX, lobby_config::LOBBY_CONFIG_BYTES_MAX};
+use shared::models::{
+    handed_on::DEPTH_MAX, lobby_config::LOBBY_CONFIG_BYTES_MAX, player_data::PLAYER_DATA_BYTES_MAX,
+};
 
 use super::{
     place::{Field, Place, places},
@@ -151,8 +153,10 @@ async fn what_no_schema_says_of_a_value_is_refused_at_its_place() {
     let cursors = ["", "0", "nonsense", "\u{0}"].map(|text| ("heartbeatServer", "/cursor", json!(text)));
     // A developer's port needs no host, but one is read.
     let host = ("createDevelopmentToken", "/ports/default/hostname", json!(1));
-    for (id, pointer, value) in [("createLobby", "/lobby_config", too_long), host].into_iter().chain(cursors)
-    {
+    let of_players = ["findLobby", "joinLobby", "createLobby"]
+        .map(|id| (id, "/player_data", json!("ä".repeat(PLAYER_DATA_BYTES_MAX / 2))));
+    let config = ("createLobby", "/lobby_config", too_long);
+    for (id, pointer, value) in [config, host].into_iter().chain(cursors).chain(of_players) {
         let operation = Document::read().operation(id);
         let mut body: Value = serde_json::from_str(&operation.valid_body(&scene)).unwrap();
         let (parent, name) = pointer.rsplit_once('/').unwrap();

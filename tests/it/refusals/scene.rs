@@ -116,7 +116,7 @@ impl<'a> Scene<'a> {
             lobby_id,
             creator: player_token(&created),
             player: player_token(&joined),
-            mock_player: stack.stack.keys().issue_development_player(&ambient),
+            mock_player: stack.stack.keys().issue_development_player(None, &ambient),
             server_id,
             fresh_name: format!("name-{}", ambient.uuid()),
             tokens: Tokens { lobby, ..tokens },

@@ -44,6 +44,7 @@ fn signed_tokens_of(
         lobby_id: lobby_id.clone(),
         seat_id: SeatId::random(ambient),
         client: None,
+        data: None,
     };
     let lobby = lobby_claims(game_id, namespace_id, lobby_id, ambient.now());
     let credential = |kind| keys.issue_credential(kind, &Credential::fresh(game_id, namespace_id, ambient));
@@ -56,7 +57,7 @@ fn signed_tokens_of(
         ),
         ("lobby", keys.issue_lobby(&lobby, ambient.now())),
         ("player", keys.issue_player(&seat, ambient.now())),
-        ("development player", keys.issue_development_player(ambient)),
+        ("development player", keys.issue_development_player(None, ambient)),
     ])
 }
 
@@ -411,6 +412,7 @@ async fn a_lobby_token_says_nothing_of_a_lobby_that_ended_or_never_was() {
             lobby_id: claims.lobby_id.clone(),
             seat_id: SeatId::random(&stack.ambient()),
             client: None,
+            data: None,
         };
         let (keys, now) = (stack.stack.keys(), stack.clock.now());
         scene.lobby_id = claims.lobby_id.to_string();

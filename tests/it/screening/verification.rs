@@ -59,11 +59,12 @@ async fn a_backend_gets_the_data_to_the_letter() {
     answering(&server, "/may", ResponseTemplate::new(204)).await;
     let (stack, game) = stack_with(&format!("{}/may", server.uri())).await;
     let data = r#"{ "ticket": 123456789012345678901234567890, "b": 1.10, "a": "\u00e4" }"#;
-    let body = format!(r#"{{"game_modes":["arena"],"verification_data":{data}}}"#);
+    let body = format!(r#"{{"game_modes":["arena"],"verification_data":{data},"player_data":[{data}]}}"#);
     stack.call(Method::POST, "/matchmaker/lobbies/find", Some(&game.public), body).await.expect_ok();
     let requests = server.received_requests().await.unwrap();
     let question = str::from_utf8(&requests[0].body).unwrap();
-    assert!(question.contains(&format!(r#""verification_data":{data},"#)), "{question}");
+    let handed_on = format!(r#""verification_data":{data},"player_data":[{data}],"#);
+    assert!(question.contains(&handed_on), "{question}");
 }
 
 #[tokio::test]

@@ -17,6 +17,7 @@ use harness::{
     interference::Losing,
     new_game,
 };
+use http_body_util::Full;
 use muster_local::emulator::link::{Call, Carried, Link, patient_client_over};
 use serde_json::{Value, json};
 use shared::{
@@ -79,6 +80,33 @@ async fn a_key_is_for_one_body_of_one_operation() {
         assert_eq!(find(&stack, &game, key).await.refusal(), (400, "API_BAD_HEADER"), "{key}");
     }
     find(&stack, &game, &"x".repeat(64)).await.expect_ok();
+}
+
+#[tokio::test]
+async fn a_retry_has_its_own_data_of_the_player_and_other_data_is_another_request() {
+    let stack = TestStack::start().await;
+    let game = capped_game(&stack, "data", 8).await;
+    let ask = async |data: &str| {
+        let body = format!(r#"{{"game_modes":["arena"],"player_data":{data}}}"#);
+        let url = format!("{}/matchmaker/lobbies/find", stack.demo().base_url);
+        let request = http::Request::post(url)
+            .header("authorization", format!("Bearer {}", game.public))
+            .header("idempotency-key", "k");
+        stack.send(request.body(Full::new(body.into())).unwrap()).await
+    };
+    let first = ask(r#"{"name":"Ada","level":1.50}"#).await.expect_ok();
+    let again = ask(r#"{"name":"Ada","level":1.50}"#).await.expect_ok();
+    assert_eq!(again.text, first.text, "I5");
+    // Alike as parsed: the seat is the same, and the data is as this request has it.
+    let alike = ask(r#"{"level":1.5,"name":"Ada"}"#).await.expect_ok();
+    assert_eq!(seat(&stack, &alike), seat(&stack, &first), "I5");
+    let data = stack.seat(&alike).data.map(|data| serde_json::to_string(&data).unwrap());
+    assert_eq!(data.as_deref(), Some(r#"{"level":1.5,"name":"Ada"}"#));
+    assert_eq!(ask(r#"{"name":"Eve","level":1.50}"#).await.refusal(), (409, "API_IDEMPOTENCY_MISMATCH"));
+    assert_eq!(ask("null").await.refusal(), (409, "API_IDEMPOTENCY_MISMATCH"));
+    let items = stack.store().client().scan().table_name(&stack.store().tables().clients);
+    let items = format!("{:?}", items.send().await.unwrap().items);
+    assert!(items.contains("replay/") && !items.contains("Ada"), "{items}");
 }
 
 #[tokio::test]

@@ -271,7 +271,7 @@ sampled! {
         "toggled_at": 1, "is_private": true, "is_draining": true, "server": "n/s", "start": "s1", "lease_until": 100, "freed_at": 1,
         "ports": ports(), "tag_digests": ["digest"], "tag_set": "set", "max_players": 8, "max_players_direct": 8, "reservation_secs": 60, "idle_secs": 5,
         "taken": 2, "reserved": { "seat": 20 }, "connected": { "other": 20 }, "vacated_at": 1, "lapsed": ["old"],
-        "connected_by": "w", "joined_at": 1, "doubt": 1, "has_state": true, "has_config": true, "expires_at": 1,
+        "code": "ABC234", "connected_by": "w", "joined_at": 1, "doubt": 1, "has_state": true, "has_config": true, "expires_at": 1,
     }),
     LobbyCursor => json!({ "server": "n/s", "created_at": 1, "lobby_id": "l" }),
     NameOwner => json!({ "pk": "GAMENAME#game", "sk": "GAMENAME", "game_id": "g" }),

@@ -650,6 +650,7 @@ async fn observe_starts(observed: &mut Observed, stack: &TestStack) {
             lobby_id: lobby.lobby_id.clone(),
             seat_id: lobby.reserved.keys().next().unwrap().clone(),
             client: None,
+            data: None,
         };
         let player = stack.stack.keys().issue_player(&seat, stack.clock.now());
         let conflict = (400, "MATCHMAKER_LOBBY_STATE_CONFLICT");

@@ -172,6 +172,7 @@ pub(super) fn lobby(rules: &Rules, at: usize, of: &Lobby) -> StoredLobby {
         doubt: 0,
         has_state: false,
         has_config: false,
+        code: None,
     }
 }
 
