@@ -247,8 +247,8 @@ fn ready(write: Write, seen: Option<&Lobby>, now: Timestamp) -> Write {
 }
 
 /// Makes `write` change who finds a lobby if `condition` holds. Unlike other transitions, these may
-/// alternate, so a late copy of a write must not undo a later one. A writer whose clock is behind the last one's retries
-/// with a later time.
+/// alternate, so a late copy of a write must not undo a later one. A writer whose clock is behind the last
+/// one's retries with a later time.
 fn toggle(write: Write, seen: Option<&Lobby>, now: Timestamp, condition: &str) -> Write {
     let after_seen = seen.and_then(|lobby| lobby.toggled_at).map(|at| at + Duration::from_millis(1));
     write
