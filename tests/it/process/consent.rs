@@ -18,7 +18,7 @@ enum Does {
 use Does::{Changes, Ends, Reads};
 
 /// Every verb of the command.
-const VERBS: [(&str, Does); 48] = [
+const VERBS: [(&str, Does); 49] = [
     ("cdn auth", Changes),
     ("cdn user list", Reads),
     ("cdn user remove", Ends),
@@ -49,6 +49,7 @@ const VERBS: [(&str, Does); 48] = [
     ("namespace show", Reads),
     ("region add", Changes),
     ("region list", Reads),
+    ("region probe", Changes),
     ("restore", Ends),
     ("server list", Reads),
     ("server remove", Ends),
