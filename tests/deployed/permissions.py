@@ -50,6 +50,9 @@ LATE = (
 )
 DEAD = "seating::cap::a_join_frees_what_its_client_held_on_a_server_that_died"
 LEFT = "lifecycle::data::every_end_of_a_lobby_deletes_its_configuration"
+REMOVED = (
+    "seating::removed::a_removed_player_leaves_a_seat_for_others_or_takes_an_empty_lobby_along"
+)
 TESTED = {
     "join-lobby LobbyData": DEAD,
     "join-lobby Servers": DEAD,
@@ -61,6 +64,8 @@ TESTED = {
     "set-lobby-closed Ledger": "lifecycle::session::a_lobby_is_found_filled_closed_reopened_left_and_ended",
     "set-lobby-publicity Ledger": "lifecycle::publicity::a_private_lobby_opens_when_the_friends_are_there",
     "disconnect-player Ledger": "lifecycle::players::a_full_lobby_is_found_again_as_soon_as_a_player_left",
+    "remove-player LobbyData": REMOVED,
+    "remove-player Ledger": REMOVED,
     "leave-lobby Ledger": "lifecycle::players::a_seat_given_up_is_free_at_once_and_its_lobby_serves_the_next_find",
     "end-lobby Ledger": "lifecycle::allotment::a_server_that_is_gone_holds_nothing_of_the_cap",
     "deregister-server LobbyData": LEFT,

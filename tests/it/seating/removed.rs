@@ -76,7 +76,26 @@ async fn of_many_finds_at_once_none_is_seated_where_their_client_is_kept_out() {
         assert!(seats.iter().all(|(lobby, _)| *lobby != stays.lobby_id()), "{seats:?}");
         stack.clock.advance(Duration::from_millis(300));
     }
-    assert_eq!(find_from(&stack, &game, AWAY).await.expect_ok().lobby_id(), stays.lobby_id());
+    assert_eq!(game.lobby(&stack, &stays.lobby_id()).await.taken, 1);
+}
+
+#[tokio::test]
+async fn a_removed_player_leaves_a_seat_for_others_or_takes_an_empty_lobby_along() {
+    let stack = TestStack::start().await;
+    let game = capped_game(&stack, "seats", 40).await;
+    let full: Vec<_> = join_all((0..10).map(|_| find_from(&stack, &game, HOME))).await;
+    let lobbies: BTreeSet<_> = full.iter().map(Answer::lobby_id).collect();
+    assert_eq!(lobbies.len(), 1, "it is full");
+    remove(&stack, &game, &full[0], json!({})).await.expect_ok();
+    assert_eq!(find_from(&stack, &game, AWAY).await.expect_ok().lobby_id(), full[0].lobby_id());
+
+    let create = json!({ "game_mode": "arena", "lobby_config": { "rounds": 3 } });
+    let created = stack.send(request(&game, &stack.demo().base_url, "create", None, &create)).await;
+    let created = created.expect_ok();
+    game.connect(&stack, &created).await.expect_ok();
+    remove(&stack, &game, &created, json!({})).await.expect_ok();
+    let refused = game.connect(&stack, &created).await;
+    assert_eq!(refused.refusal(), (400, "MATCHMAKER_LOBBY_STOPPED"));
 }
 
 #[tokio::test]
