@@ -68,8 +68,7 @@ const EXCLUDE_SECONDS_MAX: u32 = 8 * 3_600;
 pub struct RemovePlayerRequest {
     /// The player token from the player's client.
     pub player_token: String,
-    /// For how long the player is seated in this lobby no more, at most [`EXCLUDE_SECONDS_MAX`], which it is
-    /// when absent.
+    /// For how long the player is seated in this lobby no more, 0 to 28,800 seconds; 28,800 when absent.
     #[serde(default)]
     pub exclude_seconds: Option<u32>,
 }
