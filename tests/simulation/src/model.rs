@@ -58,21 +58,68 @@ pub(crate) struct Change {
 /// An operation's request.
 #[derive(Clone, Debug)]
 pub(crate) enum Action {
-    Find { modes: Vec<String>, regions: Vec<String>, tags: BTreeMap<String, String>, may_create: bool },
-    Create { mode: String, region: String },
-    Join { lobby: String },
-    Connect { seat: String, lobby: String },
-    Disconnect { seat: String, lobby: String },
-    GiveUp { seat: String, lobby: String },
-    Remove { seat: String, lobby: String, secs: u64 },
-    Ready { lobby: String },
-    Close { lobby: String, is_closed: bool },
-    SetPublicity { lobby: String, is_private: bool },
-    End { lobby: String },
+    Find {
+        modes: Vec<String>,
+        regions: Vec<String>,
+        tags: BTreeMap<String, String>,
+        may_create: bool,
+        /// Whether it measured its regions, all of them near enough for a new lobby.
+        is_measured: bool,
+        /// One of the regions, so far away that a lobby is rather created nearer.
+        beyond: Option<String>,
+    },
+    Create {
+        mode: String,
+        region: String,
+    },
+    Join {
+        lobby: String,
+    },
+    Connect {
+        seat: String,
+        lobby: String,
+    },
+    Disconnect {
+        seat: String,
+        lobby: String,
+    },
+    GiveUp {
+        seat: String,
+        lobby: String,
+    },
+    Remove {
+        seat: String,
+        lobby: String,
+        secs: u64,
+    },
+    Ready {
+        lobby: String,
+    },
+    Close {
+        lobby: String,
+        is_closed: bool,
+    },
+    SetPublicity {
+        lobby: String,
+        is_private: bool,
+    },
+    End {
+        lobby: String,
+    },
     SetState,
-    Register { server: String, start: String },
-    Heartbeat { server: String, start: String },
-    Deregister { server: String, start: String, ends_lobbies: bool },
+    Register {
+        server: String,
+        start: String,
+    },
+    Heartbeat {
+        server: String,
+        start: String,
+    },
+    Deregister {
+        server: String,
+        start: String,
+        ends_lobbies: bool,
+    },
     SwitchVersion,
 }
 

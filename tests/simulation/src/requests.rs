@@ -91,8 +91,31 @@ impl Request {
             "prevent_auto_create_lobby": !may_create,
         });
         let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-        let action = Action::Find { modes: owned(modes), regions: owned(regions), tags, may_create };
+        let action = Action::Find {
+            modes: owned(modes),
+            regions: owned(regions),
+            tags,
+            may_create,
+            is_measured: false,
+            beyond: None,
+        };
         Self::new("find-lobby", namespace, action, world.namespaces[namespace].public.clone(), body)
+    }
+
+    /// A find that measured its regions, `far` above the others by so much that it joins no lobby there while
+    /// it can create one nearer.
+    pub(crate) fn measured(self, far: Option<&str>) -> Self {
+        let Action::Find { modes, regions, tags, may_create, .. } = self.action else { return self };
+        let mut body = self.body;
+        let latency = |region: &String| if far == Some(region.as_str()) { 90.0 } else { 20.5 };
+        let latencies: BTreeMap<_, _> = regions.iter().map(|region| (region, latency(region))).collect();
+        body["latencies"] = json!(latencies);
+        let beyond = far.filter(|_| may_create).map(ToOwned::to_owned);
+        Self {
+            action: Action::Find { modes, regions, tags, may_create, is_measured: true, beyond },
+            body,
+            ..self
+        }
     }
 
     pub(crate) fn create(

@@ -476,7 +476,7 @@ fn noted_until(item: &Value) -> Vec<u64> {
 
 fn briefly(action: &Action) -> String {
     match action {
-        Action::Find { modes, regions, tags, may_create } => {
+        Action::Find { modes, regions, tags, may_create, .. } => {
             format!("{} in {} {tags:?} creating {may_create}", modes.join(","), regions.join(","))
         }
         other => format!("{other:?}"),

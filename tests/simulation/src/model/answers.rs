@@ -299,12 +299,14 @@ impl Model {
 
     fn check_no_server(&mut self, operation: &Operation, at: u64, history: &History) {
         let (regions, modes) = match &operation.action {
+            // Without latencies, a find creates in the first of its regions alone.
+            Action::Find { regions, is_measured: false, .. } if regions.len() > 1 => return,
             Action::Find { regions, modes, .. } => (regions.clone(), modes.clone()),
             Action::Create { region, mode } => (vec![region.clone()], vec![mode.clone()]),
             _ => return,
         };
         let Some(seen_by) = operation.began_at.checked_sub(LAG_MS) else { return };
-        let ([region], [_]) = (&regions[..], &modes[..]) else { return };
+        let [_] = &modes[..] else { return };
         let namespace = format!("{}/", self.namespaces[operation.namespace].id);
         let keys: Vec<String> = history.table("ServersTable").map(|(key, _)| key.clone()).collect();
         let free = keys.into_iter().find(|key| {
@@ -312,7 +314,7 @@ impl Model {
             let is_free = |server: &Value| {
                 let count = |name: &str| number(&server[name]).unwrap_or(0);
                 server["server"]["S"].as_str().is_some_and(|server| server.starts_with(&namespace))
-                    && server["region_id"]["S"].as_str() == Some(region)
+                    && server["region_id"]["S"].as_str().is_some_and(|of| regions.iter().any(|id| id == of))
                     && server["game_modes"].is_null()
                     && count("used") < count("capacity")
                     && count("lease_until") > self.time(at)

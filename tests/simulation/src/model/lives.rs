@@ -151,7 +151,7 @@ impl Model {
     /// A lobby that a find must have seen and could have entered, all the time since it began.
     pub(super) fn missed_by(&self, operation: usize, until: u64, history: &History) -> Option<String> {
         let operation = &self.operations[operation];
-        let Action::Find { modes, regions, tags, .. } = &operation.action else { return None };
+        let Action::Find { modes, regions, tags, beyond, .. } = &operation.action else { return None };
         let seen_by = operation.began_at.checked_sub(LAG_MS)?;
         let namespace = &self.namespaces[operation.namespace];
         let (_, version) = namespace.versions.last()?;
@@ -164,6 +164,7 @@ impl Model {
                 && lobby.version == *version
                 && modes.contains(&lobby.mode)
                 && regions.contains(&lobby.region)
+                && beyond.as_ref() != Some(&lobby.region)
                 && self.has_tags(&lobby.id, tags);
             let is_open = |at| lobby.is_open(self.time(at));
             let place = Place { table: "LobbiesTable".to_owned(), key: lobby.id.clone() };

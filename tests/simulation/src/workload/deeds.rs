@@ -111,7 +111,10 @@ impl Workload {
         let has_tags = world.plan.has_tags && self.chance.one_in(2);
         let tag = self.chance.pick(&["blue", "red"]).map(|tag| ("team".to_owned(), (*tag).to_owned()));
         let tags = tag.into_iter().filter(|_| has_tags).collect();
-        self.send(Request::find(&world, namespace, &modes, &regions, tags, may_create));
+        let find = Request::find(&world, namespace, &modes, &regions, tags, may_create);
+        let far = if self.chance.one_in(2) { self.chance.pick(&regions).copied() } else { None };
+        let is_measured = regions.len() > 1 && self.chance.one_in(2);
+        self.send(if is_measured { find.measured(far) } else { find });
     }
 
     fn play(&mut self, deed: Deed, focus: Option<&Place>) {
