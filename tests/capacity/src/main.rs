@@ -49,11 +49,12 @@ fn shards_at(rate: u32) -> u32 {
     rate.div_ceil(250).clamp(1, 32)
 }
 
-const OTHER: [Asks; 8] = [
+const OTHER: [Asks; 9] = [
     Asks::Modes(2),
     Asks::Modes(3),
     Asks::Regions(2),
     Asks::Regions(10),
+    Asks::Latencies(4),
     Asks::Tags(5),
     Asks::Codes,
     Asks::Sizes,

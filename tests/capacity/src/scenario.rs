@@ -44,6 +44,8 @@ pub enum Asks {
     Modes(u32),
     /// So many regions, in an order of its own.
     Regions(u32),
+    /// So many regions in a row, with latencies from one of them: 20 ms there, 40 ms more for each step away.
+    Latencies(u32),
     /// One of so many values of a tag.
     Tags(u32),
     /// Four friends share a code, a tag: one finds with it, the others follow a second apart, or each after
@@ -76,7 +78,7 @@ impl Asks {
     pub fn modes_and_regions(self) -> (Vec<String>, Vec<String>) {
         let (modes, regions) = match self {
             Self::Modes(modes) => (modes, 1),
-            Self::Regions(regions) => (1, regions),
+            Self::Regions(regions) | Self::Latencies(regions) => (1, regions),
             Self::Mixed => (3, 10),
             Self::Plain | Self::Tags(_) | Self::Codes | Self::Sizes => (1, 1),
         };
@@ -98,6 +100,13 @@ impl Asks {
             Self::Plain => {}
             Self::Modes(_) => random.shuffle(&mut modes),
             Self::Regions(_) => random.shuffle(&mut regions),
+            Self::Latencies(count) => {
+                let home = random.u32(..count);
+                let latency = |nth: u32| 20 + 40 * nth.abs_diff(home);
+                let latencies: BTreeMap<_, _> = regions.into_iter().zip((0..count).map(latency)).collect();
+                let find = json!({ "game_modes": modes, "latencies": latencies });
+                return (find, format!("from region {home}"));
+            }
             Self::Tags(values) => _ = tags.insert("map", random.u32(..values).to_string()),
             Self::Codes => {
                 let apart = match scenario.shape {

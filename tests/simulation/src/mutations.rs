@@ -125,6 +125,7 @@ pub const RARE: &[(Write, &str, Elsewhere)] = &[
         "(attribute_not_exists(#start) OR #start = :start)",
         Elsewhere::Test("what_an_earlier_start_writes_late_changes_nothing"),
     ),
+    (Write::Reopen, "attribute_exists(#is_private)", Elsewhere::Model),
     (Write::HideFull, "#vacated_at = :vacated_at", Elsewhere::Model),
     (Write::TakePlace, "#used < :last", Elsewhere::Model),
     (
