@@ -121,6 +121,11 @@ pub enum Elsewhere {
 pub const RARE: &[(Write, &str, Elsewhere)] = &[
     (Write::End, "#lease_until <= :now", Elsewhere::Model),
     (
+        Write::Drain,
+        "(attribute_not_exists(#start) OR #start = :start)",
+        Elsewhere::Test("what_an_earlier_start_writes_late_changes_nothing"),
+    ),
+    (
         Write::ExtendLease,
         "(attribute_not_exists(#start) OR #start = :start)",
         Elsewhere::Test("what_an_earlier_start_writes_late_changes_nothing"),
