@@ -49,7 +49,9 @@ def steps(scene):
         assert cloud in verb("game create", "kart", "--region", "fra=Frankfurt@50.11,8.68", "--config", plain)
         assert "kart" in verb("game list") and "staging" in verb("game show", "kart")
         verb("region add", "kart", "nyc=New York@40.7,-74")
-        assert "New York" in verb("region list", "kart")
+        verb("region probe", "kart", "nyc", "https://nyc.example/probe")
+        listed = verb("region list", "kart")
+        assert "New York" in listed and "nyc.example/probe" in listed, listed
         verb("version validate", guarded, "--game", "kart")
         verb("version create", "kart", guarded, "--name", "screened")
         assert "screened" in verb("version list", "kart")
@@ -81,7 +83,7 @@ def steps(scene):
         function = scene.stack.resources()["GetBootstrapFunction"]
         account.client("lambda").invoke(FunctionName=function, Payload=b"{}")
         costs = {item["item"]: item for item in json.loads(verb("cost", "--json"))["items"]}
-        assert len(costs) == 15 and all("units" in item or item["not_read"] for item in costs.values()), costs
+        assert len(costs) == 16 and all("units" in item or item["not_read"] for item in costs.values()), costs
         assert costs["Lambda, requests"]["units"] > 0, costs
         verb("server remove", "kart/cup", "one", "--alive", "--yes")
         verb("domain add", "kart/cup", "play.example.com")
