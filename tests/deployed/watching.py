@@ -86,7 +86,7 @@ def steps(scene):
             assert len(page.read("finds")["minutes"]) == 10
             bill = page.read("bill")
             items = {item["item"]: item for item in bill["bill"]["items"]}
-            assert len(items) == 15 and items["secrets, months"]["units"] > 0, bill
+            assert len(items) == 16 and items["secrets, months"]["units"] > 0, bill
         return f"The bill took {bill['metrics']} metrics of CloudWatch."
 
     def tails():
