@@ -133,14 +133,14 @@ impl Seeker {
         self.excluded = excluded;
     }
 
-    /// Whether the request gets no seat in a lobby: it wants none, or as far as is known when it tries its
-    /// first lobby, a player of its client was removed from it.
+    /// Whether the request gets no seat in a lobby: it wants none there, or its client is kept out, which is
+    /// known once its hold is noted.
     #[must_use]
     pub fn excludes(&self, lobby_id: &LobbyId) -> bool {
         self.excluded.contains(lobby_id) || self.was_removed_from(lobby_id)
     }
 
-    /// Whether a player of its client was removed from a lobby, as far as the noted hold showed.
+    /// Whether its client is kept out of a lobby from which one of its players was removed.
     #[must_use]
     pub fn was_removed_from(&self, lobby_id: &LobbyId) -> bool {
         let now = self.ambient.now();
@@ -404,8 +404,7 @@ impl Seeker {
         for some in plan.withdrawn.chunks(WRITES_AT_ONCE) {
             try_join_all(some.iter().map(|hold| self.store.withdraw_hold(client, hold))).await?;
         }
-        let forgotten = seen.admitting_again(self.ambient.now());
-        Ok(Compared { replaced: plan.replaced, strikes, is_proven, forgotten })
+        Ok(Compared { replaced: plan.replaced, strikes, is_proven })
     }
 
     /// What became of `holds`. One consistent read unit for each lobby. Ends lobbies of dead servers.

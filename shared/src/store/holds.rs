@@ -47,8 +47,8 @@ pub const REPLACED_MAX: usize = 100;
 const HOLD: &str = "seat_";
 /// The prefix of the attribute of a lobby that a player was removed from.
 const REMOVED_FROM: &str = "removed_";
-/// Lobbies that one write forgets at most, of those in which the client may be seated again.
-const FORGOTTEN_MAX: usize = 16;
+/// Lobbies that one removal forgets at most, of those in which the client may be seated again.
+const READMITTED_MAX: usize = 16;
 
 /// A client's item: each attribute by its name.
 pub(super) type HoldsItem = BTreeMap<String, Value>;
@@ -103,10 +103,9 @@ impl ClientHolds {
     }
 
     /// Some of the lobbies in which a player may be seated again.
-    #[must_use]
-    pub fn admitting_again(&self, now: Timestamp) -> Vec<LobbyId> {
+    fn readmitted_to(&self, now: Timestamp) -> Vec<LobbyId> {
         let again = self.removed_from.iter().filter(|(_, until)| **until <= now);
-        again.map(|(lobby_id, _)| lobby_id.clone()).take(FORGOTTEN_MAX).collect()
+        again.map(|(lobby_id, _)| lobby_id.clone()).take(READMITTED_MAX).collect()
     }
 
     /// How little speaks for the client besides a seat that it is about to take, or has just taken as
@@ -127,8 +126,6 @@ pub struct Compared {
     pub strikes: u32,
     /// Whether a player of the client connected.
     pub is_proven: bool,
-    /// Lobbies that admit the client's players again ([`ClientHolds::admitting_again`]).
-    pub forgotten: Vec<LobbyId>,
 }
 
 /// The result of noting a hold.
@@ -248,8 +245,8 @@ impl Store {
     }
 
     /// Notes that a player of `client` was removed from a lobby, in which none is seated again before
-    /// `until`.
-    /// One write unit.
+    /// `until`. Forgets lobbies in which that is over, so that the item grows no longer than they count
+    /// (I14). One write unit, and one more where it forgets some.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Bug`].
@@ -266,6 +263,17 @@ impl Store {
             .name("#removed_from", format!("{REMOVED_FROM}{lobby_id}"))
             .with(":readmitted_at", number(until))
             .with(":expiry", number((now + HOLDS_LIFE).secs()));
+        let item = self.update::<HoldsItem>(write).await?.unwrap_or_default();
+        let readmitted = holds_in(&item).readmitted_to(now);
+        if readmitted.is_empty() {
+            return Ok(());
+        }
+        let names: Vec<_> = (0..readmitted.len()).map(|n| format!("#readmitted{n}")).collect();
+        let write = self.on_client(key(client)).change(format!("REMOVE {}", names.join(", ")));
+        let write = names
+            .into_iter()
+            .zip(readmitted)
+            .fold(write, |write, (name, lobby_id)| write.name(name, format!("{REMOVED_FROM}{lobby_id}")));
         self.update::<HoldsItem>(write).await.map(|_| ())
     }
 
@@ -303,7 +311,6 @@ fn hold_as_compared(write: Write, hold: &Hold, holds_max: u32, compared: &Compar
     let count = u32::try_from(compared.replaced.len()).unwrap_or(u32::MAX);
     let numbers = 0..compared.replaced.len();
     let mut gone: Vec<_> = numbers.clone().map(|n| format!("#lapsed{n}")).collect();
-    gone.extend((0..compared.forgotten.len()).map(|n| format!("#forgotten{n}")));
     let stand: String = numbers.map(|n| format!(" AND #lapsed{n} = :lapsed{n}")).collect();
     let mut change =
         "SET #seat = :hold, #held = if_not_exists(#held, :zero) + :more, #expires_at = :expiry".to_owned();
@@ -325,10 +332,6 @@ fn hold_as_compared(write: Write, hold: &Hold, holds_max: u32, compared: &Compar
         .with(":more", number(1 - i64::from(count)))
         .with(":since", compared.is_proven.then(|| number(hold.since)))
         .with(":struck", (!compared.is_proven && compared.strikes > 0).then(|| number(compared.strikes)));
-    let forgotten = compared.forgotten.iter().enumerate();
-    let write = forgotten.fold(write, |write, (n, lobby_id)| {
-        write.name(format!("#forgotten{n}"), format!("{REMOVED_FROM}{lobby_id}"))
-    });
     compared.replaced.iter().enumerate().fold(write, |write, (n, hold)| {
         let write = write.name(format!("#lapsed{n}"), Hold::name(&hold.seat_id));
         write.with(format!(":lapsed{n}"), hold.value())

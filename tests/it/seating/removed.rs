@@ -6,7 +6,10 @@ use futures_util::future::join_all;
 use harness::{Answer, TestGame, TestStack};
 use http::Method;
 use serde_json::{Value, json};
-use shared::{function::operation::WARNING_HEADER, models::client::Client};
+use shared::{
+    function::operation::WARNING_HEADER,
+    models::{client::Client, token::PlayerSeat},
+};
 
 use super::{HOME, arena, capped_game, explaining::explained, find_from, request};
 
@@ -127,20 +130,20 @@ async fn a_time_that_is_too_long_is_refused_and_none_keeps_nobody_out() {
 }
 
 #[tokio::test]
-async fn lobbies_that_admit_a_client_again_are_forgotten_when_its_holds_are_compared() {
+async fn removals_that_are_over_are_forgotten_at_the_next_one() {
     let stack = TestStack::start().await;
-    let game = capped_game(&stack, "forgotten", 2).await;
-    let first = find_from(&stack, &game, HOME).await.expect_ok();
-    let client = stack.seat(&first);
-    let client =
-        Client { namespace_id: client.namespace_id.clone(), client_id: client.client.clone().unwrap() };
-    let kept_out = async || stack.store().holds(&client).await.unwrap().removed_from.len();
-    remove(&stack, &game, &first, json!({ "exclude_seconds": 60 })).await.expect_ok();
-    assert_eq!(kept_out().await, 1);
-    for _ in 0..2 {
-        find_from(&stack, &game, HOME).await.expect_ok();
+    let game = capped_game(&stack, "forgotten", 40).await;
+    for _ in 0..3 {
+        let seat = find_from(&stack, &game, HOME).await.expect_ok();
+        remove(&stack, &game, &seat, json!({ "exclude_seconds": 60 })).await.expect_ok();
+        let PlayerSeat { namespace_id, client, .. } = stack.seat(&seat);
+        let client = Client { namespace_id, client_id: client.unwrap() };
+        let kept_out_of = stack.store().holds(&client).await.unwrap().removed_from;
+        assert_eq!(
+            kept_out_of.into_keys().map(|id| id.to_string()).collect::<Vec<_>>(),
+            [seat.lobby_id()],
+            "I14"
+        );
+        stack.clock.advance(Duration::from_secs(61));
     }
-    stack.clock.advance(Duration::from_secs(121));
-    find_from(&stack, &game, HOME).await.expect_ok();
-    assert_eq!(kept_out().await, 0);
 }

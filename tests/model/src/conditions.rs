@@ -97,6 +97,7 @@ writes! {
     PointHold: Clients "#seat = :hold" "point a client's hold to its lobby",
     ReleaseHold: Clients "#held = #held - :one" "release a client's hold",
     KeepOut: Clients "#removed_from = :readmitted_at" "keep a removed player's client out",
+    Readmit: Clients "REMOVE #readmitted" "readmit a removed player's client",
     AimRun: Clients "#body = :body" "note what a repeatable request is about to do",
     KeepAnswer: Clients "#answer = :answer" "keep the answer to a repeatable request",
     ForgetRun: Clients "#expires_at = :now" "forget a repeatable request",

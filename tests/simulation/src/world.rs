@@ -16,7 +16,7 @@ use shared::{
 };
 
 use model::conditions::Write::{
-    self, AimRun, ForgetRun, HoldSeat, KeepAnswer, KeepOut, PointHold, ReleaseHold, WaitForRun,
+    self, AimRun, ForgetRun, HoldSeat, KeepAnswer, KeepOut, PointHold, Readmit, ReleaseHold, WaitForRun,
 };
 
 use super::chance::Chance;
@@ -169,7 +169,9 @@ impl Plan {
         let holds_max = chance.weighted(&[(u32::MAX, 4), (1, 1), (2, 2), (3, 1)]);
         let has_keys = chance.one_in(2);
         match bias {
-            Some(HoldSeat | ReleaseHold | KeepOut) => Self { holds_max: holds_max.min(2), has_keys, ..self },
+            Some(HoldSeat | ReleaseHold | KeepOut | Readmit) => {
+                Self { holds_max: holds_max.min(2), has_keys, ..self }
+            }
             Some(PointHold) => Self { holds_max: holds_max.min(2), has_keys: true, ..self },
             Some(AimRun | KeepAnswer | ForgetRun | WaitForRun) => Self { has_keys: true, holds_max, ..self },
             None => Self { holds_max, has_keys, ..self },

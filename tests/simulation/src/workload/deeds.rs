@@ -300,7 +300,7 @@ pub(super) const fn favoured(bias: Option<Write>) -> &'static [Deed] {
             &[Silence, Beat, Create, Find, End]
         }
         Some(Write::NoteState) => &[SetState, End],
-        Some(Write::KeepOut) => &[Remove, Find, Join],
+        Some(Write::KeepOut | Write::Readmit) => &[Remove, Find, Join],
         Some(Write::PutLobby) => &[Burst],
         Some(Write::TakePlace) => &[Burst, Create, End, Register, Deregister],
         Some(Write::PutServer) => &[Register, Deregister, Create, End],
